@@ -3,7 +3,7 @@ import { parseEnvironment } from '#core/platform/config/config.ts';
 import { workerEnvironment } from './config.ts';
 
 const { webhookDeliveries } = workerEnvironment;
-/** What a worker wants left of a lease after a call's own time, to record it. */
+/** Time of a lease that a worker needs after the call itself, to record it. */
 const RECORD_MS = 2_000;
 
 test.each([100, 666, 15_000, 30_000])(

@@ -100,7 +100,10 @@ const deliveryEnv = defineEnvGroup({
   },
 });
 
-/** A worker begins no call that could not be recorded within the lease: however short calls are, a lease has time for that. */
+/**
+ * Time that a delivery lease leaves for records: a worker begins no call whose result it could not record within the lease,
+ * however short calls are.
+ */
 const RECORDS_MS = 5_000;
 
 const webhookDeliveriesEnv = defineEnvGroup({
@@ -120,7 +123,7 @@ const webhookDeliveriesEnv = defineEnvGroup({
   build: (e) => ({
     inFlightMax: e.WEBHOOKS_IN_FLIGHT_MAX,
     deadlineMs: e.WEBHOOK_DEADLINE_MS,
-    // Long enough for a few calls one after the other that each take all of their time, and for their records.
+    // Long enough for several consecutive calls that each take the full deadline, and for recording them.
     leaseMs: 4 * e.WEBHOOK_DEADLINE_MS + RECORDS_MS,
   }),
 });
@@ -161,7 +164,10 @@ export const workerEnvironment = {
 
 export type WorkerConfig = ConfigOf<typeof workerEnvironment>;
 
-/** @throws ConfigurationError naming every fault at once. */
+/**
+ * Parses the worker's environment.
+ * @throws ConfigurationError that names all faults at once.
+ */
 export function workerConfig(env: NodeJS.ProcessEnv): WorkerConfig {
   return parseEnvironment(workerEnvironment, env);
 }

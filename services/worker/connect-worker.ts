@@ -12,14 +12,14 @@ export type ConnectWorkerDeps = {
   readonly inFlightMax: number;
 };
 
-/** Feeds a worker from NATS: wake-ups and change notices. Everything works without it, some seconds later. */
+/** Feeds a worker with wake-ups and change notices from NATS. Without NATS everything still works, some seconds later. */
 export function connectWorker({ worker, nats, metrics, log, inFlightMax }: ConnectWorkerDeps): {
   stop(): Promise<void>;
 } {
   const consuming = new AbortController();
   nats.onConnection(metrics.natsConnection);
   const consumer = nats.consumeWakes({
-    // Enough that the fair queue always has a choice, whatever one tenant sends.
+    // Enough that the fair queue always has a choice between tenants, however many wake-ups one tenant causes.
     maxMessages: Math.min(10_000, Math.max(500, inFlightMax * 4)),
     signal: consuming.signal,
     onWake: (wake) => worker.wake(Buffer.from(wake.payload).toString(), wake.kind),

@@ -1,16 +1,16 @@
-/** A task that runs again and again until it is stopped, never twice at once. */
+/** A task that runs repeatedly until it is stopped; runs never overlap. */
 export type Repeating = {
-  /** Runs it soon instead of at the next interval. */
+  /** Runs the task after `delayMs` instead of at the next interval. */
   wake(delayMs?: number): void;
-  /** Stops and waits for a run under way. */
+  /** Stops, and waits for a run under way. */
   stop(): Promise<void>;
 };
 
 export type RepeatOptions = {
   readonly everyMs: number;
-  /** Told of every failure; the task goes on. */
+  /** Called for every failure; the task continues. */
   readonly onError: (error: unknown) => void;
-  /** Spreads the runs of many processes: each interval is 80 to 120 % of `everyMs`. */
+  /** Adds jitter between processes: each interval is 80 to 120 % of `everyMs`. */
   readonly random?: () => number;
 };
 
@@ -31,7 +31,7 @@ export function repeat(task: () => Promise<void>, options: RepeatOptions): Repea
 
   function run(): void {
     dueAt = Number.POSITIVE_INFINITY;
-    // A wake-up during a run is answered by the next one.
+    // A wake-up during a run causes another run after it.
     if (running !== undefined) {
       void running.then(() => plan(0));
       return;

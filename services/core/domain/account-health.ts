@@ -1,29 +1,29 @@
 import { quantileOf } from './time-buckets.ts';
 import { deliveryRateOf } from './usage-query.ts';
 
-/** Counts are kept by periods of this length; a span that ends now begins with one of them. */
+/** Counts are stored by periods of this length, and a queried span begins with a period. */
 export const HEALTH_PERIOD_MINUTES = 5;
 
-/** What an account's calls and receipts of a span came to. */
+/** Totals of an account's calls and receipts over a span. */
 export type AccountCounts = {
-  /** Calls by how they speak of the account (`call-end.ts`). */
+  /** Calls by their meaning for the account (`call-end.ts`). */
   readonly accepted: number;
   readonly refused: number;
   readonly failed: number;
-  /** Messages by what a receipt said in the span; below zero where more of them were said to be the other after all. */
+  /** Messages by the receipts of the span; negative if more messages were later reported with the opposite result. */
   readonly delivered: number;
   readonly undelivered: number;
-  /** Calls by length (`time-buckets.ts`). */
+  /** Calls by duration (`time-buckets.ts`). */
   readonly callTimes: readonly number[];
 };
 
 export type AccountHealth = Omit<AccountCounts, 'callTimes'> & {
   readonly calls: number;
-  /** Accepted calls among those that speak of the account; null where none does. */
+  /** Accepted calls among accepted and failed ones; null without any of them. */
   readonly successRate: number | null;
-  /** Milliseconds that half and 95 % of the calls did not exceed. */
+  /** Median and 95th percentile of the call durations in milliseconds. */
   readonly callTime: { readonly p50: number; readonly p95: number } | null;
-  /** Delivered messages among those that a receipt told the end of; null where none did. */
+  /** Delivered messages among those with a final receipt; null without any. */
   readonly deliveryRate: number | null;
 };
 

@@ -4,19 +4,23 @@ import type { Secret } from './secret.ts';
 
 const BYTES = 16;
 
-/** The key that addresses are hashed with, prepared: to do so each time would cost five times what the HMAC does. */
+/** The key object for address hashes, created once: creating it for each hash would cost five times the HMAC itself. */
 export type AddressKeyRoot = KeyObject;
 
-/** @param pepper What api and worker share: what the one has stored, the other has to find. */
+/**
+ * Derives the key for address hashes.
+ * @param pepper shared by api and worker, because each must find what the other has stored.
+ */
 export function addressKeyRoot(pepper: Secret): AddressKeyRoot {
   const key = hkdfSync('sha256', pepper.reveal(), '', 'despatch:v1:address-key', 32);
   return createSecretKey(new Uint8Array(key));
 }
 
 /**
- * Under what a recipient is found in a tenant's suppressions: 16 bytes that tell nothing of the address to whoever lacks the
- * pepper, and that differ from tenant to tenant and from channel to channel.
- * @param tenantId in lower case. @param address in its normal form (`normalRecipient`).
+ * Returns the key under which a recipient is stored in a tenant's suppressions: 16 bytes that reveal nothing about the address
+ * without the pepper, and that differ between tenants and between channels.
+ * @param tenantId in lower case.
+ * @param address in its normal form (`normalRecipient`).
  */
 export function addressKey(
   root: AddressKeyRoot,

@@ -1,4 +1,4 @@
-/** Every code a client can meet, with its text. Clients branch on the code; texts may change. */
+/** Every error code that a client can receive, with its text. Clients depend on the code; texts may change. */
 const TEXTS = {
   validation_failed: 'Request validation failed',
   missing_field: 'A required field is missing',
@@ -38,25 +38,25 @@ const TEXTS = {
 export type ErrorCode = keyof typeof TEXTS;
 export const ERROR_CODES = Object.keys(TEXTS) as ErrorCode[];
 
-/** One broken rule. The message states the rule and never repeats a value. */
+/** One violated rule. The message states the rule and never repeats a value. */
 export type ErrorDetail = { readonly field: string; readonly rule: string; readonly message: string };
 
-/** A limit by its name in plans and keys, and its value. */
+/** A limit's name in plans and keys, and its value. */
 export type NamedLimit = { readonly name: string; readonly value: number };
 
 export type AppErrorOptions = ErrorOptions & {
-  /** Text instead of the code's own. Goes to the client: nothing internal. */
+  /** Replaces the code's text. It is sent to the client and must contain nothing internal. */
   readonly message?: string;
   readonly details?: readonly ErrorDetail[];
   /** Seconds, at least 1. */
   readonly retryAfter?: number;
-  /** Further response headers, names in lower case. */
+  /** Additional response headers, names in lower case. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** What was reached, where that is the reason. */
+  /** The limit that was reached, if that is the reason. */
   readonly limit?: NamedLimit;
 };
 
-/** An expected refusal. What it says is meant for the client; its cause is meant for the log. */
+/** An expected refusal. Its message is meant for the client, its cause for the log. */
 export class AppError extends Error {
   override readonly name = 'AppError';
   readonly code: ErrorCode;
@@ -75,7 +75,7 @@ export class AppError extends Error {
   }
 }
 
-/** Too many for now, or too many at all: the answer says of which limit. */
+/** Returns the error for a limit that was reached, temporarily or permanently; the message names the limit. */
 export function limitReached(
   code: 'rate_limited' | 'daily_limit_reached' | 'backlog_full' | 'plan_limit_reached',
   limit: NamedLimit,
@@ -88,7 +88,7 @@ export function limitReached(
   });
 }
 
-/** Says what is wrong with a request's credentials, as far as everybody may know. */
+/** Returns the error for faulty credentials. `why` must contain only facts that anyone may know. */
 export function unauthenticated(why: string, headers?: AppErrorOptions['headers']): AppError {
   const message = `${TEXTS.unauthenticated}: ${why}`;
   return new AppError('unauthenticated', headers === undefined ? { message } : { message, headers });
@@ -98,12 +98,12 @@ export function validationFailed(...details: readonly ErrorDetail[]): AppError {
   return new AppError('validation_failed', { details });
 }
 
-/** The same for what does not exist and for what is another tenant's. */
+/** Returns the same error for a resource that does not exist and for one of another tenant. */
 export function notFound(): AppError {
   return new AppError('not_found');
 }
 
-/** A dependency of ours does not answer: worth another try in a moment. */
+/** Returns the error for a dependency of the service that does not answer; the client may retry in a moment. */
 export function unavailable(cause?: unknown): AppError {
   return new AppError('dependency_unavailable', { retryAfter: 5, cause });
 }

@@ -175,7 +175,7 @@ describe('of a message that was sent twice', () => {
     const segment = (attempt: number | null, name: string) => of(attempt, 'delivered', { segment: name });
     expect(after([segment(1, 'a'), segment(2, 'b')], LONG).status).toBe('sent');
     expect(after([segment(1, 'a'), segment(2, 'b'), segment(2, 'c')], LONG).status).toBe('delivered');
-    // Whichever copies these are of: of three, two are of the same one.
+    // Whichever copies these belong to: of three segments, two are of the same copy.
     const unplaced = ['a', 'b', 'c'].map((name) => segment(null, name));
     expect(after(unplaced.slice(1), LONG).status).toBe('sent');
     expect(after(unplaced, LONG).status).toBe('delivered');

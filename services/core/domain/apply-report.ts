@@ -4,28 +4,28 @@ import { canMove, isWaiting, type MessageState } from './message-state.ts';
 import type { ReceiptKind } from './outcome.ts';
 import { endOfCopies, nextPartState, partOf, WHOLE, type Copies } from './reported-copies.ts';
 
-/** What receipts may change of a message for which no call is under way. */
+/** The fields of a message, without a call under way, that receipts may change. */
 export type ReportedMessage = {
   readonly status: MessageState;
-  /** Nothing that a receipt of the same copy says will change the status. */
+  /** Whether no further receipt of the same copy can change the status. */
   readonly final: boolean;
-  /** The last attempt's number. */
+  /** Number of the last attempt. */
   readonly attempt: number;
   readonly failure: Failure | null;
-  /** Of how many segments the message consists, at least 1. */
+  /** Number of segments of the message, at least 1. */
   readonly segmentCount: number;
   readonly copies: Copies;
-  /** Undelivered, and some of its segments may have arrived. */
+  /** Whether the message is undelivered but some of its segments may have arrived. */
   readonly partial: boolean;
-  /** A bounce was reported after the delivery. */
+  /** Whether a bounce was reported after the delivery. */
   readonly lateBounce: boolean;
-  /** When it was first opened, and so on, in milliseconds since the epoch. */
+  /** First time of each engagement, in milliseconds since the epoch. */
   readonly engagement: Readonly<Partial<Record<Engagement, number>>>;
 };
 
-/** What one receipt says of one message. */
+/** What one receipt reports about one message. */
 export type Report = {
-  /** Of which attempt; null where the provider does not tell. */
+  /** Number of the attempt; null if the provider does not report it. */
   readonly attempt: number | null;
   readonly state?: ReceiptKind | undefined;
   readonly isTemporary?: boolean | undefined;
@@ -34,19 +34,19 @@ export type Report = {
   readonly segment?: string | undefined;
   /** The provider's own id of the message. */
   readonly vendorId?: string | undefined;
-  /** When it happened, or where the provider does not tell, when the receipt arrived; milliseconds since the epoch. */
+  /** Time of the event, or of the receipt's arrival if the provider reports no time; milliseconds since the epoch. */
   readonly at: number;
 };
 
 export type AppliedReport = {
-  /** The report said something new. */
+  /** Whether the report contained anything new. */
   readonly applied: boolean;
   readonly message: ReportedMessage;
 };
 
 /**
- * Follows a receipt. The status only ever rises in rank; a receipt that says nothing new leaves all as it was. One of a message
- * that waits for another call shows that it was sent (`showsAcceptance`): from there it moves on.
+ * Applies a receipt to a message. The status only rises in rank; a receipt without news changes nothing. A receipt for a message
+ * that waits for another call proves that it was sent (`showsAcceptance`), so the status moves on from `sent`.
  */
 export function applyReport(message: ReportedMessage, report: Report): AppliedReport {
   const engaged = engage(sentAfterAll(message, report), report);
@@ -59,7 +59,7 @@ function sentAfterAll(message: ReportedMessage, { state }: Report): ReportedMess
   return isFound ? { ...message, status: 'sent', final: false, failure: null } : message;
 }
 
-/** The first time counts, in whatever order the reports come. */
+/** Keeps the earliest time, in whatever order the reports arrive. */
 function engage(message: ReportedMessage, { engagement, at }: Report): ReportedMessage {
   if (engagement === undefined) return message;
   const known = message.engagement[engagement];
@@ -68,7 +68,7 @@ function engage(message: ReportedMessage, { engagement, at }: Report): ReportedM
 }
 
 function applyState(message: ReportedMessage, state: ReceiptKind, report: Report): ReportedMessage {
-  // It never was with a provider, as far as its record says, and that has been told.
+  // The record says that the message was never with a provider, and this end has been published.
   if (message.status !== 'delivered' && !canMove(message.status, 'delivered')) return message;
   const noted = note(message, state, report);
   // Tests break this (mutant: receipt-rank): a receipt only raises the rank of its message.
@@ -89,7 +89,7 @@ function applyState(message: ReportedMessage, state: ReceiptKind, report: Report
   };
 }
 
-/** The same message where the report says nothing new of its copy. */
+/** Returns the same object if the report contains nothing new about its copy. */
 function note(message: ReportedMessage, state: ReceiptKind, report: Report): ReportedMessage {
   const { copy, part } = partOf(report, message);
   const known = message.copies[copy]?.[part];

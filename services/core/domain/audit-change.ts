@@ -1,15 +1,15 @@
 type Json = string | number | boolean | null | readonly Json[] | { readonly [key: string]: Json };
 
-/** One field of a change. Without `from` and `to` where its values are nobody's business. */
+/** One changed field. `from` and `to` are absent if the values must not be disclosed. */
 export type AuditChange = { readonly field: string; readonly from?: Json; readonly to?: Json };
 
-/** An entry stays small, whatever was changed. */
+/** Bounds the size of an entry, however much was changed. */
 const CHANGES_MAX = 50;
 const CHARACTERS_MAX = 200;
 
 /**
- * What differs between two states of the same thing; an absent field is null.
- * @param isSecret Says of a field that its values are not to be told.
+ * Returns the differences between two states of an object; an absent field counts as null.
+ * @param isSecret whether the values of a field must not be disclosed.
  */
 export function auditChanges(
   before: Readonly<Record<string, unknown>>,
@@ -19,7 +19,7 @@ export function auditChanges(
   const fields = [...new Set([...Object.keys(before), ...Object.keys(after)])];
   const changed = fields.flatMap((field): AuditChange[] => {
     const [from, to] = [told(before[field]), told(after[field])];
-    // Compared whole: two long values may begin alike.
+    // Compares the full values, because two long values may have the same beginning.
     if (textOf(before[field]) === textOf(after[field])) return [];
     const name = cut(field);
     return [isSecret(field) ? { field: name } : { field: name, from, to }];
@@ -31,7 +31,7 @@ function textOf(value: unknown): string {
   return JSON.stringify(value ?? null);
 }
 
-/** A value as it is, or the beginning of its text where it is long. */
+/** Returns the value itself, or the beginning of its JSON if that is long. */
 function told(value: unknown): Json {
   const text = textOf(value);
   return text.length <= CHARACTERS_MAX ? (JSON.parse(text) as Json) : cut(text);

@@ -36,7 +36,7 @@ const verdictOf = (verdict: ItemVerdict['verdict'], retryAfter: number | null = 
   retryAfter,
 });
 
-/** An item, and the verdict that it gets where it is asked about. */
+/** An item, and the verdict that the database gives if it is asked about the item. */
 const anyItem = fc.oneof(
   fc.record({ fault: fc.constantFrom(INVALID, fault('provider_not_configured')) }),
   fc.record({ earlier: fc.constant('before') }),

@@ -3,7 +3,7 @@ import type { ErrorCode, ErrorDetail, NamedLimit } from './app-error.ts';
 export const BATCH_MODES = ['permissive', 'strict'] as const;
 export type BatchMode = (typeof BATCH_MODES)[number];
 
-/** Why an item of a batch was not taken: an error as a client sees it, as plain data. */
+/** Why an item of a batch was refused: an error as the client sees it, as plain data. */
 export type ItemFault = {
   readonly code: ErrorCode;
   readonly message: string;
@@ -14,8 +14,8 @@ export type ItemFault = {
 };
 
 /**
- * What is known of an item before the database is asked to store it: the answer that it will have, the one that its own
- * idempotency key was answered with before, or its fault.
+ * What is known about an item before the database is asked to store it: the answer that it will get, the answer to the first
+ * request with its own idempotency key, or its fault.
  */
 export type ItemDraft<Accepted> =
   | { readonly accepted: Accepted }
@@ -23,20 +23,23 @@ export type ItemDraft<Accepted> =
   | { readonly fault: ItemFault };
 
 /**
- * Why an item is not taken that has no fault of its form. `unsettled`: the first request with its key has no answer yet;
- * `unstorable`: the database refuses it.
+ * Why an item without a validation fault is refused. `unsettled`: the first request with its key has no answer yet; `unstorable`:
+ * the database rejects it.
  */
 export type Refusal = RefusalVerdict | 'unsettled' | 'unstorable';
 type RefusalVerdict = 'mismatch' | 'suspended' | 'rate_limited' | 'daily_limit_reached' | 'backlog_full';
 
-/** All that the answer to a batch is made of, but the verdicts. It is stored with them, so that a replay is the same. */
+/**
+ * Everything that the answer to a batch consists of, except the verdicts. Both are stored, so that a replay gives the same
+ * answer.
+ */
 export type BatchDraft<Accepted> = {
   readonly batchId: string;
   readonly items: readonly ItemDraft<Accepted>[];
   readonly refusals: Readonly<Record<Refusal, ItemFault>>;
 };
 
-/** Of one item without a fault, in their order. */
+/** The database's verdict on one item without a fault, in the order of the items. */
 export type ItemVerdict = {
   readonly verdict: 'accepted' | 'replayed' | RefusalVerdict;
   readonly response?: unknown;
@@ -48,8 +51,8 @@ export type ItemResult<Accepted> =
   | { readonly kind: 'refused'; readonly fault: ItemFault };
 
 /**
- * What became of each item.
- * @param verdicts Of those that the database was asked to store, in their order.
+ * Returns the result of each item.
+ * @param verdicts verdicts on the items that the database was asked to store, in their order.
  */
 export function itemResults<Accepted>(
   { items, refusals }: BatchDraft<Accepted>,
@@ -82,8 +85,8 @@ export function itemResults<Accepted>(
 }
 
 /**
- * The draft of a batch of which the database has refused some messages, each for itself: their fault is ours.
- * @param refused Their places among the items that it was asked to store.
+ * Returns the draft of a batch after the database rejected single messages; their fault is an internal one.
+ * @param refused indexes of the rejected messages among the items that the database was asked to store.
  */
 export function withUnstorable<Draft extends BatchDraft<unknown>>(
   draft: Draft,
@@ -97,15 +100,15 @@ export function withUnstorable<Draft extends BatchDraft<unknown>>(
   };
 }
 
-/** How the request as a whole ends. */
+/** The result of the request as a whole. */
 export type BatchEnd =
   | { readonly kind: 'answered' }
-  /** It is a limit, or the tenant, and none of its items is at fault. */
+  /** The reason is a limit or the tenant's status; no item is at fault. */
   | { readonly kind: 'refused'; readonly fault: ItemFault }
-  /** Every fault there is, where the batch is strict. */
+  /** All faults of a strict batch. */
   | { readonly kind: 'invalid'; readonly details: readonly ErrorDetail[] };
 
-/** Refusals that say nothing against an item. */
+/** Refusals whose cause is the tenant, not an item. */
 const OF_THE_TENANT: readonly ErrorCode[] = [
   'tenant_suspended',
   'rate_limited',
@@ -114,8 +117,9 @@ const OF_THE_TENANT: readonly ErrorCode[] = [
 ];
 
 /**
- * Decides whether the request is answered item by item. A strict one is where every item was taken. A permissive one is
- * unless nothing was taken and time or the tenant alone is why: clients wait for a 429 as they do with a single message.
+ * Decides whether the request is answered item by item. A strict request is, if every item was accepted. A permissive one is,
+ * unless nothing was accepted and only limits or the tenant's status are the reason: clients then back off on the 429 as for a
+ * single message.
  */
 export function endOfBatch(mode: BatchMode, results: readonly ItemResult<unknown>[]): BatchEnd {
   const faults = results.flatMap((result) => (result.kind === 'refused' ? [result.fault] : []));
@@ -128,15 +132,15 @@ export function endOfBatch(mode: BatchMode, results: readonly ItemResult<unknown
   return { kind: 'refused', fault: others.reduce(longer, first) };
 }
 
-/** Of refusals by limits the one that takes longest to pass. */
+/** Returns the refusal with the longer wait. */
 function longer(a: ItemFault, b: ItemFault): ItemFault {
   return (b.retryAfter ?? 0) > (a.retryAfter ?? 0) ? b : a;
 }
 
-/** Of one item: each is named, and what is said of one stays small. */
+/** Maximum number of details per item: every faulty item is listed, but each with a bounded number of details. */
 export const ITEM_DETAILS_MAX = 10;
 
-/** The faults of all items, each with its place in the request. */
+/** Returns the faults of all items, each with its index in the request. */
 function faultDetails(results: readonly ItemResult<unknown>[]): ErrorDetail[] {
   return results.flatMap((result, index) => {
     if (result.kind !== 'refused') return [];
@@ -150,14 +154,14 @@ function faultDetails(results: readonly ItemResult<unknown>[]): ErrorDetail[] {
   });
 }
 
-/** How large the contents of a batch's items are that travel with it, in bytes: what is in it is locked for as long as that takes. */
+/** Maximum total size of the contents in a batch's statement, in bytes: the batch holds its locks for as long as they take. */
 const BATCH_INLINE_BYTES_MAX = 1024 * 1024;
 
 /**
- * Which contents are to be stored apart: those that are large by themselves, and the largest of the others until the rest
- * is small.
- * @param bytes Of the content of each item.
- * @param inlineMax What one item may bring along.
+ * Returns the indexes of the contents to store separately: those above `inlineMax`, and the largest of the others until the rest
+ * is at most `batchMax`.
+ * @param bytes size of each item's content.
+ * @param inlineMax maximum size of one content that is stored with its message.
  */
 export function contentsApart(
   bytes: readonly number[],

@@ -1,14 +1,14 @@
 /**
- * A circuit breaker per provider account, as a value: opens at >= 20 calls with >= 50 % provider faults within 60 s,
- * then lets single probes through. Recipient errors are calls without a fault, so one bad list opens nothing.
+ * A circuit breaker per provider account, as a value. It opens at >= 20 calls with >= 50 % provider faults within 60 s, then
+ * admits single probes. Recipient errors count as calls without a fault, so a bad recipient list does not open it.
  */
 export type Breaker = {
   readonly health: 'healthy' | 'open' | 'probing';
   /** Ring of 6-second buckets, newest last. */
   readonly buckets: readonly Bucket[];
-  /** While open: when the next probe may go. Milliseconds since the epoch. */
+  /** While open: when the next probe may be made, in milliseconds since the epoch. */
   readonly probeAt: number;
-  /** Openings in a row without a success between them. */
+  /** Consecutive openings without a success between them. */
   readonly openings: number;
 };
 
@@ -19,12 +19,12 @@ export const BREAKER_CALLS_MIN = 20;
 const BREAKER_FAULT_RATIO = 0.5;
 const BUCKET_MS = 6_000;
 const COOL_DOWN_MS = [5_000, 15_000, 30_000, 60_000] as const;
-/** A probe that never reports back frees the way for another. */
+/** After this time without a result a probe counts as lost, and another one is admitted. */
 const PROBE_LOST_MS = 60_000;
 
 export const CLOSED: Breaker = { health: 'healthy', buckets: [], probeAt: 0, openings: 0 };
 
-/** Whether a call may be made now; a probe must be announced with `startProbe`. */
+/** Returns whether a call may be made now; the caller must announce a probe with `startProbe`. */
 export function admission(breaker: Breaker, now: number): 'pass' | 'probe' | 'blocked' {
   if (breaker.health === 'healthy') return 'pass';
   return now >= breaker.probeAt ? 'probe' : 'blocked';
@@ -34,12 +34,12 @@ export function startProbe(breaker: Breaker, now: number): Breaker {
   return { ...breaker, health: 'probing', probeAt: now + PROBE_LOST_MS };
 }
 
-/** Opens at once, for a reason that needs no sample: the account's credential is refused. */
+/** Opens the breaker at once, without a sample: the account's credential was refused. */
 export function forceOpen(breaker: Breaker, now: number): Breaker {
   return open(breaker, now);
 }
 
-/** Takes note of one finished call. `fault`: the provider's own failure, never one of the recipient or the content. */
+/** Records one finished call. `fault`: a failure of the provider itself, never one of the recipient or the content. */
 export function note(breaker: Breaker, fault: boolean, now: number): Breaker {
   if (breaker.health !== 'healthy') {
     return fault ? open(breaker, now) : CLOSED;

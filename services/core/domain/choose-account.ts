@@ -1,10 +1,10 @@
 import { orderOf, type Route } from './route.ts';
 
-/** What decides which of a tenant's accounts may send a message. */
+/** The facts of a message that decide which of a tenant's accounts may send it. */
 export type RoutedMessage = {
   readonly id: string;
   readonly channel: string;
-  /** The account that the sender named; no other will do. */
+  /** The account that the sender named; no other account may be used. */
   readonly pinned: string | null;
 };
 
@@ -12,18 +12,18 @@ type Account = { readonly id: string; readonly channel: string };
 
 export type AccountChoice<A> = {
   readonly account: A;
-  /** Of the route that decided; null where the sender named the account. */
+  /** Version of the route that decided; null if the sender named the account. */
   readonly routeVersion: number | null;
-  /** Accounts of the route that would have gone first and cannot be used. */
+  /** Accounts of the route that come first but cannot be used. */
   readonly skipped: readonly string[];
 };
 
-/** In place of an account where none is called: a test message goes to the simulator of its channel. */
+/** Stands for an account where none is called: a test message goes to the simulator of its channel. */
 export const NO_ACCOUNT = '00000000-0000-0000-0000-000000000000';
 
 /**
- * The accounts that may send the message, in no order that counts.
- * @param accounts The tenant's, neither disabled nor deleted.
+ * Returns the accounts that may send the message, in no particular order.
+ * @param accounts the tenant's accounts that are neither disabled nor deleted.
  */
 export function accountsFor<A extends Account>(
   accounts: readonly A[],
@@ -38,10 +38,10 @@ export function accountsFor<A extends Account>(
 }
 
 /**
- * The account that is to send a message; undefined if there is none.
- * @param accounts Those that are neither disabled nor deleted, the oldest first. One whose credential was refused stays
- * in use: the next call may find it fixed.
- * @param routes Those that the tenant has set; where none is for the channel, the oldest account sends.
+ * Returns the account that sends a message; undefined if there is none.
+ * @param accounts accounts that are neither disabled nor deleted, the oldest first. An account with a refused credential stays in
+ * use, because its next call may succeed.
+ * @param routes the tenant's routes; the oldest account sends if the channel has none.
  */
 export function chooseAccount<A extends Account>(
   accounts: readonly A[],

@@ -1,9 +1,9 @@
 import { createPrivateKey, X509Certificate, type KeyObject } from 'node:crypto';
 
-/** Shown to servers that ask who calls: both PEM, the certificate with those between it and its authority after it. */
+/** Presented to servers that request a client certificate: both PEM; `certificate` may include the intermediate certificates. */
 export type ClientCertificate = { readonly certificate: string; readonly key: string };
 
-/** What is wrong with a certificate or its key. The message repeats nothing of either. */
+/** A fault of a certificate or its key. The message repeats nothing of either. */
 export type CertificateFault = {
   readonly field: 'certificate' | 'key';
   readonly rule: string;
@@ -14,8 +14,8 @@ const KINDS: ReadonlySet<string> = new Set(['rsa', 'ec', 'ed25519']);
 const RSA_BITS_MIN = 2_048;
 
 /**
- * What keeps a certificate from being shown; undefined for a good one. Whether it has expired is its receiver's to judge.
- * @param isTakenByTls whether a connection could show it.
+ * Returns why a certificate cannot be used; undefined for a usable one. Expiry is not checked: the server decides about it.
+ * @param isTakenByTls whether TLS accepts the certificate and key for a connection.
  */
 export function clientCertificateFault(
   { certificate, key }: ClientCertificate,

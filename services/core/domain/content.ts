@@ -1,13 +1,13 @@
 import type { WhatsappMediaType } from './whatsapp-media.ts';
 
 /**
- * What a message says, per channel, as the api validated it and the worker sends it. Stored as one JSON value.
- * Absent and empty are different only where noted.
+ * The content of a message, per channel, as the api validated it and the worker sends it. Stored as one JSON value. Absent and
+ * empty differ only where noted.
  */
 export type SmsContent = { readonly body: string };
 
 export type EmailContent = {
-  /** RFC 5322 mailbox, parsed at the edge. */
+  /** RFC 5322 mailbox, parsed by the api. */
   readonly from: { readonly name?: string; readonly address: string };
   readonly subject: string;
   readonly text?: string;
@@ -48,7 +48,7 @@ export type WhatsappContent =
       readonly url: string;
       readonly type: WhatsappMediaType;
       readonly caption?: string | undefined;
-      /** Of documents. */
+      /** Only for documents. */
       readonly filename?: string | undefined;
     };
 
@@ -64,7 +64,7 @@ export type TemplateHeader =
       readonly address?: string | undefined;
     };
 
-/** `index`: the button's place in the template, from 0; default its place in the list. */
+/** `index`: position of the button in the template, from 0; default its position in the list. */
 export type TemplateButton = { readonly index?: number | undefined } & (
   | { readonly type: 'url'; readonly text: string }
   | { readonly type: 'quick_reply'; readonly payload: string }
@@ -80,9 +80,9 @@ type Envelope = {
   readonly from?: string;
   /** Provider calls must not be made after this instant (milliseconds since the epoch). */
   readonly expiresAt: number;
-  /** Where the vendor can report on this message; absent where no receipts are asked for. Holds a secret token. */
+  /** Where the vendor can report on this message; absent if no receipts are requested. Contains a secret token. */
   readonly receiptUrl?: string;
-  /** Which call for this message it is; the first is 1. */
+  /** Number of the call for this message; the first is 1. */
   readonly attempt: number;
 };
 
@@ -94,15 +94,18 @@ export type OutboundMessage =
 
 export type OutboundFor<C extends OutboundMessage['channel']> = Extract<OutboundMessage, { channel: C }>;
 
-/** Of a request whose message holds its content itself, in bytes: a longer one would make the batch that accepts it slow. */
+/**
+ * Maximum size of a request whose content is stored in the message's row, in bytes: a larger one would slow down the batch that
+ * accepts it.
+ */
 export const INLINE_BYTES_MAX = 32 * 1024;
-/** Shorter requests do not count towards the bytes of a claim: as many of them as it takes are still little. */
+/** Shorter requests do not count towards a claim's byte limit, because a full claim of them is still small. */
 export const COUNTED_BYTES_MIN = 2 * 1024;
 
-/** What a message holds in place of a content that is stored apart from it, for its size. */
+/** Replaces a content in the message's row that is stored separately because of its size. */
 export type ContentApart = { readonly storedBytes: number };
 
-/** Undefined where the content is there itself. */
+/** Returns undefined if the content itself is in the row. */
 export function contentApart(content: unknown): ContentApart | undefined {
   const { storedBytes } = (content ?? {}) as { storedBytes?: unknown };
   return typeof storedBytes === 'number' ? { storedBytes } : undefined;

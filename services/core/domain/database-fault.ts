@@ -1,14 +1,14 @@
 import { DependencyError } from './dependency-error.ts';
 
 /**
- * What a database call that failed says about who is at fault, which decides what to do next.
- * - `row`: something that was sent cannot be stored. The same call fails again; without that row it may not.
- * - `away`: the server cannot be reached, ends, is overloaded, or gave way to another transaction. The same call later.
- * - `service`: schema, rights or this code. Neither time nor fewer rows fix it, but an operator or a new version does.
+ * The cause of a failed database call, which decides what to do next.
+ * - `row`: a value that was sent cannot be stored. The same call fails again; without that row it may succeed.
+ * - `away`: the server is unreachable, shutting down, overloaded, or aborted the transaction in favor of another. Retry later.
+ * - `service`: the schema, the rights or this code is wrong. Neither time nor fewer rows help; an operator or a new version does.
  */
 export type DatabaseFault = 'row' | 'away' | 'service';
 
-/** By class of SQLSTATE, its first two characters; what is not listed is at fault itself. */
+/** By class of SQLSTATE, its first two characters; classes that are not listed count as `service`. */
 const CLASSES: Readonly<Record<string, DatabaseFault>> = {
   '08': 'away', // connection
   '20': 'row', // case not found
@@ -18,7 +18,7 @@ const CLASSES: Readonly<Record<string, DatabaseFault>> = {
   '25': 'away', // transaction state: read-only after a failover, ended while idle
   '27': 'row', // triggered data change
   '28': 'away', // authorization of a connection: a password that is being rotated
-  '2F': 'row', // raised in a routine, as are the next two
+  '2F': 'row', // raised in a routine, like the next two
   '38': 'row',
   '39': 'row',
   '3D': 'away', // no such database: one that is being restored
@@ -30,12 +30,12 @@ const CLASSES: Readonly<Record<string, DatabaseFault>> = {
   '57': 'away', // shutdown, start, cancellation, timeout
   '58': 'away', // disks and files
   '72': 'away', // snapshot too old
-  DS: 'away', // raised by `accept` for a clock that is wrong: ours is set anew
+  DS: 'away', // raised by `accept` if a process's clock is wrong; the process corrects it
   P0: 'row', // raised by a function
   XX: 'row', // internal errors: damaged rows and indexes, allocations beyond the limit
 };
 
-/** What the driver and the sockets below it say where there was no answer. */
+/** Errors of the driver and the sockets when no answer arrived. */
 const NO_ANSWER = new Set([
   'CONNECTION_CLOSED',
   'CONNECTION_DESTROYED',
@@ -53,7 +53,10 @@ const NO_ANSWER = new Set([
 
 const SQLSTATE = /^[0-9A-Z]{5}$/;
 
-/** The one place that reads codes of the database and its driver. @returns null for what is no error of either. */
+/**
+ * Classifies an error; no other code reads codes of the database and its driver.
+ * @returns null for an error of neither.
+ */
 export function databaseFaultOf(error: unknown): DatabaseFault | null {
   if (!(error instanceof Error)) return null;
   if (error instanceof DependencyError) return error.dependency === 'postgres' ? 'away' : null;
@@ -66,23 +69,23 @@ export function databaseFaultOf(error: unknown): DatabaseFault | null {
 }
 
 /**
- * Whether a message was refused for its place: the clock that told its purge day is behind the database's, or its number
- * is another message's, since the database gave numbers out again after a failover that lost the end of its log. What was
- * reserved is of no use any more.
+ * Whether a message was refused because of its place. Either the clock that determined its purge day is behind the database's, or
+ * its number is taken by another message, because a failover lost the end of the log and the database handed out numbers again.
+ * The reserved numbers are then useless.
  */
 export function isPlaceRefused(error: unknown): boolean {
   if (databaseFaultOf(error) !== 'away') return false;
   return (error as { code?: unknown }).code === 'DS001' || isNumberTaken(error as Error);
 }
 
-/** Tables, and partitions of tables, that messages are entered in as they are accepted. */
+/** Tables, and partitions of tables, that accepted messages are inserted into. */
 const ENTERED = /^(?:messages|live_messages|message_contents|unsettled_contents)(?:_\d{8}|_default)?$/;
 
 function isNumberTaken(error: Error & { code?: unknown; table_name?: unknown }): boolean {
   return error.code === '23505' && typeof error.table_name === 'string' && ENTERED.test(error.table_name);
 }
 
-/** Whether somebody else held a lock for longer than was to be waited for, or waits for one of ours. */
+/** Whether a statement failed because another transaction held a lock for too long, or because of a deadlock. */
 export function isLockRefused(error: unknown): boolean {
   const { code } = (error ?? {}) as { code?: unknown };
   return databaseFaultOf(error) === 'away' && (code === '55P03' || code === '40P01');

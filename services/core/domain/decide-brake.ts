@@ -1,14 +1,14 @@
 import { BRAKE_LEVELS, BRAKE_WINDOW, type BrakeLevel, type BrakeReason } from './brake.ts';
 import type { Limits, RateLimitName } from './plan.ts';
 
-/** The last final messages of a tenant's channel, since the last brake was lifted at most. */
+/** The last final messages of a tenant's channel, at most those since the last brake was lifted. */
 export type BrakeWindow = {
-  /** Once there were as many, at least `BRAKE_WINDOW` and fewer than a stretch more. */
+  /** Number of messages; once enough have become final, at least `BRAKE_WINDOW` and less than one stretch more. */
   readonly finals: number;
-  /** Addresses that do not exist, as providers have said meanwhile. */
+  /** Messages to addresses that providers have reported as nonexistent. */
   readonly hardBounces: number;
   readonly complaints: number;
-  /** Of the brake that is on; null without one. */
+  /** Level of the brake in force; null without one. */
   readonly level: BrakeLevel | null;
 };
 
@@ -20,13 +20,13 @@ export type BrakeDecision = {
   readonly bound: number;
 };
 
-/** Rates and bounds have four decimals: they are compared as whole numbers, so that a rate that equals its bound does. */
+/** Rates and bounds have four decimals; they are compared as integers so that equal values compare as equal. */
 const UNIT = 10_000;
 
 /**
- * Which brake to apply; null to leave it as it is. Beyond its bound a rate slows the channel, at twice of it or more it
- * holds it. A brake only grows: what makes it go is a person's decision. Of two rates the one that is further beyond its
- * bound is the reason.
+ * Returns the brake to apply; null to change nothing. Above its bound a rate slows the channel; at twice the bound or more it
+ * holds the channel. A brake only becomes more severe: only a person can lift it. Of two rates, the one that exceeds its bound
+ * more is the reason.
  */
 export function decideBrake(
   { finals, hardBounces, complaints, level }: BrakeWindow,
@@ -49,7 +49,7 @@ export function decideBrake(
       reason: of,
       rate: Math.min(UNIT, Math.round((hits * UNIT) / finals)) / UNIT,
       bound: bounded / UNIT,
-      /** How many times the bound the rate is. A limit of 1 never brakes, however many late reports there are. */
+      /** The rate divided by the bound. A limit of 1 never brakes, even if late reports exceed it. */
       excess: bounded >= UNIT ? 0 : (hits * UNIT) / (bounded * finals),
     };
   }

@@ -32,7 +32,8 @@ test('whatever happens to a message, what was canceled stays so, and what has en
     fc.property(state, moves, (from, steps) => {
       let at: MessageState = from;
       let wasSent = false;
-      // What was accepted once is found so while it waits for another account, and never canceled (`cancel_messages`).
+      // A message that was accepted once counts as sent while it waits for another account, and is never canceled
+      // (`cancel_messages`).
       const found = (): MessageState => (wasSent && isLive(at) ? 'sent' : at);
       for (const step of steps) {
         const before = decideCancel(found());

@@ -1,32 +1,36 @@
 import { canMove, type MessageState } from './message-state.ts';
 
 /**
- * What a wish to cancel a message comes to. `cancel`: it can be, as no call is under way for it; `canceled`: it is already,
- * and to ask twice is no fault; `sending`: a call is under way, and nobody can take that back; `final`: it was sent, or has
- * come to another end.
+ * The result of a request to cancel a message. `cancel`: the message can be canceled, as no call is under way; `canceled`: it
+ * already is, and repeating the request is no error; `sending`: a call is under way and cannot be undone; `final`: it was sent,
+ * or has ended in another way.
  */
 export type CancelVerdict = 'cancel' | 'canceled' | 'sending' | 'final';
 
-/** @param state as it was found under the lock of the message's row: a claim takes the same lock. */
+/**
+ * Decides about a cancel request.
+ * @param state the state read under the lock of the message's row; a claim takes the same lock.
+ */
 export function decideCancel(state: MessageState): CancelVerdict {
   if (canMove(state, 'canceled')) return 'cancel';
   if (state === 'canceled' || state === 'sending') return state;
   return 'final';
 }
 
-/** What came of many wishes: each of the messages is counted once. */
+/** The result of canceling many messages; each message is counted once. */
 export type CancelCounts = {
   readonly canceled: number;
   readonly alreadySending: number;
-  /** They have come to an end, another cancel among these. */
+  /** Messages that had ended, including those that were canceled before. */
   readonly final: number;
 };
 
 export const NO_CANCELS: CancelCounts = { canceled: 0, alreadySending: 0, final: 0 };
 
 /**
- * @param wished how many messages were to be canceled.
- * @param found the states of those that were live, as their locked rows said: where `decideCancel` lets it be, one is canceled.
+ * Counts the results of a cancel request.
+ * @param wished number of messages to be canceled.
+ * @param found states of the live ones, read from their locked rows; those for which `decideCancel` allows it are canceled.
  */
 export function countCancels(wished: number, found: Iterable<MessageState>): CancelCounts {
   const verdicts = [...found].map(decideCancel);

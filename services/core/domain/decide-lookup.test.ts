@@ -29,7 +29,7 @@ const results: fc.Arbitrary<LookupResult> = fc.oneof(
   }),
 );
 
-/** At which ages a message is asked about, in milliseconds, if each question ends with the next result. */
+/** Returns the ages at which a message is looked up, in milliseconds, if each lookup ends with the next result. */
 function agesAsked(next: () => LookupResult, fromMs: number): number[] {
   const ages: number[] = [];
   for (let ageMs = fromMs; ageMs < RECEIPT_TIMEOUT_MS;) {

@@ -1,57 +1,57 @@
-/** What a provider said when it was asked about one message. */
+/** The provider's answer to a lookup of one message. */
 export type LookupResult =
-  /** `isFinal`: it will say nothing else later. */
+  /** `isFinal`: the provider will report nothing else later. */
   | { readonly kind: 'answered'; readonly isFinal: boolean }
-  /** It does not know the message, or not yet. */
+  /** The provider does not know the message, or not yet. */
   | { readonly kind: 'not_found' }
-  /** It cannot be asked about this message, now or later. */
+  /** The provider cannot be asked about this message, now or later. */
   | { readonly kind: 'unanswerable' }
-  /** The account's credential may not ask, whatever else it may. */
+  /** The account's credential has no permission for lookups, whatever else it may do. */
   | { readonly kind: 'forbidden' }
-  /** It did not answer, or not about the message. `retryAfterMs` is its own wish. */
+  /** The provider did not answer, or not about the message. `retryAfterMs`: the wait that it requested. */
   | { readonly kind: 'unanswered'; readonly isThrottled?: boolean; readonly retryAfterMs?: number };
 
 export type AskedMessage = {
-  /** Since its provider has accepted it, or may have, in milliseconds. */
+  /** Time since the provider accepted the message, or may have, in milliseconds. */
   readonly ageMs: number;
-  /** Questions about it so far, this one included. */
+  /** Lookups of the message so far, including this one. */
   readonly asks: number;
 };
 
 export type LookupDecision =
-  /** The message need not be asked about any more. */
+  /** The message needs no further lookup. */
   | { readonly kind: 'done' }
   | { readonly kind: 'again'; readonly ms: number }
-  /** Only its timeout is waited for. */
+  /** No further lookup; the message waits for its receipt timeout. */
   | { readonly kind: 'wait' };
 
-/** For so long an account is asked nothing, and why; and how often in a row it has not answered. */
+/** How long an account is not asked, why, and how many consecutive times it has not answered. */
 export type LookupPause = {
   readonly failures: number;
   readonly pauseMs: number;
   readonly reason: 'unanswered' | 'forbidden' | 'throttled' | null;
 };
 
-/** Receipts come within minutes, most of them. What is silent for so long is asked about. */
+/** Most receipts arrive within minutes. A message is looked up after this much silence. */
 export const FIRST_LOOKUP_MS = 3_600_000;
-/** After a call without an answer: time for a vendor that is merely slow, and for its index. */
+/** Wait after an ambiguous call: time for a vendor that is slow, and for its search index. */
 export const AMBIGUOUS_LOOKUP_MS = 60_000;
-/** The last question comes well before the wait for a receipt is over. */
+/** The last lookup is made well before the wait for a receipt ends. */
 export const LAST_LOOKUP_MS = 71 * 3_600_000;
 
 const AGAIN_MS_MIN = 60_000;
-/** A message is asked about again at three times its age: some eight questions in three days at most. */
+/** A message is looked up again at three times its age: about eight lookups in three days at most. */
 const AGE_FACTOR = 3;
-/** Without an answer it is asked about again after a minute, and each time after twice as long. */
+/** An unanswered lookup is repeated after a minute, then with exponential backoff. */
 const UNANSWERED_MS_MAX = 6 * 3_600_000;
 const PAUSE_MS_MIN = 60_000;
 const PAUSE_MS_MAX = 3_600_000;
-/** Somebody has to give the account another key. */
+/** A person must replace the account's credential, so the pause is long. */
 const FORBIDDEN_MS_MIN = 3_600_000;
 const FORBIDDEN_MS_MAX = 12 * 3_600_000;
 const FAILURES_MAX = 15;
 
-/** Decides whether and when a message is asked about again. */
+/** Decides whether and when a message is looked up again. */
 export function decideLookup(result: LookupResult, { ageMs, asks }: AskedMessage): LookupDecision {
   switch (result.kind) {
     case 'answered':
@@ -70,9 +70,9 @@ export function decideLookup(result: LookupResult, { ageMs, asks }: AskedMessage
 }
 
 /**
- * Decides about the account that these questions were asked of at once. One that leaves most of them without an answer
- * pauses, longer each time. Its own wish is respected in any case, and one answer tells that it is asked too often.
- * @param failures how often in a row it has not answered before.
+ * Decides about a pause of the account after a batch of lookups. An account that leaves most of them unanswered pauses, longer
+ * each time. A requested wait is always respected, and one throttled answer is enough for a pause.
+ * @param failures number of consecutive batches before this one that the account did not answer.
  */
 export function decidePause(results: readonly LookupResult[], failures: number): LookupPause {
   const counted = (...kinds: LookupResult['kind'][]): number =>

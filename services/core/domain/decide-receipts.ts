@@ -9,14 +9,14 @@ import { RECEIPT_TIMEOUT_MS } from './settle.ts';
 import { showsAcceptance } from './shows-acceptance.ts';
 import { causeOfReport, type SuppressionCause } from './suppression-cause.ts';
 
-/** A receipt that is due, and what is known of the message that it is about. */
+/** A due receipt, with the stored facts about its message. */
 export type DueReceipt = {
   readonly id: string;
   readonly tenantId: string;
-  /** Which account was reported to; null for a simulator's, and for an answer that came late. */
+  /** The account of the receipt; null for a simulator's, and for a provider's answer that came after its attempt was settled. */
   readonly accountId: string | null;
   readonly provider: string;
-  /** Of which attempt; null where nothing tells. */
+  /** The attempt that the receipt is about; null if unknown. */
   readonly attempt: number | null;
   readonly receipt: ReceiptKind | null;
   readonly temporary: boolean;
@@ -25,34 +25,34 @@ export type DueReceipt = {
   readonly engagement: Engagement | null;
   readonly providerStatus: string | null;
   readonly providerMessageId: string | null;
-  /** Of an answer that came late: how long its receipt is awaited; null where none is. */
+  /** For a late answer: how long its receipt is awaited; null if none is awaited. */
   readonly awaitMs: number | null;
-  /** Whether a signature of the provider holds; null for a simulator's. */
+  /** Whether the provider's signature is valid; null for a simulator's receipt. */
   readonly verified: boolean | null;
-  /** It was asked for what it says, and has not reported by itself. */
+  /** Whether the receipt comes from a lookup instead of a report by the vendor. */
   readonly asked: boolean;
   readonly happenedMs: number;
-  /** The same for each repetition; null where all that come count. */
+  /** Equal for repetitions of one report; null if every report counts. */
   readonly reportKey: string | null;
-  /** Of the span in which the vendor's call was taken, and of the request that the message came with. */
+  /** Trace contexts: of the request in which the vendor's call was stored, and of the request that sent the message. */
   readonly calledIn: string | null;
   readonly sentIn: string | null;
-  /** Since its arrival. */
+  /** Time since the receipt's arrival. */
   readonly waitedMs: number;
-  /** It was put off before. */
+  /** Whether the receipt was postponed before. */
   readonly waiting: boolean;
-  /** How many receipts of its account have been put off; null where it need not be. */
+  /** Number of postponed receipts of its account; null if the number is not needed. */
   readonly waitingOfAccount: number | null;
-  /** Null where no message is found. */
+  /** Null if no message was found. */
   readonly seq: number | null;
   readonly purgeOn: string | null;
-  /** A call for the message is, or somebody else has it. */
+  /** Whether a call for the message is under way, or another transaction has locked the message. */
   readonly underWay: boolean;
-  /** It waits for another call, and an earlier one had no answer. */
+  /** Whether the message waits for another call after an ambiguous one. */
   readonly doubtful: boolean;
-  /** It was settled before. */
+  /** Whether the report was settled before. */
   readonly repeated: boolean;
-  /** Null where no message is found. */
+  /** Null if no message was found. */
   readonly status: MessageState | null;
   readonly final: boolean | null;
   readonly lastAttempt: number | null;
@@ -74,12 +74,12 @@ export type ReceiptEvent = {
   readonly reportKey: string | null;
 };
 
-/** What one look at a receipt came to. */
+/** The result of deciding about a receipt once. */
 type Decision = 'applied' | 'unapplied' | 'repeated' | 'waiting' | 'orphan' | 'full';
 
 export type ReceiptResult = Pick<DueReceipt, 'tenantId' | 'provider' | 'asked' | 'calledIn' | 'sentIn'> & {
   readonly result: Decision;
-  /** The provider has told with it how the message ended. */
+  /** Whether the provider reported the end of the message with this receipt. */
   readonly isEnd: boolean;
 };
 
@@ -87,52 +87,52 @@ export type ReceiptResult = Pick<DueReceipt, 'tenantId' | 'provider' | 'asked' |
 export type ChangedMessage = ReportedMessage & {
   readonly seq: number;
   readonly purgeOn: string;
-  /** It waited for another call, which is not made. */
+  /** Whether the message waited for another call, which is then not made. */
   readonly wasWaiting: boolean;
-  /** By which account it is known now to have been sent; null where nothing new is known of that. */
+  /** The account that is now known to have sent the message; null if the receipt proves nothing new about that. */
   readonly via: {
     readonly accountId: string;
     readonly provider: string;
     readonly providerMessageId: string | null;
   } | null;
-  /** It is known again, and this long its next receipt is waited for; null where nothing changes of that. */
+  /** How long the next receipt is awaited, as the message's state is known again; null if the wait does not change. */
   readonly awaitMs: number | null;
 };
 
-/** What follows from receipts. */
+/** The changes that follow from receipts. */
 export type ReceiptDecisions = {
   readonly messages: readonly ChangedMessage[];
   readonly events: readonly ReceiptEvent[];
   readonly waiting: readonly { readonly id: string; readonly ms: number }[];
-  /** Ids of those that are settled. */
+  /** Ids of the receipts that are settled. */
   readonly done: readonly string[];
-  /** Accounts that are told of receipts that were given up before their time. */
+  /** Accounts whose tenants are told that receipts were given up early. */
   readonly refused: readonly { readonly accountId: string; readonly reason: 'too_many_waiting' }[];
-  /** Recipients who are to get nothing more, by the message that says so. */
+  /** Recipients to suppress, each with the message that causes it. */
   readonly suppress: readonly {
     readonly seq: number;
     readonly purgeOn: string;
     readonly cause: SuppressionCause;
   }[];
   readonly results: readonly ReceiptResult[];
-  /** For how long the first of those that were never put off has waited. */
+  /** The longest wait of the receipts that were never postponed. */
   readonly waitedMs: number;
 };
 
 /**
- * Of one account's receipts, how many may wait for their message. Those that overtake the record of their call are as many
- * as calls are under way, and wait for seconds; more than that is of an account that is shared with another system.
+ * Maximum number of one account's receipts that wait for their message. Receipts that arrive before their call is recorded are as
+ * many as calls are under way, and wait for seconds; more than that means that the account is shared with another system.
  */
 export const WAITING_REPORTS_MAX = 10_000;
-/** What has waited longer leaves half of the room to what has just come. */
+/** Receipts that have waited longer may occupy only half of that number; the other half is left to new ones. */
 const LONG_MS = 10 * 60_000;
 
-/** One that names a message of which nothing is known is given up then. Vendors report within hours of a call. */
+/** A receipt whose message is not found is given up after this time. Vendors report within hours of a call. */
 const ORPHAN_MS = 24 * 3_600_000;
 const WAIT_MS_MIN = 1_000;
 const WAIT_MS_MAX = 3_600_000;
 
-/** Decides about receipts in their order; those of one message are applied one after the other. */
+/** Decides about receipts in their order; receipts of one message are applied one after the other. */
 export function decideReceipts(due: readonly DueReceipt[]): ReceiptDecisions {
   const messages = new Map<number, ChangedMessage>();
   const seen = new Set<string>();
@@ -153,7 +153,7 @@ export function decideReceipts(due: readonly DueReceipt[]): ReceiptDecisions {
     const before = messages.get(seq) ?? messageOf(one, one.status);
     const report = reportOf(one);
     if (isWaiting(before.status) && !showsAcceptance(before, report, one.doubtful)) {
-      // It is not used up: a call that comes may make of the message what it speaks of.
+      // The receipt is postponed, not settled: a later call may bring the message into the state that it reports.
       if (report.state !== undefined || report.engagement !== undefined) return putOff();
     }
     seen.add(key);
@@ -164,7 +164,7 @@ export function decideReceipts(due: readonly DueReceipt[]): ReceiptDecisions {
         changed(one, { seq, purgeOn, before, after: after.message, known: messages.get(seq) }),
       );
     const { applied } = after;
-    // Simulators have no account: their recipients are chosen to fail, again and again.
+    // Simulators have no account. They suppress nobody: their recipients are chosen in order to fail repeatedly.
     const cause = applied && one.accountId !== null ? causeOfReport(one) : null;
     if (cause !== null) suppress.push({ seq, purgeOn, cause });
     const types = receiptEvents(before, after);
@@ -176,7 +176,7 @@ export function decideReceipts(due: readonly DueReceipt[]): ReceiptDecisions {
         type,
         applied,
         details: detailsOf(one),
-        // One event of a receipt is enough to know its repetitions by.
+        // One event per receipt stores the key, which is enough to detect repetitions.
         reportKey: n === 0 ? one.reportKey : null,
       });
     }
@@ -220,7 +220,10 @@ export function decideReceipts(due: readonly DueReceipt[]): ReceiptDecisions {
   };
 }
 
-/** Whether a receipt may wait, by how many of its account do. Simulators' are no more than the messages that they are about. */
+/**
+ * Returns a function that decides whether a receipt may wait, by the number of its account's waiting receipts. Simulators'
+ * receipts always may, because there are no more of them than messages.
+ */
 function createWaitingRoom(): (one: DueReceipt) => boolean {
   const waiting = new Map<string, number>();
   return ({ accountId, waiting: isBack, waitingOfAccount, waitedMs }) => {
@@ -237,13 +240,13 @@ type Change = {
   readonly purgeOn: string;
   readonly before: ReportedMessage;
   readonly after: ReportedMessage;
-  /** What receipts before it have changed of the message. */
+  /** The changes that earlier receipts of the batch have made to the message. */
   readonly known: ChangedMessage | undefined;
 };
 
 function changed(one: DueReceipt, { seq, purgeOn, before, after, known }: Change): ChangedMessage {
   const isFound = isWaiting(before.status) || before.status === 'unknown';
-  // An answer that came late says itself whether anything is to follow it.
+  // A late answer states itself whether a receipt follows it.
   const found = one.accountId === null ? one.awaitMs : RECEIPT_TIMEOUT_MS;
   const isSent = after.status === 'sent';
   return {
@@ -265,7 +268,7 @@ function isEnded(status: MessageState | null): boolean {
   return status === 'delivered' || status === 'undelivered';
 }
 
-/** The longer it has waited, the longer until the next look. */
+/** The longer a receipt has waited, the later it is checked again. */
 function waitMs({ waitedMs }: DueReceipt): number {
   return Math.min(Math.max(WAIT_MS_MIN, waitedMs), WAIT_MS_MAX);
 }

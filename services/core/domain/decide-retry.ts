@@ -1,11 +1,11 @@
 import type { MessageState } from './message-state.ts';
 
-/** Where nothing more is done for a message, and it has not arrived as far as anybody knows. */
+/** States in which the message is not pursued any more and is not known to have arrived. */
 export const RETRYABLE_STATES = ['failed', 'undelivered', 'unknown', 'expired'] as const;
 
 /**
- * What a wish to send a message again as a new one comes to. `state`: it may still arrive by itself, has arrived, or was
- * taken back; `content`: what it said is gone.
+ * The result of a request to send a message again as a new one. `state`: the message may still arrive, has arrived, or was
+ * canceled; `content`: its content is deleted.
  */
 export type RetryVerdict = 'retry' | 'state' | 'content';
 

@@ -7,74 +7,74 @@ import { orderOf, routeByAge, type Route } from './route.ts';
 import type { ClosedReason, LeftReason, SkippedAccount, UnsentReason } from './skipped-account.ts';
 import { SUPPRESSION_REASONS, type SuppressionReason } from './suppression.ts';
 
-/** A message that no claim took, as the database describes it; due, expired and over are by the database's clock. */
+/** A message that no claim took, as the database describes it; due, expired and lease ends are by the database's clock. */
 export type WaitingMessage = {
   readonly id: string;
   readonly status: MessageState;
   readonly tenantStatus: string;
   readonly channel: string;
-  /** Sent with a test key: a simulator answers, and no account is needed. */
+  /** Whether it was sent with a test key: a simulator answers, and no account is needed. */
   readonly test: boolean;
   readonly accountId: string;
-  /** Null where the account is deleted, or there is none. */
+  /** Null if the account is deleted, or there is none. */
   readonly accountStatus: string | null;
-  /** The sender named the account. */
+  /** Whether the sender named the account. */
   readonly pinned: boolean;
-  /** Accounts that will never take it. */
+  /** Accounts that have refused the message permanently. */
   readonly refusedBy: readonly string[];
-  /** Calls so far that may have reached the provider without an answer. */
+  /** Number of ambiguous calls so far. */
   readonly ambiguous: number;
   readonly isDue: boolean;
   readonly isExpired: boolean;
-  /** Only while `sending`: the worker's lease is over. */
+  /** Only for `sending`: whether the worker's lease has ended. */
   readonly isLeaseOver: boolean;
-  /** How long it could have been claimed by now, in milliseconds: since it is due, or was given to its account. */
+  /** How long the message could have been claimed, in milliseconds: since it was due, or since it was given to its account. */
   readonly waitedMs: number;
-  /** Accounts that it has left as their rate was used up. */
+  /** Accounts that the message has left because their rate was used up. */
   readonly leftForRate: readonly string[];
-  /** Of its tenant's channel; null without one, and for test messages. */
+  /** Brake of the tenant's channel; null without one, and for test messages. */
   readonly brake: BrakeLevel | null;
-  /** A provider has accepted it before, and did not report on it in time. Default: none has. */
+  /** Whether a provider accepted the message before and did not report on it in time. Default: false. */
   readonly isSent?: boolean;
-  /** Why its recipient gets nothing of this kind; null where nothing says so. */
+  /** Why the recipient gets no messages of this kind; null if it is not suppressed. */
   readonly suppression: SuppressionReason | null;
 };
 
 type Account = { readonly id: string; readonly channel: string; readonly status: string };
 
-/** Without a call: it ends, or is put aside. What is decided alike is the same object, and moved at once. */
+/** The message ends or is held without a call. Equal decisions are the same object, so that they are stored together. */
 export type WaitingMove = {
   readonly kind: 'move';
   readonly status: MessageState;
-  /** Why it ends; null where it does not. */
+  /** Why the message ends; null if it does not end. */
   readonly failure: StoredEnd | null;
-  /** Why it is in its new state, where neither that nor a failure says so. */
+  /** Reason for the new state, if neither the state nor a failure states it. */
   readonly reason?: SuppressionReason | 'abuse_brake';
 };
 
 export type WaitingDecision =
   | WaitingMove
-  /** Another account is to send it. */
+  /** Another account sends the message. */
   | {
       readonly kind: 'assign';
       readonly rerouted: Rerouted;
-      /** Why its own does not. */
+      /** Why its own account does not. */
       readonly why: LeftReason;
     }
-  /** Can be sent, but only out of its lane: the account has a rate limit, or it changed as it was claimed. */
+  /** The message can be sent, but only from its lane: its account has a rate limit, or changed during the claim. */
   | { readonly kind: 'lane' }
-  /** The worker that began its attempt is gone. */
+  /** The worker that began its attempt is dead. */
   | { readonly kind: 'lost' }
-  /** It is sent, as before it waited for another account, and no other one sends it. */
+  /** The message goes back to `sent`, its state before it waited for another account, because no other account sends it. */
   | { readonly kind: 'return'; readonly why: UnsentReason }
   /** Nothing to do now. */
   | { readonly kind: 'wait' };
 
 type StoredEnd = Pick<Failure, 'class' | 'code'> & { readonly retryable: false };
 
-/** Until the tenant is active again. */
+/** Held until the tenant is active again. */
 const HOLD: WaitingMove = { kind: 'move', status: 'held', failure: null };
-/** Until the brake of its channel is lifted. */
+/** Held until the brake of its channel is lifted. */
 const BRAKE: WaitingMove = { kind: 'move', status: 'held', failure: null, reason: 'abuse_brake' };
 const EXPIRE: WaitingMove = {
   kind: 'move',
@@ -92,19 +92,20 @@ const SUPPRESS = Object.fromEntries(
     { kind: 'move', status: 'suppressed', failure: null, reason },
   ]),
 ) as unknown as Readonly<Record<SuppressionReason, WaitingMove>>;
-/** The instant that its sender named has come. */
+/** The time that the sender named has come. */
 const QUEUE: WaitingMove = { kind: 'move', status: 'queued', failure: null };
-/** Of a message whose claim the database refuses. */
+/** The end of a message whose claim the database rejects. */
 export const UNPROCESSABLE: StoredEnd = { class: 'unknown', code: 'unprocessable', retryable: false };
 
 /**
- * Decides about a message that waits and was not claimed. A suspension, and a brake that holds, come before the expiry, since
- * time in `held` does not count; what is scheduled stays so until its instant; the expiry comes before the recipient's own
- * wish, and that before the route.
- * @param accounts The tenant's, neither disabled nor deleted, the oldest first; used only where its own is not usable, or closed.
- * @param routes Those that the tenant has set; used as the accounts are.
- * @param closed Accounts that cannot be called now. What waits for one of them for longer than its route allows goes on to the
- * next that can. Default: none.
+ * Decides about a waiting message that was not claimed. The order of checks: suspension and a holding brake come before the
+ * expiry, because time in `held` does not count; a scheduled message stays so until its instant; the expiry comes before the
+ * suppression of the recipient, and that before the route.
+ * @param accounts the tenant's accounts that are neither disabled nor deleted, the oldest first; used only if the message's own
+ * account is unusable or closed.
+ * @param routes the tenant's routes; used in the same cases.
+ * @param closed accounts that cannot be called now. A message that has waited for one of them for longer than its route allows
+ * moves to the next account that can be called. Default: none.
  */
 export function decideWaiting(
   message: WaitingMessage,
@@ -122,13 +123,13 @@ export function decideWaiting(
   return decision;
 }
 
-/** In the states that it would end in receipts count for nothing; those of the call that was accepted may still come. */
+/** In the final states that the decision would set, receipts do not count, but receipts of the accepted call may still arrive. */
 function returned({ isSent }: WaitingMessage, decision: WaitingDecision): WaitingDecision {
   if (isSent !== true || decision.kind !== 'move' || isWaiting(decision.status)) return decision;
   return RETURNS[decision.status] ?? decision;
 }
 
-/** By the state that it would end in. */
+/** By the state in which the message would end. */
 const RETURNS: Readonly<Partial<Record<MessageState, WaitingDecision>>> = {
   expired: { kind: 'return', why: 'expired' },
   suppressed: { kind: 'return', why: 'suppressed' },
@@ -155,12 +156,12 @@ function decide(
 const LANE = { kind: 'lane' } as const;
 const NONE_CLOSED: ReadonlyMap<string, ClosedReason> = new Map();
 
-/** After a call without an answer a message stays with its account: only there can a second copy be recognised. */
+/** After an ambiguous call the message stays with its account, because only that provider can detect a duplicate. */
 function isBound({ pinned, ambiguous }: WaitingMessage): boolean {
   return pinned || ambiguous > 0;
 }
 
-/** What becomes of a message whose account is disabled or deleted. */
+/** Decides about a message whose account is disabled or deleted. */
 function reassign(
   message: WaitingMessage,
   accounts: readonly Account[],
@@ -182,8 +183,8 @@ function reassign(
 }
 
 /**
- * Where a message goes that waits for a closed account for too long; undefined where it stays. An account that it has left as
- * its rate was used up is none to come back to: two that are both too slow would pass it to and fro.
+ * Returns where a message goes that has waited too long for a closed account; undefined if it stays. It does not return to an
+ * account that it left because of the rate: otherwise two slow accounts would pass it back and forth.
  */
 function elsewhere(
   message: WaitingMessage,
@@ -196,7 +197,7 @@ function elsewhere(
   const route = routeFor(channel, routes);
   if (isClosed === undefined || route?.maxWaitMs == null || isBound(message) || message.test)
     return undefined;
-  // Each account of a slowed channel is as slow.
+  // In a slowed channel every account is as slow.
   if (message.brake === 'slowed' && isClosed === 'rate_used_up') return undefined;
   if (message.waitedMs < route.maxWaitMs) return undefined;
   const skipped: SkippedAccount[] = [];
@@ -219,7 +220,7 @@ function elsewhere(
   }
 }
 
-/** An account whose credential is refused is usable: probes find out when it is fixed. */
+/** Returns whether the account can be used. One with a refused credential can: probes detect when it is fixed. */
 export function hasUsableAccount({
   test,
   accountStatus,

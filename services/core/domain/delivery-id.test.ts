@@ -34,7 +34,7 @@ test('neighbours have nothing in common, and no two ids are the same', () => {
   const numbers = made.map((id) => BigInt(`0x${id.replaceAll('-', '')}`));
   const ones = numbers.reduce((all, id) => all | id, 0n);
   const zeros = numbers.reduce((all, id) => all & id, (1n << 128n) - 1n);
-  // Fixed are the version's four bits (0100) and the variant's two (10).
+  // Only the version's four bits (0100) and the variant's two (10) are fixed.
   expect([ones.toString(16), zeros.toString(16)]).toEqual([
     'ffffffffffff4fffbfffffffffffffff',
     '40008000000000000000',

@@ -2,24 +2,24 @@ import { createCipheriv, createHmac, createSecretKey } from 'node:crypto';
 import { AFTER_VARIANT, bytesOfUuidV4, isBelow, VARIANT } from './hidden-place.ts';
 import { uuidOf } from './ids.ts';
 
-/** What a delivery is of: a webhook endpoint, and an event by its number in that endpoint's feed. */
+/** The place of a delivery: a webhook endpoint, and an event by its number in that endpoint's feed. */
 export type DeliveryPlace = {
-  /** The endpoint's number: whole and below 2^22. */
+  /** The endpoint's number: an integer below 2^22. */
   readonly endpoint: number;
-  /** Whole and below 2^40. */
+  /** An integer below 2^40. */
   readonly seq: number;
 };
 
 export type DeliveryIds = {
   /**
-   * The id of a delivery: always the same.
+   * Returns the id of a delivery; always the same for one place.
    * @param endpointId binds the id to this endpoint.
-   * @throws RangeError where a number of the place is none or too large.
+   * @throws RangeError if a number of the place is out of range.
    */
   readonly encode: (endpointId: string, place: DeliveryPlace) => string;
   /**
-   * The place that an id leads to; undefined for what is no UUIDv4. Any UUIDv4 leads somewhere: it is the id of what is
-   * there only if `encode` says so.
+   * Returns the place that an id encodes; undefined if it is no UUIDv4. Any UUIDv4 decodes to a place: it is the id of the
+   * delivery there only if `encode` returns it.
    */
   readonly decode: (id: string) => DeliveryPlace | undefined;
 };
@@ -28,17 +28,17 @@ const ENDPOINT_END = 2 ** 22;
 const SEQ_END = 2 ** 40;
 
 /**
- * Hides places of deliveries in ids of the form UUIDv4, as `createMessageIds` does those of messages, with the same key.
+ * Creates the codec that hides places of deliveries in UUIDv4 ids, like `createMessageIds` for messages, with the same key.
  *
- * The first half of an id is an HMAC of endpoint and number. The second holds, after the variant's two bits, the endpoint's
- * number (22 bits) and `seq` (40 bits), xored with what AES-128 makes of the first half.
- * @param key 16 bytes, the same for as long as there are deliveries.
+ * The first half of an id is an HMAC of endpoint and number. The second half contains, after the variant's two bits, the
+ * endpoint's number (22 bits) and `seq` (40 bits), XORed with the AES-128 encryption of the first half.
+ * @param key 16 bytes; must stay the same for as long as deliveries exist.
  */
 export function createDeliveryIds(key: Buffer): DeliveryIds {
-  // Prepared: Node takes four times as long for an HMAC whose key is a buffer.
+  // A key object, because Node takes four times as long for an HMAC whose key is a buffer.
   const hmacKey = createSecretKey(key);
   const cipher = createCipheriv('aes-128-ecb', key, null).setAutoPadding(false);
-  // Apart from the masks of messages' ids, whose second half is zero.
+  // Differs from the blocks of message ids, whose second half is zero, so that the masks differ.
   const block = Buffer.from('\0\0\0\0\0\0\0\0delivery', 'latin1');
 
   function maskOf(id: Buffer): Buffer {

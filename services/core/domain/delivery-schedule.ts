@@ -2,7 +2,10 @@ const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 
-/** After the n-th call of a delivery, as Standard Webhooks recommends; after the last of them it is given up. */
+/**
+ * Delay after the n-th call of a delivery, as Standard Webhooks recommends; after the last delay and call the delivery is
+ * exhausted.
+ */
 const DELAYS_MS = [
   5 * SECOND,
   5 * MINUTE,
@@ -14,12 +17,13 @@ const DELAYS_MS = [
   20 * HOUR,
   24 * HOUR,
 ] as const;
-/** Taken off or added: what failed together comes back apart. */
+/** Relative jitter in both directions: deliveries that failed together are retried at different times. */
 const JITTER = 0.2;
 
 /**
- * Milliseconds until the next call of a delivery; null where there is none: it is exhausted.
- * @param attempts calls that were made, 1 or more. @param random uniform in [0, 1).
+ * Returns the milliseconds until the next call of a delivery; null if the delivery is exhausted.
+ * @param attempts number of calls made, 1 or more.
+ * @param random uniform in [0, 1).
  */
 export function deliveryDelayMs(attempts: number, random: number): number | null {
   const delay = DELAYS_MS[attempts - 1];

@@ -1,19 +1,19 @@
-/** What the processes call and cannot do all of their work without. */
+/** External services that the processes need for all of their work. */
 export type Dependency = 'postgres' | 'nats' | 'vault' | 'kubernetes' | 'oidc' | 'dns';
 
 /**
  * Why a call to a dependency failed.
- * - `deadline`: no answer in time. Whether what was asked for took effect is unknown.
- * - `unavailable`: no connection, a broken one, or an answer that says: not now. A later try may succeed.
- * - `refused`: it does not let us, or does not know us. An operator fixes that, and a later try may succeed.
- * - `rejected`: it answered, and what was asked for cannot be had. The same call fails again.
- * - `aborted`: this process ended the call, or did not begin it.
+ * - `deadline`: no answer in time. Whether the request took effect is unknown.
+ * - `unavailable`: no connection, a broken one, or an answer that asks to retry later. A later try may succeed.
+ * - `refused`: the dependency denies access or does not know this process. An operator must fix that; a later try may succeed.
+ * - `rejected`: the dependency answered that the request cannot be fulfilled. The same call fails again.
+ * - `aborted`: this process aborted the call, or did not begin it.
  */
 export type DependencyFault = 'deadline' | 'unavailable' | 'refused' | 'rejected' | 'aborted';
 
 /**
- * A call to a dependency that failed. Adapters that know more say it in a class of their own below this one; errors of the
- * database's driver stay its own, and `databaseFaultOf` reads them.
+ * A failed call to a dependency. Adapters with more details use a subclass. Errors of the database driver keep their own class;
+ * `databaseFaultOf` classifies them.
  */
 export class DependencyError extends Error {
   override readonly name: string = 'DependencyError';
@@ -27,7 +27,7 @@ export class DependencyError extends Error {
   }
 }
 
-/** Whether a call ended without an answer, so that nothing is known against what was asked for. */
+/** Whether a call ended without an answer, so that it says nothing about the request itself. */
 export function isAway(error: unknown): error is DependencyError {
   return error instanceof DependencyError && (error.fault === 'deadline' || error.fault === 'unavailable');
 }

@@ -8,14 +8,14 @@ const SHORT = /^(\d{1,9})([smhd])$/;
 const UNIT_MS: Readonly<Record<string, number>> = { s: SECOND_MS, m: MINUTE_MS, h: HOUR_MS, d: DAY_MS };
 
 /**
- * Milliseconds of a duration in whole units of seconds up to weeks, as ISO 8601 has it (`PT72H`, `P1DT12H`) or as one number
+ * Returns the milliseconds of a duration in whole units from seconds to weeks, in ISO 8601 (`PT72H`, `P1DT12H`) or as one number
  * with its unit (`72h`, `3d`); undefined for any other text.
  */
 export function parseDuration(text: string): number | undefined {
   const [, count, unit = ''] = SHORT.exec(text) ?? [];
   if (count !== undefined) return Number(count) * (UNIT_MS[unit] ?? 0);
   const parts = ISO.exec(text)?.slice(1);
-  // Something has to be said, and after a T too.
+  // At least one unit is required, and at least one after a T.
   if (parts === undefined || parts.every((part) => part === undefined) || text.endsWith('T'))
     return undefined;
   const [weeks, days, hours, minutes, seconds] = parts.map((part) => Number(part ?? 0)) as [

@@ -1,22 +1,22 @@
 import { moveEndpoint, type EndpointHealth } from './endpoint-state.ts';
 
-/** A call to an endpoint that has ended. */
+/** A finished call to an endpoint. */
 export type EndpointCall = {
-  /** When, in milliseconds since the epoch. */
+  /** Time of the call, in milliseconds since the epoch. */
   readonly at: number;
   readonly succeeded: boolean;
-  /** Of the answer; null where none came. */
+  /** HTTP status of the answer; null if none arrived. */
   readonly status: number | null;
-  /** For how long the answer asked to be left alone, in milliseconds. */
+  /** The wait that the answer requested, in milliseconds. */
   readonly retryAfterMs?: number | undefined;
-  /** It was begun while the endpoint failed, as the only one. */
+  /** Whether it was the single probe of a failing endpoint. */
   readonly isProbe: boolean;
 };
 
-/** So many failures in a row are no accident. */
+/** This many consecutive failures are no coincidence. */
 export const FAILURES_UNTIL_FAILING = 4;
 export const FAILING_MS_MAX = 5 * 24 * 60 * 60_000;
-/** Longest wait that an answer may ask for. */
+/** Maximum wait that an answer may request. */
 export const RETRY_AFTER_MS_MAX = 60 * 60_000;
 const PROBE_MS_MIN = 5_000;
 const PROBE_MS_MAX = 5 * 60_000;
@@ -24,10 +24,10 @@ const JITTER = 0.2;
 const GONE = 410;
 
 /**
- * What a call says about its endpoint: a success makes it active, four failures in a row failing, five days of nothing else
- * disabled, and so does a 410 at once. What a person has paused, or what is disabled, stays so. The moves are those of the table.
+ * Returns the endpoint's health after a call: a success makes it active, four consecutive failures make it failing, and five days
+ * of failures, or a 410 at once, disable it. `paused` and `disabled` do not change. The moves are those of `ENDPOINT_MOVES`.
  * @param random uniform in [0, 1).
- * @returns `health` itself where it says nothing new.
+ * @returns `health` itself if nothing changes.
  */
 export function decideHealth(health: EndpointHealth, call: EndpointCall, random: number): EndpointHealth {
   if (health.status === 'paused' || health.status === 'disabled') return health;
@@ -42,7 +42,7 @@ function afterSuccess(health: EndpointHealth, { at }: EndpointCall): EndpointHea
 function afterFailure(health: EndpointHealth, call: EndpointCall, random: number): EndpointHealth {
   const { at, status } = call;
   if (status === GONE) return moveEndpoint(health, 'be_gone', at);
-  // Calls that were under way when the others failed tell nothing new: neither do they make the next probe later.
+  // Calls that were under way when the endpoint became failing add nothing new, and must not delay the next probe.
   if (health.status === 'failing' && !call.isProbe) return health;
   const failures = health.failures + 1;
   const askedMs = Math.min(call.retryAfterMs ?? 0, RETRY_AFTER_MS_MAX);
@@ -54,7 +54,7 @@ function afterFailure(health: EndpointHealth, call: EndpointCall, random: number
   return moveEndpoint(health, health.status === 'failing' ? 'fail_again' : 'fail', at, callAt);
 }
 
-/** Twice as long each time, from five seconds to five minutes. */
+/** Returns the delay of the next probe: exponential backoff from five seconds to five minutes. */
 function probeDelayMs(failures: number, random: number): number {
   const doublings = Math.max(0, Math.min(failures - FAILURES_UNTIL_FAILING, 16));
   const delay = PROBE_MS_MIN * 2 ** doublings * (1 - JITTER + 2 * JITTER * random);

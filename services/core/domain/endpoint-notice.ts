@@ -1,11 +1,11 @@
 /**
- * What a change notice about an endpoint tells. `due`: something is to be delivered; `test`: somebody waits for a call that tries
- * it out; `settings`: what it is told, or whether it is called; `secrets`: where it is called, or with what.
+ * The content of a change notice about an endpoint. `due`: a delivery is due; `test`: a person waits for a test call; `settings`:
+ * which events it gets, or whether it is called, has changed; `secrets`: its URL or its secrets have changed.
  */
 export const ENDPOINT_CHANGES = ['due', 'test', 'settings', 'secrets'] as const;
 export type ChangeOfEndpoint = (typeof ENDPOINT_CHANGES)[number];
 
-/** What a notice says has changed; all of it, where it says nothing that is known here. */
+/** Returns the change that a notice names; `secrets`, which covers every change, if the notice names no known one. */
 export function changeOfEndpoint(said: unknown): ChangeOfEndpoint {
   return ENDPOINT_CHANGES.find((change) => change === said) ?? 'secrets';
 }

@@ -20,7 +20,7 @@ const FINE: EndpointHealth = {
 const AT = Date.parse('2026-01-01T00:00:00Z');
 const HOUR_MS = 3_600_000;
 
-/** Moves by name, an hour after each other; those that cannot be made are passed over. */
+/** Moves by name, an hour apart; moves that are not allowed are skipped. */
 const moves = array(constantFrom(...ENDPOINT_MOVE_NAMES.filter((name) => name !== 'delete')), {
   maxLength: 40,
 });
@@ -56,7 +56,7 @@ test('whatever moves an endpoint makes, what is stored of it fits together', () 
         expect(failingSince === null).toBe(failures === 0);
         if (status === 'failing' || status === 'disabled') expect(failures).toBeGreaterThan(0);
         if (status === 'paused') expect(failures).toBe(0);
-        // What is not called is called at once as soon as it may be.
+        // An endpoint that is not called is called at once when it becomes active again.
         if (status === 'paused' || status === 'disabled') expect(callAt).toBeNull();
       }
     }),

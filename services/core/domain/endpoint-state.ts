@@ -1,46 +1,49 @@
-/** What a webhook endpoint may be until it is deleted. */
+/** States of a webhook endpoint until it is deleted. */
 export const ENDPOINT_STATUSES = ['active', 'failing', 'paused', 'disabled'] as const;
 export type EndpointStatus = (typeof ENDPOINT_STATUSES)[number];
 
-/** How a webhook endpoint does, as it is stored. */
+/** The stored health of a webhook endpoint. */
 export type EndpointHealth = {
   readonly status: EndpointStatus;
-  /** Of `disabled`: `gone` or `failing`. */
+  /** Only for `disabled`: `gone` or `failing`. */
   readonly statusReason: string | null;
-  /** Calls that failed since the last one that did not, and the first of them. */
+  /** Number of failed calls since the last success, and the time of the first of them. */
   readonly failures: number;
   readonly failingSince: Date | null;
-  /** No call is begun before; null where none is held back. */
+  /** No call begins before this time; null if calls need not wait. */
   readonly callAt: Date | null;
 };
 
 export type EndpointMove = {
-  /** `tenant`: a person, through the api, and the replay of what was asked for before a restore. `worker`: by what calls come to. */
+  /** `tenant`: a person through the api, or the replay of such a request after a restore. `worker`: from the results of calls. */
   readonly by: 'tenant' | 'worker';
   readonly from: readonly EndpointStatus[];
-  /** `same`: it only changes how the endpoint does. `deleted`: its row stays for a while, `disabled` and without secrets. */
+  /** `same`: only the health changes. `deleted`: the row stays for a while, as `disabled` and without secrets. */
   readonly to: EndpointStatus | 'same' | 'deleted';
-  /** Of `disabled` alone. */
+  /** Only for moves to `disabled`. */
   readonly reason: 'gone' | 'failing' | null;
-  /** What becomes of `failures` and `failingSince`. `counted`: one more, since the first one. */
+  /** The effect on `failures` and `failingSince`. `counted`: increments `failures` and keeps the time of the first one. */
   readonly failures: 'kept' | 'counted' | 'forgotten';
-  /** When it is called next. `asked`: as the answer asks, else as before. `put_off`: not before a time that the move brings. */
+  /**
+   * When the endpoint is called next. `asked`: when the answer asks for it, else unchanged. `put_off`: not before the move's
+   * `callAt`.
+   */
   readonly calls: 'kept' | 'asked' | 'put_off' | 'at_once';
-  /** The event that other endpoints of the tenant are told. */
+  /** The event that is sent to other endpoints of the tenant. */
   readonly tells: 'endpoint.failing' | 'endpoint.disabled' | null;
 };
 
 /**
- * The moves of a webhook endpoint. This table is the law: `services/ARCHITECTURE.md` draws it, `moveEndpoint` does what it says,
- * the SQL function `may_move_endpoint`, which is generated from it, is asked by every statement that stores a state, and a
- * test has those of the services meet an endpoint in every state. Only a person leads out of `paused` and `disabled`.
+ * The moves of a webhook endpoint. This table is authoritative: `services/ARCHITECTURE.md` draws it, `moveEndpoint` implements
+ * it, and every statement that stores a state calls the SQL function `may_move_endpoint`, which is generated from it. A test
+ * applies the services' moves to an endpoint in every state. Only a person can move an endpoint out of `paused` and `disabled`.
  */
 export const ENDPOINT_MOVES = {
-  /** A call has succeeded, after fewer failures than make it failing. What it has asked for holds. */
+  /** A call has succeeded before the endpoint was failing. A wait that an answer requested stays in force. */
   clear: worker({ from: ['active'], to: 'same', failures: 'forgotten', calls: 'kept' }),
-  /** A call has failed, and too few have before. */
+  /** A call has failed, but not yet often enough to make the endpoint failing. */
   count: worker({ from: ['active'], to: 'same', failures: 'counted', calls: 'asked' }),
-  /** The fourth call in a row has failed. */
+  /** The fourth consecutive call has failed. */
   fail: worker({
     from: ['active'],
     to: 'failing',
@@ -48,15 +51,15 @@ export const ENDPOINT_MOVES = {
     calls: 'put_off',
     tells: 'endpoint.failing',
   }),
-  /** A worker has the one call that tries it; no other one is made before its lease is over. */
+  /** A worker has claimed the single probe; no other call is made before its lease ends. */
   probe: worker({ from: ['failing'], to: 'same', failures: 'kept', calls: 'put_off' }),
-  /** That call was not made. */
+  /** The probe was not made. */
   spare: worker({ from: ['failing'], to: 'same', failures: 'kept', calls: 'at_once' }),
-  /** It has failed again. */
+  /** The probe has failed again. */
   fail_again: worker({ from: ['failing'], to: 'same', failures: 'counted', calls: 'put_off' }),
   /** A call has succeeded. */
   recover: worker({ from: ['failing'], to: 'active', failures: 'forgotten', calls: 'at_once' }),
-  /** For five days all calls have failed. */
+  /** All calls have failed for five days. */
   give_up: worker({
     from: ['active', 'failing'],
     to: 'disabled',
@@ -65,7 +68,7 @@ export const ENDPOINT_MOVES = {
     calls: 'at_once',
     tells: 'endpoint.disabled',
   }),
-  /** It has answered 410. */
+  /** The endpoint has answered 410. */
   be_gone: worker({
     from: ['active', 'failing'],
     to: 'disabled',
@@ -76,16 +79,16 @@ export const ENDPOINT_MOVES = {
   }),
   /** Deliveries wait. */
   pause: tenant({ from: ['active', 'failing'], to: 'paused', failures: 'forgotten', calls: 'at_once' }),
-  /** What was to be tried again later is due now. */
+  /** Deliveries that waited for a retry are due now. */
   resume: tenant({
     from: ['failing', 'paused', 'disabled'],
     to: 'active',
     failures: 'forgotten',
     calls: 'at_once',
   }),
-  /** Where it is called, or with what, has changed, which may be what was wrong. */
+  /** The URL or the secrets have changed, which may fix the cause of the failures. */
   readdress: tenant({ from: ENDPOINT_STATUSES, to: 'same', failures: 'kept', calls: 'at_once' }),
-  /** Its row goes when nothing is left of what it was told; that of a tenant that is purged goes from any state. */
+  /** The row is deleted once none of its deliveries is left; the purge of a tenant deletes it in any state. */
   delete: tenant({ from: ENDPOINT_STATUSES, to: 'deleted', failures: 'kept', calls: 'kept' }),
 } satisfies Record<string, EndpointMove>;
 
@@ -97,10 +100,10 @@ export function canMoveEndpoint(name: EndpointMoveName, from: EndpointStatus): b
 }
 
 /**
- * How an endpoint does after a move of the table.
- * @param at when, in milliseconds since the epoch.
+ * Returns the health of an endpoint after a move of the table.
+ * @param at time of the move, in milliseconds since the epoch.
  * @param callAt for moves whose `calls` are `asked` or `put_off`.
- * @throws for a move that it may not make now: a bug, not an input error.
+ * @throws for a move that is not allowed now, which is a bug and no input error.
  */
 export function moveEndpoint(
   health: EndpointHealth,

@@ -9,15 +9,15 @@ import { CATEGORIES, type Category } from './message-options.ts';
 import { LEFT_REASONS } from './skipped-account.ts';
 import { SUPPRESSION_REASONS, SUPPRESSION_SCOPES, SUPPRESSION_SOURCES } from './suppression.ts';
 
-/** A numbered event with what is stored of it. Of a message that is gone there is none. */
+/** A numbered event with its stored facts. Events of deleted messages are not read. */
 export type StoredEvent = {
   readonly seq: number;
   readonly id: string;
   readonly type: FeedEventType;
   readonly at: Date;
-  /** What the event's own row says: failure, engagement and so on. */
+  /** Details from the event's own row: failure, engagement and so on. */
   readonly details: Readonly<Record<string, unknown>> | null;
-  /** Null where it is none of a message. */
+  /** Null if the event is not about a message. */
   readonly message: {
     readonly sequence: number;
     readonly id: string;
@@ -28,17 +28,17 @@ export type StoredEvent = {
     readonly category: Category;
     readonly metadata: Readonly<Record<string, unknown>> | null;
     readonly tags: readonly string[] | null;
-    /** The last attempt that had ended then. */
+    /** Number of the last attempt that had ended at the time of the event. */
     readonly attempt: number | null;
     readonly accountId: string | null;
     readonly provider: string | null;
-    /** The event says how the message ended: nothing else is to be expected, or nobody knows. */
+    /** Whether the event states the end of the message: no further event is expected, or the result stays unknown. */
     readonly isFinal: boolean;
   } | null;
 };
 
 const INT_MAX = 2_147_483_647;
-/** Of a feed's numbers; what a million events a second would take thirty years to come to. */
+/** Maximum number in a feed; a million events per second would take thirty years to reach it. */
 export const SEQ_MAX = 1_000_000_000_000_000;
 
 const seq = z
@@ -209,7 +209,7 @@ const SUPPRESSION_EXAMPLE: z.output<typeof suppressionData> = {
 
 const pingData = z.object({ endpointId: z.uuid().describe('The webhook endpoint.') });
 
-/** What each type says, by an envelope schema of its own: `{id, type, timestamp, data}`. */
+/** The envelope schema of each event type: `{id, type, timestamp, data}`. */
 export const EVENT_SCHEMAS = {
   'message.scheduled': envelope('message.scheduled', messageData, {
     ...MESSAGE_EXAMPLE,
@@ -325,7 +325,7 @@ export const EVENT_SCHEMAS = {
   }),
 } as const satisfies Readonly<Record<FeedEventType, z.ZodObject>>;
 
-/** What endpoints are told, in whatever way it came about. */
+/** Schemas of all events that endpoints get, including test calls. */
 export const TOLD_EVENT_SCHEMAS = {
   ...EVENT_SCHEMAS,
   'test.ping': envelope('test.ping', pingData, { endpointId: ENDPOINT_EXAMPLE.endpointId }),
@@ -334,7 +334,7 @@ export const TOLD_EVENT_SCHEMAS = {
 export type PingEnvelope = z.output<(typeof TOLD_EVENT_SCHEMAS)['test.ping']>;
 export type EventEnvelope = z.output<(typeof EVENT_SCHEMAS)[FeedEventType]>;
 
-/** An event as tenants read it. Never holds content or a secret; a message's recipient it does. */
+/** Returns an event as tenants read it. It never contains a message's content or a secret, but does contain its recipient. */
 export function toEnvelope({ seq, id, type, at, details, message }: StoredEvent): EventEnvelope {
   const own = details ?? {};
   const facts =
@@ -362,14 +362,17 @@ export function toEnvelope({ seq, id, type, at, details, message }: StoredEvent)
     ...reroutedOf(own, message?.accountId),
     failure: failureOf(own['failure']),
   };
-  // The schema of its type leaves out what is no part of it.
+  // The schema of the type drops the fields that are not part of it.
   return EVENT_SCHEMAS[type].parse({ id, type, timestamp: at.toISOString(), data: given });
 }
 
-/** What an event's own row may leave out. */
+/** Defaults for fields that an event's row may omit. */
 const ABSENT = { providerStatus: null, reason: null, address: null, messageId: null, expiresAt: null };
 
-/** Of a wait its own row says from which account; of a refusal it is the one that was called. */
+/**
+ * Returns the accounts of a failover. After a wait the event's row names the previous account; after a refusal it is the called
+ * one.
+ */
 function reroutedOf(own: NonNullable<StoredEvent['details']>, called: string | null = null) {
   const known = own['rerouted'] as Rerouted | null | undefined;
   if (known == null) return {};

@@ -70,7 +70,7 @@ test('each of the bits that may vary does so', () => {
     .map(bitsOf);
   const ones = made.reduce((all, id) => all | id, 0n);
   const zeros = made.reduce((all, id) => all & id, (1n << 128n) - 1n);
-  // Fixed are the version's four bits (0100) and the variant's two (10).
+  // Only the version's four bits (0100) and the variant's two (10) are fixed.
   expect([ones.toString(16), zeros.toString(16)]).toEqual([
     'ffffffffffff4fffbfffffffffffffff',
     '40008000000000000000',
@@ -85,7 +85,7 @@ test.each([
   const made = ids.encode(Array.from({ length: 2_000 }, (_, n) => step(n)));
   const counts = made.slice(1).map((id, n) => differing(id, made[n] ?? ''));
   const mean = counts.reduce((sum, n) => sum + n, 0) / counts.length;
-  // Of fair coins: 61, with a deviation of 5.5, and of the mean of so many of 0.12.
+  // For fair coins the mean is 61, with a standard deviation of 5.5, and of 0.12 for the mean of so many.
   expect(Math.abs(mean - FREE_BITS / 2)).toBeLessThan(1);
   expect(Math.min(...counts)).toBeGreaterThan(30);
   expect(Math.max(...counts)).toBeLessThan(92);
@@ -106,7 +106,7 @@ test('each bit of a place turns each bit of its id every other time', () => {
     const turned = bitsOf(a) ^ bitsOf(b);
     for (const [i, bit] of free.entries()) flips[i] = (flips[i] ?? 0) + Number((turned >> BigInt(bit)) & 1n);
   }
-  // Six deviations of a fair coin.
+  // Six standard deviations of a fair coin.
   for (const count of flips) expect(Math.abs(count - turns / 2)).toBeLessThan(60);
 });
 
@@ -117,7 +117,7 @@ test('with another key an id leads elsewhere, and nearly always nowhere', () => 
   );
   const found = made.flatMap((id) => others.decode(id) ?? []);
   expect(found.filter((place) => place.seq === 123_456)).toEqual([]);
-  // One of 128; ten times that is beyond chance.
+  // One of 128 is expected; ten times that is no chance.
   expect(found.length).toBeLessThan(156);
 });
 

@@ -4,24 +4,25 @@ import { uuidOf } from './ids.ts';
 import type { MessagePlace } from './message-id.ts';
 import { mondayOf, weekOf } from './purge-day.ts';
 
-/** Where the row of an event is. */
+/** The place of an event's row. */
 export type EventPlace = MessagePlace & {
   /**
-   * The event's number in the history of its message: 0 for the acceptance, which is not stored, since the message's row says
-   * it all. Where `seq` is 0, the event is the tenant's of that number. Whole and below 2^53.
+   * The event's number in the history of its message: 0 for the acceptance, which has no row because the message's row contains
+   * its facts. If `seq` is 0, `number` is the number of a tenant event. An integer below 2^53.
    */
   readonly number: number;
 };
 
 export type EventIds = {
   /**
-   * The ids of events, in their order, wherever they are read: always the same. One call for many costs a tenth of as many calls.
-   * @throws RangeError where a number of a place is none or too large, or `purgeOn` no Monday between 2024 and 2102.
+   * Returns the ids of events, in the order of `places`; always the same for one place. One call for many costs a tenth of single
+   * calls.
+   * @throws RangeError if a number of a place is out of range, or `purgeOn` is no Monday between 2024 and 2102.
    */
   readonly encode: (places: readonly EventPlace[]) => string[];
   /**
-   * The place that an id leads to; undefined for what is no id of an event for certain. Nearly one of a hundred made-up ones
-   * leads somewhere: whether an event of the caller's is there, only its row can tell.
+   * Returns the place that an id encodes; undefined if the text is certainly no event id. About one in a hundred forged UUIDv4s
+   * decodes to a place: only the row can show whether an event of the caller is there.
    */
   readonly decode: (id: string) => EventPlace | undefined;
 };
@@ -29,25 +30,25 @@ export type EventIds = {
 const SEQ_END = 2 ** 50;
 const WEEK_END = 2 ** 12;
 const NUMBER_END = 2 ** 53;
-/** Of a half's 61 bits those above the lower 32. */
+/** Of the 61 bits of a half, those above the lower 32. */
 const HIGH = 0x1fff_ffff;
-/** What no number comes to, of the upper bits of a left half: beside the number's own there is one of the week. */
+/** Upper bits of a left half that are always zero: beside the number's bits it contains one bit of the week. */
 const UNUSED = 0x1fc0_0000;
-/** Four are enough against who sees ids and chooses places; the others are for the price of a microsecond. */
+/** Four rounds suffice against an attacker who sees ids and chooses places; the others add a margin for about a microsecond. */
 const ROUNDS = 8;
 
 /**
- * Hides the places of events in ids of the form UUIDv4, so that an event is found by its id without an index of ids, and an
- * id says neither which message it is of nor how many events there are. The 122 bits that may vary are one permutation of
- * number (53 bits, and seven that are zero), week (12) and `seq` (50): a Feistel network of two halves of 61 bits, whose round
- * function is AES-128 of a half and the round.
- * @param key The 16 bytes that hide the places of messages. Ids of events have a key of their own, made of it.
+ * Creates the codec that hides the places of events in UUIDv4 ids. An event is found by its id without an index of ids, and the
+ * id reveals neither its message nor the number of events. The 122 variable bits are one permutation of number (53 bits, and
+ * seven that are zero), week (12) and `seq` (50): a Feistel network with two halves of 61 bits, whose round function is AES-128
+ * of a half and the round number.
+ * @param key the 16 bytes that hide the places of messages. Event ids use a key of their own that is derived from it.
  */
 export function createEventIds(key: Buffer): EventIds {
   const own = Buffer.from(hkdfSync('sha256', key, '', 'despatch:v1:event-id', 16));
   const cipher = createCipheriv('aes-128-ecb', own, null).setAutoPadding(false);
 
-  /** One round: xors into `to` what the cipher makes of `from`, for all ids at once. Each half is two words. */
+  /** Runs one round: XORs into `to` the encryption of `from`, for all ids at once. Each half is two words. */
   function mix(to: Uint32Array, from: Uint32Array, round: number): void {
     const blocks = Buffer.alloc(from.length * 8);
     for (let i = 0; i < from.length; i += 2) {
@@ -100,7 +101,10 @@ export function createEventIds(key: Buffer): EventIds {
   };
 }
 
-/** Around the version's four bits and the variant's two; the left half's highest bit is beside the right half. */
+/**
+ * Writes the halves around the four version bits and the two variant bits; the left half's highest bit is stored beside the right
+ * half.
+ */
 function write([leftHigh = 0, leftLow = 0]: Uint32Array, [rightHigh = 0, rightLow = 0]: Uint32Array): string {
   const id = Buffer.alloc(16);
   id.writeUInt32BE(leftLow, 0);

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { createExpectedWork, EARNED, OF_A_TENANT, OF_ALL } from './expected-work.ts';
 
 const steps = (of: Record<string, number>) => new Map(Object.entries(of));
-/** More than a tenant has at any time, and less than all have. */
+/** More than a tenant's base credit, and less than the common one. */
 const MANY = OF_A_TENANT.few + 40;
 
 test('what follows from calls is expected, however much it is', () => {
@@ -106,7 +106,7 @@ test("a tenant's receipts beyond its own credit never take another one's", () =>
       for (const { afterMs, used } of events) {
         now += afterMs;
         work.use(steps({ ...used, loud: 5_000 }), now);
-        // As many as it has called for.
+        // As many as the tenant's calls have earned.
         for (let call = 0; call < 100; call++) work.called('quiet', now);
         const surplus = work.use(steps({ quiet: 100 * EARNED }), now);
         expect(surplus).toBe(0);

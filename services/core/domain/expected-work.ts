@@ -1,20 +1,22 @@
 /**
- * Tells work that was to be expected from what was not: what a worker does of receipts, or in telling endpoints of events. Each
- * call for a message gives its tenant credit for what follows from it, and besides each tenant has a little at any time. What
- * goes beyond that is surplus. All tenants together are bounded as well: so much is done at once, and no more.
+ * Separates expected work from surplus: work on receipts, and deliveries of events to endpoints. Each call for a message earns
+ * its tenant credit for the work that follows from it; besides, each tenant gets a small credit over time. Work beyond the credit
+ * is surplus. A common credit bounds the work of all tenants together.
  */
 export type ExpectedWork = {
-  /** A message of the tenant was called for. */
+  /** Adds the credit of a call for one of the tenant's messages. */
   called(tenantId: string, now: number): void;
   /**
-   * Takes steps of work from their tenants' credit.
-   * @param steps by tenant.
-   * @returns how many of them were surplus.
+   * Takes work from the credit of its tenants.
+   * @param steps amount of work by tenant.
+   * @returns how much of it was surplus.
    */
   use(steps: ReadonlyMap<string, number>, now: number): number;
-  /** Tenants that have used up what they had, and not earned some again; `everyone` where that holds of all together. */
+  /**
+   * Returns the tenants that have used up their credit and not regained part of it; `everyone` if the common credit is used up.
+   */
   behind(now: number): Behind;
-  /** Forgets tenants of which nothing was heard for some minutes. */
+  /** Drops tenants without activity for ten minutes. */
   forgetIdle(now: number): void;
   readonly size: number;
 };
@@ -22,23 +24,23 @@ export type ExpectedWork = {
 export type Behind = ReadonlySet<string> | 'everyone';
 
 type Terms = {
-  /** Had at any time. */
+  /** Base credit, which refills over time. */
   readonly few: number;
-  /** Until there are few again. */
+  /** Refill rate up to `few`. */
   readonly perSecond: number;
-  /** Earned ones are kept up to here. */
+  /** Maximum credit that can be earned. */
   readonly most: number;
 };
 
 /**
- * Most vendors report that they have sent a message, and what became of it. Each receipt is two steps: it is read out of the
- * vendor's call, and applied to its message. To tell an endpoint of an event is one.
+ * Most vendors report that a message was sent, and later its result. Each receipt is two steps: it is read from the vendor's
+ * call, and applied to its message. A delivery to an endpoint is one step.
  */
 export const EARNED = 4;
 export const OF_A_TENANT: Terms = { few: 128, perSecond: 32, most: 4_000 };
-/** About a second's work of a worker. */
+/** About a second of a worker's work. */
 export const OF_ALL: Terms = { few: 512, perSecond: 256, most: 8_000 };
-/** Part of the few that a tenant has to have again before its work is as good as others'. */
+/** Part of `few` that a tenant must regain before it is no longer behind. */
 const AGAIN = 1 / 2;
 const IDLE_MS = 10 * 60_000;
 
@@ -47,7 +49,7 @@ type Credit = { left: number; at: number; isBehind: boolean };
 export function createExpectedWork(): ExpectedWork {
   const tenants = new Map<string, Credit>();
   const all = newCredit(OF_ALL, 0);
-  /** Those among the tenants that were behind when last looked at. */
+  /** Tenants that were behind when last checked. */
   const behind = new Set<string>();
 
   function creditOf(tenantId: string, now: number): Credit {
@@ -114,7 +116,10 @@ function earn(credit: Credit, { most }: Terms): void {
   credit.left = Math.min(most, credit.left + EARNED);
 }
 
-/** @returns what there was of it. */
+/**
+ * Takes work from a credit.
+ * @returns the amount that the credit covered.
+ */
 function take(credit: Credit, wanted: number): number {
   const taken = Math.min(wanted, credit.left);
   credit.left -= taken;

@@ -92,7 +92,7 @@ test('one that could not be called for too long is told with the last call throu
     'c skipped invalid 2 @2',
     'd chosen next_in_route 3 @2',
   ]);
-  // It was never called through the one that it waited for last.
+  // The message was never sent through the account that it waited for last.
   const ended = { left: [left('a', 1), left('b', 1, { ...waited, attempt: null })], accountId: 'c' };
   expect(told(facts({ ...ended, attempts: 1 }))).toContain('c chosen next_in_route - @1');
 });

@@ -1,44 +1,44 @@
 import type { FailureClass } from './failure.ts';
 import type { SkippedAccount, SkippedReason, UnsentReason } from './skipped-account.ts';
 
-/** A stretch of calls through one account, or a wait for it, after which the message went to another one. */
+/** Consecutive calls through one account, or a wait for it, after which the message moved to another account. */
 export type LeftAccount = {
   readonly accountId: string;
-  /** Number of the last of these calls; null where there was none. */
+  /** Number of the last of these calls; null if there was none. */
   readonly attempt: number | null;
-  /** Of the failure of that call; null where the account was not called for too long. */
+  /** Failure class of that call; null if the account could not be called for too long. */
   readonly class: FailureClass | null;
-  /** Why it was not called, or that no receipt came in time; null after a failure. */
+  /** Why the account was not called, or that no receipt came in time; null after a failure. */
   readonly why: SkippedReason | UnsentReason | 'receipt_timeout' | null;
-  /** ISO 8601, when that call had ended, or the wait. */
+  /** End of that call or wait, ISO 8601. */
   readonly at: string;
-  /** The account that it went to: its own where it stayed, or ended there, and others were passed over. */
+  /** The account that the message moved to; its own account if it stayed or ended there and others were skipped. */
   readonly to: string;
-  /** Accounts that would have gone next. */
+  /** Accounts that came before `to` in the route. */
   readonly skipped: readonly SkippedAccount[];
 };
 
-/** What is stored of how a message found its accounts. */
+/** The stored facts about how a message found its accounts. */
 export type RouteFacts = {
   readonly enqueuedAt: string;
   readonly isPinned: boolean;
-  /** Of the route at acceptance; null where none was set. */
+  /** Version of the route at acceptance; null if no route was set. */
   readonly routeVersion: number | null;
-  /** Accounts that would have gone first and were disabled or deleted. */
+  /** Accounts that came first but were disabled or deleted. */
   readonly skipped: readonly string[];
   /** In the order of their calls. */
   readonly left: readonly LeftAccount[];
-  /** Its first call without an answer, and the accounts that were considered for it until then; null without one. */
+  /** The first ambiguous call, and the accounts of the route at that time; null without an ambiguous call. */
   readonly ambiguous: { readonly at: string; readonly accounts: readonly string[] } | null;
-  /** The account that was called last, or is called next; null before the first call, and where a simulator answers. */
+  /** The account that was called last, or is called next; null before the first call, and if a simulator answers. */
   readonly accountId: string | null;
-  /** Calls so far. */
+  /** Number of calls so far. */
   readonly attempts: number;
-  /** The one that it was sent by, where a later one was not accepted; else null. */
+  /** The attempt that was accepted, if a later one was not; else null. */
   readonly sentAttempt: number | null;
-  /** The class of the failure that ended it; null where none did. */
+  /** Class of the failure that ended the message; null without one. */
   readonly endedBy: FailureClass | null;
-  /** When it ended; null while it has not. */
+  /** When the message ended; null if it has not. */
   readonly endedAt: string | null;
 };
 
@@ -55,15 +55,15 @@ export const ROUTE_VERDICTS = ['chosen', 'failed', 'skipped'] as const;
 export type ConsideredAccount = {
   readonly accountId: string;
   readonly verdict: (typeof ROUTE_VERDICTS)[number];
-  /** Why: of a failed one the class of its failure, or that its receipt did not come in time. */
+  /** The reason: for `failed` the class of the failure, or that the receipt did not come in time. */
   readonly reason: (typeof CHOSEN_REASONS)[number] | SkippedReason | FailureClass | 'receipt_timeout';
-  /** The last call through it; absent where there was none. */
+  /** The last call through the account; absent without one. */
   readonly attempt?: number;
   /** ISO 8601. */
   readonly at: string;
 };
 
-/** Every account that was considered for a message, in order. */
+/** Returns every account that was considered for a message, in order. */
 export function explainRoute(facts: RouteFacts): ConsideredAccount[] {
   const { enqueuedAt, left, accountId } = facts;
   const before = facts.skipped.map((id) => skip({ accountId: id, reason: 'disabled' }, enqueuedAt));
@@ -97,7 +97,7 @@ function leftAs(one: LeftAccount): ConsideredAccount {
   };
 }
 
-/** The account that the message is with, or ended at. */
+/** Returns the account that has the message now, or at which it ended. */
 function nowAs(
   accountId: string,
   { enqueuedAt, attempts, sentAttempt, endedBy, endedAt, isPinned, routeVersion }: RouteFacts,
@@ -122,7 +122,7 @@ function nowAs(
   return { accountId, verdict: 'chosen', reason, ...called, at: last?.at ?? enqueuedAt };
 }
 
-/** After a call without an answer no other account is called: neither one that was not considered yet, nor any again. */
+/** After an ambiguous call no other account is called, whether it was considered before or not. */
 function boundTo(
   { ambiguous, accountId }: RouteFacts,
   considered: readonly ConsideredAccount[],
@@ -134,7 +134,7 @@ function boundTo(
     .map((id) => skip({ accountId: id, reason: 'ambiguous_elsewhere' }, ambiguous.at));
 }
 
-/** An account that is passed over in each round is told of once. */
+/** Removes repetitions: an account that is skipped in each round is listed once. */
 function withoutEchoes(considered: readonly ConsideredAccount[]): ConsideredAccount[] {
   const latest = new Map<string, ConsideredAccount>();
   return considered.filter((one) => {

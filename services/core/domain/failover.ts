@@ -2,35 +2,35 @@ import type { FailureClass } from './failure.ts';
 import { orderOf, type FailoverClass, type Route } from './route.ts';
 import type { SkippedAccount } from './skipped-account.ts';
 
-/** An earlier call for the same message that another account was to make up for. */
+/** An earlier call for the same message that led to a failover. */
 export type FailedTry = {
   readonly accountId: string;
-  /** The account will never take the message. */
+  /** Whether the account will never accept the message. */
   readonly isPermanent: boolean;
   readonly class: FailureClass;
 };
 
-/** What decides through which account a message goes next, after a refusal by one of them. */
+/** The facts that decide which account gets a message after a refusal. */
 export type FailoverFacts = {
   readonly messageId: string;
   /** The account that has refused now. */
   readonly accountId: string;
-  /** In force now. */
+  /** The route in force now. */
   readonly route: Route;
   /** Accounts of the channel that are neither disabled nor deleted. */
   readonly usable: readonly string[];
-  /** Those of them whose credential is refused: they come after all others. Default: none. */
+  /** Usable accounts with a refused credential; they come after all others. Default: none. */
   readonly invalid?: readonly string[];
-  /** Permanent refusals of the message, and the others since all accounts were tried last. */
+  /** Permanent refusals of the message, and temporary ones since all accounts were last tried. */
   readonly tried: readonly FailedTry[];
 };
 
 export type Failover =
-  /** An account is left that has not been tried: it is called at once. */
+  /** An untried account is left; it is called at once. */
   | { readonly kind: 'next'; readonly accountId: string; readonly skipped: readonly SkippedAccount[] }
   /**
-   * All have been tried, and some may take the message later. `waitsFor`: the failure that says when; of a credential only
-   * where nothing else is waited for.
+   * All accounts have been tried, and some may accept the message later. `waitsFor`: the failure class that determines the delay;
+   * a credential failure only if the message waits for nothing else.
    */
   | {
       readonly kind: 'again';
@@ -38,16 +38,16 @@ export type Failover =
       readonly skipped: readonly SkippedAccount[];
       readonly waitsFor: FailureClass;
     }
-  /** None will take it. */
+  /** No account will accept the message. */
   | { readonly kind: 'none'; readonly skipped: readonly SkippedAccount[] };
 
-/** Failures after which the account alone is waited for, which uses no retry. */
+/** Failures after which only the account is waited for, without using up a retry. */
 const WAITS: readonly FailureClass[] = ['auth_or_config', 'provider_throttled'];
 
 /**
- * Decides where a message goes that an account has refused; undefined where the failure is no reason to go elsewhere.
- * An account that refused it for good is not asked again. `skipped`: accounts that would have gone before the next one; where
- * all have been tried, each that was not, and those that have been taken out of the route since.
+ * Decides which account gets a refused message; undefined if the failure class permits no failover. An account that refused the
+ * message permanently is not called again. `skipped`: accounts that come before the next one; if all have been tried, each
+ * account that was not, and those that have been removed from the route since.
  */
 export function failOver(
   refusal: { readonly isPermanent: boolean; readonly class: FailureClass },
@@ -66,7 +66,7 @@ export function failOver(
   if (next !== undefined) {
     return { kind: 'next', accountId: next, skipped: passedOver(order.slice(0, order.indexOf(next))) };
   }
-  // The account itself need not be in the route any more, nor usable: what it said still counts.
+  // The refusing account may no longer be in the route or usable; its answer still counts.
   const left = order.filter((id) => !refused.has(id) && (canSend(id) || id === own));
   if (!refusal.isPermanent && !left.includes(own)) left.push(own);
   const first = left.find((id) => !isInvalid(id)) ?? left[0];
@@ -87,15 +87,18 @@ export function failOver(
   }
 }
 
-/** Where a message goes on to, after a refusal or a wait, or stays: stored, so that it can be explained and decided again. */
+/**
+ * The account that a message moves to or stays at, after a refusal or a wait. It is stored, so that the decision can be explained
+ * and recomputed.
+ */
 export type Rerouted = {
-  /** The account that sends it next. */
+  /** The account that sends the message next. */
   readonly accountId: string;
-  /** Of the route that decided. */
+  /** Version of the route that decided. */
   readonly version: number;
-  /** Accounts that were passed over for it. */
+  /** Accounts that were skipped for it. */
   readonly skipped: readonly SkippedAccount[];
-  /** The route's accounts in their order, where it has no version to find them by. */
+  /** The route's accounts in order, if the route has no stored version. */
   readonly steps?: readonly string[];
 };
 
@@ -107,7 +110,7 @@ export function reroutedTo(
   return version > 0 ? to : { ...to, steps: steps.map((step) => step.accountId) };
 }
 
-/** Where a decision puts the message: with another account, or with its own where others were passed over. */
+/** Returns the move that a decision causes: to another account, or none if others were only skipped. */
 export function placeOf(
   { accountId, skipped }: Pick<Rerouted, 'skipped'> & { readonly accountId?: string },
   { accountId: own, route }: FailoverFacts,

@@ -1,4 +1,4 @@
-/** Why a message or an attempt failed, in terms that hold for every provider. */
+/** Why a message or an attempt failed, in terms that apply to every provider. */
 export const FAILURE_CLASSES = [
   'invalid_recipient',
   'recipient_unavailable',
@@ -13,7 +13,7 @@ export const FAILURE_CLASSES = [
 ] as const;
 export type FailureClass = (typeof FAILURE_CLASSES)[number];
 
-/** What the provider said, normalised and in its own words. Never holds a secret, a recipient or content. */
+/** The provider's answer, normalized and in its own text. Never contains a secret, a recipient or content. */
 export type Failure = {
   readonly class: FailureClass;
   /** Our stable snake_case reason, for example `unknown_recipient`, `http_503`, `timeout`. */
@@ -25,7 +25,7 @@ export type Failure = {
   readonly httpStatus?: number;
 };
 
-/** Failure classes that speak of the provider or its account, not of one recipient: only these move a breaker. */
+/** Whether the failure concerns the provider or its account, not one recipient; only such failures affect a breaker. */
 export function isProviderFault(failureClass: FailureClass): boolean {
   return failureClass === 'provider_unavailable' || failureClass === 'provider_throttled';
 }

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { createFairQueue, type TenantPolicy } from './fair-queue.ts';
 
-/** One worker as it is deployed. */
+/** One worker with the deployed settings. */
 const SLOTS = 512;
 const CLAIM_MAX = 128;
 const TICK_MS = 5;
@@ -9,7 +9,7 @@ const TICK_MS = 5;
 type Load = TenantPolicy & {
   readonly answerMs: number;
   readonly perSecond: number;
-  /** When it begins. Default: at once. */
+  /** When it begins, in milliseconds. Default: at once. */
   readonly fromMs?: number;
 };
 const ENTERPRISE = { weight: 20, inFlightMax: 256 };
@@ -17,7 +17,10 @@ const FREE = { weight: 1, inFlightMax: 50 };
 /** Far more than a process that waits 14 seconds for each answer can ever send. */
 const FLOOD = { answerMs: 14_000, perSecond: 1_000 };
 
-/** Runs a worker in virtual time. @returns for each tenant how long its messages waited for a slot, those started only. */
+/**
+ * Simulates a worker in virtual time.
+ * @returns for each tenant how long its messages waited for a slot; only messages that began.
+ */
 function simulate(loads: Readonly<Record<string, Load>>, forMs: number): Record<string, number[]> {
   const queue = createFairQueue<{ tenant: string; at: number }>(1_000, 5_000, SLOTS);
   const ends = new Map<number, string[]>();
@@ -37,7 +40,7 @@ function simulate(loads: Readonly<Record<string, Load>>, forMs: number): Record<
       if (free < 1) break;
       const turn = queue.take(free);
       for (const { tenantId, slots } of turn.due) {
-        // Its messages were taken in from memory alone.
+        // All of the tenant's messages are in memory; the database has none.
         queue.release(tenantId, slots);
         queue.refilled(tenantId, false);
       }
@@ -65,7 +68,7 @@ test.each<[name: string, floods: Record<string, Load>, quiet: TenantPolicy]>([
   '%s whose answers take 14 s leave a third all of its 40 messages a second, each at once',
   (_, floods, quiet) => {
     const waits = simulate({ ...floods, quiet: { ...quiet, ...QUIET } }, 40_000);
-    // All of 30 seconds but for those of the last moment.
+    // All messages of 30 seconds, except those of the last moment.
     expect(waits['quiet']?.length).toBeGreaterThan(1_190);
     const sorted = (waits['quiet'] ?? []).toSorted((a, b) => a - b);
     expect(sorted[Math.floor(sorted.length * 0.99)]).toBeLessThanOrEqual(50);
@@ -77,7 +80,7 @@ test('floods that begin one after the other, each in what the last has left, lea
     Array.from({ length: 12 }, (_, i) => [`flood ${i}`, { ...ENTERPRISE, ...FLOOD, fromMs: i * 200 }]),
   );
   const waits = simulate({ ...floods, quiet: { ...FREE, ...QUIET, fromMs: 6_000 } }, 40_000);
-  // For eight seconds no flood gives a slot back: the reserve has to do, at half of the pace.
+  // For eight seconds no flood releases a slot: the tenant has only the reserve, at half of the rate.
   expect(waits['quiet']?.length).toBeGreaterThan(1_150);
   expect(Math.max(...(waits['quiet'] ?? []))).toBeLessThan(500);
 });

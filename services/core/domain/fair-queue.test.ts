@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { createFairQueue, DEFAULT_POLICY } from './fair-queue.ts';
 
-/** More than any test takes. */
+/** More slots than any test uses. */
 const SLOTS = 10_000;
 
 describe('fair queue', () => {
@@ -136,7 +136,7 @@ describe('fair queue', () => {
             flying.push(...items.map((item) => item.tenant));
           }
           if (step.do === 'release' && flying.length > 0) queue.release(flying.pop() ?? '');
-          // One who asks whether there is work, and takes it, would ask for ever otherwise.
+          // Otherwise a caller that loops while there is work would never end.
           const hadWork = queue.hasWork();
           const { items } = queue.take(1);
           expect(items.length > 0).toBe(hadWork);

@@ -3,26 +3,25 @@ import { createFifo, type Fifo } from './fifo.ts';
 import { PRIORITIES } from './message-options.ts';
 
 /**
- * Chooses which tenant is served next, by weighted deficit round robin. Each tenant has a bounded queue in memory, a mark
- * if more of its messages wait in the database, and a cap on its messages in flight, which shrinks as the process fills.
- * A tenant's backlog can neither fill the memory nor keep another tenant waiting longer than one round; slow answers
- * cannot fill the process.
+ * Chooses which tenant is served next, by weighted deficit round robin. Each tenant has a bounded queue in memory, a mark if more
+ * of its messages wait in the database, and a cap on its messages in flight, which shrinks as the process fills. A tenant's
+ * backlog can neither fill the memory nor delay another tenant by more than one round; slow answers cannot occupy all slots.
  */
 export type FairQueue<Item> = {
   /** Queues an item. If the tenant's queue is full, marks the tenant instead and returns false. */
   offer(tenantId: string, priority: number, item: Item): boolean;
   /** Notes that messages of this tenant wait in the database. */
   markDue(tenantId: string): void;
-  /** Ends the refill that a turn asked for; a tenant has one at a time. Without `more` its mark goes too. */
+  /** Ends the refill that a turn requested; a tenant has one at a time. Without `more` the mark is cleared too. */
   refilled(tenantId: string, more: boolean): void;
   /** Picks up to `most` items, or slots for items from the database, and counts them as in flight. */
   take(most: number): Turn<Item>;
-  /** Gives slots back: a call has ended, or another worker has the message. */
+  /** Releases slots: a call has ended, or another worker has the message. */
   release(tenantId: string, slots?: number): void;
   setPolicy(tenantId: string, policy: TenantPolicy): void;
-  /** Whether `take` would give anything now. */
+  /** Whether `take` would return anything now. */
   hasWork(): boolean;
-  /** Tenants that have something queued, due or in flight. */
+  /** Returns the tenants that have messages queued, due or in flight. */
   tenantIds(): string[];
   readonly queued: number;
   readonly inFlight: number;
@@ -31,7 +30,7 @@ export type FairQueue<Item> = {
 export type TenantPolicy = {
   /** Relative share, 1 or more. */
   readonly weight: number;
-  /** Most messages of this tenant in flight in this process. */
+  /** Maximum number of this tenant's messages in flight in this process. */
   readonly inFlightMax: number;
 };
 
@@ -49,25 +48,26 @@ type Tenant<Item> = {
   deficit: number;
   due: boolean;
   refilling: boolean;
-  /** Marked again during a refill, which may have missed what the mark was for. */
+  /** Whether the tenant was marked during a refill, which may have missed the new messages. */
   remarked: boolean;
   policy: TenantPolicy;
   listed: boolean;
 };
 
-/** Messages one round grants a tenant of weight 1. */
+/** Messages that one round grants a tenant of weight 1. */
 const QUANTUM = 8;
-/** Slots that a refill is granted at least: it costs a statement, however little it finds. */
+/** Minimum number of slots of a refill: it costs a statement, however little it finds. */
 const REFILL_SLOTS = 32;
 /** Items that each tenant may queue even if the memory is full. */
 const QUEUED_CROWDED_MAX = 8;
 export const DEFAULT_POLICY: TenantPolicy = { weight: 1, inFlightMax: 50 };
 
 /**
- * @param queuedPerTenantMax items of one tenant kept in memory, at least 1.
- * @param queuedMax items of all tenants, at least 1. Beyond it each tenant may queue only a few, so that there is room
- * for tenants with few messages.
- * @param slots Most in flight of all tenants, at least 1.
+ * Creates an empty queue.
+ * @param queuedPerTenantMax maximum number of one tenant's items in memory, at least 1.
+ * @param queuedMax maximum number of all tenants' items, at least 1. Beyond it each tenant may queue only a few, so that there is
+ * room for tenants with few messages.
+ * @param slots maximum number in flight of all tenants, at least 1.
  */
 export function createFairQueue<Item>(
   queuedPerTenantMax: number,
@@ -126,7 +126,7 @@ export function createFairQueue<Item>(
     ring.splice(ring.indexOf(t), 1);
   }
 
-  /** An idle tenant takes no memory. */
+  /** Removes an idle tenant, so that it takes no memory. */
   function forgetIdle(t: Tenant<Item>): void {
     if (t.queued > 0 || t.inFlight > 0 || t.due || t.refilling) return;
     tenants.delete(t.id);
@@ -162,7 +162,7 @@ export function createFairQueue<Item>(
     take(most) {
       const items: Item[] = [];
       const due = new Map<string, { tenantId: string; slots: number }>();
-      /** Tenants without room now. Nothing that others take gives them room, so each is visited once. */
+      /** Tenants without free slots now. Grants to other tenants do not free any, so each tenant is visited once. */
       const passed: Tenant<Item>[] = [];
       let free = most;
       while (free > 0) {
@@ -177,7 +177,7 @@ export function createFairQueue<Item>(
         if (!isWaiting(t)) continue;
         const quantum = QUANTUM * t.policy.weight;
         t.deficit += quantum;
-        // Its last refill was larger than its turn.
+        // The tenant's last refill was larger than its turn.
         if (t.deficit <= 0) {
           list(t);
           continue;
@@ -186,7 +186,7 @@ export function createFairQueue<Item>(
         const taken = takeItems(t, grant, items);
         totals.queued -= taken;
         let granted = taken;
-        // What is not in memory may be in the database.
+        // Messages that are not in memory may be in the database.
         if (taken < grant && t.due && !t.refilling) {
           granted = Math.min(Math.max(grant, REFILL_SLOTS), free, room);
           const refill = due.get(t.id) ?? { tenantId: t.id, slots: 0 };
@@ -196,7 +196,7 @@ export function createFairQueue<Item>(
         t.inFlight += granted;
         totals.inFlight += granted;
         free -= granted;
-        // Only waiting tenants keep a deficit: saved up while idle, or without room, it would allow a burst.
+        // Only waiting tenants keep a deficit: one saved up while idle, or without free slots, would allow a burst.
         t.deficit = t.queued > 0 || t.due ? Math.min(t.deficit - granted, quantum) : 0;
         list(t);
       }
@@ -223,7 +223,7 @@ export function createFairQueue<Item>(
       t.policy = policy;
       list(t);
     },
-    // A tenant without room holds a slot, so there are no more such tenants than slots.
+    // The scan is bounded: a tenant without free slots holds a slot, so there are no more such tenants than slots.
     hasWork: () => ring.some((t) => isWaiting(t) && roomOf(t) > 0),
     tenantIds: () => [...tenants.keys()],
     get queued() {

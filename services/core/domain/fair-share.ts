@@ -2,37 +2,37 @@
 export type Shared = {
   /** All slots, at least 1. */
   readonly slots: number;
-  /** Those that are taken. */
+  /** Slots that are taken. */
   readonly taken: number;
-  /** Tenants that wait or hold slots, and the sum of their weights. */
+  /** Number of tenants that wait or hold slots, and the sum of their weights. */
   readonly tenants: number;
   readonly weights: number;
 };
 
 export type Holding = {
-  /** Slots that the tenant has. */
+  /** Slots that the tenant holds. */
   readonly held: number;
-  /** Most slots that it may have, even in an empty process. */
+  /** Maximum number of slots of the tenant, even in an empty process. */
   readonly heldMax: number;
   /** Relative share, 1 or more. */
   readonly weight: number;
 };
 
-/** Part of all slots that one tenant alone may hold. */
+/** Part of all slots that a single tenant may hold. */
 const ALONE = 1 / 2;
-/** Part of all slots that is left to those who hold few. */
+/** Part of all slots that is reserved for tenants that hold few. */
 const RESERVED = 1 / 16;
-/** What counts as few: a part of all slots, and a part of those that are free. The rest is for tenants with none yet. */
+/** What counts as few: a part of all slots, and a part of the free ones. The rest is left to tenants without any. */
 const FEW = 1 / 128;
 const FEW_OF_FREE = 1 / 8;
-/** The least of what is free that a tenant may hold, however heavy the others are. */
+/** Minimum part of the free slots that a tenant may hold, however heavy the others are. */
 const FREE_PART_MIN = 1 / 2;
 
 /**
- * How many more slots a tenant may take. Beyond a few, no tenant holds more than what is free without the reserve, times its
- * weight relative to the mean: n equal tenants take an equal part each and leave one for the next tenant, and as a process
- * fills, what each may hold shrinks. A tenant with few slots takes from the reserve too, and one without any takes the
- * last slot. A tenant alone has what its plan allows, up to half of the process.
+ * Returns how many more slots a tenant may take. Beyond a few, a tenant may hold at most the free slots without the reserve,
+ * times its weight relative to the mean: n equal tenants get an equal part each and leave one part for the next tenant, and as a
+ * process fills, each tenant's maximum shrinks. A tenant with few slots may also take from the reserve, and one without any may
+ * take the last slot. A single tenant gets what its plan allows, up to half of the process.
  */
 export function slotsLeftTo({ held, heldMax, weight }: Holding, shared: Shared): number {
   const { slots, taken, tenants, weights } = shared;

@@ -1,4 +1,4 @@
-/** What a tenant is told of as it happens, and in words. Other events of a message are in its own history alone. */
+/** Events that tenants are told of, with their descriptions. Other events of a message are only in its own history. */
 export const FEED_EVENTS = {
   'message.scheduled': 'A message was accepted, and is to be sent at the time that its sender named.',
   'message.queued': 'A message was accepted, or the time of a scheduled one has come.',
@@ -41,7 +41,7 @@ export const FEED_EVENTS = {
 export type FeedEventType = keyof typeof FEED_EVENTS;
 export const FEED_EVENT_TYPES = Object.keys(FEED_EVENTS) as readonly FeedEventType[];
 
-/** What webhook endpoints are told of: what is in feeds, and that somebody tries them out. */
+/** Events that webhook endpoints may get: those of feeds, and the test event. */
 export const TOLD_EVENTS = {
   ...FEED_EVENTS,
   'test.ping':
@@ -50,7 +50,7 @@ export const TOLD_EVENTS = {
 export type ToldEventType = keyof typeof TOLD_EVENTS;
 export const TOLD_EVENT_TYPES = Object.keys(TOLD_EVENTS) as readonly ToldEventType[];
 
-/** Stands for all types that begin so. */
+/** Each prefix stands for all types that begin with it. */
 export const FEED_EVENT_PREFIXES = [
   'message.*',
   'provider.*',

@@ -1,13 +1,13 @@
-/** First in, first out. Shifting an array is linear; compacting one now and then is not. */
+/** A first-in, first-out queue. Array.shift is linear; this queue compacts its array only now and then. */
 export type Fifo<Item> = {
   push(item: Item): void;
   shift(): Item | undefined;
-  /** What `shift` would give. */
+  /** The item that `shift` would return. */
   readonly first: Item | undefined;
   readonly size: number;
 };
 
-/** Places before the head that are not worth moving what comes after them. */
+/** Up to this many empty places before the head the array is not compacted, because moving the rest costs more. */
 const LOOSE_MAX = 512;
 
 export function createFifo<Item>(): Fifo<Item> {

@@ -2,17 +2,22 @@ import { createDeliveryIds, type DeliveryIds } from './delivery-id.ts';
 import { createEventIds, type EventIds } from './event-id.ts';
 import { createMessageIds, type MessageIds } from './message-id.ts';
 
-/** The ids that hide places, all by one key. */
+/** The codecs of all ids that hide places, with the same key. */
 export type Ids = {
   readonly messages: MessageIds;
   readonly events: EventIds;
   readonly deliveries: DeliveryIds;
 };
 
-/** @throws what kept the key from being loaded; the next call tries again. */
+/**
+ * Returns the codecs; loads the key on the first call.
+ * @throws the error that prevented loading the key; the next call tries again.
+ */
 export type LoadIds = () => Promise<Ids>;
 
-/** The key is in the database, which may be away while a process starts: it is loaded when it is first needed. */
+/**
+ * Creates the loader. The key is in the database, which may be unavailable while a process starts, so it is loaded on first use.
+ */
 export function createIdLoader(loadKey: () => Promise<Buffer>): LoadIds {
   let ids: Promise<Ids> | undefined;
   return () => {

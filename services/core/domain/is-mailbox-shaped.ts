@@ -1,20 +1,20 @@
-/** Words, signs, comments and blanks between them, of one text; names of people and hosts have a dozen. */
+/** Maximum number of words, signs, comments and blanks in a text; names of people and hosts have about a dozen. */
 const PARTS_MAX = 60;
 
 /**
- * What a mailbox consists of, a letter for each part: an atom, a quoted string, a domain literal, or the sign itself. A route
- * before an address, as mails had it once, is all of signs between the angle and the colon.
+ * The structure of a mailbox, with a letter for each part: an atom, a quoted string, a domain literal, or the sign itself. An
+ * obsolete source route before an address consists only of signs, atoms and literals between the angle bracket and the colon.
  */
 const DOMAIN = '(?:a(?:\\.a)*|l)';
 const ADDRESS = `[aq](?:\\.[aq])*@${DOMAIN}`;
 const SHAPE = new RegExp(`^(?:${ADDRESS}|[aq.]*<(?:[@,.al]*:)?${ADDRESS}>)$`);
 
-/** A part each; backslashes, brackets and parentheses elsewhere are of none. */
+/** Matches one part; backslashes, brackets and parentheses outside of parts match none. */
 const PART = /\s+|"(?:[^"\\]|\\.)*"|\[[^[\]]*\]|[.@<>,:]|[^\s"()<>[\]:;@\\,.]+/suy;
 
 /**
- * Whether a text may be an RFC 5322 mailbox, by its parts and their order alone. In time that grows with the text's length: the
- * full grammar tries all ways to read what is none, for tens of milliseconds.
+ * Returns whether a text may be an RFC 5322 mailbox, judged only by its parts and their order, in linear time. The full grammar
+ * tries all readings of an invalid text, which takes tens of milliseconds.
  */
 export function isMailboxShaped(text: string): boolean {
   let shape = '';
@@ -33,7 +33,7 @@ export function isMailboxShaped(text: string): boolean {
     const part = PART.exec(text)?.[0];
     if (part === undefined) return false;
     const sign = signOf(part);
-    // The full grammar tries each blank anew.
+    // Every blank counts, because the full grammar backtracks over each.
     if (sign === '') parts += part.length - 1;
     shape += sign;
     i += part.length;
@@ -49,7 +49,7 @@ function signOf(part: string): string {
   return first.trim() === '' ? '' : 'a';
 }
 
-/** Undefined for a comment without an end. */
+/** Returns undefined for an unterminated comment. */
 function endOfComment(
   text: string,
   start: number,

@@ -3,7 +3,7 @@ import type { Category } from './message-options.ts';
 export const DAY_MS = 86_400_000;
 const LIFETIME_MS = { transactional: DAY_MS, marketing: DAY_MS, otp: 600_000 } as const;
 
-/** Of a message whose sender gives it none, in milliseconds: never longer than its record is kept. */
+/** Returns the default lifetime of a message in milliseconds; never longer than its record is kept. */
 export function lifetimeOf(category: Category, retentionDays: number): number {
   return Math.min(LIFETIME_MS[category], retentionDays * DAY_MS);
 }

@@ -1,31 +1,31 @@
 import type { LimitName } from './plan.ts';
 
-/** The smallest and the largest value that a resource may set, both allowed. */
+/** The minimum and maximum value that a resource may set, inclusive. */
 export type LimitBounds = { readonly min: number; readonly max: number };
 
 /**
- * What a plan or a tenant's override may set at all, whatever the plan. Every value but a rate is a whole number that a JSON
- * reader keeps exactly (below 2^53) and that the column it ends in can hold. Zero is allowed where "none" means something.
+ * Bounds for the limits of plans and tenants' overrides. Every value except a rate is an integer that a JSON reader keeps exactly
+ * (below 2^53) and that fits its column. Zero is allowed where "none" is meaningful.
  */
 export const LIMIT_BOUNDS: Readonly<Record<LimitName, LimitBounds>> = {
   messagesPerDay: { min: 0, max: 1_000_000_000 },
-  // The most that a key of its own may have.
+  // The maximum that a key of its own may have.
   sendRequestsPerMinute: { min: 1, max: 60_000 },
   adminRequestsPerMinute: { min: 1, max: 60_000 },
-  // A round grants a tenant eight messages times its weight: more than this would make the others wait for it.
+  // A round grants a tenant eight messages times its weight; a larger weight would make the others wait.
   queueWeight: { min: 1, max: 100 },
   inFlightMax: { min: 1, max: 10_000 },
   backlogMax: { min: 1, max: 1_000_000_000 },
   providersPerChannelMax: { min: 0, max: 10_000 },
   webhookEndpointsMax: { min: 0, max: 10_000 },
   apiKeysMax: { min: 0, max: 10_000 },
-  // A tenant has an owner.
+  // A tenant has at least an owner.
   membersMax: { min: 1, max: 10_000 },
   batchMessagesMax: { min: 1, max: 1_000 },
   scheduleHorizonDays: { min: 0, max: 365 },
-  // One partition a week and table: the longest retention of any tenant decides how many there are.
+  // One partition per week and table: the longest retention of any tenant determines their number.
   retentionDays: { min: 1, max: 365 },
-  // One in ten thousand is the finest that is compared; 1 never brakes.
+  // One in ten thousand is the finest rate that is compared; 1 never brakes.
   hardBounceRateMax: { min: 0.0001, max: 1 },
   complaintRateMax: { min: 0.0001, max: 1 },
 };

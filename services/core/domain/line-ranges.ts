@@ -1,9 +1,12 @@
-/** Lines that follow each other, both ends included. */
+/** Consecutive lines, both ends included. */
 export type LineRange = { readonly from: number; readonly to: number };
 
-/** Numbers of lines, as few ranges. */
+/** Line numbers, merged into as few ranges as possible. */
 export type LineRanges = {
-  /** @param line beyond all before. */
+  /**
+   * Adds a line.
+   * @param line greater than all lines before.
+   */
   readonly add: (line: number) => void;
   readonly list: () => readonly LineRange[];
 };
@@ -20,7 +23,7 @@ export function createLineRanges(): LineRanges {
   };
 }
 
-/** For people: `2-5, 9`. */
+/** Formats the ranges for people: `2-5, 9`. */
 export function lineRangesText(ranges: readonly LineRange[]): string {
   return ranges.map(({ from, to }) => (from === to ? String(from) : `${from}-${to}`)).join(', ');
 }

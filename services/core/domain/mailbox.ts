@@ -7,18 +7,21 @@ const ATEXT = "[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]";
 const DOT_ATOM = `${ATEXT}+(?:\\.${ATEXT}+)*`;
 const LABEL = '[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?';
 const ADDRESS = `${DOT_ATOM}@${LABEL}(?:\\.${LABEL})*`;
-/** Most addresses there are; the full grammar costs a hundred times as much. */
+/** Matches most addresses; the full grammar costs a hundred times as much. */
 const PLAIN = new RegExp(`^${ADDRESS}$`);
 const NAMED = new RegExp(`^(${ATEXT}+(?: ${ATEXT}+)*) <(${ADDRESS})>$`);
 const LOCAL_DOT_ATOM = new RegExp(`^[^\\s"(),:;<>@[\\\\\\]]+$`, 'u');
 
 /**
- * In UTF-16 code units: 320 code points, as much as a message may name. The full grammar is read by recursion, which a few
- * thousand parentheses would take to the end of the stack.
+ * In UTF-16 code units: 320 code points, the maximum length of a message's recipient. The full grammar is parsed recursively; a
+ * few thousand parentheses would overflow the stack.
  */
 const MAILBOX_MAX = 640;
 
-/** Reads one RFC 5322 mailbox, such as `Ann Example <ann@example.com>`. Undefined for anything else, and for longer texts. */
+/**
+ * Parses one RFC 5322 mailbox, such as `Ann Example <ann@example.com>`. Returns undefined for anything else, and for longer
+ * texts.
+ */
 export function parseMailbox(text: string): Mailbox | undefined {
   if (text.length > MAILBOX_MAX) return undefined;
   if (PLAIN.test(text)) return { address: text };
@@ -31,7 +34,7 @@ export function parseMailbox(text: string): Mailbox | undefined {
   return parsed.name === null || parsed.name === '' ? { address } : { name: parsed.name, address };
 }
 
-/** The address when the text is nothing but one, its domain in lower case. Undefined for anything else. */
+/** Returns the address, with its domain in lower case, if the text is only an address; undefined for anything else. */
 export function normalAddress(text: string): string | undefined {
   const address = parseMailbox(text)?.address;
   if (address !== text) return undefined;
@@ -39,7 +42,7 @@ export function normalAddress(text: string): string | undefined {
   return text.slice(0, at) + text.slice(at).toLowerCase();
 }
 
-/** The parser gives a quoted local part without its quotes. */
+/** Restores the quotes of a quoted local part, which the parser removes. */
 function quoteLocal(local: string): string {
   return LOCAL_DOT_ATOM.test(local) ? local : `"${local.replace(/["\\]/g, '\\$&')}"`;
 }

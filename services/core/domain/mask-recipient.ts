@@ -3,7 +3,7 @@ import type { Channel } from './channel.ts';
 const MASK = '***';
 
 /**
- * A recipient as it is told to whoever need not know it: enough to recognise one that is known. Of a phone number the last two
+ * Returns a masked recipient for readers who need not know it: enough to recognize a known one. Of a phone number the last two
  * digits, of a mail address the first letter and the domain, of a device token the last four characters.
  */
 export function maskRecipient(channel: Channel, to: string): string {
@@ -20,12 +20,12 @@ export function maskRecipient(channel: Channel, to: string): string {
 
 function maskMail(address: string): string {
   const at = address.lastIndexOf('@');
-  // Of a local part of one letter nothing is left to hide.
+  // A local part of one letter is masked completely.
   const first = /^.(?=.+@)/u.exec(address)?.[0] ?? '';
   return at === -1 ? MASK : `${first}${MASK}${address.slice(at)}`;
 }
 
-/** Nothing of a text that is hardly longer. */
+/** Returns nothing of a text that is hardly longer than its tail. */
 function tail(text: string, characters: number): string {
   return text.length < 2 * characters + 2 ? '' : text.slice(-characters);
 }

@@ -1,6 +1,6 @@
 import { MESSAGE_STATES, type MessageState } from './message-state.ts';
 
-/** What can happen to a message: each of its states, and what is no state. With those to come. */
+/** All events of a message: each of its states, and others that are no state. Includes types that are not used yet. */
 export const MESSAGE_EVENT_TYPES = [
   ...MESSAGE_STATES.map((state): `message.${MessageState}` => `message.${state}`),
   'message.released',
@@ -11,6 +11,6 @@ export const MESSAGE_EVENT_TYPES = [
 ] as const;
 export type MessageEventType = (typeof MESSAGE_EVENT_TYPES)[number];
 
-/** Who brings an event about: a request, a worker, a provider's receipt, or a change of the tenant. */
+/** The source of an event: a request, a worker, a provider's receipt, or a change of the tenant. */
 export const EVENT_SOURCES = ['api', 'worker', 'receipt', 'system'] as const;
 export type EventSource = (typeof EVENT_SOURCES)[number];

@@ -12,8 +12,8 @@ import { decideReschedule } from './schedule.ts';
 import { settle } from './settle.ts';
 
 /**
- * Random histories of one message through the functions that decide about it. What they come to is held against a model that
- * knows nothing of them: it has the facts of the history, and says from these alone what may happen and what must.
+ * Random histories of one message through the functions that decide about it. The results are compared with a model that does not
+ * use these functions: it has only the facts of the history, and derives from them what may happen and what must.
  */
 const ACCOUNTS = ['first', 'second', 'third'] as const;
 type AccountId = (typeof ACCOUNTS)[number];
@@ -26,14 +26,14 @@ type Terms = {
   readonly pinned: boolean;
   readonly receipts: boolean;
   readonly strategy: RouteStrategy;
-  /** How many accounts the route has. */
+  /** Number of accounts in the route. */
   readonly steps: number;
-  /** Whether the route has messages go on to another account on which no receipt came. */
+  /** Whether the route sends a message through another account if no receipt came. */
   readonly goesOn: boolean;
-  /** How long after its acceptance it is to be sent. */
+  /** Time from acceptance to the send time, in milliseconds. */
   readonly afterMs: number;
 };
-/** `unwanted`: by the account alone, for good. */
+/** `unwanted`: refused permanently, by this account only. */
 type End =
   | 'accepted'
   | 'refused'
@@ -49,7 +49,7 @@ type Step =
   | { readonly kind: 'suppress'; readonly on: boolean }
   | { readonly kind: 'disable'; readonly on: boolean; readonly account: AccountId }
   | { readonly kind: 'reschedule'; readonly afterMs: number }
-  /** `attempt`: one is made as soon as it may be. */
+  /** `attempt`: an attempt is made as soon as it is allowed. */
   | { readonly kind: 'end' | 'attempt'; readonly how: End; readonly random: number }
   | {
       readonly kind: 'report';
@@ -138,15 +138,15 @@ const OUTCOMES: Readonly<Record<End, AttemptOutcome>> = {
   not_started: { kind: 'not_started', reason: 'shutdown' },
 };
 
-/** After these another account may have a say, where the route does not say otherwise. */
+/** Ends after which another account may be called, unless the route excludes it. */
 const GOES_ON: readonly (End | undefined)[] = ['unwanted', 'busy', 'unauthorized'];
 const RECEIPT_WAIT_MS = 60_000;
-/** In these no receipt counts. */
+/** States in which receipts do not count. */
 const DEAF: readonly MessageState[] = ['canceled', 'failed', 'expired', 'suppressed'];
 const LIMITS = { scheduleHorizonDays: 30, retentionDays: 30 };
 const PURGE_ON = '2028-01-03';
 
-/** The message as the database would have it, moved by the decisions. */
+/** Creates the message as the database would store it; the decisions move it. */
 function createWorld(of: Terms) {
   const { guarantee, dedupe, pinned, receipts, goesOn, strategy, steps: size, afterMs } = of;
   const steps = ACCOUNTS.slice(0, size).map((id, i) => ({ accountId: id, weight: i + 1 }));
@@ -170,7 +170,7 @@ function createWorld(of: Terms) {
   let expiresAt = sendAt + LIFETIME_MS;
   let nextAttemptAt = sendAt;
   let counts = { retries: 0, ambiguous: 0, providerWaits: 0, duplicateRisk: false };
-  /** The call that was accepted before the message went on to another account; and whether it is sent by that one in the end. */
+  /** The accepted call after which the message moved to another account, and whether the message returned to it in the end. */
   let sentBefore: { readonly account: string; readonly attempt: number } | undefined;
   let isReturned = false;
   let isByCall = false;
@@ -184,9 +184,9 @@ function createWorld(of: Terms) {
     engagement: {},
   };
 
-  // What has happened, as somebody outside would write it down. The model reads nothing else.
+  // The history as an outside observer would record it. The model reads nothing else.
   const calls: { account: string; at: number; end?: End }[] = [];
-  /** Accounts that were called since the message last waited for one of them, and how that ended. */
+  /** Accounts called since the message last waited for one of them, with the end of each call. */
   let round = new Map<string, End>();
   const copies = new Map<number, 'delivered' | 'failing' | 'undelivered'>();
 
@@ -204,11 +204,11 @@ function createWorld(of: Terms) {
     status = to;
   }
 
-  /** What was accepted once is sent again, where any other message would end. */
+  /** A message that was accepted once returns to sent where any other message would end. */
   const endOf = (state: MessageState): MessageState => (wasAccepted() ? 'sent' : state);
   const wasAccepted = () => calls.some((call) => call.end === 'accepted');
 
-  /** What a look has to come to, by the facts alone. */
+  /** Returns the state that a look must lead to, derived from the facts alone. */
   function expectedOfLook(): MessageState {
     if (status !== 'queued' && status !== 'deferred' && status !== 'scheduled') return status;
     if (!isActive) return 'held';
@@ -264,7 +264,7 @@ function createWorld(of: Terms) {
     if (expected === 'sending') checkCalls();
   }
 
-  /** It is sent by the call that was accepted before, as no other account sends it. */
+  /** Returns the message to sent by the accepted call, because no other account sends it. */
   function comeBack(): void {
     move('sent');
     accountId = sentBefore?.account ?? '';
@@ -272,7 +272,7 @@ function createWorld(of: Terms) {
     isByCall = false;
   }
 
-  /** Nothing was heard of it for as long as its route waits, if that waits at all. */
+  /** No receipt came within the route's timeout, if the route has one. */
   function late(): void {
     const silent: SilentMessage = {
       id: 'm',
@@ -308,7 +308,7 @@ function createWorld(of: Terms) {
       now < expiresAt &&
       status === 'sent' &&
       calls.at(-1)?.end === 'accepted' &&
-      // A receipt that said so while it waited for the next call ended that wait for good.
+      // A receipt that proved the acceptance during the wait for the next call ended the failover for good.
       isByCall &&
       copies.size === 0;
     expect(decision.kind === 'move').toBe(mayGoOn && next !== undefined);
@@ -323,7 +323,7 @@ function createWorld(of: Terms) {
     isReturned = false;
   }
 
-  /** What must hold of the calls whatever has happened. */
+  /** Checks the invariants of the calls, which hold after any history. */
   function checkCalls(): void {
     const open = calls.filter((call) => call.end === undefined);
     expect(open.length).toBeLessThanOrEqual(1);
@@ -365,7 +365,7 @@ function createWorld(of: Terms) {
     };
     const wasBound = isBound();
     const settled = settle(OUTCOMES[how], attempted, now, random);
-    // A call that was never begun is none.
+    // A call that was never begun does not count as a call.
     if (how === 'not_started') calls.pop();
     else call.end = how;
     const before = counts;
@@ -404,11 +404,11 @@ function createWorld(of: Terms) {
       const mayRepeat = dedupe !== 'none' || (guarantee === 'at_least_once' && before.ambiguous === 0);
       expect(mayRepeat ? ['deferred', 'unknown'] : ['unknown']).toContain(reached);
     }
-    // One that ends after the expiry waits for no more than that.
+    // A call that ends after the expiry does not make the message wait longer.
     if (reached === 'deferred') expect(nextAttemptAt).toBeGreaterThanOrEqual(Math.min(now, expiresAt));
   }
 
-  /** As the attempts that are written down tell it. */
+  /** Returns the facts as the recorded attempts show them. */
   function failoverFacts(): FailoverFacts {
     const isPermanent = (how: End | undefined): boolean =>
       how === 'accepted' || OUTCOMES[how ?? 'busy'].kind === 'rejected_permanent';
@@ -424,7 +424,7 @@ function createWorld(of: Terms) {
     return { messageId: 'm', accountId, route, usable: usable(), tried };
   }
 
-  /** The next account of the route that has not had its say since the message last waited. */
+  /** Returns the next account of the route that was not called since the message last waited. */
   function untried(how: End): string | undefined {
     const refused = refusedBy();
     const had = new Set([...round.keys(), accountId]);
@@ -440,7 +440,7 @@ function createWorld(of: Terms) {
     if (chosen !== undefined) expect(refusedBy().has(chosen)).toBe(false);
   }
 
-  /** All have had their say: it waits for one that may take it later, or there is none. */
+  /** All accounts were called: the message waits for one that may accept it later, or there is none. */
   function checkFullRound(how: End, reached: MessageState, wasBound: boolean): void {
     const mayTakeIt = wasBound
       ? how !== 'unwanted'
@@ -452,7 +452,7 @@ function createWorld(of: Terms) {
     if (reached !== 'deferred' || elsewhere !== undefined) return false;
     if (how === 'ambiguous') return true;
     if (!GOES_ON.includes(how)) return false;
-    // Of those that may take it later one at least is waited for as a retry.
+    // At least one of the accounts that may accept it later is waited for as a retry.
     const last = new Map([...round, [calls.at(-1)?.account ?? '', how]]);
     const waited = [...last].filter(
       ([id]) => !refusedBy().has(id) && (!disabled.has(id) || id === calls.at(-1)?.account),
@@ -475,7 +475,7 @@ function createWorld(of: Terms) {
   function report({ state, temporary, of }: Extract<Step, { kind: 'report' }>): void {
     const attempt = calls.length === 0 ? 0 : (of % calls.length) + 1;
     const reached = calls[attempt - 1]?.end;
-    // While a call is under way receipts wait; and only what reached a provider is reported on.
+    // Receipts wait while a call is under way, and only calls that reached a provider are reported on.
     if (status === 'sending' || (reached !== 'accepted' && reached !== 'ambiguous')) return;
     const from = isWaiting(status) ? 'sent' : status;
     const copy = copies.get(attempt);
@@ -484,7 +484,7 @@ function createWorld(of: Terms) {
       const failing = temporary ? 'failing' : 'undelivered';
       copies.set(attempt, state === 'delivered' ? 'delivered' : failing);
     }
-    // The last call that was accepted decides, where the message is sent by that one.
+    // If the message returned to sent, the last accepted call decides.
     const deciding = isReturned ? (sentBefore?.attempt ?? 0) : calls.length;
     const { message } = applyReport(
       { ...known, status, attempt: deciding },
@@ -556,11 +556,11 @@ function createWorld(of: Terms) {
         reschedule(one.afterMs);
         break;
       case 'silence':
-        // Nothing was heard for as long as is waited.
+        // No receipt came within the maximum wait.
         if (status === 'sent' && receipts) move('unknown');
         break;
       case 'cancel':
-        // What was accepted before is found sent.
+        // A message that was accepted before counts as sent.
         if (decideCancel(sentBefore !== undefined && isLive() ? 'sent' : status) === 'cancel')
           move('canceled');
         expect(status === 'canceled').toBe(before === 'canceled' || (isWaiting(before) && !wasAccepted()));
@@ -575,7 +575,7 @@ function createWorld(of: Terms) {
     take,
     isLive,
     hasGoneOn: () => sentBefore !== undefined,
-    /** Nothing stands in its way any more: it comes to an end by itself. */
+    /** Removes all obstacles, so that the message comes to an end by itself. */
     finish(): void {
       take({ kind: 'suppress', on: false });
       for (const account of ACCOUNTS) take({ kind: 'disable', on: false, account });

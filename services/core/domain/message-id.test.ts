@@ -33,7 +33,7 @@ test('each bit that may vary does so, whatever the place', () => {
   );
   const ones = made.reduce((all, id) => all | id, 0n);
   const zeros = made.reduce((all, id) => all & id, (1n << 128n) - 1n);
-  // Fixed are the version's four bits (0100) and the variant's two (10).
+  // Only the version's four bits (0100) and the variant's two (10) are fixed.
   expect([ones.toString(16), zeros.toString(16)]).toEqual([
     'ffffffffffff4fffbfffffffffffffff',
     '40008000000000000000',

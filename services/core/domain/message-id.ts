@@ -3,9 +3,9 @@ import { AFTER_VARIANT, bytesOfUuidV4, isBelow, VARIANT } from './hidden-place.t
 import { uuidOf, type MessageId } from './ids.ts';
 import { mondayOf, weekOf } from './purge-day.ts';
 
-/** Where the rows of a message are, in every table that has some. */
+/** The place of a message's rows, the same in every table that has some. */
 export type MessagePlace = {
-  /** A whole number below 2^50, of this message alone. */
+  /** An integer below 2^50, unique to this message. */
   readonly seq: number;
   /** The Monday (YYYY-MM-DD) on which its partition is dropped. */
   readonly purgeOn: string;
@@ -13,35 +13,35 @@ export type MessagePlace = {
 
 export type MessageIds = {
   /**
-   * A fresh id for the place, unlike all that it was given before.
-   * @throws RangeError where `seq` is no whole number below 2^50, or `purgeOn` no Monday between 2024 and 2102.
+   * Returns a new id for the place, different from all earlier ones.
+   * @throws RangeError if `seq` is no integer below 2^50, or `purgeOn` is no Monday between 2024 and 2102.
    */
   readonly encode: (place: MessagePlace) => MessageId;
   /**
-   * The place that an id leads to; undefined for what is no UUIDv4. Any UUIDv4 leads somewhere: whether a message is
-   * there and bears this very id, only its row can tell.
+   * Returns the place that an id encodes; undefined if it is no UUIDv4. Any UUIDv4 decodes to a place: only the row can show
+   * whether a message with this id is there.
    */
   readonly decode: (id: string) => MessagePlace | undefined;
 };
 
 const SEQ_END = 2 ** 50;
 const WEEK_END = 2 ** 12;
-/** Ids whose first halves are made and encrypted at once: a call of the cipher costs hardly more for all than for one. */
+/** Ids whose first halves are generated and encrypted together: one call of the cipher costs hardly more for all than for one. */
 const MADE_AT_ONCE = 64;
 const HALF = 8;
 const WHOLE = 16;
 
 /**
- * Hides places in ids of the form UUIDv4, so that rows can lie in the order in which they were made, and an id says
- * neither how many messages there are nor when they go.
+ * Creates the codec that hides places in UUIDv4 ids. Rows can be stored in the order of their creation, while an id reveals
+ * neither the number of messages nor when they are purged.
  *
- * The first half of an id is random. The second holds, after the variant's two bits, the week (12 bits) and `seq` (50
- * bits), xored with what AES-128 makes of the first half.
- * @param key 16 bytes, the same for as long as there are messages.
+ * The first half of an id is random. The second half contains, after the variant's two bits, the week (12 bits) and `seq` (50
+ * bits), XORed with the AES-128 encryption of the first half.
+ * @param key 16 bytes; must stay the same for as long as messages exist.
  */
 export function createMessageIds(key: Buffer): MessageIds {
   const cipher = createCipheriv('aes-128-ecb', key, null).setAutoPadding(false);
-  /** Each in a block of its own, whose second half is zero. */
+  /** One block per first half; the second half of each block is zero. */
   const halves = Buffer.alloc(MADE_AT_ONCE * WHOLE);
   let masks = Buffer.alloc(0);
   let used = MADE_AT_ONCE;

@@ -1,7 +1,7 @@
-/** What a message is for; decides how long it is worth sending. */
+/** The purpose of a message, which determines how long sending it is useful. */
 export const CATEGORIES = ['transactional', 'otp', 'marketing'] as const;
 export type Category = (typeof CATEGORIES)[number];
 
-/** The most urgent first. Stored as their index in this list. */
+/** The most urgent first. Stored as the index in this list. */
 export const PRIORITIES = ['high', 'normal', 'bulk'] as const;
 export type Priority = (typeof PRIORITIES)[number];

@@ -1,19 +1,19 @@
 /**
- * The states of a message and the moves between them. This table is the law: `services/ARCHITECTURE.md` draws it, a test
- * compares the two, `assertMove` refuses a decision that is not in it, and the SQL function `may_move`, which is generated
- * from it, whatever a statement would do beyond it.
+ * The states of a message and the moves between them. This table is authoritative: `services/ARCHITECTURE.md` draws it and a test
+ * compares the two; `assertMove` rejects decisions that are not in it, and the SQL function `may_move`, generated from it,
+ * rejects other moves in statements.
  */
 export const MESSAGE_MOVES = {
   scheduled: ['queued', 'held', 'canceled', 'expired'],
-  /** Also `sent`, and so `deferred` and `held`: a report on an earlier call shows that the provider has the message. */
+  /** Also `sent`, from `deferred` and `held` too: a report on an earlier call proves that the provider has the message. */
   queued: ['sending', 'sent', 'held', 'suppressed', 'failed', 'canceled', 'expired'],
   held: ['queued', 'scheduled', 'deferred', 'sent', 'canceled'],
   sending: ['sent', 'deferred', 'failed', 'unknown', 'queued'],
   deferred: ['sending', 'sent', 'held', 'suppressed', 'failed', 'canceled', 'expired'],
-  /** `queued`: its provider has not reported on it in time, and another account is to send it too. */
+  /** `queued`: its provider did not report on it in time, and another account is to send it too. */
   sent: ['queued', 'delivered', 'undelivered', 'unknown'],
   unknown: ['sent', 'delivered', 'undelivered'],
-  /** Only for a temporary failure, when the same attempt reports again. */
+  /** Only after a temporary failure, if the same attempt reports again. */
   undelivered: ['delivered'],
   delivered: [],
   failed: [],
@@ -26,8 +26,8 @@ export type MessageState = keyof typeof MESSAGE_MOVES;
 export const MESSAGE_STATES = Object.keys(MESSAGE_MOVES) as MessageState[];
 
 /**
- * A provider may still be called: the message has its row in `live_messages`, in any other state in `message_results`. What has
- * left these states comes back to them by one move alone, from `sent` to `queued`.
+ * States in which a provider may still be called: the message has its row in `live_messages`, and in any other state in
+ * `message_results`. Only the move from `sent` to `queued` leads back into these states.
  */
 export const LIVE_STATES = [
   'scheduled',
@@ -37,7 +37,7 @@ export const LIVE_STATES = [
   'deferred',
 ] as const satisfies readonly MessageState[];
 
-/** A provider may still be called, and none is being called. */
+/** Whether a provider may still be called and no call is under way. */
 export function isWaiting(state: MessageState): boolean {
   return state !== 'sending' && (LIVE_STATES as readonly MessageState[]).includes(state);
 }
@@ -46,7 +46,7 @@ export function canMove(from: MessageState, to: MessageState): boolean {
   return (MESSAGE_MOVES[from] as readonly MessageState[]).includes(to);
 }
 
-/** Guards a decision of ours; a refusal is a bug, not an input error. */
+/** Checks a decision of the code; a failure is a bug, not an input error. */
 export function assertMove(from: MessageState, to: MessageState): void {
   if (!canMove(from, to)) throw new Error(`a message cannot move from ${from} to ${to}`);
 }

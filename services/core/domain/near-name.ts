@@ -1,6 +1,6 @@
 import { distance } from 'fastest-levenshtein';
 
-/** What other services call a field, and what it is called here: the first of these that the place knows. */
+/** Names that other services use for a field, with the names used here; the first one known in the place is suggested. */
 const OTHER_NAMES: Readonly<Record<string, readonly string[]>> = {
   after: ['cursor', 'since'],
   attachment: ['attachments'],
@@ -92,16 +92,16 @@ const OTHER_NAMES: Readonly<Record<string, readonly string[]>> = {
   webhookurl: ['url'],
 };
 
-/** What has no counterpart here, although others have it. */
+/** Fields of other services without a counterpart here. */
 const ABSENT: Readonly<Record<string, { readonly needs: string; readonly hint: string }>> = {
   cc: { needs: 'to', hint: "a message has one recipient, 'to'; send one to each" },
   bcc: { needs: 'to', hint: "a message has one recipient, 'to'; send one to each" },
 };
 
-/** Longer names are no slip of a finger. */
+/** Longer names are no typing errors. */
 const LENGTH_MAX = 40;
 
-/** The field that was probably meant, put as a hint to the person who reads it; undefined where none is near. */
+/** Returns a hint that names the field that was probably meant; undefined if none is similar. */
 export function nearName(name: string, known: readonly string[]): { readonly hint: string } | undefined {
   if (name.length > LENGTH_MAX) return undefined;
   const plain = plainOf(name);
@@ -120,7 +120,7 @@ function otherName(plain: string, known: readonly string[]): string | undefined 
   return names?.find((one) => known.includes(one));
 }
 
-/** One letter off in a short name, two in a longer one; of the shortest, none. */
+/** Returns a name with at most two letters changed: none for up to 3 letters, one for up to 5, two for longer names. */
 function closeName(plain: string, known: readonly string[]): string | undefined {
   const far = plain.length < 4 ? 0 : plain.length < 6 ? 1 : 2;
   let best: { readonly name: string; readonly off: number } | undefined;

@@ -1,28 +1,28 @@
 import type { Failure } from './failure.ts';
 
 /**
- * How one call to a provider ended. Expected results are values; a provider adapter that throws has a bug and is
- * recorded as `ambiguous`, because nobody then knows whether bytes left.
+ * The outcome of one provider call. Expected results are values. A provider adapter that throws has a bug; the call is recorded
+ * as `ambiguous`, because it is then unknown whether the request was sent.
  */
 export type Outcome =
   | {
       readonly kind: 'accepted';
-      /** The provider's id as an opaque string, null where it gives none. */
+      /** The provider's id as an opaque string; null if it returns none. */
       readonly providerMessageId: string | null;
       readonly httpStatus?: number;
-      /** The account's own sender that was used for a message which names none, as the vendor knows it. */
+      /** The account's own sender, as the vendor reports it, for a message that names none. */
       readonly sender?: string;
-      /** Only of a simulator: the receipts that follow. Real providers send theirs over HTTP. */
+      /** Only from a simulator: the receipts that follow. Real providers send theirs over HTTP. */
       readonly receipts?: readonly SimulatedReceipt[];
     }
-  /** The message can never be accepted as it is; no retry. */
+  /** The message can never be accepted in this form; no retry. */
   | { readonly kind: 'rejected_permanent'; readonly failure: Failure }
-  /** Certainly not accepted, may be later. `retryAfterMs` is the provider's own wish. */
+  /** Certainly not accepted, but may be later. `retryAfterMs`: the wait that the provider requested. */
   | { readonly kind: 'rejected_transient'; readonly failure: Failure; readonly retryAfterMs?: number }
-  /** Bytes left and no trustworthy answer came: the provider may or may not have accepted. */
+  /** The request was sent and no reliable answer arrived: the provider may have accepted the message or not. */
   | { readonly kind: 'ambiguous'; readonly failure: Failure };
 
-/** Why a claimed attempt never called the provider. None of these uses a retry. */
+/** Why a claimed attempt did not call the provider. None of these uses up a retry. */
 export const NOT_STARTED_REASONS = [
   'breaker_open',
   'provider_rate',
@@ -36,7 +36,7 @@ export type NotStarted = { readonly kind: 'not_started'; readonly reason: NotSta
 
 export type AttemptOutcome = Outcome | NotStarted;
 
-/** An attempt as the record shows it; `started` while it is under way. */
+/** Outcomes of attempts in the record; `started` while the attempt is under way. */
 export const ATTEMPT_OUTCOMES = [
   'started',
   'accepted',
@@ -47,14 +47,14 @@ export const ATTEMPT_OUTCOMES = [
 ] as const satisfies readonly ('started' | AttemptOutcome['kind'])[];
 export type RecordedOutcome = (typeof ATTEMPT_OUTCOMES)[number];
 
-/** Receipt kinds in the rank order of the rank-guarded projection. */
+/** Receipt kinds in the order of their rank; a receipt only raises the rank of its message. */
 export const RECEIPT_KINDS = ['sent', 'delivered', 'undelivered'] as const;
 export type ReceiptKind = (typeof RECEIPT_KINDS)[number];
 
 export type SimulatedReceipt = {
   readonly afterMs: number;
   readonly receipt: ReceiptKind;
-  /** Temporary failures may still turn into delivered. */
+  /** After a temporary failure the message may still be delivered. */
   readonly temporary?: boolean;
   readonly failure?: Failure;
 };

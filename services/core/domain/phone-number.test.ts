@@ -10,7 +10,7 @@ test.each([
   ['+4402079460000', '+442079460000'],
   ['+390612345678', '+390612345678'],
   ['+8835100012345', '+8835100012345'],
-  // Seven digits after +1: Canada has them, its neighbour does not.
+  // Canada has numbers of seven digits after +1; the United States do not.
   ['+13100000', '+13100000'],
 ])('%s has the normal form %s', (text, normal) => {
   expect(normalNumber(text)).toBe(normal);

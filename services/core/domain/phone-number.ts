@@ -5,8 +5,8 @@ const E164 = /^\+[1-9]\d{1,14}$/;
 const CALLING_CODE_DIGITS_MAX = 3;
 
 /**
- * Each calling code with its main country alone. Whether a number is possible is a question of its calling code; to
- * find out which of 25 countries a +1 number belongs to takes eight times as long.
+ * Metadata with only the main country of each calling code. Whether a number is possible depends on its calling code alone;
+ * finding out to which of 25 countries a +1 number belongs takes eight times as long.
  */
 const MAIN_COUNTRIES: MetadataJson = {
   ...metadata,
@@ -15,21 +15,21 @@ const MAIN_COUNTRIES: MetadataJson = {
   ),
 };
 
-/** What decides about the numbers of a calling code. */
+/** The numbering rules of a calling code. */
 type Plan = {
   readonly codeLength: number;
   readonly lengths: ReadonlySet<number>;
-  /** Lengths that only other countries of the calling code have, for a few of their numbers. */
+  /** Lengths that only other countries of the calling code use, for a few of their numbers. */
   readonly rareLengths: ReadonlySet<number>;
-  /** What some people write between calling code and number: the only case that needs more than a look at the length. */
+  /** The national prefix that some people write after the calling code: the only case in which the length is not enough. */
   readonly nationalPrefix: RegExp | undefined;
 };
 
 const NUMBERING_PLANS: ReadonlyMap<string, Plan> = readPlans();
 
 /**
- * The normal form of an E.164 number that could exist. Whether it does exist is not asked: numbers made for tests and
- * fiction do not.
+ * Returns the normal form of a possible E.164 number; undefined for others. It need not be assigned: numbers for tests and
+ * fiction are not.
  */
 export function normalNumber(text: string): string | undefined {
   if (!E164.test(text)) return undefined;
@@ -41,7 +41,7 @@ export function normalNumber(text: string): string | undefined {
   return plan.rareLengths.has(national.length) ? parsedNumber(text) : undefined;
 }
 
-/** The same by the library's parser, at twenty times the cost. */
+/** Returns the same from the library's parser, at twenty times the cost. */
 export function parsedNumber(text: string): string | undefined {
   return possibleNumber(text, MAIN_COUNTRIES) ?? possibleNumber(text, metadata);
 }
@@ -51,7 +51,7 @@ function possibleNumber(text: string, countries: MetadataJson): string | undefin
   return number?.isPossible() === true ? number.number : undefined;
 }
 
-/** No calling code is the beginning of another. */
+/** Returns the plan of the number's calling code; no calling code is a prefix of another. */
 function planOf(text: string): Plan | undefined {
   for (let digits = 1; digits <= CALLING_CODE_DIGITS_MAX; digits++) {
     const plan = NUMBERING_PLANS.get(text.slice(1, 1 + digits));
@@ -83,7 +83,7 @@ function readPlans(): Map<string, Plan> {
   );
 }
 
-/** Of a country, or of the main country of a calling code. */
+/** Returns the library's plan of a country, or of the main country of a calling code. */
 function numberingPlan(countryOrCode: string): {
   possibleLengths(): number[];
   nationalPrefixForParsing(): string | undefined;

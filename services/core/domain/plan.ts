@@ -1,4 +1,7 @@
-/** What a tenant may use. The names stand verbatim in tables, resources and the API; every value is a whole number, but those of `RATE_LIMITS`. */
+/**
+ * The limits of a tenant. The names are the same in tables, resources and the API; every value is an integer, except
+ * `RATE_LIMITS`.
+ */
 export type Limits = {
   /** Messages in one UTC day, over all channels. Replays, refused requests and test mode do not count. */
   readonly messagesPerDay: number;
@@ -6,18 +9,18 @@ export type Limits = {
   readonly sendRequestsPerMinute: number;
   /** Admin requests in any rolling minute, over all of a tenant's users. */
   readonly adminRequestsPerMinute: number;
-  /** Share of the workers relative to other tenants that wait too. */
+  /** Weight relative to other waiting tenants in the workers' fair queue. */
   readonly queueWeight: number;
-  /** Provider calls under way at a time. */
+  /** Concurrent provider calls. */
   readonly inFlightMax: number;
   /** Messages accepted and not yet finished. */
   readonly backlogMax: number;
-  /** Provider accounts of one channel, deleted ones not counted. */
+  /** Provider accounts of one channel, without deleted ones. */
   readonly providersPerChannelMax: number;
   readonly webhookEndpointsMax: number;
-  /** Keys, revoked and expired ones not counted. */
+  /** Keys, without revoked and expired ones. */
   readonly apiKeysMax: number;
-  /** Members, invitations counted. */
+  /** Members, including invitations. */
   readonly membersMax: number;
   /** Messages in one batch request. */
   readonly batchMessagesMax: number;
@@ -26,15 +29,15 @@ export type Limits = {
   /** How long a message's record is kept, in days. */
   readonly retentionDays: number;
   /**
-   * Part of a channel's last 1,000 final messages that may have bounced for good, from 0.0001 to 1, with four decimals. Beyond
-   * it the channel is slowed, at twice of it held.
+   * Maximum hard-bounce rate of a channel's last 1,000 final messages, from 0.0001 to 1, with four decimals. Above it the channel
+   * is slowed, at twice the rate held.
    */
   readonly hardBounceRateMax: number;
-  /** Part of them whose recipients may have complained; otherwise the same. */
+  /** Maximum complaint rate; otherwise like `hardBounceRateMax`. */
   readonly complaintRateMax: number;
 };
 
-/** Limits that are parts of one, with four decimals at most. */
+/** Limits that are rates, with at most four decimals. */
 export const RATE_LIMITS = ['hardBounceRateMax', 'complaintRateMax'] as const;
 export type RateLimitName = (typeof RATE_LIMITS)[number];
 export const isRateLimit = (name: LimitName): name is RateLimitName =>
@@ -115,23 +118,23 @@ export const BUILT_IN_PLANS: Readonly<Record<PlanName, Limits>> = {
   },
 };
 
-/** The limits of a tenant that nobody has given any. */
+/** The limits of a tenant without a plan and overrides. */
 export const FREE: Limits = BUILT_IN_PLANS.free;
 
 export const PLAN_NAMES = Object.keys(BUILT_IN_PLANS) as PlanName[];
 export const LIMIT_NAMES = Object.keys(FREE) as LimitName[];
 
-/** Limits as they come from a row or a resource: names may be missing, unknown or hold nonsense. */
+/** Limits as read from a row or a resource: names may be missing or unknown, and values invalid. */
 export type StatedLimits = { readonly [name: string]: unknown };
 
-/** An override holds before the plan, the plan before the built-in default, which is the free plan. */
+/** Returns the limits in force: an override takes precedence over the plan, the plan over the built-in default, the free plan. */
 export function effectiveLimits(plan?: StatedLimits | null, overrides?: StatedLimits | null): Limits {
   return Object.fromEntries(
     LIMIT_NAMES.map((name) => [name, stated(overrides, name) ?? stated(plan, name) ?? FREE[name]]),
   ) as Limits;
 }
 
-/** Where each effective limit comes from. */
+/** Returns where each effective limit comes from. */
 export function limitSources(
   plan?: StatedLimits | null,
   overrides?: StatedLimits | null,
@@ -152,7 +155,7 @@ function stated(limits: StatedLimits | null | undefined, name: LimitName): numbe
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : undefined;
 }
 
-/** Resources state a rate as text, since no fraction travels through a cluster unchanged for certain. */
+/** Parses a rate. Resources state it as text, because a fraction may change on its way through a cluster. */
 function rateOf(value: unknown): number | undefined {
   const rate = typeof value === 'string' && /^[01](\.\d{1,4})?$/.test(value) ? Number(value) : value;
   return typeof rate === 'number' && rate > 0 && rate <= 1 ? rate : undefined;

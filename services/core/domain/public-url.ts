@@ -1,10 +1,10 @@
 const ADDRESS = /^(?:\d+(?:\.\d+){3}|\[.*\])$/;
 const INTERNAL = /(?:^|\.)(?:localhost|local|internal|intranet|lan|home|corp|cluster|svc)$/;
 
-/** Why a link cannot be fetched by a vendor from outside; undefined for one that could. */
+/** Why a vendor cannot fetch a link from outside; undefined for a link that it may reach. */
 export type UrlFault = { readonly rule: 'url' | 'url_blocked'; readonly message: string };
 
-/** Holds a link to http or https and a public host name. Whether anything answers there is not asked. */
+/** Checks that a link uses http or https and a public host name. Whether a server answers there is not checked. */
 export function publicUrlFault(text: string): UrlFault | undefined {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined || (url.protocol !== 'http:' && url.protocol !== 'https:')) {

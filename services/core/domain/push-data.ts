@@ -1,12 +1,12 @@
 export const PUSH_DATA_BYTES_MAX = 4_096;
 
-/** Names that Firebase keeps for itself, and the one that Apple does. */
+/** Names reserved by Firebase, and the one reserved by Apple. */
 const RESERVED = /^(?:from|gcm|message_type|aps|google\..*|gcm\..*)$/;
 
-/** What is wrong with a push message's data. The message states the rule and repeats no value. */
+/** A fault of a push message's data. The message states the rule and repeats no value. */
 export type PushDataFault = { readonly rule: 'max' | 'reserved'; readonly message: string };
 
-/** Push services take texts only; anything else travels as its JSON. */
+/** Converts values to texts, because push services accept only texts; other values are sent as their JSON. */
 export function pushDataTexts(data: Readonly<Record<string, unknown>>): Record<string, string> {
   return Object.fromEntries(
     Object.entries(data).map(([key, value]) => [
@@ -16,7 +16,7 @@ export function pushDataTexts(data: Readonly<Record<string, unknown>>): Record<s
   );
 }
 
-/** Holds data to what the push services take: 4096 bytes of names and values as texts, no reserved name. */
+/** Checks data against the rules of the push services: at most 4096 bytes of names and values as texts, no reserved name. */
 export function pushDataFault(data: Readonly<Record<string, unknown>>): PushDataFault | undefined {
   const texts = Object.entries(pushDataTexts(data));
   if (texts.some(([key]) => RESERVED.test(key))) {

@@ -4,8 +4,8 @@ import { isWaiting, type MessageState } from './message-state.ts';
 export type ReceiptEventType = `message.${MessageState | 'engagement' | 'receipt'}`;
 
 /**
- * What a receipt is in the history of its message: the state that it has moved the message to, what it tells of the
- * recipient, both, or else no more than a receipt, whatever it reported. What has waited for another call is sent first.
+ * Returns the events of a receipt in its message's history: the state that it moved the message to, the recipient's engagement,
+ * both, or only `message.receipt`. A message that waited for another call becomes sent first.
  */
 export function receiptEvents(
   before: ReportedMessage,

@@ -1,15 +1,15 @@
 import { createHmac, createSecretKey, hkdfSync, timingSafeEqual, type KeyObject } from 'node:crypto';
 import type { Secret } from './secret.ts';
 
-// A receipt URL ends in a token that vouches for whoever calls it. Nobody stores one: who has the pepper can make it again.
-// It begins with its version, so that a guess is told from a token without a question to the database.
+// A receipt URL ends in a token that authenticates its caller. Tokens are not stored: whoever has the pepper can derive them
+// again. A token begins with its version, so that a guess is rejected without a query to the database.
 
 const BYTES = 24;
 const TOKEN = /^([1-9]\d{0,8})\.([A-Za-z0-9_-]{32})$/;
-/** Compared where a text is no token, so that this takes as long as where it is one. */
+/** Compared for texts that are no token, so that they take as long as tokens. */
 const NO_TOKEN = '.'.repeat(32);
 
-/** The key that tokens are made with, prepared: to do so each time would cost six times what the HMAC does. */
+/** The key object for tokens, created once: creating it for each token would cost six times the HMAC itself. */
 export type ReceiptKey = KeyObject;
 
 export function receiptKey(pepper: Secret): ReceiptKey {
@@ -17,24 +17,27 @@ export function receiptKey(pepper: Secret): ReceiptKey {
   return createSecretKey(new Uint8Array(key));
 }
 
-/** @param accountId in lower case. */
+/**
+ * Returns the token of an account.
+ * @param accountId in lower case.
+ */
 export function receiptToken(key: ReceiptKey, accountId: string, version: number): string {
   return `${version}.${proofOf(key, accountId, version)}`;
 }
 
 /**
- * The version of an account's token; undefined for any other text. Takes the same time for whatever text.
- * Whether that version still holds is the account's to say.
+ * Returns the version of an account's token; undefined for any other text. Takes constant time for any text. The caller must
+ * compare the version with the account's.
  */
 export function readReceiptToken(key: ReceiptKey, accountId: string, token: string): number | undefined {
   const [, digits = '0', proof = NO_TOKEN] = TOKEN.exec(token) ?? [];
   const version = Number(digits);
-  // Tests break this (mutant: receipt-token): who does not know the token of an account cannot report for it.
+  // Tests break this (mutant: receipt-token): a caller without an account's token cannot report for the account.
   const isSame = timingSafeEqual(Buffer.from(proof), Buffer.from(proofOf(key, accountId, version)));
   return isSame ? version : undefined;
 }
 
-/** Where a vendor reports to. */
+/** Returns the URL to which a vendor reports. */
 export function receiptUrl(publicBaseUrl: string, accountId: string, token: string): string {
   return `${publicBaseUrl.replace(/\/+$/, '')}/v1/receipts/${accountId}/${token}`;
 }

@@ -163,7 +163,7 @@ type Happening = typeof happening extends fc.Arbitrary<infer T> ? T : never;
 const history = fc.array(happening, { maxLength: 14 });
 const usable = fc.subarray([...IDS], { minLength: 1 });
 
-/** What the api and workers make of a message, and what is stored of that. */
+/** Sends a message with the functions that the api and the workers use, and returns what is stored. */
 function send(id: string, by: Route, able: readonly string[], past: readonly Happening[]) {
   const chosen = chooseAccount(accountsOf(able), { id, channel: CHANNEL, pinned: null }, [by]);
   if (chosen === undefined) return undefined;
@@ -256,7 +256,7 @@ function turnOf(accountId: string, one: AttemptOutcome): PastTurn | undefined {
   return refusal(accountId, one.failure.class, one.kind === 'rejected_permanent');
 }
 
-/** As SQL `failover_facts` reads them. */
+/** Returns the same as SQL `failover_facts`. */
 function triedOf(log: readonly Logged[]): FailedTry[] {
   const round = log.findLastIndex((one) => !one.isFailedOver);
   return log.flatMap(({ turn, isFailedOver }, at) =>
@@ -271,14 +271,14 @@ test('by the route in force a message comes to the account that it came to, what
       const sent = send(id, by, able, past);
       const replayed = replayRoute({ id, channel: CHANNEL, turns: sent?.turns ?? [] }, by, accountsOf(able));
       expect(replayed.accountId).toBe(sent?.accountId ?? null);
-      // The account that has it in the end stands last.
+      // The account that has the message in the end is the last step.
       if (sent !== undefined) expect(replayed.steps.at(-1)?.accountId).toBe(sent.accountId);
       failedOver += Number(replayed.steps.filter(({ verdict }) => verdict === 'failed').length > 1);
       delayed += Number(sent?.turns.some(({ kind }) => kind === 'delayed') ?? false);
     }),
     { numRuns: 5_000 },
   );
-  // There were such histories.
+  // Checks that such histories occurred.
   expect(Math.min(failedOver, delayed)).toBeGreaterThan(100);
 });
 

@@ -7,46 +7,46 @@ import type { FailureClass } from './failure.ts';
 import type { Route } from './route.ts';
 import type { ClosedReason, SkippedAccount, SkippedReason } from './skipped-account.ts';
 
-/** What became of a message at an account that did not accept it. */
+/** What happened to a message at an account that did not keep it. */
 export type PastTurn = { readonly accountId: string } & (
   | { readonly kind: 'refused'; readonly isPermanent: boolean; readonly class: FailureClass }
   /** A call ended without an answer. */
   | { readonly kind: 'unanswered' }
-  /** It waited for too long, and other accounts could not be called either. */
+  /** The message waited too long, and the skipped accounts could not be called either. */
   | {
       readonly kind: 'delayed';
       readonly why: Exclude<SkippedReason, 'disabled'>;
       readonly skipped: readonly SkippedAccount[];
     }
-  /** It was accepted, and no receipt came in time. */
+  /** The account accepted the message, and no receipt came in time. */
   | { readonly kind: 'silent'; readonly skipped: readonly SkippedAccount[] }
 );
 
-/** What is stored of how a message found its account; its sender named none. */
+/** The stored facts about how a message found its account; its sender named none. */
 export type RoutedMessage = {
   readonly id: string;
   readonly channel: string;
-  /** In the order in which it happened. */
+  /** In chronological order. */
   readonly turns: readonly PastTurn[];
 };
 
 type Account = { readonly id: string; readonly channel: string };
-/** An account that was considered, and what is said of it. */
+/** An account that was considered, with the verdict. */
 export type ReplayedStep = Pick<ConsideredAccount, 'accountId' | 'verdict' | 'reason'>;
 
 export type Replayed = {
-  /** The account that has the message in the end; null where there is none. */
+  /** The account that has the message in the end; null if there is none. */
   readonly accountId: string | null;
   /** Every account that was considered, in order. */
   readonly steps: readonly ReplayedStep[];
 };
 
 /**
- * Sends a message of the past once more by a route: the functions that do it for messages of today choose its account, fail it
- * over, and send it on after a wait. An account answers as it answered then, call by call, and takes the message once it has no
- * more to say; so does one that was not asked then. A message waits where it waited then: it goes on if the route has its
- * messages go on at all, and nothing is known of waits that ended in a call. Likewise an account that did not report on it in time.
- * @param accounts The tenant's that can be used, the oldest first.
+ * Replays a past message by a route. The functions that decide about current messages choose its account, fail it over, and move
+ * it after a wait. An account answers as it did then, call by call, and accepts the message once its recorded answers are used
+ * up; so does an account that was not called then. A message waits where it waited then: it moves on if the route permits that at
+ * all, and waits that ended in a call are unknown. The same holds for an account that did not report in time.
+ * @param accounts the tenant's usable accounts, the oldest first.
  */
 export function replayRoute(message: RoutedMessage, route: Route, accounts: readonly Account[]): Replayed {
   const { id: messageId, channel } = message;
@@ -63,15 +63,15 @@ export function replayRoute(message: RoutedMessage, route: Route, accounts: read
   const usable = accounts.filter((account) => account.channel === channel).map((account) => account.id);
   let accountId: string = choice.account.id;
   let isFirst = true;
-  /** Permanent refusals, and the others since all accounts were tried last. */
+  /** Permanent refusals, and temporary ones since all accounts were last tried. */
   let tried: FailedTry[] = [];
   const leftForRate: string[] = [];
   const called = new Set<string>([accountId]);
-  /** What has it already keeps it where no other account takes it. */
+  /** The account that accepted the message; it keeps the message if no other account accepts it. */
   let sentBy: string | undefined;
   for (;;) {
     const turn = turns.get(accountId)?.shift();
-    // What may have gone out stays with its account.
+    // A message that may have been sent stays with its account.
     if (turn === undefined || turn.kind === 'unanswered') break;
     if (turn.kind === 'silent') {
       const next = afterSilence(message, accountId, turn, { route, accounts, called });
@@ -119,7 +119,7 @@ export function replayRoute(message: RoutedMessage, route: Route, accounts: read
 
 const disabled = (accountId: string): SkippedAccount => ({ accountId, reason: 'disabled' });
 
-/** Of each account, what became of the message there in turn. */
+/** Groups the turns by account, in their order. */
 function turnsOf(message: RoutedMessage): Map<string, PastTurn[]> {
   const turns = new Map<string, PastTurn[]>();
   for (const turn of message.turns) {
@@ -136,7 +136,7 @@ type Silent = {
   readonly called: ReadonlySet<string>;
 };
 
-/** Where a message goes too whose account did not report on it; undefined where it stays with that one alone. */
+/** Returns where a message goes whose account did not report on it; undefined if it stays with that account. */
 function afterSilence(
   { id, channel }: RoutedMessage,
   accountId: string,
@@ -158,7 +158,7 @@ function afterSilence(
   return decision.kind === 'move' ? decision.rerouted : undefined;
 }
 
-/** Whatever else is asked of a silent message: it is silent for longer than any route waits. */
+/** Fixed facts of a silent message; it has been silent for longer than any route waits. */
 const SILENT = {
   tenantStatus: 'active',
   status: 'sent',
@@ -178,7 +178,7 @@ const SILENT = {
   ambiguous: 0,
 } as const satisfies Partial<SilentMessage>;
 
-/** Those that could not be called then, of the accounts that were passed over. */
+/** Returns the skipped accounts that could not be called then. */
 function closedAmong(known: ReadonlyMap<string, SkippedReason>): Map<string, ClosedReason> {
   const closed = new Map<string, ClosedReason>();
   for (const [of, reason] of known)
@@ -193,7 +193,7 @@ type Waited = {
   readonly leftForRate: readonly string[];
 };
 
-/** Where a message goes that waited for too long; undefined where it stays. */
+/** Returns where a message goes that waited too long; undefined if it stays. */
 function afterWait(
   { id, channel }: RoutedMessage,
   { accountId, why, skipped }: Extract<PastTurn, { kind: 'delayed' }>,
@@ -202,7 +202,7 @@ function afterWait(
   const known = new Map([...skipped, { accountId, reason: why }].map((one) => [one.accountId, one.reason]));
   const statusOf = (of: string) => (known.get(of) === 'invalid' ? 'invalid' : 'active');
   const closed = closedAmong(known);
-  // Its breaker is what holds calls back to an account whose credential is refused.
+  // Calls to an account with a refused credential are held back by its breaker.
   if (why === 'invalid') closed.set(accountId, 'breaker_open');
   const waiting = {
     ...WAITING,
@@ -218,7 +218,7 @@ function afterWait(
   return decision.kind === 'assign' ? decision.rerouted : undefined;
 }
 
-/** Whatever else is asked of a message that waits: it is due, for longer than any route allows. */
+/** Fixed facts of a waiting message; it has been due for longer than any route allows. */
 const WAITING = {
   status: 'queued',
   tenantStatus: 'active',

@@ -1,23 +1,29 @@
 import type { ReceiptKind } from './outcome.ts';
 
-/** What receipts say of a part of a copy. `failing`: undelivered, and may yet be delivered; `bounced`: delivered first. */
+/**
+ * What receipts report about a part of a copy. `failing`: undelivered, but may still be delivered; `bounced`: a bounce after
+ * delivery.
+ */
 type PartState = 'delivered' | 'bounced' | 'failing' | 'undelivered';
 
 /**
- * What receipts say of each copy of a message that may be under way, by its name and then by the provider's name of the
- * segment. A message that was sent once has one copy, and so has one whose provider guards against others.
+ * What receipts report about each copy of a message that may exist, by the copy's name and then by the provider's name of the
+ * segment. A message that was sent once has one copy, and so has one whose provider deduplicates.
  */
 export type Copies = Readonly<Record<string, Readonly<Record<string, PartState>>>>;
 
-/** In the place of a segment's name: all of the copy. */
+/** Stands for a segment's name if a report is about the whole copy. */
 export const WHOLE = '';
-/** Begins the name of a copy of which nobody knows by which attempt it went out. */
+/** Prefix of the name of a copy whose attempt is unknown. */
 const UNPLACED = '?';
 
-/** The copies that a message with this many attempts begun may have, of so many segments each. */
+/** The copies of a message: the number of begun attempts, and the number of segments of each copy. */
 type CopyTerms = { readonly attempt: number; readonly segmentCount: number; readonly copies: Copies };
 
-/** Which copy, and which part of it, a report speaks of. @param vendorId the provider's own id of the message. */
+/**
+ * Returns which copy, and which part of it, a report is about.
+ * @param vendorId the provider's own id of the message.
+ */
 export function partOf(
   report: {
     readonly attempt: number | null;
@@ -29,11 +35,11 @@ export function partOf(
   const part = segmentCount > 1 && report.segment !== undefined ? report.segment : WHOLE;
   const number = report.attempt ?? (attempt === 1 ? 1 : null);
   if (number !== null) return { copy: String(number), part };
-  // Segments of one copy may bear different ids.
+  // Segments of one copy may have different ids.
   return { copy: part === WHOLE ? UNPLACED + (report.vendorId ?? '') : UNPLACED, part };
 }
 
-/** What is known of a part after a report. What is final stays, but for a bounce after the delivery. */
+/** Returns the state of a part after a report. A final state stays, except for a bounce after the delivery. */
 export function nextPartState(
   known: PartState | undefined,
   state: ReceiptKind,
@@ -56,8 +62,8 @@ type CopiesEnd =
   | { readonly status: 'undelivered'; readonly isTemporary: boolean };
 
 /**
- * What the copies of a message come to: delivered as soon as one is, else what became of the last one. Undefined while
- * that is open. Earlier ones that fail decide nothing.
+ * Returns the result over all copies of a message: delivered as soon as one copy is, else the result of the last copy. Undefined
+ * while that is open. Failures of earlier copies decide nothing.
  */
 export function endOfCopies(terms: CopyTerms): CopiesEnd | undefined {
   const { attempt, copies, segmentCount } = terms;
@@ -76,20 +82,23 @@ export function endOfCopies(terms: CopyTerms): CopiesEnd | undefined {
   return deciding.includes('failing') ? { status: 'undelivered', isTemporary: true } : undefined;
 }
 
-/** A copy is delivered when all of its segments are, and undelivered as soon as one is. */
+/** Returns the state of a copy: delivered when all of its segments are, undelivered as soon as one is. */
 function stateOf(
   copy: string,
   parts: Copies[string],
   segmentCount: number,
 ): 'delivered' | 'failing' | 'undelivered' | undefined {
   const states = Object.values(parts);
-  // Segments that nobody can place may be of several copies.
+  // Segments without a known attempt may belong to several copies.
   const isComplete = copy !== UNPLACED && arrivedOf(parts) >= segmentCount;
   if (isArrived(parts[WHOLE]) || isComplete) return 'delivered';
   return states.includes('undelivered') ? 'undelivered' : states.includes('failing') ? 'failing' : undefined;
 }
 
-/** Where nobody knows which copy a segment is of: more have arrived than all copies could have without one being complete. */
+/**
+ * Returns whether one copy must be complete although the copies of its segments are unknown: more segments have arrived than all
+ * copies could have received without one being complete.
+ */
 function isOneComplete({ attempt, copies, segmentCount }: CopyTerms): boolean {
   if (copies[UNPLACED] === undefined || segmentCount === 1) return false;
   const arrived = Object.values(copies).reduce((sum, parts) => sum + arrivedOf(parts), 0);
@@ -104,7 +113,7 @@ function isArrived(state: PartState | undefined): boolean {
   return state === 'delivered' || state === 'bounced';
 }
 
-/** What the record says of a message that was reported on as a whole, and of no other copy of it. */
+/** Returns the copies that the record implies for a message that was reported on as a whole, with one copy. */
 export function impliedCopies(
   attempt: number,
   status: string,
@@ -115,7 +124,7 @@ export function impliedCopies(
   return {};
 }
 
-/** Whether `impliedCopies` of the message gives the same, so that they need not be stored. */
+/** Returns whether `impliedCopies` of the message returns the same, so that the copies need not be stored. */
 export function areImplied(copies: Copies, attempt: number): boolean {
   return Object.entries(copies).every(
     ([copy, parts]) => copy === String(attempt) && Object.keys(parts).every((part) => part === WHOLE),

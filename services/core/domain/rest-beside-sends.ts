@@ -1,23 +1,26 @@
-/** Work that can wait, such as receipts beyond the expected ones, or events for endpoints. */
+/** Work that can wait, such as surplus receipts or events for endpoints. */
 export type SideWork = {
-  /** How long it took, in milliseconds. */
+  /** Its duration in milliseconds. */
   readonly tookMs: number;
-  /** Messages are on their way, or were a moment ago. */
+  /** Whether messages are being sent, or were a moment ago. */
   readonly isSending: boolean;
-  /** How long what it was about had waited; the longest. */
+  /** The longest time that one of its items had waited, in milliseconds. */
   readonly waitedMs: number;
 };
 
-/** While messages are on their way, such work has a third of the time. */
+/** While messages are sent, such work gets a third of the time: it rests twice as long as it took. */
 const REST = 2;
-/** A batch that took very long says more about the database than about the next batch. */
+/** Maximum rest: a very long batch says more about the database than about the next batch. */
 export const REST_MS_MAX = 1_000;
-/** Nobody minds what is so much late. */
+/** Up to this lateness the work gets only its third. */
 const PATIENCE_MS = 15_000;
-/** By then it has all of the time: it comes as long as messages are sent, and must not fall behind for ever. */
+/**
+ * From this lateness on the work gets all of the time, because it arrives for as long as messages are sent and must not fall
+ * behind forever.
+ */
 const LATE_MS = 60_000;
 
-/** How long to leave the database and this process to messages before the next work of its kind, in milliseconds. */
+/** Returns how long the database and this process are left to messages before the next work of this kind, in milliseconds. */
 export function restBesideSendsMs({ tookMs, isSending, waitedMs }: SideWork): number {
   if (!isSending) return 0;
   const lateness = (waitedMs - PATIENCE_MS) / (LATE_MS - PATIENCE_MS);

@@ -13,13 +13,13 @@ export const RETRY_DELAYS_MS = [
   HOUR,
   2 * HOUR,
 ] as const;
-/** Jitter is added, never subtracted: 0 to 20 %. */
+/** Jitter is only added, never subtracted: 0 to 20 %. */
 const RETRY_JITTER = 0.2;
-/** Before the one retry of an ambiguous call: time for a provider that is merely slow to finish. */
+/** Delay before the one retry of an ambiguous call: time for a provider that is merely slow to finish. */
 export const AMBIGUOUS_RETRY_MS = 2 * SECOND;
-/** How long a message waits for an account whose credential is refused, by number of waits. */
+/** How long a message waits for an account with a refused credential, by number of waits. */
 const PROVIDER_WAITS_MS = [30 * SECOND, MINUTE, 2 * MINUTE, 5 * MINUTE] as const;
-/** How long a throttled message waits, by number of waits; a longer wish of the provider is respected. */
+/** How long a throttled message waits, by number of waits; a longer wait that the provider requests is respected. */
 const THROTTLE_WAITS_MS = [SECOND, 2 * SECOND, 5 * SECOND, 15 * SECOND, MINUTE] as const;
 
 function nth(delays: readonly number[], n: number): number {
@@ -27,21 +27,21 @@ function nth(delays: readonly number[], n: number): number {
 }
 
 /**
- * Milliseconds until retry number `retry` (0 is the first).
+ * Returns the milliseconds until retry number `retry` (0 is the first).
  * @param random uniform in [0, 1).
- * @param retryAfterMs the provider's wish; never undercut.
+ * @param retryAfterMs the wait that the provider requested; the minimum of the result.
  */
 export function retryDelayMs(retry: number, random: number, retryAfterMs = 0): number {
   const delay = nth(RETRY_DELAYS_MS, retry);
   return Math.max(Math.round(delay * (1 + RETRY_JITTER * random)), retryAfterMs);
 }
 
-/** Milliseconds until a message tries again to use an account that is not ready. */
+/** Returns the milliseconds until a message retries an account that is not ready. */
 export function providerWaitMs(waits: number, random: number): number {
   return Math.round(nth(PROVIDER_WAITS_MS, waits) * (1 + RETRY_JITTER * random));
 }
 
-/** Milliseconds until a throttled message tries again. */
+/** Returns the milliseconds until a throttled message is retried. */
 export function throttleWaitMs(waits: number, random: number, retryAfterMs = 0): number {
   return Math.max(Math.round(nth(THROTTLE_WAITS_MS, waits) * (1 + RETRY_JITTER * random)), retryAfterMs);
 }

@@ -87,7 +87,7 @@ describe('by weight', () => {
     const total = weights.reduce((sum, weight) => sum + weight, 0);
     for (const [i, weight] of weights.entries()) {
       const share = weight / total;
-      // Five standard deviations: the hashes are fixed, so it passes always or never.
+      // Five standard deviations: the hashes are fixed, so the test always passes or always fails.
       const margin = 5 * Math.sqrt(messages * share * (1 - share));
       expect(Math.abs((counts.get(`${i}`) ?? 0) - messages * share)).toBeLessThan(margin);
     }

@@ -53,7 +53,7 @@ const limits = fc.record({
   scheduleHorizonDays: fc.integer({ min: 1, max: 365 }),
   retentionDays: fc.integer({ min: 1, max: 365 }),
 });
-/** One that was accepted some time before, in the place that it was given then. */
+/** A message that was accepted some time ago, in the place that it was given then. */
 const moved = fc
   .record({ now, limits, age: fc.integer({ min: 0, max: DAY_MS }), first: ahead, next: ahead })
   .map(({ now: at, limits: of, age, first, next }) => {

@@ -4,23 +4,26 @@ import { purgeDay } from './purge-day.ts';
 const DAY_MS = 86_400_000;
 
 /**
- * By how much the instant of a scheduled message can be moved back at least, for as long as its record keeps its place.
- * `partition_tasks` makes partitions so much further ahead.
+ * Minimum time by which a scheduled message can be postponed while its record keeps its place. `partition_tasks` creates
+ * partitions that much further ahead.
  */
 const ROOM_DAYS = 7;
 
-/** What a wish to be sent at an instant comes to. Instants are milliseconds since the epoch. */
+/** The result of a request for a send time. Instants are milliseconds since the epoch. */
 export type Schedule =
-  /** At once: no instant was named, or one that has come. */
+  /** Sent at once: no instant was named, or it has passed. */
   | { readonly kind: 'now'; readonly isPast: boolean }
   | { readonly kind: 'scheduled'; readonly at: number }
-  /** Later than it may be. */
+  /** Later than the tenant's limit allows. */
   | { readonly kind: 'too_far'; readonly latest: number };
 
-/** Of an instant that is past by less, nobody has to be told: clocks differ, and requests take a while. */
+/** An instant that has passed by less causes no warning: clocks differ, and requests take time. */
 const PAST_MS = 60_000;
 
-/** @param horizonDays how far ahead a message of the tenant may be scheduled. */
+/**
+ * Decides about the send time of a new message.
+ * @param horizonDays how far ahead a message of the tenant may be scheduled.
+ */
 export function scheduleOf(sendAt: number | undefined, now: number, horizonDays: number): Schedule {
   if (sendAt === undefined || sendAt <= now) {
     return { kind: 'now', isPast: sendAt !== undefined && sendAt < now - PAST_MS };
@@ -30,8 +33,8 @@ export function scheduleOf(sendAt: number | undefined, now: number, horizonDays:
 }
 
 /**
- * From when on the record of a message is kept, in milliseconds since the epoch; undefined: from its acceptance. The place of
- * a scheduled one is chosen before it is known whether it may be so late, and has room for a later instant.
+ * Returns the instant from which the retention of a scheduled message counts, in milliseconds since the epoch; undefined: from
+ * its acceptance. The place is chosen before the send time is checked against the limit, and leaves room for a later time.
  */
 export function keptFrom(sendAt: number | undefined, now: number, horizonDays: number): number | undefined {
   if (sendAt === undefined || sendAt <= now) return undefined;
@@ -43,9 +46,9 @@ export type Scheduled = {
   readonly status: MessageState;
   readonly sendAt: number;
   readonly expiresAt: number;
-  /** Its instant has come: a worker may be about to move it on. */
+  /** Whether its instant has passed, so that a worker may be about to queue it. */
   readonly isDue: boolean;
-  /** The Monday on which its record goes. */
+  /** The Monday on which its record is dropped. */
   readonly purgeOn: string;
   /** How often it has been moved. */
   readonly moves: number;
@@ -57,17 +60,17 @@ export const RESCHEDULES_MAX = 100;
 export type Rescheduling =
   | { readonly kind: 'move'; readonly sendAt: number; readonly expiresAt: number }
   | { readonly kind: 'unchanged' }
-  /** It is not scheduled any more. */
+  /** The message is not scheduled any more. */
   | { readonly kind: 'not_scheduled' }
   /** It was moved `RESCHEDULES_MAX` times. */
   | { readonly kind: 'worn' }
   | { readonly kind: 'too_far' }
-  /** Its record would not be kept for the whole retention after it. */
+  /** Its record would be dropped before the end of its retention. */
   | { readonly kind: 'no_place'; readonly latest: number };
 
 /**
- * Decides about another instant for a message; its lifetime stays as long as it was. An instant that has passed is now.
- * @param message as its row was found under its lock.
+ * Decides about another send time for a message; the length of its lifetime does not change. An instant in the past means now.
+ * @param message read under the lock of its row.
  */
 export function decideReschedule(
   message: Scheduled,
@@ -81,7 +84,7 @@ export function decideReschedule(
   const schedule = scheduleOf(sendAt, now, scheduleHorizonDays);
   if (schedule.kind === 'too_far') return { kind: 'too_far' };
   const at = schedule.kind === 'now' ? now : schedule.at;
-  // To an earlier one it can be moved in any case: a longer retention holds for messages accepted since.
+  // An earlier time is always allowed: a longer retention applies only to messages accepted since it was set.
   if (at > message.sendAt && purgeDay(at, retentionDays) > message.purgeOn) {
     return { kind: 'no_place', latest: Date.parse(message.purgeOn) - retentionDays * DAY_MS };
   }

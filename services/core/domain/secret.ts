@@ -2,7 +2,7 @@ import { inspect } from 'node:util';
 
 const PRINTED = '[secret]';
 
-/** Wraps a secret so that printing, logging or serialising it shows `[secret]`; only `reveal()` gives it out. */
+/** Wraps a secret so that printing, logging or serializing it shows `[secret]`; only `reveal()` returns it. */
 export class Secret<T = string> {
   readonly #value: T;
 

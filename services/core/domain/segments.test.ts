@@ -43,7 +43,7 @@ test('no part holds more than its room, and no fewer parts would do', () => {
       const [single, part] = encoding === 'GSM-7' ? [160, 153] : [70, 67];
       const isShort = units <= single;
       expect(segments).toBeGreaterThanOrEqual(isShort ? 1 : Math.ceil(units / part));
-      // At most one unit of each part stays empty before a character of two.
+      // At most one unit of each part stays unused before a character of two units.
       expect(segments).toBeLessThanOrEqual(isShort ? 1 : Math.ceil(units / (part - 1)));
     }),
   );

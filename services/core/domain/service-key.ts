@@ -4,7 +4,7 @@ import { crc32 } from 'node:zlib';
 export const KEY_MODES = ['live', 'test'] as const;
 export type KeyMode = (typeof KEY_MODES)[number];
 
-/** `dsp_<mode>_<keyId>_<secret>_<checksum>`: found by secret scanners, and typos are refused before any lookup. */
+/** `dsp_<mode>_<keyId>_<secret>_<checksum>`: secret scanners can find it, and typing errors are refused before any lookup. */
 export type ServiceKey = {
   readonly mode: KeyMode;
   /** Public part: 16 characters of base62. */
@@ -24,12 +24,15 @@ export function formatServiceKey({ mode, keyId, secret }: ServiceKey): string {
   return `${payload}_${checksum(payload)}`;
 }
 
-/** The part of a key that may be shown. */
+/** Returns the part of a key that may be shown. */
 export function keyPrefix(mode: KeyMode, keyId: string): string {
   return `dsp_${mode}_${keyId}`;
 }
 
-/** @returns null for whatever cannot be a key of ours, without asking anybody. */
+/**
+ * Parses a key without a query.
+ * @returns null for any text that cannot be a service key.
+ */
 export function parseServiceKey(text: string): ServiceKey | null {
   const match = PATTERN.exec(text);
   if (match === null) return null;
@@ -39,7 +42,7 @@ export function parseServiceKey(text: string): ServiceKey | null {
   return { mode: mode as KeyMode, keyId: keyId as string, secret: secret as string };
 }
 
-/** The part of a text where a key has its id; says nothing about whether the text is a key. */
+/** Returns the part of a text where a key has its id, whether or not the text is a key. */
 export function keyIdOf(text: string): string {
   return text.slice('dsp_live_'.length, 'dsp_live_'.length + KEY_ID_LENGTH);
 }
@@ -48,19 +51,19 @@ export function newKeyId(): string {
   return base62(randomBytes(12), KEY_ID_LENGTH + 1).slice(-KEY_ID_LENGTH);
 }
 
-/** The secret belongs to the key's row and a nonce, so that whoever has the nonce can show it again. */
+/** Derives the secret from the key's row id and a nonce, so that it can be shown again from the nonce. */
 export function deriveKeySecret(subkey: KeyObject, apiKeyId: string, nonce: Uint8Array): string {
   const digest = createHmac('sha256', subkey).update(`${apiKeyId}|`).update(nonce).digest();
   return base62(digest, SECRET_LENGTH);
 }
 
-/** What is stored of a secret. */
+/** Returns the stored hash of a secret. */
 export function hashKeySecret(subkey: KeyObject, secret: string): Buffer {
   return createHmac('sha256', subkey).update(secret).digest();
 }
 
 function checksum(payload: string): string {
-  // Plain numbers: this is asked of every request, and 32 bits need no big ones.
+  // Plain numbers suffice for 32 bits and are faster than BigInt; this runs for every request.
   let rest = crc32(payload);
   let text = '';
   while (text.length < CHECKSUM_LENGTH) {

@@ -258,7 +258,7 @@ test('whatever happens, the next state is one the table allows, and only unfinis
         expect(canMove('sending', settled.status)).toBe(true);
         const waits = settled.status === 'queued' || settled.status === 'deferred';
         expect(settled.nextAttemptAt !== null).toBe(waits);
-        // Once a copy may exist, that is never forgotten.
+        // Once a copy may exist, that fact is never lost.
         expect(settled.duplicateRisk || !attempted.duplicateRisk).toBe(true);
         if (
           outcome.kind === 'ambiguous' &&

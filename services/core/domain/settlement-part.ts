@@ -3,11 +3,14 @@ import { providerWaitMs, retryDelayMs, throttleWaitMs } from './retry.ts';
 import type { AttemptedMessage, Settlement, StoredFailure } from './settlement.ts';
 import type { StatusReason } from './status-reason.ts';
 
-/** What of a settlement an outcome decides. */
+/** The part of a settlement that an outcome determines. */
 export type SettlementPart = Pick<Settlement, 'status' | 'reason' | 'failure' | 'nextAttemptAt'> &
   Partial<Settlement>;
 
-/** A credential that is refused and a provider that throttles say nothing about the message: no retry is used. */
+/**
+ * Returns the wait or the end after a temporary refusal. A refused credential and throttling say nothing about the message, so
+ * they use up no retry.
+ */
 export function deferral(
   failure: Failure,
   retryAfterMs: number | undefined,
@@ -45,13 +48,13 @@ export function deferral(
     delayMs: number,
     counted: { providerWaits: number },
   ): SettlementPart {
-    // At the expiry, not after it: a waiting message expires on time.
+    // At the expiry at the latest, so that a waiting message expires on time.
     const at = Math.min(now + delayMs, message.expiresAt);
     return { status: 'deferred', reason, failure: stored(failure, true), nextAttemptAt: at, ...counted };
   }
 }
 
-/** As the message's record shows it. */
+/** Returns the failure as the message's record shows it. */
 export function stored(failure: Failure, retryable: boolean): StoredFailure {
   const { httpStatus: _shownOnTheAttempt, ...shown } = failure;
   return { ...shown, retryable };

@@ -4,33 +4,31 @@ import type { MessageState } from './message-state.ts';
 import type { SimulatedReceipt } from './outcome.ts';
 import type { StatusReason } from './status-reason.ts';
 
-/** What decides a message's future after an attempt, besides the attempt's outcome. */
+/** The facts besides the attempt's outcome that decide what happens to a message. */
 export type AttemptedMessage = {
-  /** Retries used so far: grows only with transient rejections of the message. */
+  /** Retries used so far; only transient rejections of the message increment it. */
   readonly retries: number;
   /** Ambiguous calls so far. */
   readonly ambiguous: number;
-  /** Times it waited for the provider without using a retry. */
+  /** How often it waited for the provider without using up a retry. */
   readonly providerWaits: number;
   readonly duplicateRisk: boolean;
   readonly deliveryGuarantee: 'at_least_once' | 'at_most_once';
   /** Milliseconds since the epoch. */
   readonly expiresAt: number;
-  /** The provider's own guard against a second copy; with `lookup` it is asked before each repetition. */
+  /** How the provider prevents duplicates; with `lookup` it is asked before each repetition. */
   readonly dedupe: 'key' | 'lookup' | 'none';
-  /** Whether the provider reports what became of a message after accepting it. */
+  /** Whether the provider reports on a message after accepting it. */
   readonly receiptsExpected: boolean;
-  /**
-   * Whether the provider can be asked what became of a message: by its own id, or by our reference too. Default: neither.
-   */
+  /** Whether the provider can be asked about a message: by its own id, or by our reference too. Default: neither. */
   readonly lookup?: 'id' | 'reference' | undefined;
   /**
-   * The account that accepted it before and did not report on it in time, so that another one was called now. Default: none.
+   * The account that accepted the message before and did not report in time, so that another one was called now. Default: none.
    */
   readonly sentBy?: string | undefined;
-  /** How long its route waits for a receipt before another account sends it too. Default: no other one does. */
+  /** How long its route waits for a receipt before another account sends the message too. Default: no other account does. */
   readonly receiptTimeoutMs?: number | undefined;
-  /** Through which accounts it may go; absent where it has to stay with its own. */
+  /** Facts about the accounts that it may use; absent if it must stay with its own. */
   readonly failover?: FailoverFacts | undefined;
 };
 
@@ -47,20 +45,20 @@ export type Settlement = {
   readonly ambiguous: number;
   readonly providerWaits: number;
   readonly duplicateRisk: boolean;
-  /** Nothing more can happen to the message. */
+  /** Whether the state of the message can no longer change. */
   readonly final: boolean;
   /**
-   * Until when a receipt is awaited before the provider is asked, or where it cannot be, before the message is `unknown`;
-   * only for `sent`, and for `unknown` where the provider can be asked by our reference.
+   * Until when a receipt is awaited before the provider is asked, or, if it cannot be asked, before the message becomes
+   * `unknown`. Only for `sent`, and for `unknown` if the provider can be asked by our reference.
    */
   readonly awaitUntil: number | null;
   readonly receipts: readonly SimulatedReceipt[];
-  /** Only for `sent`: so long is a receipt awaited before another account sends it too; null: no other one does. */
+  /** Only for `sent`: how long a receipt is awaited before another account sends the message too; null: no other account does. */
   readonly failoverMs: number | null;
-  /** It is `sent` by the call that was accepted before, as this one was not. */
+  /** The message returns to `sent` by an earlier accepted call, because this call was not accepted. */
   readonly returned: boolean;
-  /** Another account is to send it. */
+  /** Another account sends the message. */
   readonly rerouted: Rerouted | null;
-  /** It stays with its account, or ends there, and others were passed over. */
+  /** The message stays with its account, or ends there, after others were skipped. */
   readonly stayed: Rerouted | null;
 };

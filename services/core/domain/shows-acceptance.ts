@@ -2,10 +2,9 @@ import type { Report, ReportedMessage } from './apply-report.ts';
 import { canMove } from './message-state.ts';
 
 /**
- * Whether a report shows that a message which waits for another call has been taken by an earlier one, so that no other call
- * is due. That it was delivered shows that of any call; where it cannot be delivered, the last call's word decides. That it
- * is on its way only answers the question that a call without an answer has left. A temporary failure leaves the call that
- * is due its chance.
+ * Returns whether a report proves that an earlier call delivered a waiting message to its provider, so that no other call is
+ * made. `delivered` proves it for any call; `undelivered` decides only for the last call, and only if it is permanent, so that a
+ * temporary failure leaves the next call its chance; `sent` only resolves an ambiguous last call.
  */
 export function showsAcceptance(
   { status, attempt }: Pick<ReportedMessage, 'status' | 'attempt'>,

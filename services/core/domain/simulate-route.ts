@@ -2,10 +2,10 @@ import { replayRoute, type ReplayedStep, type RoutedMessage } from './replay-rou
 import type { Route } from './route.ts';
 import { deliveryRateOf } from './usage-query.ts';
 
-/** A message of the past, the account that had it in the end, and its state. */
+/** A past message, the account that had it in the end, and its state. */
 export type PastMessage = RoutedMessage & { readonly accountId: string; readonly status: string };
 
-/** A message that another account would have had, or none. */
+/** A message that would have had another account, or none. */
 export type MovedMessage = {
   readonly id: string;
   readonly before: string;
@@ -21,24 +21,24 @@ export type Simulation = {
     readonly accountId: string;
     readonly before: number;
     readonly after: number;
-    /** Of the messages that it had: see `deliveryRateOf`. */
+    /** Rate over the messages that the account had: see `deliveryRateOf`. */
     readonly deliveryRate: number | null;
   }[];
-  /** From which account to which one how many messages would have moved; most first. */
+  /** How many messages would have moved from which account to which; most first. */
   readonly moves: readonly { readonly from: string; readonly to: string; readonly messages: number }[];
-  /** Which accounts were passed over or left, why, and of how many messages; most first. */
+  /** Which accounts were skipped or left, why, and for how many messages; most first. */
   readonly excluded: readonly {
     readonly accountId: string;
     readonly reason: ReplayedStep['reason'];
     readonly messages: number;
   }[];
-  /** The first of those that moved or found no account. */
+  /** The first messages that moved or found no account. */
   readonly samples: readonly MovedMessage[];
 };
 
 export type Simulator = {
   readonly add: (message: PastMessage) => void;
-  /** Of all that was added. */
+  /** Returns the totals of all added messages. */
   readonly result: () => Simulation;
 };
 
@@ -48,8 +48,8 @@ type Account = { readonly id: string; readonly channel: string };
 type Measures = { before: number; after: number; delivered: number; undelivered: number };
 
 /**
- * Replays messages of one channel by a route, one after the other, and adds up what would have become of them.
- * @param accounts The tenant's that can be used, the oldest first.
+ * Creates a simulator that replays messages of one channel by a route and adds up the results.
+ * @param accounts the tenant's usable accounts, the oldest first.
  */
 export function createSimulator(route: Route, accounts: readonly Account[]): Simulator {
   const byAccount = new Map<string, Measures>();
@@ -76,7 +76,7 @@ export function createSimulator(route: Route, accounts: readonly Account[]): Sim
       if (after === null) unroutable += 1;
       else measuresOf(after).after += 1;
       const left = steps.filter(({ verdict }) => verdict !== 'chosen');
-      // Of a message that came round to an account again, once.
+      // Counts an account and reason once per message, even if the message came to the account repeatedly.
       for (const { accountId, reason } of new Map(left.map((one) => [nameOf(one), one])).values())
         excluded.count({ accountId, reason });
       if (after === before) return;
@@ -105,7 +105,7 @@ export function createSimulator(route: Route, accounts: readonly Account[]): Sim
 
 const nameOf = ({ accountId, reason }: ReplayedStep): string => `${accountId} ${reason}`;
 
-/** How many messages there are of each kind, the most frequent kind first. */
+/** Creates a counter of messages by kind that lists the most frequent kind first. */
 function createTally<Kind extends object>() {
   const found = new Map<string, { readonly kind: Kind; messages: number }>();
   return {

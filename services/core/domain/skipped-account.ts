@@ -1,6 +1,6 @@
 /**
- * Why an account that was considered for a message was not to send it. `ambiguous_elsewhere`: another one may have sent it, as
- * its call had no answer. `not_in_route`: it was called, and has been taken out of the route since.
+ * Why an account that was considered for a message did not send it. `ambiguous_elsewhere`: another account may have sent it,
+ * because its call was ambiguous. `not_in_route`: the account was called, and has been removed from the route since.
  */
 export const SKIPPED_REASONS = [
   'disabled',
@@ -15,13 +15,15 @@ export type SkippedReason = (typeof SKIPPED_REASONS)[number];
 
 export type SkippedAccount = { readonly accountId: string; readonly reason: SkippedReason };
 
-/** Why an account cannot be called now, as the worker that asks knows it. */
+/** Why an account cannot be called now, as known by the asking worker. */
 export type ClosedReason = Extract<SkippedReason, 'breaker_open' | 'rate_used_up'>;
 
-/** Why a message that was sent before, and is to go out through another account as well, is not sent by that one after all. */
+/**
+ * Why another account does not send a message that was already sent, although the message moved to it after a receipt timeout.
+ */
 export type UnsentReason = 'expired' | 'suppressed' | 'disabled' | 'unknown';
 
-/** Why a message that waits goes on to another account. */
+/** Why a waiting message moves to another account. */
 export const LEFT_REASONS = [
   'disabled',
   'invalid',

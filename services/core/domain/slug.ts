@@ -2,8 +2,8 @@
 export const SLUG = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
 
 /**
- * Names that a tenant declared in the cluster may not take: in a host name, a path or a log line they would pass for a
- * part of the platform. Tenants made through the API are free to choose them, as its contract says.
+ * Names that a tenant declared in the cluster must not use: in a host name, a path or a log line they could be mistaken for a
+ * part of the platform. Tenants created through the API may use them, as its contract says.
  */
 export const RESERVED_SLUGS: readonly string[] = [
   'admin',

@@ -2,8 +2,8 @@ import { NOT_STARTED_REASONS } from './outcome.ts';
 import { SUPPRESSION_REASONS } from './suppression.ts';
 
 /**
- * Why a message is in its state, where the state alone does not say it. With those to come: a client made from the
- * document refuses a value that it does not name.
+ * Why a message is in its state, if the state alone does not say it. Includes reasons that are not used yet, because a client
+ * generated from the API document rejects unknown values.
  */
 export const STATUS_REASONS = [
   ...NOT_STARTED_REASONS,

@@ -11,7 +11,7 @@ type Purpose = (typeof PURPOSES)[number];
  * - `fingerprint` hashes request bodies for idempotency,
  * - `cursor` signs and encrypts list cursors.
  *
- * Prepared: Node takes four times as long for an HMAC whose key is a buffer.
+ * Key objects, because Node takes four times as long for an HMAC whose key is a buffer.
  */
 export type Subkeys = { readonly [P in Purpose]: KeyObject };
 

@@ -4,11 +4,11 @@ import type { Failure } from './failure.ts';
 import type { AttemptOutcome, ReceiptKind } from './outcome.ts';
 import { scopeOf, type SuppressionReason, type SuppressionScope } from './suppression.ts';
 
-/** What a provider says of a recipient that nothing should be sent to any more. */
+/** Why a provider's answer or report suppresses a recipient. */
 export type SuppressionCause = Exclude<SuppressionReason, 'manual'>;
 
 const OPTED_OUT = 'recipient_opted_out';
-/** Codes of the class `invalid_recipient` that speak of the recipient alone: neither of the account nor of the moment. */
+/** Codes of the class `invalid_recipient` that concern only the recipient, neither the account nor a temporary condition. */
 const HARD_BOUNCES: ReadonlySet<string> = new Set([
   'unknown_recipient',
   'unknown_domain',
@@ -19,12 +19,12 @@ const HARD_BOUNCES: ReadonlySet<string> = new Set([
   'bounced_before',
 ]);
 
-/** What a refused call says; null for nothing. */
+/** Returns the cause in a refused call; null if there is none. */
 export function causeOfRefusal(outcome: AttemptOutcome): SuppressionCause | null {
   return outcome.kind === 'rejected_permanent' ? causeOfFailure(outcome.failure) : null;
 }
 
-/** What a report on a message says; null for nothing. */
+/** Returns the cause in a report on a message; null if there is none. */
 export function causeOfReport(report: {
   readonly receipt: ReceiptKind | null;
   readonly temporary: boolean;
@@ -38,8 +38,8 @@ export function causeOfReport(report: {
 }
 
 /**
- * The entry that follows. Who tells a carrier to stop gets nothing at all from the sender; who is on a mail vendor's list, or tells
- * WhatsApp to stop, wants no marketing.
+ * Returns the entry for a cause. A recipient who opts out at a carrier gets nothing at all from the sender; one who is on a mail
+ * vendor's list, or opts out at WhatsApp, gets no marketing.
  */
 export function suppressionFor(
   cause: SuppressionCause,

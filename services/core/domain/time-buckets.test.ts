@@ -14,7 +14,7 @@ function countsOf(times: readonly number[]): number[] {
   return counts;
 }
 
-/** Of all times in order, the first that the share has come to. */
+/** Returns the first of the sorted times that reaches the share. */
 function trueQuantile(times: readonly number[], share: number): number {
   return times.toSorted((a, b) => a - b)[Math.ceil(share * times.length) - 1] ?? 0;
 }

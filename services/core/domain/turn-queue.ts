@@ -1,14 +1,14 @@
 import { createFifo, type Fifo } from './fifo.ts';
 
 /**
- * A queue that is fair to owners: it gives one item of each owner in turn, and each owner's items first in, first out. An
- * owner with many items makes no other wait longer than one turn.
+ * A queue that is fair to owners: it returns one item of each owner in turn, and each owner's items first in, first out. An owner
+ * with many items delays no other by more than one turn.
  */
 export type TurnQueue<Item> = {
   push(owner: string, item: Item): void;
   /**
-   * At most `most` items. Owners that came after the last turn go before those that it served.
-   * @param mayTake Asked about an owner's next item; on false the owner is passed over and keeps its turn. Default: true.
+   * Removes and returns at most `most` items. Owners that arrived after the last turn come before those that it served.
+   * @param mayTake called with an owner's next item; if false, the owner is skipped and keeps its turn. Default: true.
    */
   take(most: number, mayTake?: (owner: string, next: Item) => boolean): Item[];
   readonly size: number;
@@ -31,7 +31,7 @@ export function createTurnQueue<Item>(): TurnQueue<Item> {
     },
     take(most, mayTake = () => true) {
       const taken: Item[] = [];
-      // A map is walked in the order of insertion, and meets again what is put back at its end.
+      // A map iterates in insertion order, and reaches entries that are inserted again at its end.
       for (const [owner, line] of lines) {
         if (taken.length >= most) break;
         if (!mayTake(owner, line.first as Item)) continue;

@@ -8,23 +8,23 @@ import {
 } from 'node:crypto';
 import type { Secret } from './secret.ts';
 
-// The link by which a recipient unsubscribes outlives the message: all that it is about is in its token, sealed, so that
-// nobody reads an address out of it or makes one, and nothing is stored for mails that nobody ever unsubscribes from.
+// The unsubscribe link outlives its message: the token contains all facts, encrypted, so that nobody can read an address from it
+// or forge one, and nothing is stored for mails whose recipients never unsubscribe.
 
 export type UnsubscribeKey = { readonly seal: KeyObject; readonly nonce: KeyObject };
 
-/** What a token stands for. */
+/** The contents of a token. */
 export type Unsubscribing = {
   readonly tenantId: string;
   readonly messageId: string;
   /** Normal form of the recipient. */
   readonly address: string;
-  /** When the message was accepted, in milliseconds since the epoch; the token holds whole days. */
+  /** When the message was accepted, in milliseconds since the epoch; the token contains whole days. */
   readonly issuedAt: number;
 };
 
 const DAY_MS = 86_400_000;
-/** Thirteen months, the longest of them. */
+/** How long a link is valid: thirteen months, counted with the longest ones. */
 export const UNSUBSCRIBE_DAYS = 397;
 const VERSION = 1;
 const NONCE_BYTES = 12;
@@ -36,7 +36,10 @@ const BYTES_MIN = 1 + NONCE_BYTES + FIXED_BYTES + 1 + TAG_BYTES;
 /** In characters. A mail address has up to 320 bytes (RFC 5321, section 4.5.3.1), and its token 514. */
 export const UNSUBSCRIBE_TOKEN_MAX = 1_024;
 
-/** @param pepper that api and worker share. */
+/**
+ * Derives the keys.
+ * @param pepper shared by api and worker.
+ */
 export function unsubscribeKey(pepper: Secret): UnsubscribeKey {
   const derive = (purpose: string): KeyObject =>
     createSecretKey(new Uint8Array(hkdfSync('sha256', pepper.reveal(), '', `despatch:v1:${purpose}`, 32)));
@@ -44,8 +47,8 @@ export function unsubscribeKey(pepper: Secret): UnsubscribeKey {
 }
 
 /**
- * The token of a message; the same each time it is made. The nonce is an HMAC of what is sealed, so that no two contents
- * share one (AES-GCM, NIST SP 800-38D, section 8.2.1).
+ * Returns the token of a message; always the same. The nonce is an HMAC of the encrypted content, so that no two contents share a
+ * nonce (AES-GCM, NIST SP 800-38D, section 8.2.1).
  */
 export function unsubscribeToken(
   key: UnsubscribeKey,
@@ -62,12 +65,12 @@ export function unsubscribeToken(
   return Buffer.concat([Buffer.of(VERSION), nonce, sealed, cipher.getAuthTag()]).toString('base64url');
 }
 
-/** What a token stands for, however old; undefined for any text that is none. */
+/** Returns the contents of a token, however old; undefined for any other text. */
 export function readUnsubscribeToken(key: UnsubscribeKey, token: string): Unsubscribing | undefined {
   if (token.length > UNSUBSCRIBE_TOKEN_MAX || !/^[A-Za-z0-9_-]+$/.test(token)) return undefined;
   const bytes = Buffer.from(token, 'base64url');
   if (bytes.length < BYTES_MIN || bytes[0] !== VERSION) return undefined;
-  // One content has one token: other ends of the last character, which decode to the same bytes, are none.
+  // Rejects other encodings of the same bytes (the last character has unused bits), so that a content has one token.
   if (bytes.toString('base64url') !== token) return undefined;
   const content = open(key, bytes);
   if (content === undefined) return undefined;
@@ -79,12 +82,12 @@ export function readUnsubscribeToken(key: UnsubscribeKey, token: string): Unsubs
   };
 }
 
-/** Whether a token that was issued then may still be used. */
+/** Returns whether a token issued at `issuedAt` has expired. */
 export function isUnsubscribeOver(issuedAt: number, now: number): boolean {
   return now - issuedAt >= (UNSUBSCRIBE_DAYS + 1) * DAY_MS;
 }
 
-/** Where a recipient unsubscribes. */
+/** Returns the URL at which a recipient unsubscribes. */
 export function unsubscribeUrl(publicBaseUrl: string, token: string): string {
   return `${publicBaseUrl.replace(/\/+$/, '')}/v1/unsubscribe/${token}`;
 }

@@ -18,7 +18,7 @@ test('every combination is kept, or refused with what is offered', () => {
     fc.property(groups, (some) => {
       const found = usageDimensionOf(some);
       if (typeof found === 'object') expect(found.refused).toContain('`channel`');
-      // What the dimension does not have cannot be asked of it.
+      // Groups that the dimension does not store are refused.
       else if (found === 'key' || found === 'tag')
         expect([...some].every((group) => [found, 'day', 'status'].includes(group))).toBe(true);
       else {

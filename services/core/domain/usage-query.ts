@@ -1,14 +1,14 @@
 import { MESSAGE_STATES, LIVE_STATES, type MessageState } from './message-state.ts';
 
-/** What usage is shown by, in the order in which an answer has it. */
+/** Groups by which usage is shown, in the order of an answer's fields. */
 export const USAGE_GROUPS = ['day', 'hour', 'channel', 'provider', 'status', 'tag', 'key'] as const;
 export type UsageGroup = (typeof USAGE_GROUPS)[number];
 
-/** What usage of all tenants is shown by. */
+/** Groups by which the usage of all tenants is shown. */
 export const PLATFORM_USAGE_GROUPS = ['tenant', 'day', 'channel', 'status'] as const;
 export type PlatformUsageGroup = (typeof PLATFORM_USAGE_GROUPS)[number];
 
-/** A state, or `in_progress` for those in which a provider may still be called. */
+/** A state, or `in_progress` for the states in which a provider may still be called. */
 export type UsageStatus = 'in_progress' | Exclude<MessageState, (typeof LIVE_STATES)[number]>;
 export const USAGE_STATUSES: readonly UsageStatus[] = [
   'in_progress',
@@ -18,29 +18,29 @@ export const USAGE_STATUSES: readonly UsageStatus[] = [
   ),
 ];
 
-/** As which counts are kept; see table `usage_counts`. */
+/** The stored dimensions of counts; see table `usage_counts`. */
 export type UsageDimension = 'hour' | 'day' | 'key' | 'tag';
 
-/** What a day's tags beyond `TAGS_PER_DAY` are shown as, together, and a tag of that name with them. */
+/** Collective name of a day's tags beyond `TAGS_PER_DAY`; a tag of that name is included. */
 export const OTHER_TAG = 'other';
 export const TAGS_PER_DAY = 100;
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
-/** The longest span of an answer, in days. */
+/** Maximum span of an answer, in days. */
 export const USAGE_DAYS_MAX = { hour: 31, day: 400 } as const;
 const DEFAULT_DAYS = { hour: 1, day: 30 } as const;
-/** The years that an answer can write its span in are 1 to 9999. */
+/** An answer can express years 1 to 9999. */
 const EARLIEST = Date.parse('0001-01-01T00:00:00Z');
 const LATEST = Date.parse('9999-12-31T00:00:00Z');
 
-/** A combination that no counts are kept for. */
+/** A combination of groups for which no counts are stored. */
 export type RefusedGroups = { readonly refused: string };
 
 const OFFERED =
   'Can be at most one of `day` and `hour` with any of `channel`, `provider` and `status`, or one of `tag` and `key` with any of `day` and `status`';
 
-/** Which counts answer a question for these groups. */
+/** Returns the dimension of the counts that answer a query for these groups. */
 export function usageDimensionOf(groups: ReadonlySet<UsageGroup>): UsageDimension | RefusedGroups {
   const narrow = groups.has('tag') ? 'tag' : groups.has('key') ? 'key' : undefined;
   if (narrow === undefined) {
@@ -51,12 +51,12 @@ export function usageDimensionOf(groups: ReadonlySet<UsageGroup>): UsageDimensio
   return others.length > 0 ? { refused: OFFERED } : narrow;
 }
 
-/** From `since` on and before `until`, in ms since the epoch. */
+/** From `since` inclusive to `until` exclusive, in ms since the epoch. */
 export type UsageSpan = { readonly since: number; readonly until: number };
 
 /**
- * The span of an answer: whole days (UTC), or whole hours where these are shown, that hold what was asked for.
- * @param asked what is undefined: up to now, and from 30 days (with hours one day) before the end.
+ * Returns the span of an answer: the whole days (UTC), or whole hours if hours are shown, that contain the requested span.
+ * @param asked `until` defaults to now; `since` defaults to 30 days (with hours one day) before the end.
  */
 export function usageSpanOf(
   asked: { readonly since?: number | undefined; readonly until?: number | undefined },
@@ -78,8 +78,8 @@ export function usageSpanOf(
 }
 
 /**
- * Of the messages whose receipt has told what became of them, the part that was delivered.
- * @returns null where no receipt has.
+ * Returns the part of the messages with a final receipt that was delivered.
+ * @returns null if no message has one.
  */
 export function deliveryRateOf(counts: Partial<Readonly<Record<UsageStatus, number>>>): number | null {
   const { delivered = 0, undelivered = 0 } = counts;

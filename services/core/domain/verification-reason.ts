@@ -1,6 +1,6 @@
 import type { Failure } from './failure.ts';
 
-/** Several causes that people tell apart by the same word. */
+/** Groups the codes of causes that people do not distinguish. */
 const WORDS: Readonly<Record<string, string>> = {
   dns: 'dns',
   connect_refused: 'connect_refused',
@@ -16,7 +16,7 @@ const WORDS: Readonly<Record<string, string>> = {
   egress_blocked: 'egress_blocked',
 };
 
-/** The one word that a credential check ends with, where it did not find the credential valid. */
+/** Returns the reason that is shown for a credential check that did not find the credential valid. */
 export function verificationReason({ class: failureClass, code }: Failure): string {
   const word = Object.hasOwn(WORDS, code) ? WORDS[code] : undefined;
   if (word !== undefined) return word;

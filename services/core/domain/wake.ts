@@ -1,34 +1,34 @@
 import { isUuid } from './ids.ts';
 import { PRIORITIES } from './message-options.ts';
 
-/** A wake-up names a message and its lane. It makes the worker query the database and has no other effect. */
+/** A wake-up names a message and its lane. Its only effect is that the worker queries the database. */
 export type Wake = {
   readonly seq: number;
   readonly tenantId: string;
-  /** The account that was chosen at acceptance; `NO_ACCOUNT` where none is called. */
+  /** The account that was chosen at acceptance; `NO_ACCOUNT` if none is called. */
   readonly accountId: string;
   readonly priority: number;
 };
 
 /**
- * Stands in the place of a priority where no message is named: calls of vendors have been stored. It makes one worker look
- * for them, and has no other effect.
+ * Replaces the priority in a wake-up that names no message: receipt calls of vendors have been stored. Its only effect is that
+ * one worker queries for them.
  */
 export const RECEIPT_WAKE = 'receipts';
 
 const SEQ = /^\d{1,16}$/;
 
-/** Wake-ups that one message of the stream carries at most; well below the stream's message size. */
+/** Maximum number of wake-ups in one message of the stream; well below the stream's message size. */
 export const WAKES_PER_MESSAGE_MAX = 256;
 
-/** One line a wake-up, so that those of one commit travel as one message. */
+/** Encodes one wake-up per line, so that the wake-ups of one commit are published as one message. */
 export function encodeWakes(wakes: readonly Omit<Wake, 'priority'>[]): string {
   return wakes.map((wake) => `${wake.seq} ${wake.tenantId} ${wake.accountId}`).join('\n');
 }
 
 /**
- * Lines that are no wake-up are left out: the sweep finds the messages they may have meant.
- * @param priorityName The last token of the subject; anything unknown counts as `normal`.
+ * Decodes wake-ups. Invalid lines are dropped: the sweep finds the messages that they may have named.
+ * @param priorityName the last token of the subject; an unknown one counts as `normal`.
  */
 export function decodeWakes(payload: string, priorityName: string): Wake[] {
   const index = PRIORITIES.findIndex((name) => name === priorityName);

@@ -1,16 +1,16 @@
 import { nearName } from './near-name.ts';
 
-/** Something in a request that had no effect, or will not have the one that was meant. Told beside the success. */
+/** A part of a request that had no effect, or will not have the intended one. Returned with the success. */
 export type Warning = { readonly field: string; readonly message: string };
 
-/** The warnings of one request, in the order in which they came. */
+/** The warnings of one request, in their order. */
 export type Warnings = {
   readonly add: (warning: Warning) => void;
-  /** At most `WARNINGS_MAX`, and one more that counts the rest. */
+  /** Returns at most `WARNINGS_MAX` warnings, and one more that counts the rest. */
   readonly list: () => readonly Warning[];
 };
 
-/** An answer and what is stored of it stay small, whatever was sent. */
+/** Bounds the answer and its stored copy, whatever was sent. */
 export const WARNINGS_MAX = 20;
 const NAME_CHARACTERS_MAX = 64;
 
@@ -26,14 +26,14 @@ export function createWarnings(): Warnings {
   };
 }
 
-/** What is said of an ignored field, and whether it looks like another one. */
+/** The warning about an ignored field, and whether its name resembles a known one. */
 export type IgnoredField = { readonly warning: Warning; readonly isNear: boolean };
 
 /**
- * The warning of a field that nothing reads.
- * @param place Where it stands, with a dot at its end, or empty; of known names alone.
- * @param name As sent: cut, and without what is not harmless to print.
- * @param known Names that are read in this place, in camelCase.
+ * Returns the warning about a field that is not read.
+ * @param place path of the field's object, with a dot at its end, or empty; contains known names only.
+ * @param name as sent; the warning truncates it and replaces characters that are unsafe to print.
+ * @param known names that are read in this place, in camelCase.
  */
 export function unknownField(
   place: string,

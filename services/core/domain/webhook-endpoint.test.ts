@@ -86,7 +86,7 @@ describe('an endpoint is told of', () => {
         expect(isTold).toBe(one.includes(true));
         for (const wider of [{ finalOnly: false }, { channels: [] }, { tags: [] }, { eventTypes: ['*'] }])
           if (isTold) expect(matchesEndpoint({ ...wanted, ...wider }, told)).toBe(true);
-        // Each filter alone lets pass what all of them do together, and nothing else.
+        // An event passes exactly if it passes each filter alone.
         const alone: EndpointFilters[] = [
           { ...ALL, eventTypes: wanted.eventTypes },
           { ...ALL, finalOnly: wanted.finalOnly },

@@ -1,19 +1,19 @@
 import type { Channel } from './channel.ts';
 import type { StoredEvent } from './event-envelope.ts';
 
-/** Which of its tenant's events an endpoint is told of. */
+/** The filters that decide which of its tenant's events an endpoint gets. */
 export type EndpointFilters = {
-  /** Types, beginnings of several such as `message.*`, or `*` for all. */
+  /** Types, prefixes such as `message.*`, or `*` for all. */
   readonly eventTypes: readonly string[];
-  /** Of what happens to messages, only how it ended. */
+  /** Of a message's events, only its end. */
   readonly finalOnly: boolean;
-  /** Of messages of these alone; empty: of all. It says nothing about events that are none of a message. */
+  /** Only messages of these channels; empty: all. Does not affect events that are not about a message. */
   readonly channels: readonly Channel[];
-  /** Of messages that have one of these; empty: of all. Neither does it. */
+  /** Only messages with one of these tags; empty: all. Does not affect events that are not about a message. */
   readonly tags: readonly string[];
 };
 
-/** Whether all of an endpoint's filters let an event pass. */
+/** Returns whether an event passes all of an endpoint's filters. */
 export function matchesEndpoint(filters: EndpointFilters, { type, message }: StoredEvent): boolean {
   if (!filters.eventTypes.some((wanted) => isOfType(type, wanted))) return false;
   if (message === null) return true;

@@ -67,7 +67,7 @@ test('values of headers that name a secret are shown by their end, and short one
     expect(shownHeader(name, 'Bearer abcdefgh1234')).toBe('…1234');
     expect(shownHeader(name, 'short')).toBe('…');
   }
-  // What is shown can never be sent back and stored in the value's place.
+  // A masked value can never be sent back and stored in place of the real one.
   expect(rulesOf({ Authorization: shownHeader('Authorization', 'Bearer abcdefgh1234') })).toEqual(['value']);
 });
 

@@ -1,4 +1,4 @@
-/** One broken rule, by the header's name. The message never repeats a value. */
+/** One violated rule, with the header's name. The message never repeats a value. */
 export type WebhookHeaderFault = { readonly name: string; readonly rule: string; readonly message: string };
 
 export const WEBHOOK_HEADERS_MAX = 10;
@@ -6,14 +6,14 @@ export const WEBHOOK_HEADER_CHARACTERS_MAX = 1_000;
 
 const NAME = /^[A-Za-z0-9-]{1,64}$/;
 const VALUE = /^[!-~](?:[ -~]*[!-~])?$/;
-/** What the call itself says, what belongs to its connection, and what a browser or a proxy vouches for. */
+/** Headers that the call itself sets, that belong to its connection, or that a browser or a proxy guarantees. */
 const RESERVED =
   /^(?:host|content-.*|connection|transfer-encoding|te|trailer|upgrade|keep-alive|proxy-.*|expect|user-agent|cookie|webhook-.*|accept-encoding|sec-.*)$/i;
 const SECRET = /auth|token|key|secret|pass|credential|signature|session/i;
-/** Of a shorter value four characters would say too much. */
+/** Of a shorter value four characters would reveal too much. */
 const SHOWN_FROM = 12;
 
-/** What is wrong with the headers that a tenant adds to the calls of an endpoint. */
+/** Returns the faults of the headers that a tenant adds to the calls of an endpoint. */
 export function webhookHeaderFaults(headers: Readonly<Record<string, string>>): WebhookHeaderFault[] {
   const seen = new Set<string>();
   return Object.entries(headers).flatMap(([name, value]): WebhookHeaderFault[] => {
@@ -33,21 +33,23 @@ export function webhookHeaderFaults(headers: Readonly<Record<string, string>>): 
   });
 }
 
-/** Whether a header's name says that its value is nobody's to read. */
+/** Returns whether a header's name implies that its value is secret. */
 export function isSecretHeader(name: string): boolean {
   return SECRET.test(name);
 }
 
-/** A header's value as it may be shown. No value that could be sent back as one: an ellipsis is no ASCII. */
+/**
+ * Returns the value that is shown for a header. A masked value cannot be sent back as a value, because an ellipsis is no ASCII.
+ */
 export function shownHeader(name: string, value: string): string {
   if (!isSecretHeader(name)) return value;
   return value.length < SHOWN_FROM ? '…' : `…${value.slice(-4)}`;
 }
 
-/** Shorter texts are no secret, and would be found in every other word. */
+/** Shorter texts are no secrets, and would occur within ordinary words. */
 const HIDDEN_FROM = 8;
 
-/** What of the headers must not be kept where a receiver says it back: values, and what stands after a word such as `Bearer`. */
+/** Returns the texts to redact if a receiver repeats the headers: values, and the parts after a word such as `Bearer`. */
 export function hiddenInHeaders(headers: Readonly<Record<string, string>>): string[] {
   return Object.entries(headers).flatMap(([name, value]) => {
     const whole = isSecretHeader(name) || value.length >= HIDDEN_FROM ? [value] : [];

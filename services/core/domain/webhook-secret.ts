@@ -2,14 +2,14 @@ import { createHmac, type KeyObject } from 'node:crypto';
 
 const PREFIX = 'whsec_';
 
-/** What of a secret must not be kept where a receiver says it back: itself, and the bytes that it writes, as they stand in it. */
+/** Returns the texts to redact if a receiver repeats a secret: the secret, and its base64 part. */
 export function hiddenInSecret(secret: string): string[] {
   return [secret, secret.slice(PREFIX.length)];
 }
 
 /**
- * The secret that signs what an endpoint is sent, as Standard Webhooks writes it: `whsec_` and 32 bytes in base64. It belongs
- * to the endpoint's row and a nonce, so that whoever has the nonce can show it again.
+ * Derives the signing secret of an endpoint in the form of Standard Webhooks: `whsec_` and 32 bytes in base64. It depends on the
+ * endpoint's row and a nonce, so that it can be shown again from the nonce.
  */
 export function deriveWebhookSecret(subkey: KeyObject, endpointId: string, nonce: Uint8Array): string {
   const digest = createHmac('sha256', subkey).update(`${endpointId}|`).update(nonce).digest();

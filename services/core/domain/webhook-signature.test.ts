@@ -16,7 +16,7 @@ describe('a signature', () => {
   });
 
   test('by a key is the one of Svix’s server, which wrote the scheme first', () => {
-    // `whsk_` and base64 of the private and the public key, as its documentation and its tests have it.
+    // `whsk_` and base64 of the private and the public key, as in Svix's documentation and tests.
     const pair = Buffer.from(
       '6Xb/dCcHpPea21PS1N9VY/NZW723CEc77N4rJCubMbfVKIDij2HKpMKkioLlX0dRqSKJp4AJ6p9lMicMFs6Kvg==',
       'base64',

@@ -1,25 +1,26 @@
 import { createHmac, createSecretKey, sign, type KeyObject } from 'node:crypto';
 
-/** What signs the events of an endpoint. */
+/** The keys that sign the events of an endpoint. */
 export type WebhookKeys = {
-  /** The present secret and, while it holds, the former one: `whsec_` and base64, as Standard Webhooks writes them. */
+  /** The current secret and, while it is valid, the previous one: `whsec_` and base64, in the form of Standard Webhooks. */
   readonly secrets: readonly string[];
-  /** An Ed25519 private key, for `v1a`; undefined where the endpoint has not chosen it. */
+  /** An Ed25519 private key, for `v1a`; undefined if the endpoint does not use it. */
   readonly signingKey?: KeyObject | undefined;
 };
 
 /**
- * The value of `webhook-signature` for one call.
- * @param id of the event, the same on each try. @param timestamp of this try, in whole seconds since the epoch.
+ * Returns the value of `webhook-signature` for one call.
+ * @param id id of the event, the same for each retry.
+ * @param timestamp time of this call, in whole seconds since the epoch.
  * @param body the bytes that are sent.
  */
 export type WebhookSigner = (id: string, timestamp: number, body: Uint8Array) => string;
 
 const SECRET_PREFIX = 'whsec_';
 
-/** Signs as Standard Webhooks 1.0 says: by each of the keys, so that a receiver may know any of them. */
+/** Creates a signer as specified by Standard Webhooks 1.0: it signs with each key, so that a receiver may know any of them. */
 export function createWebhookSigner({ secrets, signingKey }: WebhookKeys): WebhookSigner {
-  // Prepared: to do so for each call would cost five times what the HMAC does.
+  // Created once: creating the key for each call would cost five times the HMAC itself.
   const keys = secrets.map((secret) => createSecretKey(secretBytes(secret)));
   return (id, timestamp, body) => {
     const head = `${id}.${timestamp}.`;

@@ -1,11 +1,11 @@
 export type WebhookUrlRules = {
-  /** Whether the operator lets events travel without TLS. */
+  /** Whether the operator permits deliveries without TLS. */
   readonly allowHttp: boolean;
-  /** Ports that may be named for any host. */
+  /** Ports that are allowed for any host. */
   readonly ports: readonly number[];
-  /** Whether a host has every port open, or may have: by the operator, for the ranges that its addresses are in. */
+  /** Whether every port of a host is allowed, or may be: by the operator, for the ranges that contain its addresses. */
   readonly isOpenHost: (host: string) => boolean;
-  /** Whether a host is an address, however it is written, that no call may go to. */
+  /** Whether a host is an IP address, in any notation, that must not be called. */
   readonly isBlockedHost: (host: string) => boolean;
 };
 
@@ -15,11 +15,11 @@ export type WebhookUrlFault = {
   readonly message: string;
 };
 
-/** An authority after the scheme, and nothing that a parser would read as something else than what stands there. */
+/** An authority after the scheme, and no characters that a parser would interpret differently from how they read. */
 const PLAIN = /^https?:\/\/[^\s\\/?#\p{Cc}][^\s\\#\p{Cc}]*$/iu;
 const LOCAL = /(?:^|\.)localhost$/;
 
-/** What is wrong with the URL of an endpoint; undefined for a good one. What its name resolves to is not asked here. */
+/** Returns the fault of an endpoint's URL; undefined for a valid one. The host name is not resolved here. */
 export function webhookUrlFault(text: string, rules: WebhookUrlRules): WebhookUrlFault | undefined {
   const url = PLAIN.test(text) && URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined || url.username !== '' || url.password !== '' || hasUser(text)) {
@@ -37,12 +37,12 @@ export function webhookUrlFault(text: string, rules: WebhookUrlRules): WebhookUr
   return { rule: 'port', message: `Must be on port ${rules.ports.join(' or ')}: no other one is called` };
 }
 
-/** Ports that endpoints are called on, where their addresses are in no range that the operator has opened. */
+/** Returns the ports on which endpoints are called if their addresses are in no range that the operator has opened. */
 export function webhookPorts(allowHttp: boolean, more: readonly number[]): number[] {
   return [...new Set([443, ...(allowHttp ? [80] : []), ...more])];
 }
 
-/** A URL as those may see it who may not change it: the values of its query may be secrets. */
+/** Returns a URL for readers who may not change it: the values of its query are masked, because they may be secrets. */
 export function shownUrl(text: string): string {
   const start = text.indexOf('?') + 1;
   if (start === 0) return text;
@@ -70,7 +70,7 @@ function portOf({ port, protocol }: URL): number {
   return protocol === 'https:' ? 443 : 80;
 }
 
-/** An empty user, too, which a parsed URL no longer shows. */
+/** Returns whether the URL contains a user, including an empty one, which a parsed URL no longer shows. */
 function hasUser(text: string): boolean {
   return (
     text

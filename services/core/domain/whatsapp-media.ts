@@ -8,7 +8,7 @@ const BY_ENDING: readonly (readonly [RegExp, WhatsappMediaType])[] = [
   [/\.webp$/, 'sticker'],
 ];
 
-/** WhatsApp wants to know the kind of media. Where the message does not say, the ending of the path in its link does. */
+/** Returns the kind of media that WhatsApp requires. If the message does not state it, the file extension in the link decides. */
 export function mediaTypeOf(media: {
   readonly url: string;
   readonly type?: WhatsappMediaType | undefined;

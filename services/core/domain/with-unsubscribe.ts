@@ -1,8 +1,8 @@
 import type { EmailContent } from './content.ts';
 
 /**
- * A mail with the headers by which its recipient, or their mail program, unsubscribes with one click (RFC 8058, section 3.1).
- * One that its sender has given such a header keeps that.
+ * Returns a mail with the headers for one-click unsubscription by the recipient or the mail program (RFC 8058, section 3.1). If
+ * the sender has set such a header, that one is kept.
  */
 export function withUnsubscribe(content: EmailContent, url: string): EmailContent {
   const { headers = {} } = content;

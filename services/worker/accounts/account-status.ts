@@ -12,11 +12,13 @@ export type AccountStatusDeps = {
 const REFUSED_MAX = 20_000;
 
 /**
- * Keeps an account's status true to what its provider says of the credential. Writes only when something may change:
- * a first success, a refusal, a success after a refusal.
+ * Returns a function that updates an account's status from the outcome of each call. It writes only when the status may change:
+ * on a first success, on a refused credential, and on a success after a refusal.
  */
 export function createAccountStatus(deps: AccountStatusDeps) {
-  /** Accounts whose last call was refused; of one that is forgotten, its next success is news only if the claim says so. */
+  /**
+   * Accounts whose last call was refused. After an eviction, the next success is written only if the claim's status asks for it.
+   */
   const refused = new LRUCache<string, true>({ max: REFUSED_MAX });
 
   return async (message: ClaimedMessage, outcome: AttemptOutcome): Promise<void> => {

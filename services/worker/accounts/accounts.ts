@@ -11,45 +11,50 @@ import type { Credentials } from './credentials.ts';
 export type Account = {
   readonly id: string;
   readonly provider: AnyProvider;
-  /** Of settings and secret together, which were read together. */
+  /** Version of the account row; settings and secret were read from the same row. */
   readonly version: number;
   readonly config: Record<string, unknown>;
   readonly secrets: Record<string, unknown>;
-  /** What it was made from; null for a test message's simulator. */
+  /** The row that the account was parsed from; null for the simulator of a test message. */
   readonly row: ProviderAccountRow | null;
 };
 
 export type AccountLookup =
   | { readonly kind: 'ready'; readonly account: Account }
-  /** Vault or the database cannot be asked now; try again, nothing is lost. */
+  /** Vault or the database does not answer now; the caller can retry without loss. */
   | { readonly kind: 'unavailable' }
-  /** Deleted, its key destroyed, or written for a provider that this build does not know. */
+  /** The account was deleted, its key destroyed, or its provider is unknown to this build. */
   | { readonly kind: 'unusable'; readonly code: string };
 
-/** The account with each of its secrets that a vendor may sign with now, the present one first. */
+/** The account with each secret that the vendor may sign with now, the current secret first. */
 export type AccountsInForce =
   | { readonly kind: 'ready'; readonly accounts: readonly [Account, ...Account[]] }
   | Exclude<AccountLookup, { readonly kind: 'ready' }>;
 
 export type Accounts = {
-  /** @param version the account's version that the claim saw: a cached copy of another one is not used. */
+  /**
+   * Returns the account, from the cache or the database.
+   * @param version the account version that the claim read; a cached copy of another version is not used.
+   */
   get(accountId: string, version: number): Promise<AccountLookup>;
-  /** As `get`, and with the secret before, as long as that one holds. */
+  /** Like `get`, and adds the previous secret while it is still valid. */
   inForce(accountId: string, version: number): Promise<AccountsInForce>;
 };
 
 const ACCOUNTS_MAX = 20_000;
 const ACCOUNTS_AT_ONCE = 256;
 
-/** Account rows are cached by version, decrypted secrets in `credentials`; both are bounded. */
+/**
+ * Creates the cache of account rows, keyed by version. Decrypted secrets are cached in `credentials`. Both caches are bounded.
+ */
 export function createAccounts(
   store: Pick<DeliveryStore, 'loadAccounts'>,
   credentials: Credentials,
-  /** Of secrets that were replaced a short time ago. */
+  /** Cache of the secrets that were replaced recently. */
   replaced: Credentials,
 ): Accounts {
   const rows = new LRUCache<string, Promise<ProviderAccountRow | null>>({ max: ACCOUNTS_MAX });
-  // One claim may meet as many accounts as messages.
+  // A claim may contain as many accounts as messages, so lookups are batched.
   const loads = createMicroBatch<string, ProviderAccountRow | null>({
     itemsMax: ACCOUNTS_AT_ONCE,
     flushesMax: 2,
@@ -66,7 +71,7 @@ export function createAccounts(
     if (known !== undefined) return known;
     const loading = loads.add(accountId);
     rows.set(key, loading);
-    // What failed or was overtaken by a change must not be remembered under this version.
+    // Do not cache a failed load, or a row of another version, under this version.
     loading.then(
       (row) => row?.version === version || rows.delete(key),
       () => rows.delete(key),
@@ -74,7 +79,10 @@ export function createAccounts(
     return loading;
   }
 
-  /** Parsing costs more than a look-up; what was parsed holds for as long as the cache gives the same secrets out. */
+  /**
+   * Caches parsed accounts, because parsing costs more than a lookup. An entry is valid while the cache returns the same secrets
+   * object.
+   */
   const parsed = new WeakMap<object, Account>();
 
   async function get(accountId: string, version: number): Promise<AccountLookup> {

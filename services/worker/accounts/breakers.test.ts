@@ -40,7 +40,7 @@ test('an account for which nothing waits any more is not counted, and stays open
   pass(2 * MINUTE_MS);
   expect(breakers.counts()).toEqual([]);
   expect(breakers.health('a')).toBe('open');
-  // A message came again.
+  // Another message for the account arrives.
   expect(breakers.enter('a', 'twilio')).toBe('probe');
   expect(breakers.counts()).toHaveLength(1);
 });

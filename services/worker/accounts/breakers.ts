@@ -1,48 +1,54 @@
 import { LRUCache } from 'lru-cache';
 import { CLOSED, forceOpen, admission, note, startProbe, type Breaker } from '#core/domain/breaker.ts';
 
-/** The breakers of the provider accounts that this process calls. */
+/** Circuit breakers of the provider accounts that this process calls. */
 export type Breakers = {
-  /** Asks for one call; `probe` is given to one caller at a time. */
+  /** Asks for permission to make one call; `probe` is returned to one caller at a time. */
   enter(accountId: string, provider: string): 'pass' | 'probe' | 'blocked';
-  /** @param fault the provider's own failure. */
+  /**
+   * Records the end of a call.
+   * @param fault whether the provider itself failed.
+   */
   note(accountId: string, provider: string, fault: boolean): void;
-  /** The account's credential is refused: calls wait, probes find out when it is fixed. */
+  /** Opens the breaker because the credential was refused. Calls wait; probes detect when the credential works again. */
   open(accountId: string, provider: string): void;
-  /** The account was fixed, or is gone: calls go on at once. */
+  /** Closes the breaker because the account was fixed or deleted; calls continue at once. */
   reset(accountId: string): void;
-  /** When the next probe may go, in ms since the epoch; 0 where no call has to wait. */
+  /** When the next probe may be made, in ms since the epoch; 0 if calls need not wait. */
   blockedUntil(accountId: string): number;
   health(accountId: string): Health;
-  /** Accounts whose calls wait now, by provider and health; without those that nobody has wanted to call for a while. */
+  /** Accounts whose calls wait now, by provider and health. Accounts that no message has needed recently are left out. */
   counts(): readonly BreakerCount[];
 };
 
 type Health = Breaker['health'];
 
-/** `value`: a number of accounts. */
+/** `value`: the number of accounts. */
 export type BreakerCount = {
   readonly labels: { readonly provider: string; readonly state: Exclude<Health, 'healthy'> };
   readonly value: number;
 };
 
-/** `movedAt`: when a call or a probe last had a say, in milliseconds since the epoch. */
+/** `movedAt`: when a call or a probe last updated the breaker, in milliseconds since the epoch. */
 type Entry = { readonly provider: string; readonly breaker: Breaker; readonly movedAt: number };
 
-/** An account for which messages wait is probed each minute at least. One that was not has none. */
+/**
+ * An account with waiting messages is probed at least once a minute. One without a probe for this long has no waiting messages.
+ */
 const PROBED_WITHIN_MS = 5 * 60_000;
-/** The least recently called ones beyond it start anew. */
+/** Beyond this number the least recently called accounts are evicted and start again with a closed breaker. */
 const ACCOUNTS_MAX = 50_000;
 
 /**
- * @param onHealth told of every change of an account's health.
+ * Creates the breakers of this process.
+ * @param onHealth called for every change of an account's health.
  * @param now milliseconds since the epoch.
  */
 export function createBreakers(
   onHealth: (accountId: string, provider: string, health: Health) => void,
   now: () => number,
 ): Breakers {
-  /** Healthy accounts are here as well, for as long as calls of the last minute count. */
+  /** Also contains healthy accounts, for as long as calls of the last minute count. */
   const entries = new LRUCache<string, Entry>({
     max: ACCOUNTS_MAX,
     dispose: ({ provider, breaker }, accountId, reason) => {

@@ -261,7 +261,7 @@ test('a secret that nobody comes for is dropped when its time is over, and not b
   expect(await held).toMatchObject({ ok: true });
   pass(1);
   credentials.forgetStale();
-  // The failure of a moment ago was remembered with the secret, and is gone with it.
+  // The recent failure was stored in the entry of the secret, and was dropped with it.
   const asked = calls.length;
   void credentials.get(request());
   expect(calls.length).toBe(asked + 1);
@@ -310,7 +310,7 @@ test("whatever happens in whatever order: one fetch at a time, no other version'
           const known = current.get(one.account);
           const isSame = known?.version === one.version;
           if (b.calls.length > before) {
-            // A second fetch of one version starts only after the first ended, or was made void.
+            // A second fetch of one version starts only after the first one ended or was invalidated.
             expect(isSame ? known.open : 0).toBe(0);
             current = current.set(one.account, { version: one.version, open: 1 });
             open.push(...b.calls.slice(before));
@@ -349,7 +349,7 @@ test("whatever happens in whatever order: one fetch at a time, no other version'
   );
 });
 
-/** Lets what was settled run to its end. */
+/** Lets settled promises run their callbacks. */
 function flush(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }

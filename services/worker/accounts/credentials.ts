@@ -13,33 +13,36 @@ export type CredentialRequest = {
 };
 
 export type CredentialResult =
-  /** The parsed JSON of the account's secrets; the provider's own schema gives it a type. */
+  /** Parsed JSON of the account's secrets; the provider's own schema gives it a type. */
   | { readonly ok: true; readonly secrets: unknown }
-  /** `unavailable`: ask again later, nothing is lost. `missing`: the secret is gone for good or unreadable. */
+  /** `unavailable`: the caller can retry later without loss. `missing`: the secret is unreadable or permanently gone. */
   | { readonly ok: false; readonly reason: 'unavailable' | 'missing' };
 
 export type Credentials = {
-  /** Never rejects. All who ask for one secret at a time share one call to the keyring. */
+  /** Returns the secret. Never rejects. Concurrent requests for one secret share one call to the keyring. */
   readonly get: (request: CredentialRequest) => Promise<CredentialResult>;
-  /** Forgets an account's secrets, also those that are being fetched. */
+  /** Drops an account's secrets, including those that are being fetched. */
   readonly invalidate: (accountId: string) => void;
-  /** Drops each secret whose time is over and that nobody came for. To be called now and then. */
+  /** Drops expired secrets that no call has requested since. The owner calls it periodically. */
   readonly forgetStale: () => void;
-  /** For how long the accounts used in the last five minutes can go on without the keyring; null without any. */
+  /** How long the accounts used in the last five minutes can continue without the keyring; null if there are none. */
   readonly autonomySeconds: () => number | null;
 };
 
 export type CredentialsOptions = {
   readonly decrypter: KeyDecrypter;
-  /** What a ciphertext belongs to. Default: the secrets of a provider account. */
+  /** Returns the context that a ciphertext is bound to. Default: the secrets of a provider account. */
   readonly bindingOf?: (tenantId: TenantId, subject: string) => Binding;
-  /** What is kept of the plaintext, which is wiped afterwards; throws where it is none. Default: its parsed JSON. */
+  /**
+   * Converts the plaintext into the value that is cached; the plaintext is wiped afterwards. Throws if the plaintext is invalid.
+   * Default: JSON.parse.
+   */
   readonly read?: (plaintext: Uint8Array) => unknown;
-  /** Accounts kept. */
+  /** Maximum number of cached accounts. */
   readonly entriesMax: number;
-  /** How long a secret is used before the keyring is asked again, give or take a fifth. */
+  /** How long a secret is used before the keyring is asked again, with a jitter of ±20 %. */
   readonly ttlMs: number;
-  /** How much longer it is used while the keyring cannot be reached. Default one hour. */
+  /** How much longer an expired secret is used while the keyring cannot be reached. Default one hour. */
   readonly staleMsMax?: number;
   readonly now?: () => number;
   readonly random?: () => number;
@@ -50,7 +53,7 @@ type Entry = {
   ciphertext: string;
   held?: { readonly secrets: unknown; readonly freshUntil: number; readonly staleUntil: number };
   loading?: Promise<CredentialResult>;
-  /** Why the last call failed, believed until `retryAt`. */
+  /** Why the last call failed; returned without a new call until `retryAt`. */
   failure?: { readonly reason: 'unavailable' | 'missing'; readonly retryAt: number };
   failures: number;
   usedAt: number;
@@ -59,11 +62,11 @@ type Entry = {
 const STALE_MS_DEFAULT = 3_600_000;
 const RETRY_MS_MIN = 1_000;
 const RETRY_MS_MAX = 5_000;
-/** A call that could go on with the secret it has does not wait longer than this for a fresh one. */
+/** A caller with a usable cached secret waits at most this long for a fresh one. */
 const REFRESH_WAIT_MS = 250;
 const ACTIVE_MS = 300_000;
 
-/** Decrypted provider secrets, in this process's memory only, bounded in number and time. */
+/** Creates a cache of decrypted secrets, in this process's memory only, bounded in number and time. */
 export function createCredentials(options: CredentialsOptions): Credentials {
   const { decrypter, entriesMax, ttlMs, staleMsMax = STALE_MS_DEFAULT } = options;
   const { now = Date.now, random = Math.random } = options;
@@ -72,7 +75,7 @@ export function createCredentials(options: CredentialsOptions): Credentials {
 
   const entryOf = ({ accountId, secretVersion, ciphertext }: CredentialRequest): Entry => {
     const known = entries.get(accountId);
-    // Under the same version it was encrypted anew at most, and under another one the same ciphertext is the same secret.
+    // With the same version, the secret was at most encrypted again; with the same ciphertext, the secret is unchanged.
     if (known?.secretVersion === secretVersion || known?.ciphertext === ciphertext)
       return Object.assign(known, { secretVersion, ciphertext });
     const entry: Entry = { secretVersion, ciphertext, failures: 0, usedAt: now() };
@@ -90,7 +93,7 @@ export function createCredentials(options: CredentialsOptions): Credentials {
       delete entry.failure;
       return result;
     }
-    // A destroyed key ends the use of what it protected.
+    // After its key is destroyed, a secret must no longer be used.
     if (result.reason === 'missing') delete entry.held;
     const waitMs =
       Math.min(RETRY_MS_MAX, RETRY_MS_MIN * 2 ** Math.min(entry.failures, 8)) * (0.8 + 0.2 * random());
@@ -146,7 +149,7 @@ async function decryptSecrets(
   try {
     plaintext = await decrypter.decrypt(bindingOf(tenantId, accountId), ciphertext);
   } catch (error) {
-    // A refusal is the operator's to fix, so messages wait as they do in an outage.
+    // The operator can fix a refusal by Vault, so messages wait as they do in an outage.
     const isRejected = error instanceof DependencyError && error.fault === 'rejected';
     return { ok: false, reason: isRejected ? 'missing' : 'unavailable' };
   }
@@ -163,7 +166,7 @@ function parsedJson(plaintext: Uint8Array): unknown {
   return JSON.parse(Buffer.from(plaintext).toString('utf8'));
 }
 
-/** The fresh result if it comes soon, else the one that is held. */
+/** Returns the fresh result if it arrives within REFRESH_WAIT_MS, else the cached one. */
 function firstOf(fresh: Promise<CredentialResult>, held: CredentialResult): Promise<CredentialResult> {
   return within(fresh, REFRESH_WAIT_MS, () => held);
 }

@@ -15,13 +15,13 @@ export type VerifyDeps = {
   readonly contextOf: (call: ProviderCall) => ProviderContext;
   readonly deadlineMs: number;
   readonly onVerified: (accountId: string, result: Verification['kind']) => void;
-  /** A bug in an adapter; the check is then no answer. */
+  /** Called when an adapter throws, which is a bug; the check then counts as unanswered. */
   readonly onAdapterFault: (provider: string, error: unknown) => void;
 };
 
 const CHECKS_AT_ONCE = 16;
 
-/** Runs the credential checks that are due. An unreachable provider changes nothing about an account. */
+/** Runs the credential checks that are due. An unreachable provider does not change the account's status. */
 export async function verifyRequested(deps: VerifyDeps): Promise<void> {
   const asked = await deps.store.takeVerifications(CHECKS_AT_ONCE);
   if (asked.length === 0) return;
@@ -31,9 +31,9 @@ export async function verifyRequested(deps: VerifyDeps): Promise<void> {
 
 async function verifyOne(row: ProviderAccountRow, deps: VerifyDeps): Promise<void> {
   const found = await deps.accounts.get(row.id, row.version);
-  // The request stays and comes again.
+  // The request stays in the database and is taken again later.
   if (found.kind === 'unavailable') return;
-  // Whatever is found out holds for the settings and the secret that were tried, and for no later ones.
+  // The result is valid only for the version of settings and secret that was tested.
   const version = found.kind === 'ready' ? found.account.version : row.version;
   const result: Verification =
     found.kind === 'ready'

@@ -30,7 +30,7 @@ test('tokens that are used up close an account until the next second', () => {
   expect(isOpen()).toBe(false);
   state.now += 20;
   expect(isOpen()).toBe(true);
-  // Nothing came any more: it is empty, or other workers have what there is.
+  // No message was found: the lane is empty, or other workers took the messages.
   expect(gates.claimed('a', 50, [])).toBe(false);
   expect(isOpen()).toBe(false);
 });
@@ -42,7 +42,7 @@ test('an account with tokens left is not kept waiting', () => {
   expect(isOpen()).toBe(true);
   expect(gates.claimed('a', 50, ones(50))).toBe(true);
   expect(isOpen()).toBe(true);
-  // Others have taken the rest.
+  // Other workers have taken the rest.
   expect(gates.claimed('a', 50, [])).toBe(true);
   expect(isOpen()).toBe(false);
 });
@@ -64,7 +64,7 @@ test('a blocked account is closed until its probe, which is one message', () => 
   expect([gates.isFree('a'), isOpen()]).toEqual([false, false]);
   state.now += 5_000;
   expect([isOpen(), gates.slots('a', 64)]).toEqual([true, 1]);
-  // Until the breaker knows of the probe.
+  // The gate stays closed until the breaker knows of the probe.
   expect(isOpen()).toBe(false);
   state.health = 'healthy';
   gates.forget('a');

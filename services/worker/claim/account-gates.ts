@@ -3,40 +3,46 @@ import { NO_ACCOUNT } from '#core/domain/choose-account.ts';
 import type { ClosedReason } from '#core/domain/skipped-account.ts';
 import type { Breakers } from '../accounts/breakers.ts';
 
-/** When an account's lane may be claimed from, and for how many messages. Known by this process alone. */
+/** When an account's lane may be claimed from, and for how many messages. The state is local to this process. */
 export type AccountGates = {
-  /** In ms since the epoch; in the past: now. */
+  /** In ms since the epoch; a time in the past means that the gate is open. */
   closedUntil(accountId: string): number;
-  /** Whether messages may be claimed by name: without a rate limit and with a healthy provider. */
+  /** Whether messages may be claimed by name: the account has no rate limit and its provider is healthy. */
   isFree(accountId: string): boolean;
-  /** Why its lane is not claimed from now, or was not within the last second; undefined where it is. */
+  /** Why the lane is not claimed from now, or was not within the last second; undefined if it is open. */
   whyClosed(accountId: string): ClosedReason | undefined;
-  /** How many messages to claim: one for an account to be probed, which is then closed until the probe has begun. */
+  /**
+   * Returns how many messages to claim. For an account to be probed it is one, and the gate then closes until the probe has
+   * begun.
+   */
   slots(accountId: string, most: number): number;
-  /** Notes the account's rate limit. */
+  /** Stores the account's rate limit. */
   noteLimit(accountId: string, perSecond: number | null): void;
   /**
-   * A claim from a lane has ended. An account whose tokens seem to be used up is closed until the next second.
+   * Records the end of a claim from a lane. If the account's tokens appear to be used up, the gate closes until the next second.
    * @returns whether the lane may hold more due messages.
    */
   claimed(accountId: string, asked: number, segments: readonly number[]): boolean;
-  /** Forgets all about an account that has changed, or whose provider has recovered. */
+  /** Drops all state of an account that was changed, or whose provider has recovered. */
   forget(accountId: string): void;
 };
 
 type Tokens = { readonly perSecond: number; second: number; spent: number };
 
-/** Accounts remembered for their rate limit; beyond it, claims have to tell of it again. */
+/** Accounts whose rate limit is cached; the limit of an evicted account is set again by its next claim. */
 const LIMITED_MAX = 20_000;
-/** Tokens that the next message may need, in segments: it gets all or none. */
+/** Tokens that the next message may need, in segments: a message gets all of its tokens or none. */
 const SEGMENTS_USUAL = 3;
-/** Added to the start of a second, which may come later by the database's clock. */
+/** Added to the start of a second, because the database's clock may be behind. */
 const SECOND_MARGIN_MS = 10;
 const SECOND_MS = 1_000;
-/** How long a claimed probe may take to reach the breaker. */
+/** Maximum time from the claim of a probe until it reaches the breaker. */
 const PROBE_MS = 1_000;
 
-/** @param now milliseconds since the epoch. */
+/**
+ * Creates the account gates of this process.
+ * @param now milliseconds since the epoch.
+ */
 export function createAccountGates(
   breakers: Pick<Breakers, 'blockedUntil' | 'health'>,
   now: () => number,
@@ -60,7 +66,7 @@ export function createAccountGates(
       accountId === NO_ACCOUNT || (isHealthy(accountId) && limited.get(accountId) === undefined),
     whyClosed(accountId) {
       if (!isHealthy(accountId)) return 'breaker_open';
-      // Open for the moment in which a second's tokens are taken, and closed for the rest of it.
+      // A rate-limited gate opens briefly at the start of each second and is closed for the rest of it.
       const isUsedUp = limited.has(accountId) && (closed.get(accountId) ?? 0) > now() - SECOND_MS;
       return isUsedUp ? 'rate_used_up' : undefined;
     },
@@ -79,7 +85,7 @@ export function createAccountGates(
       if (tokens === undefined) return segments.length >= asked;
       spend(tokens, segments);
       if (segments.length >= asked) return true;
-      // Fewer than asked for: either the lane is empty, or this second's tokens are used up by all workers together.
+      // The claim got fewer than it asked for: either the lane is empty, or all workers together used up this second's tokens.
       if (segments.length > 0 && tokens.spent + SEGMENTS_USUAL <= tokens.perSecond) return false;
       closed.set(accountId, (secondOf(now()) + 1) * 1_000 + SECOND_MARGIN_MS);
       return tokens.spent > 0;

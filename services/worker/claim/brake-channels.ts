@@ -5,7 +5,10 @@ import { effectiveLimits } from '#core/domain/plan.ts';
 import type { DeliveryStore } from '#core/store/deliveries.ts';
 import type { CountedWindow } from '#core/store/usage-counting.ts';
 
-/** Decides about channels of which a pass has counted something. @returns an entry for each brake that was applied. */
+/**
+ * Decides about brakes on the channels that a counting pass has updated.
+ * @returns an audit entry for each brake that was applied.
+ */
 export async function brakeChannels(
   store: Pick<DeliveryStore, 'applyBrakes'>,
   windows: readonly CountedWindow[],

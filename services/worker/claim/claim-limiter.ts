@@ -1,22 +1,26 @@
-/** Limits the claims of this process: how many run at once, and how soon one follows another. */
+/** Limits the claims of this process: how many run at once, and the least time between two claims. */
 export type ClaimLimiter = {
   /**
-   * Whether a claim may begin now. If it has to wait for time to pass, `onReady` is called then.
-   * @param size messages that the claim could take. @param claimsMax claims at once.
+   * Returns whether a claim may begin now. If the claim must wait for time to pass, `onReady` is called when the time is over.
+   * @param size number of messages that the claim could take.
+   * @param claimsMax maximum number of concurrent claims.
    */
   admits(size: number, claimsMax: number): boolean;
   begin(): void;
   end(): void;
-  /** The database has failed: no claim for a moment. */
+  /** Blocks claims for a moment, because the database has failed. */
   pause(): void;
   readonly underWay: number;
 };
 
 const PAUSE_MS = 500;
-/** The least time between small claims: one claim of many messages costs the database far less than many of one. */
+/** Minimum time between small claims: one claim of many messages costs the database far less than many claims of one. */
 const GATHER_MS = 3;
 
-/** @param enough a claim of so many messages does not wait for more. */
+/**
+ * Creates the limiter.
+ * @param enough a claim of at least this many messages does not wait for more.
+ */
 export function createClaimLimiter(enough: number, onReady: () => void): ClaimLimiter {
   let underWay = 0;
   let pausedUntil = Number.NEGATIVE_INFINITY;

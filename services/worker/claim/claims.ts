@@ -21,16 +21,19 @@ export type ClaimsDeps = Pick<NamedClaimsDeps, 'terms' | 'begin'> &
     readonly lanes: Lanes;
     readonly gates: AccountGates;
     readonly unanswered: UnansweredClaims;
-    /** Messages in hand, which the database shows as ours as well. */
+    /** Attempts in hand, by message; the database shows them as this worker's too. */
     readonly inHand: () => ReadonlyMap<number, number>;
-    /** No claim for a moment. */
+    /** Blocks claims for a moment. */
     readonly pause: () => void;
     readonly events: NamedClaimsDeps['events'] & { claimFailed(error: unknown): void };
   };
 
-/** Claims in the database what the fair queue has picked, and decides about the messages that cannot be claimed. */
+/** Claims the messages that the fair queue has picked, and decides about those that cannot be claimed. */
 export type Claims = {
-  /** @param alone no other claim of this process is under way. */
+  /**
+   * Claims the messages and refills of one turn.
+   * @param alone whether no other claim of this process is under way.
+   */
   run(turn: Turn<Wake>, alone: boolean): Promise<void>;
 };
 
@@ -44,7 +47,9 @@ export function createClaims(deps: ClaimsDeps): Claims {
     deps.events.claimFailed(error);
   }
 
-  /** The tenant's next turn searches for what such a claim has taken, even if all its lanes are closed. */
+  /**
+   * Marks the tenant so that its next turn searches for what the unanswered claim has taken, even if all its lanes are closed.
+   */
   function noteUnanswered(tenantId: string, slots: number): void {
     unanswered.add(tenantId);
     queue.release(tenantId, slots);
@@ -55,13 +60,13 @@ export function createClaims(deps: ClaimsDeps): Claims {
     const { tenantId } = refill;
     let afterSeq: number | undefined = 0;
     while (afterSeq !== undefined) {
-      // Read before the query: an attempt in hand may end before the answer is here.
+      // Copied before the query, because an attempt in hand may end before the query returns.
       const inHand = deps.inHand();
       const found: ClaimedMessage[] = await store.claimedBy(tenantId, terms, afterSeq);
       for (const message of found) {
         if ((inHand.get(message.seq) ?? 0) >= message.attempt) continue;
         deps.begin(message, tenantId);
-        // Negative in the end where the claim had taken more messages than there are slots now.
+        // Becomes negative if the unanswered claim had taken more messages than there are slots now.
         refill.left -= 1;
       }
       afterSeq = found.at(-1)?.seq;
@@ -69,7 +74,7 @@ export function createClaims(deps: ClaimsDeps): Claims {
     unanswered.found(tenantId);
   }
 
-  /** Lanes of one tenant take turns, those of many are claimed from together. */
+  /** Claims from due lanes: the lanes of one tenant in turn, the lanes of many tenants in one statement. */
   async function refillTenants(due: Turn<Wake>['due'], alone: boolean): Promise<void> {
     const open = new Set(due.map(({ tenantId, slots }): Refill => ({ tenantId, left: slots })));
 
@@ -79,7 +84,9 @@ export function createClaims(deps: ClaimsDeps): Claims {
       queue.refilled(refill.tenantId, lanes.isOpen(refill.tenantId) || unanswered.has(refill.tenantId));
     }
 
-    /** Where the work fails, these refills end, and may have claimed what nobody told of. */
+    /**
+     * If `work` fails, ends these refills and marks their tenants, because the claim may have been committed without an answer.
+     */
     async function endOnFailure(refills: readonly Refill[], work: () => Promise<unknown>): Promise<void> {
       try {
         await work();

@@ -21,41 +21,41 @@ export type DispatcherDeps = {
   readonly deliver: AttemptsDeps['deliver'];
   readonly recorder: Recorder;
   readonly worker: string;
-  /** How long a claim is ours, in milliseconds; well above the deadline of one provider call. */
+  /** Duration of a claim's lease in milliseconds; well above the deadline of one provider call. */
   readonly leaseMs: number;
-  /** Provider calls at once in this process. */
+  /** Maximum number of concurrent provider calls in this process. */
   readonly inFlightMax: number;
   readonly events: ClaimsDeps['events'] & AttemptsDeps['events'];
 };
 
 export type Dispatcher = {
-  /** Takes in a wake-up. If its tenant's queue is full it is dropped: the message is in the database. */
+  /** Queues a wake-up. If its tenant's queue is full, the wake-up is dropped: the message is in the database. */
   offer(wake: Wake): void;
-  /** Notes that messages of a lane wait in the database. */
+  /** Notes that a lane has waiting messages in the database. */
   mark(lane: Lane, mark?: DueMark): void;
   /** Whether messages of this account may be sent now: its breaker is closed, and it has tokens. */
   isOpen(accountId: string): boolean;
-  /** Why messages of this account are not sent now; undefined where they are. */
+  /** Why messages of this account are not sent now; undefined if they are. */
   whyClosed(accountId: string): ClosedReason | undefined;
-  /** The account was changed, or its provider has recovered. */
+  /** Resets the account's gate after a change of the account or a recovery of its provider. */
   accountChanged(accountId: string): void;
-  /** Stops claiming and waits for what is in flight. */
+  /** Stops claiming, and waits for the attempts in flight. */
   stop(): Promise<void>;
   readonly inFlight: number;
-  /** Messages are in flight, or were claimed a moment ago. */
+  /** Whether messages are in flight or were claimed within BUSY_MS. */
   readonly isBusy: boolean;
 };
 
 const CLAIM_MAX = 128;
 const CLAIMS_AT_ONCE = 2;
-/** A retry this soon gets a timer in this process; the sweep finds later ones. */
+/** A retry due within this time gets a timer in this process; the sweep finds later ones. */
 const NEAR_MS = 3_000;
-/** After the last claim of messages, others like them may follow. */
+/** How long the dispatcher counts as busy after its last claim, because more messages may follow. */
 const BUSY_MS = 1_000;
 
 /**
- * Picks the next tenants, claims their messages in batches, begins one attempt per claimed message, and gives its slot back
- * when the attempt is recorded. Keeps nothing that cannot be read from the database again.
+ * Creates the dispatcher. It picks the next tenants, claims their messages in batches, begins one attempt per claimed message,
+ * and releases the slot when the attempt is recorded. All of its state can be read from the database again.
  */
 export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   const { queue, store, events } = deps;
@@ -84,7 +84,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     events,
     pause: limiter.pause,
   });
-  /** `pump` runs at the end of this tick. */
+  /** Whether `pump` is scheduled for the end of this tick. */
   let isPumping = false;
   let isStopping = false;
   let begunAt = Number.NEGATIVE_INFINITY;
@@ -94,7 +94,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     if (isStopping || !queue.hasWork()) return;
     const free = Math.min(deps.inFlightMax - queue.inFlight, CLAIM_MAX);
     const size = queue.queued > 0 ? Math.min(free, queue.queued) : free;
-    // One at a time while a claim is unanswered: only then can what it has taken be told from what another claim takes.
+    // One claim at a time while a claim is unanswered: otherwise its messages cannot be told from those of a concurrent claim.
     if (!limiter.admits(size, unanswered.size > 0 ? 1 : CLAIMS_AT_ONCE)) return;
     const turn = queue.take(free);
     limiter.begin();
@@ -106,7 +106,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     pump();
   }
 
-  /** Wake-ups that come together, as those of one commit do, are claimed together. */
+  /** Delays `pump` to the end of the tick, so that wake-ups of one commit are claimed together. */
   function pumpSoon(): void {
     if (isPumping) return;
     isPumping = true;
@@ -116,7 +116,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     });
   }
 
-  /** An account may have closed since the wake-ups of its messages came. */
+  /** Removes wake-ups whose account gate has closed since they were queued, and marks their lanes instead. */
   function withoutClosed(turn: ReturnType<typeof queue.take>): typeof turn {
     const items = turn.items.filter((wake) => {
       const isFree = gates.isFree(wake.accountId);
@@ -159,7 +159,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   return {
     offer(wake) {
       if (attempts.has(wake.seq)) return;
-      // Of an account that is closed, or has a rate limit, messages are claimed out of its lane alone.
+      // Messages of an account that is closed or rate-limited are claimed only from its lane.
       const isTaken = gates.isFree(wake.accountId) && queue.offer(wake.tenantId, wake.priority, wake);
       if (!isTaken) lanes.mark(wake, { ahead: true });
       pumpSoon();

@@ -15,7 +15,7 @@ const due = (ageMs: number, more: object = {}): DueRow => ({
   ...more,
 });
 
-/** Looks that find what they are told to; one at all takes so long. */
+/** Creates looks over a store with fixed answers; a full look takes `tookMs`. */
 function setup(tookMs: number) {
   const asked: (EarlierLook | undefined)[] = [];
   const state = { now: 0, looked: LOOKED, rows: [] as DueRow[] };
@@ -68,7 +68,7 @@ test('a look begins a few seconds before the last one, and where older lanes had
   await looks.dueLanes();
   const dueFrom = [LOOKED - 20_000, LOOKED - 60_000, after, after, after, after];
   expect(asked).toEqual([undefined, { after: new Date(after), older: [{ ...LANE, dueFrom }] }]);
-  // Nothing is due there any more.
+  // No message is due there any more.
   expect(looks.dueFrom(LANE)).toEqual([after, after, after]);
 });
 

@@ -8,31 +8,33 @@ import {
 } from '#core/store/deliveries.ts';
 import { laneKey } from './lanes.ts';
 
-/** Looks for lanes with something due, and remembers since when there is something. */
+/** Queries for lanes with due messages, and remembers since when each has one. */
 export type DueLooks = {
   dueLanes(): Promise<SweepTask[]>;
-  /** Before this nothing of the lane is due, as far as the last look has shown; undefined before the first one. */
+  /**
+   * Returns instants before which no message of the lane is due, by priority, as of the last look; undefined before the first
+   * look.
+   */
   dueFrom(lane: Lane): DueFrom | undefined;
 };
 
 export type DueLooksDeps = {
   readonly store: Pick<DeliveryStore, 'dueLanes'>;
-  /** Milliseconds of a clock that never goes back. */
+  /** Milliseconds of a monotonic clock. */
   readonly now: () => number;
 };
 
 /**
- * A message that is committed later than this after its instant was read is only found where all is looked at, unless its
- * wake-up comes.
+ * A message that is committed more than this after its instant was read is found only by a full look, unless its wake-up arrives.
  */
 const LATE_COMMIT_MS = 5_000;
 /**
- * All is looked at as long as that takes no more than this part of the time. It costs little but beside an old snapshot,
- * where it passes every message that was sent since then (ADR 25).
+ * Full looks may take up to this part of the time. They cost little, except beside an old snapshot, when a scan passes every
+ * message that was sent since the snapshot (ADR 25).
  */
 const FULL_LOOK_SHARE = 1 / 50;
 
-/** `dueFrom`: by priority, then by priority of what is scheduled. */
+/** `dueFrom`: first by priority, then by the priority of scheduled messages. */
 type DueLane = Lane & {
   readonly isActive: boolean;
   readonly isSlowed: boolean;
@@ -101,7 +103,7 @@ function lanesOf(rows: readonly DueRow[]): Map<string, DueLane> {
   return lanes;
 }
 
-/** What is to be done about each lane, and once about each tenant. */
+/** Returns the tasks for each lane, and those for each tenant once. */
 function tasksOf(lanes: ReadonlyMap<string, DueLane>, rows: readonly DueRow[]): SweepTask[] {
   const due: SweepTask[] = [];
   const held = new Set<string>();

@@ -23,7 +23,7 @@ test('lanes of a tenant take turns, and each mark is taken once', () => {
   lanes.mark(lane('t', 'a'));
   lanes.mark(lane('t', 'b'));
   expect(lanes.take('t')?.accountId).toBe('a');
-  // Marked again during its claim, it is taken again, behind the others.
+  // A lane that is marked again during its claim is taken again, behind the others.
   lanes.mark(lane('t', 'a'));
   expect([lanes.take('t')?.accountId, lanes.take('t')?.accountId, lanes.take('t')]).toEqual([
     'b',

@@ -1,43 +1,43 @@
 import type { Lane } from '#core/store/deliveries.ts';
 
-/** What is known of a lane's due messages. */
+/** Facts about a lane's due messages. */
 export type DueMark = {
-  /** Some may not be due yet by the clock: their wake-up has come, or should have. */
+  /** Some messages may not be due yet by the clock: their wake-up has arrived, or should have. */
   readonly ahead?: boolean;
-  /** Marked by the sweep: the lane may hold messages that no claim takes, as they are expired or their worker is gone. */
+  /** Marked by the sweep: the lane may hold messages that no claim takes, because they are expired or their worker is dead. */
   readonly swept?: boolean;
 };
 
 export type DueLane = Lane & Required<DueMark>;
 
-/** For maps by lane. */
+/** Returns the key of a lane for maps. */
 export const laneKey = (tenantId: string, accountId: string): string => `${tenantId} ${accountId}`;
 
 /**
- * The lanes (a tenant's queue for one account) with due messages in the database. A lane whose account is closed, since
- * its breaker is open or its tokens are used up, stays marked and is not claimed from before its account opens.
+ * The lanes (a tenant's queue for one account) with due messages in the database. A lane whose account gate is closed, because of
+ * an open breaker or used-up tokens, stays marked and is not claimed from until the gate opens.
  */
 export type Lanes = {
   mark(lane: Lane, mark?: DueMark): void;
-  /** Takes the mark off the tenant's next open lane and returns the lane. Lanes of a tenant take turns. */
+  /** Clears the mark of the tenant's next open lane and returns the lane. The lanes of a tenant take turns. */
   take(tenantId: string): DueLane | undefined;
   isOpen(tenantId: string): boolean;
-  /** Checks closed lanes again, as an account has changed. */
+  /** Checks closed lanes again after an account has changed. */
   recheck(): void;
   /** Stops the timer. */
   stop(): void;
 };
 
 export type LanesOptions = {
-  /** When lanes of this account may be claimed from, in ms since the epoch; in the past: now. */
+  /** When lanes of this account may be claimed from, in ms since the epoch; a time in the past means now. */
   readonly closedUntil: (accountId: string) => number;
-  /** Called with the tenant of a lane that may be claimed from: when it is marked, and when its account opens. */
+  /** Called with the tenant of a lane that may be claimed from: when the lane is marked, and when its account's gate opens. */
   readonly onOpen: (tenantId: string) => void;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
 };
 
-/** Timers may be early by a millisecond. */
+/** Timers may fire a millisecond early. */
 const TIMER_MARGIN_MS = 2;
 
 export function createLanes({ closedUntil, onOpen, now }: LanesOptions): Lanes {
@@ -48,7 +48,7 @@ export function createLanes({ closedUntil, onOpen, now }: LanesOptions): Lanes {
 
   const isOpen = ({ accountId }: Lane): boolean => closedUntil(accountId) <= now();
 
-  /** One timer, for the first account that opens. */
+  /** Sets the one timer to the earliest time at which a gate opens. */
   function wait({ accountId }: Lane): void {
     const at = closedUntil(accountId);
     if (at >= timerAt) return;
@@ -90,7 +90,7 @@ export function createLanes({ closedUntil, onOpen, now }: LanesOptions): Lanes {
           wait(lane);
           continue;
         }
-        // Marked again during its claim, it comes back behind the others.
+        // If the lane is marked again during its claim, it is queued behind the tenant's other lanes.
         lanes?.delete(lane.accountId);
         if (lanes?.size === 0) due.delete(tenantId);
         return lane;

@@ -4,7 +4,7 @@ import type { DeliveryStore } from '#core/store/deliveries.ts';
 
 const TENANTS_AT_ONCE = 1_000;
 
-/** Brings the shares and caps of the tenants now in the queue up to date with their plans. */
+/** Updates the weights and caps of the queued tenants from their plans. */
 export async function refreshPolicies(
   store: Pick<DeliveryStore, 'tenantLimits'>,
   queue: Pick<FairQueue<unknown>, 'tenantIds' | 'setPolicy'>,

@@ -54,7 +54,7 @@ test('suspended and resumed tenants are told of, and those who have scheduled so
     NOW,
   );
   expect(added).toEqual(['h', 'r']);
-  // What was scheduled for now and is not queued yet is late.
+  // A scheduled message that is due and not queued yet is late.
   expect([scheduled, overdue]).toEqual([
     [['s', NOW - 7_000]],
     { oldestDueSeconds: 7, oldestScheduledSeconds: 7 },

@@ -5,18 +5,18 @@ import type { DueLooks } from './due-looks.ts';
 import type { ScheduledMoves } from './scheduled-moves.ts';
 import type { TenantMoves } from './tenant-moves.ts';
 
-/** How far behind the workers are, in seconds. */
+/** How late the workers are, in seconds. */
 export type Overdue = {
-  /** Since when the message that waits longest could have been sent. */
+  /** How long ago the oldest overdue message could have been sent. */
   readonly oldestDueSeconds: number;
-  /** Since when the oldest scheduled message should have been queued; 0 where none is late. */
+  /** How long ago the oldest late scheduled message should have been queued; 0 if none is late. */
   readonly oldestScheduledSeconds: number;
 };
 
 /**
- * Queries all tenants for what no wake-up brings: retries that are due, messages whose wake-up was lost, those that were
- * scheduled for now, which `scheduled` is told of, tenants that were suspended or resumed, which `moves` is told of, and what
- * waits for an account that cannot be called, which `delayed` is told of.
+ * Queries all tenants for work that no wake-up announces: due retries and messages with a lost wake-up, whose lanes are marked in
+ * `dispatcher`; due scheduled messages, passed to `scheduled`; suspended and resumed tenants, passed to `moves`; lanes with a
+ * closed account gate, passed to `delayed`.
  */
 export async function sweep(
   looks: Pick<DueLooks, 'dueLanes'>,
@@ -41,12 +41,15 @@ export async function sweep(
   };
 }
 
-/** @returns the earliest instant of what is scheduled and due, in ms since the epoch; `now` where nothing is. */
+/** Returns the earliest instant of the scheduled messages that are due, in ms since the epoch; `now` if there are none. */
 function oldestScheduled(found: readonly SweepTask[], now: number): number {
   return Math.min(now, ...found.flatMap((one) => (one.task === 'queue' ? [one.oldestDue.getTime()] : [])));
 }
 
-/** @returns since when the oldest of them waits, in ms since the epoch. */
+/**
+ * Marks the due lanes.
+ * @returns since when the oldest message has waited, in ms since the epoch.
+ */
 function markDue(
   found: readonly SweepTask[],
   dispatcher: Pick<Dispatcher, 'mark' | 'isOpen'>,
@@ -56,7 +59,7 @@ function markDue(
   for (const lane of found) {
     if (lane.task !== 'due') continue;
     dispatcher.mark(lane, { swept: true });
-    // A message that waits for its account to open, or its turn in a slowed channel, is not late.
+    // A message that waits for its account gate, or for its turn in a slowed channel, is not late.
     if (!lane.isSlowed && dispatcher.isOpen(lane.accountId))
       oldest = Math.min(oldest, lane.oldestDue.getTime());
   }

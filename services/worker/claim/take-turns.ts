@@ -1,15 +1,18 @@
 export type Turns<Entry> = {
-  /** Does some of an entry's work. @returns whether there may be more. */
+  /**
+   * Does part of an entry's work.
+   * @returns whether the entry may have more.
+   */
   readonly work: (entry: Entry) => Promise<boolean>;
-  /** Puts an entry that has more at the end of those that are open. */
+  /** Puts an entry that has more work at the end of the open entries. */
   readonly again: (entry: Entry) => void;
   readonly isStopping: () => boolean;
 };
 
 /**
- * Works on each entry in turn until nothing is left to do: one with much of it holds up no other one.
- * @param open is emptied; what is added meanwhile, or again, comes last.
- * @throws the first failure, after all others had their turns. An entry that fails has no other one.
+ * Works on the entries in turn until no work is left, so that an entry with much work does not block the others.
+ * @param open is emptied; entries that are added meanwhile, or added again, come last.
+ * @throws the first failure, after all other entries had their turns. A failed entry gets no further turn.
  */
 export async function takeTurns<Key, Entry>(
   open: Map<Key, Entry>,

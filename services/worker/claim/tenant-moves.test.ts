@@ -35,7 +35,7 @@ test('a tenant that cannot be moved holds nobody up, and is told of', async () =
   moves.add('b');
   await expect(moves.run()).rejects.toThrow('unknown');
   expect(done).toEqual(['release b 1', 'due']);
-  // It is not tried again before it is added.
+  // A failed tenant is not tried again before it is added.
   await moves.run();
 });
 

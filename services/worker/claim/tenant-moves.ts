@@ -2,20 +2,21 @@ import type { DeliveryStore } from '#core/store/deliveries.ts';
 import { takeTurns } from './take-turns.ts';
 
 export type TenantMovesDeps = {
-  /** Both do nothing unless the tenant's own row says so. */
+  /** Both functions do nothing unless the tenant's own row requires the move. */
   readonly store: Pick<DeliveryStore, 'holdTenant' | 'releaseTenant'>;
-  /** Messages that were held are due again. */
+  /** Called when held messages are due again. */
   readonly onReleased: () => void;
   readonly isStopping: () => boolean;
 };
 
-/** Puts aside what suspended tenants and held channels have waiting, and gives it back when they may send again. */
+/** Holds the waiting messages of suspended tenants and stopped channels, and releases them when they may be sent again. */
 export type TenantMoves = {
-  /** Something of the tenant's may have to be moved. */
+  /** Notes that messages of the tenant may have to be moved. */
   add(tenantId: string): void;
   /**
-   * Moves all that there is, a batch of each tenant in turn: one with a large backlog holds up no other one, nor the sweep.
-   * @throws the first failure, after all others had their turn; the tenant is left to the next `add`.
+   * Moves all messages that must be moved, a batch of each tenant in turn: a large backlog blocks neither other tenants nor the
+   * sweep.
+   * @throws the first failure, after all other tenants had their turn; a failed tenant waits for the next `add`.
    */
   run(): Promise<void>;
 };
@@ -26,7 +27,10 @@ export function createTenantMoves({ store, onReleased, isStopping }: TenantMoves
   const waiting = new Map<string, string>();
   const add = (tenantId: string): void => void waiting.set(tenantId, tenantId);
 
-  /** @returns whether there may be more to move. */
+  /**
+   * Moves one batch of the tenant's messages.
+   * @returns whether there may be more to move.
+   */
   async function moveSome(tenantId: string): Promise<boolean> {
     const held = await store.holdTenant(tenantId, MOVED_AT_ONCE);
     const released = await store.releaseTenant(tenantId, MOVED_AT_ONCE);

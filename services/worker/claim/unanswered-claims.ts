@@ -1,14 +1,14 @@
 /**
- * Tenants with a claim that was not answered: it may have been committed, and then the database shows attempts in this
- * worker's name that the worker has not begun. They are searched for in a turn during which no other claim runs: only then
- * is every attempt in this worker's name, if it is not in hand, one of an unanswered claim.
+ * Tenants with an unanswered claim. The claim may have been committed, so the database may show attempts in this worker's name
+ * that the worker has not begun. The worker searches for them in a turn during which no other claim runs: only then does every
+ * attempt in its name that is not in hand belong to an unanswered claim.
  */
 export type UnansweredClaims = {
   add(tenantId: string): void;
   has(tenantId: string): boolean;
-  /** The search for the tenant's unanswered claims was answered. */
+  /** Records that the search for the tenant's unanswered claims got its answer. */
   found(tenantId: string): void;
-  /** Forgets the tenants found. Not before the turn ends: until then no other claim may begin. */
+  /** Removes the tenants that were searched. Not before the turn ends, because no other claim may begin until then. */
   endTurn(): void;
   readonly size: number;
 };

@@ -5,9 +5,10 @@ import { unreached } from '#providers/unreached.ts';
 import type { Account } from '../accounts/accounts.ts';
 
 /**
- * Asks the provider whether it has taken a message whose last call had no answer, where it can be asked by our reference and
- * guards against copies in no other way.
- * @returns undefined where the message is to be sent. What the provider does not tell stays ambiguous: nothing is sent.
+ * Asks the provider whether it took a message whose last call was ambiguous. Only providers with `dedupe: 'lookup'` are asked:
+ * they can be queried by our reference and do not prevent duplicates in another way.
+ * @returns undefined if the message is to be sent. If the provider gives no clear answer, the outcome stays ambiguous and nothing
+ * is sent.
  */
 export async function askBeforeRepeat(
   message: Pick<ClaimedMessage, 'id' | 'ambiguous'>,

@@ -1,5 +1,5 @@
 export type AskUntilAnsweredDeps = {
-  /** The database did not answer; it is asked again. */
+  /** Called when the database did not answer, before the retry. */
   readonly onFailure: (error: unknown, rows: number) => void;
   readonly signal: AbortSignal;
 };
@@ -8,10 +8,10 @@ const RETRY_MS_MIN = 50;
 const RETRY_MS_MAX = 5_000;
 
 /**
- * Asks the database until it answers, with a backoff of 50 ms to 5 s: the calls that need the answer have ended, and are to be
- * recorded.
- * @param rows how many of these wait.
- * @throws what the database throws, once `signal` has fired.
+ * Queries the database until it answers, with a backoff of 50 ms to 5 s: the calls that need the answer have ended, and their
+ * outcomes must be recorded.
+ * @param rows number of calls that wait for the answer, for `onFailure`.
+ * @throws the database's error, once `signal` is aborted.
  */
 export async function askUntilAnswered<T>(
   ask: () => Promise<T>,

@@ -17,7 +17,7 @@ function setup(record: AttemptsDeps['recorder']['record']) {
       recordLost: () => outcomes.push('lost'),
     },
   });
-  /** @returns undefined where it was not begun. */
+  /** @returns undefined if the attempt was not begun. */
   const run = (one: ClaimedMessage): Promise<null> | undefined => {
     const { promise, resolve } = Promise.withResolvers<null>();
     return attempts.begin(one, () => resolve(null)) ? promise : undefined;

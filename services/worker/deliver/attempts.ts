@@ -20,31 +20,33 @@ export type AttemptsDeps = {
 /** The attempts that this process has in hand, from their claim until they are recorded. */
 export type Attempts = {
   /**
-   * Another attempt of the same message begins although the one before is in hand: that one's record is committed, or nobody
-   * could have claimed the message, and its answer is on its way.
-   * @returns false where the attempt is ours already, under way or given up unrecorded: it must not begin again.
-   * @param ended called when it is no longer in hand; `settlement` is null if another attempt had replaced it.
+   * Begins an attempt. A later attempt of the same message may begin while the earlier one is in hand: the message could be
+   * claimed only because the earlier attempt's record is committed, and the answer to that commit is still on its way.
+   * @returns false if the attempt already belongs to this process, under way or given up unrecorded: it must not begin again.
+   * @param ended called when the attempt is no longer in hand; `settlement` is null if another attempt had replaced it.
    */
   begin(message: ClaimedMessage, ended: (settlement: Settlement | null) => void): boolean;
   has(seq: number): boolean;
-  /** A copy of those in hand now: the numbers of the attempts, by their messages'. */
+  /** Returns a copy: the attempt number in hand for each message `seq`. */
   inHand(): ReadonlyMap<number, number>;
   readonly size: number;
 };
 
-/** Far more than are given up within a lease, after which none can begin again as ours. */
+/**
+ * Far more than the attempts that can be given up within a lease; after its lease an attempt cannot begin again in this process.
+ */
 const UNRECORDED_MAX = 100_000;
 
 export function createAttempts({ deliver, recorder, events }: AttemptsDeps): Attempts {
   const inHand = new Map<number, number>();
-  /** Attempts that ended and could not be recorded. They must not begin again, though the database shows them as begun. */
+  /** Attempts that ended and could not be recorded. They must not begin again, although the database shows them as begun. */
   const unrecorded = new LRUCache<string, true>({ max: UNRECORDED_MAX });
 
   async function run(message: ClaimedMessage): Promise<Settlement | null> {
-    // Tests break this (mutant: lost-call): a lost worker's call counts as perhaps made.
+    // Tests break this (mutant: lost-call): a call of a lost worker counts as possibly made.
     const delivered: Delivered =
       message.action === 'lost'
-        ? // Its answer may still come, or the provider's report.
+        ? // The provider's answer or a receipt may still arrive.
           { outcome: WORKER_LOST, provider: findProvider(message.provider), receiptsExpected: true }
         : await deliver(message);
     const settlement = await recorder.record(message, delivered);
@@ -57,7 +59,7 @@ export function createAttempts({ deliver, recorder, events }: AttemptsDeps): Att
       const { seq, attempt: number } = message;
       const earlier = inHand.get(seq);
       if (earlier !== undefined && (message.action === 'lost' || earlier >= number)) return false;
-      // Mostly there are none, and no name has to be made to find that out.
+      // The set is usually empty; checking that first avoids building the key.
       if (unrecorded.size > 0) {
         const attempt = attemptOf(message);
         if (message.action === 'send' && unrecorded.has(attempt)) return false;
@@ -89,7 +91,7 @@ export function createAttempts({ deliver, recorder, events }: AttemptsDeps): Att
 const attemptOf = ({ seq, attempt }: ClaimedMessage): string => `${seq} ${attempt}`;
 
 /**
- * The process that made the attempt is gone: nobody knows whether the provider got the message. What is known is which one it
- * was, and so whether it guards against a second copy.
+ * The process that made the attempt is gone, so it is unknown whether the provider got the message. The provider is known, and
+ * with it whether it deduplicates.
  */
 const WORKER_LOST: AttemptOutcome = { kind: 'ambiguous', failure: { class: 'unknown', code: 'worker_lost' } };

@@ -8,8 +8,8 @@ import { namesItsOwnIdAlone } from '#providers/registry.ts';
 import type { Delivered } from './deliver.ts';
 
 /**
- * The row that records how an attempt ended and what follows. Times are given as delays from `now`: only the
- * database's clock decides when something is due.
+ * Returns the row that records how an attempt ended and what follows. Times are delays from `now`, because only the database's
+ * clock decides when something is due.
  */
 export function toCompletion(
   message: ClaimedMessage,
@@ -29,7 +29,7 @@ export function toCompletion(
     provider_message_id: outcome.kind === 'accepted' ? storable(outcome.providerMessageId) : undefined,
     found_by_id: outcome.kind === 'accepted' && namesItsOwnIdAlone(provider) ? true : undefined,
     sent_from: outcome.kind === 'accepted' && message.sender === null ? storable(outcome.sender) : undefined,
-    // It waits on, and is then sent as it was (`returnSent`), in the same transaction.
+    // The row is stored as waiting; `returnSent` then sets it back to sent in the same transaction.
     status: next.returned ? 'deferred' : next.status,
     reason: next.returned ? 'failed_over' : (next.reason ?? undefined),
     failure_shown: next.failure ?? undefined,
@@ -46,7 +46,7 @@ export function toCompletion(
     returns: next.returned ? true : undefined,
     receipts: next.receipts.length === 0 ? undefined : next.receipts,
     discard: message.discard,
-    // Recipients of simulators are chosen to be refused, again and again.
+    // Refusals by simulators suppress nobody: their recipients are chosen in order to be refused repeatedly.
     ...(callMs === undefined || outcome.kind === 'not_started'
       ? {}
       : { call_end: callEndOf(outcome), call_ms: Math.round(callMs) }),
@@ -54,19 +54,19 @@ export function toCompletion(
   };
 }
 
-/** Ids of these providers begin so. */
+/** Prefix of the simulators' provider ids. */
 const SIMULATOR = 'simulator-';
 
-/** Longest id or sender of a provider that is stored, in characters. */
+/** Maximum stored length of a provider's id or sender, in characters. */
 const VENDOR_NAME_MAX = 512;
 
-/** A longer one names nothing that anybody could find again, and hundreds of them are recorded in one batch. */
+/** Drops a longer value: nobody can search for it, and a batch records hundreds of them. */
 function storable(name: string | null | undefined): string | undefined {
   return name == null || name.length > VENDOR_NAME_MAX ? undefined : name;
 }
 
 /**
- * The same row without any text that a provider chose, for a row that the database refuses: the outcome counts more than
+ * Returns the same row without text chosen by the provider, for a row that the database rejects: the outcome matters more than
  * its description.
  */
 export function withoutVendorWords(row: Completion): Completion {

@@ -3,21 +3,21 @@ import type { ClaimedMessage, DeliveryStore } from '#core/store/deliveries.ts';
 
 export type LoadedContent =
   | { readonly kind: 'ready'; readonly content: unknown; readonly release: () => void }
-  /** Not now: the budget is used up, or the database does not answer. */
+  /** Retry later: the budget is used up, or the database does not answer. */
   | { readonly kind: 'unavailable' }
-  /** It was deleted after its message had been claimed. */
+  /** The content was deleted after its message had been claimed. */
   | { readonly kind: 'gone' };
 
 export type Contents = {
-  /** The content takes memory from the budget until `release` gives it back. */
+  /** Loads a message's content. The content counts against the budget until `release` is called. */
   readonly load: (message: ClaimedMessage) => Promise<LoadedContent>;
 };
 
 export type ContentsOptions = {
   readonly store: Pick<DeliveryStore, 'loadContent'>;
-  /** Of all contents at once that are stored apart from their messages. */
+  /** Budget for all contents that are stored apart from their messages, in bytes. */
   readonly bytesMax: number;
-  /** How long one waits for room, in milliseconds. */
+  /** Maximum wait for free budget, in milliseconds. */
   readonly waitMsMax: number;
 };
 
@@ -26,8 +26,8 @@ const NOTHING_HELD = (): void => {};
 type Waiting = { readonly tenantId: string; readonly bytes: number; readonly enter: () => void };
 
 /**
- * Fetches contents that are too large to come with a claim, within a budget of bytes. One tenant has half of the budget at
- * most, or one content: a slow provider holds up no other tenant's contents.
+ * Creates the loader of contents that are too large to come with a claim. It works within a budget of bytes; one tenant may hold
+ * at most half of the budget, or one content, so that a slow provider does not block the contents of other tenants.
  */
 export function createContents({ store, bytesMax, waitMsMax }: ContentsOptions): Contents {
   let free = bytesMax;
@@ -42,7 +42,7 @@ export function createContents({ store, bytesMax, waitMsMax }: ContentsOptions):
   }
 
   function admit(): void {
-    // First come, first served, so that large ones get their turn; only a tenant above its share is passed over.
+    // First come, first served, so that large contents are not starved; only a tenant above its share is skipped.
     for (const one of waiting) {
       const own = held.get(one.tenantId) ?? 0;
       if (own > 0 && own + one.bytes > bytesMax / 2) continue;

@@ -20,33 +20,33 @@ export type DeliverDeps = {
   readonly contents: Contents;
   readonly breakers: Breakers;
   readonly contextOf: (call: ProviderCall) => ProviderContext;
-  /** Where the vendor can report on messages of the account; undefined where no receipts are asked for. */
+  /** Returns where the vendor can report on messages of the account; undefined if no receipts are requested. */
   readonly receiptUrlOf: (account: Account) => string | undefined;
-  /** Where the recipient of a message can unsubscribe; undefined where it cannot. */
+  /** Returns where the recipient of a message can unsubscribe; undefined if the recipient cannot. */
   readonly unsubscribeUrlOf: (message: ClaimedMessage) => string | undefined;
   /** Total time of one provider call in milliseconds. */
   readonly deadlineMs: number;
-  /** A bug in an adapter; the attempt is then ambiguous. */
+  /** Called when an adapter throws, which is a bug; the attempt is then ambiguous. */
   readonly onAdapterFault: (provider: string, error: unknown, message: ClaimedMessage) => void;
-  /** True once the process is going down: no call is begun any more. */
+  /** True once the process is shutting down: no new call begins. */
   readonly isStopping: () => boolean;
 };
 
 export type Delivered = {
   readonly outcome: AttemptOutcome;
   readonly provider: AnyProvider | undefined;
-  /** Somebody will report what becomes of the message. Default false. */
+  /** Whether a receipt is expected for the message. Default false. */
   readonly receiptsExpected?: boolean;
-  /** Time of the provider call alone; undefined when none was made. */
+  /** Duration of the provider call alone; undefined if none was made. */
   readonly callMs?: number;
 };
 
-/** Makes the one provider call of a claimed attempt. Never throws: every way it can end is an outcome. */
+/** Returns a function that makes the one provider call of a claimed attempt. It never throws: every way to end is an outcome. */
 export function createDeliver(deps: DeliverDeps): (message: ClaimedMessage) => Promise<Delivered> {
   return (message) => deliver(message, deps);
 }
 
-/** What stays in memory while the provider is waited for is this frame, and the adapter's own. */
+/** This frame and the adapter's own are all that stays in memory while the provider's answer is awaited. */
 async function deliver(message: ClaimedMessage, deps: DeliverDeps): Promise<Delivered> {
   const ready = await prepare(message, deps);
   if ('outcome' in ready) return ready;
@@ -74,14 +74,14 @@ const CLIENT_SPAN: SpanOptions = { kind: 'client' };
 
 type Ready = {
   readonly account: Account;
-  /** Whose breaker counts the call; null for a simulator. */
+  /** The account whose breaker counts the call; null for a simulator. */
   readonly calledAs: string | null;
   readonly receiptUrl: string | undefined;
   readonly content: unknown;
   readonly release: () => void;
 };
 
-/** What a call needs, or why there is none. From here on its account's breaker counts it. */
+/** Returns all that a call needs, or the outcome if no call is made. After it returns, the account's breaker counts the call. */
 async function prepare(message: ClaimedMessage, deps: DeliverDeps): Promise<Ready | Delivered> {
   if (deps.isStopping()) return { outcome: { kind: 'not_started', reason: 'shutdown' }, provider: undefined };
   const found = await findAccount(message, deps.accounts);
@@ -89,7 +89,7 @@ async function prepare(message: ClaimedMessage, deps: DeliverDeps): Promise<Read
   const { account } = found;
   const { provider } = account;
   const calledAs = calledAccount(message, account);
-  // Checked before the content is fetched, which may be large.
+  // Checked before the content is fetched, because the content may be large.
   if (calledAs !== null && isBlocked(message, calledAs, deps.breakers))
     return { outcome: BREAKER_OPEN, provider };
   const receiptUrl = deps.receiptUrlOf(account);
@@ -102,14 +102,14 @@ async function prepare(message: ClaimedMessage, deps: DeliverDeps): Promise<Read
   return { outcome: refusal, provider };
 }
 
-/** The last look before the call. */
+/** Makes the last checks before the call, and enters the breaker. */
 function enter(
   message: ClaimedMessage,
   accountId: string | null,
   deps: DeliverDeps,
 ): AttemptOutcome | undefined {
-  // Beyond the lease another worker settles the attempt as lost, and may repeat it: a call must have ended by then. The claim's
-  // answer, the credential or the content came late, or this process stood still.
+  // After the lease another worker settles the attempt as lost and may repeat it, so a call must end within the lease. This fails
+  // if the claim's answer, the credential or the content came late, or if this process was paused.
   if (message.leaseEndsAt - performance.now() < deps.deadlineMs) return LEASE_OVER;
   const isEntered = accountId === null || deps.breakers.enter(accountId, message.provider) !== 'blocked';
   return isEntered ? undefined : BREAKER_OPEN;
@@ -124,12 +124,15 @@ function withoutContent(kind: 'unavailable' | 'gone'): AttemptOutcome {
 const LEASE_OVER: AttemptOutcome = { kind: 'not_started', reason: 'lease_over' };
 const BREAKER_OPEN: AttemptOutcome = { kind: 'not_started', reason: 'breaker_open' };
 
-/** Null for a simulator: the recipient's address chooses its answer, which says nothing about an account. */
+/**
+ * Returns the account whose breaker counts the call. Null for a simulator: the recipient's address determines its answer, which
+ * says nothing about an account.
+ */
 function calledAccount(message: ClaimedMessage, account: Account): string | null {
   return account.provider === simulatorFor(message.channel) ? null : message.accountId;
 }
 
-/** Whether calls to the account wait now. One whose credential is refused is only probed. */
+/** Whether calls to the account must wait. An account with a refused credential is only probed. */
 function isBlocked(message: ClaimedMessage, accountId: string, breakers: Breakers): boolean {
   const isInvalid = message.accountStatus === 'invalid';
   if (isInvalid && breakers.health(accountId) === 'healthy') breakers.open(accountId, message.provider);
@@ -138,12 +141,15 @@ function isBlocked(message: ClaimedMessage, accountId: string, breakers: Breaker
 
 function noteCall(accountId: string, provider: string, outcome: Outcome, breakers: Breakers): void {
   const refused = outcome.kind === 'rejected_transient' && outcome.failure.class === 'auth_or_config';
-  // A probe whose credential is refused is no sign of recovery, though the provider did answer.
+  // A probe with a refused credential is no sign of recovery, although the provider answered.
   if (refused && breakers.health(accountId) !== 'healthy') breakers.open(accountId, provider);
   else breakers.note(accountId, provider, isFault(outcome));
 }
 
-/** No frame of its own where nothing is asked first. @throws what a bug in the adapter throws. */
+/**
+ * Calls the provider. It adds no stack frame unless the provider must be asked first.
+ * @throws if the adapter throws, which is a bug.
+ */
 function call(
   outbound: OutboundMessage,
   message: ClaimedMessage,

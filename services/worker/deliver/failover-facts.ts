@@ -5,7 +5,7 @@ import { createMicroBatch } from '#core/platform/process/micro-batch.ts';
 import type { ClaimedMessage, DeliveryStore, FailoverRow } from '#core/store/deliveries.ts';
 import { askUntilAnswered, type AskUntilAnsweredDeps } from './ask-until-answered.ts';
 
-/** What decides, and which provider each account that may be used is one of. */
+/** The facts of a failover decision, and the provider of each usable account. */
 export type AccountedFacts = {
   readonly facts: FailoverFacts;
   readonly providers: ReadonlyMap<string, string>;
@@ -19,19 +19,19 @@ const BATCH_MAX = 256;
 
 const CLASSES: readonly string[] = FAILOVER_CLASSES;
 
-/** Whether another account may have a say at all: nothing is asked of the database for any other end of a call. */
+/** Whether another account may be considered at all. For other outcomes the database is not queried. */
 export function mayFailOver(outcome: AttemptOutcome, message: ClaimedMessage): boolean {
-  // Tests break this (mutant: ambiguous-facts): what may have gone out stays with its account.
+  // Tests break this (mutant: ambiguous-facts): a message that may have been sent stays with its account.
   if (outcome.kind !== 'rejected_permanent' && outcome.kind !== 'rejected_transient') return false;
   if (message.accountId === null || message.ambiguous > 0) return false;
-  // Where a message was sent before its record tells by which route it was not sent again.
+  // If the message was sent earlier, the record must name the route by which it was not sent again.
   return message.sentAccountId !== null || CLASSES.includes(outcome.failure.class);
 }
 
 /**
- * Looks up what decides where refused messages go, as it is now: those of calls that end together in one query. Waits out
- * a database that is away, as their records have to.
- * @throws what the database throws, once `signal` has fired.
+ * Returns a function that loads the current facts for the failover of refused messages, batched over calls that end together.
+ * While the database does not answer it retries, because the outcomes must be recorded anyway.
+ * @throws the database's error, once `signal` is aborted.
  */
 export function createFailoverFacts({ store, ...deps }: FailoverFactsDeps) {
   const batch = createMicroBatch<ClaimedMessage, AccountedFacts | undefined>({

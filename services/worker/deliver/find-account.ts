@@ -3,7 +3,9 @@ import type { ClaimedMessage } from '#core/store/deliveries.ts';
 import { simulatorFor } from '#providers/registry.ts';
 import type { Account, Accounts } from '../accounts/accounts.ts';
 
-/** The account that the message goes out through, a simulator for a test message; else how its attempt ends without one. */
+/**
+ * Returns the account to send the message through (a simulator for a test message), or the attempt's outcome if there is none.
+ */
 export async function findAccount(
   message: ClaimedMessage,
   accounts: Accounts,

@@ -1,7 +1,9 @@
 import { natsAttributes, type SpanOptions } from '#core/platform/telemetry/telemetry.ts';
 import type { ClaimedMessage } from '#core/store/deliveries.ts';
 
-/** The first attempt belongs to the request's trace; later ones are traces of their own that point back. */
+/**
+ * Returns the span of an attempt. The first attempt belongs to the request's trace; later ones are root spans that link to it.
+ */
 export function processSpan(message: ClaimedMessage): SpanOptions {
   const { traceparent } = message;
   return {

@@ -5,9 +5,9 @@ import type { ClaimedMessage } from '#core/store/deliveries.ts';
 export type Links = { readonly receiptUrl: string | undefined; readonly unsubscribeUrl: string | undefined };
 
 /**
- * The message as an adapter gets it.
- * @param content of the message, which itself may say only where it is stored.
- * @param links where the vendor can report on it, and where its recipient can unsubscribe; undefined where nobody can.
+ * Returns the message in the form that adapters receive.
+ * @param content the loaded content; the message itself may only say where it is stored.
+ * @param links where the vendor can report on the message, and where its recipient can unsubscribe; undefined if not possible.
  */
 export function toOutbound(
   message: ClaimedMessage,
@@ -22,7 +22,7 @@ export function toOutbound(
     expiresAt: message.expiresAt.getTime(),
     ...(receiptUrl === undefined ? {} : { receiptUrl }),
     attempt: message.attempt,
-    // The api validated the content for this very channel before it was stored.
+    // The api validated the content for this channel before it was stored.
     content:
       unsubscribeUrl === undefined ? content : withUnsubscribe(content as EmailContent, unsubscribeUrl),
   } as OutboundMessage;

@@ -7,9 +7,9 @@ export type UnsubscribeSettings = {
 };
 
 /**
- * Where the recipient of a message can unsubscribe; undefined for all but mails of the category `marketing`. By https alone, as
- * mail programs call no other address (RFC 8058, section 3.1).
- * @param settings undefined where the service has no address that others know.
+ * Returns where the recipient of a message can unsubscribe; undefined for all messages but mails of the category `marketing`.
+ * Only https, because mail programs call no other URL (RFC 8058, section 3.1).
+ * @param settings undefined if the service has no public address.
  */
 export function unsubscribeUrlFor(
   { marketing, channel, test, tenantId, id, address, waitsSince }: ClaimedMessage,

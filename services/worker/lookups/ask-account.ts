@@ -11,23 +11,23 @@ import type { Account, Accounts } from '../accounts/accounts.ts';
 export type AskAccountDeps = {
   readonly accounts: Pick<Accounts, 'get'>;
   readonly contextOf: (call: ProviderCall) => ProviderContext;
-  /** Total time of one question in milliseconds; shorter than the lease. */
+  /** Total time of one lookup in milliseconds; shorter than the lease. */
   readonly deadlineMs: number;
-  /** Aborted when the worker stops: whoever is being asked is hung up on. */
+  /** Aborted when the worker stops, which ends the calls under way. */
   readonly signal: AbortSignal;
-  /** A bug in an adapter; the question counts as not answered. */
+  /** Called when an adapter throws, which is a bug; the lookup counts as unanswered. */
   readonly onAdapterFault: (provider: string, error: unknown) => void;
 };
 
-/** A question, and what the provider has answered. */
+/** A lookup and the provider's answer. */
 export type Asked = {
   readonly due: DueLookup;
-  /** Secrets of the account, which no text of the vendor may repeat. */
+  /** Secrets of the account, which are redacted from the vendor's texts. */
   readonly hidden: readonly string[];
   readonly answer: LookupAnswer;
 };
 
-/** Asks about messages of one account, which are no more than it may be asked at once. */
+/** Looks up messages of one account, concurrently; the batch is within the account's limit. */
 export async function askAccount(batch: readonly DueLookup[], deps: AskAccountDeps): Promise<Asked[]> {
   return await Promise.all(batch.map((due) => askOne(due, deps)));
 }
@@ -38,7 +38,7 @@ async function askOne(due: DueLookup, deps: AskAccountDeps): Promise<Asked> {
       ? { kind: 'unusable', code: 'provider_deleted' }
       : await deps.accounts.get(due.accountId, due.accountVersion);
   if (found.kind === 'unusable') return { due, hidden: [], answer: { kind: 'unanswerable' } };
-  // Somebody has switched the account off: nothing is sent with its credential, nor asked.
+  // The account was disabled: its credential is used neither for sends nor for lookups.
   if (found.kind === 'unavailable' || found.account.row?.status === 'disabled')
     return { due, hidden: [], answer: { kind: 'unanswered', failure: unreached('not_ready') } };
   return { due, hidden: secretStrings(found.account.secrets), answer: await ask(due, found.account, deps) };
@@ -60,7 +60,7 @@ async function ask(due: DueLookup, account: Account, deps: AskAccountDeps): Prom
   }
 }
 
-/** What follows from an answer is decided by this much of it. */
+/** Returns the part of an answer that the decisions depend on. */
 export function resultOf(answer: LookupAnswer): LookupResult {
   switch (answer.kind) {
     case 'found':

@@ -31,14 +31,14 @@ function due(seq: number, overrides: Partial<DueLookup> = {}): DueLookup {
   };
 }
 
-/** Waits until the signal is aborted, as a vendor's call that gets no answer. */
+/** Waits until the signal is aborted, like a vendor's call that gets no answer. */
 const hang: Ask = (_, signal) =>
   new Promise((resolve) => {
     const failed = { class: 'provider_unavailable', code: 'timeout' } as const;
     signal.addEventListener('abort', () => resolve({ kind: 'unanswered', failure: failed }));
   });
 
-/** @param ask by account. */
+/** @param ask the vendor's answer, by account. */
 function setup(
   batches: DueLookup[][],
   ask: Readonly<Record<string, Ask>>,

@@ -11,33 +11,33 @@ import { settleAsked, type SettleAskedDeps } from './settle-asked.ts';
 export type LookupsDeps = Omit<AskAccountDeps, 'signal'> &
   SettleAskedDeps & {
     readonly store: Pick<DeliveryStore, 'takeLookups' | 'settleLookups'>;
-    /** For how long an account and its questions are ours. */
+    /** Duration of the lease of an account and its lookups, in milliseconds. */
     readonly leaseMs: number;
-    /** Whether sends through the account have to wait for its vendor to recover. */
+    /** Whether sends through the account must wait for its vendor to recover. */
     readonly isBlocked: (accountId: string) => boolean;
     readonly onAnswered: (due: DueLookup, result: LookupOutcome) => void;
-    /** The account is asked nothing for a while. */
+    /** Called when the account is not asked for a while. */
     readonly onPaused: (of: DueLookup, pause: LookupPause) => void;
     readonly onFailed: (error: unknown) => void;
-    /** An account's turn has ended: there may be receipts, and there is room for another account. */
+    /** Called when an account's turn has ended: receipts may wait to be applied, and another account can be taken. */
     readonly onEnded: () => void;
   };
 
-/** Questions to providers about messages that have been silent for too long. */
+/** Lookups at providers for messages that have been silent for too long. */
 export type Lookups = {
-  /** Begins to ask what is due, as far as there is room, and waits for no answer. */
+  /** Begins the lookups that are due, as far as there is capacity. Does not wait for answers. */
   look(): Promise<void>;
-  /** The vendor has refused a send since it gets too many requests: sends go first. */
+  /** Pauses lookups of an account whose vendor has throttled a send, so that sends go first. */
   yieldToSends(accountId: string): void;
-  /** Hangs up on whoever is being asked, and gives the questions back. */
+  /** Aborts the calls under way, and gives the lookups back. */
   stop(): Promise<void>;
 };
 
-/** With the four questions of each, a worker has no more than 36 under way. */
+/** With four lookups of each account, and with FAILING_AT_ONCE, a worker makes at most 36 lookups at once. */
 const ANSWERING_AT_ONCE = 8;
-/** Accounts that did not answer last are tried one by one: they never take the place of one that does. */
+/** Accounts whose last lookups failed are tried one at a time, in a slot of their own, so that they do not displace others. */
 const FAILING_AT_ONCE = 1;
-/** So long is nothing asked where sends have to wait. */
+/** Pause of lookups at an account whose sends must wait. */
 const YIELD_MS = 60_000;
 const YIELDING_MAX = 20_000;
 
@@ -84,7 +84,7 @@ export function createLookups(deps: LookupsDeps): Lookups {
       return await giveBack(batch, first, YIELD_MS);
     const begunAt = deps.now();
     const asked = await askAccount(batch, { ...deps, signal: stopping.signal });
-    // Who was hung up on has not failed to answer.
+    // A call that the worker aborted is not a failure of the vendor.
     const isCut = ({ answer }: { readonly answer: LookupAnswer }): boolean =>
       stopping.signal.aborted && answer.kind === 'unanswered';
     const answered = asked.filter((one) => !isCut(one));
@@ -102,7 +102,7 @@ export function createLookups(deps: LookupsDeps): Lookups {
     if (pause.reason !== null) deps.onPaused(first, pause);
   }
 
-  /** Nothing was asked: others may, after so long. */
+  /** Returns the lookups to the queue without having asked; any worker may take them again after `ms`. */
   async function giveBack(batch: readonly DueLookup[], first: DueLookup, ms: number): Promise<void> {
     const { accountId: account_id, turn, failures } = first;
     await deps.store.settleLookups({

@@ -10,7 +10,7 @@ import { resultOf, type Asked } from './ask-account.ts';
 
 export type SettleAskedDeps = {
   readonly store: Pick<DeliveryStore, 'settleLookups'>;
-  /** The database does not take what the vendor says of the message. */
+  /** Called when the database rejects what the vendor reports about the message. */
   readonly onUnstorable: (due: DueLookup, error: unknown) => void;
   readonly now: () => number;
 };
@@ -18,8 +18,8 @@ export type SettleAskedDeps = {
 type Turn = Pick<DueLookup, 'accountId' | 'turn'> & Pick<LookupPause, 'failures' | 'pauseMs'>;
 
 /**
- * Stores what an account was asked, and ends its turn. Where the database refuses what is said of one message, that message
- * alone is asked about no more.
+ * Stores the answers of an account's turn, and ends the turn. If the database rejects the report about one message, only that
+ * message is no longer looked up.
  */
 export async function settleAsked(
   asked: readonly Asked[],
@@ -54,7 +54,7 @@ function rowsOf(asked: readonly Asked[], receivedMs: number) {
   };
 }
 
-/** What the provider calls a message of which nothing but our reference was known. */
+/** Returns the provider's id of messages that were known only by our reference. */
 function foundId({ due, answer }: Asked) {
   if (answer.kind !== 'found' || due.providerMessageId !== null) return [];
   if (answer.providerMessageId === undefined) return [];
@@ -83,8 +83,8 @@ function reportsOf(asked: Asked, receivedMs: number) {
 }
 
 /**
- * Those that say something; a message that is merely under way is no event. One of which nobody knew whether it was taken
- * has been: its provider knows it.
+ * Returns the reports that state something; "under way" alone is no event. A message of unknown state was taken: its provider
+ * knows it.
  */
 function toldOf({ status }: DueLookup, reports: readonly LookupReport[]): readonly LookupReport[] {
   const told = reports.filter(({ state, engagement }) => state !== undefined || engagement !== undefined);
@@ -92,7 +92,7 @@ function toldOf({ status }: DueLookup, reports: readonly LookupReport[]): readon
   return [...told, { providerStatus: reports[0]?.providerStatus ?? 'found', state: 'sent' }];
 }
 
-/** The same each time that the vendor says the same, so that it is one event however often it is asked. */
+/** Returns the same name for the same report, so that it is one event however often the vendor is asked. */
 function nameOfReport({ messageId }: DueLookup, { providerStatus, segment, engagement }: LookupReport) {
   return ['lookup', messageId, providerStatus, segment ?? '', engagement ?? ''].join('\n');
 }

@@ -5,7 +5,7 @@ import type { ReceiptPace } from './receipt-pace.ts';
 
 type Result = Pick<ReceiptResult, 'tenantId'>;
 
-/** A store with receipts of tenants, and a pace whose turns are given by hand. */
+/** Creates a store with receipts of tenants, and a pace whose turns the test starts. */
 function setup(due: Record<string, number>, behind: ReturnType<ReceiptPace['behind']> = new Set()) {
   const asked: (readonly string[])[] = [];
   const turns: (() => void)[] = [];

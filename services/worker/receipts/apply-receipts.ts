@@ -7,28 +7,31 @@ export type ReceiptApplierDeps = {
   readonly pace: ReceiptPace;
   readonly isSending: () => boolean;
   readonly onApplied: (results: readonly ReceiptResult[]) => void;
-  /** Receipts that were to have their turn did not; they are found again. */
+  /** Called when a deferred batch failed; its receipts are found again. */
   readonly onFailed: (error: unknown) => void;
   readonly isStopping: () => boolean;
 };
 
 export type ReceiptApplier = {
-  /** Applies what is due. What is of tenants that are behind is applied later, when they have their turn. */
+  /** Applies the due receipts. Receipts of tenants that are behind are applied later, in their own turns. */
   apply(): Promise<void>;
-  /** Waits for what is applied later. */
+  /** Waits for the receipts that are applied later. */
   drain(): Promise<void>;
 };
 
-/** So few at once that a message which meets them in the database waits for some milliseconds only. */
+/** Small, so that a message whose rows a batch has locked waits only some milliseconds. */
 const WHILE_SENDING_MAX = 128;
-/** So many that each costs little. */
+/** Large, so that the cost of a statement is shared by many receipts. */
 const AT_ONCE_MAX = 256;
 
 export function createReceiptApplier(deps: ReceiptApplierDeps): ReceiptApplier {
   const { store, pace, isSending, isStopping } = deps;
   let later: Promise<void> | undefined;
 
-  /** @returns whether there may be more. */
+  /**
+   * Applies one batch of due receipts.
+   * @returns whether there may be more.
+   */
   async function applySome(run: ReceiptPace['run'], without: readonly string[]): Promise<boolean> {
     const most = isSending() ? WHILE_SENDING_MAX : AT_ONCE_MAX;
     const { results } = await run(() => store.applyReceipts(most, decideReceipts, without), workOf);

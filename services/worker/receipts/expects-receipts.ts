@@ -3,9 +3,9 @@ import { receiptsOf } from '#providers/registry.ts';
 import type { Account } from '../accounts/accounts.ts';
 
 /**
- * Where the vendor is told with each message where to report, it does. Where a person has to tell it, that has been done
- * if it has ever reported; until then its silence says nothing about a message. A simulator says with its answer what it will
- * report, and without one reports nothing.
+ * Returns whether the provider will report on the message. A vendor that gets the receipt URL with each message will. Where a
+ * person must configure the URL at the vendor, this is known only after the vendor's first report; before that, silence says
+ * nothing about a message. A simulator's receipts come with its acceptance, and without an acceptance there are none.
  */
 export function expectsReceipts(
   { provider, row }: Account,

@@ -11,35 +11,38 @@ import { UNSIGNED } from '#providers/signature.ts';
 import type { Account } from '../accounts/accounts.ts';
 import { placeOf, toReport } from './to-report.ts';
 
-/** Of one call. The largest batches that vendors describe, SendGrid's of 4 MiB, have less than half of it. */
+/**
+ * Maximum number of reports in one call. The largest batches that vendors document, SendGrid's of 4 MiB, have less than half of
+ * it.
+ */
 const REPORTS_MAX = 20_000;
-/** What is done of a report takes as long as what is done of so many bytes, some hundredths of a millisecond. */
+/** Processing one report takes as long as processing this many bytes: some hundredths of a millisecond. */
 const REPORT_WEIGHT = 2_048;
 const REPORTS_IN_A_TURN = 64;
-/** Signatures and all that is done of a call however small it is. */
+/** Cost in bytes of the signature check and other work that each call needs, however small it is. */
 const CALL_WEIGHT = 8_192;
 
-/** What a vendor's call came to. */
+/** The result of reading a vendor's call. */
 export type CallReading =
   | { readonly kind: 'read'; readonly reports: readonly CallReportRow[] }
   | { readonly kind: 'confirm'; readonly url: string }
   | { readonly kind: 'forged'; readonly reason: ForgeryReason }
-  /** Not in the vendor's format, or for an account that takes no receipts. */
+  /** The call is not in the vendor's format, or its account takes no receipts. */
   | { readonly kind: 'unreadable' }
-  /** Looked at again later. */
+  /** The call is read again later. */
   | { readonly kind: 'undecided' };
 
 export type ReadCallDeps = {
   readonly publicBaseUrl: string;
   readonly receiptKey: ReceiptKey;
   readonly ids: MessageIds;
-  /** Of the bytes of calls that are read at the same time: messages on their way to a provider do not wait for all of them. */
+  /** Limits the bytes of concurrently read calls per turn of the event loop, so that they do not delay messages. */
   readonly turns: LoopTurns;
 };
 
 /**
- * Judges a call by each of the account's secrets that are in force, and reads it where one of them holds.
- * @param accounts the account with its present secret, then with the one before where that still holds.
+ * Verifies a call with each secret of the account that is in force, and parses it if one of them matches.
+ * @param accounts the account with its current secret, then with the previous one while that is still valid.
  */
 export async function readCall(
   stored: StoredReceiptCall,
@@ -78,7 +81,7 @@ export async function readCall(
   return { kind: 'read', reports };
 }
 
-/** Genuine by any of the secrets; else what the present one says. */
+/** Returns genuine if any secret matches; else undecided if any verdict is; else the verdict of the current secret. */
 async function judge(
   call: ReceiptCall,
   definition: ReceiptDefinition<never, never>,

@@ -6,7 +6,7 @@ import type { ProviderContext } from '#providers/provider.ts';
 import type { Account } from '../accounts/accounts.ts';
 import { createReceiptReader } from './receipt-calls.ts';
 
-/** The account of a vendor that signs nothing, and reports as often as the body says. */
+/** An account of a vendor that signs nothing; the body of a call is its number of reports. */
 const COUNTING = {
   id: 'counting',
   version: 1,
@@ -27,7 +27,7 @@ const COUNTING = {
   },
 } as unknown as Account;
 
-/** A store with calls of deleted accounts, which say nothing, and a pace whose turns are given by hand. */
+/** Creates a store with calls of deleted accounts, which contain no reports, and a pace whose turns the test starts. */
 function setup(behind: Set<string> | 'everyone', onBegun: () => void = () => undefined) {
   const calls: StoredReceiptCall[] = [];
   const passedOver: (readonly string[])[] = [];
@@ -100,7 +100,7 @@ test('what a tenant that is behind has reported waits for its turn, and nobody e
   bring(4, 'quiet');
   await reader.read();
   expect(settled).toEqual([2, 4]);
-  // One batch of its calls is in hand at a time.
+  // One batch of the tenant's calls is in hand at a time.
   expect(passedOver).toEqual([[], ['loud']]);
   turns[0]?.();
   await reader.drain();

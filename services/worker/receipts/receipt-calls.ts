@@ -19,32 +19,34 @@ export type ReceiptReaderDeps = Omit<ReadCallDeps, 'turns' | 'ids'> & {
   readonly contextOf: (call: ProviderCall) => ProviderContext;
   readonly deadlineMs: number;
   readonly onRead: (provider: string, reading: CallReading, call: StoredReceiptCall) => void;
-  /** A bug in an adapter; the call is given up. */
+  /** Called when an adapter throws, which is a bug; the call is given up. */
   readonly onAdapterFault: (provider: string, error: unknown) => void;
   readonly pace: ReceiptPace;
-  /** There may be receipts to apply. */
+  /** Called when there may be receipts to apply. */
   readonly onSettled: () => void;
-  /** There may be more calls to take. */
+  /** Called when there may be more calls to take. */
   readonly onMore: () => void;
-  /** Calls that were to be settled later are not, and come again. */
+  /** Called when calls that were to be settled later were not; their leases end and they are taken again. */
   readonly onFailed: (error: unknown) => void;
   readonly now: () => number;
 };
 
 const CALLS_AT_ONCE = 200;
-/** Of calls and of what they say, in one turn of the event loop: few milliseconds' work. */
+/** Bytes of calls and of their reports in one turn of the event loop: a few milliseconds of work. */
 const BYTES_IN_A_TURN = 128 * 1024;
-/** Besides the oldest one, of up to 4 MiB: what one batch says is settled before the next one is looked into. */
+/** Body bytes of a batch, besides its oldest call of up to 4 MiB: a batch is settled before the next one is read. */
 const BODY_BYTES_AT_ONCE = 1024 * 1024;
-/** Longer than the judgement of a batch takes: beyond it another worker looks into the same calls. */
+/** Longer than a batch takes to be judged; after the lease another worker reads the same calls. */
 const LEASE_MS = 60_000;
-/** Of batches that are settled later, each of other tenants. */
+/** Maximum number of batches that are settled later, each of other tenants. */
 const LATER_MAX = 4;
-/** Between two looks while messages are sent: to look, settle and apply costs as much as some dozens of receipts do. */
+/**
+ * Minimum time between two queries while messages are sent: to query, settle and apply costs as much as some dozens of receipts.
+ */
 const GAP_MS = 100;
 const AGAIN_MS_MIN = 1_000;
 const AGAIN_MS_MAX = 600_000;
-/** About two days with growing pauses. A credential that cannot be read for so long is gone. */
+/** About two days with growing pauses. A credential that cannot be read for so long is lost. */
 const TRIES_MAX = 300;
 
 const READABLE = reportingProviders();
@@ -53,20 +55,20 @@ type Settled = Omit<ReadCall, 'againMs'>;
 
 export type ReceiptReader = {
   /**
-   * Looks into stored calls of vendors: whether they are genuine, and what they say. What is of tenants that are behind is
-   * settled later, when they have their turn, and so is what takes several commits; until then no more of theirs is taken.
-   * @returns whether there may be more to take at once.
+   * Reads stored calls of vendors: verifies and parses them. Calls of tenants that are behind are settled later, in their own
+   * turns, and so are calls that take several commits; until then no more calls of these tenants are taken.
+   * @returns whether there may be more calls to take at once.
    */
   read(): Promise<{ readonly isFull: boolean }>;
-  /** How long calls that have just come are left to become more, in milliseconds. */
+  /** How long to wait for new calls to accumulate before the next query, in milliseconds. */
   gapMs(isSending: boolean): number;
-  /** Waits for what is settled later. */
+  /** Waits for the calls that are settled later. */
   drain(): Promise<void>;
 };
 
 export function createReceiptReader(deps: ReceiptReaderDeps): ReceiptReader {
   const { store, pace } = deps;
-  /** What is settled later, with the tenants that it is of. */
+  /** Settlements under way in the background, with the tenants of their calls. */
   const later = new Map<Promise<void>, ReadonlySet<string>>();
   let lookedAt = Number.NEGATIVE_INFINITY;
 
@@ -76,7 +78,8 @@ export function createReceiptReader(deps: ReceiptReaderDeps): ReceiptReader {
       {
         store,
         onUnstorable: deps.onAdapterFault,
-        // What takes time before, such as a certificate that is fetched, keeps nobody from applying receipts.
+        // Only the commit waits for its turn: slow work before it, such as fetching a certificate, does not block the applying of
+        // receipts.
         pace: (commit, calls) => runnerOf(calls, pace)(commit, () => workOf(calls, deps.now())),
       },
     );
@@ -98,7 +101,7 @@ export function createReceiptReader(deps: ReceiptReaderDeps): ReceiptReader {
 
   return {
     async read() {
-      // Each may hold as much as is taken at once.
+      // Each of them may hold as many bytes as one query takes.
       if (later.size >= LATER_MAX) await Promise.race(later.keys());
       lookedAt = performance.now();
       const without = [...new Set([...later.values()].flatMap((tenants) => [...tenants]))];
@@ -114,12 +117,12 @@ export function createReceiptReader(deps: ReceiptReaderDeps): ReceiptReader {
       const reading = { ...deps, ids: (await deps.loadIds()).messages, turns };
       const read = await Promise.all(calls.map((call) => readOne(call, reading)));
       const behind = pace.behind();
-      // What takes several commits may be behind after the first of them.
+      // A call that takes several commits may cause its tenant to be behind after the first of them.
       const isLater = (one: Settled): boolean => isBehind(behind, one.call.tenantId) || takesSeveral(one);
       settleLater(read.filter(isLater));
       await settle(read.filter((one) => !isLater(one)));
       const bytes = calls.reduce((sum, { body }) => sum + body.length, 0);
-      // The next one may not have fitted. One that is larger than all others together is found a second later.
+      // The next call may not have fitted. A call larger than all others together is found a second later.
       return { isFull: calls.length >= CALLS_AT_ONCE || bytes > BODY_BYTES_AT_ONCE / 8 };
     },
     gapMs: (isSending) => (isSending ? Math.max(0, lookedAt + GAP_MS - performance.now()) : 0),
@@ -129,7 +132,7 @@ export function createReceiptReader(deps: ReceiptReaderDeps): ReceiptReader {
   };
 }
 
-/** Commits that have something of others in them do not wait for a turn. */
+/** Commits that also contain calls of tenants that are not behind do not wait for a rest. */
 function runnerOf(calls: readonly SettledPart[], pace: ReceiptPace): ReceiptPace['run'] {
   const behind = pace.behind();
   return calls.every(({ call }) => isBehind(behind, call.tenantId)) ? pace.runBehind : pace.run;
@@ -138,7 +141,7 @@ function runnerOf(calls: readonly SettledPart[], pace: ReceiptPace): ReceiptPace
 function workOf(calls: readonly SettledPart[], now: number): ReceiptWork {
   const receipts = new Map<string, number>();
   for (const { call, reports } of calls) {
-    // One that says nothing was work too.
+    // A call without reports caused work too.
     const before = receipts.get(call.tenantId) ?? 0;
     receipts.set(call.tenantId, before + Math.max(1, reports));
   }
@@ -151,7 +154,7 @@ function workOf(calls: readonly SettledPart[], now: number): ReceiptWork {
   };
 }
 
-/** Of the call that has waited longest to be looked into for the first time. */
+/** Returns the wait of the call that has waited longest for its first reading. */
 function waitedMs(calls: readonly StoredReceiptCall[], now: number): number {
   return calls.reduce(
     (longest, { receivedMs, tries }) => (tries > 1 ? longest : Math.max(longest, now - receivedMs)),
@@ -159,7 +162,7 @@ function waitedMs(calls: readonly StoredReceiptCall[], now: number): number {
   );
 }
 
-/** Undefined for a call that is settled. */
+/** Returns when an undecided call is read again, in milliseconds; undefined for a call that is settled. */
 function againMs({ reading, call: { tries } }: Settled): number | undefined {
   if (reading.kind !== 'undecided' || tries >= TRIES_MAX) return undefined;
   return Math.min(AGAIN_MS_MAX, AGAIN_MS_MIN * 2 ** Math.min(tries, 10));
@@ -194,7 +197,7 @@ async function readOne(call: StoredReceiptCall, deps: ReceiptReaderDeps & ReadCa
   }
 }
 
-/** The vendor sends nothing before somebody has asked for this address. */
+/** Confirms a subscription by a GET to its URL: before that the vendor sends no receipts. */
 async function confirm(url: string, context: ProviderContext): Promise<CallReading> {
   const result = await context.http({ method: 'GET', url, isTenantHost: true });
   const isDone = result.kind === 'response' && result.status >= 200 && result.status <= 299;

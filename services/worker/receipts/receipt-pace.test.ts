@@ -3,7 +3,7 @@ import { createExpectedWork, OF_A_TENANT } from '#core/domain/expected-work.ts';
 import { createReceiptPace, type ReceiptWork } from './receipt-pace.ts';
 
 const STEP_MS = 40;
-/** All but a few of them are surplus. */
+/** Nearly all of these receipts are surplus. */
 const STORM = 100 * OF_A_TENANT.few;
 
 function setup(isSending = true) {
@@ -56,7 +56,7 @@ test('who waits for a turn has it before those that came later, whatever is expe
     pieces++;
   }
   await later;
-  // A rest is a second at most.
+  // A rest lasts at most a second.
   expect(pieces).toBeLessThan(50);
 });
 

@@ -1,31 +1,31 @@
 import type { Behind, ExpectedWork } from '#core/domain/expected-work.ts';
 import { REST_MS_MAX, restBesideSendsMs } from '#core/domain/rest-beside-sends.ts';
 
-/** What some work on receipts was about. */
+/** The extent of a piece of work on receipts. */
 export type ReceiptWork = {
-  /** By tenant, how many receipts it was. */
+  /** Number of receipts by tenant. */
   readonly receipts: ReadonlyMap<string, number>;
-  /** How long they had waited; the longest. */
+  /** The longest time that one of the receipts had waited, in milliseconds. */
   readonly waitedMs: number;
 };
 
 export type ReceiptPaceDeps = {
   readonly expected: ExpectedWork;
   readonly isSending: () => boolean;
-  /** Ends the rests. */
+  /** Ends the rests when aborted. */
   readonly signal: AbortSignal;
 };
 
 /**
- * While messages are sent, work on receipts is done one piece after the other. Expected receipts are worked on at once.
- * What is surplus is followed by a rest that is left to messages, and the tenants that it was of have their turn after it.
+ * Paces work on receipts. While messages are sent, one piece of work runs at a time. Expected receipts are handled at once. After
+ * work on surplus receipts a rest is left to messages, and the tenants of the surplus wait until the rest is over.
  */
 export type ReceiptPace = {
-  /** Runs what expected receipts need. */
+  /** Runs work on expected receipts. */
   readonly run: Run;
-  /** Runs what is of tenants that are behind, or of everyone, after the rests. */
+  /** Runs work on receipts of tenants that are behind, or of everyone, after the rests. */
   readonly runBehind: Run;
-  /** Tenants whose receipts have their turn after the rests; nobody while nothing is sent. */
+  /** Returns the tenants whose receipts must wait for the rests; none while no messages are sent. */
   readonly behind: () => Behind;
 };
 

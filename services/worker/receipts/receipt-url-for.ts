@@ -3,7 +3,10 @@ import { receiptsOf } from '#providers/registry.ts';
 import type { Account } from '../accounts/accounts.ts';
 import type { ReceiptSettings } from '../build-worker.ts';
 
-/** Where the vendor can report on messages of the account; undefined where it never does, or nobody could take it in. */
+/**
+ * Returns where the vendor can report on messages of the account; undefined if the vendor sends no reports or the service has no
+ * public URL to receive them.
+ */
 export function receiptUrlFor(
   { provider, row }: Account,
   settings: ReceiptSettings | undefined,

@@ -8,7 +8,7 @@ function read(id: number, reports = 1): ReadCall {
   return { call, provider: 'twilio', reading: { kind: 'read', reports: rows }, againMs: undefined };
 }
 
-/** A database that refuses some calls' reports. */
+/** Creates a database that rejects the reports of some calls. */
 function database(fault: (batch: SettledReceiptCalls) => Error | undefined = () => undefined) {
   const commits: SettledReceiptCalls[] = [];
   const faults: unknown[] = [];

@@ -5,7 +5,7 @@ import type { DeliveryStore } from '#core/store/deliveries.ts';
 import type { CallReportRow, SettledReceiptCalls, StoredReceiptCall } from '#core/store/receipt-reports.ts';
 import type { CallReading } from './read-call.ts';
 
-/** A call, and what it came to. `againMs`: it is looked at again after so long. */
+/** A call and the result of reading it. `againMs`: the time after which the call is read again. */
 export type ReadCall = {
   readonly call: StoredReceiptCall;
   readonly provider: string;
@@ -15,26 +15,29 @@ export type ReadCall = {
 
 export type SettleCallsDeps = {
   readonly store: Pick<DeliveryStore, 'settleReceiptCalls'>;
-  /** The database does not take what the call says. */
+  /** Called when the database rejects the contents of the call. */
   readonly onUnstorable: (provider: string, error: unknown) => void;
-  /** Runs each commit when it is its turn. @param calls what is in it. */
+  /**
+   * Runs each commit when it is its turn.
+   * @param calls the calls, or parts of calls, that the commit contains.
+   */
   readonly pace: <Stored>(store: () => Promise<Stored>, calls: readonly SettledPart[]) => Promise<Stored>;
 };
 
-/** What a commit has of a call. */
+/** The part of a call that one commit contains. */
 export type SettledPart = { readonly call: StoredReceiptCall; readonly reports: number };
 
-/** Reports of one commit: a message that meets them in the database, or in this process, waits for some milliseconds only. */
+/** Reports per commit: a message that meets them in the database, or in this process, waits only some milliseconds. */
 const REPORTS_AT_ONCE = 256;
 
-/** Reports of a call, all of them or as many as one commit takes. With the last of them the call is settled. */
+/** The reports of a call, all of them or as many as one commit takes. The last piece settles the call. */
 type Piece = { readonly of: ReadCall; readonly reports: readonly CallReportRow[]; readonly isLast: boolean };
 
 /**
- * Puts what the calls say in their place, in few commits, of small calls first. A call that says much takes several: should
- * the worker be lost between them, the call is read again, and what it says twice counts once. Where the database refuses
- * one, only that one is given up.
- * @returns the calls as they were settled, and what kept others from it.
+ * Replaces the calls by their reports in few commits, small calls first. A call with many reports takes several commits; if the
+ * worker dies between them, the call is read again and repeated reports count once. If the database rejects a call, only that
+ * call is given up.
+ * @returns the calls as they were settled, and the errors that kept others from being settled.
  */
 export async function settleCalls(
   calls: readonly ReadCall[],
@@ -42,7 +45,7 @@ export async function settleCalls(
 ): Promise<{ readonly settled: readonly ReadCall[]; readonly faults: readonly unknown[] }> {
   const settled: ReadCall[] = [];
   const faults: unknown[] = [];
-  /** Calls of which a piece was refused. */
+  /** Calls of which the database rejected a piece. */
   const refused = new Set<ReadCall>();
 
   async function storeAll(pieces: readonly Piece[]): Promise<readonly Piece[]> {
@@ -53,7 +56,7 @@ export async function settleCalls(
 
   async function refuse(pieces: readonly Piece[], error: unknown): Promise<readonly Piece[]> {
     const [piece] = pieces;
-    // Where the database is away, the leases run out, and the calls come again.
+    // If the database is unavailable, the leases run out and the calls are taken again.
     if (databaseFaultOf(error) !== 'row' || piece === undefined) throw error;
     if (piece.of.reading.kind !== 'read') {
       faults.push(error);
@@ -83,7 +86,7 @@ export async function settleCalls(
   return { settled, faults };
 }
 
-/** Whether a call says more than one commit takes. */
+/** Whether a call has more reports than one commit takes. */
 export function takesSeveral(call: Pick<ReadCall, 'reading'>): boolean {
   return reportsOf(call).length > REPORTS_AT_ONCE;
 }
@@ -126,7 +129,7 @@ function rowsOf(pieces: readonly Piece[]): SettledReceiptCalls {
   };
 }
 
-/** Why the tenant's vendor, or whoever calls in its name, is not believed. */
+/** Returns why the caller, the tenant's vendor or a forger, is not believed; undefined if it is. */
 function reasonOf(reading: CallReading): string | undefined {
   if (reading.kind === 'forged') return reading.reason;
   return reading.kind === 'unreadable' ? 'unreadable' : undefined;

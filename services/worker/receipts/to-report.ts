@@ -8,26 +8,26 @@ import type { Redactor } from '#providers/redact.ts';
 
 export type ReportedPlace = { readonly id: string; readonly seq: number; readonly purgeOn: string };
 
-/** Whose report it is, and when it came. */
+/** The account of a report, and when the report came. */
 export type ReportOrigin = {
   readonly accountId: string;
   readonly receivedMs: number;
-  /** Of the account: no text of the vendor may repeat a secret. */
+  /** Redactor of the account's secrets: no stored text of the vendor may repeat a secret. */
   readonly redact: Redactor;
-  /** Whether it is the vendor's for certain. */
+  /** Whether the report is certainly the vendor's. */
   readonly verified: boolean;
 };
 
 const VENDOR_ID_MAX = 512;
 
-/** Where the message is that a vendor gives our reference of. */
+/** Returns the place of the message whose reference the vendor reports. */
 export function placeOf(reference: string | undefined, ids: MessageIds): ReportedPlace | undefined {
   const id = reference?.toLowerCase();
   const place = id === undefined || !isUuid(id) ? undefined : ids.decode(id);
   return place === undefined || id === undefined ? undefined : { ...place, id };
 }
 
-/** The row by which a report waits to be applied. */
+/** Returns the row in which a report waits to be applied. */
 export function toReport(
   one: ParsedReceipt,
   place: ReportedPlace | undefined,
@@ -43,7 +43,7 @@ export function toReport(
     failure: one.failure && storableFailure(one.failure, redact),
     segment: storable(one.segment),
     engagement: one.engagement,
-    // What stands in a secret's place may be longer than the secret.
+    // Cut after the redaction, because a placeholder may be longer than the secret that it replaces.
     provider_status: storable(redact(one.providerStatus).slice(0, PROVIDER_STATUS_MAX)),
     verified,
     happened_ms: plausible(one.at, receivedMs),
@@ -51,7 +51,7 @@ export function toReport(
   };
 }
 
-/** Without what the database takes in no text: NUL, and halves of characters. */
+/** Removes what the database accepts in no text: NUL and lone surrogates. */
 export function storable(text: string): string;
 export function storable(text: string | undefined): string | undefined;
 export function storable(text: string | undefined): string | undefined {
@@ -68,13 +68,13 @@ function storableFailure(failure: Failure, redact: Redactor): Failure {
   };
 }
 
-/** What a vendor's clock says of the future is not believed, nor of a time before the message was accepted (`lock_receipts`). */
+/** Ignores a vendor's time that lies in the future; `lock_receipts` ignores one before the message was accepted. */
 function plausible(at: number | undefined, receivedMs: number): number {
   const isPlausible = at !== undefined && Number.isFinite(at) && at > 0 && at <= receivedMs;
   return isPlausible ? Math.round(at) : receivedMs;
 }
 
-/** The same for repetitions of a report to one account. */
+/** Returns the same key for repetitions of a report to one account. */
 function keyOf(one: ParsedReceipt, accountId: string): string {
   const name = one.eventId ?? JSON.stringify(one);
   return createHash('sha256').update(`${accountId}\n${name}`).digest('base64url').slice(0, 22);

@@ -2,8 +2,8 @@ import type { ReceiptResult } from '#core/domain/decide-receipts.ts';
 import { withSpan } from '#core/platform/telemetry/telemetry.ts';
 
 /**
- * Leaves a span for each receipt that was settled: it belongs to the trace of the vendor's call, and points to that of the
- * message. Simulators call nobody, and those that wait for their message have one later.
+ * Records a span for each settled receipt: it belongs to the trace of the vendor's call and links to the trace of the message.
+ * Receipts of simulators have no call and get no span; receipts that wait for their message get one later.
  */
 export function traceReceipts(results: readonly ReceiptResult[]): void {
   for (const { calledIn, sentIn, provider, result } of results) {

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
 import { createBehindLooks } from './behind-looks.ts';
 
-/** Looks at a database with two endpoints, of tenants `a` and `b`, one in each call. */
+/** Creates looks at a database with two endpoints, of tenants `a` and `b`, one per query. */
 function setup() {
   const s = {
     now: 0,
-    /** What a call at all endpoints takes. */
+    /** Duration of a query over all endpoints. */
     tookMs: 10,
     pass: 1,
     isWhole: true,

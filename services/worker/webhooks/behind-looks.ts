@@ -2,21 +2,22 @@ import type { WebhookStore } from '#core/store/webhook-deliveries.ts';
 
 export type BehindLooksDeps = {
   readonly store: Pick<WebhookStore, 'tenantsBehind' | 'endpointsBehind'>;
-  /** These tenants are to be matched further. */
+  /** Called with the tenants whose events must be matched. */
   readonly onBehind: (tenantIds: readonly string[]) => void;
   readonly isStopping: () => boolean;
   readonly now?: () => number;
 };
 
-/** Endpoints in one call of a look at all. */
+/** Endpoints per query of a full look. */
 const ENDPOINTS_AT_ONCE = 500;
-/** Looks at all take this part of the time at most. */
+/** Full looks take at most one part in this many of the time. */
 const FULL_LOOKS_PART = 50;
 
 /**
- * Looks for endpoints that are behind, whatever the reason: after a crash, or when a hand-over was missed. A look is at tenants that
- * were given events since the last one, and at those that were behind then: what has nothing new costs nothing. All endpoints
- * are looked at first, where too many passes of the numbering have gone by, and as long as that takes a fiftieth of the time at most.
+ * Creates a look for endpoints that are behind, for any reason: after a crash, or after a lost hand-over. A look checks tenants
+ * that got events since the last look and tenants that were behind then, so that idle tenants cost nothing. A full look checks
+ * all endpoints: the first time, when too many passes of the numbering have gone by, and otherwise as long as full looks take at
+ * most a fiftieth of the time.
  */
 export function createBehindLooks({
   store,
@@ -44,7 +45,7 @@ export function createBehindLooks({
     onBehind(tenantIds);
     behind = tenantIds;
     if (!isWhole || now() >= nextFullAt) await lookAtAll();
-    // Only now: where a look at all has failed, the next one is at all too.
+    // Advanced only here, so that a failed full look is repeated by the next look.
     pass = newestPass;
   };
 }

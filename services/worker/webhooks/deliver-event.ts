@@ -6,36 +6,36 @@ import { retryAfterMs } from '#providers/retry-after.ts';
 import type { EndpointKeys } from './endpoint-secrets.ts';
 
 export type DeliverEventDeps = {
-  /** Gives up after the deadline of a call. */
+  /** Makes one HTTP exchange; gives up at the deadline of a call. */
   readonly http: (request: HttpRequest) => Promise<HttpResult>;
-  /** Whether the operator lets events travel without TLS. */
+  /** Whether the operator permits deliveries without TLS. */
   readonly allowHttp: boolean;
   readonly now: () => number;
 };
 
-/** How a call ended. */
+/** The result of a call. */
 export type DeliveredEvent = {
   readonly at: Date;
   readonly durationMs: number;
-  /** What was sent of headers, before those that every call has. */
+  /** The request headers, without those that every call has. */
   readonly sent: Readonly<Record<string, string>>;
-  /** Null where no answer came. */
+  /** Null if no answer arrived. */
   readonly response: { readonly status: number; readonly headers: Readonly<Record<string, string>> } | null;
-  /** Why none came. */
+  /** Why no answer arrived; null if one did. */
   readonly error: string | null;
-  /** The beginning of the answer's body, without secrets and recipients. */
+  /** The beginning of the answer's body, with secrets and recipients redacted. */
   readonly answer: string | null;
   readonly succeeded: boolean;
-  /** For how long a 429 or 503 asks to be left alone. */
+  /** The pause that a 429 or 503 asks for. */
   readonly retryAfterMs: number | undefined;
 };
 
-/** An endpoint with all that its calls take, made once for many of them. */
+/** An endpoint with all that its calls need, prepared once for many calls. */
 export type ReadyEndpoint = {
   readonly endpoint: WebhookEndpoint;
   readonly keys: EndpointKeys;
   readonly redact: Redactor;
-  /** The endpoint's URL as it is written in a request: escaped, and with a path. */
+  /** The endpoint's URL as written in a request: escaped, and with a path. */
   readonly href: string;
 };
 
@@ -49,7 +49,8 @@ export function readyEndpoint(endpoint: WebhookEndpoint, keys: EndpointKeys): Re
 
 /**
  * Sends one event to one endpoint, once, signed by Standard Webhooks. Never rejects; only a 2xx is a success.
- * @param id of the event, by which a receiver knows one that comes twice. @param body the bytes that are signed and sent.
+ * @param id id of the event, by which a receiver detects duplicates.
+ * @param body the bytes that are signed and sent.
  */
 export async function deliverEvent(
   { endpoint, keys, redact, href }: ReadyEndpoint,
@@ -84,7 +85,7 @@ export async function deliverEvent(
     ...ended,
     response: { status, headers },
     error: null,
-    // Cut after it, as half of a secret is not known for one.
+    // Truncated after the redaction, because a truncated secret would not be recognized.
     answer: text === '' ? null : redact(text),
     succeeded: status >= 200 && status < 300,
     retryAfterMs: THROTTLED.includes(status)

@@ -22,22 +22,25 @@ export type DeliveryLaneDeps = DeliverEventDeps & {
   readonly secrets: Pick<EndpointSecrets, 'get'>;
   readonly recorder: DeliveryRecorder;
   readonly watch: EndpointWatch;
-  /** Calls at once in this process. */
+  /** Maximum number of concurrent calls in this process. */
   readonly inFlightMax: number;
   /** Total time of one call in milliseconds. */
   readonly deadlineMs: number;
-  /** Messages are on their way: they go first. */
+  /** Whether messages are being sent; they have priority. */
   readonly isSending: () => boolean;
-  /** Tenants that were told of more than is expected. */
+  /** Tenants whose calls exceed the expected number. */
   readonly behind: () => Behind;
-  /** Counts calls, by tenant. @returns how many of them were not expected. */
+  /**
+   * Counts calls by tenant.
+   * @returns how many of them were surplus.
+   */
   readonly use: (calls: ReadonlyMap<string, number>) => number;
   readonly random: () => number;
-  /** A call has ended. */
+  /** Called when a call has ended. */
   readonly onCalled: (of: Called) => void;
-  /** An event that is none of its type, as a bug alone can make it. */
+  /** Called for an event that matches no schema of its type, which only a bug can cause. */
   readonly onUnreadable: (endpoint: WebhookEndpoint, eventId: string, error: unknown) => void;
-  /** There is room for more claims. */
+  /** Called when there is capacity for more claims. */
   readonly onRoom: () => void;
 };
 
@@ -46,63 +49,66 @@ export type Called = {
   readonly told: ClaimedEvent;
   readonly attempt: number;
   readonly delivered: DeliveredEvent;
-  /** It failed, and there will be no other call. */
+  /** The call failed, and there will be no retry. */
   readonly isExhausted: boolean;
 };
 
-/** Calls endpoints for what was claimed, in slots of its own: no message waits for one. */
+/** Calls endpoints for claimed deliveries, in slots of its own, so that no message waits for a delivery. */
 export type DeliveryLane = {
   take(claims: readonly DeliveryClaim[]): void;
-  /** Claims that there is room for. */
+  /** Number of claims that can be taken now. */
   readonly room: number;
-  /** Endpoints that have enough to do, or would have to wait; and tenants that have their share of the claims. */
+  /**
+   * Ids of endpoints that must not be claimed from now, because they have enough claims or must wait, and of tenants that have
+   * their share of the claims.
+   */
   readonly busy: readonly string[];
-  /** Those that claims are under way of, each as it was claimed last. */
+  /** Endpoints with claims under way, each as it was claimed last. */
   readonly endpoints: readonly WebhookEndpoint[];
-  /** What is stored of how an endpoint does. */
+  /** Updates the lane with the stored health of an endpoint. */
   known(endpoint: WebhookEndpoint, health: EndpointHealth | undefined): void;
-  /** An endpoint was changed: what is not under way is claimed anew, as whatever it is now. */
+  /** Returns an endpoint's claimed events that are not under way, so that they are claimed again with the changed endpoint. */
   endpointChanged(endpointId: string): void;
   /** Begins no more calls, waits for those under way, and records them. */
   stop(): Promise<void>;
   readonly inFlight: number;
 };
 
-/** Claims at once, of up to a hundred events each. */
+/** Concurrent claims, of up to a hundred events each. */
 const CLAIMS_MAX = 64;
 const CLAIMS_PER_ENDPOINT_MAX = 2;
-/** Calls at once to one endpoint. */
+/** Maximum number of concurrent calls to one endpoint. */
 const CALLS_PER_ENDPOINT_MAX = 20;
-/** A call's end is recorded after it, within the lease. */
+/** Time reserved within the lease to record the end of a call. */
 const RECORD_MS = 2_000;
 const KEYS_RETRY_MS = 1_000;
 /** Calls that one turn of the event loop begins. */
 const TURN_MAX = 32;
-/** For each millisecond in which calls are begun, so many are taken by their writing, their answers and their records. */
+/** A call's total CPU time, with its writing, answer and record, as a multiple of the time that beginning it takes. */
 const WHOLE_CALL = 3;
 const NOBODY: ReadonlySet<string> = new Set();
 
 type Entry = {
   readonly run: EndpointRun;
   readonly tenantId: string;
-  /** Undefined while its secrets are waited for. */
+  /** Undefined while the secrets are being loaded. */
   ready: ReadyEndpoint | undefined;
   isLoading: boolean;
-  /** Claims that are not recorded. */
+  /** Claims that are not yet recorded. */
   claims: number;
-  /** Failures in a row that this process has seen. */
+  /** Consecutive failures that this process has seen. */
   failures: number;
-  /** No call is begun before it is known how the endpoint does. */
+  /** Whether calls are blocked until the endpoint's stored health is known. */
   isHeld: boolean;
 };
 
 export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
   const entries = new Map<string, Entry>();
-  /** Those that may have an event to begin with, in turn. */
+  /** Entries that may have an event to begin, in the order of their turns. */
   let hungry = new Set<Entry>();
-  /** Those whose tenants have their share. */
+  /** Entries whose tenants have their share of the slots. */
   let stalled = new Set<Entry>();
-  /** Those whose tenants are behind, until `restUntil`. */
+  /** Entries whose tenants are behind; they wait until `restUntil`. */
   let resting = new Set<Entry>();
   const heldBy = new Map<string, number>();
   let inFlight = 0;
@@ -121,7 +127,7 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
       if (!hasSameKeys(entry.run.endpoint, first.endpoint)) entry.ready = undefined;
       entry.claims += some.length;
       claims += some.length;
-      // Of an ordered endpoint all that was claimed at once is one sequence.
+      // For an ordered endpoint the claims of one query form one sequence.
       entry.run.add(some.toSorted((a, b) => (a.events[0]?.seq ?? 0) - (b.events[0]?.seq ?? 0)));
       if (isStopping) entry.run.giveBack();
       if (entry.ready === undefined) void loadKeys(id, entry, first.leaseEndsAt);
@@ -132,7 +138,7 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
   function open(id: string, endpoint: WebhookEndpoint): Entry {
     const run = createEndpointRun(endpoint, (completion) => {
       void deps.recorder.record(completion).then(() => {
-        // One that was forgotten has taken its claims along.
+        // The claims of an entry that was forgotten are already subtracted.
         if (entries.get(id) === entry) {
           entry.claims--;
           claims--;
@@ -168,11 +174,11 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
     endIfIdle();
   }
 
-  /** While the keyring gives no secrets the events wait, and no attempt is used. */
+  /** Loads the endpoint's keys. While the keyring is unavailable the events wait, and no attempt is used up. */
   async function loadKeys(id: string, entry: Entry, leaseEndsAt: number): Promise<void> {
     if (entry.isLoading) return;
     entry.isLoading = true;
-    // Nothing is held any more once the worker stops.
+    // The loop ends once the entry is forgotten, as when the worker stops.
     while (entries.get(id) === entry) {
       const { endpoint } = entry.run;
       const keys = await deps.secrets.get(endpoint);
@@ -183,7 +189,7 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
       }
       if (keys !== null) continue;
       if (!mayCallBefore(leaseEndsAt) && entry.run.underWay === 0) {
-        // Nothing was done for these claims: when their leases are over, they are as they were.
+        // No call was made for these claims: after their leases the events are due as before.
         claims -= entry.claims;
         forget(id, entry);
         break;
@@ -246,7 +252,10 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
     if (inFlight < deps.inFlightMax) schedule();
   }
 
-  /** @param surplus the part of what was begun that was not expected. */
+  /**
+   * Extends the rest after calls that were surplus.
+   * @param surplus the surplus part of the calls that were begun, from 0 to 1.
+   */
   function rest(surplus: number, begunMs: number, oldestAt: number): void {
     if (surplus === 0) return;
     const restMs = restBesideSendsMs({
@@ -301,7 +310,7 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
     } = delivery;
     const { endpoint } = claim;
     const { ready } = entry;
-    // Beyond the lease others may call for the same event: a call must have ended, and be recorded, by then.
+    // After the lease another worker may call for the same event, so a call must end and be recorded within the lease.
     if (ready === undefined || !mayCallBefore(claim.leaseEndsAt)) {
       entry.run.end(delivery, undefined);
       return;
@@ -408,7 +417,10 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
   };
 }
 
-/** A change of the tenant's key, and the end of a former secret, are no change of the endpoint. */
+/**
+ * Whether two versions of an endpoint sign with the same keys. Neither a change of the tenant's signing key nor the end of a
+ * previous secret changes the endpoint's version.
+ */
 function hasSameKeys(one: WebhookEndpoint, other: WebhookEndpoint): boolean {
   return (
     one.version === other.version &&
@@ -417,7 +429,7 @@ function hasSameKeys(one: WebhookEndpoint, other: WebhookEndpoint): boolean {
   );
 }
 
-/** Those that have as many claims as each could have if one more tenant came: there is always room for that one. */
+/** Returns tenants with as many claims as each could have if one more tenant came, so that a new tenant always finds capacity. */
 function tenantsWithTheirShare(entries: readonly Entry[]): string[] {
   const held = new Map<string, number>();
   for (const { tenantId, claims } of entries) held.set(tenantId, (held.get(tenantId) ?? 0) + claims);

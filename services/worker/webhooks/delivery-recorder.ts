@@ -4,16 +4,16 @@ import { createMicroBatch } from '#core/platform/process/micro-batch.ts';
 import type { DeliveryCompletion, WebhookStore } from '#core/store/webhook-deliveries.ts';
 
 export type DeliveryRecorder = {
-  /** Never rejects: what cannot be stored belongs to whoever claims it after its lease. */
+  /** Records a claim. Never rejects: deliveries that cannot be recorded are claimed again after the lease. */
   record(completion: DeliveryCompletion): Promise<void>;
   drain(): Promise<void>;
 };
 
 export type DeliveryRecorderDeps = {
   readonly store: Pick<WebhookStore, 'completeDeliveries'>;
-  /** A batch could not be written. */
+  /** Called when a batch could not be written. */
   readonly onFailure: (error: unknown, claims: number) => void;
-  /** Ends the tries. */
+  /** Ends the retries when aborted. */
   readonly signal: AbortSignal;
 };
 
@@ -21,7 +21,7 @@ const BATCH_MAX = 64;
 const GATHER_MS = 25;
 const RETRY_MS_MAX = 5_000;
 
-/** Stores what became of claims, those that end together in one call, and again until their leases are over. */
+/** Creates the recorder of finished claims. It batches claims that end together, and retries until their leases are over. */
 export function createDeliveryRecorder(deps: DeliveryRecorderDeps): DeliveryRecorder {
   const batch = createMicroBatch<DeliveryCompletion, void>({
     flush: (rows) => storeByHalves(rows, write, giveUp),

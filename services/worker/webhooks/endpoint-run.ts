@@ -6,42 +6,45 @@ import type {
   WebhookEndpoint,
 } from '#core/store/webhook-deliveries.ts';
 
-/** A claim of which some events are not done with. */
+/** A claim with events that are not finished. */
 type OpenClaim = {
   readonly claim: DeliveryClaim;
-  /** Of its events. */
+  /** Number of its unfinished events. */
   left: number;
   readonly attempts: DeliveryAttempt[];
   readonly again: DeliveryCompletion['again'][number][];
-  /** Numbers of events that go back as they came. */
+  /** Numbers of events that go back uncalled and unchanged. */
   readonly uncalled: Set<number>;
 };
 
 /** An event that is to be delivered now. */
 export type Delivery = { readonly open: OpenClaim; readonly told: ClaimedEvent };
 
-/** What is to become of an event after its call: nothing more, or another call. */
+/** What follows a call: nothing more, or a retry at `againAt`. */
 export type Afterwards = { readonly attempt: DeliveryAttempt; readonly againAt: Date | null };
 
-/** What a worker has of one endpoint's claims: which event is next, and what became of them. */
+/** One worker's claims of one endpoint: which event is next, and what became of the events. */
 export type EndpointRun = {
   readonly endpoint: WebhookEndpoint;
   add(claims: readonly DeliveryClaim[]): void;
-  /** The next event; undefined while there is none that may be called for. */
+  /** Returns the next event; undefined if there is none that may be called for. */
   next(): Delivery | undefined;
-  /** @param after undefined: no call was made, and the event is as due as before. */
+  /**
+   * Records the end of a delivery.
+   * @param after undefined if no call was made; the event is then due as before.
+   */
   end(delivery: Delivery, after: Afterwards | undefined): void;
-  /** Lets go of all that is not under way; it is as due as before. */
+  /** Returns all events that are not under way; they are due as before. */
   giveBack(): void;
   readonly underWay: number;
-  /** Nothing is left and nothing under way. */
+  /** Whether no event is left or under way. */
   readonly isOver: boolean;
 };
 
 /**
- * Of an ordered endpoint the events of one message are delivered one after the other: a later one waits here while an earlier
- * one is under way, and in the database where that has failed.
- * @param onComplete all events of a claim are done with.
+ * Creates the run of an endpoint. If the endpoint is ordered, the events of one message are delivered one after the other: a
+ * later event waits here while an earlier one is under way, and in the database after an earlier one has failed.
+ * @param onComplete called when all events of a claim are finished.
  */
 export function createEndpointRun(
   first: WebhookEndpoint,
@@ -49,17 +52,17 @@ export function createEndpointRun(
 ): EndpointRun {
   let endpoint = first;
   const opens: OpenClaim[] = [];
-  /** Place of the next event in the first of them. */
+  /** Index of the next event in the first open claim. */
   let place = 0;
   let underWay = 0;
   let isGivingBack = false;
-  /** Messages with an event under way, and the later ones that wait for its end. */
+  /** Messages with an event under way, and the later events that wait for its end. */
   const busy = new Map<number, Delivery[]>();
-  /** Free to go since the one before has succeeded. */
+  /** Deliveries that may begin because the preceding event succeeded. */
   const freed: Delivery[] = [];
-  /** Messages with an event that goes back: no later one is called before it. */
+  /** Messages with an event that goes back; no later event of the message is called for in this run. */
   const behind = new Set<number>();
-  /** Those of which it has a row of its own: so has each later one, which waits for it. */
+  /** Messages with a failed event in a row of its own; each later event waits for it and gets a row of its own too. */
   const apart = new Set<number>();
 
   function take(): Delivery | undefined {
@@ -104,7 +107,7 @@ export function createEndpointRun(
     settle(delivery);
   }
 
-  /** Whether it has to wait for an earlier one of its message, where it is put then. */
+  /** Whether the delivery must wait for an earlier event of its message; if so, it is put where it waits. */
   function isHeld(delivery: Delivery, message: number): boolean {
     if (behind.has(message) || delivery.open.claim.blocked.has(message)) {
       putBackUncalled(delivery);
@@ -136,7 +139,7 @@ export function createEndpointRun(
           again: [],
           uncalled: new Set<number>(),
         };
-        // All of its events are purged.
+        // All events of the claim are purged.
         if (open.left === 0) onComplete({ claim, attempts: [], again: [], uncalled: [] });
         else opens.push(open);
       }
@@ -168,7 +171,7 @@ export function createEndpointRun(
         for (const one of later) putBackUncalled(one);
         return;
       }
-      // One after the other: the others wait for this one now.
+      // The first waiting delivery may begin; the others then wait for it.
       freed.push(next, ...others);
     },
     giveBack() {
@@ -176,7 +179,7 @@ export function createEndpointRun(
       for (let delivery = take(); delivery !== undefined; delivery = take()) {
         const message = messageOf(delivery);
         const later = message === null ? undefined : busy.get(message);
-        // The one under way decides about it at its end.
+        // The end of the delivery under way decides about this one.
         if (later !== undefined) later.push(delivery);
         else putBackUncalled(delivery);
       }
@@ -184,7 +187,7 @@ export function createEndpointRun(
   };
 }
 
-/** Those of a claim's events that nobody called, neighbours together. */
+/** Returns the uncalled events of a claim as ranges of consecutive events. */
 function stretchesOf(
   { events }: DeliveryClaim,
   uncalled: ReadonlySet<number>,

@@ -11,21 +11,21 @@ import { createCredentials, type CredentialsOptions } from '../accounts/credenti
 export type EndpointKeys = {
   readonly sign: WebhookSigner;
   readonly clientCertificate: { readonly certificate: string; readonly key: string } | undefined;
-  /** Whatever must not be kept of an answer. */
+  /** Texts that must be redacted from answers. */
   readonly hidden: readonly string[];
 };
 
 export type EndpointSecrets = {
-  /** All that a call to an endpoint is signed with, or null while the keyring does not give it. Never rejects. */
+  /** Returns the keys that a call to an endpoint is signed with; null while the keyring does not provide them. Never rejects. */
   readonly get: (endpoint: WebhookEndpoint) => Promise<EndpointKeys | null>;
   readonly invalidate: (endpointId: string) => void;
-  /** To be called now and then. */
+  /** Drops expired secrets. The owner calls it periodically. */
   readonly forgetStale: () => void;
 };
 
 export type EndpointSecretsOptions = Pick<CredentialsOptions, 'decrypter' | 'entriesMax' | 'ttlMs'>;
 
-/** Decrypted secrets of webhook endpoints, in this process's memory only, bounded in number and time. */
+/** Creates the cache of webhook endpoints' decrypted secrets, in this process's memory only, bounded in number and time. */
 export function createEndpointSecrets(options: EndpointSecretsOptions): EndpointSecrets {
   const present = createCredentials({ ...options, bindingOf: webhookSecretBinding, read: asText });
   const former = createCredentials({ ...options, bindingOf: webhookSecretBinding, read: asText });
@@ -42,7 +42,7 @@ export function createEndpointSecrets(options: EndpointSecretsOptions): Endpoint
         ask(present, endpoint.secret),
         ask(former, endpoint.previousSecret),
         ask(certificates, endpoint.clientCertificate),
-        // A key never changes under its id.
+        // The key of an id never changes.
         signingKey === null || !endpoint.signatures.includes('v1a')
           ? NOTHING
           : load(keys, endpoint, signingKey.id, 1, signingKey.ciphertext),

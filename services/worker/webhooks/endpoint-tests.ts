@@ -10,7 +10,7 @@ export type EndpointTestsDeps = DeliverEventDeps & {
   readonly secrets: Pick<EndpointSecrets, 'get'>;
 };
 
-/** What a person who tries an endpoint out is shown. */
+/** The result that is shown to the person who tests an endpoint. */
 export type EndpointTestResult = {
   readonly succeeded: boolean;
   readonly request: { readonly headers: Readonly<Record<string, string>>; readonly body: string };
@@ -24,18 +24,18 @@ export type EndpointTestResult = {
 };
 
 export type EndpointTests = {
-  /** Begins the calls that people wait for, as far as there is room. Does not wait for their ends. */
+  /** Begins the requested test calls, as far as there is capacity. Does not wait for their ends. */
   readonly call: () => Promise<void>;
-  /** Resolves when those under way have ended and are stored. */
+  /** Resolves when the test calls under way have ended and are stored. */
   readonly drain: () => Promise<void>;
 };
 
-/** Calls at once in this process; of one tenant three at once are handed out. */
+/** Maximum number of concurrent test calls in this process; the store hands out at most three of one tenant. */
 const TESTS_MAX = 50;
-/** Of an answer. */
+/** Maximum number of headers kept of an answer. */
 const HEADERS_MAX = 50;
 
-/** Makes the calls that people wait for. They change nothing of how an endpoint does. */
+/** Creates the runner of requested test calls. They do not affect the endpoint's health. */
 export function createEndpointTests(deps: EndpointTestsDeps): EndpointTests {
   const underWay = new Set<Promise<void>>();
 

@@ -15,7 +15,7 @@ const FINE: EndpointHealth = {
 const SUCCESS: EndpointCall = { at: 0, succeeded: true, status: 200, isProbe: false };
 const FAILURE: EndpointCall = { at: 0, succeeded: false, status: 500, isProbe: false };
 
-/** A watch over a store whose answers come one by one, when the test lets them. */
+/** Creates a watch over a store that answers one query at a time, when the test lets it. */
 function setup() {
   const asked: (() => void)[] = [];
   const failed: unknown[] = [];

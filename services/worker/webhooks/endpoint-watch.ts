@@ -4,7 +4,7 @@ import type { WebhookEndpoint, WebhookStore } from '#core/store/webhook-deliveri
 
 export type EndpointWatchDeps = {
   readonly store: Pick<WebhookStore, 'changeEndpoint'>;
-  /** What calls came to was stored. `health` undefined: the endpoint is gone, or is another one by now. */
+  /** Called when the results of calls were stored. `health` is undefined if the endpoint was deleted or changed meanwhile. */
   readonly onKnown: (endpoint: WebhookEndpoint, health: EndpointHealth | undefined) => void;
   readonly onMoved: (endpoint: WebhookEndpoint, health: EndpointHealth) => void;
   readonly onFailed: (error: unknown) => void;
@@ -12,13 +12,13 @@ export type EndpointWatchDeps = {
 };
 
 export type EndpointWatch = {
-  /** Takes note of a call. What was fine and still is costs nothing. */
+  /** Notes the result of a call. A success of a healthy endpoint costs nothing. */
   note(endpoint: WebhookEndpoint, call: EndpointCall): void;
-  /** No claim of it is left here: a later one brings along what is stored. What is being stored is stored all the same. */
+  /** Forgets an endpoint without claims in this process: the next claim brings its stored health. A write under way continues. */
   forget(endpointId: string): void;
-  /** Waits until all is stored. */
+  /** Waits until all results are stored. */
   drain(): Promise<void>;
-  /** Endpoints that it remembers. */
+  /** Number of endpoints that are remembered. */
   readonly size: number;
 };
 
@@ -26,15 +26,18 @@ type Watched = {
   endpoint: WebhookEndpoint;
   calls: EndpointCall[];
   storing: Promise<void> | undefined;
-  /** It is called no more, as far as this process knows. */
+  /** Whether this process has no more claims of the endpoint. */
   isLeft: boolean;
 };
 
-/** Stores how endpoints do, where that changes: calls that end while one change is stored are decided about together. */
+/**
+ * Creates the watch, which stores changes of endpoints' health. Calls that end while a change is being stored are decided about
+ * together.
+ */
 export function createEndpointWatch(deps: EndpointWatchDeps): EndpointWatch {
   /**
-   * Endpoints of which a call has failed and none has succeeded since, as far as this process knows: their claims may have been
-   * made before that, and say that all is well.
+   * Endpoints with a failed call and no success since, as far as this process knows. Their claims may have been made before the
+   * failure and therefore show a healthy endpoint.
    */
   const watched = new Map<string, Watched>();
 
@@ -61,7 +64,7 @@ export function createEndpointWatch(deps: EndpointWatchDeps): EndpointWatch {
       deps.onFailed(error);
       deps.onKnown(of.endpoint, undefined);
     } finally {
-      // At once: a call that ends in the next moment begins to be stored anew.
+      // Cleared in the same tick, so that a call that ends right afterwards starts a new write.
       of.storing = undefined;
       if (of.isLeft || !isFailing) watched.delete(id);
     }

@@ -3,21 +3,21 @@ import { pause } from '#core/platform/process/pause.ts';
 
 export type RestPaceDeps = {
   readonly isSending: () => boolean;
-  /** Ends the pauses. */
+  /** Ends the pauses when aborted. */
   readonly signal: AbortSignal;
 };
 
-/** What a batch came to. */
+/** The facts of a batch that decide about its pause. */
 type Rested = {
-  /** The part of it that was not expected, from 0 to 1. */
+  /** The surplus part of the batch, from 0 to 1. */
   readonly surplus: number;
-  /** How long what is in it had waited; the longest. */
+  /** The longest time that an entry of the batch had waited, in milliseconds. */
   readonly waitedMs: number;
 };
 
 /**
- * Runs a batch. While messages are sent, after all batches that were asked for before, whatever is done in them. One with more
- * in it than is expected is followed by a pause that is left to messages.
+ * Runs a batch. While messages are sent, batches run one after the other, and a batch with surplus work is followed by a pause
+ * that is left to messages.
  */
 export type RestPace = <Batch>(
   run: () => Promise<Batch>,

@@ -3,30 +3,30 @@ import type { Repeating } from '../repeat.ts';
 import { createWebhooks, type WebhooksDeps } from './webhooks.ts';
 
 export type StartWebhooksDeps = Omit<WebhooksDeps, 'onDue' | 'onBehind'> & {
-  /** Begins a task that repeats. */
+  /** Starts a repeating task. */
   readonly task: (name: string, everyMs: number, work: () => Promise<void>) => Repeating;
 };
 
-/** Endpoints are told of events as long as this runs. */
+/** The running delivery of events to endpoints. */
 export type RunningWebhooks = {
-  /** These tenants have new events and endpoints. */
+  /** Notes tenants that have new events and endpoints. */
   matchSoon(tenantIds: readonly string[]): void;
   endpointChanged(endpointId: string, changed: ChangeOfEndpoint): void;
   forgetStale(): void;
-  /** Lets calls under way end, and records them. */
+  /** Waits for the calls under way, and records them. */
   stop(): Promise<void>;
-  /** Stops trying to record. */
+  /** Stops retrying to record. */
   abandon(): void;
   readonly inFlight: () => number;
 };
 
-/** Between two looks for what is due. */
+/** Interval of the queries for due deliveries. */
 const CLAIM_MS = 500;
-/** Between two looks for what nobody has matched: after a crash, or when a hand-over was missed. */
+/** Interval of the queries for unmatched events, as after a crash or a lost hand-over. */
 const BEHIND_MS = 5_000;
-/** Between two looks for changes of endpoints that are being called, for as long as notices do not come. */
+/** Interval of the queries for changes of the endpoints that are being called, in case a notice is lost. */
 const CHANGED_MS = 2_000;
-/** Somebody waits for the answer. */
+/** Short, because a person waits for the answer. */
 const TESTS_MS = 1_000;
 
 export function startWebhooks({ task, ...deps }: StartWebhooksDeps): RunningWebhooks {
@@ -50,10 +50,10 @@ export function startWebhooks({ task, ...deps }: StartWebhooksDeps): RunningWebh
     },
     forgetStale: webhooks.forgetStale,
     async stop() {
-      // Nothing is begun any more, however long a task takes to end.
+      // From here on no new call begins, even if a task takes long to end.
       const ended = webhooks.stop();
       await Promise.all([ended, ...Object.values(tasks).map((repeating) => repeating.stop())]);
-      // What was claimed at that very moment.
+      // Stops again for the claims that a task took while it was ending.
       await webhooks.stop();
     },
     abandon: webhooks.abandon,

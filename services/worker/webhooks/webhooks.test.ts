@@ -78,7 +78,7 @@ function eventOf(message = 1): StoredEvent {
 }
 
 let claimNumber = 0;
-/** @param messages one event of each. */
+/** @param messages the claim contains one event of each. */
 function claimOf(
   endpoint: WebhookEndpoint,
   messages: readonly number[],
@@ -100,7 +100,7 @@ function claimOf(
 
 type Answer = (request: HttpRequest) => HttpResult | Promise<HttpResult>;
 
-/** The part of a worker, with a store that has these claims to give and a receiver that answers so. */
+/** Creates the worker's webhooks with a store that hands out these claims and a receiver that gives this answer. */
 function setup(
   claims: readonly DeliveryClaim[],
   answer: Answer,
@@ -137,7 +137,7 @@ function setup(
     tenantsBehind: async () => ({ tenantIds: [], newestPass: 1, isWhole: false }),
     claimDeliveries: async ({ claimsMax, busy }) => {
       const idle = left.filter(({ endpoint }) => !busy.includes(endpoint.id));
-      // One of each endpoint at a look, as the database gives stretches.
+      // One claim per endpoint and query, as in the database.
       const free = [...new Map(idle.toReversed().map((one) => [one.endpoint.id, one])).values()].slice(
         0,
         claimsMax,
@@ -222,7 +222,7 @@ const dataOf = ({ body }: HttpRequest) =>
   (JSON.parse(String(body)) as { data: { seq: number; to: string; metadata: { message: number } } }).data;
 const messageOf = (request: HttpRequest): number => dataOf(request).metadata.message;
 
-/** Answers nobody before it is released, and at once from then on. */
+/** Holds all answers until it is released, and answers at once afterwards. */
 function hold(answer: Answer = () => OK): { readonly answer: Answer; release(): void } {
   const held = Promise.withResolvers<void>();
   return {
@@ -465,7 +465,7 @@ describe('calls at once', () => {
       { inFlightMax: 16 },
     );
     await few.webhooks.claim();
-    // A share for each, and one for whoever comes next.
+    // One share for each tenant, and one for the next tenant.
     await expect.poll(() => few.calls.length).toBe(12);
     slower.release();
     await expect.poll(() => few.completions.length).toBe(4);
@@ -485,7 +485,7 @@ describe('calls at once', () => {
         ...createExpectedWork(),
         behind: () => new Set([loud.tenantId]),
         use(calls) {
-          // As long as it takes to begin many.
+          // Takes as long as beginning many calls.
           for (const from = performance.now(); performance.now() - from < 100;);
           return calls.get(loud.tenantId) ?? 0;
         },
@@ -511,7 +511,7 @@ describe('calls at once', () => {
     await s.webhooks.claim();
     await expect.poll(() => s.completions.map(({ claim }) => claim)).toEqual([fine]);
     hanging.release();
-    // Four failures say enough: what had not begun by then goes back uncalled.
+    // Four failures hold the endpoint: events whose calls had not begun by then go back uncalled.
     await expect.poll(() => s.completions.length).toBe(3);
     expect(s.calls.filter(({ url }) => url.includes('dead'))).toHaveLength(20);
     const back = s.completions.slice(1);
@@ -708,7 +708,7 @@ describe('an endpoint', () => {
     await s.webhooks.claim();
     await expect.poll(() => s.completions.length).toBe(1);
     expect(s.health.get(endpoint.id)?.failures).toBe(1);
-    // As it was claimed: what is stored of it says that all is well.
+    // The claim was made before the failure and shows a healthy endpoint.
     s.health.clear();
     await new Promise((resolve) => setImmediate(resolve));
     s.left.push(claimOf(endpoint, [2]));

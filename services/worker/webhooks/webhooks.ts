@@ -14,11 +14,11 @@ import { createEndpointWatch } from './endpoint-watch.ts';
 import { createRestPace } from './rest-pace.ts';
 
 export type WebhookSettings = {
-  /** Calls to endpoints at once. */
+  /** Maximum number of concurrent calls to endpoints. */
   readonly inFlightMax: number;
   /** Total time of one call in milliseconds. */
   readonly deadlineMs: number;
-  /** How long a claim is ours, in milliseconds. */
+  /** Duration of a claim's lease in milliseconds. */
   readonly leaseMs: number;
 };
 
@@ -27,7 +27,7 @@ export type WebhooksDeps = Omit<DeliverEventDeps, 'now'> & {
   readonly secrets: EndpointSecrets;
   readonly settings: WebhookSettings;
   readonly isSending: () => boolean;
-  /** Events that endpoints are to be told of, by what was sent. */
+  /** The expected number of events per tenant, derived from the messages sent. */
   readonly expected: ExpectedWork;
   readonly events: {
     readonly webhookCalled: (of: Called) => void;
@@ -36,47 +36,49 @@ export type WebhooksDeps = Omit<DeliverEventDeps, 'now'> & {
     readonly deliveriesDelayed: (error: unknown, claims: number) => void;
     readonly taskFailed: (task: string, error: unknown) => void;
   };
-  /** There may be due deliveries to claim. */
+  /** Called when there may be due deliveries to claim. */
   readonly onDue: () => void;
-  /** Tenants wait to be matched further, now or after a while. */
+  /** Called when tenants wait to be matched, now or after a delay. */
   readonly onBehind: (delayMs?: number) => void;
 };
 
 export type Webhooks = {
-  /** Tells that these tenants have events which their endpoints may be told of. */
+  /** Notes tenants with new events that may match their endpoints. */
   matchSoon(tenantIds: readonly string[]): void;
   /**
-   * Matches the events of tenants that wait for it, and calls for what there is room for. Those of which that fails are found
-   * again as tenants that are behind.
-   * @throws once the others are matched.
+   * Matches the events of waiting tenants, and takes as many claims as there is capacity for. Tenants whose matching fails are
+   * found again by `findBehind`.
+   * @throws after the other tenants are matched.
    */
   match(): Promise<void>;
-  /** Looks for endpoints that are behind, whatever the reason. */
+  /** Queries for endpoints that are behind, for any reason. */
   findBehind(): Promise<void>;
-  /** Claims what is due, as far as there is room. */
+  /** Claims due deliveries, as far as there is capacity. */
   claim(): Promise<void>;
-  /** Begins the calls that people wait for. */
+  /** Begins the requested test calls. */
   callTested(): Promise<void>;
-  /** What is claimed of it is claimed anew where it may be called otherwise now, or not at all. */
+  /**
+   * Returns the endpoint's claimed events if the change affects how, or whether, they are delivered; they are then claimed again.
+   */
   endpointChanged(endpointId: string, changed: Exclude<ChangeOfEndpoint, 'test'>): void;
-  /** Looks for endpoints that were changed while they are called: a notice may be lost, or late. */
+  /** Queries for changes of the endpoints that are being called, because a notice may be lost or late. */
   findChanged(): Promise<void>;
   forgetStale(): void;
   stop(): Promise<void>;
-  /** Stops trying to record: leases run out, and other workers call again. */
+  /** Stops retrying to record: the leases run out, and other workers call again. */
   abandon(): void;
   readonly inFlight: () => number;
 };
 
 const TENANTS_AT_ONCE = 50;
 const ENDPOINTS_AT_ONCE = 64;
-/** Of a look for what is due; the next look goes on from there. */
+/** Queries of one `claim`; the next `claim` continues from the cursor. */
 const LOOKS_MAX = 16;
-/** Until what somebody else had is matched: twice as long each time in a row. */
+/** Delay before a locked endpoint is matched again; it doubles with each consecutive miss. */
 const MISSED_MS_MIN = 50;
 const MISSED_MS_MAX = 1_600;
 
-/** The worker's part in telling endpoints of events. Opens nothing itself, and repeats nothing. */
+/** Creates the worker's delivery of events to endpoints. It opens no connections and starts no timers for its tasks. */
 export function createWebhooks(deps: WebhooksDeps): Webhooks {
   const { store, settings, secrets, events } = deps;
   const aborted = new AbortController();
@@ -122,12 +124,12 @@ export function createWebhooks(deps: WebhooksDeps): Webhooks {
   const waiting = new Set<string>();
   let missedMs = MISSED_MS_MIN;
   let cursor: string | null = null;
-  /** The last look had no room for all that is due. */
+  /** Whether the last query left due deliveries for lack of capacity. */
   let isLeftDue = false;
 
   const isStopping = (): boolean => stopped.signal.aborted;
 
-  /** The part of what is done for these tenants that is for those which are behind. */
+  /** Returns the part of the tenants that are behind, from 0 to 1. */
   function surplusOf(tenantIds: readonly string[]): number {
     const now = behind();
     const surplus = tenantIds.filter((id) => isBehind(now, id));
@@ -146,7 +148,7 @@ export function createWebhooks(deps: WebhooksDeps): Webhooks {
     deps.onDue();
   }
 
-  /** Most often the endpoint's row is free again by then. */
+  /** Retries missed tenants after a delay; by then the endpoint's row is usually unlocked. */
   function matchMissed(tenantIds: ReadonlySet<string>): void {
     if (tenantIds.size === 0) {
       missedMs = MISSED_MS_MIN;
@@ -215,7 +217,7 @@ export function createWebhooks(deps: WebhooksDeps): Webhooks {
           }),
         );
         lane.take(claims);
-        // What an endpoint has left is claimed when a present claim of it is done with.
+        // The rest of an endpoint's events is claimed when a present claim of it is finished.
         const mayBeLeft = claims.length > 0 || ask.busy.length > 0;
         isLeftDue = cursor === null ? mayBeLeft : isLeftDue || mayBeLeft;
         cursor = next;
@@ -227,7 +229,7 @@ export function createWebhooks(deps: WebhooksDeps): Webhooks {
     async findChanged() {
       const called = lane.endpoints;
       if (called.length === 0) return;
-      // A secret that has made way for another one is not taken for it: a claim brings its own ciphertext along.
+      // A replaced secret cannot be mistaken for the current one, because each claim brings its own ciphertext.
       for (const id of await store.changedEndpoints(called)) endpointChanged(id, 'settings');
     },
     forgetStale: secrets.forgetStale,
@@ -240,7 +242,7 @@ export function createWebhooks(deps: WebhooksDeps): Webhooks {
   };
 }
 
-/** How long the event that waited longest had waited when it was claimed; what has failed before waits as it should. */
+/** Returns the longest time that a claimed event had waited; retries are left out, because their wait is intended. */
 function oldestMs(claims: Awaited<ReturnType<WebhookStore['claimDeliveries']>>['claims']): number {
   const times = claims.flatMap(({ attempts, events }) =>
     attempts > 0 || events[0] === undefined ? [] : [events[0].event.at.getTime()],

@@ -4,14 +4,16 @@ export type DeploymentVariables = { readonly deployment: string; readonly enviro
 
 type Row = VariableDescription & { readonly variable: string; readonly deployments: readonly string[] };
 
-/** The reference of all variables as Markdown: one table per group, each variable once, with the deployments that read it. */
+/**
+ * Returns the reference of all variables as Markdown: one table per group, each variable once, with the deployments that read it.
+ */
 export function configTable(deployments: readonly DeploymentVariables[]): string {
   const groups = new Map<string, Map<string, Row>>();
   const seen = new Map<string, string>();
   for (const { deployment, environment } of deployments) {
     for (const { title, shape } of Object.values(environment)) {
       for (const [variable, rule] of Object.entries(shape as Record<string, Variable>)) {
-        // A variable that several groups read stands where it was met first.
+        // A variable that several groups read is listed in the first of them.
         const home = seen.get(variable) ?? title;
         seen.set(variable, home);
         const rows = groups.get(home) ?? new Map<string, Row>();

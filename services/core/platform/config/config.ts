@@ -2,20 +2,20 @@ import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 import { Secret } from '#core/domain/secret.ts';
 
-/** A configuration variable: its rule, and what the reference table says about it. */
+/** A configuration variable: its rule and its notes for the reference table. */
 export type Variable<T = unknown> = z.ZodType<T>;
 
 type Shape = Readonly<Record<string, Variable>>;
 type Values<S extends Shape> = { readonly [Name in keyof S]: z.output<S[Name]> };
 
 export type BuildContext = {
-  /** Reports a rule that spans several variables. Faults are collected, so the build goes on. */
+  /** Reports a violation of a rule that spans several variables. Faults are collected; the build continues. */
   readonly fault: (variable: string, rule: string) => void;
-  /** The path given by `<NAME>_FILE`, for adapters that read a rotating secret again. */
+  /** Returns the path given by `<NAME>_FILE`, for adapters that read a rotating secret again. */
   readonly fileOf: (variable: string) => string | undefined;
 };
 
-/** Variables that are read together, and the typed value that their consumer gets. */
+/** Variables that are read together, and the function that builds their consumer's typed value. */
 export type EnvGroup<S extends Shape = Shape, Out = unknown> = {
   readonly title: string;
   readonly shape: S;
@@ -28,7 +28,7 @@ export type ConfigOf<E extends Environment> = { readonly [Name in keyof E]: Retu
 
 export type ConfigurationFault = { readonly variable: string; readonly rule: string };
 
-/** Lists every variable at fault and the rule it breaks; never a value. */
+/** Lists every faulty variable with the violated rule; never a value. */
 export class ConfigurationError extends Error {
   override readonly name = 'ConfigurationError';
   readonly faults: readonly ConfigurationFault[];
@@ -45,8 +45,8 @@ export function defineEnvGroup<S extends Shape, Out>(group: EnvGroup<S, Out>): E
 }
 
 /**
- * Reads a deployment's variables once. An empty variable counts as absent, as charts render unset values so.
- * The result is deeply frozen.
+ * Reads a deployment's variables once. An empty variable counts as absent, because charts render unset values as empty. The
+ * result is deeply frozen.
  * @throws ConfigurationError with all faults together.
  */
 export function parseEnvironment<E extends Environment>(environment: E, env: NodeJS.ProcessEnv): ConfigOf<E> {
@@ -111,14 +111,14 @@ function deepFreeze<T>(value: T): T {
   return Object.freeze(value);
 }
 
-/** What the reference table shows of a variable. */
+/** What the reference table shows about a variable. */
 export type VariableDescription = {
   readonly description: string;
   readonly type: string;
   /** As Markdown. */
   readonly default?: string;
   readonly isOptional: boolean;
-  /** Secrets may also come from the file that `<NAME>_FILE` names. */
+  /** Whether the variable is a secret, which may also come from the file that `<NAME>_FILE` names. */
   readonly secret: boolean;
 };
 
@@ -146,12 +146,12 @@ export type TextOptions = {
   readonly rule?: string;
   readonly lengthMax?: number;
   readonly default?: string;
-  /** What the reference shows instead of a default that depends on the machine. */
+  /** Shown in the reference instead of a default that depends on the machine. */
   readonly shownDefault?: string;
   readonly type?: string;
 };
 
-/** Text, optionally of a pattern; the rule is said in words. */
+/** Returns a variable for text, optionally with a pattern; `rule` describes the pattern in words. */
 export function text(description: string, options: TextOptions = {}): z.ZodType<string> {
   const { pattern = /^[^\r\n\0]+$/, rule = 'must be one line of text', lengthMax = 4096 } = options;
   const schema = z.string().max(lengthMax, `must have at most ${lengthMax} characters`).regex(pattern, rule);
@@ -163,7 +163,9 @@ export function text(description: string, options: TextOptions = {}): z.ZodType<
   return withDefault(schema, notes, options.default);
 }
 
-/** A secret, given by its variable or by the file that `<NAME>_FILE` names (surrounding white space removed). */
+/**
+ * Returns a variable for a secret, given directly or by the file that `<NAME>_FILE` names (surrounding white space is removed).
+ */
 export function secretText(
   description: string,
   options: { readonly lengthMin?: number } = {},
@@ -176,7 +178,7 @@ export function secretText(
     .meta({ description, type: 'secret', secret: true } satisfies Notes);
 }
 
-/** A secret URL, such as one that holds a password. */
+/** Returns a variable for a secret URL, such as one that contains a password. */
 export function secretUrl(description: string, protocols: readonly string[]): z.ZodType<Secret> {
   return z
     .string()
@@ -185,7 +187,7 @@ export function secretUrl(description: string, protocols: readonly string[]): z.
     .meta({ description, type: 'secret URL', secret: true } satisfies Notes);
 }
 
-/** A URL of one of the protocols (`https:`), without credentials, with no trailing slash in the result. */
+/** Returns a variable for a URL of one of the protocols (`https:`), without credentials; trailing slashes are removed. */
 export function url(description: string, protocols: readonly string[]): z.ZodType<string> {
   return z
     .string()
@@ -197,7 +199,7 @@ export function url(description: string, protocols: readonly string[]): z.ZodTyp
     .meta({ description, type: 'URL' } satisfies Notes);
 }
 
-/** URLs separated by commas. */
+/** Returns a variable for URLs separated by commas. */
 export function urlList(
   description: string,
   protocols: readonly string[],
@@ -214,7 +216,7 @@ export function urlList(
   return withDefault(schema, { description, type: 'URLs, separated by commas' }, fallback);
 }
 
-/** Words separated by commas; white space around them is dropped. Absent: an empty list. */
+/** Returns a variable for words separated by commas; white space around them is dropped. Absent: an empty list. */
 export function list(
   description: string,
   options: { readonly item?: (value: string) => boolean; readonly rule?: string } = {},
@@ -227,7 +229,7 @@ export function list(
   return withDefault(schema, { description, type: 'list, separated by commas' }, '');
 }
 
-/** A whole number within bounds. Say the unit in the variable's name. */
+/** Returns a variable for an integer within bounds. Put the unit into the variable's name. */
 export function whole(
   description: string,
   bounds: { readonly min: number; readonly max: number; readonly default?: number },
@@ -244,7 +246,7 @@ export function whole(
   return withDefault(schema, { description, type }, bounds.default?.toString());
 }
 
-/** A number from 0 to 1. */
+/** Returns a variable for a number from 0 to 1. */
 export function ratio(description: string, fallback: number): z.ZodType<number> {
   const schema = z
     .string()
@@ -253,13 +255,13 @@ export function ratio(description: string, fallback: number): z.ZodType<number> 
   return withDefault(schema, { description, type: 'number, 0 to 1' }, String(fallback));
 }
 
-/** `true` or `false`. */
+/** Returns a variable for `true` or `false`. */
 export function flag(description: string, fallback: boolean): z.ZodType<boolean> {
   const schema = z.enum(['true', 'false'], 'must be true or false').transform((value) => value === 'true');
   return withDefault(schema, { description, type: '`true` or `false`' }, String(fallback));
 }
 
-/** One of several words. */
+/** Returns a variable for one of several words. */
 export function oneOf<const Words extends readonly [string, ...string[]]>(
   description: string,
   words: Words,
@@ -273,7 +275,7 @@ export function oneOf<const Words extends readonly [string, ...string[]]>(
   );
 }
 
-/** JSON of a form that `parse` knows; it answers null to anything else. */
+/** Returns a variable for JSON that `parse` accepts; `parse` returns null for anything else. */
 export function json<T>(
   description: string,
   parse: (value: unknown) => T | null,
@@ -288,7 +290,7 @@ export function json<T>(
   return withDefault(schema, { description, type: 'JSON' }, fallback);
 }
 
-/** The same variable, allowed to be absent. */
+/** Returns the same variable, allowed to be absent. */
 export function optional<T>(variable: z.ZodType<T>): z.ZodType<T | undefined> {
   return variable.optional().meta(variable.meta() ?? {});
 }

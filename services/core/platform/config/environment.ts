@@ -36,7 +36,7 @@ const MOUNT = {
   rule: 'must be a mount path without outer slashes',
 };
 
-/** Which rules of caution hold. */
+/** Selects the safety checks: production or development. */
 export const runtimeEnv = defineEnvGroup({
   title: 'Runtime',
   shape: { DESPATCH_ENV: despatchEnv },
@@ -171,7 +171,7 @@ export const keyringEnv = defineEnvGroup({
       caFile: e.VAULT_CA_FILE,
       transitMount: e.VAULT_TRANSIT_MOUNT,
       keyPrefix: e.VAULT_KEY_PREFIX,
-      // Where it is absent a fault was reported, and this configuration is never given out.
+      // If it is undefined, a fault was reported, and this configuration is never returned.
       auth: vaultAuth(e, context) as VaultAuth,
     };
   },
@@ -227,7 +227,7 @@ export const publicBaseUrl = url(
   ['http:', 'https:'],
 );
 
-/** Of the services that take receipts in and look into them: what the one makes the other has to know. */
+/** For the api and the worker, which must derive the same tokens and hashes. */
 export const receiptsEnv = defineEnvGroup({
   title: 'Receipts',
   shape: {
@@ -245,7 +245,7 @@ export const egressAllowCidrs = list(
   { item: isCidr, rule: 'must be a list of CIDR ranges, for example 10.20.0.0/16' },
 );
 
-/** Of the services that take the URLs of webhook endpoints in and call them. */
+/** For the services that accept the URLs of webhook endpoints and that call them. */
 export const webhooksEnv = defineEnvGroup({
   title: 'Webhooks',
   shape: {
@@ -266,7 +266,7 @@ export const webhooksEnv = defineEnvGroup({
   }),
 });
 
-/** Of the services that work for tenants. */
+/** For the services that do work for tenants. */
 export const tenantMetricsEnv = defineEnvGroup({
   title: 'Tenant metrics',
   shape: {

@@ -73,7 +73,7 @@ describe('a request by HTTP/2', () => {
   test('that the server has not taken when it goes away is sent again on another connection, and no other one is', async () => {
     await using http = client();
     await using server = await serve(createServer(), (request, session) => {
-      // The first is taken, whatever follows is not.
+      // The server processes the first request of the connection and none of the later ones.
       if (request === 2) session.goaway(0, 1);
       return request !== 2;
     });

@@ -7,53 +7,53 @@ import type { EgressGuard } from './egress-guard.ts';
 export type AgentsOptions = {
   /** DNS, TCP and TLS together. Default 5 s. */
   readonly connectTimeoutMs: number;
-  /** Default 64; to hosts that tenants chose no bound but that of the calls under way. */
+  /** Default 64. Connections to hosts chosen by tenants are bounded only by the number of calls under way. */
   readonly connectionsPerOrigin?: number | undefined;
   /** Resolver for host names, for clients whose hosts are tenant input. IP literals never reach it. */
   readonly lookup?: LookupFunction | undefined;
-  /** For requests to hosts that tenants chose (`isTenantHost`); without a guard they are refused. */
+  /** For requests to hosts chosen by tenants (`isTenantHost`); without a guard they are refused. */
   readonly guard?: Pick<EgressGuard, 'resolve'> | undefined;
-  /** An HTTP/2 connection that is silent for so long with a request on it is asked whether it lives, else replaced. */
+  /** An HTTP/2 connection with a request that is silent for this long is pinged, and replaced if it does not answer. */
   readonly silenceMs: number;
 };
 
 type ClientCertificate = NonNullable<HttpRequest['clientCertificate']>;
 
 type Agents = {
-  /** The connections that a request may go on. */
+  /** Returns the connections that a request may use. */
   readonly of: (request: HttpRequest) => Dispatcher;
   readonly destroy: () => Promise<void>;
 };
 
 const CONNECTIONS_PER_ORIGIN = 64;
-/** Each carries a hundred requests at a time, or what the server allows. */
+/** Each carries a hundred concurrent requests, or as many as the server allows. */
 const HTTP2_CONNECTIONS_PER_ORIGIN = 4;
-/** Apple asks for connections that stay; pings once a minute keep them known to what lies between. */
+/** Apple asks for persistent connections; a ping once a minute keeps intermediate devices from dropping them. */
 const HTTP2_IDLE_MS = 10 * 60_000;
-/** Groups of HTTP/2 connections; the one not used for longest is closed for another. */
+/** Maximum number of groups of HTTP/2 connections; beyond it the least recently used group is closed. */
 const HTTP2_GROUPS_MAX = 1_000;
 
-/** Groups of connections with a certificate of their own; the same. */
+/** Maximum number of groups of connections with a client certificate; the same eviction. */
 const CERTIFICATE_GROUPS_MAX = 256;
 
-/** A tenant's server may ask for an idle connection to be kept, and not for long: there may be many of them. */
+/** Maximum time that a tenant's server may request for an idle connection; short, because there may be many of them. */
 const GUARDED_IDLE_MS_MAX = 10_000;
 
-/** Connections by how they are opened and who may share them. */
+/** Creates the connection pools, by how connections are opened and which requests may share them. */
 export function createAgents(options: AgentsOptions): Agents {
   const { connectTimeoutMs, connectionsPerOrigin, lookup, guard, silenceMs } = options;
   const pool = {
     allowH2: false,
     connections: connectionsPerOrigin ?? CONNECTIONS_PER_ORIGIN,
     pipelining: 1,
-    // The total deadline covers both; two timers fewer per request.
+    // The total deadline covers both; this saves two timers per request.
     headersTimeout: 0,
     bodyTimeout: 0,
   };
   const connect = { timeout: connectTimeoutMs, ...(lookup === undefined ? {} : { lookup }) };
   const http2Pool = {
     allowH2: true,
-    // Without TLS there is nothing to agree on the protocol by: an operator's own origin, or a stand-in.
+    // Without TLS the protocol cannot be negotiated: the origin is the operator's own, or a test server.
     useH2c: true,
     connections: HTTP2_CONNECTIONS_PER_ORIGIN,
     keepAliveTimeout: HTTP2_IDLE_MS,
@@ -62,20 +62,20 @@ export function createAgents(options: AgentsOptions): Agents {
     connect: { ...connect, preferH2: true },
   };
   const agent = new Agent({ ...pool, connect });
-  // Many tenants may have chosen one host: a bound here would have the calls of one wait for the slow answers to another's.
+  // Many tenants may have chosen one host: with a limit, the calls of one tenant would wait for slow answers to another's.
   const tenantPool = {
     ...pool,
     connections: connectionsPerOrigin ?? null,
     keepAliveMaxTimeout: GUARDED_IDLE_MS_MAX,
   };
-  // Connections of their own: one that was opened past the guard must carry no request that has to pass it.
+  // A pool of its own: a connection that was opened without the guard must not carry a request that needs it.
   const guardedAgent = new Agent({
     ...tenantPool,
     connect: guardedConnector(guard, connectTimeoutMs),
   });
   const http2Agents = new LRUCache<string, Agent>({
     max: HTTP2_GROUPS_MAX,
-    // Requests under way end first.
+    // close() lets requests under way end first.
     dispose: (unused, _group, reason) => void (reason === 'evict' && unused.close()),
   });
 
@@ -118,8 +118,8 @@ export function createAgents(options: AgentsOptions): Agents {
 }
 
 /**
- * Connects to the one address that the guard has checked, so that a second resolution cannot change it; the host name
- * remains what the certificate must prove.
+ * Returns a connector that connects to the one address that the guard has checked, so that a second DNS resolution cannot change
+ * it. The certificate is still verified against the host name.
  */
 function guardedConnector(
   guard: AgentsOptions['guard'],
@@ -137,7 +137,7 @@ function guardedConnector(
           // Tests break this (mutant: pinned-address): a tenant's host is called at the address that was checked.
           connect({ ...options, hostname: resolved.address }, callback);
         } catch (error) {
-          // TLS refuses a certificate of a tenant's at once; thrown on from here, that would end the process.
+          // TLS throws synchronously for an invalid client certificate; an uncaught exception here would end the process.
           callback(error as Error, null);
         }
       },

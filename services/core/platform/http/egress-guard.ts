@@ -7,9 +7,9 @@ type Address = ipaddr.IPv4 | ipaddr.IPv6;
 type Network = readonly [Address, number];
 
 export type EgressGuardOptions = {
-  /** Ranges the operator opens, on every port, for example `10.20.0.0/16`. Throws on anything that is not a range. */
+  /** Ranges that the operator opens, on every port, for example `10.20.0.0/16`. Anything that is not a range throws. */
   readonly allowCidrs: readonly string[];
-  /** Ports that tenants may name for any other address. */
+  /** Ports that tenants may use with any other address. */
   readonly ports: readonly number[];
   readonly resolveHost: HostResolver;
 };
@@ -20,22 +20,22 @@ export type ResolvedHost =
 
 export type EgressGuard = {
   /**
-   * Resolves a host that a tenant chose and checks every address and the port; the caller connects to the address it is
-   * given, so a second resolution cannot change it.
+   * Resolves a host chosen by a tenant, and checks every address and the port. The caller connects to the returned address, so
+   * that a second resolution cannot change it.
    */
   readonly resolve: (host: string, port: number) => Promise<ResolvedHost>;
-  /** The same check for a socket's `lookup` option, which sees no port. IP literals never reach it: resolve those first. */
+  /** The same check for a socket's `lookup` option, which gets no port. IP literals never reach it: resolve those first. */
   readonly lookup: LookupFunction;
 };
 
 const DNS_TIMEOUT_MS = 5_000;
 
-/** Reachable from inside clouds only, though in public address space: Azure's platform endpoint. */
+/** Public address space that is reachable only from inside a cloud: Azure's platform endpoint. */
 const CLOUD_INTERNAL: readonly Network[] = [ipaddr.parseCIDR('168.63.129.16/32')];
-/** All that IANA has given out for global unicast; ranges inside it that are not global have names of their own. */
+/** All address space that IANA has allocated for global unicast; special ranges inside it have range names of their own. */
 const GLOBAL_V6 = ipaddr.parseCIDR('2000::/3');
 
-/** Keeps connections that tenants choose away from private, local and special networks. */
+/** Creates the guard, which keeps connections chosen by tenants away from private, local and special networks. */
 export function createEgressGuard(options: EgressGuardOptions): EgressGuard {
   const allowed = options.allowCidrs.map(parseNetwork);
   const ports = new Set(options.ports);
@@ -85,9 +85,9 @@ export function createEgressGuard(options: EgressGuardOptions): EgressGuard {
 }
 
 /**
- * Whether a host is an address, in whatever spelling, that no tenant may name; false for every name, whose addresses are
- * only known when it is resolved.
- * @throws Error for ranges that are none, when it is made.
+ * Returns a function that decides whether a host is an IP address, in any notation, that tenants must not use. It returns false
+ * for names, whose addresses are known only after resolution.
+ * @throws Error for an invalid range, when the function is created.
  */
 export function addressBlocker(allowCidrs: readonly string[]): (host: string) => boolean {
   const allowed = allowCidrs.map(parseNetwork);
@@ -98,9 +98,9 @@ export function addressBlocker(allowCidrs: readonly string[]): (host: string) =>
 }
 
 /**
- * Whether every port of a host may be called: of an address that the operator has opened, and of a name as soon as there are
- * such, since its addresses are only known when it is resolved.
- * @throws Error for ranges that are none, when it is made.
+ * Returns a function that decides whether every port of a host may be called: true for an address that the operator has opened,
+ * and for every name if any range is opened, because its addresses are known only after resolution.
+ * @throws Error for an invalid range, when the function is created.
  */
 export function addressOpener(allowCidrs: readonly string[]): (host: string) => boolean {
   const allowed = allowCidrs.map(parseNetwork);
@@ -110,7 +110,7 @@ export function addressOpener(allowCidrs: readonly string[]): (host: string) => 
   };
 }
 
-/** True for an address range such as `10.20.0.0/16` or `fd00::/8`. */
+/** Returns true for an address range such as `10.20.0.0/16` or `fd00::/8`. */
 export function isCidr(text: string): boolean {
   return ipaddr.isValidCIDR(text.trim());
 }
@@ -123,19 +123,22 @@ function parseNetwork(cidr: string): Network {
   }
 }
 
-/** Reads every spelling that a resolver would take for an address: decimal, octal, hexadecimal, short, bracketed, mapped. */
+/** Parses every notation that a resolver accepts as an address: decimal, octal, hexadecimal, short, bracketed, mapped. */
 function parseLiteral(host: string): Address | undefined {
   const bare = host.startsWith('[') && host.endsWith(']') ? host.slice(1, -1) : host;
   if (ipaddr.IPv4.isValid(bare)) return ipaddr.IPv4.parse(bare);
   return ipaddr.IPv6.isValid(bare) ? canonical(ipaddr.IPv6.parse(bare)) : undefined;
 }
 
-/** An IPv4 address in IPv6 clothes is the IPv4 address. */
+/** Converts an IPv4-mapped IPv6 address to the IPv4 address. */
 function canonical(address: Address): Address {
   return address instanceof ipaddr.IPv6 && address.isIPv4MappedAddress() ? address.toIPv4Address() : address;
 }
 
-/** Letters, digits and hyphens; the last label never all digits or hexadecimal, which resolvers read as an address. */
+/**
+ * Returns whether a name consists of letters, digits and hyphens, and its last label is not numeric: resolvers parse such a name
+ * as an address.
+ */
 function isHostName(name: string): boolean {
   const labels = name.split('.');
   const isLabel = (label: string) => /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9])?$/i.test(label);

@@ -3,25 +3,25 @@ import { isIP } from 'node:net';
 import { LRUCache } from 'lru-cache';
 
 export type HostResolverOptions = {
-  /** Name servers as `isNameServer` takes them. Empty: those of the machine. */
+  /** Name servers in the form that `isNameServer` accepts. Empty: those of the machine. */
   readonly servers: readonly string[];
 };
 
-/** Addresses of a host name, IPv4 first. Rejects when there are none, or none were given in time. */
+/** Returns the addresses of a host name, IPv4 first. Rejects if there are none, or if no answer arrived in time. */
 export type HostResolver = (name: string) => Promise<readonly string[]>;
 
-/** Of the first try; each further one waits longer. Where name servers usually answer fast, tries are shorter. */
+/** Timeout of the first try; later tries wait longer. Tries are shorter if the name servers usually answer fast. */
 const TRY_MS = 1_000;
 const TRY_MS_MAX = 2_000;
 const TRIES = 4;
-/** A name that failed is not asked for again for this long. */
+/** How long a failed name is not resolved again. */
 const FAILED_FOR_MS = 3_000;
 const FAILED_MAX = 10_000;
 
 /**
- * Resolves names that tenants chose. It asks name servers itself: the system's resolver takes one of few threads for as
- * long as an answer takes, and connections of every tenant wait for those threads. `/etc/hosts` and search domains, which
- * would give tenants short names of the cluster, are not looked at.
+ * Creates a resolver for names chosen by tenants. It queries name servers directly: the system's resolver occupies one of few
+ * threads until the answer arrives, and connections of all tenants wait for those threads. `/etc/hosts` and search domains are
+ * ignored, because they would give tenants short names of the cluster.
  */
 export function createHostResolver({ servers }: HostResolverOptions): HostResolver {
   const resolver = new Resolver({ timeout: TRY_MS, tries: TRIES, maxTimeout: TRY_MS_MAX });
@@ -48,7 +48,7 @@ export function createHostResolver({ servers }: HostResolverOptions): HostResolv
   };
 }
 
-/** True for an IP address with or without a port: `10.0.0.53`, `10.0.0.53:5353`, `[fd00::53]:5353`. */
+/** Returns true for an IP address with or without a port: `10.0.0.53`, `10.0.0.53:5353`, `[fd00::53]:5353`. */
 export function isNameServer(text: string): boolean {
   if (isIP(text) !== 0) return true;
   const [, host = '', port = ''] = /^\[?([^\]]+?)\]?:(\d{1,5})$/.exec(text) ?? [];

@@ -26,7 +26,7 @@ async function listen(server: Server): Promise<Origin> {
 }
 
 const serve = (listener: RequestListener) => listen(createHttpServer(listener));
-/** A server that says exactly what the callback writes. */
+/** Starts a server that sends exactly what the callback writes. */
 const speak = (talk: (socket: Socket, request: string) => void) =>
   listen(createServer((socket) => socket.on('data', (data) => talk(socket, data.toString()))));
 
@@ -269,7 +269,7 @@ describe('a request to a host that a tenant chose', () => {
     await using server = await serve((_, response) => response.end());
     expect(await http(toTenant(server.origin))).toEqual({ kind: 'not_sent', code: 'egress_blocked' });
     await using guarded = client({ guard: guardOf(['127.0.0.1']) });
-    // A connection that is open already carries none of it either.
+    // An open connection does not carry such a request either.
     expect(await guarded(post(server.origin))).toMatchObject({ status: 200 });
     expect(await guarded(toTenant(server.origin))).toMatchObject({ code: 'egress_blocked' });
     expect(server.connections()).toBe(1);

@@ -4,24 +4,24 @@ import type { CallEnd, HttpRequest, HttpResult } from '#core/domain/http-exchang
 import { createAgents, type AgentsOptions } from './agents.ts';
 
 export type HttpClientOptions = Partial<Omit<AgentsOptions, 'silenceMs'>> & {
-  /** The whole exchange, waiting for a free connection included. Default 15 s. */
+  /** Maximum time of the whole exchange, including the wait for a free connection. Default 15 s. */
   readonly totalDeadlineMs?: number;
-  /** Response bodies are cut here. Default 64 KiB. */
+  /** Maximum size of a response body; the rest is cut off. Default 64 KiB. */
   readonly bodyBytesMax?: number;
   readonly userAgent?: string;
 };
 
-/** Sends one request; never throws, never follows a redirect, never sends twice what may have been taken. */
+/** Sends one request. Never throws, never follows a redirect, and never sends a request twice that may have been processed. */
 export type HttpClient = ((request: HttpRequest, until?: CallEnd) => Promise<HttpResult>) & AsyncDisposable;
 
 /**
- * The shared client for calls to third parties. What its result says holds for every failure:
- * - `not_sent`: undici had not begun to write the request. It announces that moment (`onRequestStart`) right before the
- *   first byte, and a request whose time ran out earlier is refused there, so it cannot leave afterwards. Or an HTTP/2
- *   server has said that it did not look at the request, and again when undici sent it once more.
- * - `response`: a final status line arrived. Should the body be too large, break off or stall, the part that came is
- *   given: the status is the provider's answer, and a success that cannot be read is for the adapter to call ambiguous.
- * - `ambiguous`: anything else. A GET changes nothing at the other side, so its failures are `not_sent`.
+ * Creates the shared client for calls to third parties. The kinds of its results:
+ * - `not_sent`: undici had not begun to write the request. It announces that moment (`onRequestStart`) right before the first
+ *   byte; a request whose deadline passed earlier is refused there, so it cannot be sent later. Or an HTTP/2 server stated that
+ *   it did not process the request, also after undici sent it once more.
+ * - `response`: a final status line arrived. If the body is too large, breaks off or stalls, the received part is returned: the
+ *   status is the provider's answer, and an adapter treats a success that it cannot read as ambiguous.
+ * - `ambiguous`: anything else. A GET changes nothing on the other side, so its failures are `not_sent`.
  */
 export function createHttpClient(options: HttpClientOptions = {}): HttpClient {
   const { totalDeadlineMs = 15_000, bodyBytesMax = 65_536, userAgent = 'Despatch' } = options;
@@ -37,7 +37,7 @@ export function createHttpClient(options: HttpClientOptions = {}): HttpClient {
   const send = (request: HttpRequest, until: CallEnd = Number.POSITIVE_INFINITY): Promise<HttpResult> =>
     new Promise((resolve) => {
       const signal = typeof until === 'number' ? undefined : until;
-      // Whole milliseconds: Node keeps timers of one duration in one list, so each costs an insertion and a removal.
+      // Whole milliseconds: Node keeps timers of the same duration in one list, so each costs only an insertion and a removal.
       const restMs = typeof until === 'number' ? Math.ceil(until - performance.now()) : totalDeadlineMs;
       if (signal?.aborted === true || restMs <= 0) {
         resolve({ kind: 'not_sent', code: 'timeout' });
@@ -70,7 +70,7 @@ export function createHttpClient(options: HttpClientOptions = {}): HttpClient {
   return Object.assign(send, { [Symbol.asyncDispose]: agents.destroy });
 }
 
-/** One request's handler; a class because undici calls its methods at 20,000 requests a second. */
+/** Handles one request; a class because undici calls its methods at 20,000 requests a second. */
 class Exchange implements Dispatcher.DispatchHandler {
   readonly #isIdempotent: boolean;
   readonly #bodyBytesMax: number;
@@ -100,7 +100,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
-    // Thrown here, undici drops the request unwritten and keeps the connection; an abort would close it.
+    // On a throw here, undici drops the unwritten request and keeps the connection; an abort would close it.
     if (this.#isSettled) throw new Error('The deadline passed before the request was written');
     this.#controller = controller;
   }
@@ -167,7 +167,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 }
 
-/** The other side says of this HTTP/2 request that it has not looked at it (RFC 9113, 8.7). */
+/** Returns whether the server stated that it did not process this HTTP/2 request (RFC 9113, 8.7). */
 function isUntaken(error: Error & { http2ErrorCode?: unknown }): boolean {
   return (
     error.http2ErrorCode === constants.NGHTTP2_REFUSED_STREAM ||
@@ -201,7 +201,7 @@ function codeOf(error: Error & { code?: unknown; errors?: unknown }, isWritten: 
   if (isWritten) return CODES_WRITTEN[code] ?? 'connection_reset';
   const known = CODES[code];
   if (known !== undefined) return known;
-  // A host with several addresses fails with all their errors; the first tells enough.
+  // A host with several addresses fails with one error for each; the first one is enough.
   const first = Array.isArray(error.errors) ? (error.errors[0] as Error | undefined) : undefined;
   if (first !== undefined) return codeOf(first, isWritten);
   return /^(?:ERR_TLS|ERR_SSL|ERR_OSSL|CERT_|EPROTO$|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO)/.test(code)

@@ -5,12 +5,12 @@ import { isTakenByTls } from './taken-by-tls.ts';
 
 const faultOf = (shown: ClientCertificate) => clientCertificateFault(shown, isTakenByTls);
 const good = { certificate: STAND_IN_CERTIFICATE, key: STAND_IN_KEY };
-/** Its second line says how long it is; all after that is gone. */
+/** A truncated certificate: its header states a length that exceeds the remaining bytes. */
 const CUT = `-----BEGIN CERTIFICATE-----
 MIIBqjCCAVCgAwIBAgIBATAKBggqhkjOPQQDAjAUMRIwEAYDVQQDDAltYWlsLnRl
 -----END CERTIFICATE-----
 `;
-/** Of the curve prime192v1. */
+/** A certificate on the weak curve prime192v1. */
 const WEAK = {
   certificate: `-----BEGIN CERTIFICATE-----
 MIIBUDCCAQWgAwIBAgIUWYVwIjdogh2492w/dCpjHvcCzB8wCgYIKoZIzj0EAwIw

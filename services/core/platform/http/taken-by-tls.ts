@@ -1,7 +1,9 @@
 import { createSecureContext } from 'node:tls';
 import type { ClientCertificate } from '#core/domain/client-certificate.ts';
 
-/** Whether a connection could show this certificate: TLS reads the whole chain, and has rules of what is strong enough. */
+/**
+ * Returns whether TLS accepts this certificate for a connection: TLS parses the whole chain, and has its own rules of strength.
+ */
 export function isTakenByTls({ certificate, key }: ClientCertificate): boolean {
   try {
     createSecureContext({ cert: certificate, key });

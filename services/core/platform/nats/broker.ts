@@ -3,7 +3,7 @@ import type { RECEIPT_WAKE } from '#core/domain/wake.ts';
 import type { Secret } from '#core/domain/secret.ts';
 
 export type NatsConfig = {
-  /** Servers of one cluster; one `tls://` among them demands TLS of all. */
+  /** Servers of one cluster; a single `tls://` among them requires TLS for all. */
   readonly servers: readonly string[];
   readonly user?: string | undefined;
   readonly password?: Secret | undefined;
@@ -13,7 +13,7 @@ export type NatsConfig = {
   readonly keyFile?: string | undefined;
   /** First token of all subjects. */
   readonly prefix: string;
-  /** Copies of the stream in a cluster, 1 to 5. */
+  /** Replicas of the stream in a cluster, 1 to 5. */
   readonly replicas: number;
 };
 
@@ -22,7 +22,7 @@ export type WakeKind = Priority | typeof RECEIPT_WAKE;
 
 export type WakePublication = {
   readonly kind: WakeKind;
-  /** Names this wake-up for two minutes: a second one of the same id in that time is swallowed, even after the first was consumed. */
+  /** Deduplication id for two minutes: the server drops a second wake-up with the same id, even after the first was consumed. */
   readonly id: string;
   /** Ids only, never content. */
   readonly payload: Uint8Array | string;
@@ -36,17 +36,17 @@ export type WakeDelivery = {
 };
 
 export type ConsumeOptions = {
-  /** Wake-ups that may wait in this process, 1 to 10,000. Pulls overlap: a new one leaves when a quarter has arrived. */
+  /** Wake-ups that may wait in this process, 1 to 10,000. Pulls overlap: a new one is sent when a quarter has arrived. */
   readonly maxMessages: number;
-  /** Each wake-up is handed over once, to one worker; one that is lost with its worker is found in Postgres. */
+  /** Called once for each wake-up, in one worker; if the worker dies with it, the sweep finds the message in Postgres. */
   readonly onWake: (wake: WakeDelivery) => void;
-  /** The stream was lost and made anew: what it held must be found in Postgres. */
+  /** Called when the stream was lost and created again; the work that it announced must be queried from Postgres. */
   readonly onRecreated: () => void;
   readonly signal: AbortSignal;
 };
 
 export type WakeConsumer = {
-  /** Resolves when the signal was aborted and the last wake-up was handed over. */
+  /** Resolves when the signal was aborted and the last wake-up was passed to `onWake`. */
   readonly closed: Promise<void>;
 };
 
@@ -59,19 +59,19 @@ export type NoticeHandler = (kind: string, payload: string) => void;
 
 export type Nats = AsyncDisposable & {
   readonly isConnected: () => boolean;
-  /** Called at once and at each change. */
+  /** Calls the listener at once and at each change. */
   readonly onConnection: (listener: (isConnected: boolean) => void) => void;
-  /** Creates the stream and its consumer, or brings them to the wanted configuration. */
+  /** Creates the stream and its consumer, or updates their configuration. */
   readonly ensureStream: () => Promise<void>;
-  /** Publishes all at once. Never throws; `failed` holds the ids without an acknowledgement within 2 s. */
+  /** Publishes all wake-ups concurrently. Never throws; `failed` contains the ids without an acknowledgement within 2 s. */
   readonly publishWakes: (
     wakes: readonly WakePublication[],
   ) => Promise<{ readonly failed: readonly string[] }>;
   readonly consumeWakes: (options: ConsumeOptions) => WakeConsumer;
-  /** Best effort to all who listen now; dropped while disconnected. The receiver only looks at Postgres. */
+  /** Publishes to all current subscribers, at most once; dropped while disconnected. A receiver only queries Postgres. */
   readonly publishNotice: (kind: string, payload: string) => void;
-  /** `*` listens to every kind. Survives reconnects. Returns the way to end it. */
+  /** Subscribes to a kind of notice, or to all with `*`. Survives reconnects. Returns a function that unsubscribes. */
   readonly onNotice: (kind: string, handler: NoticeHandler) => () => void;
-  /** What waits in the stream; null while it cannot be known. */
+  /** Returns the number of waiting wake-ups; null while it is unknown. */
   readonly consumerLag: () => Promise<ConsumerLag | null>;
 };

@@ -45,9 +45,9 @@ const API_TIMEOUT_MS = 5_000;
 const DRAIN_TIMEOUT_MS = 3_000;
 
 /**
- * Connects in the background and for ever, as the service works without NATS, only slower. Resolves when connected, or
- * after `connectWaitMs` without a connection.
- * @throws when a certificate or credentials file cannot be read.
+ * Opens a connection that is established in the background and retried forever, because the service works without NATS, only
+ * slower. Resolves when connected, or after `connectWaitMs` without a connection.
+ * @throws if a certificate or credentials file cannot be read.
  */
 export async function openNats({ config, log, name, connectWaitMs = 5_000 }: NatsOptions): Promise<Nats> {
   const options = await connectionOptions(config, name);
@@ -63,7 +63,7 @@ export async function openNats({ config, log, name, connectWaitMs = 5_000 }: Nat
   const setConnected = (value: boolean): void => {
     if (isConnected === value) return;
     isConnected = value;
-    // A copy, as a listener may take itself out.
+    // Iterates over a copy, because a listener may remove itself.
     for (const listener of listeners.slice()) listener(value);
   };
 
@@ -111,7 +111,7 @@ export async function openNats({ config, log, name, connectWaitMs = 5_000 }: Nat
   };
 
   let dialing: Promise<void> | undefined;
-  /** The client gives a connection up for few reasons, such as credentials that the server revoked. */
+  /** The client closes a connection for good only for few reasons, such as credentials that the server revoked. */
   const redial = (): void => {
     setConnected(false);
     if (!closing.signal.aborted) dialing = dial();
@@ -119,7 +119,7 @@ export async function openNats({ config, log, name, connectWaitMs = 5_000 }: Nat
 
   const stream = streamNames(config.prefix);
 
-  /** Says whether the stream is another one than at the last look. */
+  /** Ensures the stream and the consumer. `isRecreated`: the stream is another one than at the last check. */
   const ensure = async (
     manager: JetStreamManager,
   ): Promise<{ consumer: ConsumerInfo; isRecreated: boolean }> => {
@@ -143,7 +143,7 @@ export async function openNats({ config, log, name, connectWaitMs = 5_000 }: Nat
             ...(wake.traceparent === undefined ? {} : { headers: traceHeaders(wake.traceparent) }),
           });
         } catch {
-          // The caller keeps what failed; thousands of lines in an outage would say no more than the gauge does.
+          // The caller keeps the failed ids; thousands of log lines in an outage would add nothing to the gauge.
           failed.push(wake.id);
         }
       }),
@@ -194,7 +194,7 @@ export async function openNats({ config, log, name, connectWaitMs = 5_000 }: Nat
     publishWakes,
     consumeWakes,
     publishNotice(kind, payload) {
-      // The client would keep it for the next connection, by when it is stale.
+      // The client would buffer a notice until the next connection, when it is stale.
       if (isConnected) nc?.publish(`${config.prefix}.notice.${kind}`, payload);
     },
     onNotice(kind, handler) {
@@ -241,7 +241,7 @@ type Notice = {
 async function connectionOptions(config: NatsConfig, name: string): Promise<NodeConnectionOptions> {
   const { user, password, credsFile, caFile, certFile, keyFile } = config;
   const files = [credsFile, caFile, certFile, keyFile].filter((file) => file !== undefined);
-  // The client reads certificates at each connection, so that renewed ones are taken; a wrong path is found here.
+  // The client reads the certificates again at each connection, to use renewed ones; reading them here detects a wrong path.
   const [creds] = await Promise.all(files.map((file) => readFile(file)));
   const wantsTls =
     files.length > (credsFile === undefined ? 0 : 1) || config.servers.some((url) => url.startsWith('tls:'));
@@ -266,7 +266,7 @@ async function connectionOptions(config: NatsConfig, name: string): Promise<Node
     ignoreAuthErrorAbort: true,
     // A stack trace per request costs more than the request.
     noAsyncTraces: true,
-    // Each user may read replies below its own inbox only.
+    // Each user may only read replies below its own inbox.
     ...(user === undefined ? {} : { inboxPrefix: `_INBOX_${user}` }),
     ...(authenticator === undefined ? {} : { authenticator }),
     ...(wantsTls
@@ -288,12 +288,13 @@ function streamNames(prefix: string): StreamNames {
   return { name: `${capitals}_WAKE`, durable: `${capitals}_DELIVERY` };
 }
 
-/** Long enough for a worker that starts anew; what is older the sweep has found long before. */
+/** Long enough for a restarting worker; the sweep finds older messages long before. */
 const WAKE_AGE_MS = 120_000;
 
 /**
- * Disposable: it can be lost at any time, so its bounds are small and the oldest wake-ups give way. They leave by their age
- * and not as they are consumed: a stream that is nearly always empty makes and deletes a file for almost every wake-up.
+ * Creates or updates the stream. It is disposable: it can be lost at any time, so its limits are small and the oldest wake-ups
+ * are discarded. Wake-ups are removed by age and not when consumed, because a stream that is nearly always empty creates and
+ * deletes a file for almost every wake-up.
  */
 async function ensureStreamConfig(manager: JetStreamManager, config: NatsConfig): Promise<StreamInfo> {
   const { name } = streamNames(config.prefix);
@@ -311,7 +312,7 @@ async function ensureStreamConfig(manager: JetStreamManager, config: NatsConfig)
   const found = await unlessMissing(manager.streams.info(name));
   if (found === null) return manager.streams.add(wanted);
   if (found.config.retention !== wanted.retention || found.config.storage !== wanted.storage) {
-    // The server cannot change these in place, and nothing is lost that Postgres does not know.
+    // The server cannot change these in place; deleting the stream loses nothing that Postgres does not know.
     await manager.streams.delete(name);
     return manager.streams.add(wanted);
   }
@@ -322,7 +323,7 @@ async function ensureConsumerConfig(manager: JetStreamManager, stream: StreamNam
   const mutable = { description: 'Delivery workers' };
   const wanted = {
     durable_name: stream.durable,
-    // The sweep finds what is lost with a worker sooner than the broker would deliver it again.
+    // No acknowledgements: the sweep finds messages of a lost worker sooner than the broker would redeliver them.
     ack_policy: AckPolicy.None,
     deliver_policy: DeliverPolicy.All,
     ...mutable,
@@ -350,7 +351,7 @@ async function unlessMissing<T>(looked: Promise<T>): Promise<T | null> {
   }
 }
 
-/** Hands wake-ups over until the stream, the consumer or the connection is gone, or the signal says so. */
+/** Passes wake-ups to `onWake` until the stream, the consumer or the connection is gone, or the signal is aborted. */
 async function pullWakes(
   client: JetStreamClient,
   consumer: ConsumerInfo,
@@ -360,7 +361,7 @@ async function pullWakes(
   const messages = await client.consumers.getConsumerFromInfo(consumer).consume({
     max_messages: maxMessages,
     expires: 10_000,
-    // Two missed heartbeats make the client look whether the stream still exists.
+    // After two missed heartbeats the client checks whether the stream still exists.
     idle_heartbeat: 1_000,
     abort_on_missing_resource: true,
   });
@@ -369,7 +370,7 @@ async function pullWakes(
   let pulled = 0;
   try {
     if (ending.aborted) stop();
-    // Pull requests leave from inside this iteration: while it rests, at most `max_messages` gather here.
+    // Pull requests are sent from within this iteration: while it is paused, at most `max_messages` accumulate here.
     for await (const message of messages) {
       if (ending.aborted) break;
       pulled += 1;

@@ -10,7 +10,7 @@ afterEach(() => {
 
 const silent = (): Promise<never> => new Promise(() => undefined);
 
-/** When the promise is rejected, in milliseconds from now. */
+/** Returns after how many milliseconds the promise is rejected. */
 async function rejectedAfter(work: Promise<unknown>): Promise<number> {
   const startedAt = Date.now();
   const rejected = work.then(

@@ -3,9 +3,9 @@ import { withDeadline } from './postgres.ts';
 type Operation = (...args: readonly unknown[]) => Promise<unknown>;
 
 /**
- * The same store, whose callers wait no longer than this for any operation, in milliseconds; `own` holds those that may
- * take another time. What an operation asked for may still come to pass later.
- * @throws DependencyError where the deadline passes first.
+ * Returns the same store with a deadline for each operation, in milliseconds; `own` contains the operations with another
+ * deadline. The database may still execute an operation after its deadline.
+ * @throws DependencyError if the deadline passes first.
  */
 export function boundedStore<Store extends object>(
   store: Store,
@@ -17,6 +17,6 @@ export function boundedStore<Store extends object>(
     const call: Operation = (...args) => withDeadline((operation as Operation)(...args), limitMs);
     return [name, call] as const;
   });
-  // Each operation is called with what it was declared for; only how long it is waited for is looked at here.
+  // Each operation is called with its declared arguments; the wrapper only bounds the wait.
   return Object.fromEntries(bounded) as unknown as Store;
 }

@@ -2,13 +2,12 @@ import { registerHooks } from 'node:module';
 import type postgresDriver from 'postgres';
 
 /**
- * postgres.js, patched as it is loaded. Version 3.4.9 gathers small writes until the end of the tick, and forgets neither
- * the bytes nor the timer when the connection closes before that (porsager/postgres#1154, #1208; not merged: #1168).
- * Then either the write throws where nobody can catch it, and the process ends; or the connection, made anew in the
- * same place of the pool, never sends anything again. A query that begins between a connection's error and its close
- * is never answered (#1186), and the first on the next connection fails with the last words of the one before. And
- * where it ends while the driver asks it for the types of arrays, nobody catches the error of that question. A failover
- * of the database brings all five.
+ * postgres.js, patched while it is loaded. Version 3.4.9 buffers small writes until the end of the tick, and clears neither the
+ * buffer nor the timer if the connection closes before that (porsager/postgres#1154, #1208; not merged: #1168). Then one of these
+ * happens: the write throws an exception that nobody can catch, and the process ends; or the connection that replaces it in the
+ * pool never sends anything again. A query that begins between a connection's error and its close is never answered (#1186), and
+ * the first query on the next connection fails with the previous connection's error. And if the connection ends while the driver
+ * queries the types of arrays, the rejection of that query is not handled. A failover of the database causes all five.
  */
 const PATCHES: readonly (readonly [found: string, patched: string])[] = [
   [
@@ -42,12 +41,15 @@ const PATCHES: readonly (readonly [found: string, patched: string])[] = [
   ['!hadError && (query || sent.length) && error(', 'if (query || sent.length) error('],
 ];
 
-/** Another copy of this module must know that the driver it finds in the cache is the patched one. */
+/** A global mark that tells another copy of this module that the cached driver is the patched one. */
 const MARK = 'despatch.postgres-driver';
 
 export const postgres: typeof postgresDriver = await loadPatched();
 
-/** @throws where the driver is not the one that the patches are for: better no start than an unpatched one. */
+/**
+ * Loads the driver with the patches.
+ * @throws if the patches do not match the driver: a failed start is better than an unpatched driver.
+ */
 async function loadPatched(): Promise<typeof postgresDriver> {
   const hooks = registerHooks({
     load(url, context, nextLoad) {

@@ -18,13 +18,16 @@ export type PostgresConfig = {
   readonly statementTimeoutMs: number;
   /** PEM file that signs the server's certificate; its presence turns verification on (verify-full). */
   readonly caFile?: string | undefined;
-  /** Shown in pg_stat_activity, followed by the host and a part that no other pool has. At most 19 bytes. */
+  /** Shown in pg_stat_activity, followed by the host and a part unique to the pool. At most 19 bytes. */
   readonly applicationName: string;
 };
 
 export type Postgres = AsyncDisposable & { readonly sql: Sql };
 
-/** A parameter of type `json`, which is parsed where it is read; `sql.json` makes a `jsonb`, which is parsed twice. */
+/**
+ * Returns a parameter of type `json`, which is parsed once, where it is read; `sql.json` creates a `jsonb`, which is parsed
+ * twice.
+ */
 export function asJson(sql: Sql | TransactionSql, value: unknown) {
   return sql.typed(value as never, 114);
 }
@@ -42,7 +45,7 @@ export function openPostgres(config: PostgresConfig): Postgres {
       ? {}
       : { ssl: { ca: readFileSync(config.caFile, 'utf8'), rejectUnauthorized: true } }),
     onnotice: () => undefined,
-    // Days stay what they are on the wire: no time zone can move them.
+    // Days stay text as on the wire, so that no time zone can shift them.
     types: {
       day: { to: 1082, from: [1082], serialize: (day: string) => day, parse: (day: string) => day },
       bigint: { to: 20, from: [20], serialize: (n: number) => String(n), parse: Number },
@@ -51,7 +54,7 @@ export function openPostgres(config: PostgresConfig): Postgres {
     connection: {
       application_name: uniqueName(config.applicationName),
       search_path: 'despatch',
-      // What a role or a database is set to must not decide which day it is, or how one is written.
+      // Overrides settings of the role or the database, which must not change which day it is or how dates are written.
       TimeZone: 'UTC',
       DateStyle: 'ISO, YMD',
       statement_timeout: config.statementTimeoutMs,
@@ -61,25 +64,25 @@ export function openPostgres(config: PostgresConfig): Postgres {
   });
   return {
     sql,
-    // `end` can hang after a connection was reset (postgres#1142): never wait longer than its own timeout.
+    // `end` can hang after a connection was reset (postgres#1142), so the wait has a limit of its own.
     [Symbol.asyncDispose]: () => withDeadline(sql.end({ timeout: 3 }), 5_000).catch(() => undefined),
   };
 }
 
 /**
- * Before a connection that was lost is made anew. At most two seconds: a server that is back is found soon, and a wait
- * that outlasts the end of the pool (3 s) would open a connection that nobody closes any more.
+ * Returns the delay before a reconnect, at most two seconds: a server that is back is found soon, and a delay longer than the
+ * pool's end (3 s) would open a connection that is never closed.
  */
 function reconnectSeconds(failures: number): number {
   return (0.5 + Math.random() / 2) * Math.min(3 ** failures / 100, 2);
 }
 
-/** Postgres cuts names at 63 bytes; in a cluster the host name is the pod's, and the process is 1 in all of them. */
+/** Returns a name within Postgres's limit of 63 bytes. In a cluster the host name is the pod's, and the pid is 1 in every pod. */
 function uniqueName(applicationName: string): string {
   return newProcessName(`${applicationName}@${hostname().slice(-31)}`);
 }
 
-/** The connections of this process's pools by state (`active`, `idle`, …), its own questions among the active ones. */
+/** Returns the number of connections of this process's pools by state (`active`, `idle`, …); its own queries count as active. */
 export async function connectionStates(
   ...pools: readonly Sql[]
 ): Promise<{ labels: { state: string }; value: number }[]> {
@@ -97,9 +100,9 @@ async function statesOf(sql: Sql): Promise<readonly { state: string; n: number }
 }
 
 /**
- * Bounds a database call. The driver can lose a queued query when its connection closes (postgres#1186), so no call
- * may be waited for without a clock of our own.
- * @throws DependencyError `deadline` when the deadline passes first.
+ * Bounds a database call. The driver can lose a queued query when its connection closes (postgres#1186), so every call needs a
+ * deadline of our own.
+ * @throws DependencyError `deadline` if the deadline passes first.
  */
 export function withDeadline<T>(work: Promise<T>, deadlineMs: number): Promise<T> {
   return answerWithin('postgres', work, deadlineMs);

@@ -1,4 +1,4 @@
-/** Told of the operations of a store: once of each that there is, then of every end, with what it took. */
+/** Called for a store's operations: `known` once for each operation, `ended` after each call with its duration. */
 export type OperationWatch = {
   readonly known: (op: string) => void;
   readonly ended: (op: string, seconds: number, isFailed: boolean) => void;
@@ -6,7 +6,7 @@ export type OperationWatch = {
 
 type Operation = (...args: readonly unknown[]) => Promise<unknown>;
 
-/** The same store, whose operations are watched under their names in snake_case. */
+/** Returns the same store, whose operations are reported under their names in snake_case. */
 export function timedStore<Store extends object>(store: Store, watch: OperationWatch): Store {
   const timed = Object.entries(store).map(([name, operation]) => {
     const op = name.replace(/[A-Z]/g, (capital) => `_${capital.toLowerCase()}`);
@@ -24,6 +24,6 @@ export function timedStore<Store extends object>(store: Store, watch: OperationW
     };
     return [name, call] as const;
   });
-  // Each operation is called with what it was declared for; only how it ends is looked at here.
+  // Each operation is called with its declared arguments; the wrapper only observes its end.
   return Object.fromEntries(timed) as unknown as Store;
 }

@@ -4,7 +4,7 @@ import { storeByHalves } from './by-halves.ts';
 const refusal = Object.assign(new Error('no'), { name: 'PostgresError', code: '22P05' });
 const away = Object.assign(new Error('away'), { name: 'PostgresError', code: '57P01' });
 
-/** A database that refuses some items, and is away after so many calls. */
+/** Creates a database that rejects some items, and is unavailable after `callsMax` calls. */
 function setup(refused: readonly string[], callsMax = Number.POSITIVE_INFINITY) {
   const batches: string[] = [];
   const store = (items: readonly string[]): Promise<string[]> => {

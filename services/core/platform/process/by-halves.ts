@@ -1,10 +1,10 @@
 import { databaseFaultOf } from '#core/domain/database-fault.ts';
 
 /**
- * Stores all items at once; where the database refuses one, stores by halves, so that only that one fails.
- * @param store one result for each item, in order.
- * @param fail what becomes of the one item that is refused, or of all that failed for another reason.
- * @throws what `fail` throws, after the other half was stored: then nothing says what became of that one.
+ * Stores all items in one call; if the database rejects an item, splits the items by bisection, so that only that item fails.
+ * @param store returns one result for each item, in order.
+ * @param fail returns the results of the one rejected item, or of all items that failed for another reason.
+ * @throws what `fail` throws, after the other half was stored.
  */
 export async function storeByHalves<Item, Result>(
   items: readonly Item[],

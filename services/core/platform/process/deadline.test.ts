@@ -27,7 +27,7 @@ test('work that takes too long is given up at its time, and how it ends is not h
   expect(vi.getTimerCount()).toBe(1);
   await vi.advanceTimersByTimeAsync(1);
   expect(await ended).toBe('late');
-  // Unheard, it would end the process.
+  // If it were unhandled, this rejection would end the process.
   work.reject(new Error('afterwards'));
   await vi.advanceTimersByTimeAsync(1);
 });
@@ -45,7 +45,7 @@ test('a dependency that gives no answer in time is named with its deadline', asy
 });
 
 test('work is begun by who waits for it, and once', async () => {
-  // A query of the database's driver begins when it is waited for.
+  // A query of the database driver begins when its `then` is called.
   const query = Promise.resolve('row');
   const begun = vi.spyOn(query, 'then');
   expect(await answerWithin('postgres', query, 50)).toBe('row');

@@ -1,11 +1,11 @@
 import { DependencyError, type Dependency } from '#core/domain/dependency-error.ts';
 
 /**
- * Waits for the work, but no longer than this; then for what `late` gives or throws. For work that nothing can end: it goes
- * on, and how it ends later is not heard of.
+ * Waits for the work, but at most this long; then returns or throws what `late` does. For work that cannot be aborted: it
+ * continues, and its later result is ignored.
  */
 export function within<T, L = T>(work: PromiseLike<T>, milliseconds: number, late: () => L): Promise<T | L> {
-  // One promise and one timer: a race would make three more of each call.
+  // One promise and one timer: Promise.race would create three more per call.
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => {
       try {
@@ -27,7 +27,10 @@ export function within<T, L = T>(work: PromiseLike<T>, milliseconds: number, lat
   });
 }
 
-/** The same for a call to a dependency. @throws DependencyError `deadline` where the time is over first. */
+/**
+ * Waits for a call to a dependency.
+ * @throws DependencyError `deadline` if the time passes first.
+ */
 export function answerWithin<T>(
   dependency: Dependency,
   work: PromiseLike<T>,
@@ -43,15 +46,15 @@ export function answerWithin<T>(
 }
 
 export type DeadlineOptions = {
-  /** Ends it as well, with its own reason. */
+  /** Aborts this signal too, with the parent's reason. */
   readonly parent?: AbortSignal;
-  /** The signal's reason when the time is over. Default: the platform's `AbortError`. */
+  /** Returns the signal's reason when the time has passed. Default: the platform's `AbortError`. */
   readonly reason?: () => Error;
 };
 
 /**
- * A signal with a clock, for work that can be ended. Dispose of it when the work has ended. A class, as each message's call
- * has one: functions of its own would double what it costs.
+ * A signal with a timer, for work that can be aborted. Dispose of it when the work has ended. A class because each message's call
+ * has one: closures would double its cost.
  */
 export class Deadline implements Disposable {
   readonly #controller = new AbortController();
@@ -76,12 +79,12 @@ export class Deadline implements Disposable {
     return this.#controller.signal;
   }
 
-  /** Begins the time anew, after a sign of life. */
+  /** Restarts the timer, after a sign of life. */
   restart(): void {
     this.#timer.refresh();
   }
 
-  /** From now on there is no end but the parent's. */
+  /** Stops the timer; only the parent can abort the signal from now on. */
   lift(): void {
     clearTimeout(this.#timer);
   }

@@ -1,11 +1,11 @@
 import { databaseFaultOf } from '#core/domain/database-fault.ts';
 
 /**
- * Which of the items the database refuses, by halves. Nothing is left stored.
- * @param probe tries to store some of them, leaves nothing behind, and throws what the database throws.
- * @param probesMax in all: where more items are at fault than that finds, nothing is known of any.
- * @returns their places in the list, in order; undefined where that many probes did not find all.
- * @throws what says nothing against an item, such as a database that is away.
+ * Returns which items the database rejects, found by bisection. Nothing stays stored.
+ * @param probe tries to store some of the items, rolls back, and throws the database's error.
+ * @param probesMax maximum number of probes.
+ * @returns the indexes of the rejected items, in order; undefined if that many probes did not find all.
+ * @throws errors that no item causes, such as an unavailable database.
  */
 export async function findRefused<Item>(
   items: readonly Item[],
@@ -13,7 +13,7 @@ export async function findRefused<Item>(
   probesMax: number,
 ): Promise<readonly { readonly index: number; readonly error: unknown }[] | undefined> {
   const refused: { index: number; error: unknown }[] = [];
-  // That all of them together are refused is known.
+  // The caller knows that all items together are rejected, so the search starts with the halves.
   const suspects = halves(0, items.length);
   for (let probes = 0; suspects.length > 0; probes++) {
     if (probes === probesMax) return undefined;

@@ -4,17 +4,17 @@ import type { AddressInfo } from 'node:net';
 import type { Exposition } from '../telemetry/base-metrics.ts';
 import { within } from './deadline.ts';
 
-/** Names of the checks that fail now, for example `database`; empty means ready. */
+/** Names of the failing checks, for example `database`; empty means ready. */
 export type Readiness = { readonly failing: readonly string[] };
 
 export type HealthOptions = {
   readonly host: string;
-  /** 0 takes any free port. */
+  /** 0 selects any free port. */
   readonly port: number;
   readonly metrics: { readonly expose: () => Promise<Exposition> };
-  /** Whether traffic should come here. No answer within two seconds means no. */
+  /** Whether the process should get traffic. No answer within two seconds means no. */
   readonly ready: () => Readiness | Promise<Readiness>;
-  /** False asks for a restart. Never let it depend on another service. Default: true. */
+  /** False requests a restart. It must never depend on another service. Default: true. */
   readonly live?: () => boolean;
 };
 
@@ -22,7 +22,7 @@ export type HealthServer = AsyncDisposable & { readonly port: number };
 
 const READY_DEADLINE_MS = 2_000;
 
-/** Serves `/healthz`, `/readyz` and `/metrics` on a port of their own, which no ingress publishes. */
+/** Serves `/healthz`, `/readyz` and `/metrics` on a port of its own, which no ingress publishes. */
 export async function openHealthServer(options: HealthOptions): Promise<HealthServer> {
   const server = createServer((request, response) => {
     answer(request, options).then(

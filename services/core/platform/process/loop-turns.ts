@@ -1,15 +1,15 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 
 /**
- * Resolves when the next piece of work may be done, synchronously and at once. Pieces go one after the other, in the order
- * in which they ask.
- * @param weight of the piece.
+ * Resolves when the next piece of work may be done, synchronously and at once. Pieces are admitted one after the other, in the
+ * order of the calls.
+ * @param weight weight of the piece.
  */
 export type LoopTurns = (weight: number) => Promise<void>;
 
 /**
- * Leaves the event loop to others between pieces of work that come to `weightMax` together; one that alone is heavier has a
- * turn of its own.
+ * Creates turns that yield to the event loop between groups of pieces of at most `weightMax` together; a piece that is heavier by
+ * itself gets a turn of its own.
  */
 export function createLoopTurns(weightMax: number): LoopTurns {
   let done = 0;

@@ -1,12 +1,15 @@
 import { createTurnQueue } from '#core/domain/turn-queue.ts';
 
-/** Thrown by `add` when the bounded queue is full: shed the load, do not wait. */
+/** Thrown by `add` when the bounded queue is full: the caller should shed the load, not wait. */
 export class QueueFullError extends Error {
   override readonly name = 'QueueFullError';
 }
 
 export type MicroBatch<Item, Result> = {
-  /** @throws QueueFullError at once when `queuedMax` items wait already; else whatever `flush` threw. */
+  /**
+   * Adds an item to a batch and returns its result.
+   * @throws QueueFullError at once if `queuedMax` items are waiting; else the error of `flush`.
+   */
   add(item: Item): Promise<Result>;
   /** Resolves when everything added so far has been flushed. */
   drain(): Promise<void>;
@@ -14,29 +17,29 @@ export type MicroBatch<Item, Result> = {
 };
 
 export type MicroBatchOptions<Item, Result> = {
-  /** Settles a batch: one result per item, in order. */
+  /** Settles a batch: returns one result per item, in order. */
   readonly flush: (items: readonly Item[]) => Promise<readonly Result[]>;
   readonly itemsMax: number;
-  /** Flushes under way at once. */
+  /** Maximum number of concurrent flushes. */
   readonly flushesMax: number;
   readonly queuedMax: number;
   /**
-   * A flush begins no sooner than this after the one before it began, in milliseconds, unless `enough` items wait.
-   * Default 0. Under load batches grow to what comes in that time; what comes alone, or first, goes at the end of the tick.
+   * Minimum time between the beginnings of two flushes, in milliseconds, unless `enough` items wait. Default 0. Under load,
+   * batches grow to what arrives in that time; a single item, or the first one, is flushed at the end of the tick.
    */
   readonly gatherMs?: number;
-  /** If so many items wait, the flush does not wait for more. Default `itemsMax`. */
+  /** With this many waiting items, the flush does not wait for more. Default `itemsMax`. */
   readonly enough?: number;
   /**
-   * How long the latest flush runs alone, in milliseconds, before another may begin beside it. Default 0. Flushes one after
-   * the other are larger and cost less; one that hangs must not hold up all that come after it.
+   * How long the latest flush runs alone, in milliseconds, before another may begin beside it. Default 0. Consecutive flushes are
+   * larger and cost less, but one that hangs must not block all later ones.
    */
   readonly overlapAfterMs?: number;
-  /** Whose an item is: batches take from all owners in turn. Default: one owner, first in, first out. */
+  /** Returns the owner of an item: batches take items from all owners in turn. Default: one owner, first in, first out. */
   readonly ownerOf?: (item: Item) => string;
-  /** What an item weighs, for example its bytes, where batches are bounded by that as well. Default: nothing. */
+  /** Returns the weight of an item, for example its bytes, if batches are bounded by weight too. Default: zero. */
   readonly weightOf?: (item: Item) => number;
-  /** All items of a batch together; an item that alone weighs more makes a batch of its own. Default: no bound. */
+  /** Maximum weight of a batch; an item that is heavier by itself forms a batch of its own. Default: no bound. */
   readonly weightMax?: number;
 };
 
@@ -47,19 +50,19 @@ type Waiting<Item, Result> = {
 };
 
 /**
- * Gathers single calls into batches: an idle batcher flushes at the end of the tick, a busy one when a flush returns and
- * `gatherMs` are over, so batches grow with the load and an idle system waits for nothing.
+ * Creates a batcher that gathers single calls into batches. When idle it flushes at the end of the tick; when busy, after a flush
+ * returns and `gatherMs` have passed. Batches thus grow with the load, and an idle system adds no delay.
  */
 export function createMicroBatch<Item, Result>(
   options: MicroBatchOptions<Item, Result>,
 ): MicroBatch<Item, Result> {
   const waiting = createTurnQueue<Waiting<Item, Result>>();
   let flushing = 0;
-  /** At the end of this tick. */
+  /** Whether a flush is scheduled for the end of this tick. */
   let scheduled = false;
   let idle: PromiseWithResolvers<void> | undefined;
   let begunAt = Number.NEGATIVE_INFINITY;
-  /** Runs while more is gathered, or the flush under way is waited for. */
+  /** Runs while items are gathered, or while the flush under way is waited for. */
   let pause: NodeJS.Timeout | undefined;
   const { gatherMs = 0, enough = options.itemsMax, overlapAfterMs = 0, ownerOf = () => '' } = options;
   const { weightOf = () => 0, weightMax = Number.POSITIVE_INFINITY } = options;
@@ -91,7 +94,7 @@ export function createMicroBatch<Item, Result>(
     pause = undefined;
   }
 
-  /** Takes what fits: an item that is too heavy for the rest of the batch does not hold up other owners' lighter ones. */
+  /** Takes the items that fit: one that is too heavy for the rest of the batch does not block lighter items of other owners. */
   function takeBatch(): Waiting<Item, Result>[] {
     let weight = 0;
     let isEmpty = true;
@@ -121,7 +124,7 @@ export function createMicroBatch<Item, Result>(
     if (flushing === 0 && waiting.size === 0) idle?.resolve();
   }
 
-  /** A full batch is on its way before those who waited for this one go on: the database works while they are answered. */
+  /** Starts a full batch before the callers of this one continue, so that the database works while they are answered. */
   function goOn(): void {
     flushing--;
     endPause();

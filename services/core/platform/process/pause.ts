@@ -1,7 +1,7 @@
 const DELAY_MS_MIN = 100;
 const DELAY_MS_MAX = 5_000;
 
-/** Doubles from 100 ms to 5 s, random above the first step, so that many processes do not come back together. */
+/** Returns an exponential backoff from 100 ms to 5 s, random above the minimum, so that many processes do not retry together. */
 export function backoffMs(attempt: number): number {
   const ceiling = Math.min(DELAY_MS_MAX, DELAY_MS_MIN * 2 ** Math.min(attempt, 10));
   return DELAY_MS_MIN + Math.random() * (ceiling - DELAY_MS_MIN);

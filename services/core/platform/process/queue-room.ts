@@ -1,9 +1,9 @@
 import { QueueFullError } from './micro-batch.ts';
 
-/** Bounds what is inside a process: waiting, or in a batch. */
+/** Bounds the requests inside a process, whether they wait or are in a batch. */
 export type QueueRoom = {
   /**
-   * Lets one in until what is returned is called, once.
+   * Admits a request until the returned function is called, which must be once.
    * @throws QueueFullError
    */
   readonly enter: (owner: string, bytes: number) => () => void;
@@ -11,7 +11,7 @@ export type QueueRoom = {
 
 type Share = { items: number; bytes: number };
 
-/** One owner takes half of the room at most. That all together stay below `itemsMax` is for the queue to see to. */
+/** Creates the bounds. One owner may take at most half of them. The queue itself must keep the total below `itemsMax`. */
 export function createQueueRoom({
   itemsMax,
   bytesMax,

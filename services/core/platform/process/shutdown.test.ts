@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { createLogger, silentLogger } from '../telemetry/logger.ts';
 import { drain } from './shutdown.ts';
 
-/** A process that watches for its end, does `work`, and says how it ended. */
+/** Runs a process that watches for its end and does `work`; returns how it ended. */
 async function run(
   work: string,
   act?: (kill: (signal: NodeJS.Signals) => void, text: () => string, closeLog: () => void) => Promise<void>,
@@ -38,7 +38,7 @@ async function run(
     const [code, signal] = await exited;
     return { code, signal, text };
   } finally {
-    // One that outlived a failed test would hold the output of the test run open.
+    // A process that survived a failed test would keep the output of the test run open.
     child.kill('SIGKILL');
   }
 }
@@ -76,7 +76,7 @@ test('a process whose log nobody reads any more ends all the same, in order', as
     closeLog();
     kill('SIGTERM');
   });
-  // What it could not write is a fault, once for each try.
+  // Each failed write of the log is a fault.
   expect(ended).toMatchObject({ code: 1, signal: null });
 });
 

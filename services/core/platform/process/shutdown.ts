@@ -16,8 +16,8 @@ export type EndWatch = Disposable & {
 const FAULTS_LOGGED_MAX = 10;
 
 /**
- * Listens for signals and for exceptions that nobody caught. A fault sets the exit code to 1 and ends the process in the
- * same order as a signal does, so that what is in flight is recorded and logs are written; a second signal kills at once.
+ * Listens for signals and uncaught exceptions. A fault sets the exit code to 1 and ends the process in the same order as a
+ * signal, so that work in flight is recorded and logs are written; a second signal kills at once.
  */
 export function watchForEnd(
   log: Logger,
@@ -33,7 +33,7 @@ export function watchForEnd(
   };
   const onSignal = (signal: NodeJS.Signals): void => {
     if (isEnding) {
-      // As if no one had listened: the default of a signal is to end the process.
+      // Restores the default of a signal, which ends the process.
       for (const one of signals) process.removeListener(one, onSignal);
       process.kill(process.pid, signal);
       return;
@@ -43,13 +43,14 @@ export function watchForEnd(
   };
   const onFault = (error: unknown): void => {
     faults += 1;
-    // Writing the log may be what fails: a line for each fault would be a fault for each line, and the end would never come.
+    // Writing the log may itself be the fault: logging every fault would then cause the next one, and the process would never
+    // end.
     if (faults <= FAULTS_LOGGED_MAX) log.error({ err: error }, 'Ending on an exception that nobody caught');
     process.exitCode = 1;
     end({ kind: 'fault', error });
   };
   for (const signal of signals) process.on(signal, onSignal);
-  // Rejections that nobody handles arrive here too.
+  // Unhandled rejections arrive here too.
   process.on('uncaughtException', onFault);
   return {
     ended: promise,
@@ -61,7 +62,7 @@ export function watchForEnd(
   };
 }
 
-/** Waits for the work, but no longer than the time. Says whether it was done. The work's fault counts as done and is logged. */
+/** Waits for the work, but at most this long. Returns whether it ended. A failure of the work is logged and counts as ended. */
 export async function drain(
   name: string,
   work: Promise<unknown>,

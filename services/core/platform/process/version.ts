@@ -4,5 +4,5 @@ const manifest = JSON.parse(readFileSync(new URL('../../../../package.json', imp
   version: string;
 };
 
-/** This build's version, as logs, metrics and the OpenAPI document show it. */
+/** This build's version, as shown in logs, metrics and the OpenAPI document. */
 export const VERSION = manifest.version;

@@ -1,18 +1,21 @@
-/** Where the lines of a log go. */
+/** Destination of a log's lines. */
 export type LineSink = {
-  /** @param line ends with a line feed. */
+  /**
+   * Buffers or writes a line.
+   * @param line ends with a line feed.
+   */
   write(line: string): void;
-  /** Writes at once what has come so far. */
+  /** Writes the buffered lines at once. */
   flush(): void;
 };
 
-/** A longer wait would take memory, and hold up the process when it is written. */
+/** Limits the buffer, which takes memory and blocks the process while it is written. */
 const KEPT_CHARACTERS_MAX = 64 * 1024;
 
 /**
- * Writes the lines of one turn of the event loop together: a line a message costs a quarter of all processor time when
- * each is written by itself. Lines are written synchronously, so that nothing waits in memory for a slow reader, and at
- * the latest as the process exits, whatever it exits for. A process that is killed loses those of its last turn.
+ * Creates a sink that writes the lines of one turn of the event loop together: with one write per line, a line per message costs
+ * a quarter of all processor time. Lines are written synchronously, so that nothing waits in memory for a slow reader, and at the
+ * latest when the process exits for any reason. A killed process loses the lines of its last turn.
  */
 export function createLineSink(write: (text: string) => void): LineSink {
   let kept = '';

@@ -6,8 +6,8 @@ export const LOG_LEVELS = ['debug', 'info', 'warn', 'error'] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
 /**
- * Facts of one line: bounded words, ids, numbers and errors. Message bodies, recipients' addresses and credentials are
- * never logged; what slips in under a telling name or shape is taken out.
+ * Facts of one line: bounded words, ids, numbers and errors. Message bodies, recipients' addresses and credentials are never
+ * logged; values with a telling name or shape are redacted.
  */
 export type LogFields = Readonly<Record<string, unknown>>;
 
@@ -21,7 +21,7 @@ export type Logger = {
   readonly info: Write;
   readonly warn: Write;
   readonly error: Write;
-  /** A logger whose lines carry these fields too. */
+  /** Returns a logger whose lines contain these fields too. */
   readonly child: (fields: LogFields) => Logger;
 };
 
@@ -29,13 +29,13 @@ export type LoggerOptions = {
   readonly level: LogLevel;
   /** The deployment, for example `api`. */
   readonly component: string;
-  /** Fields to add to each line at the moment it is written, such as the current trace's ids. */
+  /** Returns fields that are added to each line when it is written, such as the current trace's ids. */
   readonly context?: () => LogFields;
-  /** Default: standard output, each line by itself and synchronously, so that no end of the process loses one. */
+  /** Default: standard output, one synchronous write per line, so that no line is lost however the process ends. */
   readonly destination?: { write(line: string): void; flush?(): void };
 };
 
-/** Writes one JSON object per line with `ts`, `level`, `msg`, `component` and the line's fields. */
+/** Creates a logger that writes one JSON object per line with `ts`, `level`, `msg`, `component` and the line's fields. */
 export function createLogger(options: LoggerOptions): Logger {
   const { level, component, context, destination } = options;
   const logger = pino(
@@ -48,14 +48,14 @@ export function createLogger(options: LoggerOptions): Logger {
         level: (label) => ({ level: label }),
         log: (fields) => clean(fields),
       },
-      // Errors are cleaned with all other fields; the serializer that comes with the library would print them whole.
+      // Errors are cleaned with all other fields; the library's own serializer would print them completely.
       serializers: { err: (cleaned: unknown) => cleaned },
       hooks: {
         logMethod(args, method) {
           method.apply(this, args.map((arg) => (typeof arg === 'string' ? scrub(arg) : arg)) as typeof args);
         },
       },
-      // The library adds a line's fields to the object it is given.
+      // Returns a copy, because the library adds a line's fields to the returned object.
       ...(context === undefined ? {} : { mixin: () => ({ ...context() }) }),
     },
     destination ?? { write: standardOutput() },
@@ -63,14 +63,14 @@ export function createLogger(options: LoggerOptions): Logger {
   return wrap(logger, () => destination?.flush?.());
 }
 
-/** Writes to standard output before it returns; a pipe that is full is waited for. */
+/** Returns a function that writes to standard output synchronously and waits for a full pipe. */
 export function standardOutput(): (text: string) => void {
   const destination = pino.destination({ dest: 1, sync: true });
   return (text) => void destination.write(text);
 }
 
 /**
- * The library cleans the fields of a line but not those of a child.
+ * Wraps a pino logger. The library cleans the fields of a line but not those of a child, so `child` cleans them.
  * @param flush called after each error, which may be the last line.
  */
 function wrap(logger: PinoLogger, flush: () => void): Logger {
@@ -90,7 +90,7 @@ function wrap(logger: PinoLogger, flush: () => void): Logger {
   };
 }
 
-/** A logger that writes nothing, for callers that were given none. */
+/** A logger that writes nothing; used if a caller passes none. */
 export const silentLogger: Logger = {
   debug: () => undefined,
   info: () => undefined,
@@ -155,8 +155,8 @@ function cleanValue(value: unknown, depth: number, above: Set<object>): unknown 
 }
 
 /**
- * Only the fields every error has, since drivers and clients hang requests, headers and parameters on theirs; and of a call
- * that failed, which dependency it was and why.
+ * Keeps only the fields that every error has, because drivers and clients attach requests, headers and parameters to theirs; for
+ * a failed call also the dependency and the fault.
  */
 function cleanError(
   error: Error & { code?: unknown },

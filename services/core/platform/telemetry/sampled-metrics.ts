@@ -1,7 +1,7 @@
 import { Gauge, type Registry } from 'prom-client';
 import { within } from '#core/platform/process/deadline.ts';
 
-/** A gauge whose value is asked for at each scrape; null, a failure or an answer that takes too long shows nothing. */
+/** A gauge whose value is read at each scrape; null, a failure or a slow answer exposes no value. */
 export type Sampled = { readonly from: (read: () => number | null | Promise<number | null>) => void };
 
 /** One series of a gauge. */
@@ -16,8 +16,8 @@ export type SampledSeries<Label extends string> = {
 };
 
 /**
- * In milliseconds, well below what a scrape may take (10 s by Prometheus' default): a database that is away must not hide
- * what the other metrics say about it.
+ * In milliseconds, well below the timeout of a scrape (10 s by Prometheus' default): an unavailable database must not hide what
+ * the other metrics show about it.
  */
 export const SAMPLE_DEADLINE_MS = 1_500;
 
@@ -40,7 +40,10 @@ export function sampled(registry: Registry, name: string, help: string): Sampled
   };
 }
 
-/** @param always series that are there, as 0, also where an answer says nothing of them. */
+/**
+ * Registers a gauge with labels whose series are read at each scrape.
+ * @param always series that are exposed as 0 if the answer does not contain them.
+ */
 export function sampledSeries<Label extends string>(
   registry: Registry,
   { name, help, labelNames }: { name: string; help: string; labelNames: Label[] },
@@ -67,7 +70,7 @@ export function sampledSeries<Label extends string>(
   };
 }
 
-/** Null where it fails or takes too long. */
+/** Returns null if the read fails or takes too long. */
 function sample<T>(read: () => T | Promise<T>): Promise<T | null> {
   const reading = Promise.resolve().then(read);
   return within<T | null>(reading, SAMPLE_DEADLINE_MS, () => null).catch(() => null);

@@ -2,7 +2,7 @@ const RULES: readonly (readonly [pattern: RegExp, replacement: string])[] = [
   // Service keys: the mode stays readable, for support.
   [/\bdsp_(live|test)_[A-Za-z0-9_-]+/g, 'dsp_$1_[redacted]'],
   [/\b(Bearer|Basic)\s+[A-Za-z0-9._~+/=-]+/gi, '$1 [redacted]'],
-  // Vault tokens of today, and of servers before 1.10.
+  // Vault tokens, current ones and those of servers before 1.10.
   [/\bhv[sbr]\.[A-Za-z0-9_-]+/g, '[redacted]'],
   [/(?<![\w.])[sbr]\.[A-Za-z0-9]{24,}(?![\w.])/g, '[redacted]'],
   // User and password of a URL.
@@ -12,12 +12,14 @@ const RULES: readonly (readonly [pattern: RegExp, replacement: string])[] = [
   [/-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)/g, '[redacted]'],
 ];
 
-/** Holds what none of those shapes can do without: most texts of a line are ids, words and paths. */
+/**
+ * Fast check: every shape above contains one of these characters, and most texts of a line are ids, words and paths without them.
+ */
 const SUSPECT = /[^\w/-]|dsp_/;
 
 const LENGTH_MAX = 8_192;
 
-/** Takes out of a text what has the shape of a credential, and cuts it at 8 KiB. */
+/** Redacts text that has the shape of a credential, and truncates at 8 KiB. */
 export function scrub(text: string): string {
   let clean = text.length > LENGTH_MAX ? `${text.slice(0, LENGTH_MAX)}…` : text;
   if (!SUSPECT.test(clean)) return clean;

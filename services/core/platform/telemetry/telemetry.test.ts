@@ -15,7 +15,7 @@ type ReceivedSpan = {
   readonly status: { code?: number; message?: string };
 };
 
-/** A collector that keeps what it is sent. */
+/** Starts a collector that keeps the received spans. */
 async function startCollector() {
   const spans: ReceivedSpan[] = [];
   const services = new Set<unknown>();
@@ -60,7 +60,7 @@ async function startCollector() {
   };
 }
 
-/** Runs the work with tracing on, and returns when the collector has all its spans. */
+/** Runs the work with tracing on, and returns when the collector has received all spans. */
 async function traced(work: () => unknown, sampleRatio = 1) {
   const collector = await startCollector();
   const telemetry = await startTelemetry({
@@ -206,6 +206,6 @@ test('a collector that is away holds the end up for two seconds at most', async 
   expect(withSpan('span', {}, () => 7)).toBe(7);
   const started = performance.now();
   await telemetry[Symbol.asyncDispose]();
-  // An export by itself would be tried for ten.
+  // The exporter by itself would retry for ten seconds.
   expect(performance.now() - started).toBeLessThan(6_000);
 });

@@ -24,7 +24,7 @@ export type SpanOptions = {
   readonly kind?: 'internal' | 'server' | 'client' | 'producer' | 'consumer';
   /** Never a body, an address or a secret. */
   readonly attributes?: Readonly<Record<string, string | number | boolean>>;
-  /** W3C traceparent of what caused this span; default: the current span. Malformed ones are ignored. */
+  /** W3C traceparent of the cause of this span; default: the current span. Malformed ones are ignored. */
   readonly parent?: string | undefined;
   /** Begins a new trace even inside another span. */
   readonly root?: boolean;
@@ -33,30 +33,30 @@ export type SpanOptions = {
 };
 
 export type Span = {
-  /** To send along; undefined while tracing is off. */
+  /** Sent along with calls; undefined while tracing is off. */
   readonly traceparent: string | undefined;
   readonly set: (attributes: Readonly<Record<string, string | number | boolean>>) => void;
   /** Marks the span as failed with a bounded word, for example `http_503`. */
   readonly fail: (reason: string) => void;
-  /** Runs with this span as the current one, also across its promises and callbacks. */
+  /** Runs the work with this span as the current one, also across its promises and callbacks. */
   readonly run: <T>(work: () => T) => T;
   readonly end: () => void;
 };
 
 const TRACER = 'despatch';
-/** With its retries; also the longest that the end of a service waits for the collector. */
+/** Timeout of an export with its retries; also the longest time that a stopping service waits for the collector. */
 const EXPORT_TIMEOUT_MS = 2_000;
 
 let isOn = false;
 
-/** Starts tracing, which is off without an endpoint and then costs next to nothing. Disposal sends what is left. */
+/** Starts tracing. Without an endpoint tracing is off and costs next to nothing. Disposal sends the remaining spans. */
 export async function startTelemetry({
   endpoint,
   serviceName,
   sampleRatio,
 }: TelemetryOptions): Promise<AsyncDisposable> {
   if (endpoint === undefined) return { [Symbol.asyncDispose]: () => Promise.resolve() };
-  // Loaded here: these modules take longer to load than the rest of a service.
+  // Imported dynamically: these modules take longer to load than the rest of a service.
   const [{ NodeSDK }, { OTLPTraceExporter }, { ParentBasedSampler, TraceIdRatioBasedSampler }] =
     await Promise.all([
       import('@opentelemetry/sdk-node'),
@@ -67,7 +67,7 @@ export async function startTelemetry({
     serviceName,
     traceExporter: new OTLPTraceExporter({ url: `${endpoint}/v1/traces`, timeoutMillis: EXPORT_TIMEOUT_MS }),
     sampler: new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(sampleRatio) }),
-    // Metrics are scraped and logs are written to standard output.
+    // Metrics are scraped, and logs are written to standard output.
     metricReaders: [],
     logRecordProcessors: [],
     instrumentations: [],
@@ -77,7 +77,7 @@ export async function startTelemetry({
   return {
     async [Symbol.asyncDispose]() {
       isOn = false;
-      // A collector that is away must not fail the end of a service.
+      // An unavailable collector must not make the shutdown of a service fail.
       await sdk.shutdown().catch(() => undefined);
       trace.disable();
       context.disable();
@@ -85,7 +85,7 @@ export async function startTelemetry({
   };
 }
 
-/** For work whose end is elsewhere, such as a request that hooks begin and end. Always call `end`. */
+/** Begins a span for work that ends elsewhere, such as a request that hooks begin and end. The caller must call `end`. */
 export function beginSpan(name: string, options: SpanOptions = {}): Span {
   if (!isOn) return NO_SPAN;
   const above = parentContext(options);
@@ -93,7 +93,7 @@ export function beginSpan(name: string, options: SpanOptions = {}): Span {
   return wrap(span, trace.setSpan(above, span));
 }
 
-/** Runs the work inside a span, which ends with it; what the work throws marks the span as failed and is thrown on. */
+/** Runs the work inside a span that ends with it; an error of the work marks the span as failed and is rethrown. */
 export function withSpan<T>(name: string, options: SpanOptions, work: (span: Span) => T): T {
   if (!isOn) return work(NO_SPAN);
   const span = beginSpan(name, options);
@@ -117,14 +117,14 @@ export function withSpan<T>(name: string, options: SpanOptions, work: (span: Spa
     .finally(span.end) as T;
 }
 
-/** The current trace's ids, for log lines. */
+/** Returns the current trace's ids, for log lines. */
 export function traceFields(): LogFields {
   if (!isOn) return NO_FIELDS;
   const current = trace.getSpanContext(context.active());
   return current === undefined ? NO_FIELDS : { traceId: current.traceId, spanId: current.spanId };
 }
 
-/** What the messaging conventions of OpenTelemetry, still in development, call a NATS hop. */
+/** Returns the attributes of a NATS hop by OpenTelemetry's messaging conventions, which are still in development. */
 export function natsAttributes(operation: 'send' | 'process', destination: string): Record<string, string> {
   return {
     'messaging.system': 'nats',
@@ -193,7 +193,7 @@ function formatTraceparent({ traceId, spanId, traceFlags }: SpanContext): string
   return `00-${traceId}-${spanId}-0${traceFlags & 1}`;
 }
 
-/** The text of an error may hold anything; its name is bounded. */
+/** The text of an error may contain anything; its name is bounded. */
 function errorName(error: unknown): string {
   return error instanceof Error ? error.name : 'unknown';
 }

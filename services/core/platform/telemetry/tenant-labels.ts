@@ -1,26 +1,26 @@
-/** Says under whose name a tenant is counted. */
+/** Returns the label under which a tenant is counted. */
 export type TenantLabels = (tenantId: string) => string;
 
 export type TenantLabelsOptions = {
-  /** Tenants with a name of their own at a time, 1 or more. */
+  /** Maximum number of tenants with a label of their own, 1 or more. */
   readonly most: number;
-  /** A tenant is counted under its own id from now on. */
+  /** Called when a tenant gets a label of its own. */
   readonly onSeated: (tenantId: string) => void;
-  /** No longer: its series are to go. */
+  /** Called when a tenant loses its label; its series must be removed. */
   readonly onLeft: (tenantId: string) => void;
   readonly now?: () => number;
 };
 
-/** Everybody who has no name of their own. */
+/** Label of all tenants without one of their own. */
 export const OTHER_TENANTS = 'other';
 
-/** Long enough for `rate()` over any window of an alert to have seen the last of a series before it goes. */
+/** Long enough for `rate()` over any window of an alert to have seen a series' last value before the series is removed. */
 const SEAT_IDLE_MS = 3_600_000;
 
 /**
- * Gives the first `most` tenants a label of their own; a newcomer takes the place of whoever was idle for an hour, else
- * it is one of the others. The label is the id: both services know it, it never changes or comes again, logs and traces
- * carry it too, and it tells whoever may read metrics no customer's name.
+ * Creates labels: the first `most` tenants get one of their own. A new tenant replaces one that was idle for an hour, else it
+ * shares the common label. The label is the id: both services know it, it never changes and is never reused, logs and traces
+ * contain it too, and it reveals no customer's name to readers of metrics.
  */
 export function createTenantLabels({
   most,
@@ -28,7 +28,7 @@ export function createTenantLabels({
   onLeft,
   now = Date.now,
 }: TenantLabelsOptions): TenantLabels {
-  /** When each was counted last; whoever was idle for longest comes first. */
+  /** When each tenant was counted last; the longest idle one comes first. */
   const seats = new Map<string, number>();
 
   function makeRoom(time: number): boolean {

@@ -1,7 +1,7 @@
 import { Counter, type Registry } from 'prom-client';
 import { createTenantLabels, OTHER_TENANTS } from './tenant-labels.ts';
 
-/** The series of each tenant are one for `name` itself, or one per word of `label`. */
+/** The series of each tenant: one for `name` itself, or one per word of `label`. */
 type TenantCounter = {
   readonly name: string;
   readonly help: string;
@@ -9,9 +9,9 @@ type TenantCounter = {
 };
 
 /**
- * Counters with a label for the tenant, for at most `most` tenants at a time and the others together. With 0 there are
- * none, which is the default: who the tenants are is not for everybody who may read metrics, and series cost memory.
- * @returns how to count, by the counters' keys.
+ * Creates counters with a label for the tenant, for at most `most` tenants at a time and the others together. With 0, the
+ * default, there are none: not every reader of metrics may know the tenants, and series cost memory.
+ * @returns functions that count, by the counters' keys.
  */
 export function tenantCounters<Key extends string>(
   registry: Registry,

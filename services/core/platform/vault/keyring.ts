@@ -3,14 +3,20 @@ import { DependencyError, type DependencyFault } from '#core/domain/dependency-e
 import type { TenantId } from '#core/domain/ids.ts';
 import type { Secret } from '#core/domain/secret.ts';
 
-/** What the api may do. Every call has a deadline. @throws KeyringError */
+/**
+ * The api's rights. Every call has a deadline.
+ * @throws KeyringError
+ */
 export type KeyEncrypter = {
   readonly encrypt: (binding: Binding, plaintext: Uint8Array) => Promise<string>;
-  /** Makes the tenant's key where there is none, and changes nothing where there is one. */
+  /** Creates the tenant's key if there is none; an existing key does not change. */
   readonly ensureKey: (tenantId: TenantId) => Promise<void>;
 };
 
-/** What the worker may do. Every call has a deadline. @throws KeyringError */
+/**
+ * The worker's rights. Every call has a deadline.
+ * @throws KeyringError
+ */
 export type KeyDecrypter = {
   readonly decrypt: (binding: Binding, ciphertext: string) => Promise<Uint8Array>;
 };
@@ -18,15 +24,16 @@ export type KeyDecrypter = {
 export type Keyring = KeyEncrypter &
   KeyDecrypter &
   AsyncDisposable & {
-    /** Whether a call has a chance now; false while not logged in. */
+    /** Whether a call can succeed now; false while not logged in. */
     readonly isUsable: () => boolean;
   };
 
 /**
+ * Codes of keyring errors:
  * - `unavailable`: no answer, sealed, or not logged in now; a later try may succeed.
- * - `key_missing`: the tenant has no key (never made, or destroyed).
- * - `refused`: this login may not do that.
- * - `corrupt`: the ciphertext is damaged or belongs elsewhere.
+ * - `key_missing`: the tenant has no key (never created, or destroyed).
+ * - `refused`: this login lacks the permission.
+ * - `corrupt`: the ciphertext is damaged or bound to another context.
  */
 export type KeyringErrorCode = 'unavailable' | 'key_missing' | 'refused' | 'corrupt';
 
@@ -73,7 +80,7 @@ export type VaultConfig = {
   readonly caFile?: string | undefined;
   /** Mount path of the transit engine. */
   readonly transitMount: string;
-  /** A tenant's key is this and its id. */
+  /** A tenant's key is named by this prefix and the tenant's id. */
   readonly keyPrefix: string;
   readonly auth: VaultAuth;
 };

@@ -11,10 +11,9 @@ const IV_BYTES = 12;
 const TAG_BYTES = 16;
 
 /**
- * A keyring in a folder of this machine, for development: AES-256-GCM with one data key per tenant, each wrapped by the
- * root key in `root.key` (mode 0600). Several processes may share the folder. Deleting a tenant's file destroys its
- * secrets for good.
- * @throws when the folder cannot be used or others may read the root key.
+ * Opens a keyring in a local folder, for development: AES-256-GCM with one data key per tenant, each wrapped by the root key in
+ * `root.key` (mode 0600). Several processes may share the folder. Deleting a tenant's file destroys its secrets permanently.
+ * @throws if the folder cannot be used or others may read the root key.
  */
 export async function openLocalKeyring(dir: string): Promise<Keyring> {
   await mkdir(dir, { recursive: true, mode: 0o700 });
@@ -26,12 +25,12 @@ export async function openLocalKeyring(dir: string): Promise<Keyring> {
   if (rootKey.length !== KEY_BYTES) throw new Error(`${rootFile} does not hold a key of ${KEY_BYTES} bytes`);
 
   const fileOf = (tenantId: TenantId): string => {
-    // The id becomes a file name.
+    // The id becomes a file name, so it must be valid.
     if (!isUuid(tenantId)) throw new KeyringError('refused', 'not the id of a tenant');
     return join(dir, `${tenantId}.key`);
   };
 
-  // Read each time, so that a key deleted by another process is gone for this one too.
+  // Read for each call, so that a key deleted by another process is gone for this one too.
   const dataKey = async (tenantId: TenantId): Promise<Buffer> => {
     let wrapped: Buffer;
     try {
@@ -86,7 +85,7 @@ function unseal(key: Buffer, sealed: Buffer, binding: string): Buffer {
   }
 }
 
-/** Of several processes one makes the file; no reader ever sees a part of it. */
+/** Creates a file once, even if several processes try; no reader ever sees a partial file. */
 async function createOnce(file: string, content: Buffer): Promise<void> {
   const draft = `${file}.${process.pid}.${randomBytes(6).toString('hex')}`;
   const handle = await open(draft, 'wx', 0o600);

@@ -2,7 +2,7 @@ import type { Keyring, KeyringConfig } from './keyring.ts';
 import { openLocalKeyring } from './local-keyring.ts';
 import { openVaultKeyring, type VaultKeyringOptions } from './vault-keyring.ts';
 
-/** The keyring that the configuration names. Give each consumer the narrower type it needs. */
+/** Opens the configured keyring. Give each consumer the narrowest type that it needs. */
 export function openKeyring(
   config: KeyringConfig,
   options: Omit<VaultKeyringOptions, 'config'>,

@@ -9,7 +9,7 @@ import { openVaultSession } from './vault-session.ts';
 export type VaultKeyringOptions = {
   readonly config: VaultConfig;
   readonly log: Logger;
-  /** One call as a whole. Default 5 s. */
+  /** Maximum time of one call as a whole. Default 5 s. */
   readonly deadlineMs?: number;
   readonly onRequest?: (request: VaultRequest) => void;
   readonly onTokenExpiry?: (epochSeconds: number) => void;
@@ -19,10 +19,10 @@ const Encrypted = z.object({ data: z.object({ ciphertext: z.string().min(1) }) }
 const Decrypted = z.object({ data: z.object({ plaintext: z.base64() }) });
 
 /**
- * One derived transit key per tenant; the binding is the derivation context, so Vault itself refuses a ciphertext that
- * was moved to another row. Logs in in the background. For `encrypt`, a tenant without a key is `refused`: only someone
- * who may read keys could tell the two apart.
- * @throws when the certificate file cannot be read.
+ * Opens the keyring with one derived transit key per tenant. The binding is the derivation context, so Vault itself rejects a
+ * ciphertext that was moved to another row. The login runs in the background. `encrypt` for a tenant without a key is `refused`:
+ * only a login that may read keys could distinguish the two.
+ * @throws if the certificate file cannot be read.
  */
 export function openVaultKeyring(options: VaultKeyringOptions): Keyring {
   const {
@@ -66,7 +66,7 @@ export function openVaultKeyring(options: VaultKeyringOptions): Keyring {
       return Buffer.from(answer.data.data.plaintext, 'base64');
     },
     async ensureKey(tenantId) {
-      // Vault leaves a key that exists as it is.
+      // Vault does not change an existing key.
       const kind = { type: 'aes256-gcm96', derived: true, convergent_encryption: false, exportable: false };
       await post('create_key', 'keys', tenantId, kind);
     },
@@ -82,12 +82,12 @@ function contextOf(text: string): string {
   return Buffer.from(text).toString('base64');
 }
 
-/** What Vault's refusal means for the one who asked. */
+/** Converts Vault's refusal of an operation into a KeyringError. */
 export function toKeyringError(op: VaultOperation, { status, error, isLate }: VaultAnswer): KeyringError {
   if (status === 403) return new KeyringError('refused', `Vault refused to ${op}`);
   if (status === 400 && error.includes('key not found'))
     return new KeyringError('key_missing', 'the tenant has no key');
-  // Vault answers 400 to everything that is wrong with a ciphertext: damage, another context, a version cut off.
+  // Vault answers 400 for every fault of a ciphertext: damage, another context, a key version that was trimmed.
   if (status === 400)
     return new KeyringError(
       op === 'decrypt' || op === 'rewrap' ? 'corrupt' : 'refused',

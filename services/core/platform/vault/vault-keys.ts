@@ -6,23 +6,26 @@ import { toKeyringError, type VaultKeyringOptions } from './vault-keyring.ts';
 import { createVaultTransport, type VaultAnswer, type VaultCall } from './vault.ts';
 import { openVaultSession } from './vault-session.ts';
 
-/** A tenant's transit key as Vault describes it; never any of its material. */
+/** A tenant's transit key as Vault describes it; never any key material. */
 export type KeyFacts = {
   readonly name: string;
   readonly latestVersion: number;
-  /** When the latest version was made. */
+  /** When the latest version was created. */
   readonly rotatedAt: Date;
 };
 
-/** What the controller may do with keys. It can neither encrypt nor decrypt. Every call has a deadline. @throws KeyringError */
+/**
+ * The controller's rights on keys. It can neither encrypt nor decrypt. Every call has a deadline.
+ * @throws KeyringError
+ */
 export type KeyKeeper = AsyncDisposable & {
-  /** Makes the key where there is none; `made` says so. */
+  /** Creates the key if there is none; `made` tells whether it did. */
   readonly ensure: (tenantId: TenantId) => Promise<KeyFacts & { readonly made: boolean }>;
   /** Adds a version, which encrypts from now on; older ones still decrypt. */
   readonly rotate: (tenantId: TenantId) => Promise<KeyFacts>;
-  /** The same secret under the latest version, inside Vault. */
+  /** Encrypts the same secret with the latest version, inside Vault. */
   readonly rewrap: (binding: Binding, ciphertext: string) => Promise<string>;
-  /** Deletes the key: nothing that it encrypted can be read again. Does nothing where there is none. */
+  /** Deletes the key, so that nothing encrypted with it can be read again. Does nothing if there is none. */
   readonly destroy: (tenantId: TenantId) => Promise<void>;
   readonly nameOf: (tenantId: TenantId) => string;
   readonly isUsable: () => boolean;
@@ -39,7 +42,10 @@ const Key = z.object({
 });
 const Rewrapped = z.object({ data: z.object({ ciphertext: z.string().min(1) }) });
 
-/** Logs in in the background. @throws when the certificate file cannot be read. */
+/**
+ * Opens the keys; the login runs in the background.
+ * @throws if the certificate file cannot be read.
+ */
 export function openVaultKeys(options: VaultKeyringOptions): KeyKeeper {
   const { config, log, deadlineMs = 5_000, onRequest = () => undefined } = options;
   const call = createVaultTransport({ config, deadlineMs, onRequest });
@@ -102,7 +108,7 @@ export function openVaultKeys(options: VaultKeyringOptions): KeyKeeper {
     },
     async destroy(tenantId) {
       if ((await read(tenantId)) === undefined) return;
-      // Vault refuses to delete a key that does not say it may be.
+      // Vault refuses to delete a key unless its configuration allows it.
       await done({
         op: 'delete_key',
         method: 'POST',

@@ -6,7 +6,10 @@ import { backoffMs } from '../process/pause.ts';
 import type { VaultAnswer, VaultTransport } from './vault.ts';
 
 export type VaultSession = Disposable & {
-  /** Makes one call with a valid token; after a 403 once more with a new one. @throws KeyringError `unavailable` without a login. */
+  /**
+   * Makes one call with a valid token; after a 403, once more with a new token.
+   * @throws KeyringError `unavailable` without a login.
+   */
   readonly withToken: (send: (token: string) => Promise<VaultAnswer>) => Promise<VaultAnswer>;
   readonly isLoggedIn: () => boolean;
 };
@@ -15,19 +18,19 @@ export type VaultSessionOptions = {
   readonly auth: VaultAuth;
   readonly call: VaultTransport;
   readonly log: Logger;
-  /** Seconds since the epoch at which the token ends; Infinity for one that never does. */
+  /** Called with the time at which the token expires, in seconds since the epoch; Infinity for one that never does. */
   readonly onTokenExpiry: (epochSeconds: number) => void;
 };
 
 type Token = {
   readonly text: string;
   readonly expiresAt: number;
-  /** Life at login, in milliseconds. */
+  /** Lifetime at login, in milliseconds. */
   readonly ttlMs: number;
   readonly isRenewable: boolean;
 };
 
-/** A refused call makes a new login at most this often, so that a policy that says no causes no storm of logins. */
+/** Minimum time between logins caused by refused calls, so that a policy that refuses a call does not cause a storm of logins. */
 const RELOGIN_AFTER_REFUSAL_MS = 5_000;
 
 const Auth = z.object({
@@ -37,8 +40,9 @@ const Lookup = z.object({ data: z.object({ ttl: z.number(), renewable: z.boolean
 const Renewal = z.object({ auth: z.object({ lease_duration: z.number(), renewable: z.boolean() }) });
 
 /**
- * Keeps a Vault token alive: renews at two thirds of its life, logs in again where it cannot be renewed (batch tokens,
- * maximum age reached) and after a refusal. All waiting callers share one login; failed logins back off.
+ * Opens a session that keeps a Vault token valid: it renews at two thirds of the lifetime, and logs in again if the token cannot
+ * be renewed (batch tokens, maximum age reached) and after a refusal. All waiting callers share one login; failed logins back
+ * off.
  */
 export function openVaultSession({ auth, call, log, onTokenExpiry }: VaultSessionOptions): VaultSession {
   let token: Token | undefined;
@@ -97,10 +101,10 @@ export function openVaultSession({ auth, call, log, onTokenExpiry }: VaultSessio
       token: current.text,
     });
     const renewed = Renewal.safeParse(body).data?.auth;
-    // Near its maximum age Vault renews for less and less; a new token lasts longer.
+    // Near the maximum age, Vault renews for ever shorter times; a new token lasts longer.
     if (renewed === undefined || renewed.lease_duration * 1_000 < current.ttlMs / 2)
       return void (await freshToken());
-    // A login in the meantime brought a newer one.
+    // A login in the meantime has brought a newer token.
     if (token !== current) return;
     take({ ...current, expiresAt: expiry(renewed.lease_duration), isRenewable: renewed.renewable });
   };
@@ -120,7 +124,7 @@ export function openVaultSession({ auth, call, log, onTokenExpiry }: VaultSessio
       const used = await currentToken();
       const answer = await send(used.text);
       if (answer.status !== 403) return answer;
-      // Someone else may have logged in while the answer was under way.
+      // Another caller may have logged in while the answer was under way.
       if (token === used) {
         if (Date.now() - refusedAt < RELOGIN_AFTER_REFUSAL_MS) return answer;
         refusedAt = Date.now();
@@ -180,7 +184,7 @@ async function loginRequest(
   return { path, body: { role_id: auth.roleId, secret_id: secretId } };
 }
 
-/** Mounted tokens are rotated under us, so they are read at each login. */
+/** Mounted tokens are rotated while the process runs, so they are read at each login. */
 async function readSecretFile(file: string): Promise<string | null> {
   const text = await readFile(file, 'utf8').catch(() => '');
   return text.trim() === '' ? null : text.trim();
@@ -190,7 +194,7 @@ function toToken(text: string, seconds: number, isRenewable: boolean): Token {
   return { text, expiresAt: expiry(seconds), ttlMs: seconds * 1_000, isRenewable };
 }
 
-/** A life of zero means a token without end, such as the root token. */
+/** Converts a lifetime; zero means a token that never expires, such as the root token. */
 function expiry(seconds: number): number {
   return seconds === 0 ? Infinity : Date.now() + seconds * 1_000;
 }

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { within } from '../process/deadline.ts';
 import type { VaultConfig } from './keyring.ts';
 
-/** Bounded words for metrics. */
+/** A closed set of words, used as metric labels. */
 export type VaultOperation =
   | 'encrypt'
   | 'decrypt'
@@ -17,7 +17,7 @@ export type VaultOperation =
   | 'renew'
   | 'lookup';
 
-/** What a call came to. `code` is the HTTP status, or says why there is none. */
+/** The result of a call. `code` is the HTTP status, or why there is none. */
 export type VaultRequest = { readonly op: VaultOperation; readonly code: string; readonly seconds: number };
 
 export type VaultCall = {
@@ -30,12 +30,12 @@ export type VaultCall = {
   readonly token?: string | undefined;
 };
 
-/** `status` 0: no answer came. Only the first of Vault's error texts is kept; it never holds a secret. */
+/** `status` 0: no answer arrived. Only the first of Vault's error texts is kept; it never contains a secret. */
 export type VaultAnswer = {
   readonly status: number;
   readonly body: unknown;
   readonly error: string;
-  /** No answer came in time; whether the call took effect is unknown. */
+  /** No answer arrived in time; whether the call took effect is unknown. */
   readonly isLate?: boolean;
 };
 
@@ -43,7 +43,7 @@ export type VaultTransport = (call: VaultCall) => Promise<VaultAnswer>;
 
 export type VaultTransportOptions = {
   readonly config: Pick<VaultConfig, 'address' | 'namespace' | 'caFile'>;
-  /** One call as a whole, a second try included. */
+  /** Maximum time of one call as a whole, including a retry. */
   readonly deadlineMs: number;
   readonly onRequest: (request: VaultRequest) => void;
 };
@@ -53,9 +53,9 @@ type Attempt = VaultAnswer & { readonly code: string };
 const LATE: Attempt = { status: 0, body: null, error: 'no answer in time', code: 'timeout', isLate: true };
 
 /**
- * Calls to one Vault. Never throws: the library's errors hold the request with its token and plaintext, so nothing of
- * them leaves this file. A call without an answer is tried once more, since every call here may be repeated and a
- * restarted Vault leaves dead connections behind.
+ * Creates the transport to one Vault. It never throws: the library's errors contain the request with its token and plaintext, so
+ * none of them leaves this file. A call without an answer is retried once: every call here may be repeated, and a restarted Vault
+ * leaves dead connections behind.
  */
 export function createVaultTransport({
   config,
@@ -64,7 +64,7 @@ export function createVaultTransport({
 }: VaultTransportOptions): VaultTransport {
   const client = createClient({
     endpoint: config.address,
-    // The library writes requests, plaintexts among them, to the debug log where DEBUG asks for it.
+    // The library would write requests, including plaintexts, to the debug log if DEBUG enables it.
     debug: () => undefined,
     requestOptions: {
       strictSSL: true,
@@ -72,7 +72,7 @@ export function createVaultTransport({
       ...(config.caFile === undefined ? {} : { ca: readFileSync(config.caFile) }),
     },
   });
-  // The library falls back to the environment; our configuration alone decides.
+  // Overrides the library's fallback to environment variables; only our configuration decides.
   client.token = '';
   Object.assign(client, { namespace: config.namespace ?? '', pathPrefix: '' });
 
