@@ -2,9 +2,9 @@ import { createHmac, timingSafeEqual, type KeyObject } from 'node:crypto';
 import { AppError } from '#core/domain/app-error.ts';
 import { canonicalJson } from './idempotency.ts';
 
-/** Opaque, signed positions in lists. A cursor is good for the list, tenant and filter it was made for. */
+/** Opaque, signed list positions. A cursor is valid only for the list, tenant and filter that it was created for. */
 export type Cursors = {
-  /** @param list Everything that must be the same on the next page: route, tenant, filter (not `limit`). */
+  /** @param list Everything that must be equal on the next page: route, tenant, filter (not `limit`). */
   readonly seal: (list: unknown, position: string) => string;
   /** @throws AppError `invalid_cursor`. */
   readonly open: (list: unknown, cursor: string) => string;
@@ -39,7 +39,7 @@ export function createCursors(subkey: KeyObject): Cursors {
   };
 }
 
-/** One page of `limit` from rows of which one more was asked for. */
+/** Returns one page of `limit` rows; the caller read one row more to detect the last page. */
 export function pageFrom<Row, Item>(
   rows: readonly Row[],
   limit: number,
