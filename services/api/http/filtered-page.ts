@@ -10,7 +10,7 @@ export type FilteredPage<Row, Position> = {
   readonly rows: Row[];
   /** The position of the next page; undefined on the last page. */
   readonly next: Position | undefined;
-  /** The position of the last row that was read; undefined when there was none. */
+  /** The position up to which the list was read; undefined when there was nothing to read. */
   readonly end: Position | undefined;
 };
 

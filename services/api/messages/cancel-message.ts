@@ -53,7 +53,7 @@ export function cancelMessageRoute({ sql, loadIds, slots, audit, metrics }: Canc
           if (found !== undefined && decideCancel(found) !== 'cancel') throw notCancelable(found);
           const after = await findMessage(tenantId, tx, address);
           if (after === undefined) throw notFound();
-          // Tests break this (mutant: cancel-answer): nobody is told of a cancel that has not been made.
+          // Tests break this (mutant: cancel-answer): a cancel that was not made is never reported as made.
           const row = assertCanceled(after);
           if (found !== undefined && caller.kind === 'member') {
             await auditTo({ tx, trail: audit }, scopeOf(caller, request))('message.canceled', row.id);

@@ -16,8 +16,8 @@ export type ProviderToken = {
 };
 
 /**
- * Token slots start at the same times in every process, so every process issues tokens of the same age and Apple does not
- * see more of them.
+ * Token slots start at the same times in every process, so the tokens of all processes have the same issue time and do not
+ * look like frequent renewals to Apple.
  */
 export function providerToken(account: Account, context: ProviderContext): Promise<ProviderToken> {
   return context.memo('provider-token', async () => {

@@ -70,7 +70,7 @@ function canonicalQuery(parameters: URLSearchParams): string {
     .join('&');
 }
 
-/** Encodes everything except letters, digits and `-._~`. */
+/** Percent-encodes everything except letters, digits and `-._~`. */
 function encode(text: string): string {
   return encodeURIComponent(text).replace(
     /[!'()*]/g,

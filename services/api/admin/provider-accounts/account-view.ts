@@ -160,7 +160,6 @@ export function viewAccountFor(
   account: ProviderAccount,
 ): z.output<typeof Provider> {
   const shown = viewAccount(account);
-  // Tests break this (mutant: receipt-url-role): a caller who may not change an account does not see its receipt URL, whose
-  // token authenticates the provider.
+  // Tests break this (mutant: receipt-url-role): a caller who may not change an account does not see its receipt URL.
   return includesRole(role, 'admin') ? { ...shown, receiptUrl: receiptUrlOf(parts, account) } : shown;
 }
