@@ -25,7 +25,7 @@ type Clone = AsyncDisposable & {
   lock(version: string): Promise<void>;
 };
 
-/** A project of one script whose `npm` only notes that it was called. */
+/** Creates a project with one script, whose `npm` only records that it was called. */
 async function freshClone(): Promise<Clone> {
   const path = await mkdtemp(join(tmpdir(), 'despatch-run-'));
   await mkdir(join(path, 'deploy'));

@@ -7,7 +7,7 @@ test('every value of the chart is described', async () => {
   expect(readValueTree(text).flatMap((value) => undescribed(value, ''))).toEqual([]);
 });
 
-/** A map may say it once for all of its values. */
+/** A map's description may cover all of its values. */
 function undescribed({ path, description, children }: ChartValue, inherited: string): string[] {
   const own = description === '' ? inherited : description;
   if (children === undefined) return own === '' ? [path] : [];

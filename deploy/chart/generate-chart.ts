@@ -9,11 +9,14 @@ const END = '<!-- end of values -->';
 export type ChartFiles = {
   /** Text of `values.schema.json`. */
   readonly schema: string;
-  /** Text of `README.md`, its own words kept. */
+  /** Text of `README.md`, with its hand-written parts unchanged. */
   readonly readme: string;
 };
 
-/** What is written from the chart's `values.yaml`. `chart` is the chart's folder, with a slash at its end. */
+/**
+ * Generates the files that are derived from the chart's `values.yaml`. `chart` is the chart's folder, with a trailing
+ * slash.
+ */
 export async function generateChart(chart: URL): Promise<ChartFiles> {
   const read = (file: string): Promise<string> => readFile(new URL(file, chart), 'utf8');
   const values = readValueTree(await read('values.yaml'));
@@ -24,7 +27,10 @@ export async function generateChart(chart: URL): Promise<ChartFiles> {
   };
 }
 
-/** The keys and texts of `despatch.movedValues`, so that the schema lets through what the templates refuse. */
+/**
+ * Returns the keys and texts of `despatch.movedValues`, so that the schema accepts values that the templates refuse with
+ * their own message.
+ */
 function readRefusedValues(template: string): Record<string, string> {
   const body = /define "despatch\.movedValues" -}}\n([\s\S]*?)\n{{- end/.exec(template)?.[1] ?? '';
   return Object.fromEntries(

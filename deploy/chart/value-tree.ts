@@ -1,25 +1,25 @@
 import { isMap, isScalar, parse, parseDocument, type Pair, type YAMLMap } from 'yaml';
 
-/** One value of the chart, as `values.yaml` has it. */
+/** One value of the chart's `values.yaml`. */
 export type ChartValue = {
   readonly key: string;
   /** Keys from the root, joined with dots. */
   readonly path: string;
-  /** Heading of the values that begin here. */
+  /** Heading of the section that begins with this value. */
   readonly section: string | undefined;
-  /** The comment above it, in one line. */
+  /** The comment above it, as one line. */
   readonly description: string;
-  /** What `@schema` says, on top of what the default tells. */
+  /** What `@schema` adds to the schema derived from the default. */
   readonly narrowing: Readonly<Record<string, unknown>>;
   readonly default: unknown;
-  /** The values inside, where the chart knows them all; undefined for what it passes on as it is. */
+  /** The nested values, if the chart knows all of them; undefined for a value that is passed through unchanged. */
   readonly children: readonly ChartValue[] | undefined;
 };
 
 /**
- * The values of a `values.yaml` in their order. A comment belongs to the key below it: lines that begin with `@schema`
- * hold JSON Schema as a YAML flow map, a paragraph that begins with `--` is a heading, the rest describes. A map whose
- * `@schema` names a type is passed on, and so are flow maps.
+ * Returns the values of a `values.yaml` in file order. A comment belongs to the key below it: lines that begin with
+ * `@schema` contain JSON Schema as a YAML flow map, a paragraph that begins with `--` is a heading, and the rest is the
+ * description. A map whose `@schema` names a type is passed through, and so are flow maps.
  */
 export function readValueTree(text: string): ChartValue[] {
   const document = parseDocument(text, { version: '1.2' });
@@ -32,7 +32,7 @@ export function readValueTree(text: string): ChartValue[] {
 function readMap(map: YAMLMap, prefix: string, firstComment: string): ChartValue[] {
   return map.items.map((pair, position) => {
     const own = commentOf(pair);
-    // The library gives the comment above the first key to the map around it.
+    // The YAML library attaches the comment above the first key to the enclosing map.
     return readPair(pair, prefix, own === '' && position === 0 ? firstComment : own);
   });
 }
@@ -70,7 +70,7 @@ function readComment(
       .trim()
       .split('\n')
       .map((line) => line.trim());
-    // Only the last paragraph is about the key; above it are headings and the words of the file.
+    // Only the last paragraph describes the key; earlier ones are headings and the file's own header.
     described.length = 0;
     if (lines[0]?.startsWith('-- ')) {
       section = lines.join(' ').slice('-- '.length);

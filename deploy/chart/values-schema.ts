@@ -3,13 +3,13 @@ import type { ChartValue } from './value-tree.ts';
 type Schema = Readonly<Record<string, unknown>>;
 
 export type SchemaOptions = {
-  /** Keys that the templates refuse with a better text than a schema could. */
+  /** Keys that the templates refuse with a better message than a schema could give. */
   readonly refused: Readonly<Record<string, string>>;
 };
 
 /**
- * JSON Schema of the values: closed wherever the chart knows all keys. `global` stays open and `enabled` is allowed, as
- * a parent chart sets both.
+ * Returns the JSON Schema of the values: closed wherever the chart knows all keys. `global` stays open and `enabled` is
+ * allowed, because a parent chart sets both.
  */
 export function valuesSchema(values: readonly ChartValue[], { refused }: SchemaOptions): Schema {
   const properties = Object.fromEntries(values.map((value) => [value.key, schemaOf(value)]));
@@ -48,6 +48,6 @@ function schemaOf({ description, narrowing, default: preset, children }: ChartVa
 function typeOf(preset: unknown): Schema {
   if (Array.isArray(preset)) return { type: 'array' };
   if (typeof preset === 'number') return { type: Number.isInteger(preset) ? 'integer' : 'number' };
-  // Only `@schema` can say what a value is that nothing is known of.
+  // For a null default the type is unknown unless `@schema` states it.
   return preset === null ? {} : { type: typeof preset };
 }

@@ -1,6 +1,6 @@
 import type { ChartValue } from './value-tree.ts';
 
-/** The values as Markdown: a table per heading, a row per value that may be set. */
+/** Formats the values as Markdown: one table per heading, one row per value that may be set. */
 export function valuesTable(values: readonly ChartValue[]): string {
   const lines: string[] = [];
   for (const value of values) {
@@ -15,7 +15,7 @@ export function valuesTable(values: readonly ChartValue[]): string {
 
 function rowsOf(value: ChartValue): string[] {
   const { children } = value;
-  // What is the same for all children is said once, at the map.
+  // If no child has a description, the map's own description covers all of them in one row.
   const isOneRow = children === undefined || children.every((child) => child.description === '');
   if (isOneRow) return [row(value)];
   const own = value.description === '' ? [] : [`| \`${value.path}\` | | ${cell(value.description)} |`];

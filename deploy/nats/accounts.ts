@@ -3,16 +3,16 @@ export type NatsService = (typeof NATS_SERVICES)[number];
 
 export type UserPermissions = {
   readonly user: string;
-  /** Variable of the NATS server that holds the password. */
+  /** Variable of the NATS server that contains the password. */
   readonly passwordVariable: string;
   readonly publish: readonly string[];
   readonly subscribe: readonly string[];
 };
 
 /**
- * What each service may publish and hear, for a `NATS_PREFIX`. A user may not read another's replies, publish wake-ups
- * without being the api, consume them without being the worker, or touch another stream than that of the wake-ups.
- * `permissions.conf` is the same for the default prefix, with the reasons.
+ * Returns what each service may publish and subscribe to, for a `NATS_PREFIX`. A user cannot read another user's replies;
+ * only the api publishes wake-ups and only the worker consumes them; no user has access to a stream other than the
+ * wake-ups'. `permissions.conf` is the same for the default prefix, with the reasons.
  */
 export function natsPermissions(prefix = 'despatch'): Record<NatsService, UserPermissions> {
   const capitals = prefix.toUpperCase();
@@ -45,7 +45,10 @@ export function natsPermissions(prefix = 'despatch'): Record<NatsService, UserPe
   };
 }
 
-/** One account per prefix, as a NATS server's configuration has it. `password` writes a reference to a variable. */
+/**
+ * Returns one account per prefix in the format of a NATS server's configuration. `password` formats a reference to a
+ * variable.
+ */
 export function natsAccounts(prefix: string, password: (variable: string) => string): Record<string, object> {
   const permissions = natsPermissions(prefix);
   return {

@@ -1,5 +1,5 @@
-// Writes the permissions of the services for any NATS_PREFIX to standard output: as a file that a nats-server's
-// configuration includes, or as values of the official NATS chart.
+// Writes the services' permissions for any NATS_PREFIX to standard output: as a file to include in a nats-server's
+// configuration, or as values of the official NATS chart.
 import { parseArgs } from 'node:util';
 import { stringify } from 'yaml';
 import { natsAccounts, natsPermissions, NATS_SERVICES } from './accounts.ts';
@@ -11,17 +11,17 @@ const HELP = `node deploy/nats/write-permissions.ts [--prefix NAME] [--format co
   --secret NAME     with values: Secret with the keys api-password, worker-password, controller-password (despatch-nats)
 `;
 
-/** The accounts as NATS's configuration, which takes JSON but for unquoted variables. */
+/** Returns the accounts as NATS configuration, which is JSON except for unquoted variables. */
 export function permissionsConf(prefix: string): string {
   const marked = JSON.stringify({ accounts: natsAccounts(prefix, (variable) => `<<${variable}>>`) }, null, 2);
   return `${marked.replace(/"<<(\w+)>>"/g, '$$$1').slice(2, -2)}\n`;
 }
 
-/** Values of the official chart: the accounts, and the passwords as variables from a Secret. */
+/** Returns values of the official chart: the accounts, and the passwords as variables from a Secret. */
 export function permissionsValues(prefix: string, secretName: string): object {
   const permissions = natsPermissions(prefix);
   return {
-    // The chart writes what stands between these marks without quotes, so that the server reads the variable.
+    // The chart writes text between these marks without quotes, so that the server resolves the variable.
     config: { merge: { accounts: natsAccounts(prefix, (variable) => `<< $${variable} >>`) } },
     container: {
       env: Object.fromEntries(

@@ -7,20 +7,20 @@ export type ProviderAccount = {
   readonly provider: string;
   readonly label: string;
   readonly publicConfig: Readonly<Record<string, unknown>>;
-  /** Made when it is needed: an account that exists already keeps its own. */
+  /** Created only when needed: an existing account keeps its secret. */
   readonly secretConfig: () => Promise<Readonly<Record<string, unknown>>>;
 };
 
 /** The provider of the quick start's first mail. */
 export const REPORTED_MAIL = 'resend';
 
-/** The route of the sms: the second goes in where the first one fails. */
+/** The accounts of the sms route: the second one takes over when the first one fails. */
 export const FAILED_OVER = [
   { provider: 'twilio', label: 'Twilio (stand-in)' },
   { provider: 'plivo', label: 'Plivo (stand-in)' },
 ] as const;
 
-/** One more account for sms, to which a route can go on. */
+/** Returns another sms account that a route can fail over to. */
 export function nextSmsAccount(slug: string): ProviderAccount {
   const digest = createHash('sha256').update(slug).digest('hex');
   return {
@@ -32,8 +32,8 @@ export function nextSmsAccount(slug: string): ProviderAccount {
 }
 
 /**
- * One account per channel, of the shapes that the vendors give out, and one more whose mails are reported on, as a mail
- * server never does. Each tenant has identifiers of its own.
+ * Returns one account per channel, with credentials in the vendors' formats, plus one whose mails are reported on, which a
+ * mail server never does. Each tenant has its own identifiers.
  */
 export function accountsOf(slug: string, smtpPort: number): readonly ProviderAccount[] {
   const digest = createHash('sha256').update(slug).digest('hex');

@@ -7,15 +7,15 @@ export type Caller =
 export type ApiAnswer = { readonly status: number; readonly body: unknown };
 
 export type ApiClient = {
-  /** The body of a successful call. @throws with the answer's status and message. */
+  /** Returns the body of a successful call. @throws with the answer's status and message. */
   readonly call: <T>(caller: Caller, method: string, path: string, body?: unknown) => Promise<T>;
-  /** Whatever the answer is. */
+  /** Returns any answer, including errors. */
   readonly ask: (caller: Caller, method: string, path: string, body?: unknown) => Promise<ApiAnswer>;
 };
 
 const WAIT_S_MAX = 61;
 
-/** Calls the public API as any client would. A rate limit is waited for. */
+/** Calls the public API like any client. Waits when it is rate-limited. */
 export function createApiClient(baseUrl: string, note: (line: string) => void): ApiClient {
   const ask: ApiClient['ask'] = async (caller, method, path, body) => {
     const response = await fetch(baseUrl + path, {

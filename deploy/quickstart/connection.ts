@@ -6,25 +6,24 @@ export type Connection = {
   readonly metricsUrls: { readonly api: string; readonly worker: string };
   readonly tenantSlug: string;
   readonly serviceKey: string;
-  /** Of the same tenant; calls no provider, and the recipient chooses the outcome. */
+  /** A test key of the same tenant; no provider is called, and the recipient selects the outcome. */
   readonly testKey: string;
-  /** An owner of the tenant, not a platform admin. */
+  /** An owner of the tenant who is not a platform admin. */
   readonly adminToken: string;
   readonly platformToken: string;
   /** A viewer of the tenant. */
   readonly viewerToken: string;
-  /** With providers of its own; its admin is no member of the first tenant. */
+  /** A tenant with its own providers; its admin is not a member of the first tenant. */
   readonly otherTenant: { readonly slug: string; readonly serviceKey: string; readonly adminToken: string };
   readonly inboxUrl: string;
   /**
-   * By catalog id: the stand-in that takes the messages of every provider of that kind, with all that it was sent at
-   * `/received`. Mail servers have the inbox in its place; simulators call nobody, so theirs
-   * stays empty.
+   * By catalog id: the stand-in that receives the messages of every provider of this kind; `/received` returns all its
+   * requests. The inbox replaces mail servers; simulators call nobody, so their stand-in stays empty.
    */
   readonly providerUrls: Readonly<Record<StandInId | 'smtp', string>>;
   /**
-   * Takes events at whatever path an endpoint names, and shows them with what their signatures are worth; as JSON at
-   * `/received`. Each tenant has an endpoint at the path of its slug.
+   * Accepts events at any path and shows them with the result of the signature check; as JSON at `/received`. Each tenant
+   * has an endpoint at the path of its slug.
    */
   readonly webhookReceiverUrl: string;
 };

@@ -9,12 +9,12 @@ import { newState, readState, staleness, type State } from './state.ts';
 export type DataFolderOptions = {
   readonly folder: string;
   readonly fresh: boolean;
-  /** Names the issuer of a new state. */
+  /** The issuer name for a new state. */
   readonly issuer: string;
   readonly note: (line: string) => void;
 };
 
-/** The state of the data folder: the kept one where it is still of use, else a new one in an empty folder. */
+/** Returns the state of the data folder: the stored one if it is still usable, or else a new one in an emptied folder. */
 export async function openDataFolder({ folder, fresh, issuer, note }: DataFolderOptions): Promise<State> {
   const migrations = migrationHashes();
   const kept = await readState(folder);
@@ -26,7 +26,7 @@ export async function openDataFolder({ folder, fresh, issuer, note }: DataFolder
   return newState(migrations, issuer);
 }
 
-/** Postgres may keep its data elsewhere, where its own user can reach it. */
+/** Postgres may keep its data in another folder that its own user can reach. */
 async function removeData(folder: string): Promise<void> {
   const postgres = await serverFolder('postgres', join(folder, 'postgres'), await unprivilegedUser());
   await rm(postgres.path, { recursive: true, force: true });

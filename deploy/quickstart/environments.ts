@@ -6,7 +6,7 @@ import type { State } from './state.ts';
 export type ApiEnvironmentInput = {
   readonly ports: Ports;
   readonly state: State;
-  /** As any user. */
+  /** Returns the database URL for any role. */
   readonly databaseUrl: string;
   readonly natsUrl: string;
   readonly jwksUrl: string;
@@ -14,9 +14,9 @@ export type ApiEnvironmentInput = {
 };
 
 export type EnvironmentInput = ApiEnvironmentInput & {
-  /** By catalog id: where each vendor's stand-in is. */
+  /** Base URL of each vendor's stand-in, by catalog id. */
   readonly providerUrls: Readonly<Record<string, string>>;
-  /** PEM file of the mail stand-in's certificate. */
+  /** PEM file with the certificate of the mail stand-in. */
   readonly mailCertificateFile: string;
 };
 
@@ -28,7 +28,7 @@ export function apiEnvironment(input: ApiEnvironmentInput): Environment {
     ...serviceEnvironment('api', input),
     HOST: '127.0.0.1',
     PORT: String(ports.api),
-    // No load balancer has to notice the end.
+    // There is no load balancer that has to notice the shutdown.
     SHUTDOWN_DELAY_MS: '0',
     METRICS_PORT: String(ports.apiMetrics),
     KEY_PEPPER: state.pepper,
@@ -62,7 +62,7 @@ function serviceEnvironment(service: 'api' | 'worker', input: ApiEnvironmentInpu
     NATS_USER: `despatch_${service}`,
     NATS_PASSWORD: state.natsPasswords[service],
     METRICS_HOST: '127.0.0.1',
-    // Mail servers and receivers of events are the tenants' own choice, and those of the quick start on this machine.
+    // Tenants choose mail servers and event receivers; those of the quick start are on this machine.
     EGRESS_ALLOW_CIDRS: '127.0.0.0/8,::1/128',
     WEBHOOK_ALLOW_HTTP: 'true',
     ...keyring[service],

@@ -18,7 +18,7 @@ function call(id: string, verified = true): ReceivedWebhook {
   return { method: 'POST', path: '/', headers, body: '', at: 0, signature, repeated: false };
 }
 
-/** Answers with one page after the other, and with the last one for good. */
+/** Answers with the given pages in order, and then always with the last one. */
 function apiWith(...pages: readonly { items: object[]; nextCursor: string | null }[]) {
   const asked: string[] = [];
   const api: ApiClient = {

@@ -3,11 +3,11 @@ import type { ApiClient, Caller } from './api-client.ts';
 import type { Delivery } from './first-messages.ts';
 import type { ReceivedWebhook } from './webhook-receiver.ts';
 
-/** A message's events, as its tenant's own program has them. */
+/** A message's events as its tenant's own program received them. */
 export type EventArrivals = {
-  /** How many there are of it. */
+  /** Number of events of the message. */
   readonly happened: number;
-  /** How many of them have come, with a good signature. */
+  /** Number of them that arrived with a valid signature. */
   readonly arrived: number;
 };
 
@@ -19,13 +19,13 @@ type FeedEvent = {
 type Feed = { readonly items: readonly FeedEvent[]; readonly nextCursor: string | null };
 
 const WAIT_MS_MAX = 20_000;
-/** Such calls are counted: a minute's worth must not be used up. */
+/** These calls are rate-limited: polling must not use up the limit of a minute. */
 const FEED_POLL_MS = 500;
 const POLL_MS = 25;
 
 /**
- * Waits until the receiver has every event of the messages, 20 seconds at most, and says what has come of each. What
- * happened is known from the tenant's feed, up to the event of a message's last status.
+ * Waits up to 20 seconds until the receiver has every event of the messages, and returns how many arrived of each. The
+ * tenant's feed says which events exist, up to the event of a message's last status.
  */
 export async function awaitFirstEvents(
   api: ApiClient,
@@ -75,7 +75,7 @@ async function eventsSince(api: ApiClient, viewer: Caller, since: Date): Promise
   return events;
 }
 
-/** All of a message's events have come, and there are some. */
+/** Returns whether all of a message's events arrived, and there are any. */
 export function isTold(arrivals: EventArrivals | undefined): boolean {
   return arrivals !== undefined && arrivals.happened > 0 && arrivals.arrived === arrivals.happened;
 }

@@ -7,9 +7,9 @@ type RouteStep = { readonly label: string | null; readonly verdict: string; read
 type MessageRecord = { readonly route: readonly RouteStep[] };
 
 /**
- * Sends an sms whose first provider has been told to refuse it, and waits until the second one has reported it delivered.
+ * Sends an sms whose first provider was told to refuse it, and waits until the second one reports it as delivered.
  * @param arrivals at the second one.
- * @returns what became of it, and how its record explains that.
+ * @returns the delivery, and how the message's record explains it.
  */
 export async function sendFailedOver(
   api: ApiClient,

@@ -10,20 +10,20 @@ export type Delivery = {
   readonly id: string;
   readonly channel: Channel;
   readonly status: string;
-  /** From the acceptance to the arrival at the provider; undefined where it did not arrive. */
+  /** From acceptance to arrival at the provider; undefined when it did not arrive. */
   readonly latencyMs: number | undefined;
-  /** From the acceptance to the provider's report of the delivery; undefined where it reports none. */
+  /** From acceptance to the provider's delivery report; undefined when it sends none. */
   readonly deliveredMs?: number;
-  /** Why it did not come further, or how it came there. */
+  /** Why the message got no further, or how it got there. */
   readonly reason?: string;
-  /** It did not take the way that it was to take. */
+  /** It did not take the expected route. */
   readonly isAstray?: boolean;
 };
 
 /** Where the messages of each channel arrive. */
 export type Arrivals = { readonly [C in Channel]: () => readonly Arrival[] };
 
-/** The provider account to send through; absent: the tenant's oldest of the channel. */
+/** The provider account to send through; absent: the tenant's oldest account of the channel. */
 export type Through = { readonly [C in Channel]?: string | undefined };
 
 type Accepted = { readonly id: string; readonly enqueuedAt: string };
@@ -42,8 +42,8 @@ const WAIT_MS_MAX = 20_000;
 const POLL_MS = 25;
 
 /**
- * Sends one message per channel, one after the other, and waits until each has arrived at its provider and is known to
- * be sent, and to be delivered where the provider reports that.
+ * Sends one message per channel, one after the other, and waits until each one has arrived at its provider and its status
+ * is sent, or delivered if the provider reports that.
  */
 export async function sendFirstMessages(
   api: ApiClient,
@@ -60,7 +60,7 @@ export async function sendFirstMessages(
   return deliveries;
 }
 
-/** Sends one message and waits for what becomes of it, 20 seconds at most. */
+/** Sends one message and waits up to 20 seconds for its outcome. */
 export async function sendSample(
   api: ApiClient,
   serviceKey: string,
@@ -80,7 +80,7 @@ export async function sendSample(
 
 type Sample = { readonly channel: Channel; readonly mark: string; readonly body: Record<string, string> };
 
-/** Each text carries a mark of its own, by which its arrival is known. */
+/** Each text contains a unique mark by which its arrival is recognised. */
 function samples(): Sample[] {
   const mark = (): string => randomBytes(3).toString('hex');
   const [sms, email, push, whatsapp] = [mark(), mark(), mark(), mark()];
@@ -110,7 +110,7 @@ function samples(): Sample[] {
   ];
 }
 
-/** Of the quick start's own providers, those that tell what became of a message. */
+/** Channels whose provider in the quick start reports deliveries. */
 const REPORTED: ReadonlySet<Channel> = new Set(['sms', 'email', 'whatsapp']);
 
 function isEnd({ status }: MessageRecord, channel: Channel): boolean {
@@ -118,7 +118,7 @@ function isEnd({ status }: MessageRecord, channel: Channel): boolean {
   return !['queued', 'sending', 'deferred', 'held'].includes(status);
 }
 
-/** The provider has it. */
+/** Returns whether the provider has accepted the message. */
 function isTaken(status: string): boolean {
   return status === 'sent' || status === 'delivered';
 }
@@ -142,13 +142,13 @@ function toDelivery(
   return { id, channel, status, latencyMs, reason };
 }
 
-/** Reported as delivered, or known to be with a provider that never reports. */
+/** Returns whether the message was reported as delivered, or reached a provider that never reports. */
 export function isDelivered({ channel, status, latencyMs, isAstray = false }: Delivery): boolean {
   const isOver = status === 'delivered' || (status === 'sent' && !REPORTED.has(channel));
   return isOver && latencyMs !== undefined && !isAstray;
 }
 
-/** @param events of each message, by its id. */
+/** @param events of each message, by message id. */
 export function deliveryTable(
   deliveries: readonly Delivery[],
   events: ReadonlyMap<string, EventArrivals>,

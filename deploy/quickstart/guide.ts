@@ -1,7 +1,7 @@
 import { runProgram } from '../servers/run-program.ts';
 import type { Connection } from './connection.ts';
 
-/** What makes an answer readable: `jq`, or on a machine without it the Node that is there anyway. */
+/** The command that formats answers: `jq`, or Node, which is always installed. */
 export const FORMATTERS = {
   jq: 'jq .',
   node: `node -p 'JSON.stringify(JSON.parse(fs.readFileSync(0)), null, 2)'`,
@@ -20,11 +20,11 @@ export type GuideInput = {
   readonly connectionFile: string;
   readonly logFolder: string;
   readonly formatter: Formatter;
-  /** Id of the message whose first provider was down. */
+  /** Id of the message that failed over because its first provider was down. */
   readonly failedOver: string;
 };
 
-/** What to do with the running service, for a person who sees it for the first time. */
+/** Returns what to do with the running service, for a first-time user. */
 export function guide({ connection, connectionFile, logFolder, formatter, failedOver }: GuideInput): string {
   const { baseUrl, metricsUrls, inboxUrl, providerUrls, webhookReceiverUrl, tenantSlug, otherTenant } =
     connection;
@@ -62,7 +62,7 @@ export function guide({ connection, connectionFile, logFolder, formatter, failed
   ].join('\n');
 }
 
-/** Shell variables that the curl lines use. */
+/** Shell variables that the curl commands use. */
 export function credentialLines(connection: Connection): string[] {
   return [
     `KEY='${connection.serviceKey}'`,

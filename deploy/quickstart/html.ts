@@ -1,11 +1,11 @@
 import { escapeHtml } from '#core/domain/escape-html.ts';
 
-/** Markup that may go into a page as it is. Made by `html` alone. */
+/** Markup that is inserted into a page unescaped. Only `html` creates it. */
 export type Html = { readonly markup: string };
 
 type Value = string | number | Html | readonly Html[];
 
-/** A template whose values are escaped unless they are markup themselves. */
+/** A template tag that escapes its values unless they are markup. */
 export function html(parts: TemplateStringsArray, ...values: readonly Value[]): Html {
   const markup = parts.map((part, index) => {
     const value = values[index];
@@ -22,11 +22,11 @@ function markupOf(value: Value): string {
 export type Page = {
   readonly title: string;
   readonly content: Html;
-  /** Loads itself again after so many seconds. */
+  /** Reloads the page after this many seconds. */
   readonly refreshSeconds?: number;
 };
 
-/** A complete page of the quick start. */
+/** Renders a complete page of the quick start. */
 export function renderPage({ title, content, refreshSeconds }: Page): string {
   const refresh =
     refreshSeconds === undefined ? html`` : html`<meta http-equiv="refresh" content="${refreshSeconds}" />`;
@@ -122,7 +122,7 @@ export function renderPage({ title, content, refreshSeconds }: Page): string {
     </html> `.markup;
 }
 
-/** Headers of every page: nothing on it may load or run anything. */
+/** Headers of every page: it may not load or run anything. */
 export const PAGE_HEADERS: Readonly<Record<string, string>> = {
   'content-type': 'text/html; charset=utf-8',
   'content-security-policy':

@@ -9,20 +9,22 @@ import type { Arrival } from './received.ts';
 export type Inbox = AsyncDisposable & {
   readonly url: string;
   readonly smtpPort: number;
-  /** The mails that arrived, oldest first. */
+  /** Returns the mails that arrived, oldest first. */
   readonly arrivals: () => readonly Arrival[];
 };
 
 const MAILS_MAX = 1_000;
-/** Of all mails together, as they came. */
+/** Total raw length of all kept mails. */
 const CHARACTERS_MAX = 256 * 1024 * 1024;
-/** The mail's own page, in a frame: it runs nothing, loads nothing and reaches nothing around it. */
+/**
+ * Headers of the page that shows a mail, in a frame: it runs nothing, loads nothing and cannot reach the surrounding page.
+ */
 const MAIL_HEADERS: Readonly<Record<string, string>> = {
   ...PAGE_HEADERS,
   'content-security-policy': "sandbox; default-src 'none'; img-src data:; style-src 'unsafe-inline'",
 };
 
-/** A mail server that takes every mail, and a web page that shows them. */
+/** Starts a mail server that accepts every mail, and a web page that shows them. */
 export async function startInbox(ports: { readonly smtp: number; readonly web: number }): Promise<Inbox> {
   await using stack = new AsyncDisposableStack();
   const mails: Mail[] = [];
@@ -32,7 +34,7 @@ export async function startInbox(ports: { readonly smtp: number; readonly web: n
     await startSmtpStandIn({
       port: ports.smtp,
       isUnknown: (address) => behaviourOfAddress(address) === 'invalid',
-      // They are kept here.
+      // The inbox keeps the mails itself.
       keep: 0,
       onMail(received) {
         const id = ++count;

@@ -6,8 +6,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 /**
- * Keeps a folder to one quick start at a time. The lock is a socket: it answers while its owner lives, whatever
- * process ids the system hands out. It lies in the temporary folder because the path of a socket must be short.
+ * Allows only one quick start at a time in a folder. The lock is a socket: it answers only while its owner lives, so reused
+ * process ids cause no confusion. It is in the temporary folder because a socket's path must be short.
  * @throws when the folder is in use.
  */
 export async function lockFolder(folder: string): Promise<AsyncDisposable> {

@@ -1,4 +1,4 @@
-/** Of what came as JSON, whatever it is: the part that is wanted, or an empty one. */
+/** Helpers for parsed JSON of any type: each one returns the expected part, or an empty one. */
 
 export function parseObject(json: string): Record<string, unknown> {
   try {

@@ -6,14 +6,14 @@ import { configureVault } from '../vault/setup.ts';
 
 export type KeyringKind = 'local' | 'vault';
 
-/** Vault where it is asked for or there anyway: a first start must not have to build it. */
+/** Chooses Vault if it is requested or already installed: a first start should not have to build it. */
 export async function chooseKeyring(isVaultWanted: boolean): Promise<KeyringKind> {
   return isVaultWanted || (await isInstalled('vault')) ? 'vault' : 'local';
 }
 
 export type KeyringServer = AsyncDisposable & {
   readonly summary: string;
-  /** The variables that bind each service to it. */
+  /** The variables that configure each service for the keyring. */
   readonly environment: Readonly<Record<'api' | 'worker', Readonly<Record<string, string>>>>;
 };
 

@@ -2,7 +2,7 @@ import PostalMime, { type Address, type Attachment } from 'postal-mime';
 import type { ReceivedMail } from '#providers/smtp/stand-in.ts';
 
 export type Mail = {
-  /** Counts from 1. */
+  /** Counted from 1. */
   readonly id: number;
   readonly at: string;
   readonly from: string;
@@ -12,7 +12,7 @@ export type Mail = {
   readonly html: string | null;
   readonly attachments: readonly MailAttachment[];
   readonly envelope: ReceivedMail['envelope'];
-  /** Header and body as they came. */
+  /** Header and body as received. */
   readonly raw: string;
 };
 
@@ -22,7 +22,7 @@ export type MailAttachment = {
   readonly bytes: number;
 };
 
-/** Never rejects: a mail that cannot be parsed is shown by its envelope. */
+/** Never rejects: a mail that cannot be parsed is shown with its envelope. */
 export async function readMail(id: number, { raw, envelope, at }: ReceivedMail): Promise<Mail> {
   const parsed = await PostalMime.parse(raw).catch(() => undefined);
   const attachments = parsed?.attachments ?? [];
@@ -44,7 +44,7 @@ export async function readMail(id: number, { raw, envelope, at }: ReceivedMail):
   };
 }
 
-/** The content of an attachment, read from the mail again: kept it would take its memory twice. */
+/** Returns the content of an attachment by parsing the mail again: keeping it would double the mail's memory. */
 export async function readAttachment({ raw }: Mail, index: number): Promise<Buffer | undefined> {
   const parsed = await PostalMime.parse(raw).catch(() => undefined);
   const attachment = parsed?.attachments[index];
@@ -53,7 +53,7 @@ export async function readAttachment({ raw }: Mail, index: number): Promise<Buff
 
 const IMAGES = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp']);
 
-/** The HTML refers to images of its own mail by their content ids; a frame that may load nothing needs them in place. */
+/** The HTML refers to images in the same mail by content id; the frame may load nothing, so they are inlined. */
 function withImages(html: string, attachments: readonly Attachment[]): string {
   return html.replace(/(["'(])cid:([^"')\s>]+)/gi, (reference: string, before: string, id: string) => {
     const image = attachments.find(({ contentId }) => contentId === `<${id}>`);
@@ -75,8 +75,8 @@ function addressesOf(addresses: readonly Address[]): string {
 export type FileHeaders = Readonly<Record<'content-type' | 'content-disposition', string>>;
 
 /**
- * How a browser is to take an attachment: pictures and plain text are shown, anything else is saved under its name, as
- * what a sender calls HTML must not become a page of ours.
+ * Returns headers that tell a browser how to handle an attachment: images and plain text are displayed, everything else is
+ * downloaded, because HTML from a sender must not run as a page of ours.
  */
 export function attachmentHeaders({ filename, mimeType }: MailAttachment): FileHeaders {
   const isText = mimeType === 'text/plain';

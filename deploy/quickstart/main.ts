@@ -1,4 +1,4 @@
-// Starts Despatch on this machine with all it needs: `npm run quickstart -- --help`.
+// Starts Despatch on this machine with everything it needs: `npm run quickstart -- --help`.
 import { resolve } from 'node:path';
 import { styleText } from 'node:util';
 import { HELP, parseOptions } from './options.ts';
@@ -21,7 +21,7 @@ switch (parsed.kind) {
       const progress = createProgress(process.stderr);
       process.exitCode = await runQuickstart({ root, options: parsed.options, progress });
     } catch (error) {
-      // A program's own words come first, so that the last line is the one that says what failed.
+      // The program's own output is printed first, so that the last line states what failed.
       const [failure = '', ...output] = (error as Error).message.replace(/:\n/, '\n').split('\n');
       if (output.length > 0) process.stderr.write(`${output.join('\n')}\n`);
       process.stderr.write(

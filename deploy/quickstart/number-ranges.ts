@@ -1,8 +1,8 @@
-/** Whole numbers as runs without a hole, from the lowest to the highest; no two touch. */
+/** Whole numbers as ascending, disjoint, non-adjacent ranges. */
 export type NumberRanges = readonly NumberRange[];
 export type NumberRange = readonly [first: number, last: number];
 
-/** The same with one number more, which may be in it. */
+/** Returns the ranges with one number added; it may already be included. */
 export function withNumber(ranges: NumberRanges, number: number): NumberRanges {
   const before = ranges.filter(([, last]) => last < number - 1);
   const after = ranges.filter(([first]) => first > number + 1);
@@ -12,7 +12,7 @@ export function withNumber(ranges: NumberRanges, number: number): NumberRanges {
   return [...before, [first, last], ...after];
 }
 
-/** What is missing between the lowest and the highest. */
+/** Returns the missing numbers between the lowest and the highest. */
 export function gapsOf(ranges: NumberRanges): NumberRanges {
   return ranges.slice(1).map(([first], index) => [(ranges[index]?.[1] ?? 0) + 1, first - 1]);
 }

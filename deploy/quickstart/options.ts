@@ -2,15 +2,15 @@ import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 
 export type Options = {
-  /** Ends after the table of messages. */
+  /** Exit after the table of messages. */
   readonly once: boolean;
-  /** Uses the real Vault even where it has to be fetched or built first. */
+  /** Use the real Vault even if it must be downloaded or built first. */
   readonly vault: boolean;
-  /** Forgets the data of earlier starts. */
+  /** Delete the data of earlier starts. */
   readonly fresh: boolean;
-  /** Takes free ports instead of the usual ones. */
+  /** Use free ports instead of the default ones. */
   readonly anyPorts: boolean;
-  /** Absolute path of the folder that keeps everything. */
+  /** Absolute path of the folder that contains all state. */
   readonly stateDir: string;
 };
 
@@ -33,7 +33,7 @@ provider, and stays up until Ctrl-C.
   --help         show this
 `;
 
-/** Reads the command line; relative folders are relative to `root`. */
+/** Parses the command line; relative folders are relative to `root`. */
 export function parseOptions(args: readonly string[], env: NodeJS.ProcessEnv, root: string): ParsedOptions {
   try {
     const { values } = parseArgs({

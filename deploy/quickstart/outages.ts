@@ -1,13 +1,13 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { Fault, Received } from '#providers/stand-in.ts';
 
-/** A vendor that is down, for as many messages as it is told. */
+/** A simulated vendor outage for a number of messages. */
 export type Outage = {
-  /** Refuses the next messages, 0 to 1000 of them, in place of what it was told before. */
+  /** Refuses the next messages, 0 to 1000 of them; replaces the previous number. */
   readonly begin: (messages: number) => void;
-  /** What it answers to a call with a message, if it refuses that. */
+  /** Returns the fault for a call with a message, if the outage refuses it. */
   readonly faultFor: (request: Received) => Fault | undefined;
-  /** Whether the call was refused so. */
+  /** Returns whether the outage refused the call. */
   readonly hasRefused: (request: Received) => boolean;
 };
 
@@ -33,7 +33,7 @@ export function createOutage(): Outage {
   };
 }
 
-/** Takes `POST /outage?messages=2` for the outage, and leaves everything else to the stand-in itself. */
+/** Handles `POST /outage?messages=2` and passes every other request to the stand-in. */
 export function withOutage({ begin }: Outage, listener: RequestListener): RequestListener {
   return (request: IncomingMessage, response: ServerResponse) => {
     const { pathname, searchParams } = new URL(request.url ?? '/', 'http://stand-in');

@@ -2,7 +2,7 @@ import type { OidcIssuer } from '#test/support/oidc-issuer.ts';
 
 export const AUDIENCE = 'despatch';
 
-/** Who can sign in. Roles are members' roles in the database; the platform admin is one by configuration. */
+/** People who can sign in. Members' roles are in the database; the platform admin is set by configuration. */
 export const PEOPLE = {
   owner: { sub: 'quickstart-owner', email: 'olivia@acme.example', name: 'Olivia Owner' },
   viewer: { sub: 'quickstart-viewer', email: 'victor@acme.example', name: 'Victor Viewer' },
@@ -14,7 +14,7 @@ export type Tokens = { readonly [Person in keyof typeof PEOPLE]: string };
 
 const LIFETIME_S = 7 * 86_400;
 
-/** Tokens as the issuer would give them after a sign-in, good for a week. */
+/** Mints tokens as the issuer would after a sign-in, valid for a week. */
 export async function mintTokens(oidc: Pick<OidcIssuer, 'mint'>, issuer: string): Promise<Tokens> {
   const entries = Object.entries(PEOPLE).map(async ([person, claims]) => {
     const token = await oidc.mint({

@@ -21,8 +21,8 @@ type PortName = keyof typeof USUAL_PORTS;
 export type Ports = { readonly [Name in PortName]: number };
 
 /**
- * The usual ports where nothing listens on them, with `anyPorts` others. Those of an earlier start are taken again where
- * they are free, so that addresses stay good. No two are the same.
+ * Returns the default ports if they are free, or other free ports with `anyPorts`. Ports of an earlier start are reused if
+ * they are free, so that URLs stay valid. All ports differ.
  */
 export async function choosePorts(anyPorts: boolean, earlier: Partial<Ports> = {}): Promise<Ports> {
   const chosen = new Set<number>();
@@ -46,7 +46,7 @@ export async function choosePorts(anyPorts: boolean, earlier: Partial<Ports> = {
   return Object.fromEntries(ports) as Ports;
 }
 
-/** As {@link choosePorts}, with the folder's earlier choice, which the new one replaces. */
+/** Like {@link choosePorts}, with the folder's earlier choice, which is replaced by the new one. */
 export async function choosePortsOf(stateDir: string, anyPorts: boolean): Promise<Ports> {
   const file = join(stateDir, 'ports.json');
   const ports = await choosePorts(anyPorts, await readPorts(file));

@@ -1,13 +1,13 @@
 import { styleText } from 'node:util';
 
 export type Progress = {
-  /** Runs a step and prints one line about it once it is done. */
+  /** Runs a step and prints one line about it when it is done. */
   readonly step: <T>(work: () => Promise<T>, done: (result: T) => string) => Promise<T>;
-  /** Prints one line now. */
+  /** Prints one line immediately. */
   readonly note: (line: string) => void;
 };
 
-/** Lines that begin with the seconds since the start. */
+/** Prints lines prefixed with the seconds since the start. */
 export function createProgress(
   output: NodeJS.WritableStream,
   now: () => number = () => performance.now(),

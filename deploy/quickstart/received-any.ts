@@ -1,15 +1,15 @@
 import { asObject, parseObject, textOf } from './json-text.ts';
 import type { Fact, ReadArrival } from './received.ts';
 
-/** Names under which vendors take a recipient, a sender and a text; the first that holds one counts. */
+/** Field names that vendors use for recipient, sender and text; the first one with a value is used. */
 const TO = ['to', 'dst', 'recipients', 'DestinationPhoneNumber', 'PhoneNumber', 'device'];
 const FROM = ['from', 'src', 'originator', 'sender', 'OriginationIdentity', 'messaging_profile_id'];
 const TEXT = ['text', 'body', 'MessageBody', 'Message', 'title', 'caption'];
 const FACTS_MAX = 40;
 
 /**
- * Reads whatever is posted with a recipient in it, as JSON or as a form, and shows all of it.
- * @param paths of requests that carry a message.
+ * Reads any posted JSON or form with a recipient in it, and shows all of its values.
+ * @param paths matches requests that carry a message.
  */
 export function readAny(paths: RegExp): ReadArrival {
   return ({ method, path, body, at }) => {
@@ -28,7 +28,7 @@ export function readAny(paths: RegExp): ReadArrival {
   };
 }
 
-/** Each value by its place, such as `messages.0.content.text`. */
+/** Returns each value with its path, such as `messages.0.content.text`. */
 function leavesOf(value: unknown, place: readonly string[] = []): Fact[] {
   if (typeof value === 'object' && value !== null)
     return Object.entries(asObject(value)).flatMap(([name, one]) => leavesOf(one, [...place, name]));

@@ -1,16 +1,16 @@
 import { asObject, parseObject, textOf } from './json-text.ts';
 
-/** What a body says about itself, whoever wrote it. */
+/** The unverified content of an event's body. */
 export type ReceivedEvent = {
   readonly type: string;
   readonly timestamp: string;
-  /** Its number in the endpoint's feed. */
+  /** The event's number in the endpoint's feed. */
   readonly seq: number | undefined;
-  /** Empty where it is none of a message. */
+  /** Empty when the event is not about a message. */
   readonly messageId: string;
 };
 
-/** Reads an event's envelope; what is not there is empty. */
+/** Parses an event's envelope; missing fields are empty. */
 export function eventOf({ body }: { readonly body: string }): ReceivedEvent {
   const { type, timestamp, data } = parseObject(body);
   const { seq, messageId } = asObject(data);

@@ -1,7 +1,7 @@
 import type { Received } from '#providers/stand-in.ts';
 import { asList, asObject, parseObject, textOf } from './json-text.ts';
 
-/** A mail as a vendor's API was given it. */
+/** A mail that was submitted to a vendor's API. */
 export type SubmittedMail = {
   readonly from: string;
   readonly to: string;
@@ -10,7 +10,7 @@ export type SubmittedMail = {
   readonly html: string;
 };
 
-/** Undefined for whatever else a vendor is asked. */
+/** Returns undefined for any other request. */
 export type ReadMail = (request: Received) => SubmittedMail | undefined;
 
 export const readSendgridMail = ofJson('/v3/mail/send', (mail) => {

@@ -1,21 +1,21 @@
 import type { Received } from '#providers/stand-in.ts';
 import { asList, asObject, parseObject, textOf } from './json-text.ts';
 
-/** What a message looked like when it arrived at its provider. */
+/** A message as it arrived at its provider. */
 export type Arrival = {
   /** Milliseconds since the epoch. */
   readonly at: number;
   readonly to: string;
   readonly from: string;
-  /** What a person would read first. */
+  /** The text that a person would read first. */
   readonly text: string;
-  /** What else was in it, by name: data, the parts of a template, media. */
+  /** The other contents by name: data, template parts, media. */
   readonly facts?: readonly Fact[];
 };
 
 export type Fact = readonly [name: string, value: string];
 
-/** Reads the messages among what a stand-in received; undefined for a token request, a check or nonsense. */
+/** Reads the message among a stand-in's requests; undefined for a token request, a check or an invalid request. */
 export type ReadArrival = (request: Received) => Arrival | undefined;
 
 export function readTwilio({ method, path, body, at }: Received): Arrival | undefined {
@@ -76,7 +76,7 @@ function whatsappContent(type: string, part: Record<string, unknown>): Pick<Arri
   };
 }
 
-/** A parameter holds its value under the name of its kind. */
+/** A template parameter stores its value in a field named after its type. */
 function parameterText(parameter: Record<string, unknown>): string {
   const value = parameter[textOf(parameter['type'])];
   const link = textOf(asObject(value)['link']);

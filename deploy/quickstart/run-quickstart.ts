@@ -30,8 +30,8 @@ export type QuickstartOptions = {
 type Tenants = NonNullable<State['tenants']>;
 
 /**
- * Starts everything, sends one message per channel, and stays up until a signal or, with `--once`, ends. Everything it
- * started has stopped when it returns or throws.
+ * Starts everything, sends one message per channel, and runs until a signal, or exits with `--once`. Stops everything it
+ * started before it returns or throws.
  * @returns the exit code.
  */
 export async function runQuickstart({ root, options, progress }: QuickstartOptions): Promise<number> {
@@ -39,7 +39,7 @@ export async function runQuickstart({ root, options, progress }: QuickstartOptio
   await using stack = new AsyncDisposableStack();
   await mkdir(stateDir, { recursive: true });
   stack.use(await lockFolder(stateDir));
-  // Secrets of one keyring are of no use to the other, so each has data of its own.
+  // Secrets of one keyring cannot be decrypted with the other, so each has its own data folder.
   const kind = await chooseKeyring(options.vault);
   const folder = join(stateDir, kind);
   progress.note(`Starting Despatch, with its data in ${shown(root, folder)}`);
@@ -64,11 +64,11 @@ export async function runQuickstart({ root, options, progress }: QuickstartOptio
   await writePrivateJson(connectionFile, connection);
 
   const owner = { token: tokens.owner, tenantSlug: tenants.first.slug };
-  // The database has the same clock, but rounds less.
+  // The database uses the same clock with a finer resolution.
   const since = new Date(Date.now() - 1_000);
   const { deliveries, events } = await progress.step(
     async () => {
-      // A mail server would have the first word: its account is the older one, and it never reports.
+      // Selects the reporting provider: the mail server's account is older, so it would be chosen, and it never reports.
       const email = await accountIdOf(api, owner, { provider: REPORTED_MAIL, label: 'Resend (stand-in)' });
       const { serviceKey } = tenants.first;
       const sent = await sendFirstMessages(api, serviceKey, arrivalsOf(servers), { email });
@@ -205,7 +205,7 @@ function arrivalsOf({ standIns }: Servers) {
   };
 }
 
-/** Only the first signal is ours: a second one ends the process at once, and its children with it. */
+/** Handles only the first signal: a second one ends the process and its children immediately. */
 function untilSignal(): Promise<void> {
   return new Promise((resolve) => {
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => resolve());

@@ -38,7 +38,7 @@ export type Servers = {
   readonly providerUrls: Connection['providerUrls'];
 };
 
-/** Everything that the services need, started at the same time; the stack stops it. */
+/** Starts all servers that the services need, concurrently; the stack stops them. */
 export async function startServers(options: ServersOptions, stack: AsyncDisposableStack): Promise<Servers> {
   const { kind, folder, ports, state, progress } = options;
   const log = progress.note;

@@ -5,19 +5,19 @@ import { startChild, untilReady, type Child } from '../servers/child.ts';
 
 export type ServiceOptions = {
   readonly name: 'api' | 'worker';
-  /** The checkout. */
+  /** Root of the checkout. */
   readonly root: string;
   readonly logFolder: string;
   readonly environment: Readonly<Record<string, string>>;
-  /** Says whether the service is ready. */
+  /** Reports whether the service is ready. */
   readonly readyUrl: string;
-  /** Answers something once the service listens, which is a moment after it is ready to. */
+  /** Answers once the service listens, which is slightly later than it is ready. */
   readonly listenUrl?: string;
-  /** Told in one line of each end that nobody asked for. */
+  /** Called with one line for each unexpected exit. */
   readonly note: (line: string) => void;
 };
 
-/** Variables of ours that a service gets too. */
+/** Our own environment variables that a service inherits. */
 const INHERITED = [
   'PATH',
   'HOME',
@@ -29,13 +29,13 @@ const INHERITED = [
 
 const RESTART_MS_MIN = 500;
 const RESTART_MS_MAX = 30_000;
-/** Who has run for so long is started again without a longer wait. */
+/** A service that ran at least this long is restarted without a longer delay. */
 const STEADY_MS = 60_000;
 const STOP_MS_MAX = 40_000;
 
 /**
- * Runs a deployment as it runs anywhere, as a process of its own; returns once it is ready. From then on it is started
- * again whenever it ends, as a cluster would do it, until it is disposed of.
+ * Runs a service as in a deployment, as a separate process, and returns once it is ready. Restarts it whenever it exits, as
+ * a cluster would, until it is disposed.
  */
 export async function startService(options: ServiceOptions): Promise<AsyncDisposable> {
   const { name, logFolder, readyUrl, listenUrl } = options;

@@ -1,6 +1,4 @@
-/**
- * Waits for all, then throws the first failure: nothing is left starting behind the back of who cleans up.
- */
+/** Waits for all promises, then throws the first failure, so that nothing is still starting during the cleanup. */
 export async function settleAll<T extends readonly unknown[]>(work: {
   readonly [Index in keyof T]: Promise<T[Index]>;
 }): Promise<T> {

@@ -4,17 +4,17 @@ import { createServer as createNetServer, type Socket } from 'node:net';
 import { once } from 'node:events';
 import type { Place } from '#providers/stand-in-place.ts';
 
-/** One port that all stand-ins share, each below a path of its own. */
+/** One port shared by all stand-ins, each under its own path. */
 export type StandInFront = AsyncDisposable & {
   readonly origin: string;
-  /** @param name what its addresses begin with: letters, digits and hyphens. */
+  /** @param name first segment of its paths: letters, digits and hyphens. */
   readonly placeOf: (name: string) => (listener: RequestListener) => Promise<Place>;
 };
 
-/** What every HTTP/2 connection begins with, and no request of HTTP/1.1 does. */
+/** The first bytes of every HTTP/2 connection; no HTTP/1.1 request starts with them. */
 const HTTP2_START = 'PRI ';
 
-/** @param index answers what is asked of the port itself. */
+/** @param index answers requests to the port's own root. */
 export async function openStandInFront(port: number, index: RequestListener): Promise<StandInFront> {
   const listeners = new Map<string, RequestListener>();
   const sockets = new Set<Socket>();
@@ -28,7 +28,7 @@ export async function openStandInFront(port: number, index: RequestListener): Pr
     listener(request, response);
   };
   const http = createServer(route);
-  // What is asked of a request and its response is alike in both versions.
+  // The request and response APIs used here are the same in both versions.
   const http2 = createHttp2Server((request, response) => route(request as never, response as never));
   http2.on('session', (session) => {
     sessions.add(session.on('error', () => {}));

@@ -11,25 +11,25 @@ import { VENDORS, type StandInId } from './vendors.ts';
 export type StandIns = AsyncDisposable & {
   /** By catalog id. */
   readonly urls: Readonly<Record<StandInId, string>>;
-  /** The messages that were taken, oldest first. */
+  /** Returns the accepted messages, oldest first. */
   readonly arrivals: (id: StandInId) => readonly Arrival[];
-  /** Has a vendor refuse its next messages as one that is down, as `POST /outage?messages=` at its address does. */
+  /** Makes a vendor refuse its next messages as if it were down, like `POST /outage?messages=` at its URL. */
   readonly fail: (id: StandInId, messages: number) => void;
-  /** Says how the vendors know their customers; until then they report only what needs no such knowledge. */
+  /** Sets how the vendors find their customers; before that they send only reports that need no customer data. */
   readonly know: (accountOf: AccountOf) => void;
 };
 
 export type StandInsOptions = {
   readonly port: number;
-  /** Takes each mail that a vendor has taken to its recipient. Default: nowhere. */
+  /** Delivers each mail that a vendor accepted to its recipient. Default: not delivered. */
   readonly deliverMail?: (mail: SubmittedMail) => void;
 };
 
 const IDS = Object.keys(VENDORS) as StandInId[];
 
 /**
- * Every vendor on one port, each with a page at its address that shows the messages it took, and all requests as JSON at
- * `/received` below it.
+ * Starts every vendor's stand-in on one port. Each has a page at its URL with the messages that it accepted, and all its
+ * requests as JSON at `/received` below it.
  */
 export async function startStandIns({ port, deliverMail }: StandInsOptions): Promise<StandIns> {
   let known: AccountOf = async () => undefined;
@@ -85,7 +85,7 @@ function arrivalsOf(read: ReadArrival, received: readonly Received[]): Arrival[]
   return received.map(read).filter((arrival) => arrival !== undefined);
 }
 
-/** What the port itself is asked: where the stand-ins are. */
+/** Lists the stand-ins at the port's root. */
 function showIndex({ url }: IncomingMessage, response: ServerResponse): void {
   const content =
     url === '/'
@@ -108,7 +108,7 @@ function showIndex({ url }: IncomingMessage, response: ServerResponse): void {
 
 const REFUSED: Fact = ['answered', '503, as it was told to refuse'];
 
-/** Newest first; a page of more would not be read. */
+/** Newest first; nobody reads a longer page. */
 const SHOWN_MAX = 200;
 
 type Reading = { readonly read: ReadArrival; readonly outage: Outage };
@@ -169,7 +169,7 @@ function card({ at, to, from, text, facts = [] }: Arrival): Html {
   </article>`;
 }
 
-/** A text that is a web address leads there; any other scheme would run what it says. */
+/** Links a text only if it is an http(s) URL; a link with another scheme could run code. */
 function linkedText(text: string): Html {
   return /^https?:\/\/\S+$/.test(text) ? html`<a href="${text}">${text}</a>` : html`${text}`;
 }

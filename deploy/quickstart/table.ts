@@ -1,6 +1,6 @@
 export type Column = { readonly title: string; readonly align: 'left' | 'right' };
 
-/** Aligned plain text: one line per row below the titles, two spaces between columns. */
+/** Formats aligned plain text: one line per row below the titles, two spaces between columns. */
 export function table(columns: readonly Column[], rows: readonly (readonly string[])[]): string {
   const widths = columns.map(({ title }, index) =>
     Math.max(title.length, ...rows.map((row) => row[index]?.length ?? 0)),

@@ -7,14 +7,14 @@ import { ensureEndpoint } from './webhook-endpoint.ts';
 export type WantedTenant = {
   readonly slug: string;
   readonly name: string;
-  /** Bearer token of its owner. */
+  /** The owner's bearer token. */
   readonly ownerToken: string;
   readonly accounts: readonly ProviderAccount[];
-  /** In the order in which they are to send the sms. */
+  /** The order of the accounts in the sms route. */
   readonly smsRoute?: readonly Pick<ProviderAccount, 'provider' | 'label'>[];
-  /** Where its events go; absent: nowhere. */
+  /** URL that the tenant's events are sent to; absent: none. */
   readonly endpointUrl?: string;
-  /** Subject of a member who may only look. */
+  /** Token subject of a member with read access only. */
   readonly viewer?: string;
 };
 
@@ -27,8 +27,8 @@ type ProviderView = {
 };
 
 /**
- * Makes the tenant, or fixes what has been changed of it since: an active tenant, a working key of each mode and the enabled
- * accounts and the endpoint that it is to have, which point where this start's servers are.
+ * Creates the tenant or repairs later changes to it: an active tenant, a working key of each mode, and its accounts and
+ * endpoint, enabled and pointing to this start's servers.
  */
 export async function ensureTenant(
   api: ApiClient,
@@ -62,7 +62,7 @@ async function resume(api: ApiClient, id: string, platformToken: string): Promis
   if (status === 'suspended') await api.call(platform, 'POST', `/v1/admin/tenants/${id}/resume`);
 }
 
-/** The id of the tenant's account with the provider; undefined where it has none. */
+/** Returns the id of the tenant's account with the provider; undefined if there is none. */
 export async function accountIdOf(
   api: ApiClient,
   owner: Caller,
@@ -85,7 +85,7 @@ async function ensureAccounts(
       await api.call(owner, 'POST', '/v1/admin/providers', body);
       continue;
     }
-    // The inbox may be on another port now, and a secret goes to no other port than it was given for.
+    // The inbox may be on another port now, and a stored secret must not be sent to a port that it was not entered for.
     if (!isDeepStrictEqual(known.configPublic, publicConfig)) {
       const change = { publicConfig, secretConfig: await secretConfig() };
       await api.call(owner, 'PATCH', `/v1/admin/providers/${known.id}`, change);
@@ -96,7 +96,7 @@ async function ensureAccounts(
   }
 }
 
-/** What is in force already stays as it is. */
+/** A route that is already in force is not changed. */
 async function ensureSmsRoute(
   api: ApiClient,
   owner: Caller,

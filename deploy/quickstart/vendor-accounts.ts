@@ -15,9 +15,9 @@ type Row = {
 };
 
 /**
- * What the vendors know of their customers: where to report to, which people enter at a vendor by hand, and the secret
- * to sign with, which vendors hand out and tenants enter in Despatch. Read from where the worker reads it, so that an
- * account which is added later is known too.
+ * Returns what the vendors know about their customers: the report URL, which people enter at a vendor by hand, and the
+ * signing secret, which vendors issue and tenants enter in Despatch. Reads both from the worker's data, so that accounts
+ * added later are known too.
  */
 export async function openVendorAccounts({ sql, keyring, config }: WorkerView): Promise<AccountOf> {
   const { receipts } = config;

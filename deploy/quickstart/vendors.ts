@@ -32,14 +32,14 @@ import {
 
 export type Vendor = {
   readonly start: (options: StandInOptions) => Promise<StandIn>;
-  /** Messages among what it received; of mails `readMail` says it. */
+  /** Reads the messages among its requests; for mails, `readMail` does. */
   readonly read?: ReadArrival;
   readonly readMail?: ReadMail;
-  /** What its page says beside that. */
+  /** An additional text on its page. */
   readonly hint?: string;
 };
 
-/** Every id of the catalog but one: mail servers have the inbox. */
+/** Every id of the catalog except mail servers, which the inbox replaces. */
 export type StandInId = Exclude<ProviderKind, 'smtp'>;
 
 const startGateway = (options: StandInOptions): Promise<StandIn> => startGatewayStandIn(undefined, options);
@@ -48,7 +48,7 @@ const GATEWAY_HINT =
 const TOPIC_HINT =
   'Reports on messages of a provider that names a topicArn, as Amazon SNS would publish them to that topic.';
 const gateway: Vendor = { start: startGateway, read: readAny(/^/), hint: GATEWAY_HINT };
-/** Outcomes of simulators are made up in the worker: there is a place to look, and never anything to see. */
+/** The worker simulates the outcomes, so this stand-in exists but never receives anything. */
 const simulator: Vendor = {
   start: (options) => startStandIn(() => undefined, options),
   hint: 'A simulator calls nobody, so nothing ever arrives here.',

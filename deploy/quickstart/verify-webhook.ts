@@ -1,9 +1,9 @@
 import { createHmac, createPublicKey, timingSafeEqual, verify } from 'node:crypto';
 
-/** What the receiver of an endpoint's events knows of it. */
+/** What an event receiver knows about an endpoint. */
 export type WebhookKeys = {
   readonly endpointId: string;
-  /** `whsec_` and base64. While a secret is changed there are two. */
+  /** `whsec_` and base64. During a rotation there are two. */
   readonly secrets: readonly string[];
   /** Ed25519: 32 bytes, base64url. */
   readonly publicKeys: readonly string[];
@@ -12,13 +12,13 @@ export type WebhookKeys = {
 export type SignedCall = {
   /** Lower-case names. */
   readonly headers: Readonly<Record<string, string>>;
-  /** As it came: any other spelling of the same JSON has another signature. */
+  /** The exact bytes: any other serialization of the same JSON has another signature. */
   readonly body: Buffer;
   /** Milliseconds since the epoch. */
   readonly at: number;
 };
 
-/** Kinds of signatures: HMAC-SHA256 with the endpoint's secret, and Ed25519 with the tenant's key. */
+/** Signature schemes: HMAC-SHA256 with the endpoint's secret, and Ed25519 with the tenant's key. */
 export type Scheme = 'v1' | 'v1a';
 
 export type WebhookVerdict =
@@ -29,8 +29,8 @@ const AGE_MS_MAX = 5 * 60_000;
 const SIGNATURES_MAX = 10;
 
 /**
- * Judges a call by the rules of https://www.standardwebhooks.com, as any receiver would, and with no code of the sender:
- * one good signature suffices, whoever made the others.
+ * Verifies a call by the rules of https://www.standardwebhooks.com, as any receiver would, and without the sender's code:
+ * one valid signature is enough, whoever made the others.
  * @param endpoints those whose URL was called.
  */
 export function verifyWebhook(call: SignedCall, endpoints: readonly WebhookKeys[]): WebhookVerdict {

@@ -9,9 +9,9 @@ type EndpointView = {
 };
 
 const PATH = '/v1/admin/webhook-endpoints';
-/** By which it is known when the receiver is on another port. */
+/** Identifies the endpoint when the receiver is on another port. */
 const DESCRIPTION = 'Local receiver';
-/** All events, signed in every way. */
+/** All events, signed with every scheme. */
 const SETTINGS = {
   eventTypes: ['*'],
   finalOnly: false,
@@ -21,7 +21,7 @@ const SETTINGS = {
   signatures: ['v1', 'v1a'],
 };
 
-/** Makes the tenant's endpoint at the receiver, or fixes what has been changed of it since. */
+/** Creates the tenant's endpoint at the receiver, or repairs later changes to it. */
 export async function ensureEndpoint(api: ApiClient, owner: Caller, url: string): Promise<void> {
   const wanted = { url, description: DESCRIPTION, ...SETTINGS };
   const { items } = await api.call<{ items: EndpointView[] }>(owner, 'GET', `${PATH}?limit=200`);

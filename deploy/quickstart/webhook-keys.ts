@@ -14,9 +14,9 @@ type Row = {
 };
 
 /**
- * What the receiver knows of endpoints, and people are shown once: read from where the worker reads it, so that endpoints
- * which are added later, and secrets that are changed, are known too.
- * @param receiverUrl of which endpoints have any path.
+ * Returns the receiver's keys of endpoints, which people see only once. Reads them from the worker's data, so that
+ * endpoints added later and changed secrets are known too.
+ * @param receiverUrl base URL of the receiver; endpoints may use any path below it.
  */
 export function webhookKeysOf({ sql, keyring }: WorkerView, receiverUrl: string): WebhookKeysOf {
   const plaintexts = new LRUCache<string, string>({ max: 1_000 });

@@ -3,11 +3,11 @@ import { gapsOf, type NumberRanges } from './number-ranges.ts';
 import { eventOf } from './received-event.ts';
 import type { ReceivedWebhook } from './webhook-receiver.ts';
 
-/** Newest first; a page of more would not be read. */
+/** Newest first; nobody reads a longer page. */
 const SHOWN_MAX = 200;
 const GAPS_SHOWN_MAX = 20;
 
-/** @param numbers of all genuine events that have come, by endpoint. */
+/** @param numbers numbers of all genuine events that arrived, by endpoint. */
 export function receivedPage(
   received: readonly ReceivedWebhook[],
   numbers: ReadonlyMap<string, NumberRanges>,

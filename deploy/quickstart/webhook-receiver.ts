@@ -8,35 +8,35 @@ import { eventOf } from './received-event.ts';
 import { verifyWebhook, type WebhookKeys, type WebhookVerdict } from './verify-webhook.ts';
 import { receivedPage } from './webhook-page.ts';
 
-/** A call as it came, and what the receiver made of it. */
+/** A call and the receiver's verdict. */
 export type ReceivedWebhook = Received & {
   readonly signature: WebhookVerdict;
-  /** Its event had come before, with a good signature too. */
+  /** The same event arrived before, also with a valid signature. */
   readonly repeated: boolean;
 };
 
-/** By the path that was called: the endpoints that have it in their URL. */
+/** Returns the endpoints whose URL has the called path. */
 export type WebhookKeysOf = (path: string) => Promise<readonly WebhookKeys[]>;
 
 export type WebhookReceiver = AsyncDisposable & {
   readonly url: string;
-  /** The newest calls, oldest first. `GET /received` shows the same. */
+  /** The most recent calls, oldest first. `GET /received` returns the same. */
   readonly received: readonly ReceivedWebhook[];
-  /** Says what endpoints sign with; until then every call is to be made once more. */
+  /** Sets how to look up the endpoints' keys; before that every call is answered so that it is retried. */
   readonly know: (keysOf: WebhookKeysOf) => void;
 };
 
 const KEPT_MAX = 1_000;
-/** By whose ids repetitions are known. */
+/** Number of event ids kept to detect repetitions. */
 const TAKEN_MAX = 100_000;
-/** Of all bodies together. */
+/** Total length of all bodies. */
 const CHARACTERS_MAX = 64 * 1024 * 1024;
 const BODY_BYTES_MAX = 1024 * 1024;
 const JSON_HEADERS = { 'content-type': 'application/json; charset=utf-8', 'cache-control': 'no-store' };
 
 /**
- * A tenant's side of events: takes what is posted to any path, judges its signature, and shows it on a page. What is not
- * genuine is answered with 401, an event that comes again as it was the first time.
+ * Starts a tenant's event receiver: accepts posts to any path, verifies their signatures and shows them on a page. Answers
+ * 401 to a call that is not genuine; a repeated event gets the same answer as the first time.
  */
 export async function startWebhookReceiver(options: { readonly port: number }): Promise<WebhookReceiver> {
   let known: WebhookKeysOf | undefined;
@@ -45,7 +45,7 @@ export async function startWebhookReceiver(options: { readonly port: number }): 
   const taken = new LRUCache<string, true>({ max: TAKEN_MAX });
   let characters = 0;
 
-  /** Undefined where nobody can say. */
+  /** Returns undefined when the verdict is unknown. */
   async function judge(call: Received, body: Buffer): Promise<WebhookVerdict | undefined> {
     try {
       const keys = await known?.(call.path.replace(/\?.*$/s, ''));
@@ -55,7 +55,7 @@ export async function startWebhookReceiver(options: { readonly port: number }): 
     }
   }
 
-  /** Takes note of a genuine event. @returns whether it had come before. */
+  /** Records a genuine event. @returns whether it had arrived before. */
   function isKnown(endpointId: string, call: Received): boolean {
     const key = `${endpointId} ${call.headers['webhook-id']}`;
     const isRepeated = taken.has(key);
@@ -117,7 +117,7 @@ function answer(response: ServerResponse, status: number, body: unknown): void {
   response.writeHead(status, JSON_HEADERS).end(JSON.stringify(body));
 }
 
-/** Undefined where it is larger than any event. */
+/** Returns undefined when the body is larger than any event. */
 async function readBody(request: IncomingMessage): Promise<Buffer | undefined> {
   const chunks: Buffer[] = [];
   let bytes = 0;

@@ -6,14 +6,14 @@ import { Secret } from '#core/domain/secret.ts';
 import { workerConfig, type WorkerConfig } from '../../services/worker/config.ts';
 import { workerEnvironment, type EnvironmentInput } from './environments.ts';
 
-/** What the worker can read: the database, as its owner, and secrets. */
+/** What the worker can read: the database (with the owner's role) and secrets. */
 export type WorkerView = AsyncDisposable & {
   readonly sql: Postgres['sql'];
   readonly keyring: KeyDecrypter;
   readonly config: WorkerConfig;
 };
 
-/** For what stands in for others here, and knows what people would enter there by hand. */
+/** For local stand-ins of other parties, which need data that people would enter there by hand. */
 export async function openWorkerView(input: EnvironmentInput): Promise<WorkerView> {
   const config = workerConfig(workerEnvironment(input));
   await using stack = new AsyncDisposableStack();

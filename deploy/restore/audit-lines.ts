@@ -18,19 +18,19 @@ const Entry = z.object({
 });
 const Line = z.object({ event: z.literal('audit'), audit: Entry });
 
-/** Under which a collector keeps the line that a container wrote. */
+/** Fields in which a log collector puts the line that a container wrote. */
 const WRAPPERS = ['log', 'message', 'line'] as const;
 
 type AuditLines = {
-  /** Each once, in the order in which they happened. */
+  /** Each entry once, in the order in which they happened. */
   readonly entries: readonly AuditEntry[];
-  /** Lines that say they are of the audit log and cannot be read: what they told is not done. */
+  /** Number of audit lines that cannot be parsed: their changes are not replayed. */
   readonly unreadable: number;
 };
 
 /**
- * The audit entries among the lines of a log. Other lines are passed over, and so is what a collector puts around one: a
- * prefix, as of `kubectl logs --prefix`, or an object that holds it as text.
+ * Returns the audit entries among the lines of a log. Skips other lines, and unwraps what a collector adds: a prefix, as of
+ * `kubectl logs --prefix`, or an object that contains the line as text.
  */
 export async function readAuditLines(inputs: readonly Readable[]): Promise<AuditLines> {
   const entries = new Map<string, AuditEntry>();
@@ -49,7 +49,7 @@ export async function readAuditLines(inputs: readonly Readable[]): Promise<Audit
 function parseLine(line: string): AuditEntry | 'unreadable' | undefined {
   const start = line.indexOf('{');
   const value = start === -1 ? undefined : parseJson(line.slice(start));
-  // Cut off in the middle, as the last line of a copied file.
+  // Truncated, like the last line of a copied file.
   if (value === undefined) return /"event":"audit"/.test(line) ? 'unreadable' : undefined;
   return readEntry(value);
 }

@@ -2,27 +2,27 @@ import type { AuditEntry } from '#core/domain/audit-entry.ts';
 import { ROLES, type Role } from '#core/domain/role.ts';
 
 type LastSuspension = {
-  /** Null: the tenant was active in the end. */
+  /** Null: the tenant ended up active. */
   readonly reason: string | null;
   readonly at: string;
   readonly by: string;
-  /** The resource that let go of it and is gone. */
+  /** UID of the deleted resource that owned the tenant. */
   readonly goneUid: string | null;
 };
 
 export type LastMembership = {
   readonly isRemoved: boolean;
-  /** The role in the end; null where none was told. */
+  /** The final role; null when none was logged. */
   readonly role: Role | null;
-  /** When the membership began, as far as told: it stays the same when an invitation is taken up under another id. */
+  /** When the membership began, as far as logged: it stays the same when an invitation is accepted under another id. */
   readonly since: string | null;
 };
 
 export type LastKey = {
   readonly isRevoked: boolean;
-  /** Null: not told. */
+  /** Null: not logged. */
   readonly scopes: readonly string[] | null;
-  /** The secret that the database knows is good until then at most. Null: nothing was told. */
+  /** The secret in the database is valid until then at most. Null: not logged. */
   readonly until: string | null;
 };
 
@@ -30,9 +30,9 @@ type LastAccount = 'deleted' | 'disabled' | 'enabled';
 type LastEndpoint = 'deleted' | 'paused' | 'resumed';
 
 export type LastReceiptUrl = {
-  /** Of its token. */
+  /** Version of the URL's token. */
   readonly version: number;
-  /** Until when the one before holds. */
+  /** Until when the previous token is valid. */
   readonly graceUntil: string | null;
 };
 
@@ -46,7 +46,7 @@ export type LastSuppression = {
 };
 
 export type LastBrake = {
-  /** Null: lifted in the end. */
+  /** Null: the brake ended up lifted. */
   readonly applied: {
     readonly level: string;
     readonly reason: string;
@@ -57,25 +57,25 @@ export type LastBrake = {
   readonly at: string;
 };
 
-/** What became of one tenant after the time that the database was restored to. */
+/** What happened to one tenant after the time that the database was restored to. */
 export type LastWords = {
-  /** The resource whose deletion began a purge; from then on nothing else matters. */
+  /** The resource whose deletion started a purge; no later entry matters. */
   readonly purge: { readonly uid: string; readonly at: string } | null;
   readonly suspension: LastSuspension | null;
-  /** Of its channels. */
+  /** By channel. */
   readonly brakes: ReadonlyMap<string, LastBrake>;
   readonly members: ReadonlyMap<string, LastMembership>;
   readonly keys: ReadonlyMap<string, LastKey>;
   readonly accounts: ReadonlyMap<string, LastAccount>;
-  /** Of webhooks. */
+  /** Webhook endpoints. */
   readonly endpoints: ReadonlyMap<string, LastEndpoint>;
   /** By account. */
   readonly receiptUrls: ReadonlyMap<string, LastReceiptUrl>;
-  /** Entries of the suppression list that were added and not removed again, by id. */
+  /** Suppression entries that were added and not removed again, by id. */
   readonly suppressions: ReadonlyMap<string, LastSuppression>;
-  /** Resources that are known to be gone. */
+  /** Resources that are known to be deleted. */
   readonly gone: readonly string[];
-  /** What cannot be made again out of the log, by action: secrets and settings are not in it. */
+  /** Number of changes that cannot be restored from the log, by action: secrets and settings are not logged. */
   readonly lost: ReadonlyMap<string, number>;
 };
 
@@ -93,7 +93,9 @@ type Draft = {
   lost: Map<string, number>;
 };
 
-/** The last word about everything that was changed, by tenant. @param entries In the order in which they happened. */
+/**
+ * Returns the final state of everything that was changed, by tenant. @param entries In the order in which they happened.
+ */
 export function lastWords(entries: readonly AuditEntry[]): ReadonlyMap<string, LastWords> {
   const tenants = new Map<string, Draft>();
   for (const entry of entries) {
@@ -180,7 +182,8 @@ function take(draft: Draft, entry: AuditEntry): void {
       });
       return;
     case 'api_key.rotated':
-      // The new secret is not in the log; the one in the database had its time.
+      // The new secret is not logged; the one in the database is valid until the end of the rotation's grace period at
+      // most.
       draft.keys.set(target, { ...key, until: earlier(key.until, textOf(facts['graceUntil']) ?? at) });
       lose(draft, action);
       return;
@@ -218,12 +221,12 @@ function take(draft: Draft, entry: AuditEntry): void {
       return;
     }
     case 'suppression.removed':
-      // One that is there again stays, as nobody is to get a right that they had not.
+      // An entry that the restore brought back stays, because nobody may get a right that they did not have.
       draft.suppressions.delete(target);
       return;
     case 'suppression.import_begun':
     case 'suppression.imported':
-      // Its entries are in no log.
+      // The entries of an import are not logged.
       return lose(draft, action);
     case 'provider.verify_requested':
     case 'webhook_endpoint.tested':

@@ -3,8 +3,8 @@ import type { Sql } from '#core/platform/postgres/postgres.ts';
 const PURGED_AT_ONCE = 500;
 
 /**
- * Deletes a tenant that the restore brought back, as the controller deletes one: rows, then the key, then its own row.
- * Can be cut off and begun again at every step. Calls under way when the backup was made have ended long ago.
+ * Deletes a tenant that the restore brought back, as the controller deletes one: rows, then the key, then its own row. Can
+ * be interrupted and repeated at every step. Calls that were in flight at the time of the backup have ended long ago.
  */
 export async function purgeTenant(
   sql: Sql,

@@ -1,5 +1,5 @@
-// After a restore of the database to an earlier time: does again, out of the audit lines of api, controller and worker, what has
-// taken rights away since. `--help` says how.
+// After a restore of the database to an earlier time: repeats the changes since then that took rights away, from the audit
+// lines of api, controller and worker. `--help` explains the usage.
 import { createReadStream } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { postgres } from '#core/platform/postgres/postgres-driver.ts';
@@ -33,7 +33,7 @@ DATABASE_URL is the superuser's, or that of the role that owns the schema. With 
 purged tenants are deleted where Vault still has them; without, their names are listed.
 `;
 
-/** @returns the exit code: 1 where an audit line could not be read, 2 where the command line could not. */
+/** @returns the exit code: 1 when an audit line could not be parsed, 2 when the command line could not. */
 export async function main(
   args: readonly string[],
   env: NodeJS.ProcessEnv,

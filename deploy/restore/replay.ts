@@ -13,20 +13,20 @@ import {
 import { purgeTenant } from './purge-tenant.ts';
 
 export type ReplaySummary = {
-  /** Entries that the database did not know: what happened after the time that it was restored to. */
+  /** Number of entries that the database did not contain: they happened after the time that it was restored to. */
   readonly entries: number;
-  /** Rows that were changed, by what was done. */
+  /** Number of changed rows, by kind of change. */
   readonly done: Readonly<Record<string, number>>;
-  /** Tenants that were purged, whether or not the database had them again: their keys must be gone. */
+  /** Tenants that were purged, whether or not the restore brought them back: their keys must be destroyed. */
   readonly purged: readonly string[];
-  /** Tenants that nobody owns any more. */
+  /** Tenants without an owner. */
   readonly ownerless: readonly string[];
-  /** What only people can make again, by action. */
+  /** Number of changes that only people can repeat, by action. */
   readonly lost: Readonly<Record<string, number>>;
 };
 
 type ReplayOptions = {
-  /** False: everything is tried and taken back. */
+  /** False: a dry run that rolls everything back. */
   readonly apply: boolean;
   readonly destroyKey: (tenantId: string) => Promise<void>;
 };
@@ -36,10 +36,11 @@ class TakenBack extends Error {
 }
 
 /**
- * Does again, in a database that was restored to an earlier time, what takes rights away: keys revoked, members removed
- * or given a lower role, accounts disabled or deleted, webhook endpoints paused or deleted, recipients suppressed, tenants suspended and purged, channels braked. Nothing gets a right that it had not
- * at that time, but that a suspension or a brake ends which ended. What the database knows is left out, and what was done is
- * written into its audit log: a second run finds nothing to do, and undoes nothing that was decided in between.
+ * Repeats, in a database that was restored to an earlier time, the changes that take rights away: keys revoked, members
+ * removed or given a lower role, accounts disabled or deleted, webhook endpoints paused or deleted, recipients suppressed,
+ * tenants suspended and purged, channels braked. Nobody gains a right that they did not have at that time, except that a
+ * suspension or a brake that was lifted is lifted again. Skips what the database already contains, and writes what it
+ * repeated into the database's audit log: a second run finds nothing to do and does not undo decisions made in between.
  *
  * No service may run meanwhile.
  * @param sql As the owner of the schema's objects, with `despatch` as search path.
@@ -93,12 +94,12 @@ export async function replayAudit(
   return { entries: unknown.length, done, purged: purges.map(({ id }) => id), ownerless, lost };
 }
 
-/** Entries of the log are the measure of what the database knows: each was committed with its change. */
+/** The audit log shows what the database contains: each entry was committed together with its change. */
 async function onlyUnknown(sql: Sql, entries: readonly AuditEntry[]): Promise<AuditEntry[]> {
   const known = new Set<string>();
   const oldest = entries[0]?.at;
   if (oldest === undefined) return [];
-  // Times of a transaction's parts differ by little.
+  // The timestamps within one transaction differ slightly.
   const rows = sql<{ id: string }[]>`
     select id from audit_log where at >= ${oldest}::timestamptz - interval '1 day'`.cursor(10_000);
   for await (const part of rows) for (const { id } of part) known.add(id);
@@ -139,7 +140,7 @@ async function settleTenant(
   }
 }
 
-/** What waits for a deleted one is dropped by the workers. */
+/** Workers drop the queued deliveries of a deleted endpoint. */
 async function settleEndpoint(
   tx: TransactionSql,
   tenantId: string,
@@ -162,7 +163,7 @@ async function settleEndpoint(
   count(`webhook endpoints ${state}`, rows);
 }
 
-/** By its hash alone: the address is in no log. One that is there is left as it is. */
+/** Uses only the hash of the address, because no log contains the address. An existing entry is not changed. */
 async function settleSuppression(
   tx: TransactionSql,
   tenantId: string,
@@ -176,7 +177,7 @@ async function settleSuppression(
   count('recipients suppressed', rows);
 }
 
-/** The vendor has been given the new URL since, and the former one had its time. */
+/** The vendor has had the new URL since then, and the grace period of the previous one is over. */
 async function settleReceiptUrl(
   tx: TransactionSql,
   tenantId: string,
@@ -211,7 +212,7 @@ async function settleSuspension(
   if (goneUid !== null) await tx`update tenants set owner_uid = null where id = ${tenantId}`;
 }
 
-/** A brake that was lifted is off again, and one that was applied since is on. */
+/** Releases a brake that was lifted, and applies one that was applied since. */
 async function settleBrake(
   tx: TransactionSql,
   tenantId: string,
@@ -241,7 +242,8 @@ async function settleMember(
   { userId, isRemoved, role, since }: LastMembership & { readonly userId: string },
   count: Count,
 ): Promise<void> {
-  // Somebody who took an invitation up since is still invited here, under another id and since the same moment.
+  // A member who accepted an invitation since then is still invited in this database, under another id and since the same
+  // moment.
   const isMeant = tx`m.tenant_id = ${tenantId} and (m.user_id = ${userId}
     or (date_trunc('milliseconds', m.created_at) = ${since}::timestamptz
       and exists (select from users u where u.id = m.user_id and u.subject is null)))`;
@@ -281,7 +283,9 @@ async function settleKey(
   count('keys revoked', rows);
 }
 
-/** What happened is part of the tenant's log again, under its own time. Tenants that are not there have none. */
+/**
+ * Writes the entries into the tenant's audit log again, with their original times. Tenants that do not exist have no log.
+ */
 async function writeLog(tx: TransactionSql, entries: readonly AuditEntry[]): Promise<void> {
   const ROWS = 1_000;
   for (let from = 0; from < entries.length; from += ROWS) {

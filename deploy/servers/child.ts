@@ -7,7 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 export type ChildOptions = {
   command: string;
   args: readonly string[];
-  /** Receives the program's standard output and error; appended to. */
+  /** The program's standard output and error are appended to this file. */
   logFile: string;
   env?: NodeJS.ProcessEnv;
   cwd?: string;
@@ -21,17 +21,17 @@ export type ChildOptions = {
 
 export type Child = {
   readonly pid: number;
-  /** Settles when the program has ended, with a short text such as `exit code 1`. */
+  /** Resolves when the program has ended, to a short text such as `exit code 1`. */
   readonly exited: Promise<string>;
-  /** Why it ended, or undefined while it runs. */
+  /** Returns why it ended, or undefined while it runs. */
   endedWith(): string | undefined;
   /** Sends the signal, waits for the end, and kills after `timeoutMs` (default 20 s). */
   stop(signal: NodeJS.Signals, timeoutMs?: number): Promise<void>;
 };
 
 /**
- * Starts a server program in a process group of its own, so that Ctrl-C reaches only us and we stop
- * it in our order, on a leash, so that it does not outlive us when we are killed.
+ * Starts a server program in its own process group, so that Ctrl-C reaches only this process, which stops its children in
+ * order. A watchdog process stops the program if this process is killed.
  */
 export async function startChild(options: ChildOptions): Promise<Child> {
   const log = openSync(options.logFile, 'a', 0o600);
@@ -96,8 +96,8 @@ async function logTail(path: string): Promise<string> {
 }
 
 /**
- * A shell that waits on a pipe only we hold: when we die, however we die, the pipe closes and the
- * shell signals the program, and clears away behind it. Returns the function that takes the leash off.
+ * Starts a watchdog shell that reads from a pipe held only by this process: however this process dies, the pipe closes, and
+ * the shell signals the program and deletes the folder. Returns the function that ends the watchdog.
  */
 function leash(pid: number, signal: NodeJS.Signals, folder = ''): () => void {
   const script = `read -r _ && exit; kill -s "$1" "$2"; [ -n "$3" ] || exit
@@ -105,7 +105,7 @@ function leash(pid: number, signal: NodeJS.Signals, folder = ''): () => void {
     for i in $(seq 300); do kill -0 "$2" || break; sleep 0.1; done; rm -rf -- "$3"`;
   const args = ['-c', script, 'leash', signal.replace('SIG', ''), String(pid), folder];
   const holder = spawn('/bin/sh', args, { stdio: ['pipe', 'ignore', 'ignore'], detached: true });
-  // Neither the holder nor its pipe may keep our event loop alive.
+  // Neither the shell nor its pipe may keep the event loop alive.
   holder.unref();
   holder.stdin.on('error', () => holder.kill('SIGKILL'));
   if ('unref' in holder.stdin && typeof holder.stdin.unref === 'function') holder.stdin.unref();

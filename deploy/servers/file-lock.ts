@@ -2,12 +2,12 @@ import { readFile, rm, writeFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 
 export type FileLock = {
-  /** The lock file; holds the process id of the owner. */
+  /** The lock file; contains the owner's process id. */
   path: string;
   onWait?: () => void;
 };
 
-/** Runs `work` while no other process of this machine runs under the same lock; outlives a dead owner. */
+/** Runs `work` while no other process on this machine holds the same lock; takes over the lock of a dead owner. */
 export async function withFileLock<T>({ path, onWait }: FileLock, work: () => Promise<T>): Promise<T> {
   let waiting = false;
   while (!(await acquire(path))) {
@@ -30,7 +30,7 @@ async function acquire(path: string): Promise<boolean> {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
   }
   const owner = Number(await readFile(path, 'utf8').catch(() => ''));
-  // An empty file belongs to an owner that is just writing its id.
+  // An empty file belongs to an owner that is about to write its id.
   if (owner > 0 && !isAlive(owner)) await rm(path, { force: true });
   return false;
 }

@@ -7,11 +7,11 @@ import { findProgram } from './program.ts';
 import { serverFolder } from './server-folder.ts';
 
 export type NatsOptions = {
-  /** Keeps the JetStream store here across starts. Default: a temporary folder, deleted on disposal. */
+  /** Folder for the JetStream store, kept across starts. Default: a temporary folder, deleted on disposal. */
   dir?: string;
-  /** Address that clients reach this machine at. Default: loopback. */
+  /** Address at which clients reach this machine. Default: loopback. */
   host?: string;
-  /** Default: a free one. */
+  /** Default: a free port. */
   port?: number;
   /** A configuration file to include, such as the shipped permissions. */
   include?: string;
@@ -28,11 +28,11 @@ export type NatsServer = AsyncDisposable & {
   readonly port: number;
   readonly pid: number;
   readonly storeDir: string;
-  /** Ends the server in order; JetStream writes its state. */
+  /** Stops the server gracefully; JetStream saves its state. */
   stop(): Promise<void>;
-  /** Ends the server as a crash would. */
+  /** Kills the server, like a crash. */
   kill(): Promise<void>;
-  /** Stops it if it runs and starts it on the same port and store. */
+  /** Stops the server if it runs and starts it on the same port and store. */
   restart(): Promise<void>;
 };
 
@@ -95,7 +95,7 @@ export async function startNats(options: NatsOptions = {}): Promise<NatsServer> 
 type ConfigInput = { host: string; port: number; storeDir: string; folder: string; options: NatsOptions };
 
 function configText({ host, port, storeDir, folder, options }: ConfigInput): string {
-  // An include path is always taken relative to the including file, even one with a leading slash.
+  // An include path is always relative to the including file, even with a leading slash.
   const include =
     options.include === undefined
       ? ''
@@ -110,7 +110,7 @@ function configText({ host, port, storeDir, folder, options }: ConfigInput): str
   ].join('\n');
 }
 
-/** The server greets with INFO only after JetStream has recovered its store. */
+/** The server sends INFO only after JetStream has recovered its store. */
 function greets(host: string, port: number): Promise<boolean> {
   return new Promise((resolvePromise) => {
     const socket = connect({ host, port });

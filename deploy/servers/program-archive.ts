@@ -9,14 +9,16 @@ import { readZipMember } from './zip.ts';
 
 type DownloadOptions = { log: (line: string) => void; folder: string; platform?: Platform };
 
-/** Where vendors cannot be reached, packets are often dropped without a word: there are other ways to the program. */
+/**
+ * Networks that block vendors often drop packets silently: give up early, because there are other ways to get the program.
+ */
 const CONNECT_TIMEOUT_MS = 2_000;
-/** Longest silence before the answer and between two pieces of it. */
+/** Longest silence before the answer and between two chunks of it. */
 const SILENCE_TIMEOUT_MS = 10_000;
 const DOWNLOAD_TIMEOUT_MS = 15 * 60_000;
 const ARCHITECTURES: Readonly<Record<string, string>> = { x64: 'amd64', arm64: 'arm64' };
 
-/** Downloads the vendor's archive, checks it against the pinned SHA-256 and unpacks the program. */
+/** Downloads the vendor's archive, verifies it against the pinned SHA-256 and unpacks the program. */
 export async function downloadProgram(program: Program, options: DownloadOptions): Promise<Obtained> {
   const { log, folder, platform = `${process.platform}-${process.arch}` } = options;
   const { archive } = program;
@@ -65,7 +67,7 @@ async function download(url: string): Promise<Buffer> {
   }
 }
 
-/** `fetch` says that it failed, and its cause why. */
+/** `fetch` only reports that it failed; the reason is in the cause. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return error.cause instanceof Error ? `${error.message} (${error.cause.message})` : error.message;

@@ -10,7 +10,7 @@ type BuildOptions = { log: (line: string) => void; env: NodeJS.ProcessEnv; targe
 const GO_MINOR_MIN = 26;
 const BUILD_TIMEOUT_MS = 45 * 60_000;
 
-/** Builds the program from its pinned module when a Go that is new enough is installed. */
+/** Builds the program from its pinned module if a recent enough Go is installed. */
 export async function buildProgram(program: Program, { log, env, target }: BuildOptions): Promise<Obtained> {
   const { source } = program;
   if (source === undefined) return { kind: 'unavailable', reason: 'no source is pinned' };
@@ -23,7 +23,7 @@ export async function buildProgram(program: Program, { log, env, target }: Build
   const started = Date.now();
   log(`${label}: building it from source, once; about ${source.duration} on two cores`);
   const ticker = setInterval(() => log(`${label}: still building after ${duration(started)}`), 60_000);
-  // Written beside the target and renamed, so that a half-written program is never found.
+  // Written next to the target and renamed, so that an incomplete program is never found.
   const partial = `${target}.${process.pid}.partial`;
   try {
     await runProgram('go', buildArgs(source, partial), {

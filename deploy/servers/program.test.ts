@@ -22,7 +22,7 @@ const GREETER = {
 const script = (output: string): string => `#!/bin/sh\necho "${output}"\n`;
 const here: Platform = `${process.platform}-${process.arch}`;
 
-/** Stands in for the compiler: notes its flags and writes a program. */
+/** A fake compiler: records its flags and writes a program. */
 const FAKE_GO = `#!/bin/sh
 if [ "$1" = env ]; then echo go1.26.3; exit; fi
 echo "$CGO_ENABLED $GOTOOLCHAIN $GOFLAGS $*" >> "$GO_CALLS"
@@ -40,7 +40,7 @@ type Machine = AsyncDisposable & {
   put(path: string, content: string): Promise<string>;
 };
 
-/** A machine with an empty PATH folder and cache. */
+/** Creates a machine with an empty PATH folder and cache. */
 async function machine(variables: NodeJS.ProcessEnv = {}): Promise<Machine> {
   const path = await mkdtemp(join(tmpdir(), 'despatch-program-'));
   const lines: string[] = [];
@@ -67,7 +67,7 @@ async function machine(variables: NodeJS.ProcessEnv = {}): Promise<Machine> {
 
 type Vendor = AsyncDisposable & { readonly archive: Archive };
 
-/** A local server that offers one archive holding a greeter of version 1.9.0. */
+/** Starts a local server with one archive that contains a greeter of version 1.9.0. */
 async function vendor(bin: Machine, overrides: Partial<Archive> = {}): Promise<Vendor> {
   await bin.put('release/greeter-1.9.0/greeter', script('greeter 1.9.0'));
   const file = join(bin.path, 'greeter.tar.gz');
@@ -118,7 +118,7 @@ const WHEEL: Wheel = {
   sha256: { [here]: createHash('sha256').update(WHEEL_BYTES).digest('hex') },
 };
 
-/** Stands in for pip: notes what is required and brings the wheel that `WHEEL` names, if it names one. */
+/** A fake pip: records the requirements and provides the wheel that `WHEEL` names, if any. */
 const FAKE_PIP = `#!/bin/sh
 if [ "$1" = --version ]; then echo "pip 23.2.1 from here"; exit; fi
 while [ "$1" != --dest ]; do shift; done
@@ -131,7 +131,7 @@ fi
 
 type LocalServer = AsyncDisposable & { readonly url: string };
 
-/** Takes connections and says nothing, as a network that drops packets looks from here. */
+/** Accepts connections and sends nothing, like a network that drops packets. */
 async function silentServer(): Promise<LocalServer> {
   const sockets = new Set<Socket>();
   const server = createTcpServer((socket) => sockets.add(socket.on('error', () => {})));
@@ -147,7 +147,7 @@ async function silentServer(): Promise<LocalServer> {
   };
 }
 
-/** A package index that holds the wheel alone. */
+/** Starts a package index that contains only the wheel. */
 async function packageIndex(): Promise<LocalServer> {
   const file = 'greeter_bin-1.8.0-py3-none-any.whl';
   const server = createServer((request, response) => {
@@ -277,7 +277,7 @@ test('a vendor that does not answer is given up before long, and the program is 
   const program = { ...GREETER, archive: { ...local.archive, baseUrl: silent.url } };
   const started = performance.now();
   expect(await locateProgram(program, bin.options)).toBe(join(bin.cache, 'greeter-2.0.0'));
-  // Two seconds and the coarse clock of the HTTP client, far from the ten seconds that it waits by itself.
+  // Two seconds plus the HTTP client's coarse clock, far below the client's own timeout of ten seconds.
   expect(performance.now() - started).toBeLessThan(8_000);
   expect(bin.lines).toContainEqual(expect.stringMatching(/downloading it failed: .*connect timeout/i));
   expect(await readdir(bin.cache)).toEqual(['greeter-2.0.0']);
@@ -382,7 +382,7 @@ const PACKAGED: Program = {
   debian: { package: 'greetings', member: 'usr/bin/greeter' },
 };
 
-/** Stands in for apt, whose index is there only after an update. */
+/** A fake apt that has an index only after an update. */
 const FAKE_APT = `#!/bin/sh
 echo "$*" >> "$APT_CALLS"
 case "$1" in

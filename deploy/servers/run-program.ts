@@ -8,7 +8,7 @@ export type RunOptions = {
   timeoutMs?: number;
 };
 
-/** Runs a program to its end and returns its standard output, trimmed; throws with its output when it fails. */
+/** Runs a program to its end and returns its trimmed standard output; throws with its output when it fails. */
 export function runProgram(
   command: string,
   args: readonly string[],

@@ -7,20 +7,20 @@ import type { ServerUser } from './unprivileged-user.ts';
 
 export type ServerFolder = {
   readonly path: string;
-  /** A temporary folder goes with its server, a given one stays. */
+  /** A temporary folder is deleted with its server, a given one is kept. */
   readonly temporary: boolean;
   /** Deletes a temporary folder. */
   remove(): Promise<void>;
 };
 
 const MEMORY_ROOT = '/dev/shm';
-/** What the data of a server may come to, and as much for everybody else. */
+/** Maximum size of a server's data, plus as much for everything else on the machine. */
 const MEMORY_BYTES_MIN = 4 * 2 ** 30;
 
 /**
- * The folder of one server, of mode 0700: `dir`, made if absent, or a new temporary one.
- * It belongs to `user` when given; a `dir` that this user cannot reach, such as one under a 0700
- * home, is replaced by a folder of the temporary directory that stays the same for the same `dir`.
+ * Returns the folder of one server, with mode 0700: `dir`, created if absent, or a new temporary one. It belongs to `user`
+ * when given. A `dir` that this user cannot reach, such as one below a 0700 home, is replaced by a folder in the temporary
+ * directory that is always the same for the same `dir`.
  */
 export async function serverFolder(name: string, dir?: string, user?: ServerUser): Promise<ServerFolder> {
   if (dir === undefined) {
@@ -35,14 +35,14 @@ export async function serverFolder(name: string, dir?: string, user?: ServerUser
 }
 
 /**
- * A new folder in memory, where the system has a place for that with room to spare, else a temporary one like others. A
- * database of ours is more than a thousand files, and disks are slow at making and deleting so many.
+ * Returns a new folder in memory if the system has a memory file system with enough space, or else a temporary folder. One
+ * of our databases is more than a thousand files, and disks are slow at creating and deleting so many.
  */
 export async function memoryFolder(name: string, user?: ServerUser): Promise<ServerFolder> {
   return newFolder(name, (await hasRoomInMemory()) ? MEMORY_ROOT : await temporaryRoot(user), user);
 }
 
-/** Whether every user can pass through `path` and all folders above it; absent ones will be made passable. */
+/** Returns whether every user can traverse `path` and all folders above it; absent ones will be created traversable. */
 export async function isReachable(path: string): Promise<boolean> {
   for (let current = resolve(path); ; current = dirname(current)) {
     const found = await stat(current).catch(() => undefined);
@@ -51,7 +51,7 @@ export async function isReachable(path: string): Promise<boolean> {
   }
 }
 
-/** The system's folder for temporary files, or /tmp when `user` cannot reach that. */
+/** Returns the system's folder for temporary files, or /tmp when `user` cannot reach that. */
 export async function temporaryRoot(user: ServerUser | undefined): Promise<string> {
   return user === undefined || (await isReachable(tmpdir())) ? tmpdir() : '/tmp';
 }
@@ -72,7 +72,7 @@ async function standIn(name: string, wanted: string, user: ServerUser): Promise<
   const hash = createHash('sha256').update(wanted).digest('hex').slice(0, 16);
   const path = join(await temporaryRoot(user), `despatch-${name}-${hash}`);
   const found = await lstat(path).catch(() => undefined);
-  // The name can be guessed, so someone else may have put a folder of theirs there.
+  // The name is predictable, so another user may have created the folder.
   if (found !== undefined && !(found.isDirectory() && (found.uid === user.uid || found.uid === 0))) {
     throw new Error(`${path} belongs to another user: remove it`);
   }

@@ -2,7 +2,7 @@ import { runProgram } from './run-program.ts';
 
 export type ServerUser = { readonly uid: number; readonly gid: number };
 
-/** Postgres refuses to run as root: the account to run it as, or undefined when we are not root. */
+/** Postgres refuses to run as root: returns the account to run it as, or undefined when this process is not root. */
 export async function unprivilegedUser(): Promise<ServerUser | undefined> {
   if (process.getuid?.() !== 0) return undefined;
   for (const name of ['postgres', 'nobody']) {

@@ -7,13 +7,13 @@ import { findProgram } from './program.ts';
 import { serverFolder } from './server-folder.ts';
 
 export type VaultOptions = {
-  /** Keeps the storage and the keys here across starts. Default: a temporary folder, deleted on disposal. */
+  /** Folder for the storage and the keys, kept across starts. Default: a temporary folder, deleted on disposal. */
   dir?: string;
-  /** Loopback port. Default: a free one. */
+  /** Loopback port. Default: a free port. */
   port?: number;
-  /** Listens with TLS too, on a port of its own, for clients that reach this machine at `host`. Default: loopback. */
+  /** Also listens with TLS on a separate port, for clients that reach this machine at `host`. Default: loopback. */
   tls?: { certFile: string; keyFile: string; host?: string };
-  /** The program to run, such as one with more plugins. Default: as `findProgram` finds it. */
+  /** Path of the program, for example one with more plugins. Default: the result of `findProgram`. */
   program?: string;
   log?: (line: string) => void;
 };
@@ -33,12 +33,12 @@ export type VaultServer = AsyncDisposable & {
   readonly pid: number;
   readonly rootToken: string;
   readonly unsealKey: string;
-  /** One call below `/v1/`, with the root token unless another is given (`null`: none). */
+  /** Makes one call below `/v1/`, with the root token unless another is given (`null`: none). */
   request(method: string, path: string, body?: unknown, token?: string | null): Promise<VaultAnswer>;
   seal(): Promise<void>;
   unseal(): Promise<void>;
   stop(): Promise<void>;
-  /** Stops it if it runs, starts it on the same port and storage, and unseals it. */
+  /** Stops Vault if it runs, starts it on the same port and storage, and unseals it. */
   restart(): Promise<void>;
 };
 
@@ -60,7 +60,7 @@ export async function startVault(options: VaultOptions = {}): Promise<VaultServe
   await mkdir(storage, { recursive: true });
   const logFile = join(folder.path, 'server.log');
   const config = {
-    // The one persistent storage of a `minimal` build; a multiplier of 1 elects its only node at once.
+    // The only persistent storage in a `minimal` build; with a multiplier of 1 the single node is elected at once.
     storage: { raft: { path: storage, node_id: 'only', performance_multiplier: 1 } },
     cluster_addr: `https://${clusterAddress}`,
     listener: [
@@ -79,7 +79,7 @@ export async function startVault(options: VaultOptions = {}): Promise<VaultServe
           ]),
     ],
     api_addr: address,
-    // Locking memory needs a privilege that a developer's account rarely has.
+    // Locking memory requires a privilege that a developer's account rarely has.
     disable_mlock: true,
     ui: false,
   };
@@ -155,7 +155,7 @@ function handle({ address, tlsAddress, port, keys, folder, start, child: first }
   };
 }
 
-/** Initialises a new storage with one unseal key, or reads the keys of an old one. */
+/** Initialises a new storage with one unseal key, or reads the keys of an existing one. */
 async function initialise(address: string, keysFile: string): Promise<Keys> {
   const saved = await readFile(keysFile, 'utf8').catch(() => undefined);
   if (saved !== undefined) return JSON.parse(saved) as Keys;
@@ -172,7 +172,7 @@ async function initialise(address: string, keysFile: string): Promise<Keys> {
   return keys;
 }
 
-/** Returns once the unsealed Vault is active; it answers 503 for a moment after the key was given. */
+/** Returns once the unsealed Vault is active; it answers 503 for a moment after the unseal. */
 async function unseal(address: string, keys: Keys): Promise<void> {
   await expectOk(call(address, 'PUT', 'sys/unseal', { key: keys.unsealKey }), 'unseal');
   const deadline = Date.now() + 15_000;
@@ -184,7 +184,7 @@ async function unseal(address: string, keys: Keys): Promise<void> {
 
 async function enable(address: string, keys: Keys, path: string, type: string): Promise<void> {
   const answer = await call(address, 'POST', path, { type }, keys.rootToken);
-  // 400 means that a kept storage has it already.
+  // 400 means that an existing storage already has it.
   if (answer.status !== 204 && answer.status !== 400)
     await expectOk(Promise.resolve(answer), `enable ${type}`);
 }

@@ -6,7 +6,7 @@ const ENTRY_SIGNATURE = 0x02014b50;
 const STORED = 0;
 const DEFLATED = 8;
 
-/** One file of a zip archive (no zip64, no encryption); throws when it is not in there. */
+/** Returns one file of a zip archive (no zip64, no encryption); throws when the archive does not contain it. */
 export function readZipMember(zip: Buffer, name: string): Buffer {
   const end = endOfDirectory(zip);
   const count = zip.readUInt16LE(end + 10);

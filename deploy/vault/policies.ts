@@ -7,9 +7,9 @@ export type VaultService = (typeof VAULT_SERVICES)[number];
 export type PolicyNames = {
   /** Mount path of the transit engine. Default `transit`. */
   readonly transitMount?: string | undefined;
-  /** Tenants' keys begin with it, as `VAULT_KEY_PREFIX` says. Default `despatch-`. */
+  /** Name prefix of the tenants' keys, as in `VAULT_KEY_PREFIX`. Default `despatch-`. */
   readonly keyPrefix?: string | undefined;
-  /** Policies and roles are named this and the service. Default `despatch-`. */
+  /** Policies and roles are named by this prefix plus the service. Default `despatch-`. */
   readonly namePrefix?: string | undefined;
 };
 
@@ -23,7 +23,7 @@ export async function writePolicies(vault: VaultAdmin, names: PolicyNames): Prom
   }
 }
 
-/** The shipped policy, for another mount or prefix written with it. */
+/** Returns the shipped policy, adapted to another mount or prefix. */
 async function policyText(service: VaultService, names: PolicyNames): Promise<string> {
   const { transitMount = 'transit', keyPrefix = 'despatch-' } = names;
   const policy = await readFile(new URL(`${service}.hcl`, import.meta.url), 'utf8');

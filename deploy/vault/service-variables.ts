@@ -3,7 +3,7 @@ import type { AppRoleCredentials } from './setup.ts';
 
 export type ServiceVariables = Readonly<Record<VaultService, Readonly<Record<string, string>>>>;
 
-/** The variables with which each service logs in to a Vault that was set up for it. */
+/** Returns the variables with which each service logs in to a Vault that was set up for it. */
 export function vaultVariables(
   { address, mount = 'transit' }: { readonly address: string; readonly mount?: string },
   logins: Readonly<Record<VaultService, AppRoleCredentials>>,

@@ -1,5 +1,5 @@
-// Prepares a Vault for a release in a cluster: transit, one policy per service, and for each a role that its service
-// account alone may log in with. Run it with VAULT_ADDR and VAULT_TOKEN; `--help` names the options. It may be run again.
+// Prepares a Vault for a release in a cluster: transit, one policy per service, and for each service a role that only its
+// service account may log in with. Run it with VAULT_ADDR and VAULT_TOKEN; `--help` lists the options. It may be run again.
 import { readFile } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
 import { VAULT_SERVICES, writePolicies, type PolicyNames, type VaultService } from './policies.ts';
@@ -9,22 +9,22 @@ export type KubernetesSetup = VaultAccess &
   PolicyNames & {
     /** Mount path of the Kubernetes auth method. Default `kubernetes`. */
     readonly mount?: string | undefined;
-    /** How Vault asks whose a token is. Absent: the method is configured already. */
+    /** How Vault verifies service account tokens. Absent: the method is already configured. */
     readonly cluster?: ClusterAccess | undefined;
     /** Namespace of the release. */
     readonly releaseNamespace: string;
     /** Names of the release's service accounts. */
     readonly serviceAccounts: Readonly<Record<VaultService, string>>;
-    /** What the tokens are made for, as `vault.auth.kubernetes.audience` says. Default `vault`. */
+    /** Audience of the tokens, as in `vault.auth.kubernetes.audience`. Default `vault`. */
     readonly audience?: string | undefined;
   };
 
 export type ClusterAccess = {
-  /** Of the API server, as Vault reaches it. */
+  /** URL of the API server, as Vault reaches it. */
   readonly host: string;
   /** PEM. Absent: Vault runs in the cluster and has it. */
   readonly caCertificate?: string | undefined;
-  /** Token that may make TokenReviews. Absent: Vault runs in the cluster and uses its own. */
+  /** Token that may create TokenReviews. Absent: Vault runs in the cluster and uses its own. */
   readonly reviewerToken?: string | undefined;
 };
 

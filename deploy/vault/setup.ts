@@ -1,5 +1,5 @@
 // Prepares a Vault for Despatch: transit, AppRole, one policy and one role per service. Run it with VAULT_ADDR and
-// VAULT_TOKEN; it may be run again, and then only gives out new secret ids. The credentials go to standard output as JSON.
+// VAULT_TOKEN; it may be run again, and then only issues new secret ids. Writes the credentials to standard output as JSON.
 // In a cluster, `setup-kubernetes.ts` does the same for service accounts, which need no secret.
 import { VAULT_SERVICES, writePolicies, type PolicyNames, type VaultService } from './policies.ts';
 import { createVaultAdmin, type VaultAccess } from './vault-admin.ts';
@@ -8,9 +8,9 @@ export type VaultSetup = VaultAccess &
   PolicyNames & {
     /** Mount path of AppRole. Default `approle`. */
     readonly approleMount?: string;
-    /** Tokens live this long and are renewed. Default 3,600. */
+    /** Lifetime of a token before it must be renewed. Default 3,600. */
     readonly tokenTtlSeconds?: number;
-    /** A token is renewed up to this age. Default 86,400. */
+    /** Maximum age up to which a token can be renewed. Default 86,400. */
     readonly tokenMaxTtlSeconds?: number;
     readonly tokenType?: 'service' | 'batch';
   };

@@ -1,12 +1,12 @@
 export type VaultAnswer = { readonly status: number; readonly body: unknown };
 
-/** Calls to a Vault with a token that may mount engines and write policies. */
+/** Calls a Vault with a token that may mount engines and write policies. */
 export type VaultAdmin = {
-  /** One call below `/v1/`. */
+  /** Makes one call below `/v1/`. */
   readonly call: (method: string, path: string, body?: unknown) => Promise<VaultAnswer>;
-  /** As `call`; gives the answer's body. @throws when Vault refuses. */
+  /** Like `call`, but returns the answer's body. @throws when Vault refuses. */
   readonly done: (method: string, path: string, body?: unknown) => Promise<unknown>;
-  /** Mounts an engine or auth method unless there is one at this path. @throws when Vault refuses. */
+  /** Mounts an engine or auth method unless something is mounted at this path. @throws when Vault refuses. */
   readonly mount: (path: string, type: string) => Promise<void>;
 };
 
@@ -14,7 +14,7 @@ export type VaultAccess = {
   readonly address: string;
   /** A token that may mount engines and write policies. */
   readonly rootToken: string;
-  /** Of Vault Enterprise. */
+  /** Only for Vault Enterprise. */
   readonly namespace?: string | undefined;
 };
 
@@ -41,7 +41,7 @@ export function createVaultAdmin({ address, rootToken, namespace }: VaultAccess)
     done: async (method, path, body) => accepted(path, await call(method, path, body)),
     async mount(path, type) {
       const answer = await call('POST', path, { type });
-      // 400 says that the path is in use, which is what a second run finds.
+      // 400 means that the path is in use, as on every run after the first.
       if (answer.status !== 400) accepted(path, answer);
     },
   };

@@ -17,7 +17,7 @@ import { unsubscribeRoutes, type UnsubscribeDeps } from './unsubscribe/unsubscri
 import type { WebhookDeps } from './webhooks/webhook-deps.ts';
 import { webhookRoutes } from './webhooks/webhook-routes.ts';
 
-/** What the routes work with, by group. */
+/** Dependencies of the routes, by group. */
 export type ApiRoutesDeps = {
   readonly send: SendMessageDeps & SendBatchDeps;
   readonly cancel: CancelMessageDeps & CancelMessagesDeps & AdvanceTestClockDeps;
@@ -32,7 +32,10 @@ export type ApiRoutesDeps = {
   readonly webhooks: WebhookDeps;
 };
 
-/** Every route of the api. They only hold what they are given: the OpenAPI document is made of them without a server. */
+/**
+ * Returns every route of the api. The routes only hold their dependencies, so the OpenAPI document can be generated without
+ * a server.
+ */
 export function apiRoutes({
   send,
   cancel,

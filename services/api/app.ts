@@ -44,31 +44,31 @@ import { inputCompiler } from './http/read-input.ts';
 import type { RouteModule } from './http/routes-kit.ts';
 import { createSlowBodies } from './http/slow-bodies.ts';
 
-/** Where a route does not say otherwise. */
+/** The default where a route does not set a limit. */
 const BODY_BYTES_MAX = 1024 * 1024;
-/** The longest one names a recipient; beyond it nothing is. */
+/** The length of the longest path parameter, an unsubscribe token. */
 const PATH_PARAMETER_MAX = UNSUBSCRIBE_TOKEN_MAX;
-/** A body that is left unread, and is no longer than this, is read to its end for the connection's sake. */
+/** An unread body up to this length is read to its end, so that the connection can be reused. */
 const UNREAD_BYTES_MAX = 64 * 1024;
-/** Smaller answers take no more than the request did. */
+/** Smaller answers take no more memory than their request did, so they are not counted. */
 const ANSWER_BYTES_MIN = 16 * 1024;
 
 export type AppDeps = {
   readonly authenticate: Authenticate;
   readonly log: Logger;
   readonly metrics: HttpMetrics;
-  /** Key of idempotency fingerprints. */
+  /** HMAC key of idempotency fingerprints. */
   readonly fingerprintKey: KeyObject;
-  /** Which proxies' forwarded headers count: fastify's `trustProxy`. */
+  /** The proxies whose forwarded headers are trusted: fastify's `trustProxy`. */
   readonly trustProxy: boolean | readonly string[];
   readonly limits?: HttpLimits;
-  /** Shown in the OpenAPI document. */
+  /** Server URL in the OpenAPI document. */
   readonly publicBaseUrl: string;
 };
 
 /**
  * Builds the HTTP application. Does no I/O of its own: tests use `inject`, `main.ts` listens.
- * @param modules The routes, each already holding what it needs.
+ * @param modules The routes, with their dependencies.
  */
 export async function buildApp(deps: AppDeps, modules: readonly RouteModule[]): Promise<FastifyInstance> {
   const { limits = DEFAULT_HTTP_LIMITS } = deps;
@@ -125,8 +125,8 @@ export async function buildApp(deps: AppDeps, modules: readonly RouteModule[]): 
 }
 
 /**
- * Node answers an unknown `Expect` with a bare 417; the standard lets a server pass over it. A client that asks whether to
- * send its body is told when somebody is about to read it.
+ * Node answers an unknown `Expect` with a bare 417; RFC 9110 lets a server ignore it. A client that waits for
+ * `100-continue` gets it when the body is about to be read.
  */
 function meetExpectations({ server }: FastifyInstance): void {
   for (const expectation of ['checkContinue', 'checkExpectation']) {
@@ -134,7 +134,7 @@ function meetExpectations({ server }: FastifyInstance): void {
   }
 }
 
-/** A caller's own id is kept where it is harmless to print. */
+/** Uses the caller's own request id if it is safe to log. */
 function requestIdOf(request: Pick<IncomingMessage, 'headers'>): string {
   const given = request.headers['x-request-id'];
   return typeof given === 'string' && /^[A-Za-z0-9._-]{1,128}$/.test(given) ? given : newId<string>();
@@ -186,7 +186,7 @@ function answerFaults(app: FastifyInstance, log: Logger): AnswerUnknown {
   };
   app.setNotFoundHandler(answerUnknown);
   app.setErrorHandler((error, request, reply) => {
-    // What is wrong with the request does not matter where nothing would take it.
+    // An unknown route answers 404, whatever else is wrong with the request.
     if (request.is404) return answerUnknown(request, reply);
     const { raw } = request;
     const answer = raw.destroyed && !raw.complete ? truncated() : toAppError(error);
@@ -201,12 +201,12 @@ function answerFaults(app: FastifyInstance, log: Logger): AnswerUnknown {
   return answerUnknown;
 }
 
-/** What was shed is nobody's fault, and under overload there is much of it. */
+/** Requests shed under overload are not faults, and they are too many to log as such. */
 function isShed(error: unknown): boolean {
   return error instanceof OverloadedError || error instanceof NoRoomError || error instanceof QueueFullError;
 }
 
-/** Which methods a path knows, from the routes themselves. */
+/** Returns a lookup of the methods that a path supports, taken from the registered routes. */
 function knownMethods(app: FastifyInstance): (url: string) => string[] | undefined {
   const routes = new Map<string, { readonly pattern: RegExp; readonly methods: Set<string> }>();
   app.addHook('onRoute', ({ url, method }) => {
@@ -243,7 +243,7 @@ function observeRequests(app: FastifyInstance, deps: AppDeps): void {
       parent: one(request.headers['traceparent']),
       attributes: { 'http.request.method': request.method, 'http.route': routeOf(request) },
     });
-    // What follows, up to the handler, runs inside the span.
+    // Everything from here to the handler runs inside the span.
     request.span.run(done);
   });
   app.addHook('onRequest', ({ headers, raw }, _reply, done) => {
@@ -251,7 +251,7 @@ function observeRequests(app: FastifyInstance, deps: AppDeps): void {
     done(isMissing || isGivenTwice(raw, 'host') ? badHost() : undefined);
   });
   app.addHook('preValidation', (request, _reply, done) => {
-    // A raw query is nobody's to read here.
+    // A raw route parses its own query.
     done(request.routeOptions.config.isRaw === true || isDecodable(request.url) ? undefined : badUrl());
   });
   app.addHook('onSend', (request, reply, _payload, done) => {
@@ -287,7 +287,7 @@ function isDecodable(url: string): boolean {
   }
 }
 
-/** No body is read that nobody would take. */
+/** The body of a request to an unknown route is not read. */
 function refuseUnknown(app: FastifyInstance, answerUnknown: AnswerUnknown): void {
   app.addHook('onRequest', (request, reply, done) => {
     if (request.is404) answerUnknown(request, reply);
@@ -296,8 +296,8 @@ function refuseUnknown(app: FastifyInstance, answerUnknown: AnswerUnknown): void
 }
 
 /**
- * Sees to what is left of a body when its request has been answered: a short one is read to its end, for a while; of a
- * longer one no more is wanted, and the answer says so.
+ * Handles an unread body after its request was answered: a short one is read to its end within a time limit; for a longer
+ * one the answer announces that the connection closes.
  */
 function leaveBodies(app: FastifyInstance, { requestTimeoutMs }: HttpLimits): void {
   app.addHook('onSend', ({ raw }, reply, _payload, done) => {
@@ -322,7 +322,10 @@ function isLong(headers: IncomingHttpHeaders): boolean {
   );
 }
 
-/** A long answer takes memory until its client has read it, in the name of who asked. What was done is always told. */
+/**
+ * Charges a long answer to the caller's memory budget until the client has read it. The answer to a completed change is
+ * always sent.
+ */
 function boundAnswers(app: FastifyInstance, memory: MemoryBudget, onRefused: () => void): void {
   app.addHook('onSend', (request, reply, payload, done) => {
     const bytes = typeof payload === 'string' ? payload.length : 0;
@@ -337,9 +340,9 @@ function boundAnswers(app: FastifyInstance, memory: MemoryBudget, onRefused: () 
   });
 }
 
-/** Runs before a body is read: who is not admitted learns nothing about what their body lacks. */
+/** Authenticates before the body is read, so that an unauthorized caller learns nothing from body validation. */
 function admitRequests(app: FastifyInstance, authenticate: Authenticate): void {
-  // Callbacks, not promises: a warm key is admitted without a turn of the event loop.
+  // Uses callbacks instead of promises, so that a cached key is admitted without another turn of the event loop.
   app.addHook('onRequest', (request, reply, done) => {
     const auth: RouteAuth | undefined = request.routeOptions.config.auth;
     if (auth === undefined || auth.kind === 'none') return done();
@@ -360,7 +363,7 @@ function admitRequests(app: FastifyInstance, authenticate: Authenticate): void {
   });
 }
 
-/** The parser keeps the first of several and says nothing; what stands in front may have looked at another one. */
+/** Node's parser silently keeps the first of several headers; a proxy in front may have used another one. */
 function soleAuthorization({ headers, raw }: FastifyRequest): string | undefined {
   return headers.authorization === undefined || isGivenTwice(raw, 'authorization')
     ? undefined

@@ -48,17 +48,17 @@ import { suppressRecipient } from './unsubscribe/suppress-recipient.ts';
 import { createUncountedSends, type UncountedSends } from './auth/uncounted-sends.ts';
 
 export type ApiSettings = {
-  /** Root of all keys that the api derives. */
+  /** Root secret of all keys that the api derives. */
   readonly pepper: Secret;
-  /** Root of the tokens in receipt URLs, and of the hashes of suppressed addresses. */
+  /** Root secret of the tokens in receipt URLs and of the hashes of suppressed addresses. */
   readonly receiptPepper: Secret;
   readonly oidc: OidcConfig;
-  /** Subjects of the issuer that act for the platform. */
+  /** Token subjects that are platform admins. */
   readonly platformAdmins: readonly string[];
   readonly selfServeTenants: boolean;
-  /** Tenants that a user may own who is no platform admin. */
+  /** Maximum number of tenants owned by a user who is not a platform admin. */
   readonly tenantsPerUserMax: number;
-  /** Which URLs endpoints may have: ranges that the operator opens, whether http is among them, and on which ports. */
+  /** Rules for endpoint URLs: ranges that the operator opens, whether http is allowed, and which ports. */
   readonly webhooks: {
     readonly allowCidrs: readonly string[];
     readonly allowHttp: boolean;
@@ -71,7 +71,7 @@ export type ApiSettings = {
 
 export type ApiDeps = {
   readonly sql: Sql;
-  /** Connections for reads alone. */
+  /** Connections used only for reads. */
   readonly reads: Omit<ReadsOptions, 'cancelSql'>;
   readonly nats: Pick<Nats, 'isConnected' | 'publishWakes' | 'publishNotice' | 'onNotice'>;
   readonly keyring: KeyEncrypter;
@@ -84,18 +84,21 @@ export type ApiDeps = {
 export type Api = {
   readonly app: FastifyInstance;
   /**
-   * From now on every answer ends its connection. Requests are taken as before: a client that reuses a connection would
-   * otherwise send its next one into the moment in which it is closed.
+   * From now on every answer closes its connection. Requests are still accepted: otherwise a client could send its next
+   * request on a reused connection just as the connection is closed.
    */
   readonly endConnections: () => void;
-  /** Answers all requests that were taken in, takes no more, and writes down what is still only in memory. */
+  /** Stops accepting requests, answers all accepted ones, and stores what is still only in memory. */
   readonly stop: () => Promise<void>;
 };
 
-/** Between two times that the use of keys is written down; `lastUsedAt` may lag by a minute (SQL `touch_api_keys`). */
+/** Interval between two writes of key usage; `lastUsedAt` may lag by a minute (SQL `touch_api_keys`). */
 const TOUCH_EVERY_MS = 5_000;
 
-/** Of the connections of a process; what waits for one longer than a transaction may take is answered with 503. */
+/**
+ * Concurrent changes, out of the connections of a process; a request that waits longer than a transaction may take is
+ * answered with 503.
+ */
 const CHANGE_SLOTS = {
   slots: 4,
   waitingPerOwnerMax: 200,
@@ -103,10 +106,10 @@ const CHANGE_SLOTS = {
   waitMsMax: DATABASE_DEADLINE_MS,
 };
 
-/** Imports and exports at once: one of each tenant. An import that waits holds its file in memory. */
+/** Concurrent imports and exports: one per tenant. A waiting import holds its file in memory. */
 const FILE_SLOTS = { slots: 2, waitingPerOwnerMax: 1, waitingMax: 2, waitMsMax: 20_000 };
 
-/** Puts the parts together. Opens nothing and listens nowhere. */
+/** Assembles the api. Opens no connection and does not listen. */
 export async function buildApi(deps: ApiDeps): Promise<Api> {
   const { sql, nats, metrics, log, settings } = deps;
   const subkeys = deriveSubkeys(settings.pepper);
@@ -175,7 +178,7 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
   });
   const batches = createBatchAccepts({
     acceptBatch: acceptance.acceptBatch,
-    // Not timed: that it fails is what it is there to find.
+    // Not timed: these probes are expected to fail.
     tryBatch: (rows, sweepAfterMs) => tryBatch(sql, rows, sweepAfterMs),
     onRefused: ({ id, tenant_id: tenantId, request_id: requestId, batch_id: batchId }, error) =>
       log.error({ messageId: id, tenantId, requestId, batchId, err: error }, 'Message of a batch is refused'),
@@ -293,7 +296,7 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
   );
   let isEnding = false;
   app.addHook('onSend', (_request, reply, _payload, done) => {
-    // A client that keeps its connection keeps this process too.
+    // A client that keeps its connection open would keep this process running.
     if (isEnding) reply.header('connection', 'close');
     done();
   });
@@ -329,7 +332,7 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
 
 const SENDS: ReadonlySet<string> = new Set(['/v1/messages', '/v1/messages/batch']);
 
-/** Looks at sends that never reached the accept path, and at those that no limit counts. */
+/** Observes sends that never reached the accept path, and sends that no limit counted. */
 function withSends(metrics: ApiMetrics, uncounted: UncountedSends): HttpMetrics {
   return {
     routeKnown: metrics.routeKnown,
@@ -341,7 +344,7 @@ function withSends(metrics: ApiMetrics, uncounted: UncountedSends): HttpMetrics 
       const { method, route, statusCode, keyId, errorCode, isReplay } = request;
       if (method !== 'POST' || !SENDS.has(route)) return;
       if (statusCode === 400) metrics.rejected('validation', request.tenantId);
-      // Who is told to wait costs nothing more.
+      // A send refused with `rate_limited` did no further work, so it is not counted.
       const isRefused = statusCode >= 400 && statusCode < 500 && errorCode !== 'rate_limited';
       if (keyId !== null && (isReplay || isRefused)) uncounted.note(keyId);
     },
@@ -352,7 +355,7 @@ function isNoticeKind(kind: string): kind is NoticeKind {
   return (NOTICE_KINDS as readonly string[]).includes(kind);
 }
 
-/** A notice only makes this process forget: a forged one costs a question to the database. */
+/** A notice only makes this process drop cached data: a forged one costs one query. */
 function readNotice(payload: string): Notice | null {
   try {
     const { tenantId, id } = JSON.parse(payload) as Partial<Record<string, unknown>>;

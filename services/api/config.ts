@@ -24,7 +24,7 @@ import {
 } from '#core/platform/config/environment.ts';
 import { DEFAULT_HTTP_LIMITS, type HttpLimits } from './http/http-limits.ts';
 
-/** What `jose` verifies with a public key. */
+/** The algorithms that `jose` verifies with a public key. */
 const ALGORITHMS = new Set([
   'RS256',
   'RS384',
@@ -186,7 +186,7 @@ export const apiEnvironment = {
 
 export type ApiConfig = ConfigOf<typeof apiEnvironment>;
 
-/** @throws ConfigurationError naming every fault at once. */
+/** @throws ConfigurationError naming all faults together. */
 export function apiConfig(env: NodeJS.ProcessEnv): ApiConfig {
   return parseEnvironment(apiEnvironment, env);
 }

@@ -31,10 +31,10 @@ export type ControllerDeps = {
   readonly events: EventRecorder;
   readonly metrics: ControllerMetrics;
   readonly log: Logger;
-  /** Asked before each pass. */
+  /** Called before each pass. */
   readonly isLeading: () => boolean;
   readonly settings: {
-    /** Empty: all. */
+    /** Empty: all namespaces. */
     readonly watchNamespaces: readonly string[];
     readonly controllerName: string;
     readonly concurrency: number;
@@ -42,15 +42,15 @@ export type ControllerDeps = {
   };
 };
 
-/** What a manager runs. */
+/** The parts that a manager runs. */
 export type Controller = {
   readonly reflectors: readonly Reflector[];
   readonly loops: readonly ControllerLoop[];
-  /** What the leader does beside its loops, until the signal is aborted. */
+  /** Runs the leader's work outside its loops until the signal aborts. */
   readonly begin: (signal: AbortSignal) => Promise<void>;
 };
 
-/** Names of the controllers in logs and metrics, and of the condition types by kind. */
+/** Names of the controllers in logs and metrics; below, the condition types by kind. */
 export const CONTROLLERS = ['tenant', 'plan', 'deletion'] as const;
 export const CONDITION_TYPES = {
   Tenant: ['Ready', 'PlanResolved', 'Applied', 'KeyProvisioned', 'Suspended'],
@@ -58,10 +58,10 @@ export const CONDITION_TYPES = {
 } as const;
 
 const BY_PLAN = 'plan';
-/** A purge of a large tenant is cut in slices well below it. */
+/** A purge of a large tenant is cut into slices much shorter than this. */
 const PASS_MS = 60_000;
 
-/** Puts the parts together and opens nothing itself. */
+/** Assembles the controller and opens no connection. */
 export function buildController(deps: ControllerDeps): Controller {
   const { events, metrics, log, isLeading } = deps;
   const kube = fenceWrites(deps.kube, isLeading);
@@ -79,7 +79,7 @@ export function buildController(deps: ControllerDeps): Controller {
     TENANTS,
     'despatch-controller',
   );
-  // Each release speaks for itself: two of them may keep one plan.
+  // Each release is a field manager of its own: two releases may keep the same plan.
   const planWriter = createResourceWriter<PlanResource, PlanStatus>(
     kube,
     PLANS,
@@ -145,9 +145,9 @@ export function buildController(deps: ControllerDeps): Controller {
   const deletionLoop = createControllerLoop({
     ...loop,
     name: 'deletion',
-    // They are in the database alone, and looked for there.
+    // Tenants to delete are only in the database and are found by polling it.
     keys: () => [],
-    // Nobody waits for them, and they are not to take the database from others.
+    // Nobody waits for a purge, and purges must not take database capacity from other work.
     workers: 1,
     queueMetrics: metrics.workqueue('deletion'),
     reconcile: createDeletionReconciler({
@@ -172,7 +172,7 @@ export function buildController(deps: ControllerDeps): Controller {
   plans.subscribe((change) => {
     if (change.type === 'updated' && !shouldReconcile(change.before, change.object)) return;
     planLoop.enqueue(change.key);
-    // Whoever keeps a plan changes nothing about its limits.
+    // Holding a plan (its finalizers) does not change its limits.
     if (change.type === 'updated' && change.before.metadata.generation === change.object.metadata.generation)
       return;
     for (const { metadata } of tenants.byIndex(BY_PLAN, change.key))
@@ -184,7 +184,7 @@ export function buildController(deps: ControllerDeps): Controller {
     tenants,
     plans,
     tenantsOf: (plan) => tenants.byIndex(BY_PLAN, plan),
-    // All replicas see it, and one of them tells.
+    // All replicas observe it; only the leader reports it.
     onConverged(seconds) {
       if (isLeading()) metrics.converged(seconds);
     },

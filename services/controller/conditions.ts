@@ -1,20 +1,20 @@
 import type { Condition } from './resources/condition.ts';
 
-/** What is said of a resource now; generation and time are added where it is written. */
+/** The current state of one condition; generation and time are added when it is written. */
 export type Finding = {
   readonly type: string;
   readonly status: Condition['status'];
   /** CamelCase, for programs. */
   readonly reason: string;
-  /** For people. Never a secret. */
+  /** For people. Never contains a secret. */
   readonly message: string;
-  /** Of what was found out earlier and is only said again. Absent: the generation that is written about. */
+  /** Set when an earlier finding is repeated. Absent: the generation that the status is written for. */
   readonly observedGeneration?: number;
 };
 
 /**
- * Conditions as they are to be written: one for each finding, in their order. A condition keeps its time unless its
- * status has changed, so that equal findings make an equal list.
+ * Returns the conditions to write, one for each finding, in their order. A condition keeps its transition time unless its
+ * status changed, so equal findings produce an equal list.
  */
 export function conditionsOf(
   findings: readonly Finding[],
@@ -29,7 +29,7 @@ export function conditionsOf(
   });
 }
 
-/** The form of `metav1.Time`: the API server would cut the rest off, and the next comparison find a difference. */
+/** Formats like `metav1.Time`: the API server would cut off fractions, and the next comparison would find a difference. */
 export function wholeSeconds(time: Date): string {
   return time.toISOString().replace(/\.\d{3}Z$/, 'Z');
 }

@@ -121,13 +121,13 @@ const reconcilingEnv = defineEnvGroup({
   },
 });
 
-/** Keys live in Vault alone: there is nothing for a controller to do with a local keyring. */
+/** Keys exist only in Vault: a controller cannot work with a local keyring. */
 const vaultEnv = defineEnvGroup({
   ...keyringEnv,
   build(e, context): VaultConfig {
     const keyring = keyringEnv.build(e, context);
     if (keyring.kind === 'local') context.fault('KEYRING', 'must be vault for the controller');
-    // With a fault no configuration is given out.
+    // Safe cast: on a fault no configuration is returned.
     return keyring as VaultConfig;
   },
 });
@@ -144,7 +144,7 @@ export const controllerEnvironment = {
 
 export type ControllerConfig = ConfigOf<typeof controllerEnvironment>;
 
-/** @throws ConfigurationError naming every fault at once. */
+/** @throws ConfigurationError naming all faults together. */
 export function controllerConfig(env: NodeJS.ProcessEnv): ControllerConfig {
   return parseEnvironment(controllerEnvironment, env);
 }

@@ -5,7 +5,7 @@ import { generateCrds } from './generate-crds.ts';
 import type { CustomResource } from './resources/custom-resource.ts';
 import { CUSTOM_RESOURCES } from './resources/custom-resources.ts';
 
-/** What Helm makes of a template, without the metadata. */
+/** Renders a template as Helm would, without the metadata. */
 function rendered(text: string): unknown {
   return parse(
     text

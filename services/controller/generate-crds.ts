@@ -6,7 +6,7 @@ import { definitionOf, type Definition } from './resources/definition-of.ts';
 import { schemaGaps } from './resources/schema-gaps.ts';
 
 export type GeneratedFile = {
-  /** From the project's root. */
+  /** Relative to the project's root. */
   readonly path: string;
   readonly text: string;
 };
@@ -14,7 +14,7 @@ export type GeneratedFile = {
 const NOTICE = '# Written by `npm run gen` from services/controller/resources; do not edit.\n';
 
 /**
- * The CustomResourceDefinitions, once as plain manifests and once as templates of the chart.
+ * Generates the CustomResourceDefinitions, as plain manifests and as templates of the chart.
  * @throws when a schema leaves a field unbounded or undescribed.
  */
 export function generateCrds(resources: readonly CustomResource[] = CUSTOM_RESOURCES): GeneratedFile[] {
@@ -34,7 +34,10 @@ function manifest(definition: Definition): string {
   return NOTICE + yaml({ ...definition, metadata });
 }
 
-/** The same for Helm, which is to install it, may keep it on uninstall, and labels it as all else of the release. */
+/**
+ * Returns the same as a Helm template, with values for whether to install it and keep it on uninstall, and with the
+ * release's labels.
+ */
 function template({ apiVersion, kind, metadata, spec }: Definition): string {
   return `{{- /* Written by \`npm run gen\` from services/controller/resources; do not edit. */}}
 {{- if .Values.crds.enabled }}
@@ -46,7 +49,7 @@ ${escape(yaml({ spec }))}{{- end }}
 `;
 }
 
-/** Helm reads two braces as an action, wherever they stand. */
+/** Helm parses two braces as an action everywhere in a file. */
 function escape(text: string): string {
   return text.replaceAll('{{', '{{ "{{" }}');
 }

@@ -2,18 +2,18 @@ import type { KubeClient } from './kube/kube-client.ts';
 import { isKubeError } from './kube/kube-error.ts';
 import type { KubeObject, KubeResource } from './kube/kube-object.ts';
 
-/** What a reconciler may change about an object of a kind: its finalizers and its status. */
+/** What a reconciler may change of an object: its finalizers and its status. */
 export type ResourceWriter<T, Status> = {
-  /** The object as it is then; undefined where it is gone. What is written to it next is bound to that version. */
+  /** Returns the updated object; undefined when it is gone. The next write is bound to that version. */
   readonly addFinalizer: (object: T, finalizer: string, signal: AbortSignal) => Promise<T | undefined>;
   readonly removeFinalizer: (object: T, finalizer: string, signal: AbortSignal) => Promise<T | undefined>;
-  /** All of the status that is ours. */
+  /** Applies all status fields that we own. */
   readonly applyStatus: (object: T, status: Status, signal: AbortSignal) => Promise<void>;
 };
 
 /**
- * Writes to one kind as one field manager. An object that is gone, or another one by now, is left alone: its event is on
- * its way.
+ * Writes to one kind as one field manager. An object that is gone or was replaced is not changed: its watch event will
+ * arrive.
  */
 export function createResourceWriter<T extends KubeObject, Status extends object>(
   kube: Pick<KubeClient, 'patchFinalizers' | 'applyStatus'>,

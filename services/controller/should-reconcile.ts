@@ -2,8 +2,8 @@ import { isDeepStrictEqual } from 'node:util';
 import type { KubeObject } from './kube/kube-object.ts';
 
 /**
- * Whether a change of an object asks for a pass. A status does not: it is our own word, and somebody else's edit of it is
- * set right at the next regular look.
+ * Returns whether a change of an object requires a pass. A status change does not: only we write the status, and an edit by
+ * someone else is corrected at the next resync.
  */
 export function shouldReconcile(before: KubeObject, after: KubeObject): boolean {
   const [was, is] = [before.metadata, after.metadata];

@@ -4,11 +4,11 @@ export type Rate = { readonly burst: number; readonly perSecond: number };
 export type TokenBucket = {
   /** Takes a token if there is one. */
   readonly tryTake: () => boolean;
-  /** Takes a token, if need be one that has yet to come: a place in the line. @returns until then, in milliseconds. */
+  /** Takes a token; if there is none, reserves a future one. @returns the wait until then, in milliseconds. */
   readonly take: () => number;
 };
 
-/** Is full at first. Goes by the monotonic clock. */
+/** Creates a full bucket. Uses the monotonic clock. */
 export function createTokenBucket({ burst, perSecond }: Rate): TokenBucket {
   let tokens = burst;
   let filledAt = performance.now();

@@ -1,4 +1,4 @@
-/** What may become of a message in test mode, and at a vendor's stand-in; the recipient chooses. */
+/** The possible fates of a message in test mode and at a vendor's stand-in; the recipient address selects one. */
 export const BEHAVIOURS = [
   'delivered',
   'invalid',
@@ -10,7 +10,7 @@ export const BEHAVIOURS = [
 ] as const;
 export type Behaviour = (typeof BEHAVIOURS)[number];
 
-/** `+15550000001` is the first behaviour, `…02` the second, and so on; any other recipient is delivered. */
+/** `+15550000001` selects the first behaviour, `…02` the second, and so on; any other recipient is delivered. */
 export function behaviourOfNumber(to: string): Behaviour {
   const position = /^\+155500000(0[1-7])$/.exec(to)?.[1];
   return (position === undefined ? undefined : BEHAVIOURS[Number(position) - 1]) ?? 'delivered';
@@ -32,7 +32,7 @@ const SENT: PlannedReport = { afterMs: 50, state: 'sent' };
 const DELIVERED: PlannedReport = { afterMs: 150, state: 'delivered' };
 
 const ONCE = [SENT, DELIVERED];
-/** `invalid` is refused, so nothing follows. */
+/** `invalid` is refused at the call, so no report follows. */
 const REPORTS: Readonly<Record<Behaviour, readonly PlannedReport[]>> = {
   delivered: ONCE,
   invalid: [],
@@ -46,7 +46,7 @@ const REPORTS: Readonly<Record<Behaviour, readonly PlannedReport[]>> = {
   silent: [],
 };
 
-/** What a stand-in reports on a message that it has accepted, and when. */
+/** Returns the reports that a stand-in sends for a message that it accepted, with their delays. */
 export function plannedReports(behaviour: Behaviour): readonly PlannedReport[] {
   return REPORTS[behaviour];
 }

@@ -4,8 +4,8 @@ import { redact } from './redact.ts';
 type Meaning = { readonly class: FailureClass; readonly code: string };
 
 /**
- * What a receiving server's refusal means, by the enhanced status code without its first digit (RFC 3463 and the IANA
- * registry of such codes); an entry with one number covers all below it.
+ * Meanings of a receiving server's refusal, keyed by the enhanced status code without its first digit (RFC 3463 and the
+ * IANA registry of these codes). An entry with one number covers every code below it.
  */
 const BY_DETAIL: Readonly<Record<string, Meaning>> = {
   '1': { class: 'invalid_recipient', code: 'unknown_recipient' },
@@ -31,19 +31,21 @@ const BY_DETAIL: Readonly<Record<string, Meaning>> = {
 const ENHANCED = /(?<![\d.])[45]\.(\d{1,3})\.(\d{1,3})(?![\d.]*\d)/;
 
 type Bounce = {
-  /** The enhanced status code, where the vendor gives it apart from the text. */
+  /** The enhanced status code, where the vendor sends it separately from the text. */
   readonly status?: string | undefined;
-  /** What the receiving server or the vendor said. */
+  /** The text of the receiving server or of the vendor. */
   readonly text?: string | undefined;
-  /** Whether the vendor holds the address for a bad one. Decides where no code does. */
+  /** Whether the vendor considers the address invalid. Decides when there is no code. */
   readonly isHard: boolean;
-  /** The vendor's own word for the kind of bounce; default: the status. */
+  /** The vendor's own name for the bounce type; default: the status. */
   readonly providerCode?: string | undefined;
-  /** The vendor's own kind, where it says more than a status does. */
+  /** The meaning of the vendor's bounce type, where that is more specific than the status. */
   readonly meaning?: Meaning | undefined;
 };
 
-/** The failure of a mail that was not delivered. @param hidden what the text may repeat and nobody is to store. */
+/**
+ * Returns the failure of an undelivered mail. @param hidden values that the text may repeat and that must not be stored.
+ */
 export function bounceFailure(bounce: Bounce, hidden: readonly string[]): Failure {
   const { status, text, providerCode = status } = bounce;
   return {

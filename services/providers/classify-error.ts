@@ -5,7 +5,7 @@ import { redact } from './redact.ts';
 import { unreached } from './unreached.ts';
 import { retryAfterMs } from './retry-after.ts';
 
-/** What a refusal means: its class, our stable reason, and whether the same message may pass later. */
+/** The meaning of a refusal: its class, our stable reason, and whether a retry of the same message may succeed. */
 export type ErrorMeaning = {
   readonly class: FailureClass;
   /** Our stable snake_case reason. */
@@ -13,22 +13,22 @@ export type ErrorMeaning = {
   readonly retry: boolean;
 };
 
-/** A provider's error codes and what each of them means. */
+/** A provider's error codes and their meanings. */
 export type CodeTable = Readonly<Record<string, ErrorMeaning>>;
 
 export type Response = Extract<HttpResult, { kind: 'response' }>;
 
-/** The message can never be accepted as it is. */
+/** The provider can never accept the message as it is. */
 export function permanent(failureClass: FailureClass, code: string): ErrorMeaning {
   return { class: failureClass, code, retry: false };
 }
 
-/** Not accepted now; the same message may be accepted later. */
+/** The provider does not accept the message now; a retry may succeed. */
 export function transient(failureClass: FailureClass, code: string): ErrorMeaning {
   return { class: failureClass, code, retry: true };
 }
 
-/** The account must be fixed before anything passes; the message waits for that (it is not the message's fault). */
+/** Nothing is accepted until the account is fixed; the message is not at fault and waits for that. */
 export function account(code: string): ErrorMeaning {
   return transient('auth_or_config', code);
 }
@@ -45,7 +45,7 @@ const BY_STATUS: Readonly<Record<number, ErrorMeaning>> = {
   431: permanent('content_rejected', 'payload_too_large'),
 };
 
-/** The default meaning of an HTTP status that is not a success, where no vendor code says it better. */
+/** Returns the default meaning of a non-success HTTP status, for responses without a known vendor code. */
 function meaningOfStatus(status: number): ErrorMeaning {
   const known = BY_STATUS[status];
   if (known !== undefined) return known;
@@ -55,14 +55,17 @@ function meaningOfStatus(status: number): ErrorMeaning {
     : transient('provider_unavailable', `http_${status}`);
 }
 
-/** Vendor code first, HTTP status second; but a 401 speaks of the credential whatever its code, so it ends no message. */
+/**
+ * The vendor code takes precedence over the HTTP status. Exception: a 401 is always about the credential, so it never ends
+ * a message.
+ */
 function meaningOf(table: CodeTable, vendorCode: string | undefined, status: number): ErrorMeaning {
   const known = vendorCode !== undefined && Object.hasOwn(table, vendorCode) ? table[vendorCode] : undefined;
   const isTrusted = status !== 401 || known?.class === 'auth_or_config';
   return known !== undefined && isTrusted ? known : meaningOfStatus(status);
 }
 
-/** True for an answer that a proxy or firewall wrote: these APIs speak JSON. */
+/** Returns true for a response written by a proxy or firewall: these APIs answer in JSON. */
 function isPage(response: Response): boolean {
   return (
     (response.headers['content-type'] ?? '').toLowerCase().includes('html') ||
@@ -71,8 +74,8 @@ function isPage(response: Response): boolean {
 }
 
 /**
- * What a page instead of the API's own answer means. It says nothing about the message, so it is never permanent unless
- * the size was refused, and nothing about the credential either.
+ * Returns the meaning of an HTML page in place of the API's answer. A page says nothing about the message, so it is
+ * permanent only when the size was refused, and nothing about the credential.
  */
 function meaningOfPage(status: number): ErrorMeaning {
   const meaning = meaningOfStatus(status);
@@ -80,7 +83,7 @@ function meaningOfPage(status: number): ErrorMeaning {
   return isTrusted ? meaning : transient('provider_unavailable', `http_${status}`);
 }
 
-/** What the provider said beside its status. */
+/** The provider's code and text, in addition to the HTTP status. */
 export type VendorError = {
   readonly providerCode?: string | undefined;
   readonly providerMessage?: string | undefined;
@@ -88,7 +91,7 @@ export type VendorError = {
 
 export type ClassifiedError = { readonly meaning: ErrorMeaning; readonly vendorError: VendorError };
 
-/** Judges a response that is no success: `read` finds the vendor's code and text in the parsed body. */
+/** Classifies a non-success response. `read` extracts the vendor's code and text from the parsed body. */
 export function classify(
   response: Response,
   table: CodeTable,
@@ -121,7 +124,7 @@ export function failureOf(
   };
 }
 
-/** Turns a classified refusal into the outcome, with the provider's wish for the time of the next try. */
+/** Turns a classified refusal into an outcome, with the retry delay that the provider asked for. */
 export function refused(
   response: Response,
   { meaning, vendorError }: ClassifiedError,
@@ -134,7 +137,7 @@ export function refused(
   return { kind: 'rejected_transient', failure, ...(wait === undefined ? {} : { retryAfterMs: wait }) };
 }
 
-/** The outcome of an exchange that ended without a response. */
+/** Returns the outcome of an exchange that ended without a response. */
 export function unanswered(result: Exclude<HttpResult, { kind: 'response' }>): Outcome {
   const failure = unreached(result.code);
   return result.kind === 'not_sent'
@@ -142,7 +145,10 @@ export function unanswered(result: Exclude<HttpResult, { kind: 'response' }>): O
     : { kind: 'ambiguous', failure };
 }
 
-/** A success status whose body is not the API's answer: the provider may have accepted, and nobody can tell. */
+/**
+ * Returns the outcome of a success status whose body is not the API's answer: whether the provider accepted the message is
+ * unknown.
+ */
 export function unreadable(response: Response): Outcome {
   return {
     kind: 'ambiguous',
@@ -150,7 +156,7 @@ export function unreadable(response: Response): Outcome {
   };
 }
 
-/** What a credential check may conclude from a response that is no success: only a refused credential is invalid. */
+/** Returns the verdict of a credential check on a non-success response: only a refused credential is invalid. */
 export function doubted(
   response: Response,
   classified: ClassifiedError,
@@ -160,7 +166,7 @@ export function doubted(
   return { kind: failure.class === 'auth_or_config' ? 'invalid' : 'unknown', failure };
 }
 
-/** A credential check that got no response, or a success that is not the API's answer. */
+/** Returns the verdict of a credential check that got no response, or a success whose body is not the API's answer. */
 export function unverified(result: HttpResult): Verification {
   const failure: Failure =
     result.kind === 'response'
@@ -169,7 +175,7 @@ export function unverified(result: HttpResult): Verification {
   return { kind: 'unknown', failure };
 }
 
-/** Parses JSON without throwing: providers and the proxies before them answer with anything. */
+/** Parses JSON without throwing: providers and the proxies in front of them may answer with anything. */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text) as unknown;

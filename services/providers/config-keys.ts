@@ -6,8 +6,8 @@ import { snakeCase } from './registry.ts';
 type Sent = Readonly<Record<string, unknown>>;
 
 /**
- * What was sent with an account and is read by nothing, what looks like a slip first. Of `secretConfig` only known names
- * are repeated: a stray key may be part of a secret.
+ * Returns a warning for each key sent with an account that nothing reads, likely typos first. Of `secretConfig` it repeats
+ * only known names, since an unknown key may be part of a secret.
  */
 export function configWarnings(
   provider: AnyProvider,
@@ -30,8 +30,8 @@ export function configWarnings(
 }
 
 /**
- * Settings are stored and shown as they are: a secret among them is refused before it is, also under a name that is not
- * quite its own.
+ * Returns a fault for each secret found among the settings, including under a misspelled name: settings are stored and
+ * shown in plain text, so the account is refused before that.
  */
 export function misplacedSecrets(provider: AnyProvider, publicConfig: Sent): readonly FieldFault[] {
   const settings = Object.keys(provider.config.shape);

@@ -33,7 +33,8 @@ test('a provider without a limit takes everything', () => {
 });
 
 test('every sms vendor of the catalog says how much it takes, where that is known', () => {
-  // MessageBird names no bound, Telnyx's is that of profile and route, and a gateway of the tenant's own has any or none.
+  // MessageBird documents no limit, Telnyx's limit depends on profile and route, and a tenant's own gateway may have any
+  // limit or none.
   const others = ['messagebird', 'simulator-sms', 'telnyx', 'webhook-sms'];
   const silent = [...PROVIDERS.values()].filter(
     ({ channel, bodyCharactersMax }) => channel === 'sms' && bodyCharactersMax === null,

@@ -1,12 +1,12 @@
 import type { Outcome } from '#core/domain/outcome.ts';
 import type { AnyProvider } from './provider.ts';
 
-/** The part of a provider that its limits are. */
+/** The fields of a provider that define its limits. */
 type Limited = Pick<AnyProvider, 'name' | 'bodyCharactersMax'>;
 
 export type ContentWarning = { readonly field: string; readonly message: string };
 
-/** What a sender should know of a message that this provider would refuse. Empty where nothing is wrong. */
+/** Returns warnings about content that this provider would refuse; an empty list when there is nothing to warn about. */
 export function contentWarnings(provider: Limited, content: unknown): readonly ContentWarning[] {
   const most = provider.bodyCharactersMax;
   if (!isBodyTooLong(most, content)) return [];
@@ -15,7 +15,10 @@ export function contentWarnings(provider: Limited, content: unknown): readonly C
   ];
 }
 
-/** The outcome of a message that the vendor is not asked about, since it takes none of that size; undefined for others. */
+/**
+ * Returns the outcome of a message that exceeds the vendor's size limit, without calling the vendor; undefined for any
+ * other message.
+ */
 export function contentRefusal(provider: Limited, content: unknown): Outcome | undefined {
   const most = provider.bodyCharactersMax;
   if (!isBodyTooLong(most, content)) return undefined;
@@ -26,7 +29,10 @@ export function contentRefusal(provider: Limited, content: unknown): Outcome | u
   };
 }
 
-/** Counts code points, the least that a vendor could count: what passes here and not there, the vendor refuses itself. */
+/**
+ * Counts code points, the smallest count that a vendor could use. A text that passes here but exceeds the vendor's own
+ * count is refused by the vendor.
+ */
 function isBodyTooLong(most: number | null, content: unknown): boolean {
   const body = (content as { readonly body?: unknown } | null)?.body;
   if (most === null || typeof body !== 'string' || body.length <= most) return false;

@@ -4,7 +4,7 @@ import type { CallEnd, EgressResolver, HttpRequest, HttpSender, ProviderContext 
 export type ProviderContextsOptions = {
   readonly http: HttpSender;
   readonly resolve: EgressResolver;
-  /** Origins that the operator puts in place of the vendor's, by provider id; without a trailing slash. */
+  /** Origins by provider id that the operator configured instead of the vendors' own; without a trailing slash. */
   readonly baseUrls?: Readonly<Record<string, string>>;
   readonly now?: () => number;
 };
@@ -13,7 +13,10 @@ export type ProviderContextsOptions = {
 export type ProviderCall = {
   readonly provider: string;
   readonly accountId: string;
-  /** Rises with every change of the account's settings or secret: what was made of one version serves no other. */
+  /**
+   * Increases with every change of the account's settings or secret; values derived from one version are not used for
+   * another.
+   */
   readonly version: number;
   /** The attempt's deadline. */
   readonly until: CallEnd;
@@ -26,7 +29,7 @@ type Remembered = {
 
 const REMEMBERED_MAX = 10_000;
 
-/** Binds the ways out once per process; the function it gives makes the context of one call. */
+/** Binds the outbound functions once per process; the returned function creates the context of one call. */
 export function createProviderContexts(
   options: ProviderContextsOptions,
 ): (call: ProviderCall) => ProviderContext {
@@ -47,7 +50,10 @@ export function createProviderContexts(
   };
 }
 
-/** A class for its getter: an object with one of its own is kept as a hash table, half a kilobyte for each call under way. */
+/**
+ * A class because of its getter: V8 keeps an object literal with a getter as a hash table, which costs half a kilobyte per
+ * call in flight.
+ */
 class CallContext implements ProviderContext {
   readonly http: ProviderContext['http'];
   readonly resolve: ProviderContext['resolve'];
@@ -76,12 +82,14 @@ class CallContext implements ProviderContext {
 function signalOf(until: CallEnd): AbortSignal {
   if (typeof until !== 'number') return until;
   const controller = new AbortController();
-  // Nobody says when the call has ended: the timer keeps neither the process nor anything of the call.
+  // Nothing reports the end of the call, so the timer must not keep the process or the call's objects alive.
   setTimeout(() => controller.abort(), Math.max(0, until - performance.now())).unref();
   return controller.signal;
 }
 
-/** The guard is for hosts of tenants: where the operator's origin stands in for one, it is no longer the tenant's. */
+/**
+ * The egress guard is for hosts that tenants choose; a host replaced by the operator's origin is not the tenant's any more.
+ */
 function withoutGuard(request: HttpRequest, override: string | undefined): HttpRequest {
   if (request.isTenantHost !== true || override === undefined || !request.url.startsWith(`${override}/`)) {
     return request;
@@ -90,7 +98,7 @@ function withoutGuard(request: HttpRequest, override: string | undefined): HttpR
   return trusted;
 }
 
-/** No two accounts share an HTTP/2 connection, whatever they call themselves towards the vendor. */
+/** Two accounts never share an HTTP/2 connection, even with the same identity at the vendor. */
 function boundTo(accountId: string, request: HttpRequest): HttpRequest {
   return request.http2 === undefined
     ? request
@@ -105,7 +113,7 @@ async function memo<T>(
 ): Promise<T> {
   const known = remembered.get(key);
   if (known !== undefined && known.expiresAt > now()) return (await known.loaded).value as T;
-  // Until the load tells otherwise it is shared by all who ask.
+  // All callers share the load until it settles.
   const entry: Remembered = { loaded: load(), expiresAt: Number.POSITIVE_INFINITY };
   remembered.set(key, entry);
   try {

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** Visible ASCII without spaces: fits a header, a form field and a URL once encoded. */
+/** Visible ASCII without spaces: valid in a header and, once encoded, in a form field and a URL. */
 const TOKEN = /^[\x21-\x7e]+$/;
 
 /** A key, token or secret of a provider. 1 to 4096 visible ASCII characters. */
@@ -17,7 +17,7 @@ export function optionalToken(description: string) {
   return token(description).optional();
 }
 
-/** One label of a vendor's host name: keeps tenant input from choosing another host. */
+/** One label of a vendor's host name; prevents tenant input from selecting another host. */
 export function hostLabel(description: string) {
   return z
     .string()
@@ -28,7 +28,7 @@ export function hostLabel(description: string) {
     .describe(description);
 }
 
-/** A decimal identifier of a vendor, kept as text. */
+/** A vendor's decimal identifier, kept as text. */
 export function digits(description: string) {
   return z
     .string()
@@ -36,7 +36,7 @@ export function digits(description: string) {
     .describe(description);
 }
 
-/** Text for people in a header field: no control characters. 1 to 200 characters. */
+/** Display text for a header field: no control characters. 1 to 200 characters. */
 export function headerText(description: string) {
   return z
     .string()

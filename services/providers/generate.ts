@@ -4,7 +4,7 @@ import type { AnyProvider } from './provider.ts';
 type Module = { readonly default: AnyProvider | readonly AnyProvider[] };
 type Entry = { readonly folder: string; readonly ids: readonly string[]; readonly isList: boolean };
 
-/** The text of the registry for the provider folders under `root`: sorted, static, typed imports. */
+/** Returns the source text of the registry for the provider folders under `root`: sorted, static, typed imports. */
 export async function generateRegistry(root: URL): Promise<string> {
   const folders = await providerFolders(root);
   const entries = await Promise.all(folders.map((folder) => readFolder(root, folder)));

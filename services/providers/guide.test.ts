@@ -12,7 +12,7 @@ const NOW = Date.UTC(2026, 10, 22, 12);
 const HOUR_MS = 3_600_000;
 
 type Message = { readonly [Field in keyof OutboundMessage]?: unknown };
-/** A message without a field, and the same one with it or with another value of it. */
+/** A message without a field, and the same message with the field set or set to another value. */
 type Pair = readonly [without: Message, withField: Message];
 
 const CONTENT_SID = 'HX00000000000000000000000000000001';
@@ -86,7 +86,7 @@ const KEYS = [
   generateKeyPairSync('ec', { namedCurve: 'prime256v1' }),
 ].map(({ privateKey }) => privateKey.export({ type: 'pkcs8', format: 'pem' }).toString());
 
-/** The account of the page's example, with a key of the kind that the provider wants. */
+/** Returns the account of the page's example, with a key of the kind that the provider requires. */
 function accountOf(provider: AnyProvider) {
   const { guide, id } = provider;
   const { publicConfig, secretConfig } = guide.account;
@@ -101,10 +101,10 @@ function accountOf(provider: AnyProvider) {
   throw new Error(`The account in the guide of ${id} is not valid`);
 }
 
-/** Made anew for each call, or of the clock. */
+/** Headers that are new for each call or depend on the clock. */
 const PASSING = /^(?:authorization|webhook-signature|x-amz-.*)$/;
 
-/** What goes over the wire for a message; undefined where it is refused before any call. */
+/** Returns the bytes sent for a message; undefined when it is refused before any call. */
 async function wireOf(provider: AnyProvider, message: Message): Promise<string | undefined> {
   const account = accountOf(provider);
   const outbound = {

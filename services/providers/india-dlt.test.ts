@@ -13,11 +13,11 @@ type Case = {
   readonly provider: string;
   readonly publicConfig: Readonly<Record<string, unknown>>;
   readonly secretConfig: Readonly<Record<string, unknown>>;
-  /** The part of the request that speaks of India. */
+  /** Reads the part of the request that is specific to India. */
   readonly read: (body: string) => unknown;
   readonly both: unknown;
   readonly entityAlone: unknown;
-  /** Where the message goes elsewhere. */
+  /** The same part for a recipient outside of India. */
   readonly none: unknown;
 };
 

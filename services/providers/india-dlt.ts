@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { FieldFault } from './provider.ts';
 
-/** Of an entity or a template in India's register of business messages (DLT). Operators give out digits. */
+/** The id of an entity or a template in India's register of business messages (DLT). Operators assign decimal ids. */
 const dltId = (description: string) =>
   z
     .string()
@@ -9,7 +9,7 @@ const dltId = (description: string) =>
     .optional()
     .describe(description);
 
-/** Settings of an account whose vendor hands them to India's operators, which take no message without. */
+/** Settings of an account whose vendor passes them on to India's operators, which refuse messages without them. */
 export const dltSettings = {
   dltEntityId: dltId(
     'India: id of your principal entity in the DLT register. Goes with messages to numbers that begin with +91.',
@@ -19,7 +19,7 @@ export const dltSettings = {
   ),
 };
 
-/** None of the two decides where a secret goes. */
+/** Neither setting affects where a secret is sent. */
 export const dltRoute = { dltEntityId: false, dltTemplateId: false } as const;
 
 export type DltConfig = {
@@ -27,13 +27,13 @@ export type DltConfig = {
   readonly dltTemplateId?: string | undefined;
 };
 
-/** A template is one of an entity's. */
+/** A template always belongs to an entity. */
 export function checkDlt({ config }: { readonly config: DltConfig }): readonly FieldFault[] {
   if (config.dltTemplateId === undefined || config.dltEntityId !== undefined) return [];
   return [{ field: 'publicConfig.dltEntityId', rule: 'required', message: 'Required with dltTemplateId' }];
 }
 
-/** Under the vendor's names, of those that the account has. Empty for numbers outside of India. */
+/** Returns the account's DLT ids under the vendor's field names. Empty for numbers outside of India. */
 export function dltFields<Entity extends string, Template extends string>(
   to: string,
   { dltEntityId, dltTemplateId }: DltConfig,

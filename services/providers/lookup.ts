@@ -15,54 +15,54 @@ import type { ParsedReceipt } from './receipt.ts';
 import { retryAfterMs } from './retry-after.ts';
 import { unreached } from './unreached.ts';
 
-/** A message whose provider is asked what became of it. */
+/** A message whose state is looked up at its provider. */
 export type LookupQuestion = {
-  /** The message's public id, which the vendor was sent as our reference where it takes one. */
+  /** The message's public id, which was sent to the vendor as our reference where the vendor takes one. */
   readonly messageId: string;
-  /** As `send` has returned it; null where no answer came. */
+  /** The id that `send` returned; null when the call got no answer. */
   readonly providerMessageId: string | null;
 };
 
 export type LookupAnswer =
-  /** What the vendor says, as a receipt would. None, where it knows the message and tells nothing of it. */
+  /** The vendor's reports, in the form of a receipt. Empty when the vendor knows the message and reports no state. */
   | {
       readonly kind: 'found';
       readonly reports: readonly LookupReport[];
-      /** The vendor's id, where the message was found by ours. */
+      /** The vendor's id, when the message was found by our reference. */
       readonly providerMessageId?: string;
     }
-  /** The vendor does not know the message, or not yet. */
+  /** The vendor does not know the message, or does not know it yet. */
   | { readonly kind: 'not_found' }
   /** The vendor cannot be asked about this message. */
   | { readonly kind: 'unanswerable' }
-  /** The account's credential may not ask. That says nothing about whether it may send. */
+  /** The account's credential may not look up messages. It may still be allowed to send. */
   | { readonly kind: 'forbidden'; readonly failure: Failure }
-  /** No answer about the message: no capacity, no service. `retryAfterMs` is the vendor's wish. */
+  /**
+   * No answer about the message, because of a rate limit or an outage. `retryAfterMs` is the delay that the vendor asked
+   * for.
+   */
   | { readonly kind: 'unanswered'; readonly failure: Failure; readonly retryAfterMs?: number };
 
-/** Its message is the one that was asked about, whatever the answer names. */
+/** Always about the message that was looked up, whatever ids the response contains. */
 export type LookupReport = Omit<ParsedReceipt, 'reference' | 'providerMessageId'>;
 
-/**
- * How fast one account is asked: a small part of what the vendor allows it, as its messages are sent within the same
- * limit.
- */
+/** How fast one account is queried: a small part of the vendor's rate limit, because sends share the same limit. */
 export type LookupPace = {
-  /** Between two questions in the long run, in milliseconds. */
+  /** Average interval between two lookups, in milliseconds. */
   readonly everyMs: number;
-  /** Questions at once. */
+  /** Lookups in flight at once. */
   readonly atOnce: 1 | 2 | 3 | 4;
 };
 
-/** Fit for vendors that allow tens of requests a second, or name no limit and answer 429 when it is reached. */
+/** Suits vendors that allow tens of requests a second, or document no limit and answer 429 when it is exceeded. */
 export const USUAL_PACE: LookupPace = { everyMs: 1_000, atOnce: 4 };
 
-/** How a provider is asked about one message. */
+/** How to look up one message at a provider. */
 export type LookupDefinition<Config, Secrets> = {
-  /** `id`: only by the vendor's id. `reference`: by ours too, so that a call without an answer can be cleared up. */
+  /** `id`: by the vendor's id only. `reference`: also by our reference, which resolves a call without an answer. */
   readonly by: 'id' | 'reference';
   readonly pace: LookupPace;
-  /** Asks once. Never asked without the vendor's id where `by` is `id`. */
+  /** Makes one lookup. When `by` is `id`, it is never called without the vendor's id. */
   ask(
     question: LookupQuestion,
     account: { readonly config: Config; readonly secrets: Secrets },
@@ -70,19 +70,19 @@ export type LookupDefinition<Config, Secrets> = {
   ): Promise<LookupAnswer>;
 };
 
-/** What differs from vendor to vendor of one question by HTTP. */
+/** The vendor-specific parts of a lookup by HTTP. */
 export type LookupExchange = {
   readonly request: HttpRequest;
   readonly codes: CodeTable;
-  /** Finds the vendor's code and text in the parsed body of a refusal. */
+  /** Extracts the vendor's code and text from the parsed body of a refusal. */
   readonly readError: (body: unknown) => VendorError;
-  /** Reads the parsed body of a success; undefined where it is not the API's answer. */
+  /** Reads the parsed body of a success; undefined when it is not the API's answer. */
   readonly read: (body: unknown) => LookupAnswer | undefined;
-  /** No failure may repeat these. */
+  /** Texts that must not appear in a failure. */
   readonly hidden: readonly string[];
 };
 
-/** Asks by one HTTP request. 404 and 410 are the vendor's way of not knowing a message. */
+/** Makes a lookup with one HTTP request. 404 and 410 mean that the vendor does not know the message. */
 export async function lookUp(exchange: LookupExchange, context: ProviderContext): Promise<LookupAnswer> {
   if (!isPlain(exchange.request.url)) return { kind: 'unanswerable' };
   const result = await context.http(exchange.request);
@@ -94,7 +94,7 @@ export async function lookUp(exchange: LookupExchange, context: ProviderContext)
   const classified = judge(result, exchange);
   const failure = failureOf(result, classified, exchange.hidden);
   if (result.status === 404 || result.status === 410)
-    // A page of a proxy says nothing about the message.
+    // A proxy's page says nothing about the message.
     return parseJson(result.text) === undefined && result.text !== ''
       ? { kind: 'unanswered', failure }
       : { kind: 'not_found' };
@@ -104,18 +104,18 @@ export async function lookUp(exchange: LookupExchange, context: ProviderContext)
   return { kind: 'unanswered', failure, ...(wait === undefined ? {} : { retryAfterMs: wait }) };
 }
 
-/** A code that ends a message ends no question: there it is the status that tells whether asking again may help. */
+/** A vendor code that is permanent for a send does not end a lookup: only the HTTP status decides whether to retry. */
 function judge(response: Response, { codes, readError }: LookupExchange): ClassifiedError {
   const byCode = classify(response, codes, readError);
   return byCode.meaning.retry ? byCode : classify(response, {}, readError);
 }
 
-/** A path's part: what a vendor has called a message may hold anything. */
+/** Encodes one path segment: a vendor's message id may contain any characters. */
 export function pathPart(id: string): string {
   return encodeURIComponent(id.toWellFormed());
 }
 
-/** A part of dots alone is a step upwards to whoever reads the path, however it is encoded: it names no message. */
+/** A segment of dots alone moves up one level however it is encoded, so it cannot name a message. */
 function isPlain(url: string): boolean {
   return !/\/(?:\.|%2e){1,2}(?:[/?]|$)/i.test(url);
 }

@@ -2,12 +2,18 @@ import type { EmailContent, OutboundFor } from '#core/domain/content.ts';
 
 type Attachment = NonNullable<EmailContent['attachments']>[number];
 
-/** Shorter texts are in every sentence: taken out of a vendor's words they would leave none, and they say nothing. */
+/**
+ * Minimum length to redact: shorter texts occur in every sentence, so redacting them would destroy the vendor's text, and
+ * they reveal nothing.
+ */
 const TELLING_LENGTH = 4;
-/** A longer text is repeated by no vendor, and looking for it would take long. */
+/** Maximum length to redact: no vendor repeats a longer text, and searching for it would be slow. */
 const REPEATED_LENGTH_MAX = 4_096;
 
-/** What a mail says. Vendors refuse one without any text and most an empty part, so such a mail carries one space. */
+/**
+ * Returns the texts of a mail. Vendors refuse a mail without any text, and most refuse an empty part, so such a mail
+ * contains one space.
+ */
 export function textsOf({ text, html }: EmailContent): { readonly text?: string; readonly html?: string } {
   const given = { ...(text ? { text } : {}), ...(html ? { html } : {}) };
   return text || html ? given : { text: ' ' };
@@ -23,7 +29,7 @@ export function attachmentsOf({ attachments = [] }: EmailContent): readonly Atta
   return attachments;
 }
 
-/** What a vendor may repeat of a mail and nobody is to store. */
+/** Returns the values of a mail that a vendor may repeat and that must not be stored. */
 export function hiddenInMail({ to, content, receiptUrl = '' }: OutboundFor<'email'>): string[] {
   const { subject, text = '', html = '', attachments = [] } = content;
   const told = [subject, text, html, ...attachments.map(({ filename }) => filename)];

@@ -1,6 +1,6 @@
 import type { ProviderGuide } from './guide.ts';
 
-/** A mail with a text and a page, as most are. */
+/** A mail with a text and an HTML part, the usual case. */
 export const MAIL_EXAMPLE: ProviderGuide<'email'>['messages'][number] = {
   to: 'ada@example.org',
   from: 'Acme <hello@example.com>',

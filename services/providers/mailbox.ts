@@ -3,7 +3,10 @@ import type { EmailContent } from '#core/domain/content.ts';
 type Mailbox = EmailContent['from'];
 type Sender = { readonly from?: string | undefined; readonly fromName?: string | undefined };
 
-/** The sender of a mail: the account's display name goes with the account's own address, unless the mail names its own. */
+/**
+ * Returns the sender of a mail. The account's display name applies only to the account's own address, when the mail names
+ * no sender.
+ */
 export function senderOf({ from }: EmailContent, account: Sender): Mailbox {
   const isAccount = from.address.toLowerCase() === account.from?.toLowerCase();
   return from.name === undefined && account.fromName !== undefined && isAccount
@@ -11,7 +14,7 @@ export function senderOf({ from }: EmailContent, account: Sender): Mailbox {
     : from;
 }
 
-/** Where replies go: what the mail says, else the account. */
+/** Returns the reply-to address: the mail's own, or else the account's. */
 export function replyToOf(
   { replyTo }: EmailContent,
   account: { readonly replyTo?: string | undefined },
@@ -19,7 +22,7 @@ export function replyToOf(
   return replyTo ?? (account.replyTo === undefined ? undefined : { address: account.replyTo });
 }
 
-/** A mailbox as one text (RFC 5322). The name is always quoted: it may hold commas, dots and brackets. */
+/** Formats a mailbox as one text (RFC 5322). The name is always quoted because it may contain commas, dots and brackets. */
 export function mailboxText({ name, address }: Mailbox): string {
   return name === undefined ? address : `"${name.replace(/["\\]/g, '\\$&')}" <${address}>`;
 }

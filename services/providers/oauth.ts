@@ -15,10 +15,10 @@ import {
 import { unreached } from './unreached.ts';
 
 const MEMO = 'access-token';
-/** A token is not used in its last minute, so that it cannot expire on the way. */
+/** A token is not used in its last minute, so it cannot expire in transit. */
 const SPARE_MS = 60_000;
 
-/** `error` of a token endpoint, RFC 6749 section 5.2. None of it is about a message. */
+/** `error` codes of a token endpoint, RFC 6749 section 5.2. None of them is about a message. */
 const TOKEN_CODES: CodeTable = Object.fromEntries(
   [
     'invalid_grant',
@@ -40,7 +40,7 @@ const ErrorBody = z.looseObject({
   error_description: z.string().optional().catch(undefined),
 });
 
-/** The token endpoint gave no token. Thrown inside the memo, which remembers values only. */
+/** The token endpoint issued no token. Thrown inside the memo, because the memo remembers resolved values only. */
 export class TokenRefused extends Error {
   readonly result: HttpResult;
 
@@ -50,7 +50,7 @@ export class TokenRefused extends Error {
   }
 }
 
-/** An OAuth access token for the account, remembered until shortly before its end. Throws `TokenRefused`. */
+/** Returns an OAuth access token for the account and remembers it until shortly before it expires. @throws TokenRefused */
 export function accessToken(
   context: ProviderContext,
   url: string,
@@ -70,12 +70,12 @@ export function accessToken(
   });
 }
 
-/** Drops a token that was refused before its time. */
+/** Forgets a token that was refused before its expiry. */
 export function forgetAccessToken(context: ProviderContext): void {
   context.forget(MEMO);
 }
 
-/** Without a token nothing was sent, however the exchange with the token endpoint ended. */
+/** Returns the outcome of a send without a token: nothing was sent, however the exchange with the token endpoint ended. */
 export function withoutToken({ result }: TokenRefused, hidden: readonly string[], now: number): Outcome {
   if (result.kind !== 'response' || isSuccess(result)) {
     const code = result.kind === 'response' ? 'unreadable_response' : result.code;
@@ -85,7 +85,7 @@ export function withoutToken({ result }: TokenRefused, hidden: readonly string[]
   return refused(result, { meaning: { ...meaning, retry: true }, vendorError }, hidden, now);
 }
 
-/** What a credential check may conclude from it. */
+/** Returns the verdict of a credential check that got no token. */
 export function tokenVerdict({ result }: TokenRefused, hidden: readonly string[]): Verification {
   if (result.kind !== 'response' || isSuccess(result)) return unverified(result);
   return doubted(result, classify(result, TOKEN_CODES, read), hidden);

@@ -17,55 +17,55 @@ export type ResolvedHost =
 export type HttpSender = (request: HttpRequest, until: CallEnd) => Promise<HttpResult>;
 export type EgressResolver = (host: string, port: number) => Promise<ResolvedHost>;
 
-/** The only way out that an adapter has; everything is bound to one tenant's account and one attempt. */
+/** An adapter's only access to the network; everything is bound to one tenant's account and one attempt. */
 export type ProviderContext = {
   /**
-   * Sends one request within the attempt's deadline: a body cap, no redirects, no retries. Never throws. A request to a
-   * host that a tenant chose says so (`isTenantHost`): its connection passes the egress guard, else it is `not_sent` with
-   * the code `egress_blocked`.
+   * Sends one request within the attempt's deadline, with a body cap and without redirects or retries. Never throws. A
+   * request to a host that a tenant chose sets `isTenantHost`: its connection must pass the egress guard, or it is
+   * `not_sent` with the code `egress_blocked`.
    */
   readonly http: (request: HttpRequest) => Promise<HttpResult>;
   /**
-   * Resolves a tenant-supplied host to one address that passed the egress guard; connect to that address, keep the
-   * host name for TLS. Fails as a value when the host is unknown, or any of its addresses or the port is forbidden.
+   * Resolves a tenant-supplied host to one address that passed the egress guard; connect to that address, and keep the host
+   * name for TLS. Returns `refused` when the host is unknown, or when any of its addresses or the port is forbidden.
    */
   readonly resolve: EgressResolver;
-  /** The vendor's origin, or the operator's override for this provider (never tenant input). No trailing slash. */
+  /** Returns the vendor's origin, or the operator's override for this provider (never tenant input). No trailing slash. */
   readonly origin: (vendorOrigin: string) => string;
   /**
-   * Remembers a derived credential (an OAuth token) for as long as this version of the account lives.
-   * Single-flight; a rejected load is not remembered. `forget` drops it, for a token refused before its time.
+   * Remembers a derived credential (an OAuth token) for the lifetime of this account version. Concurrent callers share one
+   * load; a rejected load is not remembered. `forget` drops the value, for a token refused before its expiry.
    */
   readonly memo: <T>(key: string, load: () => Promise<{ value: T; expiresAt: number }>) => Promise<T>;
   readonly forget: (key: string) => void;
-  /** Aborted when the attempt's deadline passes; made when it is first asked for. */
+  /** Aborted when the attempt's deadline passes; created on first access. */
   readonly signal: AbortSignal;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
 };
 
-/** What is wrong with one field of an account. The message says the rule and never repeats a value. */
+/** A fault in one field of an account. The message states the rule and never repeats a value. */
 export type FieldFault = { readonly field: string; readonly rule: string; readonly message: string };
 
 export type Verification =
   | { readonly kind: 'valid' }
   /** The provider refused the credential itself. */
   | { readonly kind: 'invalid'; readonly failure: Failure }
-  /** The provider could not be asked; says nothing about the credential. */
+  /** The provider could not be asked; the credential may be valid or not. */
   | { readonly kind: 'unknown'; readonly failure: Failure };
 
 /**
- * For every setting, whether it decides where or how an account's secrets travel: to which host, port or account of the
- * vendor, as which user, and how protected. `true`: its value does. A function: what it makes of all settings does, where
- * one thing has several spellings or a default that depends on other settings. `false`: it does not.
+ * For every setting, whether it affects where or how an account's secrets are sent: to which host, port or account at the
+ * vendor, as which user, and how protected. `true`: its value does. A function: its result over all settings does, for a
+ * value with several spellings or a default that depends on other settings. `false`: it does not.
  */
 export type SecretRoute<Config> = {
   readonly [Field in keyof Config]-?: boolean | ((config: Config) => unknown);
 };
 
 /**
- * One provider of the catalog. The definition is all there is to adding one: a folder with `provider.ts` whose default
- * export is one definition or an array of them; the registry is generated from the folders.
+ * One provider of the catalog. Adding a provider takes only a folder with a `provider.ts` whose default export is one
+ * definition or an array of them; the registry is generated from the folders.
  */
 export type ProviderDefinition<
   C extends Channel = Channel,
@@ -75,42 +75,42 @@ export type ProviderDefinition<
   /** Catalog id, for example `twilio`. */
   readonly id: string;
   readonly channel: C;
-  /** Name for people. */
+  /** Display name. */
   readonly name: string;
   /**
-   * How the provider itself guards against a second copy of one message: `key` (an idempotency key), `lookup` (by our
-   * reference: asked before a call is repeated), or `none`. Decides what may be resent after an ambiguous call.
+   * How the provider prevents a second copy of one message: `key` (an idempotency key), `lookup` (by our reference, made
+   * before a call is repeated), or `none`. Decides what may be resent after an ambiguous call.
    */
   readonly dedupe: 'key' | 'lookup' | 'none';
   /**
-   * How the provider reports on messages that it has accepted; null where it never does, so that `sent` is the last word.
-   * A simulator gives its receipts along with the outcome.
+   * How the provider reports on accepted messages; null when it never does, so that `sent` is the final state. A simulator
+   * returns its receipts with the outcome.
    */
   readonly receipts: ReceiptDefinition<z.output<Config>, z.output<Secrets>> | 'simulated' | null;
   /**
-   * How the provider is asked what became of a message whose receipt has not come, or whose call had no answer. Absent:
-   * its API tells nobody.
+   * How to look up a message whose receipt has not arrived or whose call got no answer. Absent: the provider's API has no
+   * lookup.
    */
   readonly lookup?: LookupDefinition<z.output<Config>, z.output<Secrets>>;
   /**
-   * Most characters (Unicode code points) of a message's `body` that the vendor takes; null where it sets no bound. The
-   * account refuses a longer one before any call, and whoever sends it is warned.
+   * The vendor's limit on a message's `body`, in characters (Unicode code points); null when it has none. A longer body is
+   * refused before any call, and the sender gets a warning.
    */
   readonly bodyCharactersMax: number | null;
-  /** What tenants have to know of the vendor: what its page says beside the schemas. */
+  /** What tenants need to know about the vendor: the parts of its page that the schemas do not cover. */
   readonly guide: ProviderGuide<C>;
-  /** Non-secret settings: `publicConfig` of the contract, keys already in camelCase. */
+  /** Non-secret settings: `publicConfig` in the contract, with keys already in camelCase. */
   readonly config: Config;
-  /** Secret settings: `secretConfig` of the contract, keys already in camelCase. */
+  /** Secret settings: `secretConfig` in the contract, with keys already in camelCase. */
   readonly secrets: Secrets;
   /**
-   * Who may change settings must not be able to have a stored secret sent to a place of their own: a change of what is
-   * named here needs `secretConfig` again.
+   * A user who may change settings must not be able to redirect a stored secret: changing a setting named here requires
+   * `secretConfig` again.
    */
   readonly secretRoute: SecretRoute<z.output<Config>>;
   /**
-   * Rules that need config and secrets together, for example a user name that calls for a password. Runs only when both
-   * halves are valid by themselves; fields are named `publicConfig.x` or `secretConfig.x`.
+   * Checks rules that need config and secrets together, for example a user name that requires a password. Runs only when
+   * both halves are valid on their own; fields are named `publicConfig.x` or `secretConfig.x`.
    */
   check?(account: {
     readonly config: z.output<Config>;
@@ -121,14 +121,14 @@ export type ProviderDefinition<
     account: { readonly config: z.output<Config>; readonly secrets: z.output<Secrets> },
     context: ProviderContext,
   ): Promise<Outcome>;
-  /** Asks the provider whether the credential works, without sending anything to anyone. */
+  /** Asks the provider whether the credential works, without sending a message. */
   verify(
     account: { readonly config: z.output<Config>; readonly secrets: z.output<Secrets> },
     context: ProviderContext,
   ): Promise<Verification>;
 };
 
-/** Any provider, its message and account types forgotten: what registry and worker handle. */
+/** A provider without its message and account types, as the registry and the worker handle it. */
 export type AnyProvider = Omit<
   ProviderDefinition,
   'secretRoute' | 'receipts' | 'lookup' | 'guide' | 'check' | 'send' | 'verify'
@@ -142,7 +142,7 @@ export type AnyProvider = Omit<
   verify(account: never, context: ProviderContext): Promise<Verification>;
 };
 
-/** Gives a definition its types; the runtime value is the argument itself. */
+/** Infers the types of a definition; at runtime it returns its argument. */
 export function defineProvider<C extends Channel, Config extends z.ZodObject, Secrets extends z.ZodObject>(
   definition: ProviderDefinition<C, Config, Secrets>,
 ): ProviderDefinition<C, Config, Secrets> {

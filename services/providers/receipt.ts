@@ -3,20 +3,25 @@ import type { Failure } from '#core/domain/failure.ts';
 import type { ReceiptKind } from '#core/domain/outcome.ts';
 import type { ProviderContext } from './provider.ts';
 
-/** A vendor's call to an account's receipt URL, as it arrived. */
+/** A vendor's call to an account's receipt URL, unchanged. */
 export type ReceiptCall = {
   readonly method: 'GET' | 'POST';
-  /** The URL that the vendor was given: `PUBLIC_BASE_URL`, then path and query as they came. Never made of the Host header. */
+  /**
+   * The URL that the vendor was given: `PUBLIC_BASE_URL` plus path and query as received. Never built from the Host header.
+   */
   readonly url: string;
-  /** Those that the definition names; names in lower case. */
+  /** Only the headers that the definition lists; names in lower case. */
   readonly headers: Readonly<Record<string, string>>;
-  /** Byte for byte. */
+  /** The unmodified bytes. */
   readonly body: Uint8Array;
-  /** When the api took it, in milliseconds since the epoch. Timestamps are judged by this and not by when it is looked at. */
+  /**
+   * When the api received the call, in milliseconds since the epoch. Timestamps are checked against this, not against the
+   * time of processing.
+   */
   readonly receivedAt: number;
 };
 
-/** What the api answers a vendor with, before anybody has looked into the call. */
+/** The api's response to a vendor, sent before the call is verified or parsed. */
 export type ReceiptAnswer = {
   readonly status: 200 | 204;
   readonly contentType?: string;
@@ -32,83 +37,96 @@ export const FORGERY_REASONS = [
 export type ForgeryReason = (typeof FORGERY_REASONS)[number];
 
 export type ReceiptVerdict =
-  /** `isUnsigned`: no signature was looked at, so that the token in the URL alone vouches for the call. */
+  /** `isUnsigned`: no signature was checked, so only the token in the URL authenticates the call. */
   | { readonly kind: 'genuine'; readonly isUnsigned?: true }
-  /** Not the vendor's. Shown to the tenant, and never applied. */
+  /** Not made by the vendor. Shown to the tenant and never applied. */
   | { readonly kind: 'forged'; readonly reason: ForgeryReason }
-  /** What is needed to tell, such as a certificate, cannot be had now. Judged again later. */
+  /** Something needed for the check, such as a certificate, is unavailable now. Checked again later. */
   | { readonly kind: 'undecided' };
 
-/** One report on one message, in terms that hold for every provider. */
+/** One report on one message, in provider-independent terms. */
 export type ParsedReceipt = {
-  /** The message's public id, where the vendor gives back what it was sent with. Looked for first. */
+  /**
+   * The message's public id, where the vendor repeats what it was sent. Used before `providerMessageId` to find the
+   * message.
+   */
   readonly reference?: string;
-  /** The vendor's id of the message, in the form in which `send` has returned it. */
+  /** The vendor's id of the message, in the form that `send` returned. */
   readonly providerMessageId?: string;
-  /** The same for each repetition of this report and for no other one of the account. Absent: a hash of the report. */
+  /**
+   * Equal for every repetition of this report and different for every other report of the account. Absent: a hash of the
+   * report.
+   */
   readonly eventId?: string;
-  /** Which segment it speaks of, where a vendor reports on each by itself. */
+  /** The message segment, where a vendor reports on each segment separately. */
   readonly segment?: string;
-  /** Absent where nothing follows for the state. */
+  /** Absent when the report does not change the state. */
   readonly state?: ReceiptKind;
-  /** Of `undelivered`: the vendor may still deliver the same message. */
+  /** Only with `undelivered`: the vendor may still deliver the message. */
   readonly isTemporary?: boolean;
-  /** Of `undelivered`. */
+  /** Only with `undelivered`. */
   readonly failure?: Failure;
   readonly engagement?: Engagement;
-  /** When it happened, as the vendor says, in milliseconds since the epoch. */
+  /** When the event happened according to the vendor, in milliseconds since the epoch. */
   readonly at?: number;
-  /** The vendor's own word, at most `PROVIDER_STATUS_MAX` characters. */
+  /** The vendor's own name of the state, at most `PROVIDER_STATUS_MAX` characters. */
   readonly providerStatus: string;
 };
 
 export type ParsedCall =
-  /** None, where the call is about something else, such as a message of a person. */
+  /** Empty when the call is about something else, such as an inbound message. */
   | { readonly kind: 'receipts'; readonly receipts: readonly ParsedReceipt[] }
-  /** The vendor wants this address to be asked for before it sends anything. */
+  /** The vendor requires a request to this URL before it sends any report. */
   | { readonly kind: 'confirm'; readonly url: string }
   /** Not in the vendor's format. */
   | { readonly kind: 'unreadable' };
 
-/** How a vendor learns of the receipt URL. `automatic`: with each message. `manual`: by a person, who follows the steps. */
+/**
+ * How a vendor gets the receipt URL. `automatic`: with each message. `manual`: a person enters it by following the steps.
+ */
 export type ReceiptSetup = {
   readonly mode: 'automatic' | 'manual';
-  /** Sentences for people. Also where it is automatic, for what has to be allowed or switched on first. */
+  /** Sentences for people. Also used with `automatic`, for what must be allowed or enabled first. */
   readonly steps: readonly string[];
 };
 
-/** How a provider reports on messages that it has accepted. */
+/** How a provider reports on accepted messages. */
 export type ReceiptDefinition<Config, Secrets> = {
   readonly setup: ReceiptSetup;
-  /** Longest body in bytes; at most 4 MiB. Default 256 KiB. */
+  /** Maximum body length in bytes; at most 4 MiB. Default 256 KiB. */
   readonly bytesMax?: number;
-  /** Headers that `verify` and `parse` look at, in lower case. No other one is stored. */
+  /** Headers that `verify` and `parse` read, in lower case. No other header is stored. */
   readonly headers: readonly string[];
-  /** Some receipts name the vendor's id of the message alone. Default false: keeping the ids findable costs each send something. */
+  /**
+   * Some receipts contain only the vendor's id of the message. Default false: storing searchable vendor ids adds cost to
+   * each send.
+   */
   readonly mayLackReference?: boolean;
-  /** What it tells of recipients beside the state. Default: nothing. */
+  /** Recipient events reported in addition to the state. Default: none. */
   readonly engagement?: readonly Engagement[];
   /** Default: 204 without a body. */
   readonly answer?: ReceiptAnswer;
   /**
-   * Answers a call by which the vendor only makes sure that the URL is ours. Undefined for any other call.
-   * @param token of the receipt URL, which stands for a secret that both sides know.
+   * Answers a call that the vendor makes only to verify ownership of the URL. Undefined for any other call.
+   * @param token token of the receipt URL; serves as the secret shared with the vendor.
    */
   handshake?(call: Pick<ReceiptCall, 'method' | 'url'>, token: string): ReceiptAnswer | undefined;
   /**
-   * Whether the vendor has made this call. Absent where the vendor signs nothing: the token in the URL is the secret then.
-   * Asked once with each secret that is in force.
+   * Verifies that the vendor made this call. Absent when the vendor does not sign: the token in the URL is the secret then.
+   * Called once with each valid secret.
    */
   verify?(
     call: ReceiptCall,
     account: { readonly config: Config; readonly secrets: Secrets },
     context: ProviderContext,
   ): ReceiptVerdict | Promise<ReceiptVerdict>;
-  /** Reads a genuine call. Never throws, whatever it is given. */
+  /** Parses a genuine call. Never throws, whatever the input. */
   parse(call: ReceiptCall): ParsedCall;
 };
 
-/** A timestamp that was signed may be so far from the arrival, before or after. Standard Webhooks recommends five minutes. */
+/**
+ * Maximum distance between a signed timestamp and the arrival, before or after. Standard Webhooks recommends five minutes.
+ */
 export const TIMESTAMP_TOLERANCE_MS = 300_000;
-/** Of `ParsedReceipt.providerStatus`, in characters. */
+/** Limit of `ParsedReceipt.providerStatus`, in characters. */
 export const PROVIDER_STATUS_MAX = 64;

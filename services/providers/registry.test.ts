@@ -74,7 +74,7 @@ describe('the catalog', () => {
       lookup ? [[id, lookup.pace] as const] : [],
     );
     expect(Object.fromEntries(paces)).toMatchObject({
-      // Two requests a second are all that a team may make.
+      // A team may make only two requests a second.
       resend: { everyMs: 10_000, atOnce: 1 },
       mailgun: { everyMs: 5_000, atOnce: 1 },
       twilio: { everyMs: 1_000, atOnce: 4 },

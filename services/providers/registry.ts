@@ -6,12 +6,12 @@ import type { AnyProvider, FieldFault } from './provider.ts';
 import type { ReceiptDefinition, ReceiptSetup } from './receipt.ts';
 import { PROVIDERS, type ProviderKind } from './registry.gen.ts';
 
-/** The provider of the catalog with this id. */
+/** Returns the catalog's provider with this id. */
 export function findProvider(id: string): AnyProvider | undefined {
   return PROVIDERS.get(id);
 }
 
-/** The simulator that serves a channel's test mode. */
+/** Returns the simulator that serves a channel's test mode. */
 export function simulatorFor(channel: Channel): AnyProvider {
   const id: ProviderKind = `simulator-${channel}`;
   const simulator = PROVIDERS.get(id);
@@ -28,9 +28,9 @@ export type ParsedHalf =
   | { readonly ok: false; readonly details: readonly FieldFault[] };
 
 /**
- * Reads both halves of an account as sent by the tenant: known keys in camelCase or snake_case, unknown keys ignored.
- * Faults name a field (`publicConfig.accountSid`) and a rule, never a value. What comes out may be parsed again, so it
- * does not matter whether the sent or the parsed form was stored.
+ * Parses both halves of an account as sent by the tenant: known keys in camelCase or snake_case; unknown keys are ignored.
+ * Faults name a field (`publicConfig.accountSid`) and a rule, never a value. The result can be parsed again, so either form
+ * may be stored.
  */
 export function parseAccount(
   provider: AnyProvider,
@@ -47,17 +47,17 @@ export function parseAccount(
   return faults.length === 0 ? { ok: true, ...account } : { ok: false, details: faults };
 }
 
-/** The non-secret half alone, for a change that leaves the stored secrets as they are. */
+/** Parses the non-secret half only, for a change that keeps the stored secrets. */
 export function parsePublicConfig(provider: AnyProvider, publicConfig: unknown): ParsedHalf {
   return parseHalf('publicConfig', provider.config, publicConfig);
 }
 
-/** The secret half alone. */
+/** Parses the secret half only. */
 function parseSecretConfig(provider: AnyProvider, secretConfig: unknown): ParsedHalf {
   return parseHalf('secretConfig', provider.secrets, secretConfig);
 }
 
-/** How a vendor learns of the receipt URL, if it does. */
+/** How a vendor gets the receipt URL, if it reports at all. */
 export type ShownReceiptSetup = {
   readonly mode: ReceiptSetup['mode'] | 'none';
   readonly steps: string[];
@@ -70,7 +70,7 @@ export type ProviderDescription = {
   /** JSON Schema, draft 2020-12. */
   readonly publicConfigSchema: Record<string, unknown>;
   readonly secretConfigSchema: Record<string, unknown>;
-  /** Settings that a change of needs `secretConfig` again. */
+  /** Settings whose change requires `secretConfig` again. */
   readonly secretRoute: string[];
   readonly receiptSetup: ShownReceiptSetup;
   readonly capabilities: {
@@ -78,63 +78,63 @@ export type ProviderDescription = {
     readonly receipts: boolean;
     readonly lookup: 'id' | 'reference' | 'none';
     readonly bodyCharactersMax: number | null;
-    /** What it tells of recipients beside the state. */
+    /** Recipient events reported in addition to the state. */
     readonly engagement: Engagement[];
-    /** Fields of a message that it has no place for. */
+    /** Message fields that the provider does not support. */
     readonly unsupportedFields: string[];
   };
-  /** Path of its page. */
+  /** Path of the provider's documentation page. */
   readonly page: string;
 };
 
-/** How a provider reports, its account types forgotten. */
+/** A receipt definition without its account types. */
 export type AnyReceipts = ReceiptDefinition<never, never>;
 
-/** Undefined where the vendor calls no receipt URL. */
+/** Returns undefined when the vendor does not call a receipt URL. */
 export function receiptsOf(provider: Pick<AnyProvider, 'receipts'> | undefined): AnyReceipts | undefined {
   const receipts = provider?.receipts;
   return receipts === undefined || receipts === null || receipts === 'simulated' ? undefined : receipts;
 }
 
-/** What the catalog and the records of accounts say of it. */
+/** Returns the receipt setup as shown in the catalog and in account records. */
 export function receiptSetupOf(provider: Pick<AnyProvider, 'receipts'> | undefined): ShownReceiptSetup {
   const { mode, steps } = receiptsOf(provider)?.setup ?? { mode: 'none', steps: [] };
   return { mode, steps: [...steps] };
 }
 
-/** Whether `sent` need not be the last word on a message. */
+/** Returns whether a message may get another state after `sent`. */
 export function reportsDeliveries({ receipts }: Pick<AnyProvider, 'receipts'>): boolean {
   return receipts !== null;
 }
 
-/** Ids of the providers that can be asked what became of a message. */
+/** Returns the ids of the providers that support lookups. */
 export function askableProviders(): string[] {
   return [...PROVIDERS.values()].filter(({ lookup }) => lookup !== undefined).map(({ id }) => id);
 }
 
-/** How many questions at once each of them is asked about the messages of one account. */
+/** Returns, per provider, the maximum number of concurrent lookups for one account. */
 export function lookupPaces(): { readonly provider: string; readonly most: number }[] {
   return [...PROVIDERS.values()].flatMap(({ id, lookup }) =>
     lookup === undefined ? [] : [{ provider: id, most: lookup.pace.atOnce }],
   );
 }
 
-/** Ids of the providers whose calls to receipt URLs can be read. */
+/** Returns the ids of the providers whose calls to receipt URLs can be parsed. */
 export function reportingProviders(): string[] {
   return [...PROVIDERS.values()].filter((provider) => receiptsOf(provider) !== undefined).map(({ id }) => id);
 }
 
-/** Whether receipts may come without our id of the message, so that the provider's has to be found again. */
+/** Returns whether receipts may lack our message id, so that the provider's id must be searchable. */
 export function namesItsOwnIdAlone(provider: Pick<AnyProvider, 'receipts'> | undefined): boolean {
   return receiptsOf(provider)?.mayLackReference === true;
 }
 
-/** Where the api serves the page of a provider. */
+/** Returns the path of a provider's documentation page on the api. */
 export function pagePath(id: string): string {
   return `/docs/providers/${id}`;
 }
 
-/** What the catalog endpoint says of a provider. */
+/** Returns a provider as the catalog endpoint shows it. */
 export function describeProvider(provider: AnyProvider): ProviderDescription {
   return {
     provider: provider.id,
@@ -167,7 +167,7 @@ function parseHalf(half: string, schema: z.ZodObject, sent: unknown): ParsedHalf
   return { ok: false, details: parsed.error.issues.map((issue) => faultOf(half, issue, known.value)) };
 }
 
-/** Both spellings of a key are one field; both with different values is a fault. */
+/** The camelCase and snake_case spellings of a key are one field; sending both with different values is a fault. */
 function pickKnown(half: string, keys: readonly string[], sent: Record<string, unknown>): ParsedHalf {
   const details: FieldFault[] = [];
   const value: Record<string, unknown> = {};

@@ -2,8 +2,9 @@ const WAIT_MS_MIN = 1_000;
 const WAIT_MS_MAX = 15 * 60_000;
 
 /**
- * Reads a Retry-After header: delta-seconds (fractions too, which some providers send) or an HTTP date.
- * Clamped to 1 s .. `msMax`, by default 15 min; undefined for anything else, so that garbage never moves a retry.
+ * Parses a Retry-After header: delta-seconds (including fractions, which some providers send) or an HTTP date. Clamps the
+ * result to 1 s .. `msMax`, by default 15 min. Returns undefined for anything else, so that an invalid header never changes
+ * the retry time.
  */
 export function retryAfterMs(
   header: string | undefined,
@@ -17,7 +18,7 @@ export function retryAfterMs(
   return Math.min(Math.max(Math.round(wait), WAIT_MS_MIN), msMax);
 }
 
-/** `Date.parse` alone takes far more than an HTTP date ("-5", "1 apple"), so the weekday is asked for first. */
+/** `Date.parse` accepts much more than an HTTP date ("-5", "1 apple"), so the weekday is checked first. */
 function httpDate(text: string): number {
   return /^[A-Za-z]{3,9},? /.test(text) ? Date.parse(text) : Number.NaN;
 }

@@ -3,9 +3,9 @@ import type { AnyProvider } from './provider.ts';
 import { parsePublicConfig } from './registry.ts';
 
 /**
- * The settings whose change sends an account's secrets elsewhere or in another way, as `publicConfig.x`. What counts are
- * parsed values with defaults applied. Settings that cannot be read any more could have meant anything, so all of them
- * count as changed.
+ * Returns the settings, as `publicConfig.x`, whose change would send an account's secrets elsewhere or in another way.
+ * Compares parsed values with defaults applied. If the stored settings cannot be parsed any more, every setting counts as
+ * changed.
  * @param before as stored, @param after valid settings as sent.
  */
 export function secretRouteChanges(

@@ -1,7 +1,7 @@
 import { createHmac, createSecretKey, timingSafeEqual, type BinaryLike } from 'node:crypto';
 import { TIMESTAMP_TOLERANCE_MS, type ReceiptVerdict } from './receipt.ts';
 
-/** Compares in a time that says nothing about where the two differ. */
+/** Compares two texts in constant time. */
 export function isSame(given: string, expected: string): boolean {
   const [one, other] = [Buffer.from(given), Buffer.from(expected)];
   return one.length === other.length && timingSafeEqual(one, other);
@@ -21,21 +21,22 @@ export function hmacBytes(
   key: string | Uint8Array,
   text: BinaryLike,
 ): Buffer {
-  // Bytes are prepared: to find out what they are costs `createHmac` more than this and the HMAC do.
+  // Byte keys are wrapped in a KeyObject: `createHmac` takes longer to detect their type than the wrapping and the HMAC
+  // together.
   const prepared = typeof key === 'string' ? key : createSecretKey(key);
   return createHmac(algorithm, prepared).update(text).digest();
 }
 
 /**
- * @param at when the vendor says that it signed, and @param receivedAt when its call arrived, in milliseconds since the
- * epoch. @param toleranceMs longer where a vendor that tries again does not sign anew.
+ * @param at when the vendor signed, by its own clock, and @param receivedAt when its call arrived, in milliseconds since
+ * the epoch. @param toleranceMs longer for a vendor that retries a call without a new signature.
  */
 export function isTimely(at: number, receivedAt: number, toleranceMs = TIMESTAMP_TOLERANCE_MS): boolean {
   return Math.abs(receivedAt - at) <= toleranceMs;
 }
 
 export const GENUINE: ReceiptVerdict = { kind: 'genuine' };
-/** Of a vendor, or an account, without signatures. */
+/** The verdict for a vendor or an account without signatures. */
 export const UNSIGNED: ReceiptVerdict = { kind: 'genuine', isUnsigned: true };
 export const MISSING: ReceiptVerdict = { kind: 'forged', reason: 'signature_missing' };
 export const MISMATCH: ReceiptVerdict = { kind: 'forged', reason: 'signature_mismatch' };

@@ -1,6 +1,6 @@
 /**
- * Names in the order of their UTF-16 units, each once, with its values in theirs. In one pass: to ask a form for each of
- * its names takes a time that grows with the square of their number, which whoever calls may choose.
+ * Returns names sorted by UTF-16 code units, each once, with its values sorted the same way. Works in one pass: looking up
+ * each name in the form takes time quadratic in the number of names, which the caller controls.
  */
 export function sortedParameters(
   parameters: URLSearchParams,

@@ -1,4 +1,4 @@
-/** What a stand-in has taken, so that it can be asked about it. The oldest is forgotten where too much is kept. */
+/** Keeps what a stand-in accepted, so that it can answer lookups. Drops the oldest entry when it is full. */
 export type StandInMemory<Kept> = {
   keep(id: string, kept: Kept): void;
   find(id: string): Kept | undefined;

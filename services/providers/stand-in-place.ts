@@ -2,19 +2,19 @@ import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo, Server as NetServer } from 'node:net';
 import { listenAddress } from '../../deploy/servers/ports.ts';
 
-/** Where a stand-in is reached, until it is disposed of. */
+/** The address at which a stand-in is reachable until it is disposed. */
 export type Place = AsyncDisposable & { readonly origin: string };
 
 export type PlaceOptions = {
-  /** Address that clients reach this machine at. Default: loopback. */
+  /** Address at which clients reach this machine. Default: loopback. */
   readonly host?: string;
   /** Default: a free port. */
   readonly port?: number;
-  /** What takes the requests, for vendors that speak another version. Default: HTTP/1.1. */
+  /** Creates the server, for vendors that use another HTTP version. Default: HTTP/1.1. */
   readonly listen?: (listener: RequestListener) => NetServer & Pick<Server, 'closeAllConnections'>;
 };
 
-/** A port of its own for one stand-in. */
+/** Opens a separate port for one stand-in. */
 export async function openPlace(
   { host = '127.0.0.1', port = 0, listen = createServer }: PlaceOptions,
   listener: RequestListener,

@@ -2,20 +2,20 @@ import { behaviourOfNumber, plannedReports, type Behaviour, type PlannedReport }
 import type { ReceiptCall } from './receipt.ts';
 import type { OutgoingReport, React, Received, Reply, SigningAccount } from './stand-in.ts';
 
-/** A message that the vendor has taken; of one in parts, a part. */
+/** A message that the vendor accepted; for a message in several parts, one part. */
 export type TakenMessage = {
-  /** The public id that it was sent with. */
+  /** The public id that the message was sent with. */
   readonly reference: string;
-  /** As it was sent. */
+  /** The recipient as sent. */
   readonly to: string;
   readonly behaviour: Behaviour;
   /** The vendor's id. */
   readonly providerMessageId: string;
-  /** Where the message itself says that reports go. */
+  /** The callback URL that the message itself names. */
   readonly callback?: string;
-  /** What else the vendor repeats, by its own names. */
+  /** Other fields that the vendor repeats, by the vendor's names. */
   readonly fields?: Readonly<Record<string, string>>;
-  /** What the vendor signs with where it does not know the account. */
+  /** The signing account, when it is not otherwise known to the vendor. */
   readonly account?: SigningAccount;
 };
 
@@ -24,19 +24,22 @@ export type UnsignedReport = Pick<ReceiptCall, 'method' | 'url' | 'headers'> & {
 
 /** How a vendor reports. */
 export type Reporter = {
-  /** Those of a request that was answered so; none where it is about something else, or was refused. */
+  /**
+   * Returns the messages accepted by a request with this reply; empty when the request was refused or is about something
+   * else.
+   */
   readonly taken: (request: Received, reply: Reply) => readonly TakenMessage[];
-  /** The answer to a message whose recipient is to be refused. */
+  /** Returns the answer to a message whose recipient is to be refused. */
   readonly refused: (request: Received) => Reply;
-  /** Absent where the vendor reports nothing. @param url where the vendor was told to call. */
+  /** Absent when the vendor sends no reports. @param url the callback URL that the vendor has. */
   readonly write?: (message: TakenMessage, state: ReportedState, url: string) => UnsignedReport | undefined;
-  /** Absent where the vendor signs nothing. Undefined where it does not call an account that is set up so. */
+  /** Absent when the vendor does not sign. Returns undefined when the vendor does not call an account with this setup. */
   readonly sign?: (call: ReceiptCall, account: SigningAccount, at: number) => ReceiptCall | undefined;
 };
 
 const NO_ACCOUNT: SigningAccount = { publicConfig: {}, secretConfig: {} };
 
-/** Has a stand-in report as the vendor does. What becomes of a message is chosen by its recipient. */
+/** Makes a stand-in report as the vendor does. The recipient selects a message's fate. */
 export function reportsBy({ taken, refused, write, sign = (call) => call }: Reporter): React {
   return (request, usual, accountOf) => {
     const messages = taken(request, usual);
@@ -66,7 +69,7 @@ export function reportsBy({ taken, refused, write, sign = (call) => call }: Repo
   };
 }
 
-/** @param to with or without its plus, as vendors want it. */
+/** @param to with or without its plus sign, as the vendor requires. */
 export function behaviourOfDigits(to: string): Behaviour {
   return behaviourOfNumber(`+${to.replace(/^\+/, '')}`);
 }

@@ -2,10 +2,10 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import { setTimeout as delay } from 'node:timers/promises';
 import { openPlace, type Place, type PlaceOptions } from './stand-in-place.ts';
 
-/** One request as a stand-in took it. */
+/** One request that a stand-in received. */
 export type Received = {
   readonly method: string;
-  /** With the query. */
+  /** Includes the query. */
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
@@ -16,59 +16,59 @@ export type Received = {
 export type Reply = {
   readonly status: number;
   readonly headers?: Readonly<Record<string, string>>;
-  /** A string is sent as it is, anything else as JSON. */
+  /** A string is sent unchanged, anything else as JSON. */
   readonly body?: unknown;
 };
 
-/** What goes wrong with a request instead of the usual answer. */
+/** A fault injected instead of the usual answer. */
 export type Fault =
   | ({ readonly kind: 'reply' } & Reply)
-  /** Takes the whole request and never answers. */
+  /** Reads the whole request and never answers. */
   | { readonly kind: 'hang' }
-  /** Takes the whole request and cuts the connection. */
+  /** Reads the whole request and closes the connection. */
   | { readonly kind: 'reset' }
-  /** Sends the status and the start of a body, then cuts the connection. */
+  /** Sends the status and the start of a body, then closes the connection. */
   | { readonly kind: 'broken-body'; readonly status: number };
 
-/** A local server in a vendor's place. It takes any credential and any recipient. */
+/** A local server in place of a vendor's. It accepts any credential and any recipient. */
 export type StandIn = AsyncDisposable & {
   readonly origin: string;
-  /** The newest requests, oldest first. `GET /received` shows the same. */
+  /** The most recent requests, oldest first. `GET /received` returns the same. */
   readonly received: readonly Received[];
-  /** Makes the next request whose path matches go wrong; faults queue up. */
+  /** Makes the next request with a matching path fail; faults queue up. */
   readonly fail: (fault: Fault, path?: RegExp) => void;
 };
 
-/** What a stand-in signs its receipts with: the account at the vendor, as a tenant enters it. */
+/** The vendor account that a stand-in signs its receipts for, as a tenant enters it. */
 export type SigningAccount = {
   readonly publicConfig: Readonly<Record<string, unknown>>;
   readonly secretConfig: Readonly<Record<string, unknown>>;
 };
 
-/** The account that a message was sent from, and where reports on its messages go. */
+/** The account that a message was sent from, and the URL for reports on its messages. */
 export type ReportedAccount = SigningAccount & { readonly receiptUrl: string };
 
-/** By a message's public id; undefined where it is not known, or not yet. */
+/** Finds the account by a message's public id; undefined while it is unknown. */
 export type AccountOf = (reference: string) => Promise<ReportedAccount | undefined>;
 
 export type StandInOptions = PlaceOptions & {
-  /** Where it is reached instead of a port of its own. */
+  /** Opens the address of the stand-in, instead of a port of its own. */
   readonly place?: (listener: RequestListener) => Promise<Place>;
-  /** How many requests are remembered. Default 1000. */
+  /** How many requests are kept. Default 1000. */
   readonly keep?: number;
-  /** The page at `GET /`, for people. */
+  /** Renders the page at `GET /`, for people. */
   readonly page?: (received: readonly Received[]) => Reply;
-  /** Whether it reports on messages as the vendor would. Default false. */
+  /** Whether it sends reports on messages as the vendor would. Default false. */
   readonly isReporting?: boolean;
-  /** What the vendor knows of its customers and a message does not say. Default: nothing. */
+  /** Returns what the vendor knows about its customers and a message does not contain. Default: nothing. */
   readonly accountOf?: AccountOf;
-  /** Sends a report; resolves with whether it was taken. Default: over HTTP, as it is. */
+  /** Sends a report; resolves to whether the receiver accepted it. Default: unchanged, over HTTP. */
   readonly deliver?: (report: OutgoingReport, request: Received, signal: AbortSignal) => Promise<boolean>;
-  /** Says of each request what goes wrong with it, if anything, as soon or as late as it likes. */
+  /** Returns the fault of each request, if any, after any delay. */
   readonly interfere?: (request: Received) => Promise<Fault | undefined>;
 };
 
-/** A call with which the stand-in reports on a message, as the vendor would. */
+/** A call that reports on a message, as the vendor would make it. */
 export type OutgoingReport = {
   readonly method?: 'GET' | 'POST';
   readonly url: string;
@@ -76,23 +76,23 @@ export type OutgoingReport = {
   readonly body?: string;
 };
 
-/** A report that is made when it is sent; undefined where it cannot be made now. */
+/** A report that is built when it is due; undefined when it cannot be built then. */
 export type DueReport = {
-  /** From the answer to the message on, in milliseconds. */
+  /** Delay after the answer to the message, in milliseconds. */
   readonly afterMs: number;
   readonly make: () => Promise<OutgoingReport | undefined>;
 };
 
-/** What a reporting stand-in makes of a request: another reply than the usual one, and reports that follow. */
+/** What a reporting stand-in does with a request: a reply other than the usual one, and the reports that follow. */
 export type Reaction = { readonly reply?: Reply; readonly reports: readonly DueReport[] };
 export type React = (request: Received, usual: Reply, accountOf: AccountOf) => Reaction;
 
-/** Until a report that is not taken is tried again, in milliseconds; then it is given up. */
+/** Delays before retries of a refused report, in milliseconds; after the last one the report is dropped. */
 const REPORT_RETRIES_MS = [200, 1_000, 5_000];
 
 /**
- * Starts a stand-in; `answer` gives the vendor's usual reply, undefined is the vendor's 404. `react` says what the
- * recipient's choice makes of it where the stand-in reports.
+ * Starts a stand-in. `answer` returns the vendor's usual reply; undefined means the vendor's 404. `react` returns the reply
+ * and the reports that the recipient selects, when the stand-in reports.
  */
 export async function startStandIn(
   answer: (request: Received) => Reply | undefined,
@@ -137,7 +137,9 @@ export async function startStandIn(
   };
 }
 
-/** Tries again where it is not taken, as vendors do; what nobody takes is nobody's business here. */
+/**
+ * Retries when the receiver does not accept the report, as vendors do; a report that is never accepted is dropped silently.
+ */
 async function send(
   { afterMs, make }: DueReport,
   signal: AbortSignal,

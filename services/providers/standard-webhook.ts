@@ -1,17 +1,17 @@
 import { hmac, isSame, isTimely, GENUINE, MISMATCH, MISSING, UNTIMELY } from './signature.ts';
 import type { ReceiptCall, ReceiptVerdict } from './receipt.ts';
 
-/** Of a header: while a secret is changed a call may carry one for each. */
+/** Maximum number of signatures in a header: during secret rotation a call may carry one for each secret. */
 const SIGNATURES_MAX = 10;
 
-/** Id, timestamp and signature. */
+/** Headers for id, timestamp and signature. */
 export const SIGNED_HEADERS = ['webhook-id', 'webhook-timestamp', 'webhook-signature'];
-/** The same, as Svix called them before there was a standard. */
+/** The same headers under Svix's names, which predate the standard. */
 export const SVIX_HEADERS = ['svix-id', 'svix-timestamp', 'svix-signature'];
 
 /**
- * The headers of a call that is signed by the symmetric scheme of Standard Webhooks, https://www.standardwebhooks.com.
- * @param id the same for each repetition of the call. @param now milliseconds since the epoch.
+ * Returns the headers of a call signed by the symmetric scheme of Standard Webhooks, https://www.standardwebhooks.com.
+ * @param id equal for each repetition of the call. @param now milliseconds since the epoch.
  */
 export function signedHeaders(id: string, now: number, body: string, key: Buffer): Record<string, string> {
   const timestamp = String(Math.floor(now / 1_000));

@@ -1,6 +1,6 @@
 import type { Failure } from '#core/domain/failure.ts';
 
-/** What became of a connection, in fixed words: an error's own text may hold addresses of our network. */
+/** Fixed texts for connection failures: an error's own text may contain addresses of our network. */
 const TEXTS: Readonly<Record<string, string>> = {
   dns: 'The host name of the provider has no address',
   connect_refused: 'The server of the provider refused the connection',
@@ -18,7 +18,7 @@ const TEXTS: Readonly<Record<string, string>> = {
   unreadable_response: 'The answer of the provider cannot be read',
 };
 
-/** The failure of an exchange that brought no answer, or none that can be read. */
+/** Returns the failure of an exchange that brought no response, or an unreadable one. */
 export function unreached(code: string): Failure {
   const text = Object.hasOwn(TEXTS, code) ? TEXTS[code] : undefined;
   return { class: 'provider_unavailable', code, ...(text === undefined ? {} : { providerMessage: text }) };

@@ -4,8 +4,8 @@ type Template = Extract<WhatsappContent, { kind: 'template' }>;
 type Parameter = Readonly<Record<string, unknown>>;
 
 /**
- * A template in WhatsApp's own form, https://developers.facebook.com/docs/whatsapp/cloud-api/messages, which vendors pass
- * on. Components without a variable are part of the template and not sent.
+ * Returns a template in WhatsApp's own format, https://developers.facebook.com/docs/whatsapp/cloud-api/messages, which
+ * vendors pass on. Components without a variable belong to the stored template and are not sent.
  */
 export function whatsappTemplate({ name, language, variables, header, buttons = [] }: Template) {
   const body = bodyParameters(variables);
@@ -64,7 +64,7 @@ function buttonParameter(button: TemplateButton): Parameter {
   }
 }
 
-/** Leaves out what is undefined. */
+/** Removes undefined fields. */
 function defined(record: Parameter): Parameter {
   return Object.fromEntries(Object.entries(record).filter(([, value]) => value !== undefined));
 }

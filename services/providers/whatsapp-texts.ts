@@ -1,9 +1,12 @@
 import type { TemplateButton, TemplateHeader, WhatsappContent } from '#core/domain/content.ts';
 
-/** Shorter texts are in every sentence: taken out of a vendor's words they would leave none, and they say nothing. */
+/**
+ * Minimum length to redact: shorter texts occur in every sentence, so redacting them would destroy the vendor's text, and
+ * they reveal nothing.
+ */
 const TELLING_LENGTH = 4;
 
-/** What a message says to a person, and the links it carries: vendors repeat both in their errors. */
+/** Returns a message's visible texts and its links: vendors repeat both in their errors. */
 export function whatsappTexts(content: WhatsappContent): string[] {
   return textsOf(content).filter((text) => text !== undefined && text.length >= TELLING_LENGTH) as string[];
 }

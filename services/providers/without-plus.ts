@@ -1,4 +1,4 @@
-/** A number in E.164 form as digits alone, which some vendors want; a short code or a name as it is. */
+/** Returns an E.164 number as digits only, as some vendors require; a short code or a name is unchanged. */
 export function withoutPlus(address: string): string {
   return address.replace(/^\+(?=\d+$)/, '');
 }

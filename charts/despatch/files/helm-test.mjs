@@ -1,5 +1,6 @@
-// What `helm test` runs: every pod of the release is healthy and has the schema it needs, the api answers through its
-// Service, and, where asked for, a message sent with a service key is delivered. Plain JavaScript of Node's own modules.
+// The program of `helm test`: checks that every pod of the release is healthy and has the schema it needs, that the api
+// answers through its Service, and, if enabled, that a message sent with a service key is delivered. Plain JavaScript that
+// uses only Node's own modules.
 import { lookup } from 'node:dns/promises';
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -8,7 +9,7 @@ const { API_URL, HEALTH_HOSTS = '', HEALTH_PORT = '9090', TIMEOUT_SECONDS = '120
 const { CANARY_KEY_FILE, CANARY_CHANNEL, CANARY_TO, CANARY_FROM } = process.env;
 const deadline = Date.now() + Number(TIMEOUT_SECONDS) * 1_000;
 
-/** Repeats the check until it passes; at the deadline its last fault is ours. */
+/** Repeats the check until it passes; at the deadline throws its last fault. */
 async function eventually(name, check) {
   for (;;) {
     const fault = await check().catch((error) => error.cause?.code ?? error.message);
@@ -22,7 +23,7 @@ function call(url, options = {}) {
   return fetch(url, { ...options, signal: AbortSignal.timeout(5_000) });
 }
 
-/** The name stands for all pods of a component, so every address behind it is asked. */
+/** The name resolves to all pods of a component, so every address is checked. */
 async function allReady(host) {
   for (const { address, family } of await lookup(host, { all: true })) {
     const authority = family === 6 ? `[${address}]` : address;
@@ -50,7 +51,7 @@ const CONTENT = {
 async function delivers() {
   const headers = { 'x-service-key': readFileSync(CANARY_KEY_FILE, 'utf8').trim() };
   const message = { channel: CANARY_CHANNEL, to: CANARY_TO, ...CONTENT[CANARY_CHANNEL] };
-  // One key for all tries: a repeated request makes no second message.
+  // The same key for all attempts, so that a repeated request creates no second message.
   const idempotencyKey = `helm-test-${Date.now()}-${process.pid}`;
   let id;
   await eventually('a message is accepted', async () => {

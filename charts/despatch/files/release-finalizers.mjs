@@ -1,5 +1,5 @@
-// Takes the controller's finalizers off Tenants and Plans before the release goes, so that they can be deleted without
-// it. First the controller is stopped, as it would put them back. Plain JavaScript of Node's own modules.
+// Removes the controller's finalizers from Tenants and Plans before the uninstall, so that these can be deleted without it.
+// Stops the controller first, because it would add them again. Plain JavaScript that uses only Node's own modules.
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 
@@ -46,7 +46,7 @@ async function* listed(path) {
   let token = '';
   do {
     const page = await call('GET', `${path}?limit=${PAGE}&continue=${encodeURIComponent(token)}`);
-    // Without the definition there is nothing to release.
+    // Without the definition there are no objects and no finalizers.
     if (page.status === 404) return;
     if (page.status !== 200) refuse(`listing ${path}`, page);
     yield* page.body.items;
@@ -54,7 +54,7 @@ async function* listed(path) {
   } while (token !== '');
 }
 
-/** Removes one finalizer and no other; a change in between makes it look again. */
+/** Removes one finalizer and no other; reads the object again after a conflicting change. */
 async function release(path, finalizer) {
   for (;;) {
     const found = await call('GET', path);

@@ -1,4 +1,4 @@
-{{/* Paths of the required values that are empty, each with what it is. One per line. */}}
+{{/* Paths of the required values that are empty, each with its meaning. One per line. */}}
 {{- define "despatch.missing" -}}
 {{- $v := .Values -}}
 {{- $wanted := list
@@ -59,7 +59,7 @@
 {{- if and $v.api.enabled $v.api.httpRoute.enabled -}}
 {{- $wanted = append $wanted (list "api.httpRoute.parentRefs" $v.api.httpRoute.parentRefs "gateways that serve the route") -}}
 {{- end -}}
-{{- /* Policies only add: one rule without a destination opens its port to every address, the private ones too. */}}
+{{- /* Policies are additive: one rule without a destination opens its port to every address, including private ones. */}}
 {{- with $v.networkPolicy -}}
 {{- if .enabled -}}
 {{- if or $anyService (ne $v.migrations.mode "none") -}}
@@ -82,7 +82,7 @@
 {{- end -}}
 {{- end -}}
 
-{{/* Seconds that a component needs to end: pre-stop sleep, its own waits, and closing its connections. */}}
+{{/* Seconds that a component needs to shut down: pre-stop sleep, its own waits, and closing its connections. */}}
 {{- define "despatch.secondsToEnd" -}}
 {{- $own := index .Values .component -}}
 {{- $waitMs := eq .component "api" | ternary (int64 (default 0 $own.shutdownDelayMs)) (int64 (default 0 $own.shutdownGraceMs)) -}}

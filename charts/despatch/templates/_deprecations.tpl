@@ -1,4 +1,4 @@
-{{/* What users of other charts try first, and values that have moved: key, and what to do instead. */}}
+{{/* Values that users of other charts try first, and values that have moved: the key, and what to use instead. */}}
 {{- define "despatch.movedValues" -}}
 installCRDs: use crds.enabled
 replicaCount: use api.replicas, worker.replicas and controller.replicas
@@ -12,7 +12,7 @@ prometheusRule: use monitoring.prometheusRule
 postgresql: no Postgres comes with this chart; bring one as in deploy/examples/cloudnative-pg and name its Secret in postgres.existingSecret
 {{- end -}}
 
-{{/* One line per value that is set and means nothing. */}}
+{{/* One line per value that is set but not supported. */}}
 {{- define "despatch.deprecations" -}}
 {{- range $key, $instead := fromYaml (include "despatch.movedValues" .) -}}
 {{- if hasKey $.Values $key }}

@@ -1,6 +1,6 @@
 {{/*
-Environment and files of the services. Settings are part of the pod's template: a change replaces the pods, and a pod
-that restarts on its own during an upgrade comes back as it was. Secrets are files, below this folder.
+Environment and files of the services. Settings are part of the pod template: a change replaces the pods, and a pod
+that restarts during an upgrade keeps its old settings. Secrets are files below this folder.
 */}}
 {{- define "despatch.credentialsFolder" -}}/etc/despatch{{- end -}}
 
@@ -175,7 +175,7 @@ CONTROLLER_DATABASE_PASSWORD_FILE: {{ $folder }}/controller-database-password
 {{- end }}
 {{- end -}}
 
-{{/* Entries from the pod itself: who holds the lease, and where it and events are. */}}
+{{/* Variables from the pod itself: the lease holder's name, and the namespace of the lease and of events. */}}
 {{- define "despatch.env.pod" -}}
 {{- if eq .component "controller" }}
 - name: POD_NAME
@@ -186,8 +186,8 @@ CONTROLLER_DATABASE_PASSWORD_FILE: {{ $folder }}/controller-database-password
 {{- end -}}
 
 {{/*
-The list of a container's `env`: sorted, empty ones left out, replaced by entries of `extra` with the same name, since
-server-side apply refuses a name that appears twice. Takes `root`, `component` and `extra`.
+The `env` list of a container: sorted, without empty entries. Entries of `extra` replace those with the same name, because
+server-side apply refuses duplicate names. Takes `root`, `component` and `extra`.
 */}}
 {{- define "despatch.env" -}}
 {{- $replaced := dict -}}
@@ -206,7 +206,7 @@ server-side apply refuses a name that appears twice. Takes `root`, `component` a
 {{- concat $entries (default (list) .extra) | toYaml -}}
 {{- end -}}
 
-{{/* Sources of the one volume that holds a component's credentials: its own keys and no other's. */}}
+{{/* Sources of the single volume with a component's credentials: its own keys and no other component's. */}}
 {{- define "despatch.credentials" -}}
 {{- $v := .root.Values -}}
 {{- $postgres := $v.postgres.existingSecret -}}

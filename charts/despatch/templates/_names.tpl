@@ -17,7 +17,7 @@
 {{- default .Release.Namespace .Values.namespaceOverride -}}
 {{- end -}}
 
-{{/* Prefix of cluster-scoped names: a namespace holds no dot, so no two releases share it. */}}
+{{/* Prefix of cluster-scoped names: a namespace contains no dot, so no two releases have the same prefix. */}}
 {{- define "despatch.clusterName" -}}
 {{- printf "%s.%s" (include "despatch.namespace" .) (include "despatch.fullname" .) -}}
 {{- end -}}
@@ -55,7 +55,7 @@ app.kubernetes.io/component: {{ .component }}
 
 {{/*
 Metadata of an object. Takes `root` and `name`, and may take `component`, `labels`, `annotations`, `namespace`, `cluster`
-(true: it has no namespace) and `makesPods` (true: scanners are told what is meant; takes `image` and `mountsToken` too).
+(true: it has no namespace) and `makesPods` (true: adds the scanner annotations; takes `image` and `mountsToken` too).
 */}}
 {{- define "despatch.metadata" -}}
 {{- $labels := fromYaml (include "despatch.labels" .root) -}}
@@ -84,7 +84,7 @@ annotations:
 {{- .account.create | ternary (default $made .account.name) (default "default" .account.name) -}}
 {{- end -}}
 
-{{/* Name of an existing Secret, or of the one that `dev` makes. Takes `root` and `name`. */}}
+{{/* Name of an existing Secret, or of the one that `dev` creates. Takes `root` and `name`. */}}
 {{- define "despatch.secretName" -}}
 {{- if .name -}}
 {{- .name -}}
@@ -93,7 +93,7 @@ annotations:
 {{- end -}}
 {{- end -}}
 
-{{/* Image reference. Takes `root` and `image`, which replaces parts of the shared one. */}}
+{{/* Image reference. Takes `root` and `image`, which overrides parts of the shared one. */}}
 {{- define "despatch.image" -}}
 {{- $image := merge (dict) (default (dict) .image) .root.Values.image -}}
 {{- $registry := default $image.registry .root.Values.global.imageRegistry -}}
@@ -107,7 +107,7 @@ annotations:
 {{- (merge (dict) (default (dict) .image) .root.Values.image).pullPolicy -}}
 {{- end -}}
 
-{{/* Pull secrets as a list of `{name}`, whichever way they were given. */}}
+{{/* Pull secrets as a list of `{name}`, from either format. */}}
 {{- define "despatch.imagePullSecrets" -}}
 {{- $names := list -}}
 {{- range concat .Values.global.imagePullSecrets .Values.imagePullSecrets -}}

@@ -1,4 +1,4 @@
-{{/* Port of an address: its own, or the scheme's. Takes `url` and `default`. */}}
+{{/* Port of a URL: its own, or the scheme's default. Takes `url` and `default`. */}}
 {{- define "despatch.portOf" -}}
 {{- $host := get (urlParse .url) "host" -}}
 {{- $port := regexFind ":[0-9]+$" $host | trimPrefix ":" -}}
@@ -42,7 +42,7 @@
 {{- end -}}
 {{- end -}}
 
-{{/* What a service stands on: name servers, Postgres, NATS, Vault, the collector of traces. */}}
+{{/* Egress rules for the dependencies of every service: name servers, Postgres, NATS, Vault, the trace collector. */}}
 {{- define "despatch.egress.common" -}}
 {{- $v := .root.Values -}}
 {{ include "despatch.egress.dns" . }}
@@ -70,7 +70,7 @@
 {{- end }}
 {{- end -}}
 
-{{/* Ports of the internet that the worker calls: those of providers, and of webhook endpoints. */}}
+{{/* Ports on the internet that the worker connects to: those of providers and of webhook endpoints. */}}
 {{- define "despatch.egress.worker.ports" -}}
 {{- $webhooks := .webhooks -}}
 {{- $ports := list -}}
@@ -88,7 +88,7 @@
 {{- range $egress.exceptCidrs -}}
 {{- if contains ":" . }}{{ $except6 = append $except6 . }}{{ else }}{{ $except4 = append $except4 . }}{{ end -}}
 {{- end }}
-# Providers: the internet, and nothing that an address of it could hide.
+# Providers: the internet without the excepted ranges, because a public name could resolve to a private address.
 - ports:
     {{- range splitList "," (include "despatch.egress.worker.ports" .root.Values) }}
     - {protocol: TCP, port: {{ . }}}

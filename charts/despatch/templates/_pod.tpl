@@ -1,43 +1,43 @@
-{{/* Fields of `base`, replaced by those of `own`, be they false or not: `merge` takes false for absent. */}}
+{{/* Fields of `base`, overridden by those of `own`, including false ones: `merge` treats false as absent. */}}
 {{- define "despatch.overlay" -}}
 {{- $all := deepCopy .base -}}
 {{- range $field, $value := .own }}{{ $_ := set $all $field $value }}{{ end -}}
 {{- toYaml $all -}}
 {{- end -}}
 
-{{/* Security context of a pod. Takes `root` and `own`, which replaces fields. */}}
+{{/* Security context of a pod. Takes `root` and `own`, which overrides fields. */}}
 {{- define "despatch.podSecurityContext" -}}
 {{- include "despatch.overlay" (dict "base" .root.Values.podSecurityContext "own" .own) -}}
 {{- end -}}
 
-{{/* Security context of a container. Takes `root` and `own`, which replaces fields. */}}
+{{/* Security context of a container. Takes `root` and `own`, which overrides fields. */}}
 {{- define "despatch.securityContext" -}}
 {{- include "despatch.overlay" (dict "base" .root.Values.securityContext "own" .own) -}}
 {{- end -}}
 
 {{/*
-Checks of kube-score and checkov that are wrong for these pods, each with its reason. Takes `root` and `image`, and may
-take `mountsToken`.
+Skips the checks of kube-score and checkov that do not apply to these pods, each with its reason. Takes `root` and `image`,
+and may take `mountsToken`.
 */}}
 {{- define "despatch.scannerAnnotations" -}}
-# A CPU limit throttles a busy moment into latency; requests share the CPU fairly without one. An image that is never
-# pushed twice under one name need not be asked for at every start: a restart must not depend on the registry.
+# A CPU limit throttles under load and so adds latency; CPU requests share the CPU fairly without one. An image tag that is
+# never overwritten need not be pulled at every start: a restart must not depend on the registry.
 kube-score/ignore: container-resources,container-image-pull-policy
 checkov.io/skip1: CKV_K8S_11=a CPU limit throttles a busy moment into latency
 checkov.io/skip2: CKV_K8S_15=a restart must not depend on the registry
 {{- if not (merge (dict) (default (dict) .image) .root.Values.image).digest }}
-# Production sets image.digest; a first install may go by a tag.
+# Production sets image.digest; a first install may use a tag.
 checkov.io/skip3: CKV_K8S_43=set image.digest to pin the image
 {{- end }}
 {{- if .mountsToken }}
-# It calls the API server, with the least rights that do.
+# It calls the API server, with least privilege.
 checkov.io/skip4: CKV_K8S_38=this pod calls the API server
 {{- end }}
 {{- end -}}
 
 {{/*
-Labels of a pod. The chart's version is not among them, as it would replace pods that are otherwise the same. Takes `root`,
-`component` and `own`.
+Labels of a pod. They do not include the chart's version, because its change would replace otherwise equal pods. Takes
+`root`, `component` and `own`.
 */}}
 {{- define "despatch.podLabels" -}}
 {{- $labels := omit (fromYaml (include "despatch.labels" .root)) "helm.sh/chart" -}}
@@ -191,13 +191,13 @@ spec:
     {{- include "despatch.podTemplate" . | nindent 4 }}
 {{- end -}}
 
-{{/* Not empty where something else than the chart sets the number of pods. Takes `root` and `component`. */}}
+{{/* Not empty if an autoscaler sets the number of pods instead of the chart. Takes `root` and `component`. */}}
 {{- define "despatch.isScaled" -}}
 {{- $own := index .root.Values .component -}}
 {{- if or (dig "autoscaling" "enabled" false $own) (dig "keda" "enabled" false $own) }}true{{ end -}}
 {{- end -}}
 
-{{/* A component's disruption budget, where there is more than one pod. Takes `root` and `component`. */}}
+{{/* A component's disruption budget, if it has more than one pod. Takes `root` and `component`. */}}
 {{- define "despatch.podDisruptionBudget" -}}
 {{- $own := index .root.Values .component -}}
 {{- if and $own.enabled $own.pdb.enabled (or (gt (int $own.replicas) 1) (include "despatch.isScaled" .)) -}}
@@ -251,12 +251,12 @@ apiVersion: v1
 kind: ServiceAccount
 metadata:
   {{- include "despatch.metadata" (dict "root" .root "component" .component "annotations" $own.serviceAccount.annotations "name" (include "despatch.serviceAccountName" (dict "root" .root "component" .component "account" $own.serviceAccount))) | nindent 2 }}
-# A pod that needs a token says so itself.
+# A pod that needs a token mounts it explicitly.
 automountServiceAccountToken: false
 {{- end -}}
 {{- end -}}
 
-{{/* Where a component's health and metrics are, of ready pods and others alike. Takes `root` and `component`. */}}
+{{/* A component's Service for health and metrics, including pods that are not ready. Takes `root` and `component`. */}}
 {{- define "despatch.metricsService" -}}
 {{- $own := index .root.Values .component -}}
 {{- if $own.enabled -}}

@@ -17,10 +17,10 @@ import type { PublishNotice } from '../auth/notices.ts';
 import type { RequestFacts } from '../http/routes-kit.ts';
 import type { ReceiptUrlParts } from './provider-accounts/account-view.ts';
 
-/** What the admin routes work with. */
+/** Dependencies of the admin routes. */
 export type AdminDeps = {
   readonly sql: Sql;
-  /** For lists. */
+  /** Runs the reads of list routes. */
   readonly read: ReadTenant;
   readonly keyring: KeyEncrypter;
   readonly cursors: Cursors;
@@ -28,13 +28,16 @@ export type AdminDeps = {
   readonly receiptUrls: ReceiptUrlParts;
   readonly notify: PublishNotice;
   readonly audit: AuditTrail;
-  /** Whether any signed-in user may create a tenant, or platform admins alone. */
+  /** Whether any signed-in user may create a tenant; otherwise only platform admins may. */
   readonly selfServeTenants: boolean;
-  /** Tenants that a user may own who is no platform admin. */
+  /** Maximum number of tenants owned by a user who is not a platform admin. */
   readonly tenantsPerUserMax: number;
 };
 
-/** One change of a tenant's settings: its transaction, the tenant as it is in there, and the log to tell it to. */
+/**
+ * One change of a tenant's settings: its transaction, the tenant as locked in it, and the function that writes audit
+ * entries.
+ */
 export type Change = {
   readonly tx: TransactionSql;
   readonly tenant: LockedTenant;
@@ -42,13 +45,13 @@ export type Change = {
 };
 
 /**
- * @param target The id of what is changed.
- * @param facts What a replay after a restore needs beside it.
- * @param details What people want to read of it.
+ * @param target The id of the changed object.
+ * @param facts What a replay after a restore needs in addition.
+ * @param details What people want to read about the change.
  */
 type Audit = (action: string, target: string, facts?: AuditFacts, details?: AuditDetails) => Promise<void>;
 
-/** Where changes are written, and told after their commit. */
+/** Dependencies that write changes and publish their audit entries after the commit. */
 type Changing = Pick<AdminDeps, 'sql' | 'audit'>;
 
 type Scope = { readonly tenantId: TenantId; readonly origin: AuditOrigin };
@@ -61,7 +64,10 @@ export function scopeOf(caller: MemberCaller, request: RequestFacts): Scope {
   return { tenantId: caller.tenant.id, origin: originOf(caller, request) };
 }
 
-/** Changes of one tenant run one after the other, so that counts against limits and last-owner checks hold. */
+/**
+ * Runs a change of one tenant. Changes of the same tenant are serialized, so counts against limits and last-owner checks
+ * hold.
+ */
 export function changeTenant<T>(
   { sql, audit }: Changing,
   scope: Scope,
@@ -70,7 +76,7 @@ export function changeTenant<T>(
   return withTenant(sql, scope.tenantId, (tx) => changing({ tx, trail: audit }, scope, work));
 }
 
-/** A create within a tenant, once per idempotency key. */
+/** Runs a create within a tenant, once per idempotency key. */
 export function createInTenant<Body>(
   { sql, audit }: Changing,
   scope: Scope,
@@ -94,7 +100,7 @@ async function changing<T>(telling: Telling, scope: Scope, work: (change: Change
   return work({ tx: telling.tx, tenant, audit: auditTo(telling, scope) });
 }
 
-/** Writes entries into the transaction, and tells them once it is committed. */
+/** Writes audit entries in the transaction and publishes them after the commit. */
 export function auditTo({ tx, trail }: Telling, { tenantId, origin }: Scope): Audit {
   return async (action, target, facts = {}, details) => {
     const entry = await recordAudit(tenantId, tx, origin, { action, target, facts }, details);
@@ -107,8 +113,8 @@ class NothingStored extends Error {
 }
 
 /**
- * The stored answer of an earlier call with the same key, before work begins that a replay must neither wait for nor
- * repeat, such as a call to Vault. Null where there is none.
+ * Returns the stored answer of an earlier call with the same key. Called before work that a replay must neither wait for
+ * nor repeat, such as a call to Vault. Null when there is none.
  * @throws AppError `idempotency_mismatch`
  */
 export async function earlierAnswer<Body>(
@@ -131,7 +137,7 @@ export async function earlierAnswer<Body>(
   }
 }
 
-/** @throws AppError `tenant_suspended`: the caller's copy of the tenant may be older than its suspension or deletion. */
+/** @throws AppError `tenant_suspended`: the caller's cached tenant may predate its suspension or deletion. */
 export function assertActive(tenant: LockedTenant): void {
   if (tenant.status !== 'active') throw new AppError('tenant_suspended');
 }

@@ -13,7 +13,7 @@ import { tenantRoutes } from './tenants.ts';
 import { usageRoute } from './usage.ts';
 import type { RouteModule } from '../http/routes-kit.ts';
 
-/** What people do with a bearer token, besides reading messages. */
+/** Returns the routes that people call with a bearer token, except those that read messages. */
 export function adminRoutes(deps: AdminDeps): RouteModule[] {
   return [
     meRoute(deps),

@@ -368,7 +368,9 @@ function rotate(deps: AdminDeps): RouteModule {
   });
 }
 
-/** Checked where the key is written, so that the replay of an old request is not refused for what is past by now. */
+/**
+ * Checked when the key is written, so that the replay of an old request is not refused for a time that has passed since.
+ */
 function futureTime(text: string | null): Date | null {
   if (text === null) return null;
   const time = new Date(text);
@@ -386,20 +388,20 @@ async function requireApiKey(caller: MemberCaller, { tx }: Change, id: ApiKeyId)
   return key;
 }
 
-/** @throws AppError `invalid_state` for a key that is refused for good. */
+/** @throws AppError `invalid_state` for a key that is revoked for good. */
 function assertInUse({ status }: ApiKeyRecord): void {
   if (status !== 'revoked' && status !== 'expired') return;
   throw new AppError('invalid_state', { message: `API key is ${status}` });
 }
 
-/** What was promised to the former secret is kept. @throws AppError `invalid_state` */
+/** Keeps the grace period of the previous secret. @throws AppError `invalid_state` */
 function assertSettled({ graceUntil }: ApiKeyRecord): void {
   if (graceUntil === null) return;
   const message = `API key is being rotated: its former secret is good until ${graceUntil.toISOString()}. Wait until then, or rotate with graceSeconds 0, which ends all former secrets at once`;
   throw new AppError('invalid_state', { message });
 }
 
-/** What a change can change. */
+/** Returns the settings that an update can change. */
 function settingsOf(key: ApiKeyRecord): Record<string, unknown> {
   const { name, scopes, rateLimitRpm, expiresAt } = viewApiKey(key);
   return { name, scopes, rateLimitRpm, expiresAt };

@@ -253,7 +253,7 @@ async function moveRole(
   return { ...member, role };
 }
 
-/** An owner is made and unmade by owners, and somebody who has signed in stays owner. */
+/** Only owners add or remove an owner, and at least one owner who has signed in must remain. */
 async function assertMayChange(
   caller: MemberCaller,
   { tx }: Change,
@@ -273,7 +273,7 @@ async function requireMember(caller: MemberCaller, { tx }: Change, userId: UserI
   return member;
 }
 
-/** As far as the tenant knows it. */
+/** Returns the member's name, if the tenant has one on record. */
 function nameOf({ email, subject }: MemberRecord): string | null {
   return email ?? subject;
 }

@@ -131,7 +131,7 @@ export const SetRoute = z
     examples: [{ strategy: 'priority', steps: EXAMPLE_STEPS }],
   });
 
-/** How messages find their accounts. */
+/** The routing of messages to provider accounts. */
 export function messageRoutes(deps: AdminDeps): RouteModule[] {
   return [read(deps), set(deps)];
 }
@@ -192,7 +192,7 @@ function set(deps: AdminDeps): RouteModule {
 
 type Shown = Omit<StoredRoute, 'createdAt'> & { readonly createdAt: Date | null };
 
-/** The channel's route in force; until one is set its accounts by age. */
+/** Returns the channel's current route; until one is set, its accounts by age. */
 export async function currentRoute(tenantId: TenantId, tx: TransactionSql, channel: Channel): Promise<Shown> {
   const route = await findRoute(tenantId, tx, channel);
   if (route !== undefined) return route;
@@ -228,8 +228,8 @@ const told = ({ strategy, steps, failoverOn, maxWaitMs = null, receiptTimeoutMs 
 });
 
 /**
- * @param at where the steps are in the body.
- * @throws AppError `validation_failed`: steps are the tenant's own accounts of the channel, each once.
+ * @param at path of the steps in the body.
+ * @throws AppError `validation_failed` unless the steps are the tenant's own accounts of the channel, each once.
  */
 export async function assertSteps(
   tenantId: TenantId,

@@ -28,10 +28,10 @@ import { defineRoute, type RouteModule } from '../http/routes-kit.ts';
 
 const MESSAGES_MAX = 10_000;
 const MESSAGES_DEFAULT = 1_000;
-/** Messages of all channels that are looked at for those of one, and for how long. */
+/** How many messages of all channels are scanned for those of one channel, and for how long. */
 const ROWS_MAX = 50_000;
 const SCAN_MS_MAX = 2_000;
-/** Read and replayed at once: others have the process between two of them. */
+/** Messages read and replayed per chunk; between two chunks the event loop serves other requests. */
 const ROWS_AT_ONCE = 500;
 
 const count = z.int().min(0).max(MESSAGES_MAX);
@@ -189,7 +189,8 @@ export function simulateRouteRoute({ read }: Pick<AdminDeps, 'read'>): RouteModu
 }
 
 /**
- * The route as it would be in force. Its version has a part in how messages are spread, and is the one that it would get.
+ * Returns the route as it would be if it were set. Its version affects how messages are distributed, so it is the version
+ * that the route would get.
  * @throws AppError `validation_failed`.
  */
 async function draftOf(
@@ -212,7 +213,7 @@ type Replay = {
   readonly gone: AbortSignal;
 };
 
-/** @returns when the oldest one was accepted; null where there was none. */
+/** @returns when the oldest replayed message was accepted; null when there was none. */
 async function replay(
   tenantId: TenantId,
   tx: TransactionSql,
@@ -233,7 +234,7 @@ async function replay(
   return since;
 }
 
-/** Of accounts that are deleted too. */
+/** Includes deleted accounts. */
 async function labelsOf(
   tenantId: TenantId,
   tx: TransactionSql,

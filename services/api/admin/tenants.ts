@@ -122,7 +122,7 @@ function create(deps: AdminDeps): RouteModule {
     handler: async ({ caller, body, idempotency, request }) => {
       if (!caller.isPlatformAdmin && (!selfServeTenants || body.plan !== 'free'))
         throw insufficientRole('platform admin');
-      // In this order: a twin of this request that is ahead has taken the slug and stored its answer in one commit.
+      // This order matters: a concurrent duplicate of this request takes the slug and stores its answer in one commit.
       const isTaken = await isSlugTaken(sql, body.slug);
       const earlier = await earlierAnswer<z.output<typeof Tenant>>(sql, null, idempotency);
       if (earlier !== null) return earlier;
@@ -389,7 +389,7 @@ function assertUnmanaged({ tenant }: Change): void {
 }
 
 /**
- * The tenant, where the caller may know of it: as a member, or as a platform admin whose role may then be null.
+ * Returns the tenant if the caller may know of it, as a member or as a platform admin (whose role may be null).
  * @throws AppError `not_found`
  */
 async function reach(

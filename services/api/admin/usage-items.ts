@@ -4,7 +4,7 @@ import { quantileOf } from '#core/domain/time-buckets.ts';
 import { deliveryRateOf, USAGE_STATUSES, type UsageStatus } from '#core/domain/usage-query.ts';
 import type { CsvCell } from '../http/csv.ts';
 
-/** More than is ever counted, and exact. */
+/** Larger than any real count, and still an exact number. */
 const COUNT_MAX = 1e15;
 const count = z.int().min(0).max(COUNT_MAX);
 const Status = z.enum(USAGE_STATUSES as [UsageStatus, ...UsageStatus[]]);
@@ -17,7 +17,7 @@ const times = (what: string) =>
       `Milliseconds ${what}, which half and 95 % of the messages did not exceed; right to within 10 %. Null where none has, absent by \`status\`.`,
     );
 
-/** What every answer about usage tells of a group of messages. */
+/** Fields of a group of messages in every usage answer. */
 export const usageFields = {
   messages: count,
   segments: count.describe('Of `sms`; other messages have none.'),
@@ -45,7 +45,7 @@ export const usageFields = {
   timeToReceipt: times('from then on until a receipt said what became of it'),
 };
 
-/** Groups of which a field says what they are. */
+/** Fields of usage items that say which group they are. */
 export const usageGroupFields = {
   day: z.iso.date().optional().describe('Of the acceptance, in UTC.'),
   hour: z.iso.datetime().optional().describe('When the hour of the acceptance begins.'),
@@ -60,7 +60,7 @@ export const usageStatusExample = Object.fromEntries(
   ]),
 ) as Record<UsageStatus, number>;
 
-/** A count or times of one group; `group` holds what is shown of that, and two of one group have the same. */
+/** A count or the times of one group; `group` holds its displayed fields, which are equal within a group. */
 export type GroupedCount<Group> = {
   readonly group: Group;
   readonly status: UsageStatus;
@@ -81,8 +81,8 @@ type Measures = {
 };
 
 /**
- * Puts the counts and times of each group together, in the order of the counts.
- * @param byStatus each state of a group is an item of its own, without times.
+ * Merges the counts and times of each group, in the order of the counts.
+ * @param byStatus makes each state of a group a separate item, without times.
  */
 export function usageItems<Group extends object>(
   counts: readonly GroupedCount<Group>[],
@@ -123,7 +123,7 @@ function quantilesOf(counts: readonly number[] = []) {
   return p50 === null || p95 === null ? null : { p50, p95 };
 }
 
-/** An item as it is answered, whatever it is grouped by. */
+/** An item as it is returned, for any grouping. */
 export type UsageItem = Readonly<Record<string, unknown>> & {
   readonly messages: number;
   readonly segments: number;
@@ -134,8 +134,8 @@ export type UsageItem = Readonly<Record<string, unknown>> & {
 };
 
 /**
- * The items as a table with a heading.
- * @param columns of the groups, by the names of their fields.
+ * Formats the items as a table with a header row.
+ * @param columns field names of the group columns.
  */
 export function usageTable(
   columns: readonly string[],

@@ -7,10 +7,10 @@ import type { Sender } from '#core/store/messages.ts';
 
 /**
  * Who may call a route:
- * - `none`: anybody.
+ * - `none`: anyone.
  * - `key`: a service key with the scope.
- * - `bearer`: a member, with at least the role, of the tenant that `X-Tenant-Slug` names.
- * - `user`: any signed-in user, no tenant.
+ * - `bearer`: a member, with at least the role, of the tenant named by `X-Tenant-Slug`.
+ * - `user`: any signed-in user, without a tenant.
  * - `either`: a service key with the scope, or such a member.
  */
 export type RouteAuth =
@@ -21,23 +21,23 @@ export type RouteAuth =
   | ({ readonly kind: 'either'; readonly scope: Scope; readonly role: Role } & KeyCounting);
 
 /**
- * `countsChanges`: calls by a key count, as many a minute as the key may send, and apart from its sends. For what can be done to
- * the same messages again and again; a member's calls count in any case.
+ * `countsChanges`: calls with a key count against a limit of their own, as high as the key's send limit but separate from
+ * it. For changes that can be repeated on the same messages; a member's calls always count.
  */
 type KeyCounting = { readonly countsChanges?: true };
 
 export type KeyCaller = {
   readonly kind: 'key';
   readonly tenant: TenantFacts;
-  /** The accounts that the tenant's messages could go out through, the oldest first. */
+  /** The accounts that the tenant's messages may be sent through, oldest first. */
   readonly senders: readonly Sender[];
-  /** The routes that it has set. */
+  /** The routes that the tenant has set. */
   readonly routes: readonly Route[];
   readonly key: {
     readonly id: ApiKeyId;
     readonly mode: KeyMode;
     readonly scopes: readonly Scope[];
-    /** Null: the plan's `sendRequestsPerMinute`. */
+    /** Null: the plan's `sendRequestsPerMinute` applies. */
     readonly rateLimitRpm: number | null;
   };
 };
@@ -50,14 +50,14 @@ export type User = {
   readonly name: string | null;
 };
 
-/** A signed-in user who acts on no tenant. */
+/** A signed-in user whose call is not about a tenant. */
 export type UserCaller = {
   readonly kind: 'user';
   readonly user: User;
   readonly isPlatformAdmin: boolean;
 };
 
-/** A signed-in user who acts on one of their tenants. */
+/** A signed-in user whose call is about one of their tenants. */
 export type MemberCaller = {
   readonly kind: 'member';
   readonly user: User;
@@ -78,7 +78,7 @@ export type CallerOf<A extends RouteAuth> = A extends { kind: 'key' }
         ? KeyCaller | MemberCaller
         : null;
 
-/** What authentication looks at. Header names in lower case. */
+/** The input of authentication. Header names in lower case. */
 export type Credentials = {
   readonly serviceKey: string | undefined;
   readonly authorization: string | undefined;
@@ -89,9 +89,9 @@ export type Credentials = {
 
 export type Admitted = {
   readonly caller: Caller | null;
-  /** The state of the limit that this call counted against, and that limit. */
+  /** The limit that this call counted against, with its state. */
   readonly rate?: RateVerdict & { readonly limit: number; readonly name: string };
 };
 
-/** Answers at once for a warm key. @throws AppError with the 400, 401, 403, 404, 429 or 503 to answer. */
+/** Returns synchronously for a cached key. @throws AppError with the 400, 401, 403, 404, 429 or 503 to answer. */
 export type Authenticate = (auth: RouteAuth, credentials: Credentials) => Admitted | Promise<Admitted>;

@@ -13,27 +13,30 @@ import { Deadline } from '#core/platform/process/deadline.ts';
 import type { Identity } from '#core/store/directory.ts';
 
 export type OidcConfig = {
-  /** Exactly as in the tokens. */
+  /** Must match the tokens exactly. */
   readonly issuer: string;
   readonly audience: string;
-  /** Absent: found through the issuer's discovery document. */
+  /** Absent: read from the issuer's discovery document. */
   readonly jwksUrl?: string | undefined;
-  /** Signature algorithms that are accepted. Symmetric ones and `none` never are. */
+  /** Accepted signature algorithms. Symmetric algorithms and `none` are never accepted. */
   readonly algorithms: readonly string[];
   /** Accepted values of the token's `typ`, in lower case. A token without one counts as `jwt`. */
   readonly tokenTypes: readonly string[];
 };
 
-/** @returns null for a token that proves nothing. @throws AppError 503 while the issuer's keys cannot be had. */
+/** @returns null for an invalid token. @throws AppError 503 while the issuer's keys are unavailable. */
 export type VerifyToken = (token: string) => Promise<Identity | null>;
 
 const FETCH_TIMEOUT_MS = 3_000;
-/** Between two questions for keys, whether the first was answered or not. */
+/** Minimum interval between two key fetches, successful or not. */
 const COOLDOWN_MS = 2_000;
 const CLOCK_SKEW_S = 30;
 const TOKEN_LENGTH_MAX = 16_384;
 
-/** Verifies sign-in tokens of one OpenID Connect issuer. Keys come from the issuer alone, never from a token. */
+/**
+ * Creates a verifier for the sign-in tokens of one OpenID Connect issuer. Keys come only from the issuer, never from a
+ * token.
+ */
 export function createTokenVerifier(config: OidcConfig): VerifyToken {
   const findKey = issuerKeys(config);
 
@@ -53,7 +56,7 @@ export function createTokenVerifier(config: OidcConfig): VerifyToken {
       return isGood ? identityOf(config.issuer, payload) : null;
     } catch (error) {
       if (error instanceof DependencyError) throw unavailable(error);
-      // Whatever else a token brings about is the token's own fault.
+      // Every other error is caused by the token itself.
       return null;
     }
   };
@@ -63,7 +66,7 @@ function isAcceptedType({ typ }: JWTHeaderParameters, accepted: readonly string[
   return accepted.includes((typ ?? 'jwt').toLowerCase().replace(/^application\//, ''));
 }
 
-/** The library looks at `iat` only where tokens have a greatest age. */
+/** The library checks `iat` only when a maximum token age is configured. */
 function isFromTheFuture({ iat }: JWTPayload): boolean {
   return iat !== undefined && iat > Date.now() / 1000 + CLOCK_SKEW_S;
 }
@@ -80,7 +83,7 @@ function identityOf(issuer: string, payload: JWTPayload): Identity | null {
   };
 }
 
-/** Claims go into the database: only text that it can hold, cut to its place. */
+/** Claims are stored in the database: only valid text is kept, cut to the column's length. */
 function textOf(claim: unknown, lengthMax: number): string | null {
   if (typeof claim !== 'string') return null;
   const text = claim.replaceAll('\0', '').toWellFormed().slice(0, lengthMax).toWellFormed();
@@ -88,9 +91,9 @@ function textOf(claim: unknown, lengthMax: number): string | null {
 }
 
 /**
- * Finds the issuer's key for a token. Keys are fetched again when they are ten minutes old or a token names an unknown
- * one. While the issuer is away those last seen stay good: its outage locks nobody out who could sign in before. It is
- * then asked again every two seconds at most, and nobody who has keys to go by waits for the answer.
+ * Returns a lookup of the issuer's keys for a token. Fetches the keys again when they are ten minutes old or a token names
+ * an unknown one. While the issuer is unavailable the last known keys stay valid, so its outage locks out nobody who could
+ * sign in before. It is then asked every two seconds at most, and requests with known keys do not wait for the answer.
  */
 function issuerKeys(config: OidcConfig): JWTVerifyGetKey {
   type Away = {

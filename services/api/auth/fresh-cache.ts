@@ -1,16 +1,16 @@
 import { LRUCache } from 'lru-cache';
 
-/** Longest time that a copy is used without asking again, in milliseconds. */
+/** Maximum age of a cached copy, in milliseconds. */
 // Tests break this (mutant: fresh-copies): a revoked key is refused after five seconds even if its notice is lost.
 const FRESH_MS = 5_000;
 
 /**
- * Copies of what the database said, none older than `ttlMs`. Concurrent misses of one key ask once; a failed question
- * is not remembered. A copy dropped while it is being loaded is not kept.
+ * Caches values from the database for at most `ttlMs`. Concurrent misses of one key share a single load; a failed load is
+ * not cached. A key that is dropped while it is being loaded is not cached either.
  */
 export type FreshCache<Value> = {
   readonly get: (key: string, load: () => Promise<Value>) => Promise<Value>;
-  /** The copy at hand, without asking. */
+  /** Returns the cached copy without loading. */
   readonly peek: (key: string) => Value | undefined;
   readonly dropWhere: (matches: (value: Value) => boolean) => void;
   readonly clear: () => void;
@@ -20,8 +20,8 @@ export function createFreshCache<Value extends {}>(
   entriesMax: number,
   ttlMs: number = FRESH_MS,
 ): FreshCache<Value> {
-  // Otherwise the library keeps the time of a look for a millisecond, with a timer: at low load each request would wake
-  // the process once more for nothing.
+  // Without this the library caches the current time for a millisecond with a timer: at low load each request would cause
+  // one needless wake-up of the process.
   const values = new LRUCache<string, Value>({ max: entriesMax, ttl: ttlMs, ttlResolution: 0 });
   const loading = new Map<string, Promise<Value>>();
 
@@ -31,7 +31,7 @@ export function createFreshCache<Value extends {}>(
     loading.set(key, question);
     try {
       const value = await question;
-      // Its age counts from the question: the answer may be as old as that.
+      // The age counts from the start of the load: the answer may be that old.
       const ttl = ttlMs - (performance.now() - asked);
       if (loading.get(key) === question && ttl > 0) values.set(key, value, { ttl });
       return value;
@@ -52,7 +52,7 @@ export function createFreshCache<Value extends {}>(
         // Tests break this (mutant: dropped-copies): change notices take effect at once.
         if (matches(value)) values.delete(key);
       }
-      // What is on its way may be about to match.
+      // Values that are being loaded may match too.
       loading.clear();
     },
     clear() {

@@ -1,10 +1,10 @@
 import { LRUCache } from 'lru-cache';
 
-/** Service keys that the database has just refused, so that insisting costs it nothing. */
+/** Remembers service keys that the database has just rate-limited, so that their further calls cost it nothing. */
 export type RateMemory = {
-  /** @param retryAfter Seconds as the database counted them, 1 to 61. */
+  /** @param retryAfter Seconds computed by the database, 1 to 61. */
   readonly refused: (keyId: string, limit: number, retryAfter: number) => void;
-  /** Seconds until a call can pass again; undefined where the database has to say. */
+  /** Returns the seconds until a call may pass again; undefined when the database has to decide. */
   readonly retryAfter: (keyId: string, limit: number) => number | undefined;
 };
 
@@ -13,9 +13,10 @@ type Refusal = { readonly limit: number; readonly until: number };
 const KEYS_MAX = 20_000;
 
 /**
- * A window that is full stays full until its oldest second leaves it, whoever calls. The database counts whole seconds,
- * so the last of them, in which a call may pass already, is left to it. A key with another limit is asked for anew.
- * @param now Milliseconds of a clock that never goes back.
+ * Creates the memory. A full window stays full until its oldest second leaves it, regardless of further calls. The database
+ * counts whole seconds, so during the last second, in which a call may already pass, the database decides. A key whose
+ * limit changed is checked again.
+ * @param now Milliseconds of a monotonic clock.
  */
 export function createRateMemory(now: () => number = () => performance.now()): RateMemory {
   const refusals = new LRUCache<string, Refusal>({ max: KEYS_MAX });

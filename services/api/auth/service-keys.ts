@@ -7,23 +7,23 @@ import type { FindCaller } from './caller-lookup.ts';
 import { createFreshCache } from './fresh-cache.ts';
 
 export type ServiceKeys = {
-  /** Answers at once for a warm key. @throws AppError 401 for a key that is not or no longer good. */
+  /** Returns synchronously for a cached key. @throws AppError 401 for an invalid, expired or revoked key. */
   readonly verify: (text: string) => CallerFacts | Promise<CallerFacts>;
-  /** Forgets what is known of a tenant's keys, or of one of them. */
+  /** Drops the cached facts of one or all of a tenant's keys. */
   readonly drop: (tenantId: string, keyId?: string) => void;
-  /** Writes down when keys were last used. */
+  /** Stores when keys were last used. */
   readonly flushUsed: () => Promise<void>;
 };
 
 const KEYS_MAX = 20_000;
 const UNKNOWN_MAX = 20_000;
-/** Compared where there is no such key, so that this takes as long as where there is one. */
+/** Compared when the key does not exist, so that the check takes the same time. */
 const NO_HASH = Buffer.alloc(32);
 
-/** The same for every text that is none, so that guesses learn nothing. */
+/** The same message for every invalid key, so that guessing reveals nothing. */
 const NOT_A_KEY = 'the API key in X-Service-Key is not valid';
 
-/** A text that was found to be a key, for as long as the facts it was compared with are cached. */
+/** A text that was verified as a key; valid while the facts that it was compared with are cached. */
 type Proof = { readonly digest: Buffer; readonly isCurrent: boolean };
 
 export type ServiceKeysDeps = {
@@ -33,11 +33,11 @@ export type ServiceKeysDeps = {
   readonly now?: () => number;
 };
 
-/** Checks service keys. A warm key costs one digest and no question to the database. */
+/** Verifies service keys. A cached key costs one digest and no query. */
 export function createServiceKeys(deps: ServiceKeysDeps): ServiceKeys {
   const { findCaller, touchApiKeys, hashSubkey, now = Date.now } = deps;
   const known = createFreshCache<CallerFacts>(KEYS_MAX);
-  // Apart, so that guesses cannot push real keys out.
+  // A separate cache, so that guesses cannot evict real keys.
   const unknown = createFreshCache<'none'>(UNKNOWN_MAX);
   const used = new Map<ApiKeyId, number>();
   const proofs = new WeakMap<CallerFacts, Proof>();
@@ -57,7 +57,7 @@ export function createServiceKeys(deps: ServiceKeysDeps): ServiceKeys {
     }
   }
 
-  /** The facts of a text that was proven to be their key before; else undefined. */
+  /** Returns the cached facts of a text that was verified before; otherwise undefined. */
   function recall(text: string): { facts: CallerFacts; isCurrent: boolean } | undefined {
     const facts = known.peek(keyIdOf(text));
     const proof = facts && proofs.get(facts);
@@ -82,11 +82,11 @@ export function createServiceKeys(deps: ServiceKeysDeps): ServiceKeys {
     return use(facts, isCurrent);
   }
 
-  /** What time decides is decided at every call. */
+  /** Time-dependent rules, such as expiry, are checked on every call. */
   function use(facts: CallerFacts, isCurrent: boolean): CallerFacts {
     const at = now();
     const { id, graceUntil, revokedAt, expiresAt } = facts.key;
-    // Only who holds a secret that was good comes this far and learns why it no longer is.
+    // Only a caller with a once-valid secret gets here and learns why the secret is refused.
     if (revokedAt !== null) throw new AppError('api_key_revoked');
     if (!isCurrent && !(graceUntil !== null && graceUntil.getTime() > at))
       throw new AppError('api_key_rotated');

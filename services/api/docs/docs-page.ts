@@ -4,13 +4,13 @@ import { installProviderPages } from './provider-pages.ts';
 import { staticAsset } from './static-asset.ts';
 
 export type DocsPageOptions = {
-  /** The OpenAPI document; asked for once, after all routes are there. */
+  /** Returns the OpenAPI document; called once, after all routes are registered. */
   readonly document: () => Record<string, unknown>;
-  /** Where the reader's requests go. */
+  /** The server that the reader's requests are sent to. */
   readonly serverUrl: string;
 };
 
-/** Everything that the page needs comes from here. The renderer adds its styles by script. */
+/** The page loads everything from this origin. The renderer adds its styles by script. */
 const CONTENT_SECURITY_POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -23,7 +23,7 @@ const CONTENT_SECURITY_POLICY = [
   "frame-ancestors 'none'",
 ].join('; ');
 
-// Relative, so that the page works behind a gateway that serves it below another path.
+// Relative URLs, so that the page works behind a gateway that serves it under another path.
 const PAGE = `<!doctype html>
 <html lang="en">
 <head>
@@ -42,7 +42,7 @@ const PAGE = `<!doctype html>
 `;
 
 /**
- * Settings of the renderer (https://github.com/scalar/scalar): nothing is loaded from or told to anybody else, and the
+ * Settings of the renderer (https://github.com/scalar/scalar): nothing is loaded from or sent to third parties, and the
  * languages are those of our own examples.
  */
 const SETTINGS = {
@@ -54,7 +54,7 @@ const SETTINGS = {
   agent: { disabled: true },
   mcp: { disabled: true },
   documentDownloadType: 'json',
-  // Words of the first column are names.
+  // The first column contains names.
   customCss: '.markdown table :is(th, td:first-child code) { white-space: nowrap }',
   metaData: { title: 'Despatch API' },
   defaultHttpClient: { targetKey: 'shell', clientKey: 'curl' },
@@ -82,7 +82,7 @@ const SETTINGS = {
   },
 };
 
-/** Serves `/docs`: guides, reference and search in one page, from this origin alone. Call before other routes are added. */
+/** Serves `/docs`: guides, reference and search in one page, from this origin only. Call before other routes are added. */
 export function installDocsPage(app: FastifyInstance, { document, serverUrl }: DocsPageOptions): void {
   const page = staticAsset({
     contentType: 'text/html; charset=utf-8',
@@ -118,7 +118,7 @@ export function installDocsPage(app: FastifyInstance, { document, serverUrl }: D
   installProviderPages(app);
 }
 
-/** The package hands out its program through its plugin alone: a server that never listens asks for it. */
+/** The package exposes its script only through its plugin, so a server that never listens requests it from there. */
 async function loadRenderer(): Promise<Buffer> {
   const { default: scalar } = await import('@scalar/fastify-api-reference');
   await using server = fastify();

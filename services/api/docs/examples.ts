@@ -1,14 +1,14 @@
 import { readFileSync } from 'node:fs';
 
 export type Example = {
-  /** Of the language, for people. */
+  /** Display name of the language. */
   readonly label: string;
-  /** Of the language, for the page's highlighter. */
+  /** The language's name in the page's highlighter. */
   readonly language: string;
   readonly source: string;
 };
 
-/** Languages of every example; the first is shown first. */
+/** The languages of every example; the first one is shown by default. */
 export const EXAMPLE_LANGUAGES = [
   { extension: 'sh', label: 'curl', language: 'bash' },
   { extension: 'mjs', label: 'JavaScript', language: 'javascript' },
@@ -16,7 +16,7 @@ export const EXAMPLE_LANGUAGES = [
   { extension: 'go', label: 'Go', language: 'go' },
 ] as const;
 
-/** Operations whose page shows an example of `examples/`, by operation id. */
+/** Operations whose page shows an example from `examples/`, by operation id. */
 export const OPERATION_EXAMPLES: Readonly<Record<string, string>> = {
   sendMessage: 'send-message',
   getMessage: 'get-message',

@@ -40,7 +40,6 @@ test('links within the page lead to a guide', () => {
 test.each([
   ['channel', CHANNELS],
   ['failure class', FAILURE_CLASSES],
-  // Nothing moves a message there yet.
   ['state', MESSAGE_STATES],
 ])('every %s is explained', (_kind, names) => {
   for (const name of names) expect(text).toContain(`\`${name}\``);
@@ -81,7 +80,7 @@ type Operation = {
 const PATHS = openApiDocument.paths as unknown as Record<string, Record<string, Operation>>;
 const COMPONENTS = openApiDocument.components as unknown as Record<string, Record<string, unknown>>;
 
-/** The calls that the guides themselves show, as a shell would read them; another test runs the examples. */
+/** Returns the calls in the guides, parsed as a shell would; another test runs the examples. */
 function curls(): { line: string; method: string; url: URL; body: string | undefined }[] {
   const blocks = [...text.matchAll(/^```(?:sh|bash)\n([^]*?)^```/gm)].map(([, block = '']) => block);
   const commands = blocks.flatMap((block) => block.replaceAll('\\\n', ' ').split(/\n(?=curl )/));
@@ -102,7 +101,7 @@ function resolve<T extends { readonly $ref?: string }>(one: T): T {
   return one.$ref === undefined ? one : (COMPONENTS[kind]?.[name] as T);
 }
 
-/** What a reader who copies it would be told: fields that nobody knows, are missing, or have another value than they may. */
+/** Returns the faults of an example: fields that are unknown, missing, or have a value outside the schema. */
 function faultsOf(value: unknown, given: Schema, at: string): string[] {
   const schema = resolve(given);
   const choices = schema.oneOf ?? schema.anyOf;
@@ -148,7 +147,7 @@ function callFaults({ method, url, body }: ReturnType<typeof curls>[number]): st
 test('every call that a guide shows is one of the API, with fields that it has', () => {
   const calls = curls();
   expect(calls.length).toBeGreaterThan(14);
-  // One item of the batch shows what is refused; that is its value, and none of its fields.
+  // One item of the batch demonstrates a refusal; its value is invalid on purpose, its fields are not.
   expect(calls.flatMap((one) => callFaults(one).map((fault) => `${fault}: ${one.line}`))).toEqual([]);
 });
 

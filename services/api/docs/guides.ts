@@ -5,7 +5,7 @@ import { PROVIDERS } from '#providers/registry.gen.ts';
 import { pagePath } from '#providers/registry.ts';
 import { readExamples } from './examples.ts';
 
-/** In the order in which the sidebar shows them; each is `guides/<name>.md` and begins with its title. */
+/** In sidebar order; each one is `guides/<name>.md` and begins with its title. */
 export const GUIDES = [
   'first-message',
   'idempotency',
@@ -24,8 +24,8 @@ export const GUIDES = [
 ] as const;
 
 /**
- * The guides as one Markdown text, with the examples in their places.
- * @param serverUrl Where the reader's requests go.
+ * Returns the guides as one Markdown text with the examples inserted.
+ * @param serverUrl The server that the reader's requests are sent to.
  */
 export function readGuides(serverUrl: string): string {
   return GUIDES.map((name) => readFileSync(new URL(`guides/${name}.md`, import.meta.url), 'utf8'))
@@ -36,7 +36,7 @@ export function readGuides(serverUrl: string): string {
     .replace(/\{\{example ([a-z-]+)\}\}/g, (_, name: string) => asMarkdown(name));
 }
 
-/** One row for each channel, with links to the pages of its providers. */
+/** Returns one row per channel, with links to the pages of its providers. */
 function providerLinks(serverUrl: string): string {
   const rows = CHANNELS.map((channel) => {
     const links = [...PROVIDERS.values()]
@@ -53,7 +53,7 @@ function eventRows(): string {
     .join('\n');
 }
 
-/** The first language stands open, the others unfold. */
+/** The first language is expanded, the others are collapsed. */
 function asMarkdown(name: string): string {
   return readExamples(name)
     .map(({ label, language, source }, i) => {

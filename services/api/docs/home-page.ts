@@ -5,7 +5,7 @@ const STYLE = `body { font: 16px/1.6 system-ui, sans-serif; margin: 4rem auto; m
 a { color: #1d4ed8 }
 @media (prefers-color-scheme: dark) { body { background: #11151c; color: #d9dee7 } a { color: #8ab4ff } }`;
 
-// Relative addresses: a proxy may serve it all below a path of its own.
+// Relative URLs: a proxy may serve the page under another path.
 const PAGE = Buffer.from(`<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
@@ -28,7 +28,7 @@ const HEADERS = {
   'x-content-type-options': 'nosniff',
 };
 
-/** Serves `/`: where somebody lands who knows the address alone. No part of the documented API. */
+/** Serves `/`, for a person who knows only the host name. Not part of the documented API. */
 export function installHomePage(app: FastifyInstance): void {
   app.get('/', { schema: { hide: true } }, (_request, reply) => reply.headers(HEADERS).send(PAGE));
 }

@@ -10,7 +10,7 @@ pre { background: #f3f5f8; overflow-x: auto; padding: .8rem }
 code { font-size: .9em; overflow-wrap: anywhere }
 @media (prefers-color-scheme: dark) { body { background: #11151c; color: #d9dee7 } a { color: #8ab4ff } pre { background: #1b212b } th, td { border-color: #333c4a } }`;
 
-/** Of pages that are text alone, with this style: no script, no picture, nothing from elsewhere. */
+/** Returns headers for a text-only page with this style: no script, no image, nothing from another origin. */
 export function textPageHeaders(style: string) {
   return {
     'content-security-policy': [
@@ -24,14 +24,14 @@ export function textPageHeaders(style: string) {
   };
 }
 
-/** Of a `webPage`. */
+/** Headers of a `webPage`. */
 export const TEXT_PAGE_HEADERS = textPageHeaders(STYLE);
 
 export function code(text: string): string {
   return `<code>${escapeHtml(text)}</code>`;
 }
 
-/** Sentences whose names stand in backquotes. */
+/** Renders sentences whose names are in backquotes. */
 export function prose(text: string): string {
   return escapeHtml(text).replace(/`([^`]+)`/g, '<code>$1</code>');
 }
@@ -40,7 +40,7 @@ export function list(kind: 'ol' | 'ul', sentences: readonly string[]): string {
   return `<${kind}>\n${sentences.map((one) => `<li>${prose(one)}</li>`).join('\n')}\n</${kind}>`;
 }
 
-/** @param rows cells that are HTML already. Without any heading the table has no head. */
+/** @param rows cells that are already HTML. If all headings are empty, the table has no head. */
 export function table(headings: readonly string[], rows: readonly (readonly string[])[]): string {
   const head = headings.some((one) => one !== '')
     ? `<tr>${headings.map((one) => `<th>${one}</th>`).join('')}</tr>\n`

@@ -4,7 +4,7 @@ import { SendMessage } from '../messages/send-message-schema.ts';
 import { settingRows, type SettingRow } from './setting-rows.ts';
 
 export type DescribedField = SettingRow & {
-  /** As a guide names it, such as `template.header`. */
+  /** The field's name in a guide, such as `template.header`. */
   readonly field: string;
 };
 
@@ -16,7 +16,7 @@ type Schema = {
   readonly $defs?: Readonly<Record<string, Schema>>;
 };
 
-/** Fields that say what Despatch does, whatever the provider. */
+/** Fields that Despatch handles itself, regardless of the provider. */
 const ALIKE = new Set([
   'channel',
   'to',
@@ -32,15 +32,15 @@ const ALIKE = new Set([
   'sendAt',
   'idempotencyKey',
 ]);
-/** Of a mail without the two: it becomes the text. */
+/** The short form of a mail's text, used when neither `bodyText` nor `bodyHtml` is sent. */
 const SHORT = new Set(['email.body']);
-/** Parts that a vendor may lack while it takes the whole. */
+/** Parts of a field that a vendor may not support even if it supports the field. */
 const PARTS: Readonly<Record<string, readonly string[]>> = {
   'whatsapp.template': ['header', 'buttons'],
   'whatsapp.media': ['caption', 'filename'],
 };
 
-/** The fields of a channel's messages that providers differ in, by the schema of the request. */
+/** Returns the fields of a channel's messages that not all providers support, from the request schema. */
 export function describeMessageFields(channel: Channel): readonly DescribedField[] {
   const shape = shapeOf(channel);
   return rowsOf(shape)

@@ -3,13 +3,13 @@ import { readGuides } from './guides.ts';
 
 type Json = Record<string, unknown>;
 
-/** The OpenAPI document as the page shows it: with the guides in its description and our own examples. */
+/** Returns the OpenAPI document as the page shows it: with the guides in its description and our own examples. */
 export function pageDocument(document: Json, serverUrl: string): Json {
   const info = document['info'] as Json;
   const paths = document['paths'] as Record<string, Record<string, Json>>;
   return {
     ...document,
-    // Where the text begins with a heading, the renderer gives each heading its entry in the sidebar.
+    // If the text begins with a heading, the renderer gives each heading an entry in the sidebar.
     info: {
       ...info,
       description: `# Introduction\n\n${String(info['description'])}\n\n${readGuides(serverUrl)}`,

@@ -23,7 +23,7 @@ const MODES = {
   none: 'None.',
 } as const;
 
-/** The page of one provider: its schemas, and what its guide says. Needs nothing but itself. */
+/** Renders the page of one provider from its schemas and its guide. The page is self-contained. */
 export function providerPage(provider: AnyProvider): string {
   const { guide, channel, id, name } = provider;
   const shown = describeProvider(provider);
@@ -94,7 +94,7 @@ export function providerPage(provider: AnyProvider): string {
   });
 }
 
-/** What takes a field and has no word for it. */
+/** The text for a field that is supported without a remark. */
 function meaningOf(meaning: string | null | undefined): string {
   if (meaning === undefined) return '';
   return meaning ?? 'Not supported.';
@@ -127,7 +127,7 @@ function settingsTable(schema: Record<string, unknown>, route: readonly string[]
   return `${settings}\n<p>A change of ${guarded.join(', ')} needs <code>secretConfig</code> in the same call.</p>`;
 }
 
-/** One call as a command. Single quotes of the body end where the shell's do. */
+/** Renders one call as a curl command. Single quotes in the body are escaped for the shell. */
 function request(headers: readonly string[], path: string, body: object): string {
   const lines = [
     `curl -sS "$DESPATCH_URL${path}" \\`,

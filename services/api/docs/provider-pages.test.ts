@@ -27,7 +27,7 @@ const unescaped = (html: string) =>
     .replaceAll('&#39;', "'")
     .replaceAll('&amp;', '&');
 
-/** The bodies of the page's calls to a path, as a shell would hand them to curl. */
+/** Returns the bodies of the page's calls to a path, as a shell would pass them to curl. */
 function bodiesOf(page: string, path: string): Record<string, unknown>[] {
   return [...page.matchAll(/<pre><code>([\s\S]*?)<\/code><\/pre>/g)]
     .map(([, text = '']) => unescaped(text))
@@ -43,7 +43,7 @@ const PEMS = [
   generateKeyPairSync('ec', { namedCurve: 'prime256v1' }),
 ].map(({ privateKey }) => privateKey.export({ type: 'pkcs8', format: 'pem' }).toString());
 
-/** What the api makes of an account whose placeholder of a key is replaced by one of either kind. */
+/** Returns how the api parses an account whose key placeholder is replaced by a key of either kind. */
 function parsedWithKey(provider: AnyProvider, publicConfig: unknown, secretConfig: unknown) {
   const results = PEMS.map((pem) => {
     const text = JSON.stringify(secretConfig).replaceAll(JSON.stringify(PEM_EXAMPLE), JSON.stringify(pem));
@@ -96,7 +96,7 @@ describe.each([...PROVIDERS])('the page of %s', (id, provider) => {
     const { publicConfig, secretConfig } = body as Record<string, Record<string, unknown>>;
     expect(body).toMatchObject({ provider: id, label: expect.stringMatching(/^.{2,80}$/) as string });
     expect(parsedWithKey(provider, publicConfig, secretConfig)).toMatchObject({ ok: true });
-    // What the parser does not know it would pass over.
+    // The parser silently ignores unknown settings, so the names are compared.
     expect(Object.keys(provider.config.shape)).toEqual(
       expect.arrayContaining(Object.keys(publicConfig ?? {})),
     );

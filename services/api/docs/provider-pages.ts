@@ -10,7 +10,7 @@ import { staticAsset, type SendAsset } from './static-asset.ts';
 
 const Params = z.object({ provider: z.string() });
 
-/** Serves `/docs/providers` and a page for each provider below it. They need neither scripts nor a network. */
+/** Serves `/docs/providers` and a page for each provider below it. The pages need no scripts and no other origin. */
 export function installProviderPages(app: FastifyInstance): void {
   const index = pageAsset(providerIndex);
   const pages = new Map(

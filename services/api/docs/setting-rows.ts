@@ -1,4 +1,4 @@
-/** A property of a JSON Schema, as far as the schemas of accounts go. */
+/** The parts of a JSON Schema property that the account schemas use. */
 type Property = {
   readonly type?: string;
   readonly enum?: readonly unknown[];
@@ -15,12 +15,12 @@ type Property = {
 
 export type SettingRow = {
   readonly name: string;
-  /** Type, bounds and default in words; a pattern stands in backquotes. */
+  /** Type, bounds and default as a sentence; a pattern is in backquotes. */
   readonly form: string;
   readonly description: string;
 };
 
-/** What the properties of an object are, by its JSON Schema and in its order. */
+/** Returns the properties of an object from its JSON Schema, in schema order. */
 export function settingRows(schema: Readonly<Record<string, unknown>>): SettingRow[] {
   const properties = (schema['properties'] ?? {}) as Readonly<Record<string, Property>>;
   const required = new Set((schema['required'] ?? []) as readonly string[]);
@@ -40,7 +40,7 @@ function formOf(property: Property, isRequired: boolean): string {
     bounds(minLength, maxLength, ' characters'),
     bounds(minimum, maximum, ''),
     format,
-    // A mail address is said by its format, whose pattern nobody reads.
+    // A mail address is described by its format; its pattern is unreadable.
     pattern === undefined || format !== undefined ? undefined : `\`${pattern}\``,
   ];
   return parts.filter((part) => part !== undefined).join(', ');

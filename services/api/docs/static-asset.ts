@@ -5,9 +5,9 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 
 export type StaticAssetOptions = {
   readonly contentType: string;
-  /** How long a browser may use its copy without asking, in seconds. */
+  /** How long a browser may use its copy without revalidation, in seconds. */
   readonly maxAgeSeconds: number;
-  /** Makes the bytes, at the first request. */
+  /** Produces the bytes, on the first request. */
   readonly load: () => Buffer | Promise<Buffer>;
 };
 
@@ -19,8 +19,8 @@ const compressBrotli = promisify(brotliCompress);
 const compressGzip = promisify(gzip);
 
 /**
- * Answers with bytes that never change while the process runs. They are made and compressed once, at the first request,
- * and shared by all answers, so that asking often or reading slowly costs no memory.
+ * Serves bytes that never change while the process runs. They are produced and compressed once, on the first request, and
+ * shared by all answers, so frequent requests and slow readers take no extra memory.
  */
 export function staticAsset({ contentType, maxAgeSeconds, load }: StaticAssetOptions): SendAsset {
   const encoded = new Map<Encoding, Promise<Buffer>>();
@@ -47,7 +47,7 @@ export function staticAsset({ contentType, maxAgeSeconds, load }: StaticAssetOpt
   };
 }
 
-/** One run for all who ask meanwhile and after; a failed one is forgotten. */
+/** Runs the function once and shares its result; a failed run is not remembered. */
 function once(
   made: Map<Encoding, Promise<Buffer>>,
   encoding: Encoding,
@@ -66,7 +66,7 @@ function once(
 function compress(encoding: Encoding, bytes: Buffer): Promise<Buffer> | Buffer {
   switch (encoding) {
     case 'br':
-      // A sixth of a second for the largest asset, at nearly the best ratio.
+      // Takes a sixth of a second for the largest asset, at nearly the best ratio.
       return compressBrotli(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 5 } });
     case 'gzip':
       return compressGzip(bytes);
@@ -75,7 +75,7 @@ function compress(encoding: Encoding, bytes: Buffer): Promise<Buffer> | Buffer {
   }
 }
 
-/** The best encoding that a request accepts (RFC 9110, 12.5.3); one with the weight 0 is refused. */
+/** Returns the best encoding that a request accepts (RFC 9110, 12.5.3); an encoding with weight 0 is not accepted. */
 function encodingOf(header: string | string[] | undefined): Encoding {
   const accepted = new Set(
     String(header ?? '')

@@ -3,8 +3,8 @@ type JsonSchema = { readonly $defs?: Readonly<Record<string, unknown>> };
 const REFERENCE = '#/$defs/';
 
 /**
- * The schema with what it refers to in its place. Schemas with a name in the OpenAPI document are references to definitions,
- * which is no use where a schema stands by itself. None of them may contain itself.
+ * Returns the schema with its references inlined. Schemas with a name in the OpenAPI document are references to
+ * definitions, which do not resolve in a schema that is served alone. Recursive schemas are not supported.
  */
 export function standaloneSchema({ $defs = {}, ...schema }: JsonSchema): Record<string, unknown> {
   const resolve = (part: unknown): unknown => {

@@ -4,23 +4,23 @@ import { unknownField, type Warning } from '#core/domain/warning.ts';
 import { ALIASES } from './fields.ts';
 import { canonicalJson } from './idempotency.ts';
 
-/** Known fields of an object, and how to go on below them. Null: the value is the caller's own, keys and all. */
+/** The known fields of an object and the aliases below them. Null: the value is free-form, so its keys are kept. */
 export type CaseAliases = ObjectAliases | { readonly items: CaseAliases } | null;
 type ObjectAliases = {
-  /** Under each of their spellings. */
+  /** Indexed by each of their spellings. */
   readonly fields: ReadonlyMap<string, Field>;
-  /** Where the value of one field decides which of the others count. */
+  /** Set when the value of one field decides which other fields are valid. */
   readonly variants?: Variants;
 };
 type Field = {
   readonly name: string;
-  /** A second name that it is taken under. */
+  /** A second name that is accepted for the field. */
   readonly alias: string | undefined;
   readonly below: CaseAliases;
 };
 type Variants = {
   readonly by: string;
-  /** The names that count, for each value. */
+  /** The valid field names for each value. */
   readonly names: ReadonlyMap<unknown, ReadonlySet<string>>;
 };
 
@@ -35,7 +35,7 @@ type Def = {
   readonly options?: readonly z.ZodType[];
 };
 
-/** Reads from a schema which fields it knows. Maps of free keys (records) are left alone. */
+/** Reads the known fields from a schema. Maps with free keys (records) are left unchanged. */
 export function caseAliasesOf(schema: z.ZodType): CaseAliases {
   const def = schema.def as unknown as Def;
   if (def.shape !== undefined) {
@@ -61,7 +61,7 @@ export function caseAliasesOf(schema: z.ZodType): CaseAliases {
   return inner === undefined ? null : caseAliasesOf(inner);
 }
 
-/** A union knows the fields of all its members. */
+/** A union has the fields of all its members. */
 function merged(all: readonly CaseAliases[]): ObjectAliases | null {
   const fields = new Map<string, Field>();
   for (const aliases of all) {
@@ -88,7 +88,7 @@ function fieldsOf(fields: readonly Field[]): ObjectAliases {
   };
 }
 
-/** The alias survives being made optional or given a default. */
+/** The alias is kept when the schema is made optional or given a default. */
 function aliasOf(schema: z.ZodType): string | undefined {
   const { innerType } = schema.def as unknown as Def;
   return ALIASES.get(schema)?.alias ?? (innerType === undefined ? undefined : aliasOf(innerType));
@@ -106,20 +106,20 @@ function variantsOf(options: readonly z.ZodType[], by: string): Variants {
 
 export type Resolved = {
   readonly value: unknown;
-  /** Of what was dropped; first what looks like a slip. */
+  /** Warnings about dropped fields, likely typos first. */
   readonly warnings: readonly Warning[];
 };
 
 export type ResolveOptions = {
-  /** What a null means that is the value of a known field: that the field is not there, or that it is to be cleared. */
+  /** How a null as the value of a known field is treated: as an absent field, or as a request to clear it. */
   readonly nulls?: 'absent' | 'kept';
   readonly kind?: 'field' | 'query parameter';
 };
 
 /**
- * Gives known fields their camelCase name and drops the others: unknown ones, and those that the object's variant does
- * not have.
- * @throws AppError where both spellings of a field are there with different values.
+ * Renames known fields to camelCase and drops all others: unknown fields, and fields that the object's variant does not
+ * have.
+ * @throws AppError when both spellings of a field are present with different values.
  */
 export function resolveAliases(aliases: CaseAliases, value: unknown, options: ResolveOptions = {}): Resolved {
   const { nulls = 'absent', kind = 'field' } = options;
@@ -129,9 +129,9 @@ export function resolveAliases(aliases: CaseAliases, value: unknown, options: Re
   return { value: resolved, warnings: walk.warnings() };
 }
 
-/** A body can hold tens of thousands of unknown fields; looking for what each may have meant would be dear. */
+/** A body can contain tens of thousands of unknown fields; a search for a similar known name costs time for each. */
 const LOOKED_AT_MAX = 50;
-/** Stands for those that are only counted: an answer names fewer. */
+/** Placeholder for warnings that are only counted: an answer lists fewer. */
 const ONE_MORE: Warning = { field: 'body', message: 'Unknown field, ignored' };
 
 class Walk {
@@ -208,7 +208,7 @@ const NO_WARNINGS: readonly Warning[] = [];
 
 type Variant = { readonly by: string; readonly value: string; readonly names: ReadonlySet<string> };
 
-/** Undefined where there are none, or where the value that decides is missing or wrong. */
+/** Undefined when the object has no variants, or when the deciding value is missing or invalid. */
 function variantOf({ variants }: ObjectAliases, sent: object): Variant | undefined {
   if (variants === undefined) return undefined;
   const { by } = variants;

@@ -1,13 +1,13 @@
 import { isUtf8 } from 'node:buffer';
 
-/** One record of a CSV text, or why it is none. */
+/** One record of a CSV text, or the fault that makes it unreadable. */
 export type CsvRecord = {
-  /** On which it begins, from 1. */
+  /** The line on which the record begins, counted from 1. */
   readonly line: number;
   readonly cells: readonly string[];
-  /** What breaks the format; the cells say nothing then. */
+  /** The format error; when it is set, the cells are meaningless. */
   readonly fault?: string;
-  /** Nobody knows where the next record would begin: it is the last one. */
+  /** The start of the next record cannot be found, so this record is the last. */
   readonly isEnd?: true;
 };
 
@@ -15,8 +15,8 @@ const [QUOTE, COMMA, LF, CR] = [0x22, 0x2c, 0x0a, 0x0d];
 const BOM = Buffer.from('\u{feff}');
 
 /**
- * Reads RFC 4180 one record at a time, with LF as a line break too; empty lines are no records. Looks at each byte once,
- * whatever the bytes are, and takes no record of more than `bytesMax`.
+ * Parses RFC 4180 one record at a time, also with LF line breaks; empty lines are skipped. Reads each byte once, whatever
+ * the input, and rejects a record longer than `bytesMax`.
  */
 export function* csvRecords(bytes: Buffer, bytesMax: number): Generator<CsvRecord, void> {
   let at = bytes.subarray(0, BOM.length).equals(BOM) ? BOM.length : 0;
@@ -51,7 +51,7 @@ export function* csvRecords(bytes: Buffer, bytesMax: number): Generator<CsvRecor
       if (fault !== undefined || bytes[at] !== COMMA) break;
       at++;
     }
-    // Of what follows a fault nothing is a cell, and quotes in it mean nothing.
+    // After a fault the rest of the line is skipped, and quotes in it have no meaning.
     const end = bytes[at] === LF || fault === undefined ? at : bytes.indexOf(LF, at);
     const next = end === -1 ? bytes.length : bytes[end] === CR ? end + 2 : end + 1;
     at = next;
@@ -62,14 +62,14 @@ export function* csvRecords(bytes: Buffer, bytesMax: number): Generator<CsvRecor
   }
 }
 
-/** Whether a cell is over where this byte stands. */
+/** Returns whether the byte at this position ends a cell. */
 function endsCell(bytes: Buffer, at: number): boolean {
   const byte = bytes[at];
   if (byte === CR) return at + 1 === bytes.length || bytes[at + 1] === LF;
   return byte === COMMA || byte === LF || byte === undefined;
 }
 
-/** Undefined where none comes in time. Two of them are one within the cell. */
+/** Undefined when there is no closing quote before the limit. Two quotes are one quote within the cell. */
 function closingQuote(bytes: Buffer, from: number, before: number): number | undefined {
   const near = bytes.subarray(0, before);
   for (let at = near.indexOf(QUOTE, from); at !== -1; at = near.indexOf(QUOTE, at + 2)) {

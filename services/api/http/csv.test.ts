@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { toCsv, unguarded } from './csv.ts';
 
-/** The least that reads RFC 4180. */
+/** A minimal RFC 4180 parser. */
 function parse(text: string): string[][] {
   const rows: string[][] = [];
   let row: string[] = [];

@@ -1,15 +1,15 @@
-/** What a cell may hold; null and undefined are empty. */
+/** Values of a cell; null and undefined become an empty cell. */
 export type CsvCell = string | number | boolean | null | undefined;
 
-/** What a spreadsheet would run as a formula, some of them in full width too, and what begins with apostrophes before such. */
+/** Text that a spreadsheet would run as a formula, full-width signs included, also with apostrophes in front. */
 const FORMULA = /^'*[=+\-@\t\r\n＝＋－＠]/;
-/** It makes a number of it, and nothing else. */
+/** A spreadsheet reads this as a number and never as a formula. */
 const PHONE_NUMBER = /^\+\d{1,15}$/;
 
 /**
- * Rows as text/csv (RFC 4180), each of them with its line break. A text that a spreadsheet would run as a formula gets an
- * apostrophe before it: what stands in a cell may be of somebody else's making than who opens the file. A number in E.164
- * stays as it is. `unguarded` reads such a text again.
+ * Formats rows as text/csv (RFC 4180), each with its line break. A text that a spreadsheet would run as a formula is
+ * prefixed with an apostrophe: the author of a cell may not be the person who opens the file. An E.164 number is unchanged.
+ * `unguarded` reverses this.
  */
 export function toCsv(rows: readonly (readonly CsvCell[])[]): string {
   return rows.map((row) => `${row.map(cell).join(',')}\r\n`).join('');
@@ -21,7 +21,7 @@ function cell(value: CsvCell): string {
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
-/** The text of a cell without the apostrophe that keeps a spreadsheet from running it. */
+/** Removes the apostrophe that prevents a spreadsheet from running the text of a cell. */
 export function unguarded(text: string): string {
   return text.startsWith("'") && FORMULA.test(text) ? text.slice(1) : text;
 }

@@ -11,11 +11,11 @@ import { AppError } from '#core/domain/app-error.ts';
 import { canonicalJson } from './idempotency.ts';
 
 /**
- * Positions in lists, signed and encrypted: a row's number counts what all tenants do, which is nobody's to read. A cursor is
- * good for the list, tenant and filter it was made for.
+ * Opaque list positions, signed and encrypted because a row's number tells how much all tenants send. A cursor is valid only for the
+ * list, tenant and filter that it was created for.
  */
 export type Cursors = {
-  /** @param list Everything that must be the same on the next page: route, tenant, filter (not `limit`). */
+  /** @param list Everything that must be equal on the next page: route, tenant, filter (not `limit`). */
   readonly seal: (list: unknown, position: string) => string;
   /** @throws AppError `invalid_cursor`. */
   readonly open: (list: unknown, cursor: string) => string;
@@ -59,7 +59,7 @@ function invalidCursor(): AppError {
   });
 }
 
-/** One page of `limit` from rows of which one more was asked for. */
+/** Returns one page of `limit` rows; the caller read one row more to detect the last page. */
 export function pageFrom<Row, Item>(
   rows: readonly Row[],
   limit: number,

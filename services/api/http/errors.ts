@@ -14,7 +14,7 @@ import { newId } from '#core/domain/ids.ts';
 import { QueueFullError } from '#core/platform/process/micro-batch.ts';
 import type { Lingering } from './lingering.ts';
 
-/** The only place where a failure becomes an HTTP status. */
+/** The only place that maps a failure to an HTTP status. */
 export const STATUS: Readonly<Record<ErrorCode, number>> = {
   validation_failed: 400,
   missing_field: 400,
@@ -94,7 +94,7 @@ function errorBody(error: AppError, path: string, requestId: string): ErrorBody 
   };
 }
 
-/** Sends the error as the client may see it. */
+/** Sends the error without internal details. */
 export function sendError(request: FastifyRequest, reply: FastifyReply, error: AppError): FastifyReply {
   request.errorCode = error.code;
   for (const [name, value] of Object.entries(error.headers ?? {})) reply.header(name, value);
@@ -108,17 +108,20 @@ export function sendError(request: FastifyRequest, reply: FastifyReply, error: A
     .send(errorBody(error, pathOf(request.url), request.id));
 }
 
-/** Of a receipt URL, with what comes before its token. */
+/** The part of a receipt URL before its token. */
 const BEFORE_TOKEN = /^(.*\/receipts\/[^/]*\/).+$/is;
 
-/** The path alone, without what stands for a secret: a query may hold addresses. */
+/** Returns the path without query and without a token: a query may contain addresses. */
 function pathOf(url: string): string {
   const end = url.indexOf('?');
   const path = end === -1 ? url : url.slice(0, end);
   return path.replace(BEFORE_TOKEN, '$1:token');
 }
 
-/** Makes an answer of whatever was thrown. What is not ours to explain becomes `internal_error`, its cause kept for the log. */
+/**
+ * Maps any thrown value to an error. Anything that must not be shown to the client becomes `internal_error`, with the cause
+ * kept for the log.
+ */
 export function toAppError(error: unknown): AppError {
   if (error instanceof AppError) return error;
   if (isDependencyFailure(error)) return unavailable(error);
@@ -137,7 +140,7 @@ function fromFramework(error: Partial<FastifyError> | null | undefined): AppErro
         rule: 'length',
         message: 'Does not match the body',
       });
-    // Far longer than any id: it names nothing.
+    // Much longer than any id, so it matches nothing.
     case 'FST_ERR_MAX_PARAM_LENGTH':
       return new AppError('not_found');
     case 'FST_ERR_BAD_URL':
@@ -148,17 +151,17 @@ function fromFramework(error: Partial<FastifyError> | null | undefined): AppErro
   }
 }
 
-/** Nobody is left to read it; it keeps a client's broken connection from looking like a fault of ours. */
+/** Nobody reads this answer; it keeps a connection broken by the client from being logged as our fault. */
 export function truncated(): AppError {
   return validationFailed({ field: 'body', rule: 'complete', message: 'Request ended before its body' });
 }
 
-/** The same for a client that has gone before its answer was there. */
+/** The same for a client that disconnected before its answer was ready. */
 export function abandoned(): AppError {
   return validationFailed({ field: 'request', rule: 'complete', message: 'Client has gone' });
 }
 
-/** A body that is slower than any client need be. */
+/** The body arrived more slowly than any client needs to send. */
 export function timedOut(): AppError {
   return validationFailed({ field: 'request', rule: 'complete', message: 'Request did not arrive in time' });
 }
@@ -171,16 +174,16 @@ export function badHost(): AppError {
   return validationFailed({ field: 'Host', rule: 'required', message: 'HTTP/1.1 requires one Host header' });
 }
 
-/** A dependency that is away or overloaded, as opposed to a fault of ours. */
+/** Returns true when a dependency is unavailable or overloaded, as opposed to a fault of ours. */
 function isDependencyFailure(error: unknown): boolean {
   if (databaseFaultOf(error) === 'away') return true;
   return error instanceof DependencyError || error instanceof QueueFullError;
 }
 
-/** For headers that did not come in time, or that are none: whoever sends them has had theirs. */
+/** For headers that were late or malformed; the client already had the full header timeout. */
 const LINGER_MS = 2_000;
 
-/** Answers what the HTTP parser refused before there was a request. */
+/** Answers an error that Node's HTTP parser reports before there is a request. */
 export function answerParserError(error: NodeJS.ErrnoException, socket: Socket, lingering: Lingering): void {
   if (error.code !== 'ECONNRESET' && lingering.has(socket)) return;
   if (error.code === 'ECONNRESET' || !socket.writable) {

@@ -1,8 +1,8 @@
 import type { z } from 'zod';
 
 /**
- * A rule of maps that are kept as they were sent: JSON has whole numbers that this process cannot hold, and another one
- * must not come back. Names the place, never the number.
+ * A rule for maps that are returned as they were sent: JSON can contain integers that a number cannot hold exactly, and a
+ * different one must not be returned. The fault names the path, never the number.
  */
 export function exactNumbers(context: z.core.ParsePayload<Record<string, unknown>>): void {
   for (const path of inexactPlaces(context.value)) {
@@ -16,9 +16,9 @@ export function exactNumbers(context: z.core.ParsePayload<Record<string, unknown
   }
 }
 
-/** Of a value and of what is in it; mostly none. */
+/** Returns the paths of inexact numbers in a value and below it; usually none. */
 function inexactPlaces(value: unknown): readonly PropertyKey[][] {
-  // What is beyond all numbers is read as infinite.
+  // A number beyond the range of doubles is parsed as Infinity.
   if (typeof value === 'number') return Math.abs(value) > Number.MAX_SAFE_INTEGER ? [[]] : NO_PLACES;
   if (typeof value !== 'object' || value === null) return NO_PLACES;
   let places: PropertyKey[][] | undefined;

@@ -1,15 +1,15 @@
 import { z } from 'zod';
 
-/** Second names of fields, read by `case-aliases.ts`. */
+/** Aliases of fields, read by `case-aliases.ts`. */
 export const ALIASES = z.registry<{ readonly alias: string }>();
 
-/** Takes the field under another name too; both with different values is 400, as with two spellings. */
+/** Accepts the field under an alias too; both with different values are a 400, like two spellings. */
 export function withAlias<T extends z.ZodType>(alias: string, schema: T): T {
   ALIASES.add(schema, { alias });
   return schema;
 }
 
-/** For how many seconds something that was replaced still holds: at most a week. */
+/** How many seconds a replaced value stays valid: at most a week. */
 export function graceSecondsField(description: string, byDefault = 86_400) {
   return z.int().min(0).max(604_800).default(byDefault).describe(description);
 }
@@ -31,7 +31,7 @@ export function text(min: number, max: number): z.ZodString {
     .meta({ minLength: min, maxLength: max });
 }
 
-/** Text that becomes part of a header: one line. */
+/** Single-line text that becomes part of a header. */
 export function lineText(min: number, max: number): z.ZodString {
   return text(min, max).check((context) => {
     if (!isLine(context.value)) context.issues.push(lineIssue(context.value));
@@ -51,7 +51,7 @@ export function lineIssue(input: unknown) {
   };
 }
 
-/** Counts only where it can matter: code points are never more than code units. */
+/** Counts code points only when necessary: there are never more code points than code units. */
 function codePoints(value: string, max: number): number {
   if (value.length <= max) return value.length;
   let count = 0;

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { ScanRange } from '#core/store/scan.ts';
 import { filteredPage, PAGE_ROWS_MAX } from './filtered-page.ts';
 
-/** Rows `from` to 1, of which every `nth` passes the filter. */
+/** Returns rows `from` down to 1; every `nth` one passes the filter. */
 function list(from: number, nth: number) {
   const scans: ScanRange<number>[] = [];
   const scan = async (asked: ScanRange<number>) => {

@@ -1,23 +1,23 @@
 import type { ScanRange, Scanned } from '#core/store/scan.ts';
 
-/** What one page may cost: a filter that lets little pass would otherwise have a whole history read. */
+/** Maximum rows read for one page: otherwise a selective filter would read the whole history. */
 export const PAGE_ROWS_MAX = 5_000;
 const PAGE_MS_MAX = 100;
-/** Each scan of a page is larger than the one before: most pages are full after the first. */
+/** Each scan of a page reads more rows than the previous one; most pages are full after the first scan. */
 const GROWTH = 4;
 
 export type FilteredPage<Row, Position> = {
   readonly rows: Row[];
-  /** Where the next page goes on; undefined on the last one. */
+  /** The position of the next page; undefined on the last page. */
   readonly next: Position | undefined;
-  /** How far was looked; undefined where there was nothing. */
+  /** The position up to which the list was read; undefined when there was nothing to read. */
   readonly end: Position | undefined;
 };
 
 /**
- * One page of a list, of at most `limit` rows, and fewer or none where its share of reading is used up before.
- * @param isFiltered False where nearly every row that is read passes.
- * @param now Milliseconds of a clock that never goes back.
+ * Returns one page of at most `limit` rows; fewer, or none, when the read budget is used up first.
+ * @param isFiltered False when nearly every row passes.
+ * @param now Milliseconds of a monotonic clock.
  */
 export async function filteredPage<Row, Position>(
   options: {
@@ -39,7 +39,7 @@ export async function filteredPage<Row, Position>(
     const asked = Math.min(next, left);
     const { found, scanned, end } = await scan({ before, rows: asked, most: limit + 1 - rows.length });
     rows.push(...found);
-    // One more than the page holds shows that it is not the last.
+    // One row more than the page holds proves that another page follows.
     if (rows.length > limit) {
       const last = positionOf(rows[limit - 1] as Row);
       return { rows: rows.slice(0, limit), next: last, end: last };

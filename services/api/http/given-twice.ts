@@ -1,6 +1,9 @@
 import type { IncomingMessage } from 'node:http';
 
-/** Whether a header stands there more than once. Node joins some, and keeps the first of others. @param name In lower case. */
+/**
+ * Returns whether a header was sent more than once. Node joins some duplicates and keeps only the first of others. @param
+ * name In lower case.
+ */
 export function isGivenTwice({ rawHeaders }: IncomingMessage, name: string): boolean {
   let count = 0;
   for (let i = 0; i < rawHeaders.length; i += 2) {

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 
-/** Fires when a client goes before it has its whole answer. */
+/** Returns a signal that aborts when the client disconnects before it has the whole answer. */
 export function goneSignal(response: ServerResponse | null): AbortSignal {
   const going = new AbortController();
   if (response?.destroyed === true) going.abort();

@@ -5,19 +5,19 @@ import type { Socket } from 'node:net';
 import { AppError } from '#core/domain/app-error.ts';
 import type { Lingering } from './lingering.ts';
 
-/** What one process gives to whoever connects, before it knows who they are. */
+/** Resource limits of one process for clients that are not authenticated yet. */
 export type HttpLimits = {
-  /** From the start of a connection or request until its headers are there. */
+  /** From the start of a connection or request until its headers have arrived. */
   readonly headersTimeoutMs: number;
-  /** How long every body has. */
+  /** Time that every body may take. */
   readonly requestTimeoutMs: number;
-  /** How much longer a large one has. */
+  /** A large body gets additional time at this rate. */
   readonly bodyBytesPerSecondMin: number;
-  /** What the bodies of requests, and the answers that wait to be read, may take together. */
+  /** Total memory for request bodies and for answers that the client has not read. */
   readonly memoryBytesMax: number;
-  /** Beyond it connections are closed as they come. */
+  /** Further connections are closed immediately. */
   readonly connectionsMax: number;
-  /** Requests are refused while the event loop is behind by more than this on average. 0: never. */
+  /** Requests are refused while the mean event loop delay exceeds this. 0: never. */
   readonly loopDelayMaxMs: number;
 };
 
@@ -30,17 +30,19 @@ export const DEFAULT_HTTP_LIMITS: HttpLimits = {
   loopDelayMaxMs: 500,
 };
 
-/** How late at most a timeout is noticed. Node's own 30 seconds would make a deadline of ten one of forty. */
+/**
+ * The maximum delay before a timeout is noticed. With Node's default of 30 seconds, a ten-second deadline could take forty.
+ */
 const CHECK_EVERY_MS = 1_000;
-/** Longer than the idle limits of common load balancers, which must be the first to close. */
+/** Longer than the idle timeouts of common load balancers, which must close first. */
 const KEEP_ALIVE_MS = 72_000;
-/** Requests of one connection that wait for their turn to be answered. */
+/** Pipelined requests of one connection that wait to be answered. */
 const PIPELINED_MAX = 32;
 
-/** How long a client that was too slow with its request may go on before it is closed for good. */
+/** How long a connection with a too slow request lingers before it is closed for good. */
 const SLOW_LINGER_MS = 1_000;
 
-/** Makes the server of the api: everything that it bounds by itself, before there is a request to speak of. */
+/** Returns the factory of the api's HTTP server, with the limits that the server enforces before there is a request. */
 export function serverFactory(
   limits: HttpLimits,
   lingering: Lingering,
@@ -49,16 +51,16 @@ export function serverFactory(
     const server = createServer(
       {
         headersTimeout: limits.headersTimeoutMs,
-        // Bodies have a deadline of their own, which goes with their size.
+        // Bodies have their own deadline, which depends on their size.
         requestTimeout: 0,
         connectionsCheckingInterval: Math.min(CHECK_EVERY_MS, limits.headersTimeoutMs),
         keepAliveTimeout: KEEP_ALIVE_MS,
-        // Node's own refusal has no body; ours is among the hooks.
+        // Node's own refusal has no body; a hook sends ours.
         requireHostHeader: false,
       },
       closingGently(limits, lingering, oneAfterTheOther(handler)),
     );
-    // For who sends nothing and reads nothing, such as an answer; longer than any answer takes.
+    // For a client that neither sends nor reads; longer than any answer takes.
     server.setTimeout(3 * limits.requestTimeoutMs);
     server.maxConnections = limits.connectionsMax;
     return server;
@@ -66,15 +68,15 @@ export function serverFactory(
 }
 
 /**
- * Begins with a request when the one before it on the connection has been answered. All that a packet holds would begin
- * at once otherwise, a thousand requests in one turn of the event loop, and each answer would wait in memory for a
- * client that does not read. Nothing more is read while a request waits, and too many close the connection.
+ * Starts a request only after the previous one of its connection was answered. Otherwise all requests in a packet would
+ * start at once, a thousand in one turn of the event loop, and each answer would wait in memory for a client that does not
+ * read. While a request waits nothing more is read, and too many waiting requests close the connection.
  */
 function oneAfterTheOther(handler: RequestListener): RequestListener {
   const waiting = new WeakMap<Socket, number>();
   return (request, response) => {
     const { socket } = request;
-    // A response has the connection for itself from the start unless another one still has it.
+    // A response has its socket from the start unless an earlier response still uses the connection.
     if (response.socket !== null) return handler(request, response);
     const count = (waiting.get(socket) ?? 0) + 1;
     if (count > PIPELINED_MAX) socket.destroy();
@@ -90,7 +92,7 @@ function oneAfterTheOther(handler: RequestListener): RequestListener {
   };
 }
 
-/** Has a connection linger that is to be closed after an answer while its request is still arriving. */
+/** Lets a connection linger that is to be closed after an answer while its request is still arriving. */
 function closingGently(limits: HttpLimits, lingering: Lingering, handler: RequestListener): RequestListener {
   const current = new WeakMap<Socket, Current>();
   return (request, response) => {
@@ -114,10 +116,10 @@ function closingGently(limits: HttpLimits, lingering: Lingering, handler: Reques
   };
 }
 
-/** A connection's latest request. */
+/** The latest request of a connection. */
 type Current = { request: IncomingMessage; since: number };
 
-/** Refuses first what is too much: no other work is done for it. */
+/** Refuses excess requests before any other work is done for them. */
 export async function shedOverload(app: FastifyInstance, limits: HttpLimits): Promise<void> {
   await app.register(underPressure, {
     maxEventLoopDelay: limits.loopDelayMaxMs,
@@ -125,7 +127,7 @@ export async function shedOverload(app: FastifyInstance, limits: HttpLimits): Pr
   });
 }
 
-/** The process is behind with its work. */
+/** The process is overloaded. */
 export class OverloadedError extends AppError {
   constructor() {
     super('dependency_unavailable', { retryAfter: 5 });

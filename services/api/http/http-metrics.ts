@@ -1,37 +1,37 @@
 import type { ErrorCode } from '#core/domain/app-error.ts';
 
-/** What the api counts of its requests. Routes are patterns, never paths. */
+/** Metrics of the api's requests. Routes are patterns, never paths. */
 export type HttpMetrics = {
-  /** A route that there is, with the codes that somebody may wait for. */
+  /** Registers a route and its usual status codes, so that their series start at 0. */
   readonly routeKnown: (known: {
     readonly method: string;
     readonly route: string;
     readonly codes: readonly number[];
   }) => void;
-  /** Bytes that bodies and answers take now, as `read` tells. */
+  /** Bytes currently used by bodies and answers, read with `read`. */
   readonly requestMemory: { readonly from: (read: () => number) => void };
-  /** A body, or an answer, that there was no memory for; or a body that came too slowly. */
+  /** A body or an answer was refused for lack of memory, or a body because it came too slowly. */
   readonly bodyRefused: (reason: 'memory' | 'slow' | 'answer') => void;
   readonly requestStarted: () => void;
-  /** An answer is there. Whether anybody still waits for it is another matter. */
+  /** An answer is ready. The client may have disconnected already. */
   readonly requestAnswered: (request: {
     readonly method: string;
     readonly route: string;
     readonly statusCode: number;
-    /** Who asked, where that is known. */
+    /** The caller's tenant, if known. */
     readonly tenantId: string | null;
-    /** With which key; null without one. */
+    /** The caller's key; null without one. */
     readonly keyId: string | null;
     readonly errorCode: ErrorCode | null;
-    /** Answered with what was stored for an earlier request. */
+    /** The answer was the stored one of an earlier request. */
     readonly isReplay: boolean;
   }) => void;
-  /** Once for each request: the last byte of its answer has been handed over, or its client has gone (499). */
+  /** Called once per request: the last byte of its answer was sent, or its client disconnected (499). */
   readonly requestFinished: (request: {
     readonly method: string;
     readonly route: string;
     readonly statusCode: number;
-    /** Null where the client itself was what it waited for. */
+    /** Null when the request only waited for the client itself. */
     readonly seconds: number | null;
   }) => void;
 };

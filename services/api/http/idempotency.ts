@@ -6,24 +6,24 @@ import { type Json, type Sql, type TransactionSql } from '#core/platform/postgre
 import { DATABASE_DEADLINE_MS, transactionWithin } from '#core/store/tenant-scope.ts';
 import { withWarnings } from './request-warnings.ts';
 
-/** A request's idempotency key, made comparable. */
+/** A request's idempotency key in a comparable form. */
 export type IdempotencyClaim = {
   /** SHA-256 of owner, method, route and key. */
   readonly scope: Buffer;
   /** HMAC of the body in canonical form. */
   readonly fingerprint: Buffer;
-  /** What the answer warns of: stored with it, so that a replay warns of the same. */
+  /** Warnings of the answer: stored with it, so that a replay returns the same ones. */
   readonly warnings: Warnings;
 };
 
-/** As sent, in header or body: bare or quoted, not of blanks alone. Space around it is not part of it. */
+/** As sent in header or body: bare or quoted, not only blanks. Surrounding whitespace is not part of it. */
 export const IDEMPOTENCY_KEY =
   /^ *(?:[!#-~](?:[ -~]{0,253}[!-~])?|"(?:[ -~]{0,253}[!#-~])?|"[ -~]{1,255}") *$/;
 export const IDEMPOTENCY_KEY_RULE = 'Must be 1 to 255 printable ASCII characters';
 
 /**
- * The one key of a request, from header or body, bare or quoted.
- * @throws AppError when it is malformed, or when both are there and different.
+ * Returns the idempotency key of a request, from header or body, bare or quoted.
+ * @throws AppError when it is malformed, or when both are present and differ.
  */
 export function idempotencyKeyOf(header: unknown, field: unknown): string | null {
   const fromHeader = header === undefined ? null : readKey(header, 'Idempotency-Key');
@@ -45,7 +45,7 @@ function unquote(text: string): string {
   return text.length >= 2 && text.startsWith('"') && text.endsWith('"') ? text.slice(1, -1) : text;
 }
 
-/** @param owner The tenant's id, or the user's where there is no tenant. */
+/** @param owner The tenant's id, or the user's when there is no tenant. */
 export function idempotencyClaim(
   subkey: KeyObject,
   request: {
@@ -53,7 +53,7 @@ export function idempotencyClaim(
     readonly method: string;
     readonly route: string;
     readonly key: string;
-    /** What the path names: the same key for another thing is a mismatch. */
+    /** Path parameters: the same key for another object is a mismatch. */
     readonly params: unknown;
     readonly body: unknown;
     readonly warnings: Warnings;
@@ -69,7 +69,7 @@ export function idempotencyClaim(
   };
 }
 
-/** JSON with sorted names: equal values have equal texts. */
+/** Serializes to JSON with sorted names, so that equal values have equal texts. */
 export function canonicalJson(value: unknown): string {
   return JSON.stringify(value, (_name, inner: unknown) =>
     typeof inner === 'object' && inner !== null && !Array.isArray(inner)
@@ -78,7 +78,7 @@ export function canonicalJson(value: unknown): string {
   );
 }
 
-/** What a create did. `stored` is what a replay starts from: `body` without a secret that is shown once. */
+/** The result of a create. A replay starts from `stored`, which is `body` without a secret that is shown only once. */
 export type Created<Body> = {
   readonly status: number;
   readonly body: Body;
@@ -94,11 +94,11 @@ export type CreateResult<Body> = {
 };
 
 /**
- * Runs a create once per idempotency key, in one transaction with its claim: a concurrent duplicate waits for the
- * winner and gets its answer; a create that throws leaves nothing behind. Without a claim it just runs.
- * Within `create`, `app.tenant` is set where there is a tenant.
- * @param restore Makes the original body of what was stored; needed only where the body holds a secret.
- * @throws AppError `idempotency_mismatch`; whatever `create` throws.
+ * Runs a create once per idempotency key, in one transaction with its claim: a concurrent duplicate waits for the first
+ * request and gets its answer; a create that throws stores nothing. Without a claim it just runs. Within `create`,
+ * `app.tenant` is set if there is a tenant.
+ * @param restore Rebuilds the original body from what was stored; needed only when the body contains a secret.
+ * @throws AppError `idempotency_mismatch`; any error of `create`.
  */
 export function createOnce<Body>(
   sql: Sql,
@@ -114,7 +114,7 @@ export function createOnce<Body>(
     sql,
     async (tx): Promise<CreateResult<Body>> => {
       if (tenantId !== null) {
-        // Without sequential scans, as `withTenant` plans.
+        // Disables sequential scans, as `withTenant` does.
         await tx`select set_config('app.tenant', ${tenantId}, true), set_config('enable_seqscan', 'off', true)`;
       }
       const earlier = claim === null ? undefined : await claimed(tx, tenantId, claim);

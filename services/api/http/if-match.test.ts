@@ -13,7 +13,7 @@ test.each([
 test.each([
   ['"2"', 'version_mismatch'],
   ['"03"', 'version_mismatch'],
-  // A weak tag never matches, and no route has one.
+  // Weak tags never match, and no route returns one.
   ['W/"3"', 'validation_failed'],
   ['3', 'validation_failed'],
   ['"3", "4"', 'validation_failed'],

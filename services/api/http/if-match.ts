@@ -1,15 +1,15 @@
 import { AppError, validationFailed } from '#core/domain/app-error.ts';
 
-/** What a client writes of a version: `"3"`; `*` is any. */
+/** Syntax of a version from a client: `"3"`; `*` matches any. */
 export const IF_MATCH = /^(?:\*|"\d{1,10}")$/;
 
-/** A version as the header `ETag` has it. */
+/** Formats a version for the `ETag` header. */
 export const etagOf = (version: number): string => `"${version}"`;
 
 /**
- * Checks that a change is meant for what is there.
- * @param header The request's `If-Match`; null without one, and then everything matches.
- * @throws AppError `validation_failed` for a header that is no version, `version_mismatch` for another one.
+ * Checks that a change is based on the current version.
+ * @param header The request's `If-Match`; null without one, which matches everything.
+ * @throws AppError `validation_failed` for an invalid header, `version_mismatch` for another version.
  */
 export function assertMatches(header: string | null, version: number): void {
   if (header === null || header === '*') return;

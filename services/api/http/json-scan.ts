@@ -3,17 +3,17 @@ const BACKSLASH = 0x5c;
 const COMMA = 0x2c;
 const OPEN_ARRAY = 0x5b;
 const OPEN_OBJECT = 0x7b;
-/** A text that is longer is searched for its end as a whole; for a shorter one that costs more than it saves. */
+/** Strings longer than this are searched with `indexOf`; for shorter ones that costs more than it saves. */
 const SHORT_BYTES = 32;
-/** How long one of many escapes is read byte by byte before the next search. */
+/** After a dense run of escapes, this many bytes are read one by one before the next search. */
 const ESCAPED_BYTES = 4_096;
 
-/** Counts what a JSON text is made of while its bytes arrive, so that it is known before it is parsed. */
+/** Counts the values of a JSON text while its bytes arrive, so that the count is known before parsing. */
 export type JsonScan = {
   readonly push: (bytes: Uint8Array) => void;
   /**
-   * Commas and opening brackets so far, and one. A text of `n` values has at most `2n`: each value but the first of its
-   * container follows a comma, and each container is a value.
+   * Returns the number of commas and opening brackets so far, plus one. A JSON text with `n` values has at most `2n`: each
+   * value except the first of its container follows a comma, and each container is a value.
    */
   readonly marks: () => number;
 };
@@ -22,7 +22,10 @@ export function createJsonScan(): JsonScan {
   let marks = 1;
   let isInText = false;
   let isEscaped = false;
-  /** Goes on in a text. @returns where it has ended; the length where it has not, and one more where an escape hangs over. */
+  /**
+   * Continues inside a string. @returns the position after its end; the length if it does not end here, and one more if the
+   * chunk ends inside an escape.
+   */
   function endOfText(bytes: Uint8Array, from: number): number {
     const { length } = bytes;
     let i = from;
@@ -47,7 +50,7 @@ export function createJsonScan(): JsonScan {
   return {
     push(bytes) {
       const { length } = bytes;
-      // Also what an escape stands before at the end of the last piece.
+      // Skips the byte that is escaped by the end of the previous chunk.
       let i = isEscaped && length > 0 ? 1 : 0;
       if (isInText) i = endOfText(bytes, i);
       while (i < length) {
@@ -65,7 +68,7 @@ export function createJsonScan(): JsonScan {
   };
 }
 
-/** Where a text may end, or goes on with an escape; the length where it does neither. */
+/** Returns the position of the next quote or backslash; the length if there is none. */
 function nextOf(bytes: Uint8Array, from: number): number {
   const quote = bytes.indexOf(QUOTE, from);
   const end = quote === -1 ? bytes.length : quote;

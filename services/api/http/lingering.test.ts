@@ -10,7 +10,7 @@ const BOUNDS: LingeringBounds = {
   silenceMs: 60_000,
 };
 
-/** A server that lets every connection linger as soon as it has its headers, and counts those it has. */
+/** Starts a server that lets every connection linger once its headers have arrived, and counts the connections. */
 async function setup(bounds: Partial<LingeringBounds>) {
   const lingering = createLingering({ ...BOUNDS, ...bounds });
   const stack = new AsyncDisposableStack();
@@ -25,7 +25,7 @@ async function setup(bounds: Partial<LingeringBounds>) {
     server.closeAllConnections();
     server.close();
   });
-  /** Sends headers, sees the other half end, and goes on. */
+  /** Sends headers, waits until the server ends its half, and keeps writing. */
   const come = (): Promise<Socket> =>
     new Promise((resolve) => {
       const { port } = server.address() as AddressInfo;
@@ -67,11 +67,11 @@ test('a connection is closed after its bytes, however fast they come', async () 
       client.write(Buffer.alloc(100_000), (error) => resolve(!error)),
     );
     if (isWritten) written += 100_000;
-    // What is written at once leaves no turn to whoever reads.
+    // A synchronous loop of writes would leave the reader no turn of the event loop.
     await new Promise(setImmediate);
   }
   expect(written).toBeGreaterThanOrEqual(1_000_000);
-  // What the kernel holds on both sides comes on top.
+  // Allows for the kernel's buffers on both sides.
   expect(written).toBeLessThan(50_000_000);
 });
 

@@ -1,33 +1,33 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 
-/** Connections that have their last answer and are read on for a while. */
+/** Connections that have received their last answer and are still read for a while. */
 export type Lingering = {
   /**
-   * Ends the writing half and reads on, for nothing. A connection that is closed while its client still writes is reset,
-   * and the reset may take the answer along, out of the client's own buffer.
-   * @param request The one that is still arriving; undefined where none was understood.
-   * @param mostMs Until it is closed whatever comes. Default: `durationMs`.
+   * Ends the writing half and discards further input. If a connection is closed while its client is still writing, the
+   * kernel resets it, and the reset may delete the answer from the client's receive buffer.
+   * @param request The request that is still arriving; undefined if none could be parsed.
+   * @param mostMs Time until the connection is closed regardless of input. Default: `durationMs`.
    */
   readonly add: (socket: Socket, request: IncomingMessage | undefined, mostMs?: number) => void;
-  /** What comes on such a connection is no request and no fault. */
+  /** Returns whether the connection lingers: its input is neither a request nor a fault. */
   readonly has: (socket: Socket) => boolean;
-  /** Closes all of them, and from now on each as soon as its answer is written. */
+  /** Closes all connections, and from now on each one as soon as its answer is written. */
   readonly end: () => void;
 };
 
 export type LingeringBounds = {
-  /** Connections at once; beyond it the one that has lingered longest is closed. */
+  /** Maximum number of connections; beyond it, the one that has lingered longest is closed. */
   readonly connectionsMax: number;
-  /** Of one connection. */
+  /** Per connection. */
   readonly bytesMax: number;
-  /** Of one connection, in milliseconds. */
+  /** Per connection, in milliseconds. */
   readonly durationMs: number;
-  /** Without a byte, in milliseconds. */
+  /** Without receiving a byte, in milliseconds. */
   readonly silenceMs: number;
 };
 
-/** Twice what the largest request has; and what a client takes for that over a line of 25 Mbit/s. */
+/** Twice the largest request, and the time that it takes over a line of 25 Mbit/s. */
 const BOUNDS: LingeringBounds = {
   connectionsMax: 1_000,
   bytesMax: 32 * 1024 * 1024,
@@ -35,14 +35,14 @@ const BOUNDS: LingeringBounds = {
   silenceMs: 2_000,
 };
 
-/** Node gives out no more of a body that it has thrown away, so its bytes are seen at the next look. */
+/** Node emits no data events for a discarded body, so its bytes are counted at intervals. */
 const LOOK_EVERY_MS = 50;
 
 type Guest = { readonly bytesBefore: number; readonly until: number; bytes: number; heardAt: number };
 
 export function createLingering(bounds: LingeringBounds = BOUNDS): Lingering {
   const { connectionsMax, bytesMax, durationMs, silenceMs } = bounds;
-  /** In the order in which they came. */
+  /** In order of arrival. */
   const guests = new Map<Socket, Guest>();
   let timer: NodeJS.Timeout | undefined;
   let isEnding = false;
@@ -62,7 +62,7 @@ export function createLingering(bounds: LingeringBounds = BOUNDS): Lingering {
   function dismissOldest(): void {
     const oldest = guests.keys().next().value;
     if (oldest === undefined) return;
-    // At once: it closes a little later, and others may come until then.
+    // Removed immediately: the socket closes a little later, and other connections may be added until then.
     guests.delete(oldest);
     oldest.destroy();
   }
@@ -89,7 +89,7 @@ export function createLingering(bounds: LingeringBounds = BOUNDS): Lingering {
       socket.once('close', () => leave(socket));
       socket.once('end', () => socket.destroy());
       socket.end();
-      // The rest of its body leads nowhere; when that is over, nothing that follows is begun with.
+      // Discards the rest of the body; no later request on the connection is started.
       request?.on('data', () => look(socket, guest, performance.now())).resume();
     },
     has: (socket) => guests.has(socket),

@@ -1,20 +1,21 @@
-/** A share of the memory that requests may take. */
+/** Memory reserved for one request. */
 export type Reservation = {
-  /** Takes more for the same request. False, and nothing taken, where there is no room. */
+  /** Reserves more for the same request. Returns false, and reserves nothing, when there is no room. */
   readonly grow: (bytes: number) => boolean;
-  /** Gives all of it back; once is enough. */
+  /** Releases the whole reservation; may be called more than once. */
   readonly release: () => void;
 };
 
 export type MemoryBudget = {
-  /** Undefined where there is no room. */
+  /** Returns undefined when there is no room. */
   readonly reserve: (owner: string, bytes: number) => Reservation | undefined;
   /**
-   * Waits for room for a while. Undefined where none has come by then, or where too many wait already.
-   * @param gone Fires where nobody waits any more.
+   * Waits for room for a limited time. Resolves to undefined when there is none by then, or when too many requests wait
+   * already.
+   * @param gone Aborts when the caller no longer waits.
    */
   readonly await: (owner: string, bytes: number, gone: AbortSignal) => Promise<Reservation | undefined>;
-  /** Bytes reserved now. */
+  /** Bytes currently reserved. */
   readonly taken: () => number;
 };
 
@@ -24,15 +25,15 @@ type Waiting = {
   readonly settle: (reservation: Reservation | undefined) => void;
 };
 
-/** Each that waits has what its connection had read already. */
+/** Each waiting request still holds what its connection has already read. */
 const WAITING_PER_OWNER_MAX = 32;
 const WAITING_MAX = 256;
-/** A client that is told to come again sends all of its body again. */
+/** A client that is told to retry has to send its whole body again. */
 const PATIENCE_MS = 2_000;
 
 /**
- * Shares memory among owners. Nobody may hold more than what is left free after that: one alone gets half, a second half
- * of the rest, and whoever comes next finds room, however many there are.
+ * Shares memory among owners. No owner may hold more than remains free afterwards: a single owner gets half, a second one
+ * half of the rest, and so on, so that a new owner always finds room.
  */
 export function createMemoryBudget(bytesMax: number): MemoryBudget {
   const waiting = new Set<Waiting>();

@@ -13,7 +13,7 @@ import { defineRoute } from './routes-kit.ts';
 type Answered = Parameters<HttpMetrics['requestAnswered']>[0];
 type Finished = Parameters<HttpMetrics['requestFinished']>[0];
 
-/** An api with one route, which answers when it is told to. */
+/** Starts an api with one route that answers when the test says so. */
 async function setup() {
   const lines: Record<string, unknown>[] = [];
   const finished: Finished[] = [];

@@ -2,7 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from '#core/platform/telemetry/logger.ts';
 import type { HttpMetrics } from './http-metrics.ts';
 
-/** In log and metrics, of a request whose client went before it had its answer. Nobody is told. */
+/** Status in log and metrics of a request whose client disconnected before the answer. It is never sent. */
 const ABANDONED = 499;
 
 export type ObserveEndDeps = {
@@ -11,8 +11,8 @@ export type ObserveEndDeps = {
 };
 
 /**
- * Counts and logs a request once it is over, and ends its span. Not by fastify's `onResponse`, which a client that goes
- * before its answer never lets happen.
+ * Counts and logs a request when it ends, and ends its span. Does not use fastify's `onResponse`, which never runs for a
+ * client that disconnects before its answer.
  */
 export function observeEnd(
   request: FastifyRequest,
@@ -33,7 +33,7 @@ export function observeEnd(
     request.span?.set({ 'http.response.status_code': statusCode });
     if (statusCode >= 500) request.span?.fail(`http_${statusCode}`);
     request.span?.end();
-    // Who goes with the body half sent has waited for nothing.
+    // A client that disconnects before its body is complete did not wait for us.
     const isOwnDelay = statusCode === ABANDONED && !request.raw.complete;
     metrics.requestFinished({ method, route, statusCode, seconds: isOwnDelay ? null : milliseconds / 1000 });
     log.info(

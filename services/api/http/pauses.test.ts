@@ -14,7 +14,7 @@ test('work of a while is followed by a pause that goes with it', async () => {
   clock.now += 4;
   await pause();
   expect(waited).toEqual([15]);
-  // What was rested is no work.
+  // Pauses do not count as work.
   clock.now += 1;
   expect(pause()).toBeUndefined();
   clock.now += 1;

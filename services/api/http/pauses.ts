@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** Called between two pieces of work: resolves, now and then after a pause, when the next one may be done. */
+/** Called between two units of work: resolves when the next unit may start, sometimes after a pause. */
 export type Pauses = () => Promise<void> | undefined;
 
 /**
- * Has long work of a request leave the event loop to others: after each `workMs` of it for `restFor` times as long as it took.
- * @param now Milliseconds of a clock that never goes back.
+ * Makes long work of a request yield the event loop: after each `workMs` of work it pauses for `restFor` times as long.
+ * @param now Milliseconds of a monotonic clock.
  */
 export function createPauses(
   workMs: number,

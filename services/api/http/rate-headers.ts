@@ -1,4 +1,4 @@
-/** Until a full minute's worth is free again: the window's 60 seconds and the one that is under way. */
+/** Until the full limit is available again: the 60 seconds of the window plus the current second. */
 const WINDOW_S = 61;
 
 export function rateHeaders(rate: {

@@ -6,18 +6,18 @@ import { readUnparsed } from './read-unparsed.ts';
 import type { RouteDocs, RouteModule } from './routes-kit.ts';
 import type { Tag } from './tags.ts';
 
-/** A request as it came. */
+/** An unparsed request. */
 export type RawRequest = {
   readonly method: 'GET' | 'POST';
-  /** What followed the path, with its question mark; empty where nothing did. */
+  /** The query string with its question mark; empty if there is none. */
   readonly query: string;
   readonly headers: IncomingHttpHeaders;
   readonly body: Buffer;
-  /** Of the request's span; undefined while tracing is off. */
+  /** The traceparent of the request's span; undefined while tracing is off. */
   readonly traceparent: string | undefined;
-  /** The request's own id. */
+  /** The request's id. */
   readonly id: string;
-  /** Of whoever calls. */
+  /** The caller's IP address. */
   readonly ip: string;
 };
 
@@ -28,11 +28,11 @@ export type RawAnswer = {
   readonly body?: string;
 };
 
-/** Who is answerable for a request, and how long it may be. */
+/** Who a request is charged to, and how long its body may be. */
 export type Admission = {
   /** A tenant. */
   readonly owner: string;
-  /** The provider account that is reported to; absent where the call is about something else. */
+  /** The provider account that the call reports to; absent when the call is about something else. */
   readonly providerId?: string;
   readonly bytesMax: number;
 };
@@ -44,19 +44,19 @@ export type RawRoute<P extends z.ZodObject, A extends Admission> = {
   readonly summary: string;
   readonly description: string;
   readonly tag: Tag;
-  /** All of them text, for the document: `admit` holds them to more. */
+  /** Plain strings in the OpenAPI document: `admit` validates them further. */
   readonly params: P;
-  /** Of most answers. Default 204. */
+  /** The status of most answers. Default 204. */
   readonly status?: 200 | 204;
   readonly errors: readonly ErrorCode[];
-  /** Decides by the path alone, before a byte of the body is read. @throws AppError */
+  /** Decides by the path alone, before the body is read. @throws AppError */
   readonly admit: (params: z.input<P>) => A | Promise<A>;
   readonly handler: (admission: A, request: RawRequest) => Promise<RawAnswer>;
 };
 
 /**
- * Declares a route that others than our clients call, in formats of their own: query and body are taken byte for byte,
- * whatever type is said of them. It asks for no credentials but what its path holds.
+ * Declares a route that third parties call in their own formats: query and body are passed on as raw bytes, whatever the
+ * content type. Its only credentials are in its path.
  */
 export function defineRawRoute<P extends z.ZodObject, A extends Admission>(
   route: RawRoute<P, A>,
@@ -67,7 +67,7 @@ export function defineRawRoute<P extends z.ZodObject, A extends Admission>(
       const { owner, providerId } = admission;
       request.reportedTo = { tenantId: owner, ...(providerId === undefined ? {} : { providerId }) };
       const body = route.method === 'GET' ? NOTHING : await readUnparsed(app, request, admission);
-      // Where a parsed body would stand.
+      // In place of a parsed body.
       request.body = { admission, body } satisfies Taken<A>;
     }
 
@@ -94,7 +94,7 @@ export function defineRawRoute<P extends z.ZodObject, A extends Admission>(
         operationId: route.operation,
         params: route.params,
       },
-      // The parameters were admitted before there is anything to validate.
+      // `admit` has already validated the parameters.
       validatorCompiler: () => () => true,
       preParsing: (request, _reply, payload, done) => {
         take(request).then(() => done(null, payload), done);
@@ -114,7 +114,7 @@ export function defineRawRoute<P extends z.ZodObject, A extends Admission>(
           id: request.id,
           ip: request.ip,
         });
-        // What is sent back may repeat what was sent: no browser is to make more of it than its type says.
+        // The answer may repeat input, so browsers must not guess another content type.
         reply.code(answer.status).header('x-content-type-options', 'nosniff');
         if (answer.headers !== undefined) reply.headers(answer.headers);
         if (answer.contentType !== undefined) reply.header('content-type', answer.contentType);

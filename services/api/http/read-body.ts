@@ -11,41 +11,41 @@ import { createTurns } from './turns.ts';
 export type ReadBodyDeps = {
   readonly memory: MemoryBudget;
   readonly slow: SlowBodies;
-  /** A request that is not taken for what its body takes: memory, or time. */
+  /** Called when a request is refused because of the memory or the time that its body takes. */
   readonly onRefused: (reason: 'memory' | 'slow') => void;
 };
 
-/** How a body is reserved whose length nobody has told. */
+/** Reservation step for a body without a declared length. */
 const STEP_BYTES = 64 * 1024;
 /**
- * Beyond it bodies wait for their turn, from the first look at the bytes until the answer: as text, as values, as what is
- * stored and as what is sent to the database the largest takes six times its length, and all of these hold up whoever
- * else is to be answered.
+ * Larger bodies wait for their turn, from the first look at the bytes until the answer. As text, as parsed values, as the
+ * stored row and as the database message, the largest body takes six times its length, and each of these steps blocks all
+ * other requests.
  */
 const LARGE_BYTES = 64 * 1024;
-/** Of bodies at once that have their turn. */
+/** Total size of the bodies that have their turn at once. */
 const TURN_BYTES_MAX = 1024 * 1024;
-/** What a parsed value takes at least, and each of its copies on the way to the database. */
+/** Minimum memory of a parsed value, for each of its copies on the way to the database. */
 const BYTES_PER_VALUE = 64;
-/** A body of fewer values takes little more than its bytes. */
+/** A body with fewer values needs little more memory than its bytes. */
 const MANY_MARKS = 1_000;
-/** Clients come again when the bodies of now are through. */
+/** Clients retry after the current bodies are done. */
 const RETRY_AFTER_S = 2;
 
-/** Of a body that is read byte for byte. */
+/** Limits of a body that is read as raw bytes. */
 export type RawBounds = {
   readonly owner: string;
   readonly bytesMax: number;
-  /** Its handler leaves the process to others by itself: it takes no turn from large bodies. */
+  /** The handler yields the event loop itself, so it does not wait for a turn among large bodies. */
   readonly isPaced?: true;
 };
 
-/** What is known of a request's JSON body once it has been read. */
+/** A request's parsed JSON body and its size. */
 export type JsonBody = { readonly value: unknown; readonly bytes: number };
 
 /**
- * Reads bodies of requests that have been admitted. Their memory is reserved before a byte of them is kept, in the name of
- * who is to answer for it, and stays reserved until the request has ended: what was made of the bytes lives that long.
+ * Reads the bodies of admitted requests. Memory is reserved before any byte is buffered, charged to the request's owner,
+ * and stays reserved until the request ends, because the values made from the bytes live that long.
  */
 export type BodyReader = {
   /**
@@ -53,7 +53,7 @@ export type BodyReader = {
    * or ends early, and those of `readJson`.
    */
   readonly json: (request: FastifyRequest, moments: RequestMoments) => Promise<JsonBody>;
-  /** Byte for byte. @throws AppError: the same, without those of `readJson`. */
+  /** Returns the raw bytes. @throws AppError: the same, without those of `readJson`. */
   readonly raw: (request: FastifyRequest, bounds: RawBounds, moments: RequestMoments) => Promise<Buffer>;
 };
 
@@ -69,7 +69,7 @@ export function createBodyReader({ memory, slow, onRefused }: ReadBodyDeps): Bod
     const announced = length === undefined ? undefined : Number(length);
     if (announced !== undefined && announced > bytesMax) throw new AppError('payload_too_large');
     const wanted = announced ?? 0;
-    // Without a turn of the queue where there is room: what has come of the body need not be kept meanwhile.
+    // Does not queue while there is room, so that input received meanwhile need not be buffered.
     const reservation = memory.reserve(owner, wanted) ?? (await roomFor(owner, wanted, ended));
     ended(reservation.release);
     if (isOver()) throw truncated();
@@ -79,13 +79,13 @@ export function createBodyReader({ memory, slow, onRefused }: ReadBodyDeps): Bod
     return { bytes, reservation };
   }
 
-  /** Of a large body, from the first look at the bytes on. */
+  /** For a large body, before the first look at its bytes. */
   async function takeTurn(owner: string, bytes: Buffer, { ended, isOver }: RequestMoments): Promise<void> {
     ended(await turns.take(owner, bytes.length));
     if (isOver()) throw truncated();
   }
 
-  /** Nothing more is read of a body that waits: its client sends no faster than it is served. */
+  /** While a body waits its connection is not read, so backpressure slows the client down. */
   async function roomFor(owner: string, bytes: number, ended: RequestMoments['ended']): Promise<Reservation> {
     const gone = new AbortController();
     ended(() => gone.abort());
@@ -119,12 +119,12 @@ export function createBodyReader({ memory, slow, onRefused }: ReadBodyDeps): Bod
   };
 }
 
-/** A body that cannot hold many values, whatever is in it. */
+/** Returns whether the declared length is so small that the body cannot contain many values. */
 function isShort({ headers }: FastifyRequest): boolean {
   return Number(headers['content-length'] ?? Number.POSITIVE_INFINITY) < MANY_MARKS;
 }
 
-/** The fault of a body that has more values than any request needs, as soon as that is seen. */
+/** Returns the error for a body with more values than any request needs, as soon as that is detected. */
 function lookFor(scan: JsonScan, chunk: Buffer): AppError | undefined {
   scan.push(chunk);
   return scan.marks() > 2 * VALUES_MAX ? tooManyValues() : undefined;
@@ -133,11 +133,11 @@ function lookFor(scan: JsonScan, chunk: Buffer): AppError | undefined {
 type ReadOptions = {
   readonly owner: string;
   readonly bytesMax: number;
-  /** Sees each piece as it comes, and may refuse the rest. */
+  /** Inspects each chunk as it arrives and may refuse the rest. */
   readonly look?: ((chunk: Buffer) => AppError | undefined) | undefined;
 };
 
-/** Too much is under way to take any more. */
+/** The memory budget is exhausted. */
 export class NoRoomError extends AppError {
   constructor() {
     const message = 'Too many requests are under way; try again in a moment';
@@ -148,12 +148,12 @@ export class NoRoomError extends AppError {
 export type RequestMoments = {
   /** Called before the first byte is read. */
   readonly begin: () => void;
-  /** Registers what is to be done when the request has ended, however it does; at once where it has. */
+  /** Registers a callback for the end of the request, however it ends; runs it at once if the request has ended. */
   readonly ended: (then: () => void) => void;
   readonly isOver: () => boolean;
 };
 
-/** Whose memory a request takes. */
+/** Returns the owner that a request's memory is charged to. */
 export function ownerOf({ caller }: FastifyRequest): string {
   if (caller === null) return '';
   return 'tenant' in caller ? caller.tenant.id : caller.user.id;
@@ -175,7 +175,10 @@ function gather(raw: IncomingMessage, options: Gathering): Promise<Buffer> {
     let isSettled = false;
     let received = 0;
     let reserved = announced ?? 0;
-    /** The whole body, where it came at once; else the pieces are copied, as each would hold on to more than itself. */
+    /**
+     * A body that arrives in a single chunk is used as it is; several chunks are copied, because each chunk keeps a larger
+     * buffer alive.
+     */
     let whole: Buffer | undefined;
     const kept: Buffer[] = [];
     const upload: Upload = {
@@ -188,7 +191,7 @@ function gather(raw: IncomingMessage, options: Gathering): Promise<Buffer> {
     };
 
     function settle(how: () => void): void {
-      // The listeners stay: an error of a connection that nobody listens to any more would end the process.
+      // The listeners stay attached: an unhandled error event of the connection would end the process.
       if (isSettled) return;
       isSettled = true;
       slow.forget(upload);

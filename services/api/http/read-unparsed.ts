@@ -3,7 +3,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { AppError } from '#core/domain/app-error.ts';
 import type { RawBounds } from './read-body.ts';
 
-/** Laid over what a request came with. */
+/** Overrides the request's headers. */
 const NO_BODY: IncomingHttpHeaders = {
   'content-type': undefined,
   'content-length': undefined,
@@ -11,15 +11,15 @@ const NO_BODY: IncomingHttpHeaders = {
 };
 
 /**
- * Reads a body byte for byte, before the framework would ask for a parser of its type.
- * @throws AppError: `unsupported_media_type` where it is packed, and those of `BodyReader`.
+ * Reads a body as raw bytes, before the framework looks for a parser of its content type.
+ * @throws AppError: `unsupported_media_type` when it is compressed, and those of `BodyReader`.
  */
 export async function readUnparsed(
   app: FastifyInstance,
   request: FastifyRequest,
   bounds: RawBounds,
 ): Promise<Buffer> {
-  // Nothing is unpacked that may be a thousand times as large then.
+  // Compressed bodies are refused: they could decompress to a thousand times their size.
   if (request.headers['content-encoding'] !== undefined) {
     throw new AppError('unsupported_media_type', { message: 'Content-Encoding must be absent' });
   }

@@ -5,10 +5,10 @@ import { abandoned } from './errors.ts';
 import { createSharedSlots } from './shared-slots.ts';
 
 /**
- * Reads rows of one tenant. Reads have connections of their own, of which one tenant has half at most: what they cost
- * keeps nobody else from sending or reading.
- * @param gone Fires when the client is gone: what the database still does for it is canceled.
- * @throws NoRoomError; DependencyError; whatever `read` throws.
+ * Runs a read of one tenant's rows. Reads have their own connections, and one tenant may use at most half of them, so
+ * expensive reads block neither sends nor the reads of other tenants.
+ * @param gone Aborts when the client disconnects: the running query is canceled.
+ * @throws NoRoomError; DependencyError; any error of `read`.
  */
 export type ReadTenant = <T>(
   tenantId: TenantId,
@@ -17,19 +17,19 @@ export type ReadTenant = <T>(
 ) => Promise<T>;
 
 export type ReadsOptions = {
-  /** Its connections are for reads alone. */
+  /** Connections used only for reads. */
   readonly sql: Sql;
   readonly connectionsMax: number;
-  /** After which the database ends a statement of its own accord. */
+  /** The statement timeout that the database enforces. */
   readonly timeoutMs: number;
-  /** Connections for everything else. */
+  /** The connections for everything else. */
   readonly cancelSql: Sql;
 };
 
-/** Of one tenant, and of all. Each waits until a slot is free, and no longer than a read may take. */
+/** Per tenant, and in total. Each read waits for a slot, no longer than a read may take. */
 const WAITING_PER_TENANT_MAX = 50;
 const WAITING_MAX = 1_000;
-/** The database is to be the first to end a read. */
+/** The database's timeout should fire first. */
 const MARGIN_MS = 1_000;
 
 export function createReads({ sql, connectionsMax, timeoutMs, cancelSql }: ReadsOptions): ReadTenant {
@@ -42,7 +42,7 @@ export function createReads({ sql, connectionsMax, timeoutMs, cancelSql }: Reads
   return async (tenantId, gone, read) => {
     const leave = await slots.take(tenantId, gone);
     const reading = readAsTenant({ sql, cancelSql }, tenantId, gone, read);
-    // The slot goes with the connection. Where the driver loses that, it is not lost for ever.
+    // The slot is released with its connection. The deadline releases it too if the driver loses the connection.
     void withDeadline(reading, 2 * (timeoutMs + MARGIN_MS)).then(leave, leave);
     try {
       return await withDeadline(reading, timeoutMs + MARGIN_MS);

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { createWarnings, type Warning, type Warnings } from '#core/domain/warning.ts';
 
-/** Belongs to every answer of a request that is read: what was sent and had no effect. */
+/** Part of every answer to a parsed request: names input that had no effect. */
 export const warningsField = {
   warnings: z
     .array(
@@ -15,14 +15,14 @@ export const warningsField = {
     ),
 };
 
-/** Of parts of requests, from where they are read to where they are answered. */
+/** Warnings by part of a request, from parsing until the answer. */
 const found = new WeakMap<object, readonly Warning[]>();
 
 export function rememberWarnings(parsed: object, warnings: readonly Warning[]): void {
   if (warnings.length > 0) found.set(parsed, warnings);
 }
 
-/** A collector that holds what was found while these parts were read. */
+/** Returns a collector with the warnings found while these parts were parsed. */
 export function warningsOf(...parts: readonly unknown[]): Warnings {
   const warnings = createWarnings();
   for (const part of parts) {
@@ -32,7 +32,7 @@ export function warningsOf(...parts: readonly unknown[]): Warnings {
   return warnings;
 }
 
-/** The body of an answer, with the warnings where there are some. */
+/** Returns the body of an answer, with the warnings if there are any. */
 export function withWarnings<Body>(body: Body, warnings: Warnings): Body {
   const list = warnings.list();
   const canHold = typeof body === 'object' && body !== null && !Array.isArray(body);

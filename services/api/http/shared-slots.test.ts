@@ -15,7 +15,7 @@ function setup() {
   const entered: string[] = [];
   const refused: string[] = [];
   const leaves = new Map<string, () => void>();
-  /** Asks for a slot in the name of the owner that the item begins with. */
+  /** Requests a slot for the owner named by the item's first letter. */
   const ask = (item: string, gone: AbortSignal = never): void => {
     shared.take(item.slice(0, 1), gone).then(
       (leave) => {
@@ -37,7 +37,7 @@ test('one has half of the slots, the others have the rest at once, and who waits
   expect(entered).toEqual(['a1', 'a2', 'b1', 'c1']);
   leave('b1');
   await settled();
-  // Of the two that wait one has its half already.
+  // One of the two waiting owners already holds its half.
   expect(entered.slice(4)).toEqual(['c2']);
   leave('a1');
   leave('a1');

@@ -4,27 +4,27 @@ import { NoRoomError } from './read-body.ts';
 
 export type SharedSlots = {
   /**
-   * Resolves when there is a slot for this owner, with what gives it back; once is enough.
-   * @param gone Fires where nobody waits any more.
-   * @throws NoRoomError where too many wait already, or after `waitMsMax`.
+   * Resolves when a slot is available for this owner, to the function that releases it; that may be called more than once.
+   * @param gone Aborts when the caller no longer waits.
+   * @throws NoRoomError when too many wait already, or after `waitMsMax`.
    */
   readonly take: (owner: string, gone: AbortSignal) => Promise<() => void>;
 };
 
 export type SharedSlotsOptions = {
-  /** At least 1. One owner has half of them at most, and at least one. */
+  /** At least 1. One owner gets at most half of them, and at least one. */
   readonly slots: number;
   readonly waitingPerOwnerMax: number;
-  /** Of all owners. */
+  /** Across all owners. */
   readonly waitingMax: number;
   readonly waitMsMax: number;
 };
 
 type Share = { held: number; waiting: number };
-/** Takes the slot, unless nobody waits for it any more. */
+/** Takes the slot unless the caller no longer waits. */
 type Enter = () => void;
 
-/** Shares a few slots among owners: nobody holds more than half of them, and who waits gets the next in turn. */
+/** Shares a few slots among owners: no owner holds more than half of them, and waiting owners are served round-robin. */
 export function createSharedSlots(options: SharedSlotsOptions): SharedSlots {
   const { slots, waitingPerOwnerMax, waitingMax, waitMsMax } = options;
   const heldMax = Math.max(1, Math.floor(slots / 2));

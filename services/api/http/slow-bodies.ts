@@ -1,10 +1,10 @@
-/** A body under way. */
+/** A body that is being received. */
 export type Upload = {
   /** By `performance.now()`. */
   readonly startedAt: number;
-  /** Bytes so far. */
+  /** Returns the bytes received so far. */
   readonly received: () => number;
-  /** It has taken too long. */
+  /** Called when the body has taken too long. */
   readonly giveUp: () => void;
 };
 
@@ -15,13 +15,13 @@ export type SlowBodies = {
 };
 
 export type BodyPace = {
-  /** What every body has, in milliseconds. */
+  /** Time that every body gets, in milliseconds. */
   readonly graceMs: number;
-  /** What it has beyond that goes with what has come. */
+  /** Each received byte adds time at this rate. */
   readonly bytesPerSecondMin: number;
 };
 
-/** Looks at all bodies under way once a second, or more often where they have less time than that. */
+/** Checks all bodies in flight once a second, or more often when their time is shorter than that. */
 export function createSlowBodies({ graceMs, bytesPerSecondMin }: BodyPace): SlowBodies {
   const uploads = new Set<Upload>();
   let timer: NodeJS.Timeout | undefined;

@@ -1,4 +1,4 @@
-/** The groups of operations in the OpenAPI document, in the order in which they are shown. */
+/** The groups of operations in the OpenAPI document, in display order. */
 export const TAGS = {
   Messages: 'Send messages, take them back while they wait, and read what became of them.',
   Suppressions: 'Recipients that messages must not go to, and why.',

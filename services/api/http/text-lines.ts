@@ -1,12 +1,12 @@
 import { isUtf8 } from 'node:buffer';
 
-/** A line of a text that is not blank, or why it cannot be read. */
+/** A non-blank line of a text, or the fault that makes it unreadable. */
 export type TextLine = { readonly line: number; readonly text: string; readonly fault?: string };
 
 const LF = 0x0a;
 const BOM = Buffer.from('\u{feff}');
 
-/** Reads UTF-8 line by line, and none that is longer than `bytesMax`. */
+/** Reads UTF-8 line by line; a line longer than `bytesMax` is a fault. */
 export function* textLines(bytes: Buffer, bytesMax: number): Generator<TextLine, void> {
   let at = bytes.subarray(0, BOM.length).equals(BOM) ? BOM.length : 0;
   for (let line = 1; at < bytes.length; line++) {

@@ -1,10 +1,10 @@
 import { z } from 'zod';
 
-/** What the database and `Date` both write in four digits of a year. */
+/** The earliest time that both the database and `Date` write with a four-digit year. */
 const EARLIEST = Date.parse('0001-01-01T00:00:00Z');
 const LATEST = Date.parse('9999-12-31T23:59:59.999Z');
 
-/** A point in time as text, with a time zone; its year in UTC is 1 to 9999. */
+/** A point in time as text with a time zone; its year in UTC is 1 to 9999. */
 export function timeField(): z.ZodISODateTime {
   return z.iso
     .datetime({ offset: true, message: 'Must be an ISO 8601 time with a time zone' })
@@ -16,5 +16,5 @@ export function timeField(): z.ZodISODateTime {
     });
 }
 
-/** The same, read as UTC: the database does not know all the time zones that ISO 8601 does. */
+/** The same, converted to UTC: the database does not accept every ISO 8601 time zone. */
 export const utcTimeField = () => timeField().transform((time) => new Date(time).toISOString());

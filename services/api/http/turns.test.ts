@@ -5,7 +5,7 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-/** Time passes as the test says: a busy machine would make turns longer, and the waits between them. */
+/** The test controls the clock: on a busy machine the turns, and the waits between them, would take longer. */
 function setup() {
   let clock = 0;
   vi.spyOn(performance, 'now').mockImplementation(() => clock);

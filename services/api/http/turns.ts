@@ -1,21 +1,21 @@
 import { createTurnQueue } from '#core/domain/turn-queue.ts';
 
-/** Lets few do at a time what takes much memory and time: one of each owner in turn. */
+/** Limits concurrent work that needs much memory and time; owners take turns round-robin. */
 export type Turns = {
-  /** Resolves when it is one's turn, with what ends it; to be called once. */
+  /** Resolves when the owner's turn begins, to the function that ends it; call that once. */
   readonly take: (owner: string, bytes: number) => Promise<() => void>;
 };
 
 type Waiting = { readonly bytes: number; readonly enter: () => void };
 
 /**
- * Whoever begins keeps the process busy at first. As much time as that took belongs to everybody else before the next
- * one begins, so that turns take half of a process at most.
- * @param bytesMax Of all turns at once; what is larger has one alone.
+ * The start of a turn keeps the process busy. Before the next turn begins, other work gets as much time as that took, so
+ * turns use at most half of the process.
+ * @param bytesMax Total of all concurrent turns; a larger one runs alone.
  */
 export function createTurns(bytesMax: number): Turns {
   const line = createTurnQueue<Waiting>();
-  /** Whose turn it is as soon as there is room: it is not passed over for smaller ones. */
+  /** The next turn once there is room: smaller ones do not overtake it. */
   let next: Waiting | undefined;
   const room = { taken: 0 };
   let restUntil = 0;

@@ -4,22 +4,22 @@ import { AppError } from '#core/domain/app-error.ts';
 import { ownerOf } from './read-body.ts';
 import { readUnparsed } from './read-unparsed.ts';
 
-/** What a route takes for a file. */
+/** The files that a route accepts. */
 export type UploadRules = {
-  /** Media types in lower case, without parameters, each with an example for the document. */
+  /** Media types in lower case, without parameters, each with an example for the OpenAPI document. */
   readonly types: Readonly<Record<string, string>>;
   readonly bytesMax: number;
 };
 
-/** A file as it came. */
+/** An uploaded file, unchanged. */
 export type Upload = { readonly type: string; readonly bytes: Buffer };
 
-/** A file may be worked on for as long as this after it has come: longer than any other answer takes. */
+/** Maximum processing time after the file has arrived: longer than any other answer takes. */
 const WORK_MS_MAX = 15 * 60_000;
 
 /**
- * Reads the file that a request brings. Its type is looked at before a byte of it is read, its memory reserved as of any body.
- * @throws AppError `unsupported_media_type`, `payload_too_large` and whatever `readUnparsed` does.
+ * Reads the file of a request. Its type is checked before its bytes are read; its memory is reserved like that of any body.
+ * @throws AppError `unsupported_media_type`, `payload_too_large` and those of `readUnparsed`.
  */
 export async function takeUpload(
   app: FastifyInstance,
@@ -29,7 +29,7 @@ export async function takeUpload(
   const type = typeOf(request.headers['content-type'] ?? '', types);
   const bytes = await readUnparsed(app, request, { owner: ownerOf(request), bytesMax, isPaced: true });
   const { socket } = request.raw;
-  // Node sets its own again before the connection's next request. A request that never was on a wire has no such socket.
+  // Node resets the timeout before the connection's next request. An injected request has no such socket.
   if (socket instanceof Socket) socket.setTimeout(WORK_MS_MAX);
   return { type, bytes };
 }

@@ -3,7 +3,7 @@ import { QueueFullError } from '#core/platform/process/micro-batch.ts';
 import type { AcceptRow, Verdict } from '#core/store/acceptance.ts';
 import { createAcceptBatcher, type AcceptBatcherOptions } from './accept-batcher.ts';
 
-/** Its number is its name, which makes wake-ups easy to read. */
+/** Its id is derived from its number, which makes wake-ups easy to compare. */
 const row = (id: string, tenant = `tenant of ${id}`) =>
   ({
     seq: id,
@@ -19,7 +19,7 @@ const idsOf = (payload: string): string[] => payload.split('\n').map((line) => l
 
 function setup(options: Partial<AcceptBatcherOptions> = {}) {
   const batches: string[][] = [];
-  /** Who is named in each message for the stream. */
+  /** The message ids of each wake-up that was published. */
   const woken: string[][] = [];
   const sweeps: number[] = [];
   let isConnected = true;

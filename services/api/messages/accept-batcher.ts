@@ -8,22 +8,23 @@ import { acceptWakes } from './accept-wakes.ts';
 
 export type AcceptBatcher = {
   /**
-   * Resolves after the commit that holds the message.
-   * @param bytes Size of the request, which bounds the memory that waiting requests take.
-   * @throws QueueFullError under overload, or where the tenant alone takes half of what may wait; the database's error where the row itself is at fault or no answer came.
+   * Resolves after the commit that contains the message.
+   * @param bytes Size of the request; limits the memory of waiting requests.
+   * @throws QueueFullError under overload, or when this tenant alone takes half of the queue; the database's error when the
+   * row itself is at fault or the database did not answer.
    */
   readonly accept: (row: AcceptRow, bytes: number) => Promise<Verdict>;
-  /** Resolves when everything taken so far is settled. */
+  /** Resolves when every accepted row is settled. */
   readonly drain: () => Promise<void>;
 };
 
 export type AcceptBatcherOptions = {
   readonly acceptMessages: (rows: readonly AcceptRow[], sweepAfterMs: number) => Promise<Verdict[]>;
   readonly wakes: Pick<Nats, 'isConnected' | 'publishWakes'>;
-  /** Called when the places of rows were refused: all that were reserved with them are of no use. */
+  /** Called when the database refused the places of rows: all places reserved with them are unusable. */
   readonly onPlaceRefused: () => void;
   readonly rowsMax?: number;
-  /** Bytes of one batch: all that is in it waits for all of it to be parsed and stored. Default 256 KiB. */
+  /** Maximum bytes of one batch: every message in it waits until the whole batch is parsed and stored. Default 256 KiB. */
   readonly bytesMax?: number;
   readonly flushesMax?: number;
   readonly queuedMax?: number;
@@ -39,10 +40,10 @@ export const SWEEP_AFTER_MS = 5_000;
 /** Longer than a commit takes on a healthy database. */
 const OVERLAP_AFTER_MS = 50;
 
-/** A commit for each message costs the database three times what a commit for eight costs each of them. */
+/** One commit per message costs the database three times as much per message as a commit of eight. */
 const GATHER_MS = 3;
 
-/** Gathers the requests of all connections into few commits, and wakes the workers after each. */
+/** Batches the requests of all connections into few commits and wakes the workers after each commit. */
 export function createAcceptBatcher(options: AcceptBatcherOptions): AcceptBatcher {
   const { acceptMessages, wakes, onPlaceRefused } = options;
   const {
@@ -76,7 +77,7 @@ export function createAcceptBatcher(options: AcceptBatcherOptions): AcceptBatche
     gatherMs: GATHER_MS,
     enough: 32,
     queuedMax,
-    // A tenant that floods the api waits for its own requests: the others' are in the next commit.
+    // A tenant that floods the api waits behind its own requests; other tenants' requests are in the next commit.
     ownerOf: ({ row }) => row.tenant_id,
     async flush(requests) {
       const rows = requests.map(({ row }) => row);

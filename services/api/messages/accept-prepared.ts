@@ -13,22 +13,22 @@ export type AcceptPreparedDeps = {
   readonly contents: LargeContents;
 };
 
-/** A batch that the database is asked to take. */
+/** A batch to be stored in the database. */
 type AskedBatch<Draft> = Pick<PreparedBatch, 'rows' | 'bytes'> & {
   readonly draft: Draft;
-  /** Rows whose contents are stored by themselves. */
+  /** Indexes of the rows whose contents are stored separately. */
   readonly apart: ReadonlySet<number>;
   readonly strict: boolean;
   readonly idempotency: IdempotencyClaim | null;
 };
 
-/** Large contents of one batch that are on their way to the database at a time. */
+/** Large contents of one batch that are stored concurrently. */
 const STORES_AT_ONCE = 2;
 
 /**
- * Stores a batch in one commit. Of a permissive one the messages that the database cannot store are left out, and the draft says
- * so. Whatever is stored apart and not accepted goes again.
- * @throws what `BatchAccepts` throws.
+ * Stores a batch in one commit. In a permissive batch, messages that the database cannot store are left out and marked in
+ * the draft. Separately stored contents of messages that were not accepted are deleted.
+ * @throws any error of `BatchAccepts`.
  */
 export async function acceptPrepared<Draft extends BatchDraft<Accepted>>(
   { batches, contents }: AcceptPreparedDeps,
@@ -56,7 +56,7 @@ export async function acceptPrepared<Draft extends BatchDraft<Accepted>>(
   const sizeOf = (i: number): number => ROW_BYTES + (apart.has(i) ? 0 : (bytes[i] ?? 0));
 
   let known = draft;
-  // Places among all rows.
+  // Indexes into all rows.
   let left: readonly number[] = [...rows.keys()];
   while (left.length > 0) {
     const own = ownKey(tenantId, idempotency, known);

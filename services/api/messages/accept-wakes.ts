@@ -4,9 +4,9 @@ import { encodeWakes, WAKES_PER_MESSAGE_MAX } from '#core/domain/wake.ts';
 import type { WakePublication } from '#core/platform/nats/broker.ts';
 import type { AcceptRow } from '#core/store/acceptance.ts';
 
-/** What tells the workers of messages that have just been committed; nobody has to know yet of those that are scheduled. */
+/** Returns the wake-ups for messages that were just committed; scheduled messages need none yet. */
 export function acceptWakes(rows: readonly AcceptRow[]): WakePublication[] {
-  // Messages of one commit share a publication; a traced one has its request's own, which carries its trace.
+  // Messages of one commit share a wake-up; a traced message gets one of its own that carries its trace context.
   const groups = Map.groupBy(
     rows.filter(({ status }) => status !== 'scheduled'),
     ({ traceparent, priority }) => `${traceparent ?? ''} ${priority}`,
@@ -18,7 +18,7 @@ function publication(rows: readonly AcceptRow[]): WakePublication {
   const { id, priority, traceparent } = rows[0] as AcceptRow;
   return {
     kind: PRIORITIES[priority],
-    // Unique, as each message is accepted once.
+    // Unique, because each message is accepted only once.
     id,
     payload: encodeWakes(
       rows.map(({ seq, tenant_id, account_id }) => ({ seq, tenantId: tenant_id, accountId: account_id })),

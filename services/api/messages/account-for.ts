@@ -9,19 +9,19 @@ import { withTenant } from '#core/store/tenant-scope.ts';
 import type { KeyCaller } from '../auth/auth.ts';
 import type { SendMessage } from './send-message-schema.ts';
 
-/** The accounts of a tenant that are not disabled, the oldest first, and the routes that it has set. */
+/** A tenant's accounts that are not disabled, oldest first, and the routes that it has set. */
 export type Routing = { readonly senders: readonly Sender[]; readonly routes: readonly Route[] };
 
-/** The account that is to send a message, and how it was chosen. */
+/** The account chosen for a message, and how it was chosen. */
 export type Routed = Pick<AccountChoice<Sender>, 'routeVersion' | 'skipped'> & { readonly accountId: string };
 
 const TO_SIMULATOR: Routed = { accountId: NO_ACCOUNT, routeVersion: null, skipped: [] };
 
 /**
- * The account that is to send the message, and what it was chosen from.
- * @param messageId What it will be named by.
- * @param load Accounts and routes as they are now, where the caller's cached copy has none for the message.
- * @throws AppError where there is none.
+ * Chooses the account for the message and returns it with the routing it was chosen from.
+ * @param messageId The id that the message will get.
+ * @param load Loads the current accounts and routes, when the caller's cached copy has none for the message.
+ * @throws AppError when there is no account.
  */
 export async function accountFor(
   caller: Routing & { readonly key: Pick<KeyCaller['key'], 'mode'> },
@@ -40,9 +40,9 @@ export async function accountFor(
   };
   const known = choose(caller);
   if (known !== undefined) return known;
-  // A test key needs no account, but one that it names must exist, as with a live key.
+  // A test key needs no account, but an account named in the request must exist, as with a live key.
   if (isTest && providerId === undefined) return { routing: caller, routed: TO_SIMULATOR };
-  // Never refused because of a cached copy: the account may be new.
+  // A cached copy alone never causes a refusal: the account may be new.
   const routing = await load();
   const found = choose(routing);
   if (found !== undefined) return found;
@@ -59,7 +59,7 @@ export async function accountFor(
   });
 }
 
-/** As the message is stored. */
+/** Returns the routing columns of the message's row. */
 export function routeColumns({ accountId, routeVersion, skipped }: Routed) {
   return {
     account_id: accountId,

@@ -8,39 +8,42 @@ import type { BatchAcceptance, BatchVerdicts } from '#core/store/batch-acceptanc
 import { SWEEP_AFTER_MS } from './accept-batcher.ts';
 import { acceptWakes } from './accept-wakes.ts';
 
-/** Accepts batches that clients have made, each in a commit of its own: a strict one leaves nothing of itself behind. */
+/** Accepts batches sent by clients, each in its own commit: a strict batch is stored completely or not at all. */
 export type BatchAccepts = {
   /**
-   * Resolves after the commit that holds the messages, or where some of them cannot be stored and nothing was.
-   * @throws QueueFullError under overload; the database's error where no answer came, or where a message of a strict batch
-   * is at fault, or too many of a permissive one.
+   * Resolves after the commit that contains the messages, or, with nothing stored, when some messages cannot be stored.
+   * @throws QueueFullError under overload; the database's error when it did not answer, when a message of a strict batch is
+   * at fault, or when too many messages of a permissive batch are.
    */
   readonly accept: (
     owner: string,
     batch: BatchAcceptance,
     bytes: number,
   ) => Promise<BatchVerdicts | Unstorable>;
-  /** Resolves when everything taken so far is settled. */
+  /** Resolves when every accepted batch is settled. */
   readonly drain: () => Promise<void>;
 };
 
-/** Messages of a permissive batch that the database refuses, by their places among its rows. Nothing was stored. */
+/** Indexes of the rows of a permissive batch that the database refuses. Nothing was stored. */
 export type Unstorable = { readonly kind: 'unstorable'; readonly indexes: readonly number[] };
 
 export type BatchAcceptsDeps = {
   readonly acceptBatch: (batch: BatchAcceptance, sweepAfterMs: number) => Promise<BatchVerdicts>;
-  /** Does the same with some of the messages, and takes it back. */
+  /** Runs the same insert for some of the messages and rolls it back. */
   readonly tryBatch: (rows: readonly AcceptRow[], sweepAfterMs: number) => Promise<void>;
-  /** A message is refused by the database, which is a fault of ours. */
+  /** Called when the database refuses a message, which is a bug on our side. */
   readonly onRefused: (row: AcceptRow, error: unknown) => void;
   readonly wakes: Pick<Nats, 'isConnected' | 'publishWakes'>;
-  /** Called when the places of messages were refused: all that were reserved with them are of no use. */
+  /** Called when the database refused the places of messages: all places reserved with them are unusable. */
   readonly onPlaceRefused: () => void;
 };
 
-/** Of the connections of a process: single messages never wait for those that come by the hundred. */
+/** Concurrent batches, out of the connections of a process: single messages never wait behind batches of hundreds. */
 const BATCHES_AT_ONCE = 2;
-/** Of one batch. One message at fault among 500 takes 18; dozens of them are no message's fault. */
+/**
+ * Maximum probes per batch. Finding one faulty message among 500 takes 18 probes; when dozens fail, the fault is not in the
+ * messages.
+ */
 const PROBES_MAX = 128;
 const WAITING_MAX = 64;
 const WAITING_BYTES_MAX = 64 * 1024 * 1024;
@@ -68,7 +71,7 @@ export function createBatchAccepts(deps: BatchAcceptsDeps): BatchAccepts {
     }
   }
 
-  /** @throws `error` where no message is at fault by itself, or too many are. */
+  /** @throws `error` when no single message is at fault, or too many are. */
   async function unstorableOf(rows: readonly AcceptRow[], error: unknown): Promise<Unstorable> {
     const refused = await findRefused(rows, (some) => tryBatch(some, SWEEP_AFTER_MS), PROBES_MAX);
     if (refused === undefined || refused.length === 0) throw error;
@@ -76,7 +79,9 @@ export function createBatchAccepts(deps: BatchAcceptsDeps): BatchAccepts {
     return { kind: 'unstorable', indexes: refused.map(({ index }) => index) };
   }
 
-  /** Not awaited: the sweep finds messages whose wake-up is lost. What was not stored after all is found by nobody. */
+  /**
+   * Not awaited: the sweep finds messages whose wake-up is lost. A wake-up for a message that was not stored finds nothing.
+   */
   function wake({ rows, strict }: BatchAcceptance, verdicts: readonly { verdict: string }[]): void {
     const accepted = rows.filter((_, i) => verdicts[i]?.verdict === 'accepted');
     const isWhole = verdicts.every(({ verdict }) => verdict === 'accepted' || verdict === 'replayed');

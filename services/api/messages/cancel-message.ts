@@ -18,13 +18,13 @@ import { Message, toMessage } from './message-view.ts';
 export type CancelMessageDeps = {
   readonly sql: Sql;
   readonly loadIds: LoadIds;
-  /** Of the connections that messages are accepted on: however many are canceled, there is one left for those. */
+  /** A share of the connections that messages are accepted on: concurrent cancels always leave a connection for accepts. */
   readonly slots: SharedSlots;
   readonly audit: AuditTrail;
   readonly metrics: { readonly canceled: (channel: Channel, by: CancelMeans) => void };
 };
 
-/** `POST /v1/messages/:id/cancel`. The commit behind a 200 takes the row that a claim would have to change. */
+/** `POST /v1/messages/:id/cancel`. The commit before a 200 locks the row that a claim would have to update. */
 export function cancelMessageRoute({ sql, loadIds, slots, audit, metrics }: CancelMessageDeps): RouteModule {
   return defineRoute({
     method: 'POST',
@@ -48,11 +48,12 @@ export function cancelMessageRoute({ sql, loadIds, slots, audit, metrics }: Canc
           if (before === undefined) throw notFound();
           if (decideCancel(before.status) !== 'cancel') return { row: assertCanceled(before), isNew: false };
           const found = (await cancelMessages(tx, [before.seq])).get(before.seq);
-          // It may have been claimed since, and may even wait again by now: what counts is how its row was found.
+          // The state in which the row was found when it was locked decides: the message may have been claimed since the
+          // first read, and may even be waiting again by now.
           if (found !== undefined && decideCancel(found) !== 'cancel') throw notCancelable(found);
           const after = await findMessage(tenantId, tx, address);
           if (after === undefined) throw notFound();
-          // Tests break this (mutant: cancel-answer): nobody is told of a cancel that has not been made.
+          // Tests break this (mutant: cancel-answer): a cancel that was not made is never reported as made.
           const row = assertCanceled(after);
           if (found !== undefined && caller.kind === 'member') {
             await auditTo({ tx, trail: audit }, scopeOf(caller, request))('message.canceled', row.id);

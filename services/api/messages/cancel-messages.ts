@@ -36,13 +36,13 @@ export type CancelMessagesDeps = {
   readonly metrics: { readonly canceled: (channel: Channel, by: CancelMeans) => void };
 };
 
-/** Of one call. */
+/** Maximum messages per call. */
 const MESSAGES_MAX = 10_000;
-/** Of one transaction: a claim that meets one of them waits for its commit, and others' messages with it. */
+/** Messages per transaction: a claim that meets one of them waits for the commit, together with other tenants' messages. */
 const AT_ONCE = 200;
-/** Of looking for them, well within what a read may take. What was found until then is canceled. */
+/** Time limit of the search, well below that of a read. Messages found by then are canceled. */
 const FIND_MS_MAX = 1_000;
-/** After which a call answers with what it has done. */
+/** After this time a call answers with what it has done so far. */
 const CALL_MS_MAX = 10_000;
 
 const CRITERIA = ['batchId', 'externalId', 'tag', 'channel', 'category'] as const;
@@ -116,11 +116,11 @@ const CanceledMessages = z
     ],
   });
 
-/** `POST /v1/messages/cancel`: finds messages once, by a bounded read, and cancels them in short transactions. */
+/** `POST /v1/messages/cancel`: finds the messages once with a bounded read and cancels them in short transactions. */
 export function cancelMessagesRoute(deps: CancelMessagesDeps): RouteModule {
   const { sql, read, cursors, slots, metrics } = deps;
 
-  /** Each transaction waits for its turn: a call with thousands keeps nobody else from cancelling. */
+  /** Each transaction waits for a slot, so that a call with thousands of messages does not block other cancels. */
   async function inTurn<T>(tenantId: string, gone: AbortSignal, work: () => Promise<T>): Promise<T> {
     const leave = await slots.take(tenantId, gone);
     try {
@@ -172,7 +172,7 @@ export function cancelMessagesRoute(deps: CancelMessagesDeps): RouteModule {
           counts = addCancels(counts, countCancels(part.length, found.values()));
           countByChannel(part, found);
         } catch (error) {
-          // What is committed is told; the rest is there for the next call.
+          // Reports what is committed; the next call can cancel the rest.
           if (done === 0) throw error;
           break;
         }
@@ -190,7 +190,10 @@ export function cancelMessagesRoute(deps: CancelMessagesDeps): RouteModule {
   });
 }
 
-/** Canceled messages make way for their results; the first transaction that cancels some has the entry of the audit log. */
+/**
+ * Cancels the messages of one transaction; a result replaces each of them. The first transaction that cancels any message
+ * also writes the audit entry.
+ */
 async function cancelPart(
   tx: TransactionSql,
   part: readonly Cancelable[],
@@ -208,7 +211,7 @@ function isCanceledNow(state: MessageState): boolean {
   return decideCancel(state) === 'cancel';
 }
 
-/** One entry a call, with what was asked for; none for a key. */
+/** Writes one audit entry per call with the requested criteria; none for a key. */
 function auditor(
   { audit }: CancelMessagesDeps,
   caller: KeyCaller | MemberCaller,
@@ -225,7 +228,7 @@ function auditor(
   };
 }
 
-/** @throws AppError: a criterion that nobody reads would leave more to be canceled than was meant. */
+/** @throws AppError: if an unknown criterion were ignored, more messages would be canceled than intended. */
 function assertKnown(warnings: Warnings): void {
   const list = warnings.list();
   const unknown = list.find(({ field }) => field.startsWith('filter.')) ?? list[WARNINGS_MAX];

@@ -15,7 +15,7 @@ export type EraseContentDeps = {
   readonly audit: AuditTrail;
 };
 
-/** `DELETE /v1/admin/messages/:id/content`: what `contentRetention: discard` does by itself, afterwards and by a person. */
+/** `DELETE /v1/admin/messages/:id/content`: does by hand and later what `contentRetention: discard` does automatically. */
 export function eraseContentRoute({ sql, loadIds, audit }: EraseContentDeps): RouteModule {
   return defineRoute({
     method: 'DELETE',

@@ -3,11 +3,11 @@ import type { AcceptRow } from '#core/store/acceptance.ts';
 
 export type LargeContents = {
   /**
-   * Takes a large content out of the row that is to be accepted, and stores it by itself.
+   * Moves a large content out of the row that is to be accepted and stores it separately.
    * @throws QueueFullError under overload; the database's error.
    */
   readonly takeApart: <Row extends AcceptRow>(row: Row) => Promise<Row>;
-  /** Deletes what was stored for a row that was then refused. What cannot be deleted now goes later. */
+  /** Deletes the content of a row that was then refused. If that fails, the content is deleted later. */
   readonly forget: (row: AcceptRow) => Promise<void>;
 };
 
@@ -16,7 +16,7 @@ export type LargeContentsDeps = {
   readonly forgetContent: (row: AcceptRow) => Promise<void>;
 };
 
-/** Each takes a connection for as long as fifteen megabytes need. */
+/** Each one holds a connection for the duration of a 15 MB write. */
 const STORES_AT_ONCE = 2;
 const WAITING_MAX = 1_000;
 

@@ -1,8 +1,8 @@
 import type { MessageFilter } from '#core/store/messages.ts';
 
 /**
- * Whether of the messages that a list reads many may not be shown. Time, reference and batch choose what is read; and where live
- * and test messages are told apart, nearly all that are read are of the kind that is asked for.
+ * Returns whether the filter rejects many of the messages that a list reads. Time, reference and batch do not count because
+ * they select the rows that are read, and live or test does not because nearly all rows read match it.
  */
 export function leavesOut({
   since: _since,

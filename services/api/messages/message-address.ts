@@ -3,10 +3,13 @@ import type { MessagePlace } from '#core/domain/message-id.ts';
 import type { MessageAddress } from '#core/store/messages.ts';
 import type { KeyCaller, MemberCaller } from '../auth/auth.ts';
 
-/** Where no message is. */
+/** A place that no message has. */
 const NOWHERE: MessagePlace = { seq: 0, purgeOn: '2024-01-01' };
 
-/** Which message a caller means by an id. One look, whether the id leads somewhere or not: an answer takes as long. */
+/**
+ * Returns the message address that an id stands for. Makes exactly one lookup whether or not the message exists, so the
+ * response time reveals nothing.
+ */
 export async function addressOf(
   loadIds: LoadIds,
   caller: KeyCaller | MemberCaller,
@@ -16,7 +19,7 @@ export async function addressOf(
   return { ...place, id, ...modeFor(caller) };
 }
 
-/** A key sees and changes the messages of its own mode; a person those of both, and may choose. */
+/** A key reads and changes only messages of its own mode; a person those of both modes, and may choose one. */
 export function modeFor(
   caller: KeyCaller | MemberCaller,
   wanted?: boolean,

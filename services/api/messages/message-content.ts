@@ -4,7 +4,7 @@ import { parseMailbox, type Mailbox } from '#core/domain/mailbox.ts';
 import { mediaTypeOf } from '#core/domain/whatsapp-media.ts';
 import type { SendMessage } from './send-message-schema.ts';
 
-/** What a checked message says, as it is stored. */
+/** Returns a validated message's content as it is stored. */
 export function contentOf(message: SendMessage): SmsContent | EmailContent | PushContent | WhatsappContent {
   switch (message.channel) {
     case 'sms':
@@ -26,7 +26,7 @@ export function contentOf(message: SendMessage): SmsContent | EmailContent | Pus
 
 function emailContent(message: Extract<SendMessage, { channel: 'email' }>): EmailContent {
   const { bodyHtml, bodyText, body, headers, attachments } = message;
-  // With none of the three the text is empty.
+  // Without any of the three fields the text is empty.
   const text = bodyText ?? (bodyHtml === undefined ? (body ?? '') : undefined);
   return {
     from: mailboxOf(message.from),
@@ -36,7 +36,7 @@ function emailContent(message: Extract<SendMessage, { channel: 'email' }>): Emai
   };
 }
 
-/** A header of no value is one that was not sent. */
+/** A header with a null value counts as absent. */
 function headersOf(headers: Readonly<Record<string, string | null>> | undefined): EmailContent['headers'] {
   if (headers === undefined) return undefined;
   const given = Object.entries(headers).filter((pair): pair is [string, string] => pair[1] !== null);
@@ -51,7 +51,7 @@ function mailboxOf(text: string): Mailbox {
 
 type Defined<T> = { [K in keyof T]?: Exclude<T[K], undefined> };
 
-/** Leaves out what is undefined. */
+/** Removes undefined fields. */
 function definedFields<T extends object>(fields: T): Defined<T> {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Defined<T>;
 }

@@ -11,7 +11,7 @@ const ids = createMessageIds(KEY);
 
 function setup() {
   const clock = { now: 0, database: SUNDAY_NIGHT };
-  /** Every reservation that was asked for, in order; each waits for its answer unless `isQuick`. */
+  /** Every requested reservation, in order; each one waits for its answer unless `isQuick`. */
   const asked: PromiseWithResolvers<SeqBlock>[] = [];
   const database = { isQuick: true, isAway: false };
   const answer = (n: number): void =>

@@ -7,26 +7,26 @@ import type { LoadIds } from '#core/domain/id-loader.ts';
 
 export type NewPlace = MessagePlace & { readonly id: MessageId };
 
-/** Gives each new message its place and its id, mostly out of a reserved block and so without a query. */
+/** Assigns each new message its place and id, usually from a reserved block and so without a query. */
 export type MessagePlaces = {
   /**
-   * For a message that is accepted now.
-   * @param from milliseconds since the epoch: its record is kept from then on, where that is later.
-   * @throws AppError `dependency_unavailable` where numbers have to be reserved and cannot be.
+   * Takes a place for a message that is accepted now.
+   * @param from start of the record's retention, if later than now; milliseconds since the epoch.
+   * @throws AppError `dependency_unavailable` when a new block is needed and cannot be reserved.
    */
   readonly take: (retentionDays: number, from?: number) => Promise<NewPlace>;
-  /** Drops the reserved blocks: the database refused the day that their clock gave. */
+  /** Drops the reserved blocks: the database refused the day computed from their clock. */
   readonly drop: () => void;
 };
 
 export type MessagePlacesDeps = {
   readonly reserve: () => Promise<SeqBlock>;
   readonly loadIds: LoadIds;
-  /** Milliseconds of a clock that never goes back. */
+  /** Milliseconds of a monotonic clock. */
   readonly now?: () => number;
 };
 
-/** Reserved numbers, and the database's clock when they were reserved. */
+/** Reserved numbers, and the database's clock at the time of the reservation. */
 type Block = {
   nextSeq: number;
   readonly endSeq: number;
@@ -34,9 +34,9 @@ type Block = {
   readonly askedAt: number;
 };
 
-/** Then a block is replaced in the background: the database's clock may have been set anew. */
+/** After this age a block is replaced in the background, because the database's clock may have been changed. */
 const FRESH_MS = 30_000;
-/** Then it is not used any more. */
+/** After this age a block is not used any more. */
 const USABLE_MS = 600_000;
 
 export function createMessagePlaces(deps: MessagePlacesDeps): MessagePlaces {
@@ -49,9 +49,9 @@ export function createMessagePlaces(deps: MessagePlacesDeps): MessagePlaces {
   const leftIn = (block: Block | undefined): number =>
     block === undefined ? 0 : block.endSeq - block.nextSeq;
 
-  /** One reservation at a time, however many wait for it. */
+  /** Runs one reservation at a time, shared by all callers. */
   function refill(): Promise<void> {
-    // Taken before the query, so that the database's clock as estimated here is never behind, and a little ahead at most.
+    // Read before the query, so that the estimate of the database's clock is never behind and only slightly ahead.
     const askedAt = now();
     reserving ??= reserve()
       .then(({ firstSeq, now: time }) => {
@@ -64,7 +64,7 @@ export function createMessagePlaces(deps: MessagePlacesDeps): MessagePlaces {
     return reserving;
   }
 
-  /** The block to take from, if there is one. Reserves the next before it is needed. */
+  /** Returns the block to take from, if any. Reserves the next one before it is needed. */
   function usableBlock(): Block | undefined {
     if (
       spare !== undefined &&
@@ -77,7 +77,7 @@ export function createMessagePlaces(deps: MessagePlacesDeps): MessagePlaces {
       current !== undefined && leftIn(current) > 0 && ageOf(current) < USABLE_MS ? current : undefined;
     if (block === undefined) return undefined;
     const isRunningOut = leftIn(block) <= SEQS_PER_BLOCK / 2 || ageOf(block) > FRESH_MS;
-    // A request that finds no number left reserves again, and gets the error.
+    // The error is ignored here: a request that finds no number left reserves again and gets the error.
     if (isRunningOut && spare === undefined) refill().catch(() => {});
     return block;
   }

@@ -285,7 +285,7 @@ export const Event = z
     ],
   });
 
-/** In the API the id of an account is called `providerId`, as accounts are made at `/v1/admin/providers`. */
+/** The API calls an account's id `providerId`, because accounts are created at `/v1/admin/providers`. */
 export function toMessage(row: MessageRow): z.output<typeof Message> {
   const { failure } = row;
   return {
@@ -355,7 +355,7 @@ function routeOf(row: MessageRow): z.output<typeof RouteStep>[] {
   }));
 }
 
-/** The accounts that its route had for it when a call had no answer. */
+/** Returns the alternative accounts of the route at the time when a call got no answer. */
 function ambiguousOf({ id, channel, ambiguous_call: call }: MessageRow): RouteFacts['ambiguous'] {
   if (call === null) return null;
   const { at, strategy, version, steps } = call;
@@ -375,7 +375,10 @@ function routeVersionOf(row: MessageRow): number | null {
   return later ?? row.route_version ?? 0;
 }
 
-/** What a test message still waits for is told by the tenant's test clock; what has happened, by ours. */
+/**
+ * Converts an instant to the message's clock: times that a test message still waits for are on the tenant's test clock,
+ * past times on the real clock.
+ */
 function byOwnClock<T extends Date | null>({ ahead_ms: aheadMs, status }: MessageRow, instant: T): Date | T {
   if (instant === null || aheadMs === null || aheadMs === 0) return instant;
   return isWaiting(status) ? new Date(instant.getTime() + aheadMs) : instant;
@@ -397,7 +400,7 @@ function engagementOf({ engagement }: MessageRow): z.output<typeof Engagement> {
 
 function finalityOf({ status, final, provider }: MessageRow): 'final' | 'accepted_only' | 'pending' {
   const known = provider === null ? undefined : findProvider(provider);
-  // Nobody waits for a receipt where it is final; and of some providers none ever comes.
+  // No receipt is pending once the state is final, and some providers never send any.
   const isSilent = known !== undefined && !reportsDeliveries(known);
   if (status === 'sent') return final || isSilent ? 'accepted_only' : 'pending';
   return final || (status === 'unknown' && isSilent) ? 'final' : 'pending';
@@ -431,7 +434,7 @@ export function toEvent(row: EventRow & { readonly id: string }): z.output<typeo
   };
 }
 
-/** The event of the acceptance: not stored, since the message's row says it all. */
+/** Returns the event of the acceptance: it is not stored, because the message's row contains it. */
 export function acceptedEvent({ enqueued_at, scheduled_at }: MessageKey): EventRow {
   return {
     event_seq: 0,

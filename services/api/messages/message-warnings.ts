@@ -6,15 +6,13 @@ import { findProvider } from '#providers/registry.ts';
 import type { Routing } from './account-for.ts';
 import type { SendMessage } from './send-message-schema.ts';
 
-/**
- * What a sender should know of a message that is taken all the same.
- */
+/** Returns warnings about a message that is accepted anyway. */
 export function messageWarnings(message: SendMessage, { senders, routes }: Routing): Warning[] {
   const { channel, providerId } = message;
   const able = accountsFor(senders, { channel, pinned: providerId ?? null }, routes);
   return [
     ...textWarnings(message),
-    // Only a test key comes this far without one.
+    // Only a test key gets this far without an account.
     ...(able.length === 0 ? [noProvider(message.channel)] : []),
     ...[...new Set(able.map(({ provider }) => provider))].flatMap((id) => {
       const provider = findProvider(id);

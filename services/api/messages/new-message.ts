@@ -38,15 +38,15 @@ export type Given = {
   readonly routed: Routed;
   /** Milliseconds since the epoch. */
   readonly now: number;
-  /** By how much the clock is ahead by which the sender names instants, in milliseconds: of test messages the tenant's own. */
+  /** How far the sender's clock is ahead of ours, in milliseconds: the tenant's test clock for test messages. */
   readonly aheadMs: number;
-  /** What its 202 warns of. */
+  /** Warnings in the message's 202. */
   readonly warnings: Warnings;
-  /** Makes the key by which its recipient is found in the tenant's suppressions. */
+  /** Derives the key of the recipient in the tenant's suppression list. */
   readonly addressKeys: AddressKeyRoot;
 };
 
-/** From when on the record is kept, for `MessagePlaces`. @param now milliseconds since the epoch. */
+/** Returns the start of the record's retention, for `MessagePlaces`. @param now milliseconds since the epoch. */
 export function recordKeptFrom(
   message: SendMessage,
   { tenant }: KeyCaller,
@@ -62,8 +62,9 @@ function sendAtOf({ sendAt }: SendMessage): number | undefined {
 }
 
 /**
- * Makes the row that stores a message, its 202 included.
- * @throws AppError where its instant is too far ahead, or its expiry does not lie between that and the end of the record.
+ * Builds the row that stores a message, including its 202.
+ * @throws AppError when its send time is too far ahead, or its expiry is not between that and the end of the record's
+ * retention.
  */
 export function newMessageRow(
   message: SendMessage,
@@ -125,7 +126,8 @@ export function newMessageRow(
     expires_at: new Date(expiresAt - aheadMs).toISOString(),
     lifetime_ms: message.expiresAt === undefined && !isScheduled ? expiresAt - sendersNow : null,
     ...(isScheduled ? ({ status: 'scheduled' } as const) : {}),
-    // Also where it seems to have passed: this process's clock may be ahead. By a clock that is ahead the first years have no name.
+    // Set even if it seems to be past: this process's clock may be ahead. Clamped at 0: subtracting the lead of a test
+    // clock from a time in the first years gives a year that ISO 8601 cannot write in four digits.
     ...(sendAt === undefined ? {} : { send_at: new Date(Math.max(sendAt - aheadMs, 0)).toISOString() }),
     ...(sendAt === undefined || aheadMs === 0 ? {} : { scheduled_at: new Date(sendAt).toISOString() }),
     retention_days: limits.retentionDays,
@@ -139,7 +141,7 @@ export function newMessageRow(
   };
 }
 
-/** In the database's way to write bytes. */
+/** In the database's hex format for bytes. */
 export function addressKeyColumn(...of: Parameters<typeof addressKey>): string {
   return `\\x${addressKey(...of).toString('hex')}`;
 }
@@ -157,7 +159,7 @@ export function sendsPerMinute({ tenant, key }: KeyCaller): number {
   return key.rateLimitRpm ?? tenant.limits.sendRequestsPerMinute;
 }
 
-/** What a sender reached, where a 429 says so. */
+/** Returns the limit that a sender reached, for the text of a 429. */
 export function sendRateLimit(caller: KeyCaller): NamedLimit {
   const name = caller.key.rateLimitRpm === null ? 'sendRequestsPerMinute' : 'rateLimitRpm';
   return { name, value: sendsPerMinute(caller) };
@@ -165,13 +167,13 @@ export function sendRateLimit(caller: KeyCaller): NamedLimit {
 
 const PAST_INSTANT = { field: 'sendAt', message: 'Lies in the past: the message is sent at once' };
 
-/** @param horizonDays limit of the tenant. */
+/** @param horizonDays the tenant's limit. */
 export function tooFar(horizonDays: number): AppError {
   const message = `Must lie within ${horizonDays} days from now: limit 'scheduleHorizonDays'`;
   return validationFailed({ field: 'sendAt', rule: 'max', message });
 }
 
-/** @param from its lifetime begins, in milliseconds since the epoch. */
+/** @param from start of the message's lifetime, in milliseconds since the epoch. */
 function expiryOf(message: SendMessage, retentionDays: number, from: number, isScheduled: boolean): number {
   const { expiresAt, ttlSeconds, category } = message;
   const field = expiresAt === undefined ? 'ttlSeconds' : 'expiresAt';

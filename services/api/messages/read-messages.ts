@@ -69,7 +69,7 @@ const filter = {
   until: utcTimeField().optional().describe('Enqueued before.'),
 };
 
-/** The reads of messages, once for keys and once below `/v1/admin`; both take both credentials. */
+/** The routes that read messages, once for keys and once below `/v1/admin`; both accept either credential. */
 export function readMessageRoutes(deps: ReadMessagesDeps): RouteModule {
   const routes = (['/v1/messages', '/v1/admin/messages'] as const).flatMap((base) => readsBelow(base, deps));
   return (app) => {
@@ -117,7 +117,7 @@ function readsBelow(
       const scope = ['messages', tenantId, filter];
       const before =
         cursor === undefined ? undefined : (JSON.parse(cursors.open(scope, cursor)) as MessagePosition);
-      // A key asks for what it never sees.
+      // A key asks for messages of the mode that it never sees.
       if (where.test !== undefined && where.test !== filter.test)
         return { body: { items: [], nextCursor: null } };
       const { rows, next } = await read(tenantId, gone, (tx) =>

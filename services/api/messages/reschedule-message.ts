@@ -21,7 +21,7 @@ import { tooFar } from './new-message.ts';
 export type RescheduleMessageDeps = {
   readonly sql: Sql;
   readonly loadIds: LoadIds;
-  /** Of the connections that messages are accepted on. */
+  /** A share of the connections that messages are accepted on. */
   readonly slots: SharedSlots;
   readonly audit: AuditTrail;
 };
@@ -36,7 +36,7 @@ const RescheduleMessage = z
     examples: [{ sendAt: '2026-01-15T09:30:00.000Z' }],
   });
 
-/** `PATCH /v1/messages/:id`. A worker that moves the message on has to lock the row that is locked here. */
+/** `PATCH /v1/messages/:id`. A worker that moves the message on must lock the same row. */
 export function rescheduleMessageRoute({ sql, loadIds, slots, audit }: RescheduleMessageDeps): RouteModule {
   return defineRoute({
     method: 'PATCH',
@@ -58,7 +58,8 @@ export function rescheduleMessageRoute({ sql, loadIds, slots, audit }: Reschedul
       try {
         const row = await withTenant(sql, tenantId, async (tx) => {
           const found = await lockSchedule(tx, address.seq);
-          // After the lock: whoever moves the clock of test messages moves this one with it, and waits or has ended.
+          // Read after the lock: a change of the test clock also moves this message, and has either committed or waits for
+          // the lock.
           const before = await findMessage(tenantId, tx, address);
           if (before === undefined) throw notFound();
           if (before.status !== 'scheduled') throw notScheduled(before.status);
@@ -91,7 +92,7 @@ export function rescheduleMessageRoute({ sql, loadIds, slots, audit }: Reschedul
   });
 }
 
-/** @throws AppError where it cannot be moved, after which the transaction changes nothing. */
+/** @throws AppError when the message cannot be moved, after which the transaction changes nothing. */
 function nextSchedule(
   { purge_on: purgeOn, status, ahead_ms: aheadMs }: MessageRow,
   found: LockedSchedule | undefined,

@@ -15,21 +15,21 @@ export type Retried = Accepted & { readonly parentMessageId: RetriedRow['id'] };
 type Given = {
   readonly tenant: { readonly id: TenantId; readonly limits: Limits };
   readonly place: NewPlace;
-  /** The account that is to send it, and how it was chosen. */
+  /** The account chosen for it, and how it was chosen. */
   readonly routed: Routed;
-  /** The account that no other may stand in for. */
+  /** The only account that may send it. */
   readonly pinned: string | null;
   /** Milliseconds since the epoch. */
   readonly now: number;
   readonly addressKeys: AddressKeyRoot;
 };
 
-/** More than any minute has: calls of people are counted by another limit. */
+/** Larger than any per-minute count: calls by people count against another limit. */
 const UNCOUNTED = 2_147_483_647;
 
 /**
- * Makes of a message the row of a new one that says the same, its 202 included. It lives as long as its category gives by
- * itself: the time that its sender gave the first one is over.
+ * Builds the row of a new message with the same content, including its 202. Its lifetime is the default of its category,
+ * because the sender's own lifetime for the first message is over.
  */
 export function retriedMessage(
   parent: RetriedRow,
@@ -63,7 +63,7 @@ export function retriedMessage(
     rate_per_minute: UNCOUNTED,
     messages_per_day: limits.messagesPerDay,
     backlog_max: limits.backlogMax,
-    // The key of the request is claimed beside its entry in the audit log.
+    // The request's key is claimed together with its audit entry.
     scope: null,
     fingerprint: null,
     response: {

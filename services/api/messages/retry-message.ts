@@ -38,12 +38,12 @@ export type RetryMessageDeps = {
   readonly sql: Sql;
   readonly loadIds: LoadIds;
   readonly places: MessagePlaces;
-  /** Of the connections that messages are accepted on: however many are sent again, there is one left for those. */
+  /** A share of the connections that messages are accepted on: concurrent retries always leave a connection for accepts. */
   readonly slots: SharedSlots;
   readonly addressKeys: AddressKeyRoot;
   readonly wakes: Pick<Nats, 'isConnected' | 'publishWakes'>;
   readonly audit: AuditTrail;
-  /** Told of an entry that says of the tenant that its day's limit comes near, or is reached. */
+  /** Called with an audit entry that says the tenant's daily limit is near or reached. */
   readonly warned: (entry: AuditEntry) => void;
   readonly metrics: AcceptMetrics;
 };
@@ -103,7 +103,10 @@ export function retryMessageRoute(deps: RetryMessageDeps): RouteModule {
     }
   }
 
-  /** A content that is stored apart is copied before, and only for what can be sent: no lock is held meanwhile. */
+  /**
+   * A separately stored content is copied before the transaction, and only if the message can be sent: no lock is held
+   * meanwhile.
+   */
   async function onceWithContent(
     context: Context,
     address: MessageAddress,
@@ -122,7 +125,7 @@ export function retryMessageRoute(deps: RetryMessageDeps): RouteModule {
       isKept = !result.replayed;
       return result;
     } finally {
-      // What has been accepted after all keeps it.
+      // If the message was accepted after all, it keeps the content.
       if (!isKept) void forgetContent(sql, { seq: place.seq, tenant_id: tenantId }).catch(() => {});
     }
   }
@@ -165,7 +168,7 @@ export function retryMessageRoute(deps: RetryMessageDeps): RouteModule {
     });
   }
 
-  /** @throws AppError where a limit, or the tenant's suspension, leaves no room for it: nothing is stored then. */
+  /** @throws AppError when a limit or the tenant's suspension forbids it: nothing is stored then. */
   async function accept(tx: TransactionSql, { tenant }: MemberCaller, row: AcceptRow): Promise<void> {
     const sweepAfterMs = deps.wakes.isConnected() ? SWEEP_AFTER_MS : 0;
     const [verdict] = await acceptMessages(tx, [row], sweepAfterMs, {
@@ -218,7 +221,7 @@ export function retryMessageRoute(deps: RetryMessageDeps): RouteModule {
   });
 }
 
-/** Its content has to be copied before the message is accepted. */
+/** The content must be copied before the message is accepted. */
 class ContentIsApart extends Error {}
 
 /** @throws AppError `invalid_state` */
@@ -238,7 +241,7 @@ function withoutContent(): AppError {
   });
 }
 
-/** @throws AppError where no account is left for it. */
+/** @throws AppError when no account is left for it. */
 async function accountOf(
   tx: TransactionSql,
   { tenant }: { tenant: { readonly id: TenantId } },
@@ -260,7 +263,7 @@ async function accountOf(
   }
 }
 
-/** Tells what a worker takes along with the message, where that is more than little. */
+/** Sets the number of bytes that a worker loads with the message, unless that is small. */
 function withBytes<Row extends AcceptRow>(row: Row, isInline: boolean): Row {
   const bytes = isInline ? Buffer.byteLength(JSON.stringify(row.content)) : 0;
   return bytes < COUNTED_BYTES_MIN ? row : { ...row, content_bytes: bytes };

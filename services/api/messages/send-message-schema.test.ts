@@ -24,7 +24,7 @@ test('attachments hold 10 MiB, padding not counted, and not a byte more', () => 
   expect(mailWith(Buffer.alloc(full + 1).toString('base64')).success).toBe(false);
 });
 
-/** The faults of a message as `field rule`. */
+/** Returns the faults of a message as `field rule`. */
 function faultsOf(message: object): string[] {
   const { error } = SendMessage.safeParse(message);
   return (error?.issues ?? []).map((issue) => {

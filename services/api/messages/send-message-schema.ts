@@ -11,12 +11,12 @@ import { idempotencyKeyField } from '../http/routes-kit.ts';
 import { timeField } from '../http/time-field.ts';
 import { whatsappMedia, whatsappTemplate } from './whatsapp-fields.ts';
 
-/** Of all attachments of a message, decoded. */
+/** All attachments of a message together, decoded. */
 const ATTACHMENT_BYTES_MAX = 10 * 1024 * 1024;
 const METADATA_PAIRS_MAX = 20;
 const TAGS_MAX = 10;
 
-/** `to` is checked with the other channel's rules in mind too: a fault names the rule, not the value. */
+/** `to` is one field with a rule per channel: a fault names the rule, not the value. */
 function recipient(rule: string, message: string, isValid: (to: string) => boolean) {
   return lineText(1, 200)
     .refine(isValid, { message, params: { rule } })
@@ -90,7 +90,7 @@ const Sms = z.object({
 
 const HEADER_NAME =
   /^(?:List-Unsubscribe|List-Unsubscribe-Post|List-Id|List-Help|Feedback-ID|Precedence|Auto-Submitted|In-Reply-To|References|Importance|X-[A-Za-z0-9-]{1,60})$/i;
-/** Commands to the provider in the guise of headers: with them a message could change whose account sends what. */
+/** Headers that are commands to the provider: with them a message could change which account sends and what is sent. */
 const PROVIDER_HEADER = /^X-(?:SMTPAPI|SG-|Mailgun-|MC-|PM-|SES-|MSYS-|Mailjet-)/i;
 
 const headers = z
@@ -190,7 +190,7 @@ const Whatsapp = z.object({
   ...every,
 });
 
-/** What `POST /v1/messages` takes, per channel. Fields of other channels are ignored. */
+/** The body of `POST /v1/messages`, per channel. Fields of other channels are ignored. */
 export const SendMessage = z
   .discriminatedUnion('channel', [
     Sms.meta({ id: 'SendSmsMessage', description: 'A text message to a phone.' }),
@@ -227,13 +227,16 @@ function issue(field: string, rule: string, message: string) {
   return { code: 'custom' as const, path: [field], params: { rule }, message };
 }
 
-/** Of a whole request; attachments of 10 MiB in base64 are 14. */
+/** Limit of a whole request; 10 MiB of attachments are 14 MiB in base64. */
 export const SEND_BYTES_MAX = 15 * 1024 * 1024;
 
-/** The length of attachments in a body that nobody has looked at yet: what is left of it has a megabyte, as all bodies. */
+/**
+ * Returns the length of the attachments in a body that is not validated yet: the rest of the body may have 1 MiB, like
+ * every body.
+ */
 export function attachedLength(body: unknown): number {
   const { channel, attachments } = (body ?? {}) as { channel?: unknown; attachments?: unknown };
-  // On another channel they are fields that nobody reads.
+  // On another channel attachments are unknown fields.
   if (channel !== 'email' || !Array.isArray(attachments)) return 0;
   return attachments.reduce<number>((sum, attachment) => {
     const { content } = (attachment ?? {}) as { content?: unknown };

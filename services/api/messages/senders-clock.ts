@@ -4,8 +4,8 @@ import type { KeyCaller } from '../auth/auth.ts';
 import type { SendMessage } from './send-message-schema.ts';
 
 /**
- * By how much the clock is ahead by which a message names instants, in milliseconds. Only for a test message that names one the
- * database is asked.
+ * Returns how far the clock of a message's times is ahead of ours, in milliseconds. Queries the database only for a test
+ * message that contains a time.
  */
 export async function sendersClock(sql: Sql, { key, tenant }: KeyCaller, message: Instants): Promise<number> {
   return key.mode === 'test' && namesInstant(message) ? readTestClock(sql, tenant.id) : 0;

@@ -5,7 +5,7 @@ import { lineText, text } from '../http/fields.ts';
 
 const BUTTONS_MAX = 10;
 
-/** A link that the vendor fetches. */
+/** A URL that the vendor downloads. */
 const link = () =>
   z
     .string()
@@ -109,7 +109,7 @@ export const whatsappTemplate = template.meta({
   description: 'A template that WhatsApp has approved, and what fills its variables.',
 });
 
-/** A file that the vendor fetches and shows. */
+/** A file that the vendor downloads and displays. */
 export const whatsappMedia = z
   .object({
     url: link(),

@@ -1,7 +1,7 @@
 import { AppError, ERROR_CODES, type ErrorCode, type ErrorDetail } from '#core/domain/app-error.ts';
 import { STATUS } from '../http/errors.ts';
 
-/** What an answer with this code says beyond its code. */
+/** What an answer with this code contains besides the code. */
 const PARTICULARS: Partial<
   Record<ErrorCode, { readonly message?: string; readonly details?: readonly ErrorDetail[] }>
 > = {
@@ -20,7 +20,7 @@ const PARTICULARS: Partial<
 
 type Example = { readonly summary: string; readonly value: unknown };
 
-/** One example of an error for each code that these answers refer to, as the document's components have them. */
+/** Returns one error example for each code that these answers refer to, for the document's components. */
 export function errorExamples(answers: unknown): Record<string, Example> {
   const text = JSON.stringify(answers);
   return Object.fromEntries(

@@ -40,17 +40,17 @@ const SECURITY_SCHEMES = {
   },
 };
 
-/** The OpenAPI document as it is committed: an installation puts its own address in place of `/`. */
+/** Returns the OpenAPI document that is committed: an installation replaces `/` with its own address. */
 export async function generateOpenapi(): Promise<string> {
   return `${JSON.stringify(await describeRoutes(apiRoutes(nothing)), null, 2)}\n`;
 }
 
 const SCHEMAS = '#/components/schemas/';
 
-/** What handlers would work with. Routes are only described: none is called. */
+/** Placeholder dependencies of the handlers. Routes are only described, never called. */
 const nothing = new Proxy(() => {}, { get: () => nothing, apply: () => nothing }) as never;
 
-/** Makes the document of the routes' own schemas, and of what is declared beside them. */
+/** Builds the document from the routes' own schemas and the declarations next to them. */
 async function describeRoutes(modules: readonly RouteModule[]): Promise<Json> {
   await using app = fastify();
   const routes = new Map<string, DocumentedRoute>();
@@ -111,7 +111,7 @@ function complete(document: Json, routes: ReadonlyMap<string, DocumentedRoute>):
   return withMappings(plainSchemas(withPlainNames(withoutUnused({ ...document, components, webhooks }))));
 }
 
-/** Many operations answer the same errors: each set of codes stands in the document once. */
+/** Many operations have the same error answers: each set of codes is in the document once. */
 function shareErrors({ responses }: Operation, shared: Record<string, Json>): void {
   for (const [status, response] of Object.entries(responses)) {
     if (Number(status) < 400) continue;
@@ -123,7 +123,7 @@ function shareErrors({ responses }: Operation, shared: Record<string, Json>): vo
   }
 }
 
-/** The library writes each named schema twice, as input and as output; only what is referred to stays. */
+/** The library writes each named schema twice, for input and output; unreferenced ones are removed. */
 function withoutUnused(document: Json): Json {
   const components = document['components'] as Json;
   const all = components['schemas'] as Json;
@@ -144,7 +144,10 @@ function withoutUnused(document: Json): Json {
   return { ...document, components: { ...components, schemas } };
 }
 
-/** The library calls a schema of requests `SendMessageInput`: needed only where an answer has one of that name too. */
+/**
+ * The library names a request schema `SendMessageInput`: the suffix is needed only when an answer has a schema with the
+ * same name.
+ */
 function withPlainNames(document: Json): Json {
   const { schemas } = document['components'] as { schemas: Json };
   const isFree = (name: string): boolean =>
@@ -163,7 +166,7 @@ function withPlainNames(document: Json): Json {
   return renamed;
 }
 
-/** Wherever a schema can stand: components, parameters, headers and contents. */
+/** Visits every place that can contain a schema: components, parameters, headers and contents. */
 function plainSchemas(document: Json): Json {
   const visit = (value: unknown): unknown => {
     if (Array.isArray(value)) return value.map(visit);
@@ -177,7 +180,7 @@ function plainSchemas(document: Json): Json {
   };
   const visited = visit(document) as { components: { schemas: Record<string, Json> } };
   const schemas = Object.entries(visited.components.schemas).map(([name, schema]) => {
-    // Shown with the operations, where they are whole answers and requests.
+    // Examples are shown with the operations, as whole requests and answers.
     const { examples: _, ...shown } = schema;
     return [name, plainSchema(shown)];
   });
@@ -185,7 +188,7 @@ function plainSchemas(document: Json): Json {
   return visited;
 }
 
-/** Says of each union with a discriminator which value means which schema, as the members' own fields say it. */
+/** Adds to each union with a discriminator the mapping from value to schema, taken from the members' own fields. */
 function withMappings(document: Json): Json {
   const { schemas } = document['components'] as { schemas: Record<string, Json> };
   for (const schema of Object.values(schemas)) {

@@ -14,17 +14,17 @@ export type Operation = {
   responses: Record<string, Response | { $ref: string }>;
   security?: Json[];
 };
-/** What is known of a route besides what its schemas say. */
+/** What is known of a route besides its schemas. */
 export type DocumentedRoute = {
   readonly path: string;
   readonly method: string;
   readonly auth: RouteAuth;
   readonly docs: RouteDocs;
-  /** Of the schemas of body and answer. */
+  /** Examples of the body and answer schemas. */
   readonly examples: { readonly request?: unknown; readonly response?: unknown };
 };
 
-/** Adds to an operation what all of its kind have in common: credentials, headers, examples, errors. */
+/** Adds the common parts of an operation: credentials, headers, examples, errors. */
 export function completeOperation(operation: Operation, route: DocumentedRoute): void {
   const { auth, docs, examples } = route;
   operation.security = securityOf(auth);
@@ -58,14 +58,14 @@ export function completeOperation(operation: Operation, route: DocumentedRoute):
   };
 }
 
-/** Texts of these media types, with an example each. */
+/** Describes text bodies of these media types, each with an example. */
 function filesOf(types: Readonly<Record<string, string>>): Content {
   return Object.fromEntries(
     Object.entries(types).map(([type, example]) => [type, { schema: { type: 'string' }, example }]),
   );
 }
 
-/** Pairs of a map travel as `name[key]=value`: what generated clients know. */
+/** Pairs of a map are sent as `name[key]=value`, the style that generated clients support. */
 function withMapStyle(parameter: Json): Json {
   const { type } = (parameter['schema'] ?? {}) as Json;
   return type === 'object' ? { ...parameter, style: 'deepObject', explode: true } : parameter;
@@ -101,7 +101,7 @@ const header = (name: string, description: string, schema: Json, required = fals
   schema,
 });
 
-/** Headers that many operations take, as the document's components have them. */
+/** Request headers shared by many operations, for the document's components. */
 export const PARAMETERS = {
   TenantSlug: header('X-Tenant-Slug', "Which of the user's tenants is acted on.", slug, true),
   TenantSlugOfBearer: header(
@@ -136,7 +136,7 @@ function headerParameters({ auth, method, docs }: DocumentedRoute): Json[] {
   return names.map((name) => ({ $ref: `#/components/parameters/${name}` }));
 }
 
-/** Whether calls count against a limit that headers tell about. */
+/** Returns whether calls count against a limit that response headers report. */
 function isCounted(auth: RouteAuth): boolean {
   return auth.kind !== 'none';
 }
@@ -189,7 +189,7 @@ function errorResponse(status: number, codes: readonly ErrorCode[]): Response {
 }
 
 const whole = (minimum: number, maximum: number) => ({ type: 'integer', format: 'int32', minimum, maximum });
-/** Headers of answers, as the document's components have them. */
+/** Response headers, for the document's components. */
 export const HEADERS = {
   'X-Request-Id': {
     description: 'Names the request in logs; the one sent along, where it is harmless to print.',

@@ -1,13 +1,13 @@
 export type Json = Record<string, unknown>;
 
-/** Where a JSON Schema holds others: by name, one, or a list. */
+/** Keywords of a JSON Schema that contain subschemas: by name, a single one, or a list. */
 const NAMED = ['properties', 'patternProperties'] as const;
 const SINGLE = ['items', 'additionalProperties', 'propertyNames', 'not'] as const;
 const LISTED = ['anyOf', 'oneOf', 'allOf'] as const;
 
 /**
- * Says the same in the words that client generators understand. They take `const`, a `pattern` beside a `format`, a
- * default of a union, and `anyOf` with null in ways of their own, down to clients that refuse the service's answers.
+ * Rewrites a schema in the subset that client generators support. They interpret `const`, a `pattern` beside a `format`, a
+ * default of a union, and `anyOf` with null in their own ways; some generated clients then refuse the service's answers.
  */
 export function plainSchema(schema: Json): Json {
   const inner = withInner(schema, plainSchema);
@@ -24,7 +24,7 @@ const REWRITES: readonly ((schema: Json) => Json)[] = [
   nullableType,
 ];
 
-/** The schema with each schema directly inside it replaced. */
+/** Returns the schema with each direct subschema replaced. */
 function withInner(schema: Json, replace: (inner: Json) => Json): Json {
   const copy: Json = { ...schema };
   for (const key of NAMED) {
@@ -41,7 +41,7 @@ function withInner(schema: Json, replace: (inner: Json) => Json): Json {
   return copy;
 }
 
-/** A field that is refused whenever it is there is no part of the interface. */
+/** A field that is always refused is not part of the interface. */
 function withoutNevers(schema: Json): Json {
   if (!isObject(schema['properties'])) return schema;
   const kept = Object.entries(schema['properties']).filter(
@@ -50,14 +50,14 @@ function withoutNevers(schema: Json): Json {
   return { ...schema, properties: Object.fromEntries(kept) };
 }
 
-/** Answers gain fields, and requests are taken with unknown ones: no object is closed. */
+/** Answers may gain fields and requests may contain unknown ones, so no object is closed. */
 function withoutClosure({ additionalProperties, ...schema }: Json): Json {
   return additionalProperties === undefined || additionalProperties === false
     ? schema
     : { ...schema, additionalProperties };
 }
 
-/** A format says it already; documentation makes of the pattern the strangest examples. */
+/** The format already says it; documentation tools generate odd examples from the pattern. */
 function withoutFormPattern(schema: Json): Json {
   if (schema['contentEncoding'] !== undefined) {
     const { pattern: _pattern, format: _format, ...rest } = schema;
@@ -76,7 +76,7 @@ function constAsEnum({ const: only, ...schema }: Json): Json {
 
 const INT32_MAX = 2_147_483_647;
 
-/** What is bounded only by what JavaScript can count has no bounds of its own. */
+/** Bounds that are only the safe integer range of JavaScript are removed. */
 function integerBounds(schema: Json): Json {
   if (schema['type'] !== 'integer') return schema;
   const { minimum, maximum, ...rest } = schema as { minimum?: number; maximum?: number };
@@ -96,7 +96,7 @@ function withoutUnionDefault(schema: Json): Json {
   return rest;
 }
 
-/** One of a plain type or null is a type list; a reference stays beside null. */
+/** A plain type or null becomes a type list; a reference stays in an `anyOf` with null. */
 function nullableType(schema: Json): Json {
   const { anyOf, ...rest } = schema;
   if (!Array.isArray(anyOf) || anyOf.length !== 2) return schema;

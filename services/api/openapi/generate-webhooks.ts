@@ -4,9 +4,8 @@ import { exampleOf } from '../http/routes-kit.ts';
 import type { Json } from './generate-schemas.ts';
 
 /**
- * Every type of events, as OpenAPI 3.1 describes what a service tells its clients of. The operations stand in
- * `components.pathItems` and `webhooks` refers to them: openapi-generator makes calls of operations that stand in
- * `webhooks` itself, in Python ones that do not compile.
+ * Describes every event type as an OpenAPI 3.1 webhook. The operations are in `components.pathItems` and `webhooks` refers
+ * to them: from operations directly in `webhooks`, openapi-generator makes client calls, which do not compile in Python.
  */
 export function describeWebhooks(): { readonly webhooks: Json; readonly pathItems: Json } {
   const named = TOLD_EVENT_TYPES.map((type) => [type, String(TOLD_EVENT_SCHEMAS[type].meta()?.id)] as const);

@@ -24,7 +24,7 @@ const operations = Object.entries(paths).flatMap(([path, methods]) =>
   })),
 );
 
-/** Every schema in a value, with the place where it lies. */
+/** Returns every schema in a value, with its path. */
 function schemasIn(value: unknown, place = ''): { readonly place: string; readonly schema: Json }[] {
   if (typeof value !== 'object' || value === null) return [];
   return Object.entries(value).flatMap(([key, inner]) => {
@@ -168,7 +168,7 @@ describe('schemas', () => {
   });
 });
 
-/** What stands in answers can be told from the document alone: what is yet to be built is named already. */
+/** Clients rely on the document alone, so enums of answers already include values of planned features. */
 describe('enums of answers name every value', () => {
   const valuesOf = (schema: string, ...path: readonly string[]): unknown[] => {
     const field = path.reduce(

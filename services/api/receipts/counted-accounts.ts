@@ -1,28 +1,28 @@
 import type { NewReceiptCall } from '#core/store/receipt-calls.ts';
 
 export type CountedAccounts = {
-  /** Accounts of these calls of which the database is to count what waits; the calls count as taken then. */
+  /** Returns the accounts of these calls whose backlog the database should count, and records the calls as taken. */
   readonly due: (calls: readonly Pick<NewReceiptCall, 'accountId' | 'body'>[]) => string[];
 };
 
 export type CountedAccountsOptions = {
-  /** Milliseconds from any start. */
+  /** Milliseconds from any origin. */
   readonly now: () => number;
-  /** Calls that may come of an account before it is counted again. Default 250, of the 10,000 that may wait. */
+  /** Calls that may arrive for an account before its backlog is counted again. Default 250, of the 10,000 that may wait. */
   readonly callsMax?: number;
-  /** Bytes likewise. Default 2 MiB, of 64. */
+  /** The same limit in bytes. Default 2 MiB, of 64 MiB. */
   readonly bytesMax?: number;
-  /** What other processes store is seen after so long. Default a second. */
+  /** Calls stored by other processes are noticed after this time. Default one second. */
   readonly everyMs?: number;
 };
 
 /**
- * Says when to count what waits of an account. To count is to read all of it: with every commit it would cost more than
- * storing the calls.
+ * Decides when to count an account's backlog. A count reads the whole backlog, so counting with every commit would cost
+ * more than storing the calls.
  */
 export function createCountedAccounts(options: CountedAccountsOptions): CountedAccounts {
   const { now, callsMax = 250, bytesMax = 2 * 1024 * 1024, everyMs = 1_000 } = options;
-  /** Since the last count, by account; all of them are counted anew when the time is over. */
+  /** Per account since the last count; after `everyMs` all accounts are counted again. */
   let taken = new Map<string, { calls: number; bytes: number }>();
   let begunAt = Number.NEGATIVE_INFINITY;
   return {

@@ -1,13 +1,15 @@
 import { createFreshCache } from '../auth/fresh-cache.ts';
 
-/** Accounts of which the database has just taken no more: they are told so without a question, and without being read. */
+/**
+ * Accounts whose backlog was just reported as full: their calls are refused without a query and without reading the body.
+ */
 export type FullAccounts = {
   readonly has: (accountId: string) => boolean;
   readonly note: (accountId: string) => void;
 };
 
 const ACCOUNTS_MAX = 10_000;
-/** A worker may have looked into some since. */
+/** A worker may have processed some calls since. */
 const FULL_MS = 1_000;
 
 export function createFullAccounts(): FullAccounts {

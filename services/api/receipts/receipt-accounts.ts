@@ -4,9 +4,9 @@ import { createFreshCache } from '../auth/fresh-cache.ts';
 import type { Notice } from '../auth/notices.ts';
 
 export type ReceiptAccounts = {
-  /** Undefined for a deleted account. @throws QueueFullError under overload; else what the database throws. */
+  /** Resolves to undefined for a deleted account. @throws QueueFullError under overload; otherwise the database's error. */
   readonly find: (id: string) => Promise<ReceiptAccount | undefined>;
-  /** Forgets what a change makes stale. */
+  /** Drops the cached copies that a change makes stale. */
   readonly drop: (notice: Notice) => void;
 };
 
@@ -17,12 +17,12 @@ export type ReceiptAccountsDeps = {
 const ENTRIES_MAX = 20_000;
 const LOOKUP_MAX = 256;
 const QUEUED_MAX = 4_000;
-/** Longer than a query takes in a healthy database. */
+/** Longer than a query takes on a healthy database. */
 const OVERLAP_AFTER_MS = 50;
 
 type Found = { readonly id: string; readonly account: ReceiptAccount | undefined };
 
-/** What is known of the accounts that vendors report on. Accounts that come together are looked up in one query. */
+/** Caches the accounts that vendors report on. Concurrent lookups are batched into one query. */
 export function createReceiptAccounts({ loadReceiptAccounts }: ReceiptAccountsDeps): ReceiptAccounts {
   const known = createFreshCache<Found>(ENTRIES_MAX);
   const lookups = createMicroBatch<string, ReceiptAccount | undefined>({

@@ -5,23 +5,23 @@ import type { NewReceiptCall, ReceiptCallVerdict } from '#core/store/receipt-cal
 
 export type ReceiptBatcher = {
   /**
-   * Resolves after the commit that holds the call.
-   * @throws QueueFullError under overload, or where the account alone takes half of what may wait; the database's error
-   * where the call itself is at fault or no answer came.
+   * Resolves after the commit that contains the call.
+   * @throws QueueFullError under overload, or when this account alone takes half of the queue; the database's error when
+   * the call itself is at fault or the database did not answer.
    */
   readonly store: (call: NewReceiptCall) => Promise<ReceiptCallVerdict>;
-  /** Resolves when everything taken so far is settled. */
+  /** Resolves when every accepted call is settled. */
   readonly drain: () => Promise<void>;
 };
 
 export type ReceiptBatcherOptions = {
   readonly storeReceiptCalls: (calls: readonly NewReceiptCall[]) => Promise<ReceiptCallVerdict[]>;
-  /** Told after each commit that holds calls. */
+  /** Called after each commit that contains calls. */
   readonly onStored: () => void;
   readonly callsMax?: number;
   /**
-   * Bytes of one batch: all that is in it waits for all of it to be stored, and so do messages while it is written down for
-   * the database. Default 256 KiB, as for messages.
+   * Maximum bytes of one batch: every call in it waits until the whole batch is stored, and messages wait while the batch
+   * is serialized. Default 256 KiB, as for messages.
    */
   readonly bytesMax?: number;
   readonly queuedMax?: number;
@@ -32,11 +32,14 @@ type Settled = { readonly verdict: ReceiptCallVerdict } | { readonly error: unkn
 
 /** Longer than a commit takes on a healthy database. */
 const OVERLAP_AFTER_MS = 50;
-/** Longer than for messages: a vendor can wait, and a flood leaves the commits to them. A call that comes alone goes at once. */
+/**
+ * Longer than for messages: vendors can wait, and during a flood messages get most commits. A single call is stored
+ * immediately.
+ */
 const GATHER_MS = 15;
 const ENOUGH = 32;
 
-/** Gathers calls of vendors into few commits. */
+/** Batches the calls of vendors into few commits. */
 export function createReceiptBatcher(options: ReceiptBatcherOptions): ReceiptBatcher {
   const {
     storeReceiptCalls,
@@ -64,7 +67,7 @@ export function createReceiptBatcher(options: ReceiptBatcherOptions): ReceiptBat
     gatherMs: GATHER_MS,
     enough: ENOUGH,
     queuedMax,
-    // A flood to one account waits for itself: the others' calls are in the next commit.
+    // A flood to one account waits behind itself: other accounts' calls are in the next commit.
     ownerOf: ({ accountId }) => accountId,
     async flush(calls) {
       const settled = await settle(calls);

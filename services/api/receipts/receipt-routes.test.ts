@@ -27,7 +27,7 @@ beforeAll(async () => {
   port = await open();
 });
 
-/** @returns the port of an api of its own. */
+/** Starts an api. @returns its port. */
 async function open(limits: Partial<HttpLimits> = {}): Promise<number> {
   const nothing = () => {};
   const app = await buildApp(
@@ -113,7 +113,7 @@ type CallOptions = {
   readonly isWhole?: boolean;
 };
 
-/** By hand: what is sent is no more and no other than what stands here. */
+/** Writes the request by hand, so that exactly these bytes are sent. */
 function call(
   method: string,
   path: string,

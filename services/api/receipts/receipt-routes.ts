@@ -14,7 +14,7 @@ import type { ReceiptBatcher } from './receipt-batcher.ts';
 import { createReadToken } from './receipt-tokens.ts';
 
 export type ReceiptRoutesDeps = {
-  /** Of the tokens in the URLs. */
+  /** Key of the tokens in receipt URLs. */
   readonly key: ReceiptKey;
   readonly publicBaseUrl: string;
   readonly accounts: Pick<ReceiptAccounts, 'find'>;
@@ -22,9 +22,9 @@ export type ReceiptRoutesDeps = {
   readonly full: FullAccounts;
 };
 
-/** Where a provider does not say otherwise. */
+/** The default when a provider sets no limit. */
 const BODY_BYTES_MAX = 256 * 1024;
-/** Until the worker may have looked into some of what waits. */
+/** Enough time for the worker to process some of the backlog. */
 const RETRY_AFTER_S = 10;
 
 const ReceiptParams = z.object({
@@ -39,7 +39,7 @@ const shared = {
 } as const;
 
 type Admitted = {
-  /** Who is answerable for the memory that the call takes. */
+  /** The owner that the call's memory is charged to. */
   readonly owner: string;
   readonly providerId: string;
   readonly bytesMax: number;
@@ -49,12 +49,14 @@ type Admitted = {
   readonly token: string;
 };
 
-/** What vendors call. Each call is stored as it came before it is answered, and looked into by a worker later. */
+/**
+ * The routes that vendors call. Each call is stored unchanged before it is answered; a worker verifies and parses it later.
+ */
 export function receiptRoutes(deps: ReceiptRoutesDeps): RouteModule {
   const { key, publicBaseUrl, accounts, batcher, full } = deps;
   const readToken = createReadToken(key);
 
-  /** The same 404 for whatever is wrong with a URL, and no question to the database for a wrong token. */
+  /** Answers the same 404 for any fault in a URL, and makes no query for a wrong token. */
   async function admit(params: z.input<typeof ReceiptParams>): Promise<Admitted> {
     const { token } = params;
     const id = params.providerId.toLowerCase();
@@ -123,7 +125,7 @@ export function receiptRoutes(deps: ReceiptRoutesDeps): RouteModule {
   };
 }
 
-/** Whether a version of the token is the present one, or was the one before until a moment ago. */
+/** Returns whether a token version is the current one, or the previous one within its grace period. */
 function holds({ receiptVersion, receiptGraceUntil }: ReceiptAccount, version: number): boolean {
   if (version === receiptVersion) return true;
   const isInGrace = receiptGraceUntil !== null && receiptGraceUntil.getTime() > Date.now();

@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache';
 import { timingSafeEqual } from 'node:crypto';
 import { readReceiptToken, type ReceiptKey } from '#core/domain/receipt-token.ts';
 
-/** The version of an account's token; undefined for any other text. `accountId` in lower case. */
+/** Returns the version of an account's token; undefined for any other text. `accountId` in lower case. */
 export type ReadToken = (accountId: string, token: string) => number | undefined;
 
 type Proven = { readonly token: Buffer; readonly version: number };
@@ -10,8 +10,8 @@ type Proven = { readonly token: Buffer; readonly version: number };
 const ACCOUNTS_MAX = 20_000;
 
 /**
- * Reads tokens as `readReceiptToken` does, and remembers the last right one of each account: a vendor calls with the same one
- * again and again. Guesses are not remembered, and take the same time as ever.
+ * Reads tokens like `readReceiptToken` and caches the last valid token of each account, because a vendor uses the same one
+ * for every call. Invalid tokens are not cached and always take the same time.
  */
 export function createReadToken(key: ReceiptKey): ReadToken {
   const proven = new LRUCache<string, Proven>({ max: ACCOUNTS_MAX });

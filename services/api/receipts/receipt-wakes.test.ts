@@ -35,7 +35,7 @@ test('a flood costs one wake-up per interval, and its last call is told of too',
   wakes.note();
   vi.advanceTimersByTime(50);
   expect(published).toHaveLength(12);
-  // The stream swallows what bears the id of another.
+  // JetStream drops a message with a duplicate id.
   expect(new Set(published.map(({ id }) => id)).size).toBe(published.length);
 });
 

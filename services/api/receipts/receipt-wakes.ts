@@ -3,19 +3,22 @@ import { RECEIPT_WAKE } from '#core/domain/wake.ts';
 import type { Nats } from '#core/platform/nats/broker.ts';
 
 export type ReceiptWakes = {
-  /** Calls were stored: a worker is told at once, or within `everyMs` of the last time. */
+  /** Called after calls were stored: wakes a worker immediately, or `everyMs` after the last wake-up. */
   readonly note: () => void;
-  /** Tells nobody of what is still to be told; the workers' own look finds it. */
+  /** Drops a pending wake-up; the workers' own poll finds the calls. */
   readonly stop: () => void;
 };
 
 export type ReceiptWakesOptions = {
   readonly publishWakes: Nats['publishWakes'];
-  /** Between two wake-ups, in milliseconds. Default 50: however many calls come, they cost twenty wake-ups a second. */
+  /**
+   * Minimum interval between two wake-ups, in milliseconds. Default 50: at most twenty wake-ups a second, whatever the call
+   * rate.
+   */
   readonly everyMs?: number;
 };
 
-/** Wakes a worker after calls of vendors were stored. Nobody waits for it. */
+/** Wakes a worker after vendor calls were stored. The wake-up is not awaited. */
 export function createReceiptWakes({ publishWakes, everyMs = 50 }: ReceiptWakesOptions): ReceiptWakes {
   let isDue = false;
   let pause: NodeJS.Timeout | undefined;

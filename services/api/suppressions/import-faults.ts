@@ -1,20 +1,20 @@
 import { AppError, type ErrorDetail } from '#core/domain/app-error.ts';
 import { createLineRanges, lineRangesText, type LineRange } from '#core/domain/line-ranges.ts';
 
-/** A broken rule of one row. */
+/** A violated rule in one row. */
 export type RowFault = ErrorDetail & { readonly line: number };
 
-/** The rows of an import that are wrong: all by their lines, the first of them with what is wrong. */
+/** The faulty rows of an import: the lines of all of them, and details for the first ones. */
 export type ImportFaults = {
   readonly add: (line: number, faults: readonly ErrorDetail[]) => void;
   readonly rows: () => number;
   readonly named: () => readonly RowFault[];
   readonly lines: () => readonly LineRange[];
-  /** For an import that is refused as a whole. */
+  /** Returns the error for an import that is refused as a whole. */
   readonly error: () => AppError;
 };
 
-/** A file can hold faults without number; the answer to it stays small. */
+/** A file can contain any number of faults; this bounds the answer. */
 export const NAMED_FAULTS_MAX = 1_000;
 
 export function createImportFaults(): ImportFaults {

@@ -7,30 +7,30 @@ import type { Upload } from '../http/upload.ts';
 import { checkSuppression, type CheckedSuppression } from './suppression-entry.ts';
 import { AddSuppression } from './suppression-schema.ts';
 
-/** A row of an import, by the line on which it begins, or what is wrong with it. */
+/** A row of an import with the line on which it begins, or its fault. */
 export type ImportRow = { readonly line: number } & (
   | { readonly entry: CheckedSuppression }
   | { readonly faults: readonly ErrorDetail[] }
 );
 
 export type ImportRowsOptions = {
-  /** To compare times with; the same for all reads of an import. */
+  /** Reference time for comparisons; the same for all reads of an import. */
   readonly now: number;
-  /** Told of each name that nothing reads. */
+  /** Called with each unknown field name. */
   readonly onUnknown: (name: string) => void;
 };
 
-/** The longest address takes less, each of its characters written as an escape. */
+/** Larger than the longest address with every character escaped. */
 const ROW_BYTES_MAX = 32 * 1024;
-/** Exports have six more. */
+/** Exports have six more columns. */
 const COLUMNS_MAX = 100;
 
 const Row = AddSuppression.omit({ idempotencyKey: true });
 const FIELDS = ['channel', 'address', 'reason', 'scope', 'expiresAt', 'hashed'] as const;
 type Field = (typeof FIELDS)[number];
-/** What exports say beyond that. */
+/** Additional columns of exports. */
 const TOLD = ['id', 'source', 'messageId', 'createdAt'];
-/** Names of both spellings; null for what is passed over. */
+/** Names in both spellings; null for columns that are skipped. */
 const NAMES: ReadonlyMap<string, Field | null> = new Map(
   [...FIELDS.map((name) => [name, name] as const), ...TOLD.map((name) => [name, null] as const)].flatMap(
     ([name, field]) => [
@@ -44,8 +44,8 @@ export const NDJSON = 'application/x-ndjson';
 export const CSV = 'text/csv';
 
 /**
- * Reads the rows of an import one at a time, so that whoever asks for them may pause.
- * @throws AppError `validation_failed` where nobody can tell what the rows are.
+ * Reads the rows of an import one at a time, so that the caller can pause in between.
+ * @throws AppError `validation_failed` when the text cannot be split into rows.
  */
 export function importRows({ type, bytes }: Upload, options: ImportRowsOptions): Generator<ImportRow, void> {
   return type === CSV ? csvRows(bytes, options) : ndjsonRows(bytes, options);
@@ -71,7 +71,7 @@ function parsed(text: string): object | undefined {
 function* csvRows(bytes: Buffer, options: ImportRowsOptions): Generator<ImportRow, void> {
   let columns: readonly string[] | undefined;
   for (const { line, cells, fault, isEnd } of csvRecords(bytes, ROW_BYTES_MAX)) {
-    // Nobody knows what has been swallowed: rows of it might look right.
+    // The extent of the damage is unknown: later rows could look valid by accident.
     if (isEnd === true) throw validationFailed({ ...broken(fault ?? ''), field: `lines.${line}` });
     if (columns === undefined) {
       columns = columnsOf(cells, line, fault, options);
@@ -107,7 +107,7 @@ function columnsOf(
   return names.map((name) => (NAMES.get(name) == null ? '' : name));
 }
 
-/** An empty cell is none; what is written for people is read as it was meant. */
+/** An empty cell counts as absent; values formatted for people are normalized. */
 function pairsOf(columns: readonly string[], cells: readonly string[]): [string, unknown][] {
   return columns.flatMap((name, i): [string, unknown][] => {
     const cell = cells[i] ?? '';

@@ -7,13 +7,13 @@ import { scopeOf, type SuppressionSource } from '#core/domain/suppression.ts';
 import type { NewSuppression } from '#core/store/suppressions.ts';
 import type { AddSuppression } from './suppression-schema.ts';
 
-/** What is asked for, of the right form. */
+/** A requested entry that passed the schema. */
 export type AskedSuppression = Omit<z.output<typeof AddSuppression>, 'idempotencyKey'>;
 
-/** The same, with the address in its normal form. */
+/** The same with its address normalized. */
 export type CheckedSuppression = AskedSuppression & { readonly normal: string };
 
-/** What the form does not say: whether the address is one of the channel, and the entry's time still to come. */
+/** Checks what the schema cannot: that the address is valid for the channel, and that the expiry is in the future. */
 export function checkSuppression(asked: AskedSuppression, now: number): CheckedSuppression | ErrorDetail {
   const { channel, address, expiresAt } = asked;
   const normal = normalRecipient(channel, address);
@@ -26,7 +26,7 @@ export function checkSuppression(asked: AskedSuppression, now: number): CheckedS
   return { ...asked, normal };
 }
 
-/** As it is stored. */
+/** Returns the entry as it is stored. */
 export function suppressionEntry(
   addressKeys: AddressKeyRoot,
   tenantId: TenantId,

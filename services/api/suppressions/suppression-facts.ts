@@ -1,7 +1,9 @@
 import type { AuditFacts } from '#core/domain/audit-entry.ts';
 import type { Suppression } from '#core/domain/suppression.ts';
 
-/** What a replay makes the entry of again. Never the address: the log has these facts. */
+/**
+ * Returns the facts from which a replay restores the entry. They never include the address, because the log contains them.
+ */
 export function factsOf({ channel, reason, scope, expiresAt }: Suppression, key: Buffer): AuditFacts {
   return {
     channel,

@@ -7,7 +7,7 @@ import { SUPPRESSION_REASONS, SUPPRESSION_SCOPES, SUPPRESSION_SOURCES } from '#c
 import type { AddressName } from '#core/store/suppressions.ts';
 import { addressField } from './suppression-schema.ts';
 
-/** Which entries are asked for. */
+/** The filter of a list of entries. */
 export const suppressionFilter = {
   address: addressField.optional().describe('Only entries of this recipient, on any channel.'),
   channel: z.enum(CHANNELS).optional().describe('Only entries of this channel.'),
@@ -16,7 +16,7 @@ export const suppressionFilter = {
   source: z.enum(SUPPRESSION_SOURCES).optional().describe('Only entries that come from there.'),
 };
 
-/** Under what a text may be found: it is no recipient of some channels. */
+/** Returns the keys under which a text may be stored; it is not a valid recipient on every channel. */
 export function addressNames(root: AddressKeyRoot, tenantId: TenantId, text: string): AddressName[] {
   return CHANNELS.flatMap((channel: Channel) => {
     const address = normalRecipient(channel, text);

@@ -11,7 +11,7 @@ import { warningsField } from '../http/request-warnings.ts';
 import { idempotencyKeyField } from '../http/routes-kit.ts';
 import { timeField } from '../http/time-field.ts';
 
-/** Of the longest device token that a message can be sent to. */
+/** The length of the longest device token that a message can be sent to. */
 const ADDRESS_CHARACTERS_MAX = 4_096;
 
 export const addressField = text(1, ADDRESS_CHARACTERS_MAX).describe(

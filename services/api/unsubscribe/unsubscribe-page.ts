@@ -3,7 +3,7 @@ import { maskRecipient } from '#core/domain/mask-recipient.ts';
 import { TEXT_PAGE_HEADERS, webPage } from '../docs/html.ts';
 import type { RawAnswer } from '../http/raw-route.ts';
 
-/** What a form of the page posts, and what a mail program posts by itself (RFC 8058, section 3.1). */
+/** The form field that the page posts, and that a mail program posts by itself (RFC 8058, section 3.1). */
 export const ONE_CLICK = { name: 'List-Unsubscribe', value: 'One-Click' } as const;
 
 const HEADERS = {
@@ -12,15 +12,15 @@ const HEADERS = {
     "form-action 'none'",
     "form-action 'self'",
   ),
-  // A link of one person.
+  // The link is personal.
   'cache-control': 'no-store',
   'x-robots-tag': 'noindex',
 };
 
-/** Asks, and changes nothing: programs that look into mails for bad links open this too. */
+/** Asks for confirmation and changes nothing: link scanners of mail systems open this page too. */
 export function askPage(address: string): RawAnswer {
   const whom = escapeHtml(maskRecipient('email', address));
-  // Without an action a form posts to where it was read.
+  // A form without an action posts to its own URL.
   return page(
     200,
     'Unsubscribe',

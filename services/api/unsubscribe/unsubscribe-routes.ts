@@ -11,21 +11,21 @@ import { defineRawRoute, type RawAnswer, type RawRequest } from '../http/raw-rou
 import type { RouteModule } from '../http/routes-kit.ts';
 import { askPage, donePage, ONE_CLICK, overPage } from './unsubscribe-page.ts';
 
-/** Who unsubscribes, from where. */
+/** Who unsubscribes, and from which address. */
 export type UnsubscribeRequest = { readonly about: Unsubscribing; readonly id: string; readonly ip: string };
 
 export type UnsubscribeDeps = {
-  /** Of the tokens in the links. */
+  /** Key of the tokens in the links. */
   readonly key: UnsubscribeKey;
-  /** Stores that the recipient wants no more marketing mail. Doing so again changes nothing. @throws AppError `not_found` */
+  /** Stores that the recipient wants no more marketing mail. Idempotent. @throws AppError `not_found` */
   readonly unsubscribe: (request: UnsubscribeRequest) => Promise<void>;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
 };
 
-/** A form of one field, whatever a mail program puts around it. */
+/** A form with a single field, plus whatever a mail program adds. */
 const BODY_BYTES_MAX = 8 * 1024;
-/** Whoever repeats a call is answered from memory. */
+/** Repeated calls are answered from memory. */
 const DONE_MAX = 10_000;
 const DONE_MS = 10_000;
 
@@ -49,7 +49,7 @@ type Admitted = {
   readonly about: Unsubscribing;
 };
 
-/** What the recipients of marketing mail call, or their mail programs for them (RFC 8058). */
+/** The routes that recipients of marketing mail call, or their mail programs on their behalf (RFC 8058). */
 export function unsubscribeRoutes({ key, unsubscribe, now }: UnsubscribeDeps): RouteModule {
   const done = createFreshCache<true>(DONE_MAX, DONE_MS);
 
@@ -98,7 +98,7 @@ export function unsubscribeRoutes({ key, unsubscribe, now }: UnsubscribeDeps): R
   };
 }
 
-/** In `application/x-www-form-urlencoded` or `multipart/form-data`, which need not be said of it. */
+/** Accepts `application/x-www-form-urlencoded` and `multipart/form-data`, also without a content type. */
 function isOneClick(body: Buffer): boolean {
   const text = body.toString('latin1');
   return (

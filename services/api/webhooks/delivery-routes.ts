@@ -40,7 +40,7 @@ const RecoverDeliveries = z
     examples: [{ since: '2026-01-15T09:00:00Z', until: '2026-01-15T12:00:00Z' }],
   });
 
-/** What an endpoint was told of, and what it is told of again. */
+/** The routes that list an endpoint's deliveries and redeliver events. */
 export function deliveryRoutes(deps: WebhookDeps): RouteModule[] {
   return [list(deps), read(deps), again(deps), recover(deps)];
 }
@@ -200,7 +200,7 @@ function recover(deps: WebhookDeps): RouteModule {
   });
 }
 
-/** An id leads to an endpoint and a number; it is theirs only if they have this very id. */
+/** An id decodes to an endpoint and a number; it is valid only if the endpoint encodes to exactly this id. */
 async function requireDelivery(
   ids: Ids,
   tenantId: TenantId,
@@ -210,7 +210,7 @@ async function requireDelivery(
   const place = ids.deliveries.decode(id);
   if (place === undefined) throw notFound();
   const endpoint = await findEndpointByNumber(tenantId, tx, place.endpoint);
-  // Whether the endpoint is another tenant's or none: one look, and the same answer.
+  // One lookup and the same answer, whether the endpoint belongs to another tenant or does not exist.
   if (endpoint === undefined || ids.deliveries.encode(endpoint.id, place) !== id) throw notFound();
   const delivery = await findDelivery(tenantId, tx, ids.events, endpoint, place.seq);
   if (delivery === undefined) throw notFound();

@@ -15,7 +15,9 @@ import type { MemberCaller } from '../auth/auth.ts';
 import type { RequestFacts } from '../http/routes-kit.ts';
 import type { WebhookDeps } from './webhook-deps.ts';
 
-/** @throws AppError `url_blocked` for an address of the inside, `validation_failed` for what is no URL of an endpoint. */
+/**
+ * @throws AppError `url_blocked` for an address in the internal network, `validation_failed` for an invalid endpoint URL.
+ */
 export function assertUrl(url: string, rules: WebhookUrlRules): void {
   const fault = webhookUrlFault(url, rules);
   if (fault === undefined) return;
@@ -34,19 +36,19 @@ export function assertCertificate(certificate: ClientCertificate | null | undefi
   if (fault !== undefined) throw validationFailed({ ...fault, field: `clientCertificate.${fault.field}` });
 }
 
-/** Never call this within a transaction: Vault may take its time. @throws KeyringError */
+/** Encrypts an endpoint's secret. Never call this within a transaction: Vault may be slow. @throws KeyringError */
 export async function encryptSecret(
   keyring: KeyEncrypter,
   tenantId: TenantId,
   endpointId: string,
   secret: string,
 ): Promise<string> {
-  // Made with the first secret: a tenant that never came to be leaves no key behind.
+  // Created with the first secret: a tenant whose creation failed leaves no key behind.
   await keyring.ensureKey(tenantId);
   return keyring.encrypt(webhookSecretBinding(tenantId, endpointId), Buffer.from(secret));
 }
 
-/** The same for a certificate, which the tenant's key has to be there for. Null and undefined stay what they are. */
+/** Encrypts a client certificate; the tenant's key must exist. Null and undefined are returned unchanged. */
 export async function encryptCertificate(
   keyring: KeyEncrypter,
   tenantId: TenantId,
@@ -60,8 +62,8 @@ export async function encryptCertificate(
 }
 
 /**
- * Headers that hold a secret go to no other server than they were given for.
- * @throws AppError `missing_field`: `headers` is needed in the same call.
+ * Prevents headers with a secret from being sent to another server than they were entered for.
+ * @throws AppError `missing_field`: `headers` is required in the same call.
  */
 export function assertHeadersStay(before: EndpointRecord, { url, headers }: EndpointChange): void {
   if (url === undefined || headers !== undefined) return;
@@ -84,7 +86,10 @@ export async function requireEndpoint(
   return endpoint;
 }
 
-/** One change of one endpoint, told to everybody after its commit. @param changed what of it may be another one then. */
+/**
+ * Runs one change of one endpoint and publishes its audit entry after the commit. @param changed the fields that the change
+ * may affect.
+ */
 export async function changeEndpoint<T>(
   deps: WebhookDeps,
   caller: MemberCaller,
@@ -101,13 +106,13 @@ export async function changeEndpoint<T>(
   return result;
 }
 
-/** What the audit log calls an endpoint. The query of its URL may hold a secret. */
+/** Returns an endpoint's name in the audit log. The query of its URL may contain a secret, so it is left out. */
 export function nameOf({ url }: Pick<EndpointRecord, 'url'>): string {
   const { origin, pathname } = new URL(url);
   return `${origin}${pathname}`;
 }
 
-/** Of headers only that they changed: which of their values are secret, nobody knows for certain. */
+/** Headers are logged only as changed: any of their values may be a secret. */
 export function changesOf(before: EndpointRecord, after: EndpointRecord): AuditChange[] {
   const isSecret = (field: string) => field === 'url' || field === 'headers';
   return auditChanges(settingsOf(before), settingsOf(after), isSecret);

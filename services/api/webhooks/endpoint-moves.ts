@@ -13,7 +13,7 @@ import type { WebhookDeps } from './webhook-deps.ts';
 const tag = 'Webhooks';
 const auth = { kind: 'bearer', role: 'admin' } as const;
 
-/** What is done with an endpoint beside its settings. */
+/** The routes for actions on an endpoint other than changing its settings. */
 export function endpointMoveRoutes(deps: WebhookDeps): RouteModule[] {
   return [rotate(deps), pause(deps), resume(deps)];
 }
@@ -99,7 +99,7 @@ function resume(deps: WebhookDeps): RouteModule {
   });
 }
 
-/** Repeating it changes nothing. */
+/** Idempotent: a repeated call changes nothing. */
 async function move(
   deps: WebhookDeps,
   caller: MemberCaller,

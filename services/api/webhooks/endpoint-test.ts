@@ -16,7 +16,7 @@ import { defineRoute, exampleOf, IdParams, type RouteModule } from '../http/rout
 import { changeEndpoint, nameOf } from './endpoint-change.ts';
 import type { WebhookDeps } from './webhook-deps.ts';
 
-/** A little longer than a call may take, and than a worker needs to begin it. */
+/** Slightly longer than a call may take plus the time until a worker starts it. */
 const WAIT_MS = 20_000;
 const LOOK_EVERY_MS = 250;
 
@@ -66,7 +66,7 @@ const TestedEndpoint = z
     ],
   });
 
-/** Has a worker call an endpoint, and waits for what comes of it: the api itself calls nobody. */
+/** Makes a worker call an endpoint and waits for the result: the api itself makes no outbound calls. */
 export function endpointTestRoute(deps: WebhookDeps): RouteModule {
   const { sql } = deps;
   return defineRoute({
@@ -107,7 +107,7 @@ export function endpointTestRoute(deps: WebhookDeps): RouteModule {
     },
   });
 
-  /** @throws AppError `dependency_unavailable` where no worker has answered in time. */
+  /** @throws AppError `dependency_unavailable` when no worker has answered in time. */
   async function resultOf(tenantId: TenantId, test: string, gone: AbortSignal): Promise<unknown> {
     const until = performance.now() + WAIT_MS;
     while (performance.now() < until) {

@@ -129,7 +129,7 @@ export const RotatedSecret = z
   });
 export type RotatedSecret = z.output<typeof RotatedSecret>;
 
-/** @param role of whoever it is shown to. */
+/** @param role the role of the viewer. */
 export function viewEndpoint(endpoint: EndpointRecord, role: Role): Endpoint {
   return {
     id: endpoint.id,

@@ -55,7 +55,7 @@ const Key = Jwk.extend(warningsField).meta({
   examples: [KEY_EXAMPLE],
 });
 
-/** The keys of `v1a` signatures: for whoever checks one, and their change. */
+/** The routes of the keys for `v1a` signatures: one to read the public keys, and those that rotate them. */
 export function webhookKeyRoutes(deps: WebhookDeps): RouteModule[] {
   return [show(deps), rotate(deps)];
 }

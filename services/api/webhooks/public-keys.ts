@@ -3,7 +3,10 @@ import { createMicroBatch } from '#core/platform/process/micro-batch.ts';
 import type { WebhookKey } from '#core/store/webhook-keys.ts';
 import { createFreshCache } from '../auth/fresh-cache.ts';
 
-/** A tenant's public keys; none of one that is none. @throws QueueFullError under overload; else what the database throws. */
+/**
+ * Returns a tenant's public keys; an empty list for an unknown tenant. @throws QueueFullError under overload; otherwise the
+ * database's error.
+ */
 export type FindPublicKeys = (tenantId: TenantId) => Promise<readonly WebhookKey[]>;
 
 export type PublicKeysDeps = {
@@ -13,12 +16,12 @@ export type PublicKeysDeps = {
 const ENTRIES_MAX = 10_000;
 const TENANTS_MAX = 256;
 const QUEUED_MAX = 4_000;
-/** Longer than a query takes in a healthy database. */
+/** Longer than a query takes on a healthy database. */
 const OVERLAP_AFTER_MS = 50;
 
 /**
- * Looks up the keys of tenants that are asked for together in one query. Anybody may ask, and for tenants that they made up: a
- * query for each of them would take the connections of everybody else's reads.
+ * Batches concurrent lookups of tenants' keys into one query. Anyone may ask, even for invented tenants: one query per
+ * request would use up the connections for all reads.
  */
 export function createPublicKeys({ load }: PublicKeysDeps): FindPublicKeys {
   const known = createFreshCache<readonly WebhookKey[]>(ENTRIES_MAX);

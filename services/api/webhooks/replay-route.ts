@@ -30,7 +30,7 @@ const ReplayedEvent = z
     examples: [{ deliveryId: DELIVERY_ID }],
   });
 
-/** Has one endpoint told of any one event. */
+/** Redelivers a single event to one endpoint. */
 export function replayRoute(deps: WebhookDeps): RouteModule {
   return defineRoute({
     method: 'POST',

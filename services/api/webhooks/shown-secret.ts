@@ -6,7 +6,7 @@ import type { WebhookDeps } from './webhook-deps.ts';
 
 const NONCE_BYTES = 16;
 
-/** Secrets of endpoints that an answer shows this once: what is kept for the repetition of a request is a nonce, and no secret. */
+/** Endpoint secrets that an answer shows only once: for the replay of a request only a nonce is stored, not the secret. */
 export function shownSecrets({ keyring, subkeys }: Pick<WebhookDeps, 'keyring' | 'subkeys'>) {
   const derive = (endpointId: string, nonce: Uint8Array): string =>
     deriveWebhookSecret(subkeys['webhook-secret'], endpointId, nonce);
@@ -16,7 +16,7 @@ export function shownSecrets({ keyring, subkeys }: Pick<WebhookDeps, 'keyring' |
       const secret = derive(endpointId, nonce);
       return { nonce, secret, ciphertext: await encryptSecret(keyring, tenantId, endpointId, secret) };
     },
-    /** The answer as it was given, from what was stored of it. */
+    /** Rebuilds the original answer from what was stored. */
     restore: <Answer extends { readonly id: string }>(stored: Answer, nonce: Uint8Array): Answer => ({
       ...stored,
       secret: derive(stored.id, nonce),

@@ -7,10 +7,10 @@ import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { hasWebhookKey, insertWebhookKey } from '#core/store/webhook-keys.ts';
 import type { WebhookDeps } from './webhook-deps.ts';
 
-/** An Ed25519 key that is stored nowhere yet. */
+/** A new Ed25519 key that is not stored yet. */
 export type NewSigningKey = { readonly id: string; readonly publicKey: string; readonly ciphertext: string };
 
-/** Never call this within a transaction: Vault may take its time. @throws KeyringError */
+/** Creates a signing key. Never call this within a transaction: Vault may be slow. @throws KeyringError */
 export async function newSigningKey(keyring: KeyEncrypter, tenantId: TenantId): Promise<NewSigningKey> {
   const id = newId<string>();
   const { publicKey, privateKey } = generateKeyPairSync('ed25519');
@@ -21,8 +21,9 @@ export async function newSigningKey(keyring: KeyEncrypter, tenantId: TenantId): 
 }
 
 /**
- * The tenant's first key, where the signatures need one and there is none.
- * @returns What stores it in the transaction of the change that needs it, unless somebody else was first.
+ * Creates the tenant's first key if the signatures need one and there is none.
+ * @returns A function that stores it in the transaction of the change that needs it, unless another request stored one
+ * first.
  */
 export async function firstSigningKey(
   { sql, keyring }: Pick<WebhookDeps, 'sql' | 'keyring'>,

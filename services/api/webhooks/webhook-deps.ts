@@ -3,7 +3,7 @@ import type { WebhookUrlRules } from '#core/domain/webhook-url.ts';
 import type { AdminDeps } from '../admin/admin-change.ts';
 import type { ReadTenant } from '../http/reads.ts';
 
-/** What the routes of webhooks work with. */
+/** Dependencies of the webhook routes. */
 export type WebhookDeps = AdminDeps & {
   readonly urlRules: WebhookUrlRules;
   readonly loadIds: LoadIds;

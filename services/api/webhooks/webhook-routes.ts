@@ -7,7 +7,7 @@ import { replayRoute } from './replay-route.ts';
 import { webhookKeyRoutes } from './key-routes.ts';
 import type { WebhookDeps } from './webhook-deps.ts';
 
-/** Where tenants want to be told of events, and what became of it. */
+/** The routes for webhook endpoints and their deliveries. */
 export function webhookRoutes(deps: WebhookDeps): RouteModule[] {
   return [
     ...endpointRoutes(deps),

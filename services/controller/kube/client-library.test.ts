@@ -1,6 +1,6 @@
 /**
- * What the Kubernetes client library lacks, and why there is code of ours in its place (ADR 22). A case that fails after
- * an upgrade says that the library has it now: use it, and delete ours.
+ * What the Kubernetes client library lacks, which is why our own code exists (ADR 22). A case that fails after an upgrade
+ * shows that the library now has the feature: use it and delete our code.
  */
 import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';

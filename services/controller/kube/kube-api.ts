@@ -11,7 +11,7 @@ import {
 import type { KubeConnection } from './kube-credentials.ts';
 import type { KubeResource } from './kube-object.ts';
 
-/** The `limit` and `continue` of a page, and what makes a list a watch. */
+/** The `limit` and `continue` of a page, and the parameters that turn a list into a watch. */
 export type KubeListQuery = {
   readonly limit?: number | undefined;
   readonly _continue?: string | undefined;
@@ -23,7 +23,10 @@ export type KubeListQuery = {
 
 type Applied = { readonly fieldManager: string; readonly force: boolean };
 
-/** What may be done with the objects of one kind in one place. Each is one request, and resolves with the answer's JSON. */
+/**
+ * The operations on the objects of one kind in one namespace. Each one is a single request and resolves to the answer's
+ * JSON.
+ */
 export type KubeObjects = {
   readonly list: (query: KubeListQuery) => Promise<unknown>;
   readonly get: (name: string) => Promise<unknown>;
@@ -32,17 +35,17 @@ export type KubeObjects = {
   readonly apply: (name: string, body: object, as: Applied) => Promise<unknown>;
   readonly applyStatus: (name: string, body: object, as: Applied) => Promise<unknown>;
   readonly merge: (name: string, body: object) => Promise<unknown>;
-  /** Only the object that has this uid, where one is given. */
+  /** With a uid, deletes only the object that has it. */
   readonly delete: (name: string, uid: string | undefined) => Promise<unknown>;
 };
 
 export type KubePlace = {
   readonly resource: KubeResource;
-  /** Absent: all namespaces, or a kind without. */
+  /** Absent: all namespaces, or a kind without namespaces. */
   readonly namespace?: string | undefined;
 };
 
-/** Sends what the library has made. @returns the answer's body, of an answer below 400. @throws KubeError */
+/** Sends a request built by the library. @returns the body of an answer with a status below 400. @throws KubeError */
 type Send = (request: RequestContext) => Promise<string>;
 
 const SERVER_SIDE_APPLY = setHeaderOptions('Content-Type', PatchStrategy.ServerSideApply);
@@ -50,8 +53,8 @@ const MERGE = setHeaderOptions('Content-Type', PatchStrategy.MergePatch);
 const STRICT = { fieldValidation: 'Strict' };
 
 /**
- * The library's client for custom objects, which takes and gives raw JSON of whatever kind it is told: its typed clients
- * would drop the fields of a lease that they do not know (ADR 22).
+ * Wraps the library's client for custom objects, which passes raw JSON of any kind through: its typed clients would drop
+ * fields of a lease that they do not know (ADR 22).
  */
 export function kubeObjects(
   { resource, namespace }: KubePlace,
@@ -107,9 +110,9 @@ function customObjectsApi({ server, headers }: KubeConnection, send: Send): Cust
 }
 
 function requestTo(server: string, path: string, method: HttpMethod): RequestContext {
-  // The core group has a root of its own, of which the client for custom objects does not know.
+  // The core group has a different root path, which the client for custom objects does not support.
   const rooted = path.replace(/^\/apis\/\//, '/api/');
-  // The library escapes names, but a URL takes these for steps: a name must not lead to another path.
+  // The library escapes names, but a URL parser treats `.` and `..` as path segments: a name must not lead to another path.
   if (
     rooted
       .split('/')
@@ -120,7 +123,7 @@ function requestTo(server: string, path: string, method: HttpMethod): RequestCon
   return new RequestContext(server + rooted, method);
 }
 
-/** Always JSON, whatever the answer's header says: as text the library would hand a proxy's page out as an object. */
+/** Always reports JSON, whatever the answer's content type: the library would return a proxy's text page as an object. */
 function answered(text: string): ResponseContext {
   const body = { text: async () => text, binary: async () => Buffer.from(text), stream: () => null };
   return new ResponseContext(200, { 'content-type': 'application/json' }, body);
@@ -131,7 +134,7 @@ function deletionOf(uid: string | undefined) {
   return { kind: 'DeleteOptions', apiVersion: 'v1', ...preconditions };
 }
 
-/** Without what is undefined, which the library's types do not allow. */
+/** Removes undefined values, which the library's types do not allow. */
 function given<T extends object>(query: T): { [K in keyof T]: Exclude<T[K], undefined> } {
   return Object.fromEntries(Object.entries(query).filter(([, value]) => value !== undefined)) as never;
 }

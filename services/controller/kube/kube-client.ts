@@ -1,15 +1,15 @@
 import type { KubeList, KubeObject, KubeRef, KubeResource, KubeWatchEvent } from './kube-object.ts';
 
 export type KubeCall = {
-  /** Ends the call at once, with a `KubeError` of reason `Aborted`. */
+  /** Aborts the call immediately with a `KubeError` of reason `Aborted`. */
   readonly signal: AbortSignal;
-  /** The whole call with its retries, in milliseconds. Default 30,000. */
+  /** Deadline of the whole call including retries, in milliseconds. Default 30,000. */
   readonly deadlineMs?: number;
-  /** One try within it. Default 10,000. */
+  /** Timeout of one attempt. Default 10,000. */
   readonly attemptMs?: number;
   /**
-   * Asked right before each try of a write, also one that is made again after a pause or on top of someone else's. False
-   * ends the call with a `KubeError` of reason `NotLeading`.
+   * Called right before each attempt of a write, including retries after a pause or after a conflict. False ends the call
+   * with a `KubeError` of reason `NotLeading`.
    */
   readonly mayWrite?: () => boolean;
 };
@@ -17,38 +17,38 @@ export type KubeCall = {
 export type KubeListOptions = KubeCall & {
   /** Absent: all namespaces. */
   readonly namespace?: string | undefined;
-  /** Items of a page. Absent: all at once. */
+  /** Items per page. Absent: all at once. */
   readonly limit?: number;
-  /** From the page before; the server answers 410 when it is too old. */
+  /** Token of the previous page; the server answers 410 when it has expired. */
   readonly continue?: string | undefined;
-  /** Absent: the newest state. */
+  /** Absent: the most recent state. */
   readonly resourceVersion?: string;
 };
 
 export type KubeWatchOptions<T> = {
   readonly signal: AbortSignal;
   readonly namespace?: string | undefined;
-  /** What happened after this version is told. */
+  /** The watch reports the changes after this version. */
   readonly resourceVersion: string;
-  /** When the server is to end the watch. Default 300 ± 10 %. */
+  /** When the server should end the watch. Default 300 ± 10 %. */
   readonly timeoutSeconds?: number;
-  /** Called in order. What it throws ends the watch. */
+  /** Called in order. An error that it throws ends the watch. */
   readonly onEvent: (event: KubeWatchEvent<T>) => void;
 };
 
 export type KubeApplyOptions = KubeCall & {
-  /** Owns the fields that are sent; stable over releases, or fields are left behind. */
+  /** Owner of the applied fields; must stay the same over releases, or old fields are left behind. */
   readonly fieldManager: string;
-  /** Takes fields over from other managers. Default true. */
+  /** Takes over fields from other managers. Default true. */
   readonly force?: boolean;
 };
 
 /**
- * Calls to the API server over raw JSON. Whatever fails, fails as a `KubeError`.
+ * Calls the API server with raw JSON. Every failure is a `KubeError`.
  *
- * Answers 429 and 5xx and broken connections are tried again within the deadline, no sooner than `Retry-After` asks,
- * where the call may be repeated: reads and server-side applies always; other writes only where the server says that it
- * did not do them (429, or a Retry-After with a 5xx).
+ * Status 429, 5xx and broken connections are retried within the deadline, no sooner than `Retry-After` asks, if the call is
+ * safe to repeat: reads and server-side applies always; other writes only if the server says that it did not execute them
+ * (429, or a 5xx with Retry-After).
  */
 export type KubeClient = AsyncDisposable & {
   readonly list: <T extends KubeObject>(
@@ -56,8 +56,8 @@ export type KubeClient = AsyncDisposable & {
     options: KubeListOptions,
   ) => Promise<KubeList<T>>;
   /**
-   * Resolves when the server ended the watch in good order. Bookmarks are asked for.
-   * @throws KubeError 410 for a version that is too old, also when it grows too old on the way.
+   * Resolves when the server ended the watch normally. Requests bookmarks.
+   * @throws KubeError 410 when the version is too old, also if it expires during the watch.
    */
   readonly watch: <T extends KubeObject>(
     resource: KubeResource,
@@ -74,9 +74,12 @@ export type KubeClient = AsyncDisposable & {
     object: KubeDraft,
     call: KubeCall,
   ) => Promise<T>;
-  /** Writes the whole object if it still has the given `resourceVersion`. @throws KubeError 409 `Conflict`. */
+  /** Replaces the whole object if it still has the given `resourceVersion`. @throws KubeError 409 `Conflict`. */
   readonly replace: <T extends KubeObject>(resource: KubeResource, object: T, call: KubeCall) => Promise<T>;
-  /** Server-side apply of the given fields; creates the object where it is absent. `apiVersion` and `kind` are filled in. */
+  /**
+   * Applies the given fields with server-side apply; creates the object if it does not exist. Fills in `apiVersion` and
+   * `kind`.
+   */
   readonly apply: <T extends KubeObject>(
     resource: KubeResource,
     ref: KubeRef,
@@ -84,9 +87,9 @@ export type KubeClient = AsyncDisposable & {
     options: KubeApplyOptions,
   ) => Promise<T>;
   /**
-   * Server-side apply of the status alone. With `uid`, an object that was made anew under the name is left alone; the
-   * `resourceVersion` at which that uid was seen saves a read, and need not be the newest.
-   * @throws KubeError 404 where it is gone, 409 where its `uid` is another.
+   * Applies only the status with server-side apply. With `uid`, a later object of the same name is not changed; passing the
+   * `resourceVersion` at which that uid was seen saves a read, and it need not be the latest.
+   * @throws KubeError 404 when the object is gone, 409 when its `uid` differs.
    */
   readonly applyStatus: <T extends KubeObject>(
     resource: KubeResource,
@@ -95,9 +98,9 @@ export type KubeClient = AsyncDisposable & {
     options: KubeApplyOptions,
   ) => Promise<T>;
   /**
-   * Adds and removes finalizers and leaves all others as they are, whoever changes them at the same time. What the given
-   * object shows as done already is not sent.
-   * @returns the object as it is now; undefined where it is gone or another one (by `uid`) has its name.
+   * Adds and removes finalizers without changing others, even if those change concurrently. Sends nothing that the given
+   * object already has.
+   * @returns the current object; undefined when it is gone or another object (by `uid`) has its name.
    */
   readonly patchFinalizers: <T extends KubeObject>(
     resource: KubeResource,
@@ -105,7 +108,7 @@ export type KubeClient = AsyncDisposable & {
     change: { readonly add?: string; readonly remove?: string },
     call: KubeCall,
   ) => Promise<T | undefined>;
-  /** Deletes the object, with `uid` only that very one. @returns false where there was none (or another one). */
+  /** Deletes the object; with `uid`, only the object with that uid. @returns false when there was none (or another one). */
   readonly delete: (
     resource: KubeResource,
     ref: KubeRef & { readonly uid?: string },
@@ -113,7 +116,7 @@ export type KubeClient = AsyncDisposable & {
   ) => Promise<boolean>;
 };
 
-/** What `create` is given: the server fills in the rest. */
+/** The input of `create`: the server fills in the rest. */
 export type KubeDraft = {
   readonly metadata: { readonly name: string; readonly namespace?: string };
   readonly [field: string]: unknown;

@@ -5,15 +5,15 @@ import { Agent, ProxyAgent, type buildConnector, type Dispatcher } from 'undici'
 import { unanswered } from './kube-error.ts';
 
 export type KubeCredentialsOptions = {
-  /** Path of a kubeconfig. Absent: the service account that the pod is given. */
+  /** Path of a kubeconfig. Absent: the pod's service account. */
   readonly kubeconfig?: string | undefined;
-  /** Folder under which the service account's files lie. Default: the file system's root. */
+  /** Folder that contains the service account's files. Default: the file system's root. */
   readonly serviceAccountRoot?: string;
 };
 
-/** Where calls go, and as whom. */
+/** The server to call and the credentials to use. */
 export type KubeConnection = {
-  /** The URL in front of every path, without a slash at its end. */
+  /** URL prefix of every path, without a trailing slash. */
   readonly server: string;
   readonly dispatcher: Dispatcher;
   readonly headers: Readonly<Record<string, string>>;
@@ -22,20 +22,20 @@ export type KubeConnection = {
 export type KubeCredentials = AsyncDisposable & {
   /** @throws KubeError `Credentials` */
   readonly connection: () => Promise<KubeConnection>;
-  /** The server did not accept them: whatever was remembered is read again. */
+  /** Called when the server rejected the credentials: cached ones are read again. */
   readonly refused: () => void;
 };
 
-/** Tokens and certificates are rotated under us; reading small files every few seconds is nothing. */
+/** Tokens and certificates are rotated on disk; reading small files every few seconds is cheap. */
 const REREAD_MS = 10_000;
 /** Below the 90 s after which the API server closes an idle connection. */
 const IDLE_MS = 60_000;
 
 /**
- * Takes authentication and TLS options from the Kubernetes client, and keeps the connections itself: the client would make
- * new ones for each call. HTTP/1.1 on purpose: over HTTP/2 all watches and calls share one connection, and when that one
- * hangs, they all do.
- * @throws Error for a kubeconfig that cannot be read, or none and no service account.
+ * Uses the Kubernetes client's authentication and TLS options but manages the connections itself, because the client would
+ * open new ones for each call. Uses HTTP/1.1 on purpose: over HTTP/2 all watches and calls share one connection, and when
+ * it hangs, all of them hang.
+ * @throws Error when the kubeconfig cannot be read, or when there is neither a kubeconfig nor a service account.
  */
 export function openKubeCredentials(options: KubeCredentialsOptions): KubeCredentials {
   const dispatchers = new Map<string, Dispatcher>();
@@ -46,7 +46,7 @@ export function openKubeCredentials(options: KubeCredentialsOptions): KubeCreden
     const name = fingerprint(settings);
     const known = dispatchers.get(name);
     if (known !== undefined) return known;
-    // What is under way on connections with old certificates may end.
+    // Calls in flight on connections with old certificates may finish.
     for (const old of dispatchers.values()) old.close().catch(() => undefined);
     dispatchers.clear();
     const made = createDispatcher(settings);
@@ -84,7 +84,7 @@ export function openKubeCredentials(options: KubeCredentialsOptions): KubeCreden
     },
     refused() {
       current = undefined;
-      // It remembers tokens for a minute.
+      // The client caches tokens for a minute.
       config = undefined;
     },
     async [Symbol.asyncDispose]() {
@@ -120,7 +120,7 @@ function createDispatcher(settings: DispatcherSettings): Dispatcher {
     keepAliveTimeout: IDLE_MS,
     keepAliveMaxTimeout: IDLE_MS,
   } as const;
-  /** The settings come typed for Node's TLS; what they hold is what a connector takes. */
+  /** The settings have Node's TLS types; a connector accepts the same values. */
   const connector = (tls: object): buildConnector.BuildOptions => ({
     ...tls,
     timeout: 10_000,
@@ -139,7 +139,7 @@ function createDispatcher(settings: DispatcherSettings): Dispatcher {
   }
 }
 
-/** Equal for equal settings; certificates and keys are not kept in a readable form. */
+/** Returns equal texts for equal settings, without keeping certificates and keys in a readable form. */
 function fingerprint(settings: DispatcherSettings): string {
   return createHash('sha256').update(JSON.stringify(settings)).digest('hex');
 }

@@ -1,6 +1,6 @@
 import { DependencyError, type DependencyFault } from '#core/domain/dependency-error.ts';
 
-/** The part of a `Status` object that tells what went wrong. */
+/** The fields of a `Status` object that describe the failure. */
 export type KubeStatus = {
   readonly message?: string;
   readonly reason?: string;
@@ -11,37 +11,37 @@ export type KubeStatus = {
   };
 };
 
-/** Reasons of ours, for calls that ended without an answer that can be read. */
+/** Our own reasons, for calls that ended without a readable answer. */
 type KubeFault =
-  /** No connection, or it broke. Whether a write took effect is unknown. */
+  /** No connection, or it broke. It is unknown whether a write took effect. */
   | 'Network'
-  /** The call's deadline passed. Whether a write took effect is unknown. */
+  /** The call's deadline passed. It is unknown whether a write took effect. */
   | 'Timeout'
   /** The caller's signal was aborted. */
   | 'Aborted'
-  /** An answer that is no JSON, or a watch line that is none. */
+  /** The answer or a watch line is not JSON. */
   | 'Unreadable'
   /** The credentials could not be read. */
   | 'Credentials'
-  /** Refused by this process: it does not lead, or no longer. */
+  /** Refused by this process, because it does not lead or no longer does. */
   | 'NotLeading';
 
-/** The server's word, or one of ours. */
+/** A reason of the server's or one of ours. */
 type KubeReason = KubeFault | (string & {});
 
 /**
  * Every failed call to the API server. `reason` is the server's (`NotFound`, `AlreadyExists`, `Conflict`, `Expired`,
  * `Invalid`, `TooManyRequests`, …) or a `KubeFault`. The message repeats the server's text, which may name objects and
- * fields, never their values from us.
+ * fields but never contains values that we sent.
  */
 export class KubeError extends DependencyError {
   override readonly name = 'KubeError';
   /** HTTP status; 0 without an answer. */
   readonly code: number;
   readonly reason: KubeReason;
-  /** How long the server asks to wait. */
+  /** Delay that the server asks for. */
   readonly retryAfterMs: number | undefined;
-  /** What the server said, where it was a `Status`. */
+  /** The server's answer, if it was a `Status`. */
   readonly status: KubeStatus | undefined;
 
   constructor(
@@ -62,22 +62,22 @@ export class KubeError extends DependencyError {
   }
 }
 
-/** Whether a call failed with this HTTP status. */
+/** Returns whether a call failed with this HTTP status. */
 export function isKubeError(error: unknown, code: number): error is KubeError {
   return error instanceof KubeError && error.code === code;
 }
 
-/** Of a call that ended without an answer that can be read. */
+/** Returns the error of a call that ended without a readable answer. */
 export function unanswered(reason: KubeFault, message: string, options?: ErrorOptions): KubeError {
   return new KubeError({ code: 0, reason, message }, options);
 }
 
-/** Of a call that its caller ended, for this reason. */
+/** Returns the error of a call that its caller aborted for this reason. */
 export function aborted(cause: unknown): KubeError {
   return unanswered('Aborted', 'The call was ended', { cause });
 }
 
-/** Of a write that was not sent, as the process leads no longer. */
+/** Returns the error of a write that was not sent because the process no longer leads. */
 export function notLeading(): KubeError {
   return unanswered('NotLeading', 'This process leads no longer');
 }

@@ -5,22 +5,22 @@ import { aborted, KubeError, unanswered, type KubeStatus } from './kube-error.ts
 
 export type ExchangeOptions = {
   readonly dispatcher: KubeConnection['dispatcher'];
-  /** Ends the exchange, the reading of the body included. */
+  /** Aborts the exchange, including the reading of the body. */
   readonly signal: AbortSignal;
-  /** Told of every request: its HTTP status, or `<error>` where no answer came. */
+  /** Called for every request with its HTTP status, or `<error>` when there was no answer. */
   readonly onRequest: (request: { readonly code: string; readonly method: string }) => void;
-  /** Reads the body of an answer below 400 as it comes. Default: all of it, as text. */
+  /** Reads the body of an answer below 400 as a stream. Default: all of it, as text. */
   readonly read?: ((chunks: AsyncIterable<Uint8Array>) => Promise<string>) | undefined;
 };
 
-/** A page of 500 resources has a few megabytes; what is larger comes from somewhere else. */
+/** A page of 500 resources has a few megabytes; a larger answer is not from the API server. */
 export const ANSWER_BYTES_MAX = 64 * 1024 * 1024;
-/** Of a refusal no more is kept than tells why. */
+/** Enough of an error answer to explain it. */
 const REFUSAL_BYTES_MAX = 1024 * 1024;
 
 /**
- * Sends one request once. @returns what was read of its body.
- * @throws KubeError for every status from 400 on, and where no answer came or one that is too large.
+ * Sends one request once. @returns what `read` returned for its body.
+ * @throws KubeError for every status from 400 on, and when there was no answer or it is too large.
  */
 export async function exchange(request: RequestContext, options: ExchangeOptions): Promise<string> {
   const { dispatcher, signal, onRequest } = options;
@@ -65,15 +65,15 @@ async function textOf(
   return Buffer.concat(parts).toString();
 }
 
-/** The status alone tells enough then. */
+/** Then the status alone has to explain the failure. */
 function onlyIfTooLarge(error: KubeError): string {
   if (error.reason === 'Unreadable') return '';
   throw error;
 }
 
 /**
- * The library looks at the signal of a request that waits for its connection only when there is one. It is not sent then;
- * but until then nobody would be told.
+ * The library checks the signal of a request that waits for a connection only once it has one. The request is not sent
+ * then, but until then the caller would not learn of the abort.
  */
 async function untilAborted<T>(sending: Promise<T>, signal: AbortSignal): Promise<T> {
   const aborted = Promise.withResolvers<never>();
@@ -87,7 +87,7 @@ async function untilAborted<T>(sending: Promise<T>, signal: AbortSignal): Promis
   }
 }
 
-/** What a failed connection means to the caller. A signal's reason that is a `KubeError` (a deadline) is kept. */
+/** Maps a failed connection to an error. If the signal's reason is a `KubeError` (a deadline), it is kept. */
 export function connectionFault(error: unknown, signal: AbortSignal): KubeError {
   if (error instanceof KubeError) return error;
   if (signal.aborted) {
@@ -108,7 +108,7 @@ export function parseJson(text: string): unknown {
   }
 }
 
-/** What the library throws as well for an answer that is no JSON. */
+/** Returns the error for an answer that is not JSON, from the error that the library throws. */
 export function noJson(error: unknown): KubeError {
   return unreadable('The API server sent something that is no JSON', { cause: error });
 }
@@ -117,7 +117,7 @@ export function unreadable(message: string, options?: ErrorOptions): KubeError {
   return unanswered('Unreadable', message, options);
 }
 
-/** The error for a `Status`, as an answer or as an event of a watch. */
+/** Returns the error for a `Status` from an answer or a watch event. */
 export function statusError(status: KubeStatus, code: number, retryAfterMs?: number): KubeError {
   const seconds = status.details?.retryAfterSeconds;
   return new KubeError({
@@ -135,7 +135,7 @@ function refusal(code: number, retryAfter: string | undefined, text: string): Ku
     const parsed: unknown = JSON.parse(text);
     if (typeof parsed === 'object' && parsed !== null) status = parsed;
   } catch {
-    // A proxy's error page, or the plain text of a server that is starting.
+    // An error page of a proxy, or the plain text of a server that is starting.
     status = {};
   }
   return statusError(status, code, parseRetryAfter(retryAfter));

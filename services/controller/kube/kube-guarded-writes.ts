@@ -3,10 +3,10 @@ import type { KubeObjects, KubePlace } from './kube-api.ts';
 import { isKubeError, KubeError } from './kube-error.ts';
 import { apiVersionOf, type KubeObject, type KubeResource } from './kube-object.ts';
 
-/** How often a write is made again on top of someone else's. */
+/** How often a write is repeated after a conflict with another writer. */
 const CONFLICTS_MAX = 5;
 
-/** Makes a write, and makes it again after a failure where that does no harm. */
+/** Executes a write and retries it after a failure if that is safe. */
 export type Write = (
   place: KubePlace,
   options: KubeCall,
@@ -27,8 +27,8 @@ type StatusPatch = Calling & {
 };
 
 /**
- * The API server does not compare the `uid` of a status (it takes all but the status from what is stored), so the write is
- * bound to a version that the right object had.
+ * The API server does not compare the `uid` on a status update (it takes everything except the status from the stored
+ * object), so the write is bound to a version that the right object had.
  */
 export async function applyStatus<T extends KubeObject>(patch: StatusPatch): Promise<T> {
   const { client, write, resource, status, options } = patch;
@@ -67,7 +67,10 @@ type FinalizerPatch<T extends KubeObject> = Calling & {
   readonly options: KubeCall;
 };
 
-/** A merge patch replaces the whole list, so it is bound to the version it was computed from and computed anew. */
+/**
+ * A merge patch replaces the whole list, so it is bound to the version from which it was computed, and computed again after
+ * a conflict.
+ */
 export async function patchFinalizers<T extends KubeObject>(
   patch: FinalizerPatch<T>,
 ): Promise<T | undefined> {

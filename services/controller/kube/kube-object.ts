@@ -1,4 +1,4 @@
-/** A kind of resource, as the paths of the API server and the objects themselves name it. */
+/** A kind of resource, as named in the API server's paths and in the objects. */
 export type KubeResource = {
   /** Empty for the core group. */
   readonly group: string;
@@ -21,15 +21,15 @@ export type KubeMeta = {
   readonly annotations?: Readonly<Record<string, string>>;
 };
 
-/** An object as the API server sends it: raw JSON, timestamps are text. */
+/** An object as the API server sends it: raw JSON with timestamps as text. */
 export type KubeObject = {
-  /** Items of lists of built-in kinds come without these two. */
+  /** Absent on the items of lists of built-in kinds. */
   readonly apiVersion?: string;
   readonly kind?: string;
   readonly metadata: KubeMeta;
 };
 
-/** Names an object of a kind; the namespace is absent for kinds without one. */
+/** Identifies an object within its kind; the namespace is absent for kinds without one. */
 export type KubeRef = { readonly namespace?: string; readonly name: string };
 
 export type KubeList<T> = {
@@ -39,10 +39,10 @@ export type KubeList<T> = {
 
 export type KubeWatchEvent<T> =
   | { readonly type: 'ADDED' | 'MODIFIED' | 'DELETED'; readonly object: T }
-  /** Nothing happened up to this version. */
+  /** There were no changes up to this version. */
   | { readonly type: 'BOOKMARK'; readonly resourceVersion: string };
 
-/** `namespace/name`, or `name` where there is no namespace. Neither part can hold a slash. */
+/** Returns `namespace/name`, or `name` without a namespace. Neither part can contain a slash. */
 export function keyOf({ metadata: { namespace, name } }: { readonly metadata: KubeRef }): string {
   return namespace === undefined ? name : `${namespace}/${name}`;
 }

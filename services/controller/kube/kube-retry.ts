@@ -4,24 +4,26 @@ import type { Rate, TokenBucket } from '../token-bucket.ts';
 import { aborted, KubeError, unanswered } from './kube-error.ts';
 import { pause, backoffMs } from '#core/platform/process/pause.ts';
 
-/** Repeats of all calls of a process; first tries are free. A server that is down gets no more than a trickle. */
+/**
+ * Rate limit of all retries of a process; first attempts are not limited. A server that is down gets only a few requests.
+ */
 export const REPEATS: Rate = { burst: 20, perSecond: 2 };
 
 export type RetryOptions = {
   readonly signal: AbortSignal;
   readonly deadlineMs: number;
   readonly attemptMs: number;
-  /** Doing it twice has the effect of doing it once. */
+  /** The call is idempotent. */
   readonly isRepeatable: boolean;
-  /** Repeats are taken from it. */
+  /** The token bucket of the retries. */
   readonly budget: Pick<TokenBucket, 'tryTake'>;
 };
 
 const TRIES_MAX = 6;
 
 /**
- * Runs one try after the other until one succeeds, fails for good, or the deadline would pass before the next. Each try
- * gets a signal that ends it in time. @throws the last try's error
+ * Runs attempts until one succeeds, one fails permanently, or the deadline would pass before the next. Each attempt gets a
+ * signal with its timeout. @throws the last attempt's error
  */
 export async function withRetries<T>(
   attempt: (signal: AbortSignal) => Promise<T>,
@@ -43,14 +45,14 @@ export async function withRetries<T>(
   }
 }
 
-/** Follows the signal, and aborts with a `Timeout` when the time is over. */
+/** Follows the parent signal, and aborts with a `Timeout` after the given time. */
 export function answerDeadline(milliseconds: number, parent: AbortSignal): Deadline {
   const reason = (): Error => unanswered('Timeout', 'The API server did not answer in time');
   return new Deadline(milliseconds, { parent, reason });
 }
 
 function mayRepeat(error: KubeError, isRepeatable: boolean): boolean {
-  // The server did not begin it.
+  // The server did not start to execute the call.
   if (error.code === 429) return true;
   if (error.code >= 500) return isRepeatable || error.retryAfterMs !== undefined;
   return isRepeatable && isAway(error);

@@ -15,7 +15,7 @@ import type { KubeObject, KubeWatchEvent } from './kube-object.ts';
 const shop = { metadata: { ...ONE, uid: 'uid-1', resourceVersion: '9' }, note: 'Grüße 📨' };
 const line = (type: string, object: object): string => `${JSON.stringify({ type, object })}\n`;
 
-/** A watch to its end: the events it told, and the failure it ended with. */
+/** Runs a watch to its end and returns its events and its failure. */
 async function watched(
   answer: Answer,
 ): Promise<{ events: KubeWatchEvent<KubeObject>[]; error: unknown; call: Call | undefined }> {

@@ -4,9 +4,9 @@ import { ANSWER_BYTES_MAX, parseJson, statusError, unreadable } from './kube-exc
 import type { KubeObject, KubeWatchEvent } from './kube-object.ts';
 
 /**
- * Reads a watch to its end: one JSON object a line. Nothing is passed over: a line that cannot be read would be a change
- * that nobody ever hears of.
- * @throws KubeError what the server reports, above all 410 for a version it no longer has; `Unreadable`.
+ * Reads a watch to its end: one JSON object per line. No line is skipped: an unreadable line could be a change that would
+ * then be lost.
+ * @throws KubeError errors reported by the server, above all 410 for an expired version; `Unreadable`.
  */
 export async function readWatch<T extends KubeObject>(
   chunks: AsyncIterable<Uint8Array>,
@@ -29,12 +29,12 @@ async function* linesOf(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<strin
       start = at + 1;
       if (line.trim() !== '') yield line;
     }
-    // Kept in parts: a large object comes in many chunks, and each concatenation would copy all of it.
+    // Collected in parts: a large object arrives in many chunks, and each concatenation would copy all of it.
     if (start < text.length) parts.push(text.slice(start));
     length += text.length - start;
     if (length > ANSWER_BYTES_MAX) throw unreadable('An event of a watch is too large');
   }
-  // A server that closes in good order ends with a whole line.
+  // A server that closes normally ends with a complete line.
   if (parts.join('').trim() !== '')
     throw unreadable('The API server ended a watch in the middle of an event');
 }

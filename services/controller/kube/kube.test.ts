@@ -209,7 +209,7 @@ test('a server that is down gets no more than a few tries a call, and a trickle 
   const started = performance.now();
   await Promise.all(calls);
   const seconds = (performance.now() - started) / 1_000;
-  // Twenty first tries are free; repeats come from one bucket of twenty and two a second.
+  // The twenty first attempts are not limited; retries share a bucket of twenty plus two a second.
   expect(parts.calls.length).toBeLessThanOrEqual(20 + 20 + 2 * (seconds + 1));
   expect(parts.calls.length).toBeGreaterThan(30);
 });
@@ -225,7 +225,7 @@ test('a call that gets no answer ends at its deadline, whatever it was tried', a
 
 test('a call ends at its deadline and with its signal even while its connection is being made', async () => {
   await using parts = await stage(silent);
-  // Takes connections and says nothing, so the handshake does not end.
+  // Accepts connections and sends nothing, so the TLS handshake does not complete.
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
@@ -286,7 +286,7 @@ test('calls that follow each other share connections', async () => {
   await using parts = await stage(found('8'));
   for (let times = 0; times < 20; times += 1) await get(parts.kube);
   expect(parts.calls).toHaveLength(20);
-  // The second one begins before the first is told that the answer is over.
+  // The second call starts before the first has been notified of the end of its answer.
   expect(parts.sockets()).toBeLessThanOrEqual(2);
 });
 

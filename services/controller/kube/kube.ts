@@ -11,19 +11,19 @@ import { readWatch } from './kube-watch.ts';
 
 export type KubeOptions = KubeCredentialsOptions & {
   readonly userAgent: string;
-  /** Told of every request: its HTTP status, or `<error>` where no answer came. */
+  /** Called for every request with its HTTP status, or `<error>` when there was no answer. */
   readonly onRequest?: (request: { readonly code: string; readonly method: string }) => void;
 };
 
 const DEADLINE_MS = 30_000;
 const ATTEMPT_MS = 10_000;
-/** Until the first byte of a watch; the server answers at once. */
+/** Timeout for the first byte of a watch; the server normally answers immediately. */
 const WATCH_HEADERS_MS = 30_000;
 const WATCH_SECONDS = 300;
 
 type Act = (objects: KubeObjects) => Promise<unknown>;
 
-/** Opens no connection before the first call. @throws Error where no credentials are configured. */
+/** Opens the client; connects on the first call. @throws Error when no credentials are configured. */
 export function openKube({ userAgent, onRequest = () => undefined, ...options }: KubeOptions): KubeClient {
   const credentials = openKubeCredentials(options);
   const budget = createTokenBucket(REPEATS);
@@ -46,7 +46,7 @@ export function openKube({ userAgent, onRequest = () => undefined, ...options }:
     }
   };
 
-  /** A token may have been rotated since it was read: a refusal is believed when a new one is refused as well. */
+  /** The token may have been rotated since it was read: a 401 is final only if a fresh token is refused too. */
   const send: typeof sendOnce = async (...request) => {
     for (let isReread = false; ; isReread = true) {
       try {
@@ -93,14 +93,14 @@ export function openKube({ userAgent, onRequest = () => undefined, ...options }:
         watch: true,
         allowWatchBookmarks: true,
         resourceVersion,
-        // Spread, so that many watches that began together do not end together.
+        // Randomized, so that many watches that started together do not end together.
         timeoutSeconds: timeoutSeconds ?? Math.round(WATCH_SECONDS * (0.9 + 0.2 * Math.random())),
       };
       using limit = answerDeadline(WATCH_HEADERS_MS, signal);
-      /** The body of this list is told event by event as it comes; for the library it is an empty one in the end. */
+      /** The body of this list is delivered event by event as it arrives; the library gets an empty body at the end. */
       const readEvents = async (chunks: AsyncIterable<Uint8Array>): Promise<string> => {
         limit.lift();
-        // An error of `onEvent` is not one of the connection.
+        // An error thrown by `onEvent` is not a connection error.
         let raised: { readonly error: unknown } | undefined;
         try {
           await readWatch(chunks, (event) => {
@@ -169,7 +169,7 @@ export function openKube({ userAgent, onRequest = () => undefined, ...options }:
     async delete(resource, ref, options) {
       const { namespace, name, uid } = ref;
       try {
-        // Deleting one certain object twice deletes it once; a name alone may be another's by then.
+        // A delete with a uid is idempotent; without it, the name may belong to another object by the retry.
         await write({ resource, namespace }, options, uid !== undefined, (objects) =>
           objects.delete(name, uid),
         );

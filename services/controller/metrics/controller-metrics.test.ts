@@ -7,7 +7,7 @@ const options = {
   leaseName: 'despatch-controller',
 };
 
-/** The value of each series, by the text in front of it. */
+/** Returns the value of each series, keyed by name and labels. */
 async function scrape(metrics: ReturnType<typeof createControllerMetrics>): Promise<Map<string, number>> {
   const { text } = await metrics.expose();
   return new Map(

@@ -1,10 +1,13 @@
 import { Histogram, type Registry } from 'prom-client';
 import { sampled } from '#core/platform/telemetry/sampled-metrics.ts';
 
-/** From a pass at once to an outage; a minute is the objective. */
+/** From an immediate pass to an outage; the objective is one minute. */
 const CONVERGENCE_SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600];
 
-/** How soon what resources say is true. What never becomes true is seen in the wait alone. */
+/**
+ * Metrics of how long changes of resources take to come into force. A change that never comes into force shows only in the
+ * current wait.
+ */
 export function convergenceMetrics(registry: Registry) {
   const seconds = new Histogram({
     name: 'despatch_convergence_seconds',

@@ -1,10 +1,10 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 
-/** How a reconcile ended: `requeue_after` asked to be called again, `error` was thrown or terminal. */
+/** Result of a reconcile: `requeue_after` asked to be called again, `error` was thrown or terminal. */
 const RECONCILE_RESULTS = ['success', 'requeue_after', 'error'] as const;
 type ReconcileOutcome = (typeof RECONCILE_RESULTS)[number];
 
-/** A pass over one object: from one without a change to one that waits for Vault and the database. */
+/** Duration of a pass over one object: from one without a change to one that waits for Vault and the database. */
 export const RECONCILE_SECONDS = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 
 export function reconcileMetrics(registry: Registry, controllers: readonly string[]) {

@@ -1,12 +1,12 @@
 import { Counter, Gauge, type Registry } from 'prom-client';
 
-/** Why a watch was opened anew: its time was over, its version was too old, nothing came for too long, a fault. */
+/** Why a watch was restarted: it reached its time limit, its version expired, it was silent for too long, or it failed. */
 const WATCH_RESTART_REASONS = ['ended', 'expired', 'stalled', 'error'] as const;
 type WatchRestartReason = (typeof WATCH_RESTART_REASONS)[number];
 
 const CONDITION_STATUSES = ['True', 'False', 'Unknown'] as const;
 
-/** The part of a resource that is counted. */
+/** The fields of a resource that the metrics use. */
 type WithConditions = {
   readonly status?:
     | { readonly conditions?: readonly { readonly type: string; readonly status: string }[] | undefined }
@@ -32,7 +32,7 @@ export function resourceMetrics(registry: Registry, conditions: Conditions) {
         }
         for (const { status: { conditions: held = [] } = {} } of sources.get(kind)?.() ?? []) {
           for (const { type, status } of held) {
-            // A type nobody declared came from another writer and would be a series without bound.
+            // An undeclared type was written by someone else and would make the number of series unbounded.
             if (conditions[kind]?.includes(type)) condition.inc({ kind, type, status: bounded(status) });
           }
         }
@@ -70,7 +70,7 @@ export function resourceMetrics(registry: Registry, conditions: Conditions) {
     relists.inc({ kind }, 0);
   }
   return {
-    /** Counted at each scrape, so what is given must be cheap to walk: a cache. */
+    /** Counted at each scrape, so the given iterable must be cheap to walk: a cache. */
     resourceConditions: {
       from: (kind: string, read: () => Iterable<WithConditions>): void => void sources.set(kind, read),
     },

@@ -1,6 +1,9 @@
 import { Counter, type Registry } from 'prom-client';
 
-/** Codes that a first occurrence of must be seen by `rate()`; others begin when they come. */
+/**
+ * Status codes whose series start at 0, so that `rate()` sees their first occurrence; the series of others are created when
+ * they occur.
+ */
 const REST_CODES: Readonly<Record<string, readonly string[]>> = {
   GET: ['200', '404', '410'],
   POST: ['201', '409'],

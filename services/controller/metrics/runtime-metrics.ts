@@ -5,17 +5,17 @@ import { restMetrics } from './rest-metrics.ts';
 import { workqueueMetrics } from './workqueue-metrics.ts';
 
 export type ControllerMetricsOptions = {
-  /** Names of the controllers, one work queue each. */
+  /** Names of the controllers; each has one work queue. */
   readonly controllers: readonly string[];
   /** Condition types by kind of resource. The kinds are those that are watched. */
   readonly conditions: Readonly<Record<string, readonly string[]>>;
-  /** Names the election in `leader_election_master_status`. */
+  /** The election's name in `leader_election_master_status`. */
   readonly leaseName: string;
 };
 
 /**
- * What a controller says of its queues, watches and reconciles. The names and labels are those of controller-runtime and
- * client-go, so that dashboards and alerts made for them fit. Every series begins at 0.
+ * Metrics of a controller's queues, watches and reconciles. Names and labels are those of controller-runtime and client-go,
+ * so that existing dashboards and alerts work. Every series starts at 0.
  */
 export function controllerRuntimeMetrics(registry: Registry, options: ControllerMetricsOptions) {
   const on = [registry];

@@ -1,10 +1,10 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import { RECONCILE_SECONDS } from './reconcile-metrics.ts';
 
-/** A key's wait: from none to the longest back-off. */
+/** A key's waiting time: from none to the longest backoff. */
 const QUEUE_SECONDS = [0.000_1, 0.001, 0.01, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 1_000];
 
-/** What a work queue is asked for at a scrape, in seconds. */
+/** Read from a work queue at a scrape, in seconds. */
 type RunningWork = { readonly unfinished: number; readonly longest: number };
 
 export function workqueueMetrics(registry: Registry, names: readonly string[]) {

@@ -10,7 +10,7 @@ const DISPLAY_NAMES: Readonly<Record<PlanName, string>> = {
   enterprise: 'Enterprise',
 };
 
-/** The plans that are made where a cluster lacks them. */
+/** Returns the plans that are created when a cluster lacks them. */
 export function builtInPlans(): NewPlanResource[] {
   return PLAN_NAMES.map((name) => ({
     apiVersion: GROUP_VERSION,

@@ -3,7 +3,10 @@ import { isKubeError } from '../kube/kube-error.ts';
 import { PLANS } from '../resources/kube-resources.ts';
 import { builtInPlans } from './built-in-plans.ts';
 
-/** Creates the built-in plans where they are absent; what is there is the platform team's. Returns the names of the new ones. */
+/**
+ * Creates the built-in plans that do not exist; existing ones belong to the platform team and are not changed. Returns the
+ * names of the created ones.
+ */
 export async function ensureBuiltInPlans(
   kube: Pick<KubeClient, 'create' | 'get'>,
   signal: AbortSignal,
@@ -15,7 +18,7 @@ export async function ensureBuiltInPlans(
       await kube.create(PLANS, plan, { signal });
       made.push(plan.metadata.name);
     } catch (error) {
-      // Another release was quicker.
+      // Another release created it first.
       if (!isKubeError(error, 409)) throw error;
     }
   }

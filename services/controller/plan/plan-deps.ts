@@ -1,12 +1,12 @@
 import type { PlanResource, PlanStatus } from '../resources/plan-resource.ts';
 
-/** What a plan's reconciliation works with. Resources come from caches and may be a moment old. */
+/** Dependencies of a plan's reconciliation. Resources come from caches and may be slightly stale. */
 export type PlanDeps = {
   readonly plans: { readonly get: (name: string) => PlanResource | undefined };
-  /** Tenants of this release that name the plan. */
+  /** Returns the number of this release's tenants that name the plan. */
   readonly countBoundTenants: (planName: string) => number;
   readonly resources: {
-    /** The plan as it is then; undefined where it is gone. */
+    /** Returns the updated plan; undefined when it is gone. */
     readonly addFinalizer: (
       plan: PlanResource,
       finalizer: string,
@@ -19,11 +19,11 @@ export type PlanDeps = {
     ) => Promise<PlanResource | undefined>;
     readonly applyStatus: (plan: PlanResource, status: PlanStatus, signal: AbortSignal) => Promise<void>;
   };
-  /** What people see with `kubectl describe`. */
+  /** Shown by `kubectl describe`. */
   readonly warning: (about: PlanResource, reason: string, note: string) => void;
-  /** Names this release among those of the cluster. */
+  /** Distinguishes this release from others in the cluster. */
   readonly controllerName: string;
   readonly now: () => Date;
-  /** Between two looks at an unchanged plan, in milliseconds. */
+  /** Interval between two passes over an unchanged plan, in milliseconds. */
   readonly resyncMs: number;
 };

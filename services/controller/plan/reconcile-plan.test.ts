@@ -9,7 +9,7 @@ const OURS = 'plan.despatch.dev/one';
 const THEIRS = 'plan.despatch.dev/two';
 const log = createLogger({ level: 'error', component: 'test', destination: { write: () => undefined } });
 
-/** A plan in memory, and a reconciler for each release that shares it. */
+/** A plan in memory, and one reconciler per release that shares it. */
 function setup(metadata: object = {}) {
   let plan: PlanResource | undefined = PlanResource.parse({
     apiVersion: 'despatch.dev/v1alpha1',

@@ -4,12 +4,12 @@ import type { PlanResource, PlanStatus } from '../resources/plan-resource.ts';
 import type { Reconcile } from '../runtime/controller-loop.ts';
 import type { PlanDeps } from './plan-deps.ts';
 
-/** Every release that has tenants of a plan puts its own finalizer on it, this and its name. */
+/** Every release with tenants on a plan adds its own finalizer: this prefix and its name. */
 const FINALIZER_PREFIX = 'plan.despatch.dev/';
 
 /**
- * Keeps a plan from being deleted while tenants are bound to it. Several releases may share a plan: whether it is in use
- * is read off its finalizers, which all see alike, so that no two controllers ever contradict each other in the status.
+ * Prevents a plan from being deleted while tenants are bound to it. Several releases may share a plan: whether it is in use
+ * is derived from its finalizers, which all of them read, so two controllers never write contradicting statuses.
  */
 export function createPlanReconciler(deps: PlanDeps): Reconcile {
   const finalizer = `${FINALIZER_PREFIX}${deps.controllerName}`;
@@ -19,12 +19,12 @@ export function createPlanReconciler(deps: PlanDeps): Reconcile {
     const { finalizers = [], deletionTimestamp } = plan.metadata;
     const bound = deps.countBoundTenants(plan.metadata.name);
     const isHeld = finalizers.includes(finalizer);
-    // Nothing can be added to what is being deleted.
+    // No finalizer can be added to an object that is being deleted.
     const isToBeHeld = bound > 0 && !isHeld && deletionTimestamp === undefined;
     let current: PlanResource | undefined = plan;
     if (isToBeHeld) current = await deps.resources.addFinalizer(plan, finalizer, signal);
     if (bound === 0 && isHeld) current = await deps.resources.removeFinalizer(plan, finalizer, signal);
-    // Gone with its last finalizer.
+    // The object disappears with its last finalizer.
     if (current === undefined || (deletionTimestamp !== undefined && !current.metadata.finalizers?.length))
       return {};
     const others = finalizers.filter((name) => name.startsWith(FINALIZER_PREFIX) && name !== finalizer);

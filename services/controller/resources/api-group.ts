@@ -2,5 +2,5 @@
 export const API_GROUP = 'despatch.dev';
 export const API_VERSION = 'v1alpha1';
 
-/** As it stands in `apiVersion`. */
+/** The value of `apiVersion`. */
 export const GROUP_VERSION = `${API_GROUP}/${API_VERSION}` as const;

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { generation, text, timestamp } from './fields.ts';
 
-/** One fact about an object, in the shape that all tools of a cluster know. Conditions of a kind are told apart by `type`. */
+/** One condition in the standard Kubernetes format. `type` is unique among an object's conditions. */
 export const Condition = z
   .object({
     type: text({
@@ -26,7 +26,7 @@ export const Condition = z
   .meta({ description: 'One fact about the object.' });
 export type Condition = z.output<typeof Condition>;
 
-/** A list of conditions that several writers may share, each owning its types. */
+/** A list of conditions that several writers may share; each one owns its types. */
 export function conditions(description: string): z.ZodArray<typeof Condition> {
   return z
     .array(Condition)

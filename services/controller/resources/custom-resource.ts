@@ -6,11 +6,11 @@ export type PrinterColumn = {
   readonly type: 'string' | 'integer' | 'date';
   readonly description: string;
   readonly jsonPath: string;
-  /** 0, the default: always shown; 1: with `-o wide` only. */
+  /** 0 (default): always shown; 1: only with `-o wide`. */
   readonly priority?: 0 | 1;
 };
 
-/** Everything that is to be known about a kind; its CustomResourceDefinition is made from this and from nothing else. */
+/** The complete description of a kind; its CustomResourceDefinition is generated from this alone. */
 export type CustomResource = {
   readonly kind: string;
   readonly plural: string;
@@ -18,9 +18,9 @@ export type CustomResource = {
   readonly shortNames: readonly string[];
   readonly categories: readonly string[];
   readonly scope: 'Namespaced' | 'Cluster';
-  /** Of the whole object: `apiVersion`, `kind`, `metadata`, `spec` and `status`. */
+  /** Schema of the whole object: `apiVersion`, `kind`, `metadata`, `spec` and `status`. */
   readonly schema: z.ZodObject;
   readonly columns: readonly PrinterColumn[];
-  /** Fields that lists and watches can be narrowed by, beside name and namespace. */
+  /** Fields that lists and watches can filter by, in addition to name and namespace. */
   readonly selectableFields: readonly string[];
 };

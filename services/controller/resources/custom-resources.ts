@@ -2,5 +2,5 @@ import type { CustomResource } from './custom-resource.ts';
 import { PLAN } from './plan-resource.ts';
 import { TENANT } from './tenant-resource.ts';
 
-/** Every kind of the group. */
+/** All kinds of the group. */
 export const CUSTOM_RESOURCES: readonly CustomResource[] = [PLAN, TENANT];

@@ -2,7 +2,7 @@ import { API_GROUP, API_VERSION } from './api-group.ts';
 import type { CustomResource } from './custom-resource.ts';
 import { structuralSchema, type StructuralSchema } from './structural-schema.ts';
 
-/** A CustomResourceDefinition, without the metadata that depends on who installs it. */
+/** A CustomResourceDefinition without the metadata that depends on the installer. */
 export type Definition = {
   readonly apiVersion: 'apiextensions.k8s.io/v1';
   readonly kind: 'CustomResourceDefinition';

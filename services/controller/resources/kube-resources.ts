@@ -4,7 +4,7 @@ import type { CustomResource } from './custom-resource.ts';
 import { PLAN } from './plan-resource.ts';
 import { TENANT } from './tenant-resource.ts';
 
-/** Where the API server serves our kinds. */
+/** The API paths of our kinds. */
 export const TENANTS = served(TENANT);
 export const PLANS = served(PLAN);
 

@@ -55,7 +55,7 @@ export const SomeLimits = z.object(
   },
 );
 
-/** Limits as a resource holds them: a rate is text there. */
+/** Returns limits in the format of a resource, where a rate is text. */
 export function writtenLimits(limits: Limits): z.output<typeof AllLimits> {
   const { hardBounceRateMax, complaintRateMax, ...numbers } = limits;
   return {

@@ -8,17 +8,17 @@ const ManagedFields = z.object({
   fieldsV1: z.record(z.string(), z.unknown()).exactOptional(),
 });
 
-/** What every object in the cluster carries, as far as it is used here. The API server keeps it valid, so only types are checked. */
+/** The metadata fields of an object that are used here. The API server validates them, so only their types are checked. */
 export const ObjectMeta = z.object({
   name: z.string(),
   namespace: z.string().exactOptional(),
-  /** Tells an object from a later one of the same name. */
+  /** Distinguishes an object from a later one with the same name. */
   uid: z.string(),
-  /** Grows with each change of the spec, and of the spec only. */
+  /** Incremented by each change of the spec, and only of the spec. */
   generation: z.int(),
   resourceVersion: z.string(),
   creationTimestamp: z.string(),
-  /** Set once deletion was asked for; the object goes when its last finalizer does. */
+  /** Set when deletion was requested; the object disappears with its last finalizer. */
   deletionTimestamp: z.string().exactOptional(),
   finalizers: z.array(z.string()).exactOptional(),
   labels: z.record(z.string(), z.string()).exactOptional(),
@@ -27,5 +27,5 @@ export const ObjectMeta = z.object({
 });
 export type ObjectMeta = z.output<typeof ObjectMeta>;
 
-/** The part of the metadata that a writer of an object sets. */
+/** The metadata that the writer of an object sets. */
 export type NewObjectMeta = Pick<ObjectMeta, 'name' | 'namespace' | 'labels' | 'annotations'>;

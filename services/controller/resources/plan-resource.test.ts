@@ -5,7 +5,7 @@ import { BUILT_IN_PLANS, effectiveLimits } from '#core/domain/plan.ts';
 import { builtInPlans } from '../plan/built-in-plans.ts';
 import { PlanResource } from './plan-resource.ts';
 
-/** What the API server adds to every object. */
+/** Metadata that the API server adds to every object. */
 const META = { uid: 'u', generation: 1, resourceVersion: '1', creationTimestamp: '2026-01-01T00:00:00Z' };
 
 const plan = (fields: object = {}): unknown => ({
@@ -16,7 +16,7 @@ const plan = (fields: object = {}): unknown => ({
   ...fields,
 });
 
-// The same rows go to a real API server in test/integration/controller/crds.test.ts.
+// test/integration/controller/crds.test.ts sends the same rows to a real API server.
 test.each(PLAN_ROWS)('code and cluster agree on $what', ({ name = 'gold', spec, refused }) => {
   const parsed = PlanResource.safeParse(plan({ metadata: { name, ...META }, spec }));
   expect(parsed.success).toBe(refused === undefined);

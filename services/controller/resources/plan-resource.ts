@@ -48,9 +48,9 @@ export const PlanResource = withRules(
     },
   ],
 );
-/** A Plan as it is read. */
+/** A Plan as read. */
 export type PlanResource = z.output<typeof PlanResource>;
-/** A Plan as it is written. */
+/** A Plan as written. */
 export type NewPlanResource = Pick<z.input<typeof PlanResource>, 'apiVersion' | 'kind' | 'spec'> & {
   readonly metadata: NewObjectMeta;
 };

@@ -21,7 +21,7 @@ const list: StructuralSchema = {
   'x-kubernetes-list-type': 'set',
 };
 
-/** A schema that is complete but for one field. */
+/** A schema that is complete except for one field. */
 const planted = (field: StructuralSchema): StructuralSchema => ({
   type: 'object',
   description,

@@ -1,8 +1,8 @@
 import type { StructuralSchema } from './structural-schema.ts';
 
 /**
- * What a schema leaves open, as `path: what is missing`. Everything a client may store has a description, for
- * `kubectl explain`, and bounds: an unbounded field makes objects of any size, and rules of unbounded cost.
+ * Returns what a schema leaves open, as `path: what is missing`. Every field that a client may store needs a description,
+ * for `kubectl explain`, and bounds: an unbounded field allows objects of any size and validation rules of unbounded cost.
  */
 export function schemaGaps(schema: StructuralSchema): string[] {
   const fields = schema.properties ?? {};
@@ -64,7 +64,7 @@ function listGaps(node: StructuralSchema, path: string): string[] {
     : [];
 }
 
-/** Ways to let anything through. */
+/** Finds keywords that allow any value. */
 function openGaps(node: StructuralSchema, path: string): string[] {
   return ['x-kubernetes-preserve-unknown-fields', 'x-kubernetes-int-or-string', 'nullable']
     .filter((name) => node[name] !== undefined)

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { CustomResource } from './custom-resource.ts';
 
-/** A node of the schema that the API server prunes, defaults and validates by. */
+/** A node of the schema with which the API server prunes, defaults and validates. */
 export type StructuralSchema = {
   readonly type?: string;
   readonly description?: string;
@@ -23,8 +23,8 @@ export type StructuralSchema = {
 };
 
 /**
- * The structural schema of a kind, as a writer of objects sees it: what has a default may be left out. The API server
- * knows `metadata` better than we do and allows nothing to be said about it but its type.
+ * Returns the structural schema of a kind for writers of objects: fields with a default are optional. The API server
+ * validates `metadata` itself and allows a schema to state nothing but its type.
  */
 export function structuralSchema({ schema }: CustomResource): StructuralSchema {
   const { properties, ...root } = z.toJSONSchema(schema, {
@@ -39,7 +39,7 @@ export function structuralSchema({ schema }: CustomResource): StructuralSchema {
       kind: { type: 'string', description: 'Kind of this object.' },
       metadata: { type: 'object' },
     },
-    // The API server demands the other three by itself; what has a default is never missing.
+    // The API server requires the other three itself, and a field with a default is never missing.
     required: (root.required ?? []).filter((name) => name === 'spec'),
   };
 }

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { CONDITION_ROWS, TENANT_ROWS, TENANT_STATUS_ROWS } from '#test/suites/custom-resource-rows.ts';
 import { TenantResource, type NewTenantResource } from './tenant-resource.ts';
 
-/** What the API server adds to every object. */
+/** Metadata that the API server adds to every object. */
 const META = { uid: 'u', generation: 1, resourceVersion: '1', creationTimestamp: '2026-01-01T00:00:00Z' };
 
 const tenant = (fields: object = {}): unknown => ({
@@ -12,7 +12,7 @@ const tenant = (fields: object = {}): unknown => ({
   ...fields,
 });
 
-// The same rows go to a real API server in test/integration/controller/crds.test.ts.
+// test/integration/controller/crds.test.ts sends the same rows to a real API server.
 test.each(TENANT_ROWS)('code and cluster agree on $what', ({ name = 'acme', spec, refused }) => {
   const parsed = TenantResource.safeParse(tenant({ metadata: { name, ...META }, spec }));
   expect(parsed.success).toBe(refused === undefined);
@@ -21,7 +21,7 @@ test.each(TENANT_ROWS)('code and cluster agree on $what', ({ name = 'acme', spec
 test.each([...CONDITION_ROWS, ...TENANT_STATUS_ROWS])(
   'code and cluster agree on a status with $what',
   ({ status, refused }) => {
-    // Keys of a map list are unique by themselves, which only the API server looks at.
+    // Only the API server checks that the keys of a map list are unique.
     if (refused?.includes('Duplicate') === true) return;
     expect(TenantResource.safeParse(tenant({ status })).success).toBe(refused === undefined);
   },

@@ -38,9 +38,9 @@ export const TenantResource = withRules(
     }),
   RULES,
 );
-/** A Tenant as it is read: with what the API server fills in. */
+/** A Tenant as read, with the fields that the API server fills in. */
 export type TenantResource = z.output<typeof TenantResource>;
-/** A Tenant as it is written. */
+/** A Tenant as written. */
 export type NewTenantResource = Pick<z.input<typeof TenantResource>, 'apiVersion' | 'kind' | 'spec'> & {
   readonly metadata: NewObjectMeta;
 };

@@ -5,7 +5,7 @@ import { DNS_LABEL, ONE_LINE, text, wholeNumber } from './fields.ts';
 import { SomeLimits } from './limit-fields.ts';
 import { celList, withRules } from './with-rules.ts';
 
-/** Whether no tenant may have it. */
+/** Returns whether the slug is reserved, so that no tenant may have it. */
 export const isReserved = (slug: string): boolean => RESERVED_SLUGS.includes(slug);
 
 const Slug = withRules(
@@ -38,7 +38,7 @@ const PlanRef = z
 const Owner = withRules(
   z
     .object({
-      // What an invitation through the API takes, in the syntax that RE2 reads.
+      // Accepts the same addresses as an invitation through the API, in RE2 syntax.
       email: text({
         description:
           'E-mail address. Whoever first signs in with this address, verified by the issuer, takes the place.',
@@ -65,7 +65,7 @@ const Owner = withRules(
 );
 type Owner = z.output<typeof Owner>;
 
-/** Addresses are told apart as sign-in tells them apart: without regard to case. */
+/** Addresses are compared without regard to case, as at sign-in. */
 const ownerKey = ({ email, subject }: Owner): string => `${email?.toLowerCase() ?? ''} ${subject ?? ''}`;
 
 const Owners = withRules(

@@ -1,18 +1,21 @@
 import type { z } from 'zod';
 
-/** A rule over several fields, told twice: to the API server in CEL, and in code to whoever reads objects without one. */
+/**
+ * A rule over several fields, stated twice: in CEL for the API server, and in code for readers of objects that did not pass
+ * through one.
+ */
 export type Rule<Value> = {
   /** CEL over `self`. */
   readonly rule: string;
-  /** What to do about it, as the API server says it to the writer. */
+  /** How to fix a violation; the API server shows it to the writer. */
   readonly message: string;
-  /** The field at fault, from where the rule stands, such as `.suspendReason`. */
+  /** The faulty field, relative to the rule's place, such as `.suspendReason`. */
   readonly fieldPath?: string;
-  /** Whether the value keeps the rule. Absent for a rule that compares with the object's last version. */
+  /** Returns whether the value satisfies the rule. Absent for a rule that compares with the object's previous version. */
   readonly holds?: (value: Value) => boolean;
 };
 
-/** The schema with its rules: checked when it parses, and part of the structural schema made from it. */
+/** Returns the schema with its rules: checked on parsing, and included in the generated structural schema. */
 export function withRules<Schema extends z.ZodType>(
   schema: Schema,
   rules: readonly Rule<z.output<Schema>>[],
@@ -31,7 +34,7 @@ export function withRules<Schema extends z.ZodType>(
   });
 }
 
-/** A list of names as CEL spells it. */
+/** Formats a list of names in CEL. */
 export function celList(names: readonly string[]): string {
   return `[${names.map((name) => `'${name}'`).join(', ')}]`;
 }

@@ -17,7 +17,7 @@ afterEach(() => {
 
 type Setup = { readonly loop: ControllerLoop; readonly end: AbortController; readonly passes: string[] };
 
-/** A loop that has been started; `passes` holds the keys in the order in which they were reconciled. */
+/** A started loop; `passes` holds the keys in the order in which they were reconciled. */
 function setup(options: Partial<ControllerLoopOptions>): Setup {
   const passes: string[] = [];
   const loop = createControllerLoop({
@@ -101,7 +101,7 @@ test('a success ends the back-off: the next failure waits for as short as the fi
   const { loop, passes } = setup({
     async reconcile() {
       hasFailed += 1;
-      // Four failures, a success, and a failure.
+      // Four failures, one success, one failure.
       if (hasFailed !== 5 && hasFailed <= 6) throw new Error('no');
       return {};
     },
@@ -217,7 +217,7 @@ test('the end reaches the pass under way, and nothing is tried again after it', 
   end.abort(new Error('The lease was lost'));
   loop.enqueue('b');
   await vi.advanceTimersByTimeAsync(0);
-  // The pass has ended, so the stop waits for nothing.
+  // The pass has ended, so `stop` does not wait.
   await loop.stop();
   await vi.advanceTimersByTimeAsync(60_000);
   expect(passes).toEqual(['a']);

@@ -5,25 +5,25 @@ import type { Logger } from '#core/platform/telemetry/logger.ts';
 import { createWorkqueue, type Workqueue, type WorkqueueMetrics } from './workqueue.ts';
 
 export type ReconcileResult = {
-  /** Look again after this time even if nothing changes. */
+  /** Reconcile again after this time even if nothing changes. */
   readonly requeueAfterMs?: number;
 };
 
 /**
- * Brings one object to its desired state. The key (`namespace/name` or `name`) is all it gets: it reads the object anew
- * and may find it gone. A key is never reconciled twice at once.
+ * Brings one object to its desired state. It gets only the key (`namespace/name` or `name`), reads the object again and may
+ * find it gone. A key is never reconciled twice at once.
  *
- * Thrown errors are tried again with a growing delay, a `TerminalError` only when the object changes (or, where it says
- * so, after a time).
- * @param signal ends it: its time is up, the process stops for good or leads no longer. Pass it to every call.
+ * Thrown errors are retried with a growing delay; a `TerminalError` is retried only when the object changes (or after the
+ * time that it names).
+ * @param signal aborts when the pass exceeds its time, or when the process stops or no longer leads. Pass it to every call.
  * @param log carries the controller, the object and an id of this pass.
  */
 export type Reconcile = (key: string, signal: AbortSignal, log: Logger) => Promise<ReconcileResult>;
 
-/** Trying again does not help: what is asked for is not possible. */
+/** A retry cannot help: the object requests something impossible. */
 export class TerminalError extends Error {
   override readonly name = 'TerminalError';
-  /** When to look again all the same; default never. */
+  /** When to reconcile again anyway; default never. */
   readonly requeueAfterMs: number | undefined;
 
   constructor(message: string, options?: ErrorOptions & { readonly requeueAfterMs?: number }) {
@@ -35,16 +35,16 @@ export class TerminalError extends Error {
 /** A queue of keys and the workers that reconcile them. */
 export type ControllerLoop = {
   readonly name: string;
-  /** Asks for a pass over the object. Before the start and after the stop it does nothing: the start takes in all keys. */
+  /** Requests a pass over the object. Has no effect before `start`, which enqueues all keys, and after `stop`. */
   readonly enqueue: (key: string) => void;
   readonly enqueueAfter: (key: string, delayMs: number) => void;
-  /** Takes in all keys and begins. The signal ends the passes under way. */
+  /** Enqueues all keys and starts the workers. The signal aborts the passes in progress. */
   readonly start: (signal: AbortSignal) => void;
-  /** Takes in nothing more, and resolves when the passes under way have ended. */
+  /** Stops taking keys, and resolves when the passes in progress have ended. */
   readonly stop: () => Promise<void>;
 };
 
-/** What the loop tells its metrics. */
+/** The metrics of a loop. */
 export type ReconcileMetrics = {
   readonly concurrency: (controller: string, workers: number) => void;
   readonly started: (controller: string) => void;
@@ -59,17 +59,17 @@ export type ReconcileMetrics = {
 };
 
 export type ControllerLoopOptions = {
-  /** Names it in logs and metrics, for example `tenant`. */
+  /** The loop's name in logs and metrics, for example `tenant`. */
   readonly name: string;
-  /** All objects there are, for the start. */
+  /** All existing objects, for the start. */
   readonly keys: () => Iterable<string>;
   readonly reconcile: Reconcile;
   readonly log: Logger;
-  /** Passes at once. Default 4. */
+  /** Concurrent passes. Default 4. */
   readonly workers?: number;
-  /** The longest pass, in milliseconds. Default 60,000. */
+  /** Maximum duration of a pass, in milliseconds. Default 60,000. */
   readonly timeoutMs?: number;
-  /** False: no pass begins. Asked right before each, so that a process that was stopped for a while begins none. */
+  /** False: no pass starts. Called right before each pass, so that a process that was suspended for a while starts none. */
   readonly isLeading?: () => boolean;
   readonly metrics?: ReconcileMetrics;
   readonly queueMetrics?: WorkqueueMetrics;
@@ -104,13 +104,13 @@ export function createControllerLoop(options: ControllerLoopOptions): Controller
 
 async function work(queue: Workqueue, options: ControllerLoopOptions, signal: AbortSignal): Promise<void> {
   for (let key = await queue.get(); key !== undefined; key = await queue.get()) {
-    // A signal that was aborted is the end of everything; the queue is shut down in a moment.
+    // After an abort the queue is about to be shut down.
     if (!signal.aborted && options.isLeading?.() !== false) await pass(queue, key, options, signal);
     queue.done(key);
   }
 }
 
-/** One reconcile and what follows from it. Never throws: one object's fault is not another's. */
+/** Runs one reconcile and handles its result. Never throws: one object's failure does not affect others. */
 async function pass(
   queue: Workqueue,
   key: string,

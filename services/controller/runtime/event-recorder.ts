@@ -10,7 +10,7 @@ import { within } from '#core/platform/process/deadline.ts';
 import { pause } from '#core/platform/process/pause.ts';
 import { scrub } from '#core/platform/telemetry/scrub.ts';
 
-/** What an event is about: an object as the API server sent it. */
+/** The object of an event, as the API server sent it. */
 export type EventSubject = {
   readonly apiVersion: string;
   readonly kind: string;
@@ -24,8 +24,8 @@ export type EventSubject = {
 
 export type EventRecorder = {
   /**
-   * Tells whoever looks at the object. Never waits, never fails. The same reason and note for the same object within ten
-   * minutes is one event with a growing count.
+   * Records an event for people who look at the object. Never waits, never fails. The same reason and note for the same
+   * object within ten minutes is one event with a growing count.
    * @param reason one CamelCase word, at most 128 characters.
    * @param note a sentence without secrets, cut at 1,024 bytes.
    */
@@ -35,9 +35,9 @@ export type EventRecorder = {
 export type EventRecorderOptions = {
   readonly client: Pick<KubeClient, 'apply'>;
   readonly log: Logger;
-  /** Names the process. Default: the host name, in a cluster the pod. */
+  /** Name of the process. Default: the host name, which in a cluster is the pod. */
   readonly instance?: string;
-  /** Writes of all events together: `burst` at once, then `perSecond`. Default 50 and 5. */
+  /** Rate of all event writes: `burst` at once, then `perSecond`. Default 50 and 5. */
   readonly rate?: Rate;
 };
 
@@ -49,34 +49,34 @@ const EVENTS: KubeResource = {
   namespaced: true,
 };
 
-/** Reports as this, and owns the fields. */
+/** Reporting controller and field manager. */
 const CONTROLLER = 'despatch.dev/controller';
 const FIELD_MANAGER = 'despatch-controller';
 const WINDOW_MS = 600_000;
-/** Different events that are remembered, so that a repetition is known. */
+/** Number of distinct events that are remembered to detect repetitions. */
 const REMEMBERED_MAX = 4_096;
-/** Events that wait for their turn; more are dropped: whoever has so many reads metrics. */
+/** Maximum number of queued events; more are dropped, since metrics serve better at such a rate. */
 const WAITING_MAX = 1_000;
 const NOTE_BYTES_MAX = 1_024;
 const WRITE_MS = 10_000;
-/** How long the end waits for what was not written yet. */
+/** How long disposal waits for queued writes. */
 const FLUSH_MS = 2_000;
 
 type Entry = {
   readonly namespace: string;
   readonly name: string;
-  /** Everything but the series is fixed once it is written. */
+  /** All fields except the series are immutable once written. */
   readonly fields: object;
   readonly subject: string;
   count: number;
   lastAt: number;
 };
 
-/** Writes one after the other, in the background. An event that cannot be written is logged and forgotten. */
+/** Writes events one at a time in the background. An event that cannot be written is logged and dropped. */
 export function createEventRecorder(options: EventRecorderOptions): EventRecorder & AsyncDisposable {
   const { client, log, instance = hostname(), rate = { burst: 50, perSecond: 5 } } = options;
   const known = new LRUCache<string, Entry>({ max: REMEMBERED_MAX });
-  /** Entries with something to write; a repetition of one that waits joins it. */
+  /** Entries with something to write; a repetition of a queued event joins its entry. */
   const waiting = new Set<Entry>();
   const end = new AbortController();
   const writes = createTokenBucket(rate);
@@ -87,7 +87,7 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
     const { namespace, name, fields, count, lastAt } = entry;
     const series = count === 1 ? {} : { series: { count, lastObservedTime: microTime(lastAt) } };
     try {
-      // Applied and not created: the same call makes it, counts on, and may be repeated.
+      // Uses apply instead of create: the same call creates the event, updates its count, and can be retried.
       await client.apply(
         EVENTS,
         { namespace, name },
@@ -156,7 +156,7 @@ type EventText = {
 function makeEntry({ apiVersion, kind, metadata }: EventSubject, event: EventText, now: number): Entry {
   const { name, namespace, uid, resourceVersion } = metadata;
   return {
-    // Where the API server wants events about objects that have no namespace.
+    // The namespace in which the API server expects events about cluster-scoped objects.
     namespace: namespace ?? 'default',
     name: `${name.slice(0, 200)}.${randomBytes(8).toString('hex')}`,
     subject: `${kind} ${namespace === undefined ? name : `${namespace}/${name}`}`,
@@ -179,12 +179,12 @@ function makeEntry({ apiVersion, kind, metadata }: EventSubject, event: EventTex
   };
 }
 
-/** The API server counts bytes. */
+/** The API server limits bytes. */
 function cut(note: string): string {
   const bytes = Buffer.from(note);
   if (bytes.length <= NOTE_BYTES_MAX) return note;
   const ellipsis = '…';
   const kept = bytes.subarray(0, NOTE_BYTES_MAX - Buffer.byteLength(ellipsis)).toString();
-  // A character that was cut in two decodes to a mark of three bytes.
+  // A character that was cut in two decodes to U+FFFD, which has three bytes.
   return kept.replace(/\uFFFD+$/, '') + ellipsis;
 }

@@ -1,6 +1,6 @@
 /**
- * Ends the process here and now. For a leader that lost its lease: another one may be writing already, and every step of
- * an orderly end would be one more that this process has no right to.
+ * Ends the process immediately. For a leader that lost its lease: another process may already be writing, and each step of
+ * an orderly shutdown would be one that this process may no longer take.
  */
 export function exitNow(code: number): never {
   process.exit(code);

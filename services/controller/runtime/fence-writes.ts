@@ -2,9 +2,9 @@ import type { KubeClient } from '../kube/kube-client.ts';
 import { notLeading } from '../kube/kube-error.ts';
 
 /**
- * The client of a leader: every write is refused from the moment its time is over. Asked right before each one, and each
- * time that one is made again, so that a process that was stopped in the middle of a pass, or of a write, writes nothing
- * when it goes on, before it was told anything.
+ * Wraps the client of a leader: every write is refused from the moment its lease time is over. Checked right before each
+ * attempt, including retries, so that a process that was suspended in the middle of a pass or of a write writes nothing
+ * when it resumes, even before it learns that it lost the lease.
  */
 export function fenceWrites(client: KubeClient, isLeading: () => boolean): KubeClient {
   const fenced = <Write extends (...args: never[]) => Promise<unknown>>(write: Write): Write => {

@@ -2,9 +2,9 @@ import type { Readiness } from '#core/platform/process/health.ts';
 import type { Elector } from './leader.ts';
 import type { Reflector } from './reflector.ts';
 
-/** What the probes ask. */
+/** The checks behind the probes. */
 export type HealthChecks = {
-  /** True on a process that waits for the lease as well: its caches are warm, and a rollout must not wait for it to lead. */
+  /** Also true on a process that waits for the lease: its caches are warm, and a rollout must not wait for it to lead. */
   readonly ready: () => Promise<Readiness>;
   readonly live: () => boolean;
 };
@@ -13,11 +13,11 @@ export type HealthCheckOptions = {
   readonly reflectors: readonly Pick<Reflector, 'cache' | 'lastContactAt'>[];
   readonly elector?: Pick<Elector, 'isOverdue'> | undefined;
   readonly isEnding: () => boolean;
-  /** Checks of the process's own, such as the database schema. */
+  /** Checks of the process itself, such as the database schema. */
   readonly ready?: (() => Readiness | Promise<Readiness>) | undefined;
 };
 
-/** Even a quiet watch says something every minute, and begins anew every five. */
+/** Even a quiet watch sends a bookmark every minute and restarts every five. */
 const SILENCE_MS_MAX = 600_000;
 
 export function createHealthChecks({
@@ -36,8 +36,8 @@ export function createHealthChecks({
       return { failing: [...unsynced, ...own.failing] };
     },
     /**
-     * An event loop that is stuck does not answer at all. A cache that heard nothing for ten minutes is started anew even
-     * if the API server is what is away: there is nothing to lose, and whatever hangs on our side is gone with it.
+     * A stuck event loop does not answer at all. A process whose cache heard nothing for ten minutes is restarted even if
+     * the API server is down: a restart loses nothing, and it clears anything that hangs on our side.
      */
     live: () =>
       elector?.isOverdue() !== true &&

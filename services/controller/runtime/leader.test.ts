@@ -20,7 +20,7 @@ type Candidate = {
   readonly elector: Elector;
   readonly end: AbortController;
   readonly ended: Promise<'stopped' | 'lost'>;
-  /** What `leader_election_master_status` would show, in order. */
+  /** The values of `leader_election_master_status`, in order. */
   readonly shown: boolean[];
   /** How `run` ended. */
   readonly result: () => string | undefined;
@@ -179,7 +179,7 @@ test('a leader knows by the clock alone that its time is over, even when nothing
   const kube = createMemoryKube();
   const { elector } = candidate(kube);
   await elector.elected;
-  // Never answers, and does not listen to its signal.
+  // Never answers and ignores its signal.
   kube.next('replace', () => new Promise(() => undefined));
   await vi.advanceTimersByTimeAsync(10_001);
   expect(elector.isLeading()).toBe(false);
@@ -276,7 +276,7 @@ test('a candidate that is told to stop stops, and leaves no timer behind', async
 type Fault = {
   readonly op: 'get' | 'replace' | 'create';
   readonly kind: 'lost' | 'lost answer' | 'slow';
-  /** Calls of this kind that go well before it. */
+  /** Number of successful calls of this kind before it. */
   readonly after: number;
   readonly ms: number;
 };
@@ -288,7 +288,7 @@ test('whatever becomes of their requests, two processes never lead at once', asy
     after: fc.integer({ min: 0, max: 3 }),
     ms: fc.integer({ min: 1, max: 20_000 }),
   });
-  // No renewal of the first leader arrives, so that the lease changes hands in every run.
+  // Drops all renewals of the first leader, so that the lease changes hands in every run.
   const silenced: readonly Fault[] = Array.from({ length: 5 }, () => ({
     op: 'replace',
     kind: 'lost',
@@ -315,11 +315,11 @@ test('whatever becomes of their requests, two processes never lead at once', asy
     }),
     { numRuns: runs },
   );
-  // Were nothing ever to change hands, nothing would have been shown.
+  // If the lease never changed hands, the test would prove nothing.
   expect(handovers).toBeGreaterThanOrEqual(2 * runs);
 });
 
-/** A client some of whose calls are lost on the way there, on the way back, or arrive late. */
+/** A client that loses some calls before or after they are executed, or delays them. */
 function faulty({ client }: MemoryKube, faults: readonly Fault[]): MemoryKube['client'] {
   const left = [...faults];
   let passed = 0;
@@ -338,7 +338,7 @@ function faulty({ client }: MemoryKube, faults: readonly Fault[]): MemoryKube['c
       await act();
       throw network;
     }
-    // The request may well arrive after its sender gave up on it.
+    // The request may arrive after its sender gave up on it.
     const late = wait(fault.ms).then(act);
     late.catch(() => undefined);
     return Promise.race([
@@ -359,7 +359,7 @@ function faulty({ client }: MemoryKube, faults: readonly Fault[]): MemoryKube['c
   };
 }
 
-/** What was sent cannot be called back. */
+/** A request that was sent cannot be aborted. */
 function unbound<T extends { readonly signal: AbortSignal }>(call: T): T {
   return { ...call, signal: new AbortController().signal };
 }

@@ -6,22 +6,25 @@ import { Deadline } from '#core/platform/process/deadline.ts';
 import { pause } from '#core/platform/process/pause.ts';
 import { claimed, LEASES, released, type Lease } from './lease.ts';
 
-/** Runs for the lease, and holds it. */
+/** Acquires the lease and holds it. */
 export type Elector = {
-  /** The given name and a part of its own: a process that was restarted is another one. */
+  /** The given name plus a random part: a restarted process has another identity. */
   readonly identity: string;
-  /** Resolves when this process leads. Never rejects; pending for ever where it never does. */
+  /** Resolves when this process leads. Never rejects; stays pending if it never leads. */
   readonly elected: Promise<void>;
   /**
-   * Whether this process may write now, by the clock alone: true only within the renew deadline of the last renewal, so
-   * that a process that was stopped for a while knows before anything else runs.
+   * Returns whether this process may write now, by the clock alone: true only within the renew deadline of the last
+   * renewal, so that a process that was suspended for a while knows before anything else runs.
    */
   readonly isLeading: () => boolean;
-  /** Whether the lease was held and has run out, tolerance included, without an end of the process. For liveness. */
+  /** Returns whether the held lease expired, plus a tolerance, without the process ending. For liveness. */
   readonly isOverdue: () => boolean;
-  /** Runs until the signal or until the lease is lost, and never again. */
+  /** Runs once, until the signal aborts or the lease is lost. */
   readonly run: (signal: AbortSignal) => Promise<'stopped' | 'lost'>;
-  /** Gives the lease up, so that the next one need not wait for its end. Call it after `run` and the last write. */
+  /**
+   * Releases the lease, so that the next leader need not wait for it to expire. Call it after `run` and after the last
+   * write.
+   */
   readonly release: () => Promise<void>;
 };
 
@@ -29,16 +32,16 @@ export type ElectorOptions = {
   readonly client: Pick<KubeClient, 'get' | 'create' | 'replace'>;
   readonly namespace: string;
   readonly leaseName: string;
-  /** Names the process for people, for example the pod. */
+  /** Display name of the process, for example the pod. */
   readonly name: string;
-  /** How long others wait after the last change that they saw. Default 15,000. */
+  /** How long other candidates wait after the last change of the lease that they saw. Default 15,000. */
   readonly durationMs?: number;
-  /** How long the leader goes on without a renewal; well below the duration. Default 10,000. */
+  /** How long the leader continues without a renewal; well below the duration. Default 10,000. */
   readonly renewDeadlineMs?: number;
-  /** Between two tries. Default 2,000. */
+  /** Interval between attempts. Default 2,000. */
   readonly retryPeriodMs?: number;
   readonly log: Logger;
-  /** Told of both changes, for `leader_election_master_status`. */
+  /** Called on gaining and on losing the lease, for `leader_election_master_status`. */
   readonly onChange?: (isLeading: boolean) => void;
 };
 
@@ -46,12 +49,12 @@ const OVERDUE_TOLERANCE_MS = 20_000;
 const RELEASE_MS = 5_000;
 
 /**
- * Leader election over a Lease. Nobody's wall clock is compared with another's: a candidate takes the lease when it has
- * seen no change of it for its duration, by its own monotonic clock; the leader counts from before it sent the renewal
- * that succeeded, so it gives up before any candidate may begin. Writes are bound to the version that was read.
+ * Leader election over a Lease. Wall clocks of different processes are never compared: a candidate takes the lease when it
+ * has seen no change of it for its duration, by its own monotonic clock; the leader counts from before it sent the last
+ * successful renewal, so it stops before any candidate may start. Writes are compare-and-set on the version that was read.
  *
- * It is not a fence: between the loss of a lease and its notice lies up to a retry period. What is written elsewhere needs
- * a guard of its own.
+ * The lease is not a fence: a lost lease is noticed up to a retry period later. Writes to other systems need their own
+ * guard.
  */
 export function createElector(options: ElectorOptions): Elector {
   const { client, namespace, leaseName, log, onChange } = options;
@@ -59,7 +62,7 @@ export function createElector(options: ElectorOptions): Elector {
   const identity = `${options.name}_${randomUUID()}`;
   const ref = { namespace, name: leaseName };
   const elected = Promise.withResolvers<void>();
-  /** The lease as last read or written, and when its record was seen to change. */
+  /** The lease as last read or written, and when its spec was last seen to change. */
   let seen: { readonly lease: Lease; readonly changedAt: number } | undefined;
   /** When the last successful claim was sent. */
   let claimedAt = -Infinity;
@@ -70,7 +73,7 @@ export function createElector(options: ElectorOptions): Elector {
 
   const see = (lease: Lease): void => {
     const before = seen?.lease.spec;
-    // The record alone counts: whoever labels the lease again and again does not keep it held.
+    // Only the spec counts: changing the lease's labels does not keep it held.
     const isSame = JSON.stringify(before) === JSON.stringify(lease.spec);
     const holder = lease.spec?.holderIdentity ?? '';
     if (holder !== '' && holder !== identity && holder !== before?.holderIdentity)
@@ -84,7 +87,7 @@ export function createElector(options: ElectorOptions): Elector {
     else see(lease);
   };
 
-  /** Whether the lease as it was last seen is ours, nobody's, or run out. */
+  /** Returns whether the lease as last seen is ours, has no holder, or has expired. */
   const isFree = (): boolean => {
     if (seen === undefined) return true;
     const { spec } = seen.lease;
@@ -94,7 +97,7 @@ export function createElector(options: ElectorOptions): Elector {
     return performance.now() - seen.changedAt >= heldMs;
   };
 
-  /** Writes the record that says: mine. @throws KubeError 409 where the lease is no longer as it was seen. */
+  /** Writes a spec that names this process as holder. @throws KubeError 409 when the lease changed since it was read. */
   const claim = async (call: KubeCall): Promise<void> => {
     const sentAt = performance.now();
     const spec = claimed(seen?.lease.spec, { identity, durationMs, now: Date.now() });
@@ -112,10 +115,10 @@ export function createElector(options: ElectorOptions): Elector {
       try {
         await read(call);
         if (isFree()) await claim(call);
-        // An answer that took too long is no lease.
+        // A claim that was answered after its renew deadline does not count.
         if (isLeading()) return;
       } catch (error) {
-        // Someone else was quicker, or the server is away: both are for the next try.
+        // A conflict with another candidate or an unavailable server: the next attempt handles both.
         if (!signal.aborted && !isKubeError(error, 409))
           log.warn({ err: error, lease: leaseName }, 'Could not run for the lease');
       }
@@ -123,7 +126,7 @@ export function createElector(options: ElectorOptions): Elector {
     }
   };
 
-  /** @returns false where the lease is another's now. */
+  /** @returns false when another process holds the lease. */
   const renew = async (signal: AbortSignal): Promise<boolean> => {
     for (let isStale = false; isLeading() && !signal.aborted; isStale = true) {
       const call = { signal, deadlineMs: leftMs(), attemptMs: renewDeadlineMs / 3 };
@@ -134,7 +137,7 @@ export function createElector(options: ElectorOptions): Elector {
         return true;
       } catch (error) {
         if (signal.aborted) return true;
-        // Not as we wrote it last: it is read anew at once, as someone else may hold it.
+        // The lease changed since our last write: read it again immediately, because another process may hold it.
         if (isKubeError(error, 409) || isKubeError(error, 404)) continue;
         log.warn({ err: error, lease: leaseName }, 'Could not renew the lease');
         return true;
@@ -175,14 +178,14 @@ export function createElector(options: ElectorOptions): Elector {
       using deadline = new Deadline(RELEASE_MS);
       const call = { signal: deadline.signal };
       try {
-        // The last renewal may have been cut off after it was written.
+        // The last renewal may have been written although its call was aborted.
         await read(call);
         if (seen?.lease.spec?.holderIdentity !== identity) return;
         const { lease } = seen;
         await client.replace<Lease>(LEASES, { ...lease, spec: released(lease.spec, Date.now()) }, call);
         log.info({ lease: leaseName }, 'Gave up the lease');
       } catch (error) {
-        // It runs out by itself.
+        // The lease expires by itself.
         log.warn({ err: error, lease: leaseName }, 'Could not give up the lease');
       }
     },

@@ -10,10 +10,10 @@ export const LEASES: KubeResource = {
 };
 
 export type LeaseSpec = {
-  /** Absent or empty: nobody holds it. */
+  /** Absent or empty: no holder. */
   readonly holderIdentity?: string;
   readonly leaseDurationSeconds?: number;
-  /** Times of the holder's clock, which nobody else believes. */
+  /** Times by the holder's clock; other processes do not rely on them. */
   readonly acquireTime?: string;
   readonly renewTime?: string;
   readonly leaseTransitions?: number;
@@ -28,7 +28,7 @@ export type Claim = {
   readonly now: number;
 };
 
-/** The record that says: mine from now on, or still mine. */
+/** Returns the spec with which a process claims or renews the lease. */
 export function claimed(spec: LeaseSpec | undefined, { identity, durationMs, now }: Claim): LeaseSpec {
   const isMine = spec?.holderIdentity === identity;
   const transitions = spec?.leaseTransitions ?? 0;
@@ -41,11 +41,11 @@ export function claimed(spec: LeaseSpec | undefined, { identity, durationMs, now
   };
 }
 
-/** The record that says: whoever wants it may have it. */
+/** Returns the spec with which the holder releases the lease. */
 export function released(spec: LeaseSpec | undefined, now: number): LeaseSpec {
   return {
     holderIdentity: '',
-    // Zero is not allowed.
+    // The API does not allow zero.
     leaseDurationSeconds: 1,
     acquireTime: microTime(now),
     renewTime: microTime(now),

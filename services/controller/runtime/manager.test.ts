@@ -33,7 +33,7 @@ type Process = {
   readonly passes: string[];
   readonly exits: number[];
   readonly health: () => HealthChecks;
-  /** As SIGTERM would. */
+  /** Ends the process like SIGTERM. */
   readonly terminate: () => void;
   readonly done: Promise<void>;
 };
@@ -43,7 +43,7 @@ type ProcessOptions = Partial<Pick<ManagerOptions, 'whileLeading' | 'shutdownGra
   readonly hasElection?: boolean;
 };
 
-/** A controller process without the process. */
+/** Runs a controller's manager without a process of its own. */
 function start(kube: MemoryKube, name: string, options: ProcessOptions = {}): Process {
   const told: string[] = [];
   const passes: string[] = [];
@@ -172,7 +172,7 @@ test('at the end the pass under way ends first, then the lease is given up, then
   one.terminate();
   await wait(0);
   kube.put(TENANTS, tenant('late'));
-  // Longer than the lease: it is renewed to the last.
+  // Longer than the lease duration: the lease is renewed to the end.
   await wait(20_000);
   expect(holderOf(kube)).toMatch(/^pod-a_/);
   expect(one.told).toEqual(['health open', 'begin a/x']);

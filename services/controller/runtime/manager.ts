@@ -14,32 +14,32 @@ export type ManagerOptions = {
   readonly end: EndWatch;
   readonly reflectors: readonly Pick<Reflector, 'cache' | 'run' | 'lastContactAt'>[];
   readonly controllers: readonly ControllerLoop[];
-  /** Absent: this process leads from the start, and must be the only one. */
+  /** Absent: this process always leads and must be the only one. */
   readonly elector?: Elector | undefined;
-  /** Opens the probes, before anything else; they are closed after everything else. */
+  /** Opens the probes first; they are closed last. */
   readonly openHealth: (checks: HealthChecks) => Promise<AsyncDisposable>;
-  /** Checks of the process's own beside those of the caches, such as the database schema. */
+  /** Checks of the process itself, in addition to those of the caches, such as the database schema. */
   readonly ready?: () => Readiness | Promise<Readiness>;
   /**
-   * Work of the leader beside its controllers, such as objects to create at the start. Begins with them and is waited for
-   * at the end; what it throws is logged, and it is begun anew after a pause.
+   * The leader's work outside its controllers, such as creating objects at the start. Starts with the controllers and is
+   * awaited at the end; an error is logged and the work restarted after a pause.
    */
   readonly whileLeading?: (signal: AbortSignal) => Promise<void>;
-  /** How long passes under way may take at the end, in milliseconds. */
+  /** How long passes in progress may take at shutdown, in milliseconds. */
   readonly shutdownGraceMs: number;
-  /** How long the caches may take at the start. Default 120,000. */
+  /** How long the caches may take to fill at the start. Default 120,000. */
   readonly syncTimeoutMs?: number;
   /** Ends the process when the lease is lost. */
   readonly exit?: (code: number) => void;
 };
 
-/** After the grace: for passes that listen to their signal to come to their end. */
+/** Time after the grace period for passes to end once their signal has aborted. */
 const ABORT_MS = 2_000;
 
 /**
- * Runs a controller from its start to its end: probes, caches, election, reconciling; and in the end no new passes, those
- * under way, the lease, the rest. The lease is held until the last pass has ended, and left to run out where one has not.
- * A lost lease ends the process on the spot.
+ * Runs a controller from start to end. Start: probes, caches, election, reconciling. End: no new passes, wait for those in
+ * progress, release the lease, close the rest. The lease is held until the last pass has ended; if a pass does not end, the
+ * lease is left to expire. A lost lease ends the process immediately.
  * @throws Error when the caches cannot be filled in time.
  */
 export async function runManager(options: ManagerOptions): Promise<void> {
@@ -73,7 +73,7 @@ export async function runManager(options: ManagerOptions): Promise<void> {
   if (!end.isEnding()) isIdle = await lead(options, working);
 }
 
-/** Waits for the caches. @returns false when the process is to end. */
+/** Waits for the caches. @returns false when the process should end. */
 async function synced({ reflectors, end, log, syncTimeoutMs = 120_000 }: ManagerOptions): Promise<boolean> {
   const all = Promise.all(reflectors.map(({ cache }) => cache.synced));
   const first = await within(Promise.race([all, end.ended]), syncTimeoutMs, () => 'late' as const);
@@ -86,7 +86,7 @@ async function synced({ reflectors, end, log, syncTimeoutMs = 120_000 }: Manager
   return true;
 }
 
-/** Reconciles until the end. @returns whether all work has ended, so that another process may begin. */
+/** Reconciles until the end. @returns whether all work has ended, so that another process may start. */
 async function lead(options: ManagerOptions, working: AbortController): Promise<boolean> {
   const { controllers, end, log, shutdownGraceMs } = options;
   const leading = new AbortController();

@@ -29,9 +29,9 @@ const tenant = (key: string, plan = 'free') => {
 type Setup = {
   readonly kube: MemoryKube;
   readonly reflector: Reflector<Tenant>;
-  /** What subscribers were told, for example `added a/x`. */
+  /** The changes that subscribers received, for example `added a/x`. */
   readonly told: string[];
-  /** What the metrics were told. */
+  /** The calls that the metrics received. */
   readonly metrics: string[];
   readonly end: AbortController;
   readonly done: Promise<void>;
@@ -68,7 +68,7 @@ function onlyWatch(kube: MemoryKube): OpenWatch {
   return [...kube.watches][0] as OpenWatch;
 }
 
-/** Ends the open watch; what happens from now on is not told by it. */
+/** Ends the open watch; it does not report later changes. */
 async function endWatch(kube: MemoryKube, error?: Error): Promise<void> {
   onlyWatch(kube).end(error);
   await vi.advanceTimersByTimeAsync(0);
@@ -211,9 +211,9 @@ test('a server that is away is asked again and again, ever less often, and synce
   expect(kube.calls).toHaveLength(2);
   await vi.advanceTimersByTimeAsync(60_000);
   expect(reflector.cache.isSynced()).toBe(false);
-  // The pauses are random, about 15 s each at their longest: 25 in a minute are as good as impossible.
+  // The pauses are random, up to about 15 s: 25 in a minute are practically impossible.
   expect(kube.calls.length).toBeLessThan(25);
-  // In steps: a watch that says nothing is opened anew after two minutes, and there is none in the pause before.
+  // In steps: a silent watch is restarted after two minutes, and during the backoff before that there is no watch.
   for (let second = 0; second < 1_200 && !reflector.cache.isSynced(); second += 1) {
     await vi.advanceTimersByTimeAsync(1_000);
   }

@@ -6,16 +6,19 @@ import { Deadline } from '#core/platform/process/deadline.ts';
 import { pause } from '#core/platform/process/pause.ts';
 import { createResourceCache, type CacheWriter, type IndexOf, type ResourceCache } from './resource-cache.ts';
 
-/** Keeps a cache equal to the API server. */
+/** Keeps a cache in sync with the API server. */
 export type Reflector<T extends KubeObject = KubeObject> = {
   readonly cache: ResourceCache<T>;
-  /** Lists and watches until the signal; resolves then, and never before. Call it once. */
+  /** Lists and watches until the signal aborts, and only then resolves. Call it once. */
   readonly run: (signal: AbortSignal) => Promise<void>;
-  /** When the server last said anything, in milliseconds since the epoch; of several namespaces the most silent one. */
+  /**
+   * When the server last sent anything, in milliseconds since the epoch; with several namespaces, the oldest of these
+   * times.
+   */
   readonly lastContactAt: () => number;
 };
 
-/** What a reflector tells its metrics. */
+/** The metrics of a reflector. */
 export type ReflectorMetrics = {
   readonly watchRestarted: (kind: string, reason: 'ended' | 'expired' | 'stalled' | 'error') => void;
   readonly watchContact: (kind: string, epochSeconds: number) => void;
@@ -30,15 +33,18 @@ export type ReflectorOptions<T extends KubeObject> = {
   readonly indexes?: Readonly<Record<string, IndexOf<T>>>;
   readonly log: Logger;
   readonly metrics?: ReflectorMetrics;
-  /** Objects of a page. Default 500. */
+  /** Objects per page. Default 500. */
   readonly pageSize?: number;
-  /** A watch that says nothing for so long is opened anew, in milliseconds. Bookmarks come about every minute. Default 120,000. */
+  /**
+   * A watch that is silent for this time is restarted, in milliseconds. Bookmarks arrive about every minute. Default
+   * 120,000.
+   */
   readonly silenceMsMax?: number;
 };
 
 const BACK_OFF_MS_MIN = 800;
 const BACK_OFF_MS_MAX = 30_000;
-/** A watch that lasted so long was a good one, even if nothing happened. */
+/** A watch that lasted this long was healthy, even if nothing happened. */
 const GOOD_WATCH_MS = 10_000;
 
 export function createReflector<T extends KubeObject>(options: ReflectorOptions<T>): Reflector<T> {
@@ -92,18 +98,18 @@ type Scope<T extends KubeObject> = ReflectorOptions<T> & {
   readonly onListed: () => void;
 };
 
-/** One list or one watch, and what comes after it. */
+/** The result of one list or one watch. */
 type Turn = {
-  /** Where the next watch begins; undefined: only a new list helps. */
+  /** The version from which the next watch starts; undefined: a new list is needed. */
   readonly version: string | undefined;
-  /** The next turn begins at once. */
+  /** The next turn starts without a pause. */
   readonly goesOn: boolean;
-  /** The server is well: a watch brought something, or lasted. */
+  /** The server is healthy: a watch delivered an event or lasted. */
   readonly isHealthy: boolean;
   readonly error?: unknown;
 };
 
-/** One turn after the other: list, watch, watch again from where it ended, list again where that is no longer possible. */
+/** Repeats turns: list, watch, watch again from where it ended, and list again when that is no longer possible. */
 async function keepEqual<T extends KubeObject>(scope: Scope<T>): Promise<void> {
   const { signal, resource, namespace } = scope;
   const log = scope.log.child({ kind: resource.kind, ...(namespace === undefined ? {} : { namespace }) });
@@ -124,14 +130,17 @@ async function keepEqual<T extends KubeObject>(scope: Scope<T>): Promise<void> {
 
 async function listTurn<T extends KubeObject>(scope: Scope<T>): Promise<Turn> {
   try {
-    // A list alone proves nothing: were it to reset the back-off, a watch that is always refused would spin.
+    // A successful list does not reset the backoff: otherwise a server that always refuses the watch would cause a busy
+    // loop.
     return { version: await listAll(scope), goesOn: true, isHealthy: false };
   } catch (error) {
     return { version: undefined, goesOn: false, isHealthy: false, error };
   }
 }
 
-/** @returns the version of the list. @throws KubeError; 410 when the pages took too long, and all are needed again. */
+/**
+ * @returns the version of the list. @throws KubeError; 410 when the pages took too long, so that all must be read again.
+ */
 async function listAll<T extends KubeObject>(scope: Scope<T>): Promise<string> {
   const { client, resource, namespace, signal, pageSize = 500 } = scope;
   const items: T[] = [];
@@ -143,7 +152,7 @@ async function listAll<T extends KubeObject>(scope: Scope<T>): Promise<string> {
       namespace,
       limit: pageSize,
       continue: next,
-      // A page of a large list takes the server longer than one object does.
+      // A page of a large list takes the server longer than a single object.
       attemptMs: 30_000,
       deadlineMs: 60_000,
     });
@@ -173,7 +182,7 @@ async function watchTurn<T extends KubeObject>(scope: Scope<T>, from: string): P
       namespace,
       resourceVersion: from,
       onEvent(event) {
-        // After the end nothing counts: the next watch tells it again.
+        // Events after the abort are ignored: the next watch delivers them again.
         if (silence.signal.aborted) return;
         hasEvents = true;
         silence.restart();
@@ -183,7 +192,7 @@ async function watchTurn<T extends KubeObject>(scope: Scope<T>, from: string): P
         scope.onContact();
       },
     });
-    // An end in good order is a sign of life as well.
+    // A normal end is a sign of life too.
     scope.onContact();
   } catch (thrown) {
     error = thrown;
@@ -195,7 +204,7 @@ async function watchTurn<T extends KubeObject>(scope: Scope<T>, from: string): P
       error === undefined ? 'ended' : isExpired ? 'expired' : silence.signal.aborted ? 'stalled' : 'error';
     metrics?.watchRestarted(resource.kind, reason);
   }
-  // A server that ends watches as soon as they begin is not asked without a pause.
+  // After a watch that ended immediately there is a pause before the next one.
   const goesOn = error === undefined && isHealthy;
   return { version: isExpired ? undefined : version, goesOn, isHealthy, error };
 }

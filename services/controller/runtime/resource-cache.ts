@@ -4,34 +4,34 @@ import type { Logger } from '#core/platform/telemetry/logger.ts';
 export type ResourceChange<T> =
   | { readonly type: 'added'; readonly key: string; readonly object: T }
   | { readonly type: 'updated'; readonly key: string; readonly object: T; readonly before: T }
-  /** `object` is the last known state. An object made anew under its old name comes as `deleted`, then `added`. */
+  /** `object` is the last known state. An object that was recreated under its old name comes as `deleted`, then `added`. */
   | { readonly type: 'deleted'; readonly key: string; readonly object: T };
 
-/** The values under which an object is found again, for example the name of its plan. */
+/** Returns the values under which the index finds an object, for example the name of its plan. */
 export type IndexOf<T> = (object: T) => readonly string[];
 
-/** What is known of all objects of a kind. Read only: objects are shared with every reader. */
+/** The known objects of a kind. Read only: all readers share the objects. */
 export type ResourceCache<T extends KubeObject = KubeObject> = {
   readonly kind: string;
   /** `namespace/name`, or `name` for kinds without namespaces. */
   readonly get: (key: string) => T | undefined;
   readonly all: () => IterableIterator<T>;
   readonly keys: () => IterableIterator<string>;
-  /** All objects that the index has under this value. @throws RangeError for an index nobody declared. */
+  /** Returns all objects with this value in the index. @throws RangeError for an undeclared index. */
   readonly byIndex: (index: string, value: string) => readonly T[];
-  /** Called for each change after the cache has it. To be told of everything, subscribe before the start. */
+  /** Called for each change, after the cache has applied it. Subscribe before the start to receive every change. */
   readonly subscribe: (onChange: (change: ResourceChange<T>) => void) => void;
   /** Resolves when every watched namespace was listed once. */
   readonly synced: Promise<void>;
   readonly isSynced: () => boolean;
 };
 
-/** The writing side, for the reflector alone. */
+/** The write interface, only for the reflector. */
 export type CacheWriter<T extends KubeObject> = {
   readonly cache: ResourceCache<T>;
   readonly put: (object: T) => void;
   readonly remove: (object: T) => void;
-  /** Makes the cache equal to a list of one namespace, or of all where none is given. */
+  /** Replaces the content of one namespace, or of all when none is given, with a list. */
   readonly replace: (items: readonly T[], namespace: string | undefined) => void;
   readonly markSynced: () => void;
 };
@@ -43,8 +43,8 @@ export type ResourceCacheOptions<T> = {
 };
 
 /**
- * Objects by key, each with its `uid`: what was deleted and made anew under one name while nobody watched is a deletion
- * and an addition, never an update.
+ * Creates a cache of objects by key, each with its `uid`: an object that was deleted and recreated under one name between
+ * two watches is reported as a deletion and an addition, never as an update.
  */
 export function createResourceCache<T extends KubeObject>({
   kind,
@@ -136,7 +136,7 @@ export function createResourceCache<T extends KubeObject>({
   };
 }
 
-/** Who manages which field is half of an object's size, and nobody reads it. */
+/** Managed fields are half of an object's size, and nothing reads them. */
 function slim<T extends KubeObject>(object: T): T {
   const { managedFields: _, ...metadata } = object.metadata as T['metadata'] & {
     readonly managedFields?: unknown;

@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { createWorkqueue, type Workqueue, type WorkqueueMetrics } from './workqueue.ts';
 
-/** The next key if there is one now. */
+/** Returns the next key if one is available now. */
 async function next(queue: Workqueue): Promise<string | undefined> {
   return queue.depth() === 0 ? undefined : queue.get();
 }
@@ -152,7 +152,7 @@ test('whatever happens, no key is worked on twice at once and no add during the 
     fc.asyncProperty(steps, async (script) => {
       const queue = createWorkqueue();
       const working = new Set<string>();
-      /** Keys whose last add no worker has begun after. */
+      /** Keys that no worker has started since their last add. */
       const owed = new Set<string>();
       const take = async (): Promise<void> => {
         const key = await next(queue);

@@ -1,13 +1,13 @@
 import { createTokenBucket, type Rate } from '../token-bucket.ts';
 
-/** What the queue tells its metrics; times in seconds. */
+/** The metrics of a queue; times in seconds. */
 export type WorkqueueMetrics = {
   readonly depth: (keys: number) => void;
   readonly added: () => void;
   readonly retried: () => void;
   readonly waited: (seconds: number) => void;
   readonly worked: (seconds: number) => void;
-  /** Hands over what to ask at a scrape: the times of all work under way summed up, and the longest. */
+  /** Registers the callback of a scrape: the total and the longest time of the work in progress. */
   readonly running: (read: () => { readonly unfinished: number; readonly longest: number }) => void;
 };
 
@@ -15,46 +15,48 @@ export type WorkqueueOptions = {
   readonly metrics?: WorkqueueMetrics;
   /** The delay after a key's first failure, doubled by each further one. Default 200 ms. */
   readonly retryMsMin?: number;
-  /** Default 30 s: after an outage of any length a change is to be in force within a minute. */
+  /** Default 30 s: after an outage of any length a change must be in force within a minute. */
   readonly retryMsMax?: number;
-  /** Retries of all keys together: `burst` at once, then `perSecond`. Default 100 and 10. Other adds are not held back. */
+  /**
+   * Rate of all keys' retries together: `burst` at once, then `perSecond`. Default 100 and 10. Other adds are not limited.
+   */
   readonly retries?: Rate;
   /** Spreads retries over 80 to 100 % of their delay. */
   readonly random?: () => number;
 };
 
-/** Node fires at once for delays above it. Coming too early does no harm: a key only asks to be looked at. */
+/** Node fires immediately for longer delays. Firing early is harmless: the key is only reconciled once more. */
 const TIMER_MS_MAX = 2 ** 31 - 1;
 
 /**
- * Keys that want work. A key waits at most once, however often it is added; while a worker has it, adding it makes it
- * wait again after `done`. So no add is lost and no key is worked on twice at once.
+ * A queue of keys to reconcile. A key is queued at most once, however often it is added; if it is added while a worker has
+ * it, it is queued again after `done`. So no add is lost and no key is processed twice at once.
  */
 export type Workqueue = {
   readonly add: (key: string) => void;
-  /** Adds it after the time. Of several delays the earliest counts. */
+  /** Adds the key after the delay. Of several delays the shortest wins. */
   readonly addAfter: (key: string, delayMs: number) => void;
-  /** Adds it after its back-off, which grows with each call until `forget`. @returns the delay in milliseconds. */
+  /** Adds the key after its backoff, which grows with each call until `forget`. @returns the delay in milliseconds. */
   readonly addRateLimited: (key: string) => number;
-  /** The next key, when there is one; undefined after the shutdown. Each key needs its `done`. */
+  /** Resolves to the next key when there is one; undefined after the shutdown. Call `done` for each key. */
   readonly get: () => Promise<string | undefined>;
   readonly done: (key: string) => void;
-  /** Ends the back-off of a key that went well. */
+  /** Resets the backoff of a key after a success. */
   readonly forget: (key: string) => void;
-  /** Keys that wait now, those with a delay left out. */
+  /** Returns the number of queued keys, without delayed ones. */
   readonly depth: () => number;
-  /** Gives out nothing more: what waits is dropped, what is under way may end. */
+  /** Hands out no more keys: queued keys are dropped, keys in progress may finish. */
   readonly shutdown: () => void;
 };
 
 export function createWorkqueue(options: WorkqueueOptions = {}): Workqueue {
   const { metrics, random = Math.random } = options;
   const { retryMsMin = 200, retryMsMax = 30_000, retries = { burst: 100, perSecond: 10 } } = options;
-  /** Keys that want work, by when they began to; each waits or is under way. */
+  /** Keys to process, with the time when they were added; each one is queued or in progress. */
   const dirty = new Map<string, number>();
-  /** Keys under way, by when a worker got them. */
+  /** Keys in progress, with the time when a worker got them. */
   const processing = new Map<string, number>();
-  /** Dirty keys that no worker has, in their order. */
+  /** Dirty keys that no worker has, in order. */
   const waiting = new Set<string>();
   const idle: ((key: string | undefined) => void)[] = [];
   const delayed = new Map<string, { readonly at: number; readonly timer: NodeJS.Timeout }>();

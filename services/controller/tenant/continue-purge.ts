@@ -1,18 +1,18 @@
 import type { OwnedSlug } from '#core/store/managed-tenants.ts';
 import type { TenantDeps } from './tenant-deps.ts';
 
-/** Messages of one transaction of a purge. */
+/** Messages deleted per transaction of a purge. */
 const PURGED_AT_ONCE = 500;
-/** A purge yields its worker after this, so that others' changes do not wait for a large tenant. */
+/** A purge yields its worker after this time, so that changes of other tenants do not wait for a large purge. */
 const PURGE_SLICE_MS = 5_000;
-/** Until calls under way, which a purge waits for, are looked at again. */
+/** Delay before the purge checks again for calls in flight, which it has to wait for. */
 export const PURGE_RECHECK_MS = 1_000;
 
 /**
- * Goes on for a while with a purge that has begun; `absent` where none of this owner is under way. The key goes when
- * the rows have gone, and the tenant's own row last: whoever begins again after a crash finds by it what is left to do.
- * The key is that of the tenant whose rows were deleted, and a purge is never taken back: a process that was stopped
- * before it destroys the key destroys no other.
+ * Continues a purge that has begun, for a limited time; `absent` when this owner has none in progress. The key is destroyed
+ * after the rows are deleted, and the tenant's own row is deleted last: after a crash it shows what is left to do. The key
+ * is that of the tenant whose rows were deleted, and a purge cannot be canceled, so a process that is suspended just before
+ * destroying the key can never destroy another tenant's.
  */
 export async function continuePurge(
   { store, keys, notify, now }: Pick<TenantDeps, 'store' | 'keys' | 'notify' | 'now'>,

@@ -21,7 +21,7 @@ const plan = (generation = 1, uid = 'p'): PlanResource =>
     spec: { displayName: 'Free', limits: writtenLimits(BUILT_IN_PLANS.free) },
   });
 
-/** A tenant of this generation whose status says this: of which generation and plan, and `True` or a reason. */
+/** A tenant of this generation with this status: for which generation and plan, and `True` or a reason. */
 function tenant(generation: number, said?: string, of = { generation, plan: 1 }): TenantResource {
   const ready = {
     type: 'Ready',
@@ -61,7 +61,7 @@ const paused = (one: TenantResource): TenantResource => ({
 
 type Seen = Partial<Omit<Observation, 'at'>> & { readonly tenant: TenantResource };
 
-/** What is told of observations a second apart, in seconds. */
+/** Returns the seconds reported for observations one second apart. */
 function told(...observations: readonly Seen[]): number[] {
   let progress: Progress | undefined;
   return observations.flatMap((observation, i) => {

@@ -7,8 +7,8 @@ import { refOf, slugOf } from './wanted-tenant.ts';
 import { writeNotReady } from './write-status.ts';
 
 /**
- * Lets go of what a deleted resource owned: keeps it, suspended, or purges it. Ends by removing the finalizer, and can
- * be cut off and begun again at every step.
+ * Handles the deletion of a resource: keeps its tenant, suspended, or purges it. Removes the finalizer last, and can be
+ * interrupted and repeated at every step.
  */
 export async function finalizeTenant(
   deps: TenantDeps,
@@ -24,8 +24,8 @@ export async function finalizeTenant(
   });
   const { uid, creationTimestamp } = tenant.metadata;
   const gone = { slug, uid, ref: refOf(tenant), createdAt: creationTimestamp };
-  // What is stored may be younger than this resource. So nothing that is written names an owner that was read: the
-  // database compares what it holds with the resource that is gone.
+  // The stored row may be newer than this resource. Therefore no write relies on an owner that was read: the database
+  // compares the stored owner with the deleted resource.
   const isOwner = stored?.ownerUid === uid;
   if (isOwner && (tenant.spec.deletionPolicy === 'Purge' || stored.status === 'deleting')) {
     if (stored.status !== 'deleting')

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { createLogger } from '#core/platform/telemetry/logger.ts';
 import { findDeletions } from './find-deletions.ts';
 
-/** A search over these slugs, which ends as soon as `isEnough` says so after a look. */
+/** A search over these slugs that ends when `isEnough` is true after a poll. */
 async function search(
   slugs: readonly string[],
   isEnough: (looks: number) => boolean,

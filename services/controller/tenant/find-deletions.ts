@@ -2,23 +2,23 @@ import type { Logger } from '#core/platform/telemetry/logger.ts';
 import { pause } from '#core/platform/process/pause.ts';
 import type { ManagedTenantStore } from '#core/store/managed-tenants.ts';
 
-/** Nothing tells of a deletion, and nobody waits for its end. */
+/** A deletion sends no notification, and nobody waits for its end. */
 const LOOK_MS = 5_000;
-/** Tenants of one look; the next one goes on after them. */
+/** Tenants per poll; the next poll continues after them. */
 const FOUND_AT_ONCE = 100;
 
 export type DeletionSearch = {
   readonly store: Pick<ManagedTenantStore, 'tenantsToPurge'>;
-  /** Asks for a pass over the tenant with this slug. */
+  /** Requests a pass over the tenant with this slug. */
   readonly found: (slug: string) => void;
   readonly log: Logger;
-  /** Between two looks, in milliseconds. Default 5,000. */
+  /** Interval between two polls, in milliseconds. Default 5,000. */
   readonly everyMs?: number;
 };
 
 /**
- * Looks for tenants that the API deleted, until the signal is aborted: some at a time, all of them in turn. A look that
- * fails is logged, and the next one comes at its time. Never rejects.
+ * Polls for tenants that were deleted through the API until the signal aborts: a page at a time, in turn. A failed poll is
+ * logged, and the next one follows at its usual time. Never rejects.
  */
 export async function findDeletions(
   { store, found, log, everyMs = LOOK_MS }: DeletionSearch,

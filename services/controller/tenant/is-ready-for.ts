@@ -1,7 +1,7 @@
 import type { PlanResource } from '../resources/plan-resource.ts';
 import type { TenantResource } from '../resources/tenant-resource.ts';
 
-/** Whether the status says that this generation of the resource is in force, under this revision of its plan. */
+/** Returns whether the status says that this generation of the resource is in force, with this revision of its plan. */
 export function isReadyFor({ metadata, status }: TenantResource, plan: PlanResource): boolean {
   return (
     status?.observedGeneration === metadata.generation &&

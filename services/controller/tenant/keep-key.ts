@@ -8,20 +8,23 @@ import type { TenantDeps } from './tenant-deps.ts';
 import type { Verdict } from './tenant-findings.ts';
 import { slugOf } from './wanted-tenant.ts';
 
-/** Ciphertexts that are rewrapped side by side. */
+/** Ciphertexts rewrapped concurrently. */
 const REWRAPPED_AT_ONCE = 20;
 
 export type KeptKey = {
   readonly verdict: Verdict;
-  /** Absent where Vault did not tell. */
+  /** Absent when Vault did not answer. */
   readonly key?: KeyFacts;
-  /** Why it has to be tried again. */
+  /** Why the step must be retried. */
   readonly fault?: unknown;
-  /** Vault gave no answer, so that nothing speaks against what was known. */
+  /** Vault did not answer, so the known state still stands. */
   readonly isSilent?: boolean;
 };
 
-/** The tenant's key: there, not older than its period, and all ciphertexts under its latest version. */
+/**
+ * Ensures that the tenant's key exists and is not older than its rotation period, and that all ciphertexts use its latest
+ * version.
+ */
 export async function keepKey(
   deps: TenantDeps,
   tenant: TenantResource,
@@ -56,8 +59,8 @@ export async function keepKey(
 }
 
 /**
- * Asked when a key was made: a pass that was stopped before it may come after the purge of its tenant. A purge destroys
- * the key before it deletes the tenant's row, so that what is still there will be destroyed with it.
+ * Called after a key was created: a pass that was suspended before that may resume after its tenant was purged. A purge
+ * destroys the key before it deletes the tenant's row, so if the row still exists, the new key will be destroyed with it.
  */
 async function isThere({ store }: TenantDeps, tenant: TenantResource, tenantId: TenantId): Promise<boolean> {
   const stored = await store.find(slugOf(tenant));
@@ -66,7 +69,7 @@ async function isThere({ store }: TenantDeps, tenant: TenantResource, tenantId: 
 
 const GONE: Verdict = { ok: false, reason: 'Stale', message: 'The tenant has been purged in the meantime' };
 
-/** How many are damaged, and stay as they are. */
+/** Rewraps all ciphertexts. @returns how many are damaged; they are left unchanged. */
 async function rewrapAll(
   { keys, store }: TenantDeps,
   tenantId: TenantId,
@@ -86,7 +89,7 @@ async function rewrapAll(
         }
       }),
     );
-    // What was replaced by somebody else in the meantime counts as moved: it is no longer found.
+    // A ciphertext that was replaced concurrently counts as rewrapped: the search no longer finds it.
     if (!moved.includes(true)) return moved.length;
   }
 }

@@ -1,6 +1,6 @@
 const DAY_MS = 86_400_000;
 
-/** When the key is to get its next version; undefined for never. */
+/** Returns when the key is due for its next version; undefined for never. */
 export function nextRotation(rotatedAt: Date, periodDays: number): Date | undefined {
   return periodDays === 0 ? undefined : new Date(rotatedAt.getTime() + periodDays * DAY_MS);
 }

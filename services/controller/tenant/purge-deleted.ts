@@ -4,8 +4,8 @@ import { continuePurge, PURGE_RECHECK_MS } from './continue-purge.ts';
 import type { TenantDeps } from './tenant-deps.ts';
 
 /**
- * Purges a tenant that the API deleted, known by its slug: a slice of it a pass, and then again until nothing is left.
- * A slug that is somebody else's by now is left alone.
+ * Purges a tenant that was deleted through the API, identified by its slug: one slice per pass, repeated until nothing is
+ * left. A slug that belongs to another owner by now is left alone.
  */
 export function createDeletionReconciler(
   deps: Pick<TenantDeps, 'store' | 'keys' | 'notify' | 'now'>,

@@ -23,16 +23,16 @@ import {
 } from './wanted-tenant.ts';
 import { writeNotReady, writeStatus } from './write-status.ts';
 
-/** A slug may become free at any time, and nothing tells. */
+/** A slug may become free at any time without a notification. */
 const CONFLICT_RECHECK_MS = 60_000;
 
 /**
- * Makes a tenant what its resource says: in Postgres first, since suspension and limits must not wait for Vault, then
- * its key. Each step is idempotent, and an unchanged resource causes reads only. Steps that fail are said in the status
- * and thrown, to be tried again.
+ * Applies a tenant's resource: first in Postgres, because suspension and limits must not wait for Vault, then its key. Each
+ * step is idempotent, and an unchanged resource causes only reads. Failed steps are reported in the status and thrown, to
+ * be retried.
  *
- * An unchanged resource that is Ready stays so while nobody can be asked: nothing is known against it. It waits for its
- * next regular look, so that after an outage the changed ones are not in a line with all others.
+ * An unchanged resource that is Ready stays so while dependencies are unavailable: nothing contradicts it. It waits for its
+ * next regular resync, so that after an outage changed resources do not queue behind all others.
  */
 export function createTenantReconciler(deps: TenantDeps): Reconcile {
   return async (key, signal): Promise<ReconcileResult> => {
@@ -84,7 +84,7 @@ export function createTenantReconciler(deps: TenantDeps): Reconcile {
 type Applied = InForce & {
   readonly verdict: Verdict;
   readonly fault?: unknown;
-  /** The database gave no answer, not even to what is stored. */
+  /** The database did not answer, not even for the stored state. */
   readonly isSilent?: boolean;
 };
 
@@ -142,7 +142,7 @@ async function apply(
     case 'purging':
       return { ...NOTHING, verdict: failed('Purging', 'An earlier tenant of this slug is being purged') };
     case 'stale':
-      // The cache is behind; the event that brings it up to date is on its way.
+      // The cache is stale; the event that updates it will arrive.
       return { ...NOTHING, verdict: failed('Stale', 'A newer revision has been applied') };
   }
 }
@@ -155,7 +155,7 @@ function slugConflict(tenant: TenantResource, { ownerRef }: StoredTenant): Appli
   };
 }
 
-/** The resource that began the purge went before it had ended; this one cannot begin before that. */
+/** The resource that started the purge was removed before the purge ended; this one cannot start before that. */
 async function awaitPurge(deps: TenantDeps, tenant: TenantResource, stored: StoredTenant): Promise<Applied> {
   await continuePurge(deps, { slug: slugOf(tenant), uid: stored.ownerUid ?? '' });
   return { ...NOTHING, verdict: failed('Purging', 'An earlier tenant of this slug is being purged') };

@@ -6,14 +6,14 @@ import type { PlanResource } from '../resources/plan-resource.ts';
 import type { TenantResource } from '../resources/tenant-resource.ts';
 import type { TenantStatus } from '../resources/tenant-status.ts';
 
-/** What a tenant's reconciliation works with. Resources come from caches and may be a moment old. */
+/** Dependencies of a tenant's reconciliation. Resources come from caches and may be slightly stale. */
 export type TenantDeps = {
   readonly tenants: { readonly get: (key: string) => TenantResource | undefined };
   readonly plans: { readonly get: (name: string) => PlanResource | undefined };
   readonly store: ManagedTenantStore;
   readonly keys: Omit<KeyKeeper, keyof AsyncDisposable>;
   readonly resources: {
-    /** The resource as it is then; undefined where it is gone. */
+    /** Returns the updated resource; undefined when it is gone. */
     readonly addFinalizer: (
       tenant: TenantResource,
       signal: AbortSignal,
@@ -25,17 +25,19 @@ export type TenantDeps = {
       signal: AbortSignal,
     ) => Promise<void>;
   };
-  /** Tells api and workers, after the commit, that their copies of the tenant are old. Best effort. */
+  /** Notifies api and workers, after the commit, that their cached copies of the tenant are stale. Best effort. */
   readonly notify: (tenantId: TenantId) => void;
   readonly events: TenantEvents;
   readonly log: Logger;
   readonly now: () => Date;
   readonly random: () => number;
-  /** Between two looks at an unchanged resource, in milliseconds; each is up to a fifth longer or shorter. */
+  /**
+   * Interval between two passes over an unchanged resource, in milliseconds; each one is up to a fifth longer or shorter.
+   */
   readonly resyncMs: number;
 };
 
-/** What people see with `kubectl describe`. Notes hold no secret and no message. */
+/** Shown by `kubectl describe`. Notes never contain a secret or a message. */
 export type TenantEvents = {
   readonly normal: (about: TenantResource, reason: string, note: string) => void;
   readonly warning: (about: TenantResource, reason: string, note: string) => void;

@@ -8,13 +8,13 @@ import { slugOf, type PlanRevision } from './wanted-tenant.ts';
 import type { Facts } from './write-status.ts';
 
 export type InForce = {
-  /** Null where the resource speaks for no tenant. */
+  /** Null when the resource does not own a tenant. */
   readonly id: TenantId | null;
   readonly limits: Limits | null;
   readonly plan: PlanRevision | null;
 };
 
-/** @param key Absent where Vault did not tell: what was known of it stays. */
+/** @param key Absent when Vault did not answer: the known facts about the key stay. */
 export function factsFound(
   tenant: TenantResource,
   { id, limits, plan }: InForce,
@@ -30,7 +30,7 @@ export function factsFound(
   };
 }
 
-/** While the database is away, what was in force stays in force. */
+/** While the database is unavailable, the last known facts stay. */
 export function factsKnown(tenant: TenantResource): Facts {
   const { conditions: _conditions, observedGeneration: _generation, ...facts } = tenant.status ?? {};
   return { ...facts, slug: slugOf(tenant) };

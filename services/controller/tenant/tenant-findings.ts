@@ -3,17 +3,17 @@ import type { Condition } from '../resources/condition.ts';
 
 export type Verdict = { readonly ok: boolean; readonly reason: string; readonly message: string };
 
-/** What a reconciliation found out about each of its steps. */
+/** The result of each step of a reconciliation. */
 export type TenantVerdicts = {
   readonly plan: Verdict;
   readonly applied: Verdict;
-  /** Null: the key was not looked at, as there is no tenant to have one. */
+  /** Null: the key was not checked, because there is no tenant that could have one. */
   readonly key: Verdict | null;
-  /** Null where the resource does not speak for a tenant. */
+  /** Null when the resource does not own a tenant. */
   readonly suspension: { readonly isSuspended: boolean; readonly message: string } | null;
 };
 
-/** Conditions of a tenant. `Ready` sums the others up and names the first that fails. */
+/** Returns the conditions of a tenant. `Ready` summarizes the others and names the first that fails. */
 export function tenantFindings({ plan, applied, key, suspension }: TenantVerdicts): Finding[] {
   const steps: Finding[] = [
     finding('PlanResolved', plan),
@@ -49,12 +49,18 @@ export function tenantFindings({ plan, applied, key, suspension }: TenantVerdict
   ];
 }
 
-/** While something keeps the resource from being looked at: what was known before stays, only `Ready` says why. */
+/**
+ * Used while something prevents the resource from being checked: the other conditions stay, and only `Ready` states the
+ * reason.
+ */
 export function notReady(reason: string, message: string): Finding {
   return { type: 'Ready', status: 'False', reason, message };
 }
 
-/** Where nothing could be asked, what is unknown now stays as it was known, of the generation of which that was. */
+/**
+ * When a dependency did not answer, an unknown condition keeps its last known value and the generation that it was observed
+ * for.
+ */
 export function withKnown(findings: readonly Finding[], known: readonly Condition[] = []): Finding[] {
   return findings.map((found) =>
     found.status === 'Unknown' ? (known.find(({ type }) => type === found.type) ?? found) : found,

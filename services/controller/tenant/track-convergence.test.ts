@@ -62,7 +62,7 @@ function plan(generation = 1): PlanResource {
   });
 }
 
-/** Caches that are written to by hand, and a clock that is set by hand, in seconds. */
+/** Caches and a clock (in seconds) that the test sets. */
 async function setup(...present: readonly TenantResource[]) {
   const log = silentLogger;
   const indexes = { plan: (one: TenantResource) => [one.spec.planRef.name] };
@@ -79,7 +79,7 @@ async function setup(...present: readonly TenantResource[]) {
   });
   for (const one of present) tenants.put(one);
   tenants.markSynced();
-  // Plans come last: until then none is missing.
+  // Plans are listed last: until then no plan counts as missing.
   plans.put(plan());
   plans.markSynced();
   await Promise.all([tenants.cache.synced, plans.cache.synced]);
@@ -124,7 +124,7 @@ test('a tenant is forgotten when its deletion is asked for, and one made anew un
   tenants.remove(tenant('gone'));
   expect(tracking.progress.size).toBe(0);
   clock.seconds += 60;
-  // Its last sights, the finalizer's going among them.
+  // The last observations of the tenant, including the removal of its finalizer.
   tenants.put(tenant('waiting', { ready: 1, metadata: ending }));
   expect([tracking.progress.size, tracking.longestWaitSeconds()]).toEqual([0, 0]);
   tenants.put(tenant('waiting', { metadata: { uid: 'another' } }));

@@ -13,22 +13,21 @@ export type ConvergenceOptions = {
   readonly tenants: Watched<TenantResource>;
   readonly plans: Watched<PlanResource>;
   readonly tenantsOf: (planName: string) => readonly TenantResource[];
-  /** Told of each change of a tenant, or of its plan, that has come into force, with what that took. */
+  /** Called for each change of a tenant or of its plan that has come into force, with the time that it took. */
   readonly onConverged: (seconds: number) => void;
-  /** Milliseconds since the epoch, never set back. */
+  /** Milliseconds since the epoch, monotonic. */
   readonly now: () => number;
 };
 
 export type ConvergenceTracking = {
   readonly longestWaitSeconds: () => number;
-  /** An entry for each resource that lives. */
+  /** One entry per existing resource. */
   readonly progress: ReadonlyMap<string, Progress>;
 };
 
 /**
- * Follows tenants through the caches alone, from the first full list on: what counts is what everybody can read in the
- * status. So a process that waits for the lease knows as well since when a change is waited for, and goes on counting
- * where the leader before it ended.
+ * Tracks tenants through the caches alone, from the first complete list on: only the published status counts. So a process
+ * that waits for the lease also knows since when a change is pending, and continues where the previous leader stopped.
  */
 export function trackConvergence(options: ConvergenceOptions): ConvergenceTracking {
   const { tenants, plans, tenantsOf, onConverged, now } = options;
@@ -37,7 +36,7 @@ export function trackConvergence(options: ConvergenceOptions): ConvergenceTracki
 
   const see = (tenant: TenantResource, isFromBefore = false): void => {
     const key = keyOf(tenant);
-    // How long a deletion takes is up to what there is to delete.
+    // The duration of a deletion depends on the amount of data.
     if (tenant.metadata.deletionTimestamp !== undefined) {
       progress.delete(key);
       return;
@@ -57,7 +56,7 @@ export function trackConvergence(options: ConvergenceOptions): ConvergenceTracki
     if (!isBegun) return;
     for (const tenant of tenantsOf(key)) see(tenant);
   });
-  // Before that a plan may be missing only because it was not listed yet.
+  // Before that, a plan may be missing only because it was not listed yet.
   void Promise.all([tenants.synced, plans.synced]).then(() => {
     isBegun = true;
     for (const tenant of tenants.all()) see(tenant, true);

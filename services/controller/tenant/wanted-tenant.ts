@@ -4,7 +4,7 @@ import type { NamedOwner, StoredTenant, WantedTenant } from '#core/store/managed
 import type { SuspensionReason } from '#core/store/tenants.ts';
 import type { TenantResource } from '../resources/tenant-resource.ts';
 
-/** The revision of a plan that a tenant gets its limits from. */
+/** The revision of a plan that defines a tenant's limits. */
 export type PlanRevision = {
   readonly name: string;
   readonly uid: string;
@@ -16,7 +16,7 @@ export function slugOf(tenant: TenantResource): string {
   return tenant.spec.slug ?? tenant.metadata.name;
 }
 
-/** "namespace/name": who a tenant's owner is to people. */
+/** Returns "namespace/name", the display name of a tenant's owner. */
 export function refOf(tenant: TenantResource): string {
   return `${tenant.metadata.namespace}/${tenant.metadata.name}`;
 }
@@ -25,7 +25,7 @@ export function suspensionOf({ spec }: TenantResource): SuspensionReason | null 
   return spec.state === 'Suspended' ? (spec.suspendReason ?? 'manual') : null;
 }
 
-/** What a resource asks for, under this revision of its plan. */
+/** Returns the state that a resource requests with this revision of its plan. */
 export function wantedTenant(tenant: TenantResource, plan: PlanRevision): WantedTenant & { limits: Limits } {
   const { metadata, spec } = tenant;
   const slug = slugOf(tenant);
@@ -48,8 +48,8 @@ export function wantedTenant(tenant: TenantResource, plan: PlanRevision): Wanted
 }
 
 /**
- * The plan that a stored tenant has, where its resource names one that does not exist (yet, or any more): a wrong name
- * changes no limit, and suspension goes on working.
+ * Returns the plan of a stored tenant whose resource names one that does not exist (yet or any more): a wrong name changes
+ * no limits, and suspension still works.
  */
 export function lastKnownPlan(stored: StoredTenant): PlanRevision {
   return {
@@ -61,13 +61,13 @@ export function lastKnownPlan(stored: StoredTenant): PlanRevision {
 }
 
 export type Differences = {
-  /** Names of what is not as the resource wants it; empty: nothing is to be written. */
+  /** Names of the fields that differ from the resource; empty: nothing needs to be written. */
   readonly fields: readonly string[];
-  /** The resource and its plan have said this before: somebody else has changed it since. */
+  /** The resource and its plan have not changed since they were last applied, so someone else changed the tenant. */
   readonly isDrift: boolean;
 };
 
-/** How the stored tenant differs from what is wanted. */
+/** Returns how the stored tenant differs from the wanted one. */
 export function differences(stored: StoredTenant | undefined, wanted: WantedTenant): Differences {
   if (stored === undefined) return { fields: ['tenant'], isDrift: false };
   const isKnown =
@@ -95,10 +95,7 @@ export function differences(stored: StoredTenant | undefined, wanted: WantedTena
   return { fields: [...moved, ...named], isDrift: isKnown && moved.length > 0 };
 }
 
-/**
- * A tenant that is new gets its resource's UID for an id, so that a second try after a crash finds the key that the
- * first one made.
- */
+/** A new tenant's id is its resource's UID, so that a retry after a crash finds the key that the first attempt created. */
 function idFor(uid: string): TenantId {
   return isUuid(uid) ? (uid as TenantId) : newId<TenantId>();
 }

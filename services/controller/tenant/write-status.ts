@@ -4,10 +4,10 @@ import type { TenantResource } from '../resources/tenant-resource.ts';
 import type { TenantStatus } from '../resources/tenant-status.ts';
 import type { TenantDeps } from './tenant-deps.ts';
 
-/** A status without what is said of the resource as a whole. */
+/** A status without the fields about the resource as a whole. */
 export type Facts = Omit<TenantStatus, 'conditions' | 'observedGeneration'>;
 
-/** Writes the status if it says anything new. */
+/** Writes the status if it changed. */
 export async function writeStatus(
   { resources, now }: Pick<TenantDeps, 'resources' | 'now'>,
   tenant: TenantResource,
@@ -24,7 +24,7 @@ export async function writeStatus(
     await resources.applyStatus(tenant, status, signal);
 }
 
-/** Changes `Ready` alone: what else is known stays known. */
+/** Changes only `Ready`: other known conditions stay. */
 export async function writeNotReady(
   deps: Pick<TenantDeps, 'resources' | 'now'>,
   tenant: TenantResource,
@@ -36,7 +36,7 @@ export async function writeNotReady(
   await writeStatus(deps, tenant, { facts, findings: [ready, ...others] }, signal);
 }
 
-/** As it travels: without names that have no value. */
+/** Returns the status as it is serialized: without undefined fields. */
 function plain(status: object): unknown {
   return JSON.parse(JSON.stringify(status));
 }

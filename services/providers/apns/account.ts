@@ -31,7 +31,7 @@ export const secrets = z.object({
   privateKey: z
     .string()
     .max(4_096, 'Must be at most 4096 characters')
-    // Keys copied out of an environment variable carry `\n` as two characters.
+    // Keys copied from an environment variable contain `\n` as two characters.
     .transform((pem) => pem.replaceAll('\\n', '\n'))
     .refine(isSigningKey, 'Must be the private key of a .p8 file, in PEM form')
     .describe('Content of the .p8 file of the signing key, PEM; line breaks may be written as \\n.'),

@@ -11,14 +11,14 @@ export function apnsHeaders(
     'apns-id': id,
     'apns-topic': bundleId,
     'apns-push-type': isSilent ? 'background' : 'alert',
-    // Apple refuses a silent notification of any other priority.
+    // Apple rejects a silent notification with any other priority.
     'apns-priority': isSilent ? '5' : '10',
     'apns-expiration': String(Math.floor(expiresAt / 1_000)),
     ...(content.collapseKey === undefined ? {} : { 'apns-collapse-id': content.collapseKey }),
   };
 }
 
-/** The app's own data lies beside what the system shows; `aps` is none of its names. */
+/** The app's own data sits next to the `aps` key, so none of its keys may be named `aps`. */
 export function apnsPayload(content: PushContent) {
   const { title, body, data = {}, badge, sound } = content;
   const alert = { ...(title === undefined ? {} : { title }), ...(body === undefined ? {} : { body }) };

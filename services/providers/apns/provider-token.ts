@@ -3,19 +3,22 @@ import type { ProviderContext } from '../provider.ts';
 import type { Account } from './account.ts';
 
 /**
- * Apple takes a token for an hour, and minds a new one within twenty minutes,
+ * Apple accepts a token for one hour and rejects a new one issued within twenty minutes,
  * https://developer.apple.com/documentation/usernotifications/establishing-a-token-based-connection-to-apns.
  */
 const SLOT_MS = 40 * 60_000;
 const RENEWED_MS_MIN = 20 * 60_000;
 
-/** One account's token, which all its sends share. */
+/** The token of one account; all sends of the account share it. */
 export type ProviderToken = {
   current: string;
   renewedAt: number;
 };
 
-/** Tokens begin at the same times in every process, so that Apple sees their age and not their number. */
+/**
+ * Token slots start at the same times in every process, so the tokens of all processes have the same issue time and do not
+ * look like frequent renewals to Apple.
+ */
 export function providerToken(account: Account, context: ProviderContext): Promise<ProviderToken> {
   return context.memo('provider-token', async () => {
     const begin = Math.floor(context.now() / SLOT_MS) * SLOT_MS;
@@ -28,8 +31,8 @@ export function providerToken(account: Account, context: ProviderContext): Promi
 }
 
 /**
- * Replaces a token that Apple calls expired, once for all sends that it was refused to.
- * @returns whether there is another one to try.
+ * Replaces a token that Apple reported as expired, once for all sends that were rejected with it.
+ * @returns whether there is a new token to retry with.
  */
 export function renew(token: ProviderToken, refused: string, account: Account, now: number): boolean {
   if (token.current !== refused) return true;

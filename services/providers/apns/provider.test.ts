@@ -174,7 +174,7 @@ httpProviderSuite({
 });
 
 describe('a token of the account', () => {
-  /** Contexts of one process, whose clock stands where it is put. */
+  /** Provider contexts of one process, with a clock that the test sets. */
   const setup = async () => {
     const http = createHttpClient();
     const standIn = await startApnsStandIn();

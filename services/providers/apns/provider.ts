@@ -29,7 +29,7 @@ const ORIGINS = {
 
 const ErrorBody = z.looseObject({
   reason: z.string(),
-  /** When Apple learned that the token is no longer one, in milliseconds since the epoch. */
+  /** When Apple learned that the device token is no longer valid, in milliseconds since the epoch. */
   timestamp: z.number().optional().catch(undefined),
 });
 
@@ -52,7 +52,7 @@ export default defineProvider({
     if (result.kind !== 'response') return unanswered(result);
     const hidden = hiddenOf(account, token, message.to, ...textsOf(message));
     if (!isSuccess(result)) return refused(result, judge(result), hidden, context.now());
-    // A success has no body; a page with its status is no answer.
+    // A success has an empty body; an HTML page with a success status is not the API's answer.
     if (result.text.trim() !== '') return unreadable(result);
     return {
       kind: 'accepted',
@@ -73,18 +73,21 @@ export default defineProvider({
     const { result, token } = await call(NO_DEVICE, headers, body, account, context);
     if (result.kind !== 'response' || isSuccess(result)) return unverified(result);
     const classified = judge(result);
-    // Having got as far as the made-up device token, the credential works.
+    // APNs checked the made-up device token, so the credential works.
     if (classified.meaning.class === 'invalid_recipient') return { kind: 'valid' };
     return doubted(result, classified, hiddenOf(account, token));
   },
 });
 
-/** Of the form of a token, and no device's. */
+/** Has the format of a device token but belongs to no device. */
 const NO_DEVICE = '0'.repeat(64);
 
 type Called = { readonly result: HttpResult; readonly token: string };
 
-/** One call; a token that has expired before its time is replaced once. The refused call did nothing, so this sends no copy. */
+/**
+ * Makes one call and retries it once with a new token if the token expired early. APNs did nothing with the rejected call,
+ * so the retry cannot duplicate the message.
+ */
 async function call(
   device: string,
   headers: Readonly<Record<string, string>>,
@@ -99,7 +102,7 @@ async function call(
       url: `${context.origin(ORIGINS[account.config.environment])}/3/device/${encodeURIComponent(device)}`,
       headers: { ...headers, authorization: `bearer ${bearer}`, 'content-type': 'application/json' },
       body,
-      // Apple holds a connection to the team whose token came first on it.
+      // Apple binds a connection to the team of the first token sent on it.
       http2: account.config.teamId,
     });
     return { result, token: bearer };

@@ -8,16 +8,16 @@ import {
 import { startStandIn, type Received, type Reply, type StandIn, type StandInOptions } from '../stand-in.ts';
 
 export type ApnsStandIn = StandIn & {
-  /** Connections so far, the oldest first. */
+  /** Connections so far, oldest first. */
   readonly sessions: readonly ServerHttp2Session[];
 };
 
-/** Apple's push service on loopback, by HTTP/2 without TLS. */
+/** Starts a stand-in for Apple's push service on loopback, HTTP/2 without TLS. */
 export async function startApnsStandIn(options: StandInOptions = {}): Promise<ApnsStandIn> {
   const sessions: ServerHttp2Session[] = [];
   const listen = (listener: RequestListener) => {
     const server = createServer((request: Http2ServerRequest, response: Http2ServerResponse) => {
-      // What is asked of a request and its response is alike in both versions, but for the end of the connection.
+      // HTTP/1 and HTTP/2 requests and responses offer what the handler uses, except for closing the connection.
       const cut = Object.assign(response, { destroy: () => response.stream.session?.destroy() });
       listener(request as never, cut as never);
     });

@@ -14,7 +14,7 @@ const AccessKeyId = z
   .regex(/^[A-Z0-9]{16,128}$/, 'Must be 16 to 128 upper-case letters and digits')
   .describe('Id of the access key, for example AKIAIOSFODNN7EXAMPLE.');
 
-/** Settings that every AWS service asks for. */
+/** Settings that every AWS service needs. */
 export const awsSettings = { region: Region, accessKeyId: AccessKeyId };
 
 export const awsSecrets = z.object({
@@ -43,7 +43,7 @@ export type AwsAccount = {
   readonly secrets: z.output<typeof awsSecrets>;
 };
 
-/** @param further recipient and content; longer texts than an error could hold are left out. */
+/** @param further recipient and content; texts longer than an error message can hold are left out. */
 export function hiddenOf({ secrets }: AwsAccount, ...further: readonly string[]): string[] {
   return [...secretStrings(secrets), ...further.filter(({ length }) => length <= TEXT_LENGTH_MAX)];
 }

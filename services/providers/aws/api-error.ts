@@ -19,7 +19,7 @@ const ErrorBody = z.looseObject({
   Fields: z.array(z.looseObject({ Name: z.string() })).catch([]),
 });
 
-/** Errors of every service, https://docs.aws.amazon.com/general/latest/APIReference/CommonErrors.html. */
+/** Errors common to all services, https://docs.aws.amazon.com/general/latest/APIReference/CommonErrors.html. */
 const COMMON_CODES: CodeTable = {
   ...each(
     account('authentication_failed'),
@@ -63,11 +63,11 @@ const COMMON_CODES: CodeTable = {
     'ServiceUnavailable',
     'ServiceUnavailableException',
   ),
-  // Clocks differ: of no message and no account.
+  // Our clock and AWS's differ; neither the message nor the account is at fault.
   ...each(transient('provider_unavailable', 'clock_skewed'), 'RequestTimeTooSkewed', 'RequestExpired'),
 };
 
-/** Judges a refusal in JSON. What is the most particular of it decides: a reason, a field, a kind of resource, the code. */
+/** Classifies a JSON error response by its most specific part: reason, field, resource kind, then code. */
 export function judgeAwsError(response: Response, table: CodeTable): ClassifiedError {
   return classify(response, { ...COMMON_CODES, ...table }, (body) => {
     const error = ErrorBody.safeParse(body).data;
@@ -81,7 +81,7 @@ export function judgeAwsError(response: Response, table: CodeTable): ClassifiedE
   });
 }
 
-/** Judges a refusal in XML, as older services answer. */
+/** Classifies an XML error response, the format of older services. */
 export function judgeAwsXmlError(response: Response, table: CodeTable): ClassifiedError {
   return classify(response, { ...COMMON_CODES, ...table }, () => ({
     providerCode: xmlText(response.text, 'Code'),
@@ -91,13 +91,13 @@ export function judgeAwsXmlError(response: Response, table: CodeTable): Classifi
 
 const ENTITIES: Readonly<Record<string, string>> = { lt: '<', gt: '>', quot: '"', apos: "'", amp: '&' };
 
-/** The text of the first element of this name. These answers hold no attributes and no CDATA. */
+/** Returns the text of the first element with this name. These responses contain no attributes and no CDATA. */
 export function xmlText(xml: string, name: string): string | undefined {
   const text = new RegExp(`<${name}>([^<]{0,4096})</${name}>`).exec(xml)?.[1];
   return text?.replace(/&(lt|gt|quot|apos|amp);/g, (_, entity: string) => ENTITIES[entity] ?? '');
 }
 
-/** Codes come with a namespace before them or an address behind them. */
+/** AWS puts a namespace before the code or a URL after it. */
 function codeOf(type: string | undefined): string | undefined {
   return type?.split(':')[0]?.split('#').at(-1)?.trim();
 }

@@ -3,9 +3,9 @@ import type { AwsAccount } from './account.ts';
 import { signedRequestHeaders } from './sign.ts';
 
 type AwsCall = {
-  /** First label of the host. */
+  /** First label of the host name. */
   readonly endpoint: string;
-  /** Name that calls are signed for. */
+  /** Service name in the signature's credential scope. */
   readonly service: string;
   readonly method: 'GET' | 'POST';
   readonly path: string;
@@ -13,7 +13,7 @@ type AwsCall = {
   readonly body?: string;
 };
 
-/** One signed call of an AWS service in the account's region. */
+/** Makes one signed call to an AWS service in the account's region. */
 export function callAws(call: AwsCall, account: AwsAccount, context: ProviderContext): Promise<HttpResult> {
   const { endpoint, service, method, path, headers, body = '' } = call;
   const { region, accessKeyId } = account.config;

@@ -1,5 +1,5 @@
 import { ses } from './ses.ts';
 import { awsSms } from './sms.ts';
 
-/** The services of AWS that send; they share keys, signature and the way of their events. */
+/** The AWS services that send messages; they share keys, signature and event delivery through SNS. */
 export default [awsSms, ses] as const;

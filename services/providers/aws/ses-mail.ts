@@ -3,10 +3,10 @@ import type { EmailContent, OutboundFor } from '#core/domain/content.ts';
 import { attachmentsOf, headersOf, textsOf } from '../mail-content.ts';
 import { mailboxText, senderOf } from '../mailbox.ts';
 
-/** Name of the tag that events repeat. */
+/** Name of the tag that SES repeats in events. */
 export const REFERENCE = 'despatch_message_id';
 
-/** Bytes in one encoded word; in base64 and with its marks at most 75 characters (RFC 2047). */
+/** Bytes in one encoded word; encoded in base64 and with its delimiters it has at most 75 characters (RFC 2047). */
 const ENCODED_WORD_BYTES_MAX = 45;
 const CHARSET = 'UTF-8';
 
@@ -55,7 +55,7 @@ function attachment({ filename, contentType, content }: NonNullable<EmailContent
   };
 }
 
-/** SES takes addresses in ASCII alone: a domain has such a form, a name becomes encoded words. */
+/** SES accepts only ASCII addresses: the domain is converted to its ASCII form, the name to encoded words. */
 function mailbox({ name, address }: EmailContent['from']): string {
   const at = address.lastIndexOf('@');
   const bare = `${address.slice(0, at)}@${domainToASCII(address.slice(at + 1)) || address.slice(at + 1)}`;
@@ -64,7 +64,10 @@ function mailbox({ name, address }: EmailContent['from']): string {
   return isPlain ? mailboxText({ name, address: bare }) : `${encodedWords(name)} <${bare}>`;
 }
 
-/** Text that looks encoded is encoded once more: a reader would decode it to what nobody sent. */
+/**
+ * Text that already looks like an encoded word is encoded again; otherwise a mail client would decode it to text that
+ * nobody sent.
+ */
 function headerText(value: string): string {
   return isAscii(value) && !value.includes('=?') ? value : encodedWords(value);
 }
@@ -73,7 +76,7 @@ function isAscii(text: string): boolean {
   return /^[\x20-\x7e]*$/.test(text);
 }
 
-/** No character is cut in two. */
+/** Splits between characters, never inside one. */
 function encodedWords(text: string): string {
   const words = [''];
   for (const character of text) {

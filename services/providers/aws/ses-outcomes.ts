@@ -21,12 +21,12 @@ export const SES_CODES: CodeTable = {
   LimitExceededException: transient('provider_throttled', 'quota_exceeded'),
 };
 
-/** A MessageRejected about an identity; in the sandbox it may be the recipient's. */
+/** A MessageRejected about an identity; in the SES sandbox that identity can be the recipient. */
 export const UNVERIFIED_IDENTITY = permanent('sender_rejected', 'sender_unverified');
 export const INVALID_ADDRESS = permanent('invalid_recipient', 'invalid_address');
 
 /**
- * `bounceSubType` of a bounce where it says more than the receiving server's status does,
+ * `bounceSubType` values that are more specific than the receiving server's status,
  * https://docs.aws.amazon.com/ses/latest/dg/event-publishing-retrieving-sns-contents.html#event-publishing-retrieving-sns-contents-bounce-object.
  */
 export const BOUNCES = new Map<string, ErrorMeaning>(
@@ -45,5 +45,5 @@ export const BOUNCES = new Map<string, ErrorMeaning>(
 
 export const REJECTED = permanent('content_rejected', 'blocked');
 export const NOT_RENDERED = permanent('content_rejected', 'rendering_failed');
-/** Whoever has complained once is sent nothing by SES. */
+/** SES sends nothing to a recipient who has complained before. */
 export const COMPLAINED_BEFORE = permanent('recipient_unavailable', 'recipient_opted_out');

@@ -14,7 +14,7 @@ import { judgeEnvelope, parseEnvelope } from './sns-envelope.ts';
 const Text = z.string().optional().catch(undefined);
 const Part = { timestamp: Text };
 
-/** Of a configuration set (`eventType`) or of an identity (`notificationType`). */
+/** Events of a configuration set name `eventType`, those of an identity `notificationType`. */
 const Event = z.looseObject({
   eventType: Text,
   notificationType: Text,
@@ -87,7 +87,7 @@ export const sesReceipts: ReceiptDefinition<{ readonly topicArn?: string | undef
 function readEvent(sent: unknown, eventId: string): ParsedCall {
   const event = Event.safeParse(sent).data;
   const type = event?.eventType ?? event?.notificationType;
-  // SES says hello to a topic in words, and the topic may carry other events.
+  // SES sends a plain-text greeting to a new topic, and the topic may carry unrelated events.
   if (event === undefined || type === undefined) return { kind: 'receipts', receipts: [] };
   const reference = event.mail.tags?.[REFERENCE]?.[0];
   const at = Date.parse(timeOf(event, type) ?? '');
@@ -111,7 +111,7 @@ function meaningOf(event: Event, type: string): Meaning {
     case 'Bounce':
       return bounced(event.bounce);
     case 'Complaint':
-      // SES did not send at all: the complaint is an earlier one.
+      // SES did not send this mail; the complaint was about an earlier one.
       return event.complaint?.complaintSubType === 'OnAccountSuppressionList'
         ? undelivered(COMPLAINED_BEFORE, 'OnAccountSuppressionList')
         : { engagement: 'complained' };
@@ -151,7 +151,7 @@ function undelivered(meaning: ErrorMeaning, code: string, text?: string): Meanin
   return { state: 'undelivered', failure: bounceFailure(bounce, []) };
 }
 
-/** A receipt's failure says nothing of another try. */
+/** A failure in a receipt carries no retry decision. */
 function meaningFor(meaning: ErrorMeaning | undefined) {
   return meaning && { class: meaning.class, code: meaning.code };
 }
@@ -163,7 +163,7 @@ function isOptOut(subscription: Event['subscription']): boolean {
   );
 }
 
-/** The event's own time; of a sending that of the mail. */
+/** The event's own time; for a send event, the time of the mail. */
 function timeOf(event: Event, type: string): string | undefined {
   const { bounce, complaint, delivery, open, click, subscription } = event;
   const part = {

@@ -86,7 +86,7 @@ export const ses = defineProvider({
     if (result.kind !== 'response') return unverified(result);
     if (isSuccess(result)) return verdictOfAccount(result, credentials);
     const verdict = doubted(result, judgeAwsError(result, SES_CODES), hiddenOf(credentials));
-    // The key works, and may be allowed to send and nothing else.
+    // The key works; its permissions may cover sending only.
     return verdict.kind === 'invalid' && verdict.failure.code === 'forbidden'
       ? { ...verdict, kind: 'unknown' }
       : verdict;
@@ -105,7 +105,7 @@ function verdictOfAccount(response: Response, credentials: Account): Verificatio
   };
 }
 
-/** Two codes stand for several faults; only the text tells which. */
+/** Two codes cover several faults; only the error text tells them apart. */
 function judgeSend(response: Response): ClassifiedError {
   const classified = judgeAwsError(response, SES_CODES);
   const { providerCode, providerMessage: text = '' } = classified.vendorError;

@@ -14,7 +14,7 @@ const sign = (
 const signatureOf = (headers: Record<string, string>) =>
   /Signature=(\w+)$/.exec(headers['authorization'] ?? '')?.[1];
 
-/** The test suite and the examples of AWS's documentation. */
+/** The AWS signature test suite and the examples in AWS's documentation. */
 describe('a signature', () => {
   test.each([
     ['get-vanilla', {}, '5fa00fa31553b73ebf1942676e86291e8372ff2a2260956d9b8aae1d763fbf31'],

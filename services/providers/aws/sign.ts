@@ -4,13 +4,13 @@ import { hmac, hmacBytes } from '../signature.ts';
 export type AwsKeys = {
   readonly accessKeyId: string;
   readonly secretAccessKey: string;
-  /** Of temporary keys. */
+  /** Only for temporary keys. */
   readonly sessionToken?: string | undefined;
 };
 
 type UnsignedRequest = {
   readonly method: 'GET' | 'POST';
-  /** Of AWS, whatever stands in for it: the signature covers the host. */
+  /** AWS's own URL, even when a stand-in answers: the signature covers the host. */
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
@@ -24,7 +24,7 @@ type Scope = {
 };
 
 /**
- * The headers of a request with those that sign it by Signature Version 4,
+ * Returns the headers of a request plus those of its Signature Version 4,
  * https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html.
  */
 export function signedRequestHeaders(request: UnsignedRequest, scope: Scope): Record<string, string> {
@@ -70,7 +70,7 @@ function canonicalQuery(parameters: URLSearchParams): string {
     .join('&');
 }
 
-/** All but letters, digits and `-._~`. */
+/** Percent-encodes everything except letters, digits and `-._~`. */
 function encode(text: string): string {
   return encodeURIComponent(text).replace(
     /[!'()*]/g,

@@ -53,7 +53,7 @@ export function checkAccount({ config }: Pick<SmsAccount, 'config'>): readonly F
   ];
 }
 
-/** Of E.164, or a short code. */
+/** Returns whether the sender is an E.164 number or a short code. */
 export function isPhoneNumber(sender: string): boolean {
   return /^\+?\d{3,15}$/.test(sender);
 }

@@ -8,7 +8,7 @@ import { REFERENCE } from './sms-receipts.ts';
 const TTL_S_MIN = 5;
 const TTL_S_MAX = 259_200;
 
-/** By AWS End User Messaging. The context comes back in the events. */
+/** Sends through AWS End User Messaging. AWS repeats the message's context in its events. */
 export function sendTextMessage(
   { id, to, content, expiresAt }: OutboundFor<'sms'>,
   from: string | undefined,
@@ -35,7 +35,7 @@ export function sendTextMessage(
 /** https://docs.aws.amazon.com/sns/latest/dg/sms_publish-to-phone.html */
 const SNS_DLT = { entity: 'AWS.MM.SMS.EntityId', template: 'AWS.MM.SMS.TemplateId' } as const;
 
-/** By Amazon SNS. */
+/** Sends through Amazon SNS. */
 export function publish(
   { to, content }: OutboundFor<'sms'>,
   from: string | undefined,

@@ -2,8 +2,8 @@ import { account, permanent, transient, type CodeTable } from '../classify-error
 import { each } from './api-error.ts';
 
 /**
- * Errors of SendTextMessage, their reasons, `ValidationException:` with a field and `ResourceNotFoundException:` with a
- * kind of resource, https://docs.aws.amazon.com/pinpoint/latest/apireference_smsvoicev2/API_SendTextMessage.html.
+ * Error codes of SendTextMessage, their reasons, `ValidationException:` plus a field and `ResourceNotFoundException:` plus
+ * a resource kind, https://docs.aws.amazon.com/pinpoint/latest/apireference_smsvoicev2/API_SendTextMessage.html.
  */
 export const EUM_CODES: CodeTable = {
   ...each(permanent('content_rejected', 'invalid_parameter'), 'ValidationException'),
@@ -47,7 +47,7 @@ export const EUM_CODES: CodeTable = {
   ...each(transient('provider_throttled', 'quota_exceeded'), 'ServiceQuotaExceededException'),
 };
 
-/** Errors of Publish, https://docs.aws.amazon.com/sns/latest/api/API_Publish.html. */
+/** Error codes of Publish, https://docs.aws.amazon.com/sns/latest/api/API_Publish.html. */
 export const SNS_CODES: CodeTable = {
   ...each(
     permanent('content_rejected', 'invalid_parameter'),
@@ -64,7 +64,10 @@ export const SNS_CODES: CodeTable = {
 export const INVALID_NUMBER = permanent('invalid_recipient', 'invalid_number');
 export const OPTED_OUT = permanent('recipient_unavailable', 'recipient_opted_out');
 
-/** Event types of a text that was not delivered, https://docs.aws.amazon.com/sms-voice/latest/userguide/configuration-sets-event-types.html. */
+/**
+ * Event types that report a text as undelivered,
+ * https://docs.aws.amazon.com/sms-voice/latest/userguide/configuration-sets-event-types.html.
+ */
 export const UNDELIVERED_EVENTS: CodeTable = {
   TEXT_INVALID: permanent('invalid_recipient', 'invalid_number'),
   TEXT_INVALID_MESSAGE: permanent('content_rejected', 'invalid_content'),

@@ -9,7 +9,7 @@ import {
 import { UNDELIVERED_EVENTS } from './sms-outcomes.ts';
 import { judgeEnvelope, parseEnvelope } from './sns-envelope.ts';
 
-/** Key of a message's context, which events repeat. */
+/** Key in a message's context, which AWS repeats in events. */
 export const REFERENCE = 'despatchMessageId';
 
 const Text = z.string().optional().catch(undefined);
@@ -38,7 +38,7 @@ export const smsReceipts: ReceiptDefinition<{ readonly topicArn?: string | undef
     ],
   },
   bytesMax: 1_048_576,
-  // The documentation shows no event with the context that the message was sent with.
+  // The documentation shows no event that contains the context of its message.
   mayLackReference: true,
   headers: [],
   verify: (call, { config }, context) => judgeEnvelope(call, config.topicArn, context),
@@ -47,7 +47,7 @@ export const smsReceipts: ReceiptDefinition<{ readonly topicArn?: string | undef
 
 function readEvent(sent: unknown, eventId: string): ParsedCall {
   const event = Event.safeParse(sent).data;
-  // The same topic may carry other events, such as those of calls.
+  // The topic may carry other events, such as those of voice calls.
   if (event === undefined) return { kind: 'receipts', receipts: [] };
   const reference = event.context?.[REFERENCE];
   const receipt: ParsedReceipt = {
@@ -67,7 +67,7 @@ function meaningOf({
   messageStatusDescription,
 }: z.output<typeof Event>): Pick<ParsedReceipt, 'state' | 'failure'> {
   if (eventType === 'TEXT_DELIVERED') return { state: 'delivered' };
-  // Taken by the carrier; of some carriers that is the last word.
+  // The carrier accepted the message; some carriers never report more.
   if (['TEXT_SENT', 'TEXT_SUCCESSFUL', 'TEXT_UNKNOWN'].includes(eventType)) return { state: 'sent' };
   const known = UNDELIVERED_EVENTS[eventType];
   if (known === undefined) return {};

@@ -21,7 +21,7 @@ import { EUM_CODES, INVALID_NUMBER, OPTED_OUT, SNS_CODES } from './sms-outcomes.
 import { smsReceipts } from './sms-receipts.ts';
 import { smsGuide } from './guide.ts';
 
-/** Of `MessageBody`; Publish takes as many. */
+/** Limit of `MessageBody`; Publish has the same limit. */
 const BODY_CHARACTERS_MAX = 1_600;
 
 const Accepted = z.looseObject({ MessageId: z.string().min(1) });
@@ -84,7 +84,7 @@ export const awsSms = defineProvider({
       return isAnswer ? { kind: 'valid' } : unverified(result);
     }
     const verdict = doubted(result, judge(result, account), hiddenOf(account));
-    // The key works, and may be allowed to send and nothing else.
+    // The key works; its permissions may cover sending only.
     return verdict.kind === 'invalid' && verdict.failure.code === 'forbidden'
       ? { ...verdict, kind: 'unknown' }
       : verdict;
@@ -96,7 +96,7 @@ function judge(response: Response, { config }: SmsAccount): ClassifiedError {
   const classified = judgeAwsXmlError(response, SNS_CODES);
   const text = classified.vendorError.providerMessage ?? '';
   if (classified.meaning.class !== 'content_rejected') return classified;
-  // Publish has one code for all parameters.
+  // Publish has a single code for every parameter fault.
   if (/opted out/i.test(text)) return { ...classified, meaning: OPTED_OUT };
   return /PhoneNumber/.test(text) ? { ...classified, meaning: INVALID_NUMBER } : classified;
 }

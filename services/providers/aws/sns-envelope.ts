@@ -6,7 +6,7 @@ import type { ParsedCall, ReceiptCall, ReceiptVerdict } from '../receipt.ts';
 import { GENUINE, MISMATCH, MISSING } from '../signature.ts';
 
 const CERTIFICATE_KEPT_MS = 24 * 3_600_000;
-/** A path of its own kind: others of the same hosts answer with what a caller has put there. */
+/** Only this path: other paths of these hosts return content that any AWS customer can upload. */
 const CERTIFICATE_PATH = /^\/SimpleNotificationService-[0-9A-Za-z]{1,128}\.pem$/;
 const SNS_HOST = /^sns\.[a-z0-9-]{3,32}\.amazonaws\.com(?:\.cn)?$/;
 const UNKNOWN_SENDER: ReceiptVerdict = { kind: 'forged', reason: 'unknown_sender' };
@@ -27,7 +27,7 @@ const Envelope = z.looseObject({
 });
 type Envelope = z.output<typeof Envelope>;
 
-/** What the signature covers, in this order. */
+/** The fields that the signature covers, in this order. */
 const NOTIFICATION = ['Message', 'MessageId', 'Subject', 'Timestamp', 'TopicArn', 'Type'] as const;
 const SUBSCRIPTION = [
   'Message',
@@ -40,9 +40,9 @@ const SUBSCRIPTION = [
 ] as const;
 
 /**
- * Whether SNS has made this call for the account's own topic: its signature alone proves some topic of anybody,
- * https://docs.aws.amazon.com/sns/latest/dg/sns-verify-signature-of-message.html. The time that it names is that of the
- * event, which SNS delivers for an hour, and is not judged.
+ * Verifies that SNS made this call for the account's own topic. The signature alone only proves that it came from some
+ * topic of any customer, https://docs.aws.amazon.com/sns/latest/dg/sns-verify-signature-of-message.html. The timestamp in
+ * the call is that of the event, which SNS retries for an hour, so it is not checked.
  */
 export async function judgeEnvelope(
   call: ReceiptCall,
@@ -65,7 +65,7 @@ export async function judgeEnvelope(
   }
 }
 
-/** What a genuine call says: `read` is given the parsed event of a notification, and its id. */
+/** Parses a genuine call. `read` receives the parsed event of a notification and its id. */
 export function parseEnvelope(
   call: ReceiptCall,
   read: (event: unknown, eventId: string) => ParsedCall,
@@ -97,12 +97,12 @@ function signedText(envelope: Envelope): string {
   return keys.map((key) => (typeof envelope[key] === 'string' ? `${key}\n${envelope[key]}\n` : '')).join('');
 }
 
-/** Base64 has several spellings of the same bytes, and SNS uses one. */
+/** Base64 can spell the same bytes in several ways; SNS uses only one. */
 function isExact(base64: string): boolean {
   return Buffer.from(base64, 'base64').toString('base64') === base64;
 }
 
-/** Undefined for a URL that does not lead to SNS itself. */
+/** Returns undefined for a URL that does not point to SNS itself. */
 function snsUrl(text: string): URL | undefined {
   const url = URL.parse(text);
   const isSns =
@@ -115,7 +115,7 @@ function snsUrl(text: string): URL | undefined {
   return isSns ? url : undefined;
 }
 
-/** Thrown inside the memo, which remembers values only. */
+/** Thrown inside the memo, because the memo remembers resolved values only. */
 class NoCertificate extends Error {
   readonly verdict: ReceiptVerdict;
 
@@ -128,7 +128,7 @@ class NoCertificate extends Error {
 function signingKey(url: URL, context: ProviderContext): Promise<KeyObject> {
   return context.memo(`sns-certificate ${url.href}`, async () => {
     const result = await context.http({ method: 'GET', url: `${context.origin(url.origin)}${url.pathname}` });
-    // A certificate that SNS does not have has signed nothing of it.
+    // SNS cannot have signed anything with a certificate that it does not have.
     const isUnknown = result.kind === 'response' && [403, 404].includes(result.status);
     if (isUnknown) throw new NoCertificate(MISMATCH);
     if (result.kind !== 'response' || result.status !== 200) throw new NoCertificate(UNDECIDED);

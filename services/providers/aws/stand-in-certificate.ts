@@ -1,5 +1,6 @@
 /**
- * A self-signed certificate in place of the one that SNS signs with, valid to 2120. Its key is public: for stand-ins only.
+ * A self-signed certificate, valid to 2120, in place of the SNS signing certificate. Its private key is public: use it in
+ * stand-ins only.
  */
 export const SNS_CERTIFICATE = `-----BEGIN CERTIFICATE-----
 MIICrjCCAZYCAQEwDQYJKoZIhvcNAQELBQAwHDEaMBgGA1UEAwwRc25zLmFtYXpv

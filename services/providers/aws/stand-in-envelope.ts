@@ -7,7 +7,7 @@ export const TOPIC_ARN = 'arn:aws:sns:eu-central-1:123456789012:events';
 export const CERTIFICATE_URL =
   'https://sns.eu-central-1.amazonaws.com/SimpleNotificationService-0123456789abcdef.pem';
 
-/** An envelope as SNS sends it, signed as its documentation says. */
+/** Returns an envelope in SNS's format, signed as the SNS documentation describes. */
 export function signedEnvelope(said: object, version: '1' | '2'): Record<string, string> {
   const envelope: Record<string, string> = {
     Type: 'Notification',
@@ -33,7 +33,7 @@ export function signedEnvelope(said: object, version: '1' | '2'): Record<string,
   return { ...envelope, Signature: signer.sign(SNS_KEY, 'base64') };
 }
 
-/** A context that gives SNS's certificate after the given results, and what it was asked for. */
+/** Returns a context that serves the SNS certificate after the given results, plus the requests that it received. */
 export function snsContext(results: readonly HttpResult[] = [], now = Date.UTC(2026, 10, 22, 12)) {
   const asked: string[] = [];
   const queue = [...results];

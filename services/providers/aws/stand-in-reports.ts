@@ -23,7 +23,7 @@ type Mail = {
   readonly EmailTags?: readonly { readonly Name: string; readonly Value: string }[];
 };
 
-/** Events of the account's topic, as SNS sends them. Publish of SNS itself reports nothing. */
+/** Sends events of the account's topic in SNS's format. Publish (SNS) itself sends no reports. */
 export const awsReporter: Reporter = {
   taken(request, reply) {
     const id = (reply.body as { readonly MessageId?: string } | undefined)?.MessageId;
@@ -40,10 +40,10 @@ export const awsReporter: Reporter = {
   sign: signSnsCall,
 };
 
-/** In the name of a certificate, as long as in those of SNS. */
+/** Used in the certificate's file name; as long as the one in SNS's file names. */
 const CERTIFICATE = '0123456789abcdef'.repeat(2);
 
-/** Puts the event into an envelope of the account's topic; undefined where the account has none. */
+/** Puts the event into an envelope of the account's topic. Returns undefined when the account has no topic. */
 function signSnsCall(
   call: ReceiptCall,
   { publicConfig }: SigningAccount,
@@ -84,7 +84,7 @@ function published({ body }: Received, reply: Reply): TakenMessage[] {
   const id = /<MessageId>([^<]+)</.exec(String(reply.body))?.[1];
   if (to === null || id === undefined) return [];
   const behaviour = behaviourOfDigits(to);
-  // Nobody hears of it again.
+  // AWS sends no further event about this message.
   return [
     { reference: '', to, behaviour: behaviour === 'invalid' ? behaviour : 'silent', providerMessageId: id },
   ];

@@ -4,7 +4,7 @@ import { reportsBy } from '../stand-in-reports.ts';
 import { SNS_CERTIFICATE } from './stand-in-certificate.ts';
 import { awsReporter } from './stand-in-reports.ts';
 
-/** End User Messaging, SNS with its certificate, and SES in one place on loopback. */
+/** Starts End User Messaging, SNS with its certificate, and SES as one server on loopback. */
 export function startAwsStandIn(options: StandInOptions = {}): Promise<StandIn> {
   return startStandIn(answer, options, reportsBy(awsReporter));
 }

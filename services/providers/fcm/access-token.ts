@@ -6,7 +6,7 @@ import { signerOf, type Account } from './account.ts';
 
 const ISSUER = 'https://oauth2.googleapis.com';
 
-/** A token for FCM, for a JWT signed by the service account. Throws `TokenRefused`. */
+/** Gets an access token for FCM in exchange for a JWT signed by the service account. @throws TokenRefused */
 export function fcmToken(account: Account, context: ProviderContext): Promise<string> {
   return accessToken(context, `${context.origin(ISSUER)}/token`, async () => ({
     grant_type: 'urn:ietf:params:oauth:grant-type:jwt-bearer',
@@ -14,7 +14,10 @@ export function fcmToken(account: Account, context: ProviderContext): Promise<st
   }));
 }
 
-/** Always for Google's own endpoint: a `token_uri` of the tenant is not asked, and an override must not be signed for. */
+/**
+ * The audience is always Google's own endpoint: a tenant's `token_uri` is never called, and the JWT must not be signed for
+ * an override.
+ */
 function assertion(account: Account, now: number): Promise<string> {
   const { clientEmail, privateKey } = signerOf(account);
   const issuedAt = Math.floor(now / 1_000);

@@ -57,7 +57,7 @@ export function checkAccount({ config, secrets }: Account): readonly FieldFault[
 
 type Signer = { readonly clientEmail: string; readonly privateKey: string };
 
-/** Who signs for the project: what is given by itself goes before the key file. */
+/** Returns the signer of the project; separately given fields take precedence over the key file. */
 export function signerOf({ config, secrets }: Account): Signer {
   const file =
     secrets.serviceAccountJson === undefined ? undefined : readServiceAccount(secrets.serviceAccountJson);
@@ -67,12 +67,12 @@ export function signerOf({ config, secrets }: Account): Signer {
   };
 }
 
-/** Every secret of the account, the key inside the key file too. */
+/** Returns every secret of the account, including the key inside the key file. */
 export function accountSecrets(account: Account): string[] {
   return [...secretStrings(account.secrets), signerOf(account).privateKey];
 }
 
-/** Keys copied out of a JSON file or an environment variable carry `\n` as two characters. */
+/** Keys copied from a JSON file or an environment variable contain `\n` as two characters. */
 function withLineBreaks(pem: string): string {
   return pem.replaceAll('\\n', '\n');
 }

@@ -4,7 +4,7 @@ import { pushDataTexts } from '#core/domain/push-data.ts';
 const TTL_S_MAX = 4 * 7 * 86_400;
 const COLLAPSE_ID_BYTES_MAX = 64;
 
-/** The `message` of the HTTP v1 API: what the device shows, its data, and how long each platform may hold it. */
+/** Builds the `message` of the HTTP v1 API: the visible notification, its data, and how long each platform may hold it. */
 export function fcmMessage({ to, content, expiresAt }: OutboundFor<'push'>, now: number) {
   const ttl = Math.min(Math.max(0, Math.floor((expiresAt - now) / 1_000)), TTL_S_MAX);
   const alert = defined({ title: content.title, body: content.body });
@@ -28,7 +28,7 @@ function android({ badge, sound, collapseKey }: PushContent, ttl: number, hasAle
   };
 }
 
-/** Apple throttles data-only pushes that do not say that they are. */
+/** Apple throttles data-only pushes that are not marked as such. */
 function apns({ badge, sound, collapseKey }: PushContent, expiration: number, hasAlert: boolean) {
   const aps = defined({ badge, sound });
   const isSilent = !hasAlert && isEmpty(aps);

@@ -1,7 +1,7 @@
 import { account, permanent, transient, type CodeTable } from '../classify-error.ts';
 
 /**
- * `details[].errorCode` of an FcmError, else the `status` of the error,
+ * `details[].errorCode` of an FcmError, or else the error's `status`,
  * https://firebase.google.com/docs/reference/fcm/rest/v1/ErrorCode.
  */
 export const FCM_CODES: CodeTable = {

@@ -61,7 +61,7 @@ export default defineProvider({
   },
 
   async verify(account, context): Promise<Verification> {
-    // A remembered token would hide that the key has been revoked since.
+    // With a remembered token the check would not notice that the key was revoked.
     forgetAccessToken(context);
     const called = await call(account, context, {
       validate_only: true,
@@ -73,7 +73,7 @@ export default defineProvider({
     if (isSuccess(result))
       return Accepted.safeParse(parseJson(result.text)).success ? { kind: 'valid' } : unverified(result);
     const classified = judgeSend(result);
-    // Having got as far as the made-up device token, the credential works.
+    // FCM checked the made-up device token, so the credential works.
     const isAboutMessage =
       classified.meaning.class === 'invalid_recipient' || classified.meaning.class === 'content_rejected';
     return isAboutMessage ? { kind: 'valid' } : doubted(result, classified, hiddenOf(account, called.token));
@@ -82,7 +82,10 @@ export default defineProvider({
 
 type Called = { readonly result: HttpResult; readonly token: string };
 
-/** One call; a token refused before its time is replaced once. The refused call did nothing, so this sends no copy. */
+/**
+ * Makes one call and retries it once with a new token if the token was refused early. FCM did nothing with the refused
+ * call, so the retry cannot duplicate the message.
+ */
 async function call(
   account: Account,
   context: ProviderContext,
@@ -127,7 +130,7 @@ function judgeSend(response: Response): ClassifiedError {
     : classified;
 }
 
-/** FCM says so in a field violation, or, without one, only in its text. */
+/** FCM reports this in a field violation or, without one, only in the error text. */
 function isAboutToken(response: Response): boolean {
   const error = ErrorBody.safeParse(parseJson(response.text)).data?.error;
   const fields = error?.details.flatMap((detail) => detail.fieldViolations.map(({ field }) => field)) ?? [];

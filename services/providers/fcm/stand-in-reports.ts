@@ -2,7 +2,7 @@ import { behaviourOfWord } from '../behaviour.ts';
 import { parseJson } from '../classify-error.ts';
 import type { Reporter } from '../stand-in-reports.ts';
 
-/** FCM never reports; it refuses what it is to refuse. */
+/** FCM never sends reports; what it does not deliver, it refuses at the call. */
 export const fcmReporter: Reporter = {
   taken(request, { status, body }) {
     const name = (body as { readonly name?: string } | undefined)?.name;

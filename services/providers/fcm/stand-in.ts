@@ -3,7 +3,7 @@ import { startStandIn, type Received, type Reply, type StandIn, type StandInOpti
 import { reportsBy } from '../stand-in-reports.ts';
 import { fcmReporter } from './stand-in-reports.ts';
 
-/** Google's token endpoint and FCM's send method on loopback. */
+/** Starts Google's token endpoint and FCM's send method on loopback. */
 export function startFcmStandIn(options: StandInOptions = {}): Promise<StandIn> {
   return startStandIn(answer, options, reportsBy(fcmReporter));
 }
@@ -17,7 +17,7 @@ function answer(request: Received): Reply | undefined {
     return failure(401, 'UNAUTHENTICATED', 'Request had invalid authentication credentials.');
   }
   const body = JSON.parse(request.body) as { validate_only?: boolean; message?: { token?: string } };
-  // The check sends a token that no device has.
+  // The credential check sends a token that belongs to no device.
   if (body.validate_only === true || !body.message?.token) {
     return failure(400, 'INVALID_ARGUMENT', 'The registration token is not a valid FCM registration token');
   }

@@ -5,7 +5,7 @@ import { dltSettings, type DltConfig } from '../india-dlt.ts';
 import { secretStrings } from '../redact.ts';
 
 const LABEL = '[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?';
-/** Tenants choose the host, so it is one of Infobip's own, whatever stands before. */
+/** Tenants choose the host, so it must be one under Infobip's own domain. */
 const HOST = new RegExp(`^(?:${LABEL}\\.){1,3}infobip\\.com$`);
 
 const baseUrl = z
@@ -62,7 +62,7 @@ export function accountSecrets({ secrets }: Account): string[] {
   return secretStrings(secrets);
 }
 
-/** Infobip takes and gives numbers without the plus. Names and short codes have none. */
+/** Infobip sends and receives numbers without the plus sign. Names and short codes have none. */
 export function withoutPlus(number: string): string {
   return number.replace(/^\+/, '');
 }

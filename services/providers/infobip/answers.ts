@@ -23,14 +23,14 @@ export type Status = z.output<typeof Status>;
 
 const Taken = z.looseObject({ messageId: z.string().min(1), status: Status });
 export type Taken = z.output<typeof Taken>;
-/** SMS and templates come in a list of one, other WhatsApp messages by themselves. */
+/** SMS and template sends return a list with one entry, other WhatsApp sends a single object. */
 const Answer = z.union([
   z.looseObject({ messages: z.tuple([Taken], z.unknown()) }).transform(({ messages }) => messages[0]),
   Taken,
 ]);
 
 const Violation = z.looseObject({ property: z.string().catch(''), violation: z.string().catch('') });
-/** Of the newer resources, and of the older ones. */
+/** The error formats of the newer and the older resources. */
 const ErrorBody = z.looseObject({
   errorCode: z.string().optional().catch(undefined),
   description: z.string().optional().catch(undefined),
@@ -47,7 +47,7 @@ const ErrorBody = z.looseObject({
     .catch(undefined),
 });
 
-/** What became of the one message of a request; undefined where it is not the API that speaks. */
+/** Reads the result of the request's single message; undefined when the response is not from the API. */
 export function readTaken(response: Response): Taken | undefined {
   return Answer.safeParse(parseJson(response.text)).data;
 }
@@ -55,7 +55,7 @@ export function readTaken(response: Response): Taken | undefined {
 const [UNDELIVERABLE, EXPIRED, REJECTED] = [2, 4, 5];
 const GROUPS: Readonly<Record<string, number>> = { UNDELIVERABLE, EXPIRED, REJECTED };
 
-/** Whether a message with this status goes nowhere (any more). */
+/** Returns whether a message with this status was not delivered and never will be. */
 export function isFailed(status: Status): boolean {
   const group = groupOf(status);
   return group === undefined
@@ -75,7 +75,7 @@ export function meaningOfStatus({ id }: Status): ErrorMeaning {
   return STATUS_CODES[String(id)] ?? permanent('unknown', 'rejected');
 }
 
-/** Infobip refuses single messages within a success. */
+/** Infobip can refuse a single message inside a success response. */
 export function refusedMessage(
   response: Response,
   status: Status,
@@ -86,7 +86,7 @@ export function refusedMessage(
   return refused(response, { meaning: meaningOfStatus(status), vendorError }, hidden, now);
 }
 
-/** Judges a response that is no success. */
+/** Classifies a non-success response. */
 export function judge(response: Response): ClassifiedError {
   const classified = classify(response, REQUEST_CODES, readError);
   if (response.status !== 400 || classified.meaning.class !== 'unknown') return classified;
@@ -98,7 +98,7 @@ export function judge(response: Response): ClassifiedError {
   return { ...classified, meaning: meaningOfFields(paths) ?? classified.meaning };
 }
 
-/** Of any refusal of Infobip's API. */
+/** Reads the code and text of any refusal by Infobip's API. */
 export function readError(body: unknown): VendorError {
   const { errorCode, description, violations, requestError } = ErrorBody.safeParse(body).data ?? {};
   const exception = requestError?.serviceException;

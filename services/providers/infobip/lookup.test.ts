@@ -89,7 +89,7 @@ describe.each([
   });
 });
 
-/** Asks about a message whose call had no answer. */
+/** Looks up a message whose call got no answer. */
 function askByReference(results: readonly object[]) {
   const text = JSON.stringify({ results });
   const context = {

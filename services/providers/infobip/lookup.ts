@@ -6,7 +6,7 @@ import { DUPLICATE, REQUEST_CODES } from './outcomes.ts';
 import { DeliveryReport, whatBecameOf } from './receipts.ts';
 
 /**
- * Each operation has a limit of its own, ten requests a second where they are lowest
+ * Each operation has its own rate limit, at least ten requests a second
  * (https://www.infobip.com/docs/developer-resources/api-fundamentals/rate-limits-and-throttling).
  */
 const PACE: LookupPace = { everyMs: 2_000, atOnce: 2 };
@@ -14,8 +14,9 @@ const PACE: LookupPace = { everyMs: 2_000, atOnce: 2 };
 const Logs = z.looseObject({ results: z.array(z.unknown()) });
 
 /**
- * Asks the channel's log, https://www.infobip.com/docs/api/channels/sms/logs-and-status-reports: of 48 hours, and by the id
- * that a message was sent under, which is ours. The list of reports would give each of them out once and to nobody else.
+ * Reads the channel's message log, https://www.infobip.com/docs/api/channels/sms/logs-and-status-reports: it covers 48
+ * hours and is queried by the id that the message was sent under, which is our own. The list of delivery reports is not
+ * used because it returns each report only once, to a single reader.
  * @param logs path of the log.
  */
 export function lookupInLogs(logs: string): LookupDefinition<Account['config'], Account['secrets']> {
@@ -46,8 +47,8 @@ export function lookupInLogs(logs: string): LookupDefinition<Account['config'], 
 }
 
 /**
- * @param isGuess no answer has named the id. Where a message was rejected under it, the same one may have gone out under its
- *   next id, so that the rejection says nothing.
+ * @param isGuess no response has named the id. If a message was rejected under this id, the same message may have been sent
+ * under its next id, so the rejection is not conclusive.
  */
 function readLogs(body: unknown, id: string, isGuess: boolean): LookupAnswer | undefined {
   const results = Logs.safeParse(body).data?.results;
@@ -59,6 +60,6 @@ function readLogs(body: unknown, id: string, isGuess: boolean): LookupAnswer | u
   );
   if (found.length > 0)
     return { kind: 'found', reports: found.map(whatBecameOf), ...(isGuess ? { providerMessageId: id } : {}) };
-  // Lines that cannot be read are no absence.
+  // Unreadable lines do not prove that the message is absent.
   return lines.length === results.length ? { kind: 'not_found' } : undefined;
 }

@@ -18,20 +18,20 @@ import { DUPLICATE } from './outcomes.ts';
 
 const BalanceBody = z.looseObject({ balance: z.number() });
 
-/** One request with one message, whatever the channel. */
+/** One request with one message, for any channel. */
 export type InfobipMessage = Pick<OutboundMessage, 'to' | 'from' | 'receiptUrl'> & {
-  /** The path of the resource. */
+  /** Path of the resource. */
   readonly path: string;
   readonly body: unknown;
-  /** The id that it was given. */
+  /** The id assigned to the message. */
   readonly messageId: string;
-  /** Texts of the content, which no error may repeat. */
+  /** Texts of the content that must not appear in an error. */
   readonly texts: readonly string[];
 };
 
 export type Posted = {
   readonly outcome: Outcome;
-  /** Infobip has had a message of this id before; the outcome counts that one as this. */
+  /** Infobip already had a message with this id; the outcome treats that message as this one. */
   readonly isDuplicate: boolean;
 };
 
@@ -65,7 +65,7 @@ export async function postMessage(
   return { outcome, isDuplicate };
 }
 
-/** Infobip has no call that only checks the key; the balance is the one that every account has. */
+/** Infobip has no call that only checks the key; every account may read its balance, so the check reads that. */
 export async function checkCredential(account: Account, context: ProviderContext): Promise<Verification> {
   const result = await context.http({
     method: 'GET',
@@ -76,7 +76,7 @@ export async function checkCredential(account: Account, context: ProviderContext
   if (result.kind !== 'response') return unverified(result);
   if (!isSuccess(result)) {
     const [classified, hidden] = [judge(result), accountSecrets(account)];
-    // A key for sending alone is known to Infobip and may not ask for the balance.
+    // Infobip recognises a key that may only send and denies it the balance.
     return result.status === 403
       ? { kind: 'unknown', failure: failureOf(result, classified, hidden) }
       : doubted(result, classified, hidden);

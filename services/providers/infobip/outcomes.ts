@@ -1,9 +1,9 @@
 import { account, permanent, transient, type CodeTable, type ErrorMeaning } from '../classify-error.ts';
 
-/** A message that has the id of an earlier one: that one was taken. */
+/** The message has the id of an earlier message that was accepted. */
 export const DUPLICATE = 23;
 
-/** Ids of a status, https://www.infobip.com/docs/essentials/response-status-and-error-codes#api-status-codes. */
+/** Status ids, https://www.infobip.com/docs/essentials/response-status-and-error-codes#api-status-codes. */
 export const STATUS_CODES: CodeTable = {
   ...each(permanent('recipient_unavailable', 'operator_rejected'), 4),
   ...each(permanent('recipient_unavailable', 'handset_unreachable'), 9),
@@ -19,14 +19,14 @@ export const STATUS_CODES: CodeTable = {
   ...each(transient('provider_unavailable', 'route_unavailable'), 16),
   ...each(permanent('sender_rejected', 'trial_restriction'), 18),
   ...each(permanent('sender_rejected', 'route_not_available'), 19),
-  // So many messages an hour to one number, whoever else is written to.
+  // An hourly limit on messages to one number, regardless of other recipients.
   ...each(transient('recipient_unavailable', 'recipient_rate_limited'), 20),
   ...each(transient('provider_unavailable', 'provider_error'), 21),
   ...each(permanent('content_rejected', 'invalid_content'), 24),
   ...each(permanent('content_rejected', 'body_too_long'), 25),
 };
 
-/** Ids of an error in a report, https://www.infobip.com/docs/essentials/response-status-and-error-codes#gsm-error-codes. */
+/** Error ids in a report, https://www.infobip.com/docs/essentials/response-status-and-error-codes#gsm-error-codes. */
 export const ERROR_CODES: CodeTable = {
   ...each(permanent('invalid_recipient', 'unknown_recipient'), 1),
   ...each(permanent('invalid_recipient', 'unreachable_number'), 9, 11),
@@ -36,7 +36,7 @@ export const ERROR_CODES: CodeTable = {
   ...each(permanent('recipient_unavailable', 'validity_expired'), 4101),
   ...each(permanent('provider_unavailable', 'provider_error'), 34, 500, 503, 1536, 1539),
   ...each(permanent('invalid_recipient', 'invalid_number'), 351),
-  // Of WhatsApp.
+  // WhatsApp codes.
   ...each(permanent('content_rejected', 'invalid_template'), 7008, 7009),
   ...each(permanent('provider_throttled', 'quality_limited'), 7016),
   ...each(permanent('recipient_unavailable', 'not_delivered_by_choice'), 7032),
@@ -54,7 +54,7 @@ export const REQUEST_CODES: CodeTable = {
   E500: transient('provider_unavailable', 'provider_error'),
 };
 
-/** What a request was refused for, by the last names in the path of the field that Infobip complains of. */
+/** The meaning of a refused request, by the last names in the path of the field that Infobip reports. */
 const FIELDS: readonly (readonly [RegExp, ErrorMeaning])[] = [
   [/(?:^|\.)(?:to|destinations?)(?:\[\d+\])?$/i, permanent('invalid_recipient', 'invalid_number')],
   [/(?:^|\.)(?:from|sender)$/i, permanent('sender_rejected', 'invalid_sender')],
@@ -63,7 +63,7 @@ const FIELDS: readonly (readonly [RegExp, ErrorMeaning])[] = [
   [/(?:^|\.)(?:content|text)(?:\.|$)/i, permanent('content_rejected', 'invalid_content')],
 ];
 
-/** @param paths of the fields of a request that were found fault with. */
+/** @param paths paths of the request fields that were reported as faulty. */
 export function meaningOfFields(paths: readonly string[]): ErrorMeaning | undefined {
   return FIELDS.find(([pattern]) => paths.some((path) => pattern.test(path)))?.[1];
 }

@@ -8,15 +8,15 @@ import { authorization, vendorOrigin, type Account } from './account.ts';
 import { postMessage, type InfobipMessage } from './messages.ts';
 import { DUPLICATE } from './outcomes.ts';
 
-/** How many messages of one id may have been rejected before it is given up for now. */
+/** How many ids of one message may be rejected before the attempt ends. */
 const IDS_MAX = 4;
 
 const Logs = z.looseObject({ results: z.array(z.looseObject({ status: Status })) });
 
 /**
- * Sends a message under our own id, so that Infobip refuses a second copy: the first one counts then. Where that one was
- * rejected itself, for want of credit for example, its id may be used up all the same, and the message takes a next one.
- * These are the same ids in the same order each time, so that no message goes out twice.
+ * Sends a message under our own id, so that Infobip refuses a second copy and the first one counts. If the first one was
+ * itself rejected, for want of credit for example, its id may be used up, so the message takes its next id. The sequence of
+ * ids is the same on every attempt, so no message is sent twice.
  * @param logs path of the channel's log of messages.
  */
 export async function sendUnderOwnId(
@@ -34,7 +34,7 @@ export async function sendUnderOwnId(
   return { kind: 'rejected_transient', failure: unreached('message_ids_used_up') };
 }
 
-/** Whether the message that has taken an id before went nowhere. False where the log does not tell. */
+/** Returns whether the message that used this id before was rejected. False when the log does not say. */
 async function wasRejectedBefore(
   messageId: string,
   logs: string,
@@ -49,7 +49,7 @@ async function wasRejectedBefore(
   });
   if (result.kind !== 'response' || !isSuccess(result)) return false;
   const statuses = Logs.safeParse(parseJson(result.text)).data?.results.map(({ status }) => status) ?? [];
-  // The duplicate itself may be in the log, under the same id.
+  // The log may list the refused duplicate too, under the same id.
   const earlier = statuses.filter(({ id }) => id !== DUPLICATE);
   return earlier.length > 0 && earlier.every(isRejected);
 }

@@ -26,7 +26,7 @@ const fault = (status: number, errorCode: string, over: object = {}) => ({
   body: { errorCode, description: 'Refused', action: 'Check.', violations: [], resources: [], ...over },
 });
 const violation = (property: string) => ({ violations: [{ property, violation: 'is not valid' }] });
-/** A refusal inside a success. */
+/** A refused message inside a success response. */
 const rejection = (id: number, over: object = {}) => ({
   status: 200,
   body: {

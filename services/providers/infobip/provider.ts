@@ -11,7 +11,7 @@ import { infobipSmsReceipts, infobipWhatsappReceipts } from './receipts.ts';
 import { infobipContent } from './whatsapp-content.ts';
 import { smsGuide, whatsappGuide } from './guide.ts';
 
-/** Of 25 parts, https://www.infobip.com/docs/essentials/response-status-and-error-codes: REJECTED_MESSAGE_TOO_LONG. */
+/** 25 parts, https://www.infobip.com/docs/essentials/response-status-and-error-codes: REJECTED_MESSAGE_TOO_LONG. */
 const SMS_CHARACTERS_MAX = 25 * 153;
 const SMS_LOGS = '/sms/3/logs';
 const WHATSAPP_LOGS = '/whatsapp/2/logs';
@@ -95,7 +95,7 @@ const whatsapp = defineProvider({
   },
 });
 
-/** Templates are sent as a list of messages, all else by itself. */
+/** The API takes templates as a list of messages and every other message as a single object. */
 function whatsappMessage(
   message: OutboundFor<'whatsapp'>,
   { resource, content }: { readonly resource: string; readonly content: unknown },

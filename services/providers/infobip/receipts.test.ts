@@ -58,7 +58,7 @@ describe.each(definitions.map((provider) => [provider.id, provider] as const))('
     account,
     otherAccount: account,
     reference: REFERENCE,
-    // Both channels are read alike.
+    // Both channels use the same parser.
     tells: ['read'],
     sign: undefined,
     covers: { body: false, url: false, timestamp: false },

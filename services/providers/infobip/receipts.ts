@@ -6,7 +6,7 @@ import { PROVIDER_STATUS_MAX, type ParsedReceipt, type ReceiptDefinition } from 
 import { isFailed, meaningOfStatus, Status } from './answers.ts';
 import { DUPLICATE, ERROR_CODES } from './outcomes.ts';
 
-/** Accounts may have as many reports in one call as they like; a hundred is usual. */
+/** Accounts can configure any number of reports per call; a hundred is usual. */
 const BYTES_MAX = 1024 * 1024;
 
 const About = {
@@ -14,7 +14,7 @@ const About = {
   callbackData: z.string().min(1).max(100).optional().catch(undefined),
 };
 const ReportedError = z.looseObject({ id: z.int(), name: z.string().catch('') });
-/** Of a report, and of a line of the log. */
+/** The common format of a report and of a line in the log. */
 export const DeliveryReport = z.looseObject({
   ...About,
   status: Status,
@@ -26,7 +26,7 @@ const Seen = z.looseObject({ ...About, seenAt: z.string() });
 const Call = z.looseObject({ results: z.array(z.unknown()) });
 
 /**
- * Reports carry no signature, so that the token in the URL is what vouches for them,
+ * Reports are unsigned, so the token in the URL authenticates them,
  * https://www.infobip.com/docs/api/channels/sms/logs-and-status-reports.
  */
 function receiptsSetUp(
@@ -59,7 +59,7 @@ export const infobipWhatsappReceipts = receiptsSetUp(
   ['read'],
 );
 
-/** Messages of people and clicks have neither a status nor a time at which they were seen. */
+/** Inbound messages and clicks have neither a status nor a `seenAt` time. */
 function receiptOf(result: unknown): ParsedReceipt[] {
   const report = DeliveryReport.safeParse(result).data;
   if (report !== undefined) return [deliveryReceipt(report)];
@@ -81,7 +81,7 @@ function deliveryReceipt(report: DeliveryReport): ParsedReceipt {
   return { ...aboutOf(report), ...whatBecameOf(report) };
 }
 
-/** What a report, or the log, says of a message. */
+/** Reads the state of a message from a report or a log line. */
 export function whatBecameOf(report: DeliveryReport): Omit<ParsedReceipt, 'reference' | 'providerMessageId'> {
   const { messageId, status, error, doneAt } = report;
   return {
@@ -93,7 +93,7 @@ export function whatBecameOf(report: DeliveryReport): Omit<ParsedReceipt, 'refer
 }
 
 function stateOf({ status, error }: DeliveryReport): Pick<ParsedReceipt, 'state' | 'failure'> {
-  // Speaks of a copy that was not taken, under the id of the message that was.
+  // This is about a refused duplicate, under the id of the message that was accepted.
   if (status.id === DUPLICATE) return {};
   if (isFailed(status)) return { state: 'undelivered', failure: failureOf(status, error) };
   switch (status.id) {
@@ -114,7 +114,7 @@ function isDelivered({ groupId, groupName }: Status): boolean {
   return groupId === undefined ? groupName === 'DELIVERED' : groupId === DELIVERED;
 }
 
-/** The error says more than the status, where there is one. */
+/** Where there is an error, it is more specific than the status. */
 function failureOf(status: Status, error: z.output<typeof ReportedError> | undefined): Failure {
   const hasError = error !== undefined && error.id !== 0;
   const meaning = (hasError ? ERROR_CODES[String(error.id)] : undefined) ?? meaningOfStatus(status);
@@ -123,7 +123,7 @@ function failureOf(status: Status, error: z.output<typeof ReportedError> | undef
     class: meaning.class,
     code: meaning.code,
     providerCode: String(hasError ? error.id : status.id),
-    // A name of Infobip's own, and not its description, which could repeat a number.
+    // Keeps Infobip's error name and drops its description, which could repeat a phone number.
     ...(/^\w{1,100}$/.test(name) ? { providerMessage: name } : {}),
   };
 }
@@ -138,7 +138,7 @@ function aboutOf({
   return { ...(callbackData === undefined ? {} : { reference: callbackData }), providerMessageId: messageId };
 }
 
-/** Infobip writes the zone without a colon. */
+/** Infobip writes the time zone without a colon. */
 function timeOf(text: string | undefined): { readonly at?: number } {
   const at = Date.parse((text ?? '').replace(/([+-]\d{2})(\d{2})$/, '$1:$2'));
   return Number.isNaN(at) ? {} : { at };

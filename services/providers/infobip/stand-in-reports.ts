@@ -9,7 +9,7 @@ type Sms = {
 type Whatsapp = { readonly to: string; readonly callbackData?: string; readonly notifyUrl?: string };
 type Answered = { readonly messageId: string };
 
-/** Infobip signs nothing. */
+/** Infobip does not sign its calls. */
 export const infobipReporter: Reporter = {
   taken({ method, path, body }, reply) {
     if (method !== 'POST' || reply.status !== 200) return [];
@@ -69,7 +69,7 @@ export const infobipReporter: Reporter = {
 const SENT = { groupId: 1, groupName: 'PENDING', id: 7, name: 'PENDING_ENROUTE' };
 const DELIVERED = { groupId: 3, groupName: 'DELIVERED', id: 5, name: 'DELIVERED_TO_HANDSET' };
 
-/** Infobip writes the zone without a colon. */
+/** Infobip writes the time zone without a colon. */
 function now(): string {
   return new Date().toISOString().replace('Z', '+0000');
 }

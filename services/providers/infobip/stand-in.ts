@@ -37,7 +37,7 @@ type Whatsapp = {
   readonly content?: unknown;
 };
 
-/** Infobip's resources for SMS, WhatsApp and the balance on loopback. It knows the ids that it was given. */
+/** Starts Infobip's resources for SMS, WhatsApp and the balance on loopback. It remembers the ids that it received. */
 export function startInfobipStandIn(options: StandInOptions = {}): Promise<StandIn> {
   const taken = new Map<string, Taken>();
   return startStandIn((request) => answer(request, taken), options, reportsBy(infobipReporter));
@@ -87,7 +87,7 @@ function take(to: string, messageId: string = randomUUID(), taken: Map<string, T
   return { messageId, status: ACCEPTED };
 }
 
-/** Whatever was taken has been delivered by the time that somebody asks. */
+/** Every accepted message counts as delivered by the time of the lookup. */
 function logs(query: string | undefined, taken: Map<string, Taken>): Reply {
   const messageId = new URLSearchParams(query).get('messageId') ?? '';
   const known = taken.get(messageId);

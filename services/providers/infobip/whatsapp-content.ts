@@ -6,10 +6,10 @@ type Fields = Readonly<Record<string, unknown>>;
 
 export type InfobipContent =
   | { readonly kind: 'content'; readonly resource: string; readonly content: Fields }
-  /** Infobip has no place for a part of it, so that the person would be shown something else. */
+  /** Infobip cannot represent a part of the message, so the recipient would see something else. */
   | { readonly kind: 'unsupported'; readonly failure: Failure };
 
-/** The resource for a message, and its content, https://www.infobip.com/docs/api/channels/whatsapp. */
+/** Returns the resource for a message and its content, https://www.infobip.com/docs/api/channels/whatsapp. */
 export function infobipContent(content: WhatsappContent): InfobipContent {
   switch (content.kind) {
     case 'text':
@@ -23,7 +23,7 @@ export function infobipContent(content: WhatsappContent): InfobipContent {
   }
 }
 
-/** Infobip counts variables and buttons, and knows neither names nor places. */
+/** Infobip identifies variables and buttons by position only, not by name. */
 function templateContent({ name, language, variables, header, buttons }: Template): InfobipContent {
   const placeholders = inOrder(variables);
   if (placeholders === undefined)
@@ -63,7 +63,7 @@ function headerFields(header: TemplateHeader): Fields {
   }
 }
 
-/** Infobip asks for a name of every document. */
+/** Infobip requires a file name for every document. */
 function nameIn(url: string): string {
   return URL.parse(url)?.pathname.split('/').at(-1) || 'document';
 }
@@ -89,7 +89,7 @@ function unsupported(providerMessage: string): InfobipContent {
   return { kind: 'unsupported', failure: { class: 'content_rejected', code, providerMessage } };
 }
 
-/** Leaves out what is undefined. */
+/** Removes undefined fields. */
 function defined(record: Fields): Fields {
   return Object.fromEntries(Object.entries(record).filter(([, value]) => value !== undefined));
 }

@@ -3,7 +3,7 @@ import type { VendorError } from '../classify-error.ts';
 
 const ErrorBody = z.looseObject({ message: z.string() });
 
-/** Mailgun has texts and no codes. */
+/** Mailgun's errors have a text and no code. */
 export function readError(body: unknown): VendorError {
   return { providerMessage: ErrorBody.safeParse(body).data?.message };
 }

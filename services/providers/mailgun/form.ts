@@ -8,7 +8,7 @@ export type FormFile = {
 export type FormField = readonly [name: string, value: string | FormFile];
 export type EncodedForm = { readonly contentType: string; readonly body: string | Uint8Array };
 
-/** A form in the shorter of its two encodings: only files ask for the other one. */
+/** Encodes a form in the shorter of its two encodings; multipart is required for files only. */
 export function encodedForm(fields: readonly FormField[]): EncodedForm {
   const texts = new URLSearchParams();
   for (const [name, value] of fields) {
@@ -18,7 +18,7 @@ export function encodedForm(fields: readonly FormField[]): EncodedForm {
   return { contentType: 'application/x-www-form-urlencoded', body: texts.toString() };
 }
 
-/** RFC 7578. The boundary is random, so that no content can hold it. */
+/** RFC 7578. The boundary is random, so content cannot contain it. */
 function multipart(fields: readonly FormField[]): EncodedForm {
   const boundary = `despatch-${randomUUID()}`;
   const parts = fields.flatMap(([name, value]) => [
@@ -39,7 +39,7 @@ function headOf(name: string, value: string | FormFile): string {
     : `${disposition}; filename="${quotable(value.filename)}"\r\nContent-Type: ${value.contentType}`;
 }
 
-/** As browsers write it: a quote or a line end would end the name. */
+/** Escapes as browsers do: a quote or a line break would end the name. */
 function quotable(text: string): string {
   return text.replace(/["\r\n]/g, encodeURIComponent);
 }

@@ -4,17 +4,20 @@ import { authorization, hiddenOf, vendorOrigin, type Account } from './account.t
 import { readError } from './errors.ts';
 import { Event, whatBecameOf, withoutBrackets } from './receipts.ts';
 
-/** Most that Mailgun gives; a mail to one recipient has few. */
+/** The maximum page size at Mailgun; a mail to one recipient has few events. */
 const EVENTS_MAX = 300;
 
-/** Mailgun names no limit of its events, and one of 300 requests a minute elsewhere: a twenty-fifth of that. */
+/**
+ * Mailgun documents no limit for its events API; another of its APIs allows 300 requests a minute. This is one twenty-fifth
+ * of that.
+ */
 const PACE: LookupPace = { everyMs: 5_000, atOnce: 1 };
 
 const Events = z.looseObject({ items: z.array(z.unknown()) });
 
 /**
- * https://documentation.mailgun.com/docs/mailgun/api-reference/send/mailgun/events/get-v3-domain_name-events: the events of at
- * least three days, by Mailgun's id of a mail. A sending key may not ask.
+ * https://documentation.mailgun.com/docs/mailgun/api-reference/send/mailgun/events/get-v3-domain_name-events: events are
+ * kept for at least three days and are found by Mailgun's id of a mail. A sending key may not read them.
  */
 export const mailgunLookup: LookupDefinition<Account['config'], Account['secrets']> = {
   by: 'id',
@@ -43,7 +46,7 @@ export const mailgunLookup: LookupDefinition<Account['config'], Account['secrets
   },
 };
 
-/** Those of the id alone, should the filter not be one. */
+/** Keeps only the events with this id, in case Mailgun ignores the filter. */
 function readEvents(body: unknown, id: string): LookupAnswer | undefined {
   const items = Events.safeParse(body).data?.items;
   if (items === undefined) return undefined;

@@ -2,7 +2,7 @@ import type { FailureClass } from '#core/domain/failure.ts';
 import { account, permanent, transient, type ErrorMeaning } from '../classify-error.ts';
 
 /**
- * Mailgun has no codes, only a text for people. The texts that say more than the status does,
+ * Mailgun has no error codes, only a text for people. These texts are more specific than the status,
  * https://documentation.mailgun.com/docs/mailgun/api-reference/mailgun-responses.
  */
 export const REFUSALS: readonly { readonly pattern: RegExp; readonly meaning: ErrorMeaning }[] = [
@@ -27,13 +27,13 @@ export const REFUSALS: readonly { readonly pattern: RegExp; readonly meaning: Er
   },
 ];
 
-/** A domain that Mailgun does not know, or not in this region. */
+/** Mailgun does not know the domain, or not in this region. */
 export const UNKNOWN_DOMAIN = account('domain_not_found');
 
-/** What its server says to an address that it does not know. Nothing was sent. */
+/** The text of Mailgun's server for an unknown path. Nothing was sent. */
 export const OTHER_ENDPOINT = account('wrong_endpoint');
 
-/** States of a domain that cannot send. */
+/** Domain states in which the domain cannot send. */
 export const DOMAIN_STATES: Readonly<Record<string, ErrorMeaning>> = {
   unverified: account('sender_unverified'),
   disabled: account('account_suspended'),
@@ -41,7 +41,7 @@ export const DOMAIN_STATES: Readonly<Record<string, ErrorMeaning>> = {
 
 type Meaning = { readonly class: FailureClass; readonly code: string };
 
-/** Why Mailgun has given a mail up, where that says more than the receiving server's code. */
+/** Why Mailgun gave up on a mail, where that is more specific than the receiving server's code. */
 export const REASONS: ReadonlyMap<string, Meaning> = new Map([
   ['suppress-bounce', { class: 'invalid_recipient', code: 'bounced_before' }],
   ['suppress-unsubscribe', { class: 'recipient_unavailable', code: 'recipient_opted_out' }],
@@ -50,7 +50,7 @@ export const REASONS: ReadonlyMap<string, Meaning> = new Map([
   ['espblock', { class: 'sender_rejected', code: 'poor_reputation' }],
 ]);
 
-/** Mailgun's own codes for the same, in place of a receiving server's. */
+/** Mailgun's own codes for suppressed recipients, used in place of a receiving server's code. */
 export const SUPPRESSIONS: ReadonlyMap<string, Meaning> = new Map([
   ['602', { class: 'recipient_unavailable', code: 'delivery_timeout' }],
   ['605', { class: 'invalid_recipient', code: 'bounced_before' }],

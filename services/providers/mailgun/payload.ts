@@ -4,10 +4,13 @@ import { attachmentsOf, headersOf, textsOf } from '../mail-content.ts';
 import type { Account } from './account.ts';
 import type { FormField } from './form.ts';
 
-/** Where the message's id comes back: a variable of each event. It is also part of a header that the recipient sees. */
+/**
+ * A variable that Mailgun repeats in each event; it carries the message's id. It is also part of a header that the
+ * recipient can see.
+ */
 export const REFERENCE = 'despatch_message_id';
 
-/** Mailgun tries a mail again for so long by itself. */
+/** How long Mailgun itself retries a mail. */
 const TRIED_MINUTES = 8 * 60;
 const WINDOW_MINUTES_MIN = 5;
 
@@ -34,7 +37,7 @@ export function mailgunForm(
   ];
 }
 
-/** Keeps Mailgun from delivering a mail after its expiry, such as `1h30m`. At least five minutes. */
+/** Prevents Mailgun from delivering a mail after its expiry; formatted like `1h30m`. At least five minutes. */
 function deliveryWindow(remainingMs: number): string | undefined {
   const minutes = Math.max(WINDOW_MINUTES_MIN, Math.floor(remainingMs / 60_000));
   if (minutes >= TRIED_MINUTES) return undefined;

@@ -67,7 +67,7 @@ httpProviderSuite({
   },
   message,
   sendPath: /\/messages$/,
-  // The key of the account may only send, so that sending decides.
+  // The account's key may only send, so the check tries the send endpoint.
   verifyPath: /\/messages$/,
   request: (received) => {
     expect(received.method).toBe('POST');

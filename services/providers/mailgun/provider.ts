@@ -88,7 +88,10 @@ function post(
   });
 }
 
-/** A sending key may not look at its domain. A mail without a sender and a recipient is refused for these, if the key is good. */
+/**
+ * A sending key may not read its domain. A mail without sender and recipient is refused for those faults only if the key is
+ * valid.
+ */
 async function verifySending(credentials: Account, context: ProviderContext): Promise<Verification> {
   const result = await post([['o:testmode', 'yes']], credentials, context);
   if (result.kind !== 'response') return unverified(result);
@@ -105,7 +108,7 @@ function verdictOfDomain(response: Response, credentials: Account): Verification
   return { kind: 'invalid', failure: failureOf(response, classified, hiddenOf(credentials)) };
 }
 
-/** The text decides where the status alone does not: a 401 is about the key, a 404 about the domain. */
+/** The text decides where the status is ambiguous: a 401 is about the key, a 404 about the domain. */
 function judge(response: Response): ClassifiedError {
   const classified = classify(response, {}, readError);
   const text = classified.vendorError.providerMessage;

@@ -64,7 +64,7 @@ receiptSuite({
   otherAccount: accountOf('canary-signing-key-2'),
   reference: REFERENCE,
   sign,
-  // Its own token and timestamp are all that the signature covers.
+  // The signature covers only its own token and timestamp.
   covers: { body: false, url: false, timestamp: false },
   calls: [
     { name: 'accepted', call: call('accepted'), receipts: [{ ...about, state: 'sent' }] },

@@ -8,7 +8,7 @@ import type { Account } from './account.ts';
 import { REASONS, SUPPRESSIONS } from './outcomes.ts';
 import { REFERENCE } from './payload.ts';
 
-/** Mailgun tries a call again for eight hours, with the signature of its first try. */
+/** Mailgun retries a call for eight hours, with the signature of the first try. */
 const TRIED_AGAIN_MS = 9 * 3_600_000;
 
 const text = z.string().optional().catch(undefined);
@@ -18,11 +18,11 @@ const Signed = z.looseObject({
     token: z.string().min(1),
     timestamp: z.union([z.string().min(1), z.number()]),
     signature: z.string().min(1),
-    // That of the account which a subaccount belongs to, for the same token and timestamp.
+    // The signature of the parent account of a subaccount, over the same token and timestamp.
     'parent-signature': text,
   }),
 });
-/** As a call brings it, and as the log of events lists it. */
+/** The common format of an event in a call and in the events log. */
 export const Event = z.looseObject({
   event: z.string().min(1),
   timestamp: z.number().optional().catch(undefined),
@@ -62,11 +62,11 @@ export const mailgunReceipts: ReceiptDefinition<unknown, Account['secrets']> = {
   answer: { status: 200 },
 
   /**
-   * The signature holds for its token and timestamp alone, not for what is reported: that is vouched for by the token in
-   * the URL. What is used again counts once, since the token is the event's id.
+   * The signature covers only its token and timestamp, not the report; the token in the URL authenticates the report. A
+   * replayed signature counts once, because its token is the event's id.
    */
   verify(call, { secrets: { webhookSigningKey } }) {
-    // A sending key of a domain comes without the account's signing key: then all rests on the URL.
+    // A domain's sending key comes without the account's signing key; then only the URL token authenticates the call.
     if (webhookSigningKey === undefined) return UNSIGNED;
     const signed = Signed.safeParse(bodyOf(call.body)).data?.signature;
     if (signed === undefined) return MISSING;
@@ -89,7 +89,7 @@ function bodyOf(body: Uint8Array): unknown {
   return parseJson(Buffer.from(body).toString('utf8'));
 }
 
-/** The id as Mailgun gives it in an answer has angle brackets, in an event it has none. */
+/** Removes the angle brackets: Mailgun puts them around the id in API responses but not in events. */
 export function withoutBrackets(id: string): string {
   return id.replace(/^<|>$/g, '');
 }
@@ -108,7 +108,7 @@ function receiptsOf(event: Event, token: string | undefined): ParsedReceipt[] {
   ];
 }
 
-/** What an event says of its mail, wherever it is told. */
+/** Reads the state of a mail from an event, in a call or in the events log. */
 export function whatBecameOf(
   event: Event,
 ): Pick<ParsedReceipt, 'at' | 'providerStatus' | 'state' | 'failure' | 'engagement'> {
@@ -127,7 +127,7 @@ function meaningOf(event: Event): Pick<ParsedReceipt, 'state' | 'failure' | 'eng
     case 'delivered':
       return { state: 'delivered' };
     case 'failed':
-      // What failed for now is tried again.
+      // Mailgun retries a temporary failure.
       return event.severity === 'temporary' ? {} : { state: 'undelivered', failure: failed(event) };
     case 'rejected':
       return { state: 'undelivered', failure: rejected(event) };
@@ -156,7 +156,7 @@ function failed({ reason = '', recipient, 'delivery-status': status = {} }: Even
   );
 }
 
-/** By Mailgun itself, before any attempt. */
+/** Mailgun itself rejected the mail, before any delivery attempt. */
 function rejected({ recipient, reject = {} }: Event): Failure {
   const meaning = { class: 'unknown', code: 'rejected' } as const;
   const text = reject.description || reject.reason;

@@ -35,7 +35,7 @@ export const mailgunReporter: Reporter = {
         'user-variables': { [REFERENCE]: reference },
       },
     }),
-  /** Without a key, as it signs all the same. */
+  /** Mailgun signs even for accounts that store no signing key. */
   sign: signMailgunCall,
 };
 

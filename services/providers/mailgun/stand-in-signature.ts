@@ -2,7 +2,10 @@ import { createHmac, randomBytes } from 'node:crypto';
 import type { ReceiptCall } from '../receipt.ts';
 import type { SigningAccount } from '../stand-in.ts';
 
-/** https://documentation.mailgun.com/docs/mailgun/user-manual/webhooks/securing-webhooks: timestamp and token, in the body. */
+/**
+ * https://documentation.mailgun.com/docs/mailgun/user-manual/webhooks/securing-webhooks: timestamp and token, both in the
+ * body.
+ */
 export function signMailgunCall(
   call: ReceiptCall,
   { secretConfig }: SigningAccount,

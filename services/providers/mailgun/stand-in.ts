@@ -4,13 +4,13 @@ import { startStandIn, type Received, type Reply, type StandIn, type StandInOpti
 import { reportsBy } from '../stand-in-reports.ts';
 import { mailgunReporter } from './stand-in-reports.ts';
 
-/** Mailgun's messages and domains resources on loopback. A key with `sending` in it may do nothing but send. */
+/** Starts Mailgun's messages and domains resources on loopback. A key that contains `sending` may only send. */
 export function startMailgunStandIn(options: StandInOptions = {}): Promise<StandIn> {
   const taken: Taken = createStandInMemory();
   return startStandIn((request) => answer(request, taken), options, reportsBy(mailgunReporter));
 }
 
-/** The domain of each mail that it has taken, by the mail's id without brackets. */
+/** The domain of each accepted mail, by the mail's id without brackets. */
 type Taken = StandInMemory<string>;
 
 function answer(request: Received, taken: Taken): Reply | undefined {
@@ -38,7 +38,7 @@ function answer(request: Received, taken: Taken): Reply | undefined {
   return { status: 200, body: { id: `<${id}>`, message: 'Queued. Thank you.' } };
 }
 
-/** Whatever was taken has been delivered by the time that somebody asks. */
+/** Every accepted mail counts as delivered by the time of the lookup. */
 function events(domain: string, query: string | undefined, taken: Taken): Reply {
   const id = new URLSearchParams(query).get('message-id') ?? '';
   const message = { headers: { 'message-id': id } };

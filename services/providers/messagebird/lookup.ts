@@ -24,8 +24,8 @@ const Message = z.looseObject({
 });
 
 /**
- * https://developers.messagebird.com/api/sms-messaging/#view-a-message. That its list can be searched by a reference is not
- * documented, nor a limit of requests.
+ * https://developers.messagebird.com/api/sms-messaging/#view-a-message. Neither a search of the list by reference nor a
+ * request limit is documented.
  */
 export const messagebirdLookup: LookupDefinition<Account['config'], Account['secrets']> = {
   by: 'id',
@@ -48,7 +48,7 @@ export const messagebirdLookup: LookupDefinition<Account['config'], Account['sec
   },
 };
 
-/** A message has one recipient. */
+/** Each message has one recipient. */
 function read(body: unknown): LookupAnswer | undefined {
   const recipient = Message.safeParse(body).data?.recipients.items[0];
   if (recipient === undefined) return undefined;

@@ -12,7 +12,7 @@ export const MESSAGEBIRD_ERRORS: CodeTable = {
   99: transient('provider_unavailable', 'provider_error'),
 };
 
-/** What a fault in a parameter means; codes 9 and 10 name it. */
+/** Meanings of a faulty parameter; codes 9 and 10 name the parameter. */
 export const MESSAGEBIRD_PARAMETERS: CodeTable = {
   recipient: permanent('invalid_recipient', 'invalid_number'),
   recipients: permanent('invalid_recipient', 'invalid_number'),
@@ -28,7 +28,7 @@ const EXPIRED = permanent('recipient_unavailable', 'message_expired');
 const OPTED_OUT = permanent('recipient_unavailable', 'recipient_opted_out');
 const NETWORK_ERROR = transient('provider_unavailable', 'network_error');
 
-/** `statusErrorCode` of reports: those of GSM MAP, and MessageBird's own from 100 on. */
+/** `statusErrorCode` of reports: GSM MAP codes, and MessageBird's own codes from 100 on. */
 export const MESSAGEBIRD_CODES: CodeTable = {
   1: UNREACHABLE_NUMBER,
   6: HANDSET_UNREACHABLE,
@@ -46,7 +46,7 @@ export const MESSAGEBIRD_CODES: CodeTable = {
 };
 
 /**
- * `statusReason` of reports, which says less than a code and is there more often,
+ * `statusReason` of reports: less specific than a code but present more often,
  * https://docs.bird.com/connectivity-platform/troubleshooting/sms-errors-and-error-codes.
  */
 export const MESSAGEBIRD_REASONS: CodeTable = {

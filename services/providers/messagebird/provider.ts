@@ -23,7 +23,7 @@ import { MESSAGEBIRD_ERRORS, MESSAGEBIRD_PARAMETERS } from './outcomes.ts';
 import { messagebirdReceipts } from './receipts.ts';
 import { messagebirdGuide } from './guide.ts';
 
-/** The longest that MessageBird tries to deliver, and also how long it does without a validity. */
+/** The longest time that MessageBird tries to deliver; also its default without a validity. */
 const VALIDITY_S_MAX = 2 * 86_400;
 
 const Created = z.looseObject({ id: z.string().min(1) });
@@ -77,7 +77,7 @@ export default defineProvider({
   },
 });
 
-/** MessageBird reports only on messages that have a reference. */
+/** MessageBird sends reports only for messages with a reference. */
 function payload(
   { id, to, content, expiresAt, receiptUrl }: OutboundFor<'sms'>,
   sender: string,
@@ -89,7 +89,7 @@ function payload(
     recipients: [withoutPlus(to)],
     body: content.body,
     type: 'sms',
-    // Else a text outside the GSM alphabet arrives with question marks.
+    // Otherwise MessageBird replaces characters outside the GSM alphabet with question marks.
     datacoding: 'auto',
     reference: id,
     ...(validity >= VALIDITY_S_MAX ? {} : { validity }),
@@ -97,7 +97,7 @@ function payload(
   };
 }
 
-/** A code that speaks of a parameter without saying which leaves that to a field of its own. */
+/** For codes that report a faulty parameter, the parameter is named in a field of its own. */
 function judgeSend(response: Response): ClassifiedError {
   const classified = classify(response, MESSAGEBIRD_ERRORS, readError);
   const parameter = firstError(parseJson(response.text))?.parameter ?? '';

@@ -27,7 +27,7 @@ export const messagebirdReceipts: ReceiptDefinition<unknown, { readonly signingK
   answer: { status: 200, contentType: 'text/plain', body: 'OK' },
 
   async verify(call, { secrets: { signingKey } }) {
-    // Not all reports are known to be signed. Without a key it is the token in the URL that vouches for the call.
+    // It is not certain that MessageBird signs all reports. Without a key, the token in the URL authenticates the call.
     if (signingKey === undefined) return UNSIGNED;
     const token = call.headers[SIGNATURE];
     return token === undefined ? MISSING : judge(call, token, Buffer.from(signingKey));
@@ -38,7 +38,7 @@ export const messagebirdReceipts: ReceiptDefinition<unknown, { readonly signingK
     const providerMessageId = query?.get('id');
     if (call.method !== 'GET' || query === undefined || !providerMessageId) return { kind: 'unreadable' };
     const status = query.get('status');
-    // A message of a person has no status.
+    // Inbound messages have no status.
     return {
       kind: 'receipts',
       receipts: status ? [receipt(query, providerMessageId, status)] : [],
@@ -59,7 +59,7 @@ async function judge(call: ReceiptCall, token: string, key: Uint8Array): Promise
     const signedAt = payload.nbf ?? payload.iat ?? payload.exp ?? 0;
     return isTimely(signedAt * 1_000, call.receivedAt) ? GENUINE : UNTIMELY;
   } catch (error) {
-    // Judged only once the signature holds.
+    // Checked only after the signature is verified.
     const isEarlyOrLate =
       error instanceof errors.JWTExpired ||
       (error instanceof errors.JWTClaimValidationFailed && error.claim === 'nbf');
@@ -67,7 +67,10 @@ async function judge(call: ReceiptCall, token: string, key: Uint8Array): Promise
   }
 }
 
-/** The token names the URL and the body by their hashes; a body has to be named, and where there is none, none is. */
+/**
+ * The token names the URL and the body by their hashes. It must name the body if there is one, and must not if there is
+ * none.
+ */
 function isAbout({ url, body }: ReceiptCall, claims: JWTPayload): boolean {
   const hashOfBody = claims['payload_hash'];
   const isBody = hashOfBody === undefined ? body.length === 0 : isHash(hashOfBody, body);
@@ -82,12 +85,12 @@ function isHash(claim: unknown, of: string | Uint8Array): boolean {
 
 function receipt(query: URLSearchParams, providerMessageId: string, status: string): ParsedReceipt {
   const reference = query.get('reference');
-  // The plus of a zone is not always escaped, and an unescaped one stands for a space.
+  // The plus sign of a time zone is not always escaped; an unescaped one is decoded as a space.
   const at = Date.parse((query.get('statusDatetime') ?? '').replace(/ (?=\d\d:\d\d$)/, '+'));
   return {
     ...(reference ? { reference } : {}),
     providerMessageId,
-    // A message has one recipient, who passes through a state once.
+    // Each message has one recipient and enters each state once.
     eventId: `${providerMessageId}:${status}`,
     providerStatus: status.slice(0, PROVIDER_STATUS_MAX),
     ...(Number.isNaN(at) ? {} : { at }),
@@ -95,7 +98,7 @@ function receipt(query: URLSearchParams, providerMessageId: string, status: stri
   };
 }
 
-/** What one of MessageBird's words for the state of a message means. */
+/** Returns the meaning of a MessageBird message status. */
 export function meaningOf(
   status: string,
   errorCode: string | null,

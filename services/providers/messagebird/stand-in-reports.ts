@@ -8,7 +8,7 @@ type Sent = {
   readonly reportUrl?: string;
 };
 
-/** All of it is in the query. */
+/** The whole report is in the query string. */
 export const messagebirdReporter: Reporter = {
   taken(request, { status, body }) {
     if (request.method !== 'POST' || status !== 201) return [];

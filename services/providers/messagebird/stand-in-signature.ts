@@ -5,7 +5,7 @@ import type { SigningAccount } from '../stand-in.ts';
 const sha256 = (of: string | Uint8Array) => createHash('sha256').update(of).digest('hex');
 const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
 
-/** A JWT by hand, as https://developers.messagebird.com/api/#verifying-http-requests describes it. */
+/** Builds a JWT by hand, as https://developers.messagebird.com/api/#verifying-http-requests describes. */
 export function messagebirdToken(
   claims: object,
   key: string,

@@ -5,13 +5,13 @@ import { startStandIn, type Received, type Reply, type StandIn, type StandInOpti
 import { reportsBy } from '../stand-in-reports.ts';
 import { messagebirdReporter } from './stand-in-reports.ts';
 
-/** MessageBird's messages and balance on loopback. */
+/** Starts MessageBird's messages and balance resources on loopback. */
 export function startMessagebirdStandIn(options: StandInOptions = {}): Promise<StandIn> {
   const taken: Taken = createStandInMemory();
   return startStandIn((request) => answer(request, taken), options, reportsBy(messagebirdReporter));
 }
 
-/** Messages that it has taken, by their ids. */
+/** Accepted messages by id. */
 type Taken = StandInMemory<Readonly<Record<string, unknown>>>;
 
 function answer(request: Received, taken: Taken): Reply | undefined {
@@ -24,7 +24,7 @@ function answer(request: Received, taken: Taken): Reply | undefined {
   return request.method === 'POST' && request.path === '/messages' ? create(request, taken) : undefined;
 }
 
-/** Whatever was taken has been delivered by the time that somebody asks. */
+/** Every accepted message counts as delivered by the time of the lookup. */
 function show(message: Readonly<Record<string, unknown>> | undefined): Reply {
   if (message === undefined)
     return {

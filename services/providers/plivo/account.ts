@@ -47,7 +47,7 @@ export function headersOf(account: Account): Record<string, string> {
   };
 }
 
-/** With a slash at its end, as Plivo wants it. @param origin as the context gives it. */
+/** Returns the resource's URL with the trailing slash that Plivo requires. @param origin as the context gives it. */
 export function resourceOf({ config }: Account, origin: (vendorOrigin: string) => string): string {
   return `${origin('https://api.plivo.com')}/v1/Account/${config.authId}/`;
 }

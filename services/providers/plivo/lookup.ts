@@ -11,8 +11,8 @@ const Message = z.looseObject({
 });
 
 /**
- * https://www.plivo.com/docs/messaging/api/message/retrieve-a-message. The record has no time of its state, and its list
- * cannot be searched for anything of ours. An account may make 300 requests in five seconds
+ * https://www.plivo.com/docs/messaging/api/message/retrieve-a-message. The record does not say when its state changed, and
+ * the list cannot be searched by our reference. An account may make 300 requests in five seconds
  * (https://www.plivo.com/docs/account/api/).
  */
 export const plivoLookup: LookupDefinition<Account['config'], Account['secrets']> = {

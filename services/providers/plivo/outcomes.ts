@@ -2,10 +2,10 @@ import { account, permanent, transient, type CodeTable } from '../classify-error
 
 export const INVALID_NUMBER = permanent('invalid_recipient', 'invalid_number');
 export const BODY_TOO_LONG = permanent('content_rejected', 'body_too_long');
-/** https://www.plivo.com/docs/messaging/concepts/geo-permissions, also for codes 450 and 451. */
+/** https://www.plivo.com/docs/messaging/concepts/geo-permissions; codes 450 and 451 mean the same. */
 export const REGION_NOT_PERMITTED = permanent('sender_rejected', 'region_not_permitted');
 
-/** Codes in reports on messages, https://www.plivo.com/docs/messaging/troubleshooting/error-codes. */
+/** Codes in message reports, https://www.plivo.com/docs/messaging/troubleshooting/error-codes. */
 export const PLIVO_CODES: CodeTable = {
   10: permanent('content_rejected', 'invalid_message'),
   20: transient('provider_unavailable', 'network_error'),
@@ -28,7 +28,7 @@ export const PLIVO_CODES: CodeTable = {
   910: account('account_suspended'),
 };
 
-/** Parameters of the Message resource that a 400 may name; it has no codes, only a text. */
+/** Parameters of the Message resource that the text of a 400 may name; the response has no codes. */
 export const PLIVO_PARAMETERS: CodeTable = {
   dst: INVALID_NUMBER,
   src: permanent('sender_rejected', 'invalid_sender'),

@@ -8,19 +8,19 @@ import type { Account } from './account.ts';
 /** https://www.plivo.com/docs/messaging/api/message/send-a-message, parameter `text`. */
 export const BODY_CHARACTERS_MAX = 1_600;
 const UNICODE_UNITS_MAX = 737;
-/** How long a message may wait at Plivo; above that, and by default, it is three hours. */
+/** How long a message may wait at Plivo, in seconds; above the maximum, and by default, Plivo waits three hours. */
 const EXPIRY_S = { min: 5, max: 10_799 } as const;
 
 export type Sender = { readonly src: string } | { readonly powerpack_uuid: string };
 
-/** Plivo wants exactly one of a sender and a Powerpack. */
+/** Plivo requires exactly one of sender and Powerpack. */
 export function senderOf(from: string | undefined, config: Account['config']): Sender {
   if (from !== undefined) return { src: from };
   if (config.powerpackUuid !== undefined) return { powerpack_uuid: config.powerpackUuid };
   return { src: config.from ?? '' };
 }
 
-/** A text outside the GSM alphabet has less room than one within. */
+/** A text outside the GSM alphabet has a lower length limit. */
 export function isTooLong(text: string): boolean {
   return text.length > UNICODE_UNITS_MAX && smsSegments(text).encoding === 'UCS-2';
 }

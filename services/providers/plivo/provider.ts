@@ -25,7 +25,7 @@ import { BODY_CHARACTERS_MAX, isTooLong, payloadOf, senderOf } from './payload.t
 import { plivoReceipts } from './receipts.ts';
 import { plivoGuide } from './guide.ts';
 
-/** One id for each recipient, and the recipients that were not taken. */
+/** One id per recipient, and the recipients that were refused. */
 const Accepted = z.looseObject({
   message_uuid: z.array(z.string().min(1)),
   invalid_number: z.array(z.string()).optional().catch(undefined),
@@ -84,10 +84,10 @@ export default defineProvider({
   },
 });
 
-/** A country that the account does not send to is the message's fault; any other 403 is the account's. */
+/** A country that the account may not send to is the message's fault; any other 403 is the account's. */
 const NAMES_REGION = /countr|region|geo|destination|\bdst\b|not enabled/i;
 
-/** Plivo refuses a wrong credential with a line of text that it calls HTML; no page is meant. */
+/** Plivo refuses a wrong credential with plain text labelled as HTML; this is the API's answer, not a proxy's page. */
 function judge(response: Response, table: CodeTable): ClassifiedError {
   const isLine = response.status === 401 && !/^\s*</.test(response.text);
   return classify(isLine ? { ...response, headers: {} } : response, table, readError);

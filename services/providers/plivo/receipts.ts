@@ -27,7 +27,7 @@ export const plivoReceipts: ReceiptDefinition<unknown, { readonly authToken: str
     'x-plivo-signature-v2-nonce',
   ],
 
-  /** V2 covers neither query nor body, so it counts only where there is no V3. */
+  /** V2 covers neither query nor body, so it is accepted only when there is no V3 signature. */
   verify(call, { secrets }) {
     const third = signaturesOf(call, 'v3');
     if (third.length > 0)
@@ -42,7 +42,7 @@ export const plivoReceipts: ReceiptDefinition<unknown, { readonly authToken: str
     const uuid = form.get('MessageUUID');
     const providerStatus = form.get('Status');
     if (!uuid) return { kind: 'unreadable' };
-    // A message of a person has no status.
+    // Inbound messages have no status.
     if (!providerStatus) return { kind: 'receipts', receipts: [] };
     return {
       kind: 'receipts',
@@ -50,7 +50,7 @@ export const plivoReceipts: ReceiptDefinition<unknown, { readonly authToken: str
         {
           ...referenceOf(call.url),
           ...identityOf(uuid, form.get('ParentMessageUUID')),
-          // Plivo reports each state of a message once; repetitions of a report are alike.
+          // Plivo reports each state of a message once; retries of a report are identical.
           eventId: `${uuid}:${providerStatus}`,
           providerStatus: providerStatus.slice(0, PROVIDER_STATUS_MAX),
           ...meaningOf(providerStatus, form.get('ErrorCode')),
@@ -60,7 +60,7 @@ export const plivoReceipts: ReceiptDefinition<unknown, { readonly authToken: str
   },
 };
 
-/** Parts of a long message have had ids of their own, and may again; the parent's is the one that was answered with. */
+/** Parts of a long message used to have their own ids and may have them again; the send response named the parent's id. */
 function identityOf(
   uuid: string,
   parent: string | null,
@@ -70,7 +70,9 @@ function identityOf(
     : { providerMessageId: uuid };
 }
 
-/** By the token of the account or subaccount, and by that of the main account; one for each token that is in force. */
+/**
+ * Plivo signs with the token of the account or subaccount and with that of the main account, one signature per valid token.
+ */
 function signaturesOf({ headers }: ReceiptCall, version: 'v2' | 'v3'): string[] {
   return [headers[`x-plivo-signature-${version}`], headers[`x-plivo-signature-ma-${version}`]].flatMap(
     (header) => header?.split(',').map((one) => one.trim()) ?? [],
@@ -92,12 +94,12 @@ function judged(
   return signatures.some((one) => isSame(one, expected)) ? GENUINE : MISMATCH;
 }
 
-/** Scheme, host, port and path. */
+/** Returns scheme, host, port and path. */
 function addressOf(url: string): string {
   return url.split('?', 1)[0] ?? url;
 }
 
-/** The address, then the query's parameters and those of the body, decoded and in order, as Plivo's own libraries join them. */
+/** Joins the address, the query parameters and the body parameters, decoded and sorted, as Plivo's own libraries do. */
 function addressAndForm(call: ReceiptCall): string {
   const address = addressOf(call.url);
   const query = ordered(new URLSearchParams(call.url.slice(address.length)), '=').join('&');
@@ -116,7 +118,7 @@ function formOf({ body }: ReceiptCall): URLSearchParams {
   return new URLSearchParams(Buffer.from(body).toString('utf8'));
 }
 
-/** What one of Plivo's words for the state of a message means. */
+/** Returns the meaning of a Plivo message state. */
 export function meaningOf(
   status: string,
   errorCode: string | null,

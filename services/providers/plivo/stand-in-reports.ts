@@ -37,7 +37,7 @@ export const plivoReporter: Reporter = {
   sign: signPlivoCall,
 };
 
-/** The password of the call is what reports are signed with. */
+/** Reports are signed with the password of the call that sent the message. */
 function tokenOf(headers: Readonly<Record<string, string>>): string {
   const pair = Buffer.from(headers['authorization']?.slice('Basic '.length) ?? '', 'base64').toString();
   return pair.slice(pair.indexOf(':') + 1);

@@ -7,7 +7,7 @@ const NONCE = '05429567804466091622';
 const signature = (text: string, token: unknown) =>
   createHmac('sha256', String(token)).update(text).digest('base64');
 
-/** The vendor's `validateV3Signature`: address, query in order, a dot, names and values in order, a dot, the nonce. */
+/** Signs like Plivo's `validateV3Signature`: address, sorted query, a dot, sorted names and values, a dot, the nonce. */
 export function signPlivoCall(call: ReceiptCall, { secretConfig }: SigningAccount): ReceiptCall {
   const url = new URL(call.url);
   const query = [...url.searchParams].map(([name, value]) => `${name}=${value}`).toSorted();

@@ -5,13 +5,13 @@ import { startStandIn, type Received, type Reply, type StandIn, type StandInOpti
 import { reportsBy } from '../stand-in-reports.ts';
 import { plivoReporter } from './stand-in-reports.ts';
 
-/** Plivo's Message and Account resources on loopback. */
+/** Starts Plivo's Message and Account resources on loopback. */
 export function startPlivoStandIn(options: StandInOptions = {}): Promise<StandIn> {
   const taken: Taken = createStandInMemory();
   return startStandIn((request) => answer(request, taken), options, reportsBy(plivoReporter));
 }
 
-/** Messages that it has taken, by their ids. */
+/** Accepted messages by id. */
 type Taken = StandInMemory<Readonly<Record<string, unknown>>>;
 
 function answer(request: Received, taken: Taken): Reply | undefined {
@@ -27,7 +27,7 @@ function answer(request: Received, taken: Taken): Reply | undefined {
   return request.method === 'POST' && resource === 'Message/' ? create(request, taken) : undefined;
 }
 
-/** Whatever was taken has been delivered by the time that somebody asks. */
+/** Every accepted message counts as delivered by the time of the lookup. */
 function show(message: Readonly<Record<string, unknown>> | undefined): Reply {
   const api_id = randomUUID();
   return message === undefined

@@ -1,8 +1,8 @@
 import type { FailureClass } from '#core/domain/failure.ts';
 
-/** What Postmark makes of a bounce, https://postmarkapp.com/developer/api/bounce-api#bounce-types. */
+/** Postmark's bounce types, https://postmarkapp.com/developer/api/bounce-api#bounce-types. */
 export type BounceKind =
-  /** The mail did not arrive. Without a meaning of its own the receiving server's code decides. */
+  /** The mail was not delivered. Without a meaning here, the receiving server's code decides. */
   | {
       readonly kind: 'undelivered';
       readonly isHard: boolean;
@@ -24,7 +24,7 @@ export const BOUNCES: ReadonlyMap<string, BounceKind> = new Map([
   ['SpamNotification', { kind: 'engaged', engagement: 'complained' }],
   ['SpamComplaint', { kind: 'engaged', engagement: 'complained' }],
   ['Unsubscribe', { kind: 'engaged', engagement: 'unsubscribed' }],
-  // The others, such as Transient and DnsError, are tried again, or are answers of a machine to a mail that arrived.
+  // The other types are retried by Postmark (Transient, DnsError) or are automatic replies to a mail that was delivered.
 ]);
 
 function undelivered(failureClass: FailureClass, code: string): BounceKind {

@@ -16,12 +16,12 @@ export const POSTMARK_CODES: CodeTable = {
   '412': account('account_pending'),
   '413': account('account_suspended'),
   '429': transient('provider_throttled', 'rate_limited'),
-  // The stream of the account does not exist, or takes no mail of this kind.
+  // The account's stream does not exist, or does not accept this kind of mail.
   '1226': account('invalid_message_stream'),
   '1235': account('invalid_message_stream'),
 };
 
-/** Code 300 stands for any fault of a mail; its text names the field. */
+/** Code 300 covers every fault of a mail; its text names the field. */
 export const FAULTY_FIELDS: readonly { readonly pattern: RegExp; readonly meaning: ErrorMeaning }[] = [
   { pattern: /'(?:To|Cc|Bcc)'|recipient/i, meaning: permanent('invalid_recipient', 'invalid_address') },
   { pattern: /'From'/i, meaning: permanent('sender_rejected', 'invalid_sender') },

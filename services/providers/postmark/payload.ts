@@ -3,7 +3,7 @@ import { mailboxText, replyToOf, senderOf } from '../mailbox.ts';
 import { attachmentsOf, headersOf, textsOf } from '../mail-content.ts';
 import type { Account } from './account.ts';
 
-/** Where the message's id comes back: a field of the metadata in each call. At most 20 characters. */
+/** The metadata field that Postmark repeats in each call; it carries the message's id. At most 20 characters. */
 export const REFERENCE = 'despatch_message_id';
 
 /** https://postmarkapp.com/developer/api/email-api#send-a-single-email */

@@ -58,7 +58,7 @@ export default defineProvider({
     if (!isSuccess(result)) return refused(result, judge(result), hidden, context.now());
     const answer = Answer.safeParse(parseJson(result.text)).data;
     if (answer === undefined) return unreadable(result);
-    // A code other than 0 is a refusal, whatever the status.
+    // A code other than 0 is a refusal, whatever the HTTP status.
     if (answer.ErrorCode !== 0) return refused(result, judge(result), hidden, context.now());
     if (answer.MessageID === undefined) return unreadable(result);
     return { kind: 'accepted', providerMessageId: answer.MessageID, httpStatus: result.status };

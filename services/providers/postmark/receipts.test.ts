@@ -22,7 +22,7 @@ const call = (RecordType: string, over: object): UnsignedCall => ({
 });
 const bounce = (Type: string, over: object = {}) =>
   call('Bounce', {
-    // Longer than a number can hold.
+    // Exceeds the safe integer range of a number.
     ID: 4_323_372_036_854_776_000,
     Type,
     TypeCode: 1,
@@ -63,7 +63,7 @@ receiptSuite({
   account: { publicConfig: {}, secretConfig: { serverToken: 'canary-1' } },
   otherAccount: { publicConfig: {}, secretConfig: { serverToken: 'canary-2' } },
   reference: REFERENCE,
-  // Postmark signs nothing: the token in the URL is the secret.
+  // Postmark does not sign its calls: the token in the URL is the secret.
   sign: undefined,
   covers: { body: false, url: false, timestamp: false },
   calls: [

@@ -5,7 +5,7 @@ import { PROVIDER_STATUS_MAX, type ParsedReceipt, type ReceiptDefinition } from 
 import { BOUNCES } from './bounces.ts';
 import { REFERENCE } from './payload.ts';
 
-/** In place of an id where a call is about no mail, such as a recipient who was suppressed by hand. */
+/** Postmark's placeholder id in a call that is not about a mail, such as a recipient suppressed by hand. */
 const NO_MESSAGE = '00000000-0000-0000-0000-000000000000';
 
 const text = z.string().optional().catch(undefined);
@@ -41,11 +41,11 @@ export const postmarkReceipts: ReceiptDefinition<unknown, unknown> = {
       'For engagement choose Open and Link Click too, and switch on open and link tracking in the settings of the stream.',
     ],
   },
-  // A bounce may bring the text of the mail along.
+  // A bounce may include the text of the mail.
   bytesMax: 1024 * 1024,
   engagement: ['opened', 'clicked', 'complained', 'unsubscribed'],
   headers: [],
-  // Postmark takes any other status for a fault, and tries again.
+  // Postmark treats any other status as a failure and retries.
   answer: { status: 200 },
 
   parse(call) {
@@ -63,7 +63,8 @@ function receiptsOf(report: Report): ParsedReceipt[] {
   const at = Date.parse(
     report.DeliveredAt ?? report.BouncedAt ?? report.ReceivedAt ?? report.ChangedAt ?? '',
   );
-  // Postmark's own ids are only those of bounces, and longer than a number can hold: the report stands for itself.
+  // Postmark has ids of its own for bounces only, and they exceed the safe integer range: a hash of the report identifies
+  // it.
   return [
     {
       ...(reference ? { reference } : {}),
@@ -93,7 +94,7 @@ function meaningOf(report: Report): Pick<ParsedReceipt, 'state' | 'failure' | 'e
     case 'Click':
       return { engagement: 'clicked' };
     case 'SubscriptionChange':
-      // A bounce and a complaint change a subscription too, and have been reported as what they are.
+      // Bounces and complaints also change the subscription and have already been reported as such.
       return report.SuppressSending === true && report.SuppressionReason === 'ManualSuppression'
         ? { engagement: 'unsubscribed' }
         : {};

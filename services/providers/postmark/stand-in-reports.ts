@@ -5,7 +5,7 @@ import { REFERENCE } from './payload.ts';
 
 type Sent = { readonly To: string; readonly Metadata?: Readonly<Record<string, string>> };
 
-/** Postmark signs nothing, and says nothing before a mail is delivered. */
+/** Postmark does not sign its calls and reports nothing before a mail is delivered. */
 export const postmarkReporter: Reporter = {
   taken(request, { status, body }) {
     if (request.method !== 'POST' || status !== 200) return [];

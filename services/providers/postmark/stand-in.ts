@@ -3,7 +3,7 @@ import { startStandIn, type Received, type Reply, type StandIn, type StandInOpti
 import { reportsBy } from '../stand-in-reports.ts';
 import { postmarkReporter } from './stand-in-reports.ts';
 
-/** Postmark's email and server resources on loopback. */
+/** Starts Postmark's email and server resources on loopback. */
 export function startPostmarkStandIn(options: StandInOptions = {}): Promise<StandIn> {
   return startStandIn(answer, options, reportsBy(postmarkReporter));
 }

@@ -33,7 +33,7 @@ export function authorization({ secrets }: Account): Record<string, string> {
   return { authorization: `Bearer ${secrets.apiKey}`, accept: 'application/json' };
 }
 
-/** The bytes that calls are signed with. */
+/** Returns the key bytes that calls are signed with. */
 export function signingKey(webhookSecret: string): Buffer {
   return Buffer.from(webhookSecret.slice(PREFIX.length), 'base64');
 }

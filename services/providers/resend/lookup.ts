@@ -8,19 +8,19 @@ import { RESEND_ERRORS } from './outcomes.ts';
 import { meaningOf } from './receipts.ts';
 
 /**
- * A team may make two to five requests a second in all, sends among them, whatever the number of its keys
- * (https://resend.com/docs/api-reference/rate-limit): a twentieth of that.
+ * A team may make two to five requests a second in total, sends included, regardless of its number of keys
+ * (https://resend.com/docs/api-reference/rate-limit). This is one twentieth of that.
  */
 const PACE: LookupPace = { everyMs: 10_000, atOnce: 1 };
 
 const Email = z.looseObject({ id: z.string(), last_event: z.string().min(1) });
 
-/** What the recipient did with a mail, who has it then. */
+/** Recipient events; each implies that the mail was delivered. */
 const ENGAGED: ReadonlySet<string> = new Set(['opened', 'clicked', 'complained']);
 
 /**
- * https://resend.com/docs/api-reference/emails/retrieve-email: the last event alone, without its time and its reason. A key for
- * sending alone may not ask.
+ * https://resend.com/docs/api-reference/emails/retrieve-email: returns only the last event, without time and reason. A
+ * sending-only key may not read it.
  */
 export const resendLookup: LookupDefinition<Account['config'], Account['secrets']> = {
   by: 'id',

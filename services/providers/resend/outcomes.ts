@@ -1,7 +1,7 @@
 import type { FailureClass } from '#core/domain/failure.ts';
 import { account, permanent, transient, type CodeTable, type ErrorMeaning } from '../classify-error.ts';
 
-/** Names of errors, https://resend.com/docs/api-reference/errors. */
+/** Error names, https://resend.com/docs/api-reference/errors. */
 export const RESEND_ERRORS: CodeTable = {
   validation_error: permanent('content_rejected', 'invalid_content'),
   missing_required_field: permanent('content_rejected', 'invalid_content'),
@@ -19,11 +19,11 @@ export const RESEND_ERRORS: CodeTable = {
   monthly_quota_exceeded: account('insufficient_credit'),
   daily_quota_exceeded: transient('provider_throttled', 'daily_cap_reached'),
   rate_limit_exceeded: transient('provider_throttled', 'rate_limited'),
-  // An earlier copy is under way; asked again, Resend answers with what became of it.
+  // An earlier copy is in flight; on a retry Resend answers with its result.
   concurrent_idempotent_requests: transient('provider_unavailable', 'request_in_progress'),
 };
 
-/** A 403 that speaks of the sender: its domain is not verified, or the account may write to itself only. */
+/** A 403 about the sender: its domain is not verified, or the account may send only to itself. */
 export const UNVERIFIED_SENDER = account('sender_unverified');
 
 /** The text of a validation error names the field. */
@@ -38,7 +38,7 @@ export const FAULTY_FIELDS: readonly { readonly pattern: RegExp; readonly meanin
 type Meaning = { readonly class: FailureClass; readonly code: string };
 const SUPPRESSED: Meaning = { class: 'recipient_unavailable', code: 'recipient_inactive' };
 
-/** Kinds of a bounce that say more than its text, https://resend.com/docs/dashboard/emails/email-bounces. */
+/** Bounce types that are more specific than the bounce text, https://resend.com/docs/dashboard/emails/email-bounces. */
 export const BOUNCES: ReadonlyMap<string, Meaning> = new Map([
   ['NoEmail', { class: 'invalid_recipient', code: 'unknown_recipient' }],
   ['MailboxFull', { class: 'recipient_unavailable', code: 'mailbox_full' }],
@@ -49,5 +49,5 @@ export const BOUNCES: ReadonlyMap<string, Meaning> = new Map([
   ['OnAccountSuppressionList', SUPPRESSED],
 ]);
 
-/** Of a mail that Resend has not tried, since the address is on its list of bounces and complaints. */
+/** Resend did not try the mail because the address is on its suppression list of bounces and complaints. */
 export const ON_SUPPRESSION_LIST = SUPPRESSED;

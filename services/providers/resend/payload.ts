@@ -3,12 +3,12 @@ import { mailboxText, replyToOf, senderOf } from '../mailbox.ts';
 import { attachmentsOf, headersOf, textsOf } from '../mail-content.ts';
 import type { Account } from './account.ts';
 
-/** Where the message's id comes back: a tag of the mail in each call. */
+/** The mail tag that Resend repeats in each call; it carries the message's id. */
 export const REFERENCE = 'despatch_message_id';
 
 /**
- * https://resend.com/docs/api-reference/emails/send-email. The same message is the same text to the byte, whatever the
- * attempt and the time: with one idempotency key another text is refused.
+ * https://resend.com/docs/api-reference/emails/send-email. The body of a message is identical to the byte on every attempt
+ * and at any time: Resend refuses a different body with the same idempotency key.
  */
 export function resendMail({ id, to, content }: OutboundFor<'email'>, config: Account['config']): string {
   const headers = headersOf(content);

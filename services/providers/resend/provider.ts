@@ -76,15 +76,15 @@ export default defineProvider({
       return DomainsBody.safeParse(parseJson(result.text)).success ? { kind: 'valid' } : unverified(result);
     }
     const classified = judge(result);
-    // The key is good, and for sending alone.
+    // The key is valid and may only send.
     if (classified.vendorError.providerCode === 'restricted_api_key') return { kind: 'valid' };
     return doubted(result, classified, secretStrings(credentials.secrets));
   },
 });
 
 /**
- * An earlier attempt has left the key with another mail, which the account's settings made: it may have been accepted, and
- * this one was not. Nobody can tell before its receipt.
+ * An earlier attempt used the idempotency key with a different body, because the account's settings changed since. The
+ * earlier mail may have been accepted and this one was not, so the outcome is unknown until a receipt arrives.
  */
 function isOtherPayload({ vendorError }: ClassifiedError): boolean {
   return vendorError.providerCode === 'invalid_idempotent_request';

@@ -11,7 +11,7 @@ import { REFERENCE } from './payload.ts';
 
 const text = z.string().optional().catch(undefined);
 const tag = { [REFERENCE]: text };
-/** A map; the same list as it was sent is taken too. */
+/** Resend sends a map; the list form of the send request is accepted too. */
 const Tags = z
   .union([
     z.array(z.looseObject({ name: z.string(), value: z.string() })).transform((tags) => ({
@@ -51,7 +51,8 @@ export const resendReceipts: ReceiptDefinition<unknown, Account['secrets']> = {
   answer: { status: 200 },
 
   verify(call, { secrets: { webhookSecret } }) {
-    // The secret is known only when the webhook is made, and that needs the URL of this account: until then it vouches.
+    // Resend shows the secret only after the webhook is created, which needs this account's URL; until then the URL token
+    // authenticates the call.
     if (webhookSecret === undefined) return UNSIGNED;
     const names = call.headers['svix-id'] === undefined ? SIGNED_HEADERS : SVIX_HEADERS;
     return judgeSignature(call, signingKey(webhookSecret), names);
@@ -65,10 +66,10 @@ export const resendReceipts: ReceiptDefinition<unknown, Account['secrets']> = {
   },
 };
 
-/** @param eventId the same for each repetition of a call. */
+/** @param eventId equal for each repetition of a call. */
 function receiptsOf(event: Event, eventId: string | undefined): ParsedReceipt[] {
   const { type, data } = event;
-  // The others are about contacts, domains and mails of people.
+  // The other events are about contacts, domains and inbound mail.
   if (!type.startsWith('email.') || type === 'email.received') return [];
   const reference = data.tags?.[REFERENCE];
   if (!reference && !data.email_id) return [];
@@ -85,7 +86,7 @@ function receiptsOf(event: Event, eventId: string | undefined): ParsedReceipt[] 
   ];
 }
 
-/** What an event, such as `email.bounced`, means for its mail. */
+/** Returns the meaning of an event, such as `email.bounced`, for its mail. */
 export function meaningOf({
   type,
   data,
@@ -107,7 +108,7 @@ export function meaningOf({
       return { engagement: 'opened' };
     case 'email.clicked':
       return { engagement: 'clicked' };
-    // What is delayed is tried again.
+    // Resend retries a delayed mail.
     default:
       return {};
   }

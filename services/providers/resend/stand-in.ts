@@ -5,7 +5,7 @@ import { resendReporter } from './stand-in-reports.ts';
 
 type First = { readonly body: string; readonly id: string };
 
-/** Resend's emails and domains endpoints on loopback. It remembers idempotency keys. */
+/** Starts Resend's emails and domains endpoints on loopback. It remembers idempotency keys. */
 export function startResendStandIn(options: StandInOptions = {}): Promise<StandIn> {
   const firsts = new Map<string, First>();
   return startStandIn((request) => answer(request, firsts), options, reportsBy(resendReporter));
@@ -38,7 +38,7 @@ function answer(request: Received, firsts: Map<string, First>): Reply | undefine
   return { status: 200, body: { id } };
 }
 
-/** Whatever was taken has been delivered by the time that somebody asks. */
+/** Every accepted mail counts as delivered by the time of the lookup. */
 function show(id: string, firsts: ReadonlyMap<string, First>): Reply {
   const isTaken = [...firsts.values()].some((one) => one.id === id);
   return isTaken

@@ -2,7 +2,7 @@ import type { FailureClass } from '#core/domain/failure.ts';
 import { account, permanent, type CodeTable } from '../classify-error.ts';
 
 /**
- * The mail send endpoint has no codes, only a field name per error. The fields that say more than the status does,
+ * The mail send endpoint has no error codes, only a field name per error. These fields are more specific than the status,
  * https://www.twilio.com/docs/sendgrid/api-reference/mail-send/errors.
  */
 export const SENDGRID_FIELDS: CodeTable = {
@@ -26,15 +26,15 @@ export const SENDGRID_FIELDS: CodeTable = {
   'attachments.type': permanent('content_rejected', 'invalid_attachment'),
 };
 
-/** A 403 about the sender: the account has not proven that it owns the address. */
+/** A 403 about the sender: the account has not verified that it owns the address. */
 export const UNVERIFIED_SENDER = account('sender_unverified');
-/** A 401 that says the account has used up what it paid for. */
+/** A 401 that reports used-up credits. */
 export const NO_CREDITS = account('insufficient_credit');
 
 type Meaning = { readonly class: FailureClass; readonly code: string };
 
 /**
- * What SendGrid makes of a receiving server's answer, in lower case, where that says more than the status does,
+ * SendGrid's classification of a receiving server's answer, in lower case, where it is more specific than the status,
  * https://www.twilio.com/docs/sendgrid/ui/analytics-and-reporting/bounce-and-block-classifications.
  */
 export const BOUNCE_CLASSIFICATIONS: ReadonlyMap<string, Meaning> = new Map([
@@ -44,7 +44,10 @@ export const BOUNCE_CLASSIFICATIONS: ReadonlyMap<string, Meaning> = new Map([
   ['frequency or volume too high', { class: 'recipient_unavailable', code: 'too_many_messages' }],
 ]);
 
-/** Why SendGrid does not even try, https://www.twilio.com/docs/sendgrid/for-developers/tracking-events/event#dropped. */
+/**
+ * Why SendGrid drops a mail without a delivery attempt,
+ * https://www.twilio.com/docs/sendgrid/for-developers/tracking-events/event#dropped.
+ */
 export const DROP_REASONS: readonly { readonly pattern: RegExp; readonly meaning: Meaning }[] = [
   {
     pattern: /^(?:group )?unsubscribe|^spam report/i,

@@ -2,7 +2,7 @@ import type { EmailContent, OutboundFor } from '#core/domain/content.ts';
 import { senderOf } from '../mailbox.ts';
 import { attachmentsOf, headersOf, textsOf } from '../mail-content.ts';
 
-/** Where the message's id comes back: a field of each event. */
+/** The field that SendGrid repeats in each event; it carries the message's id. */
 export const REFERENCE = 'despatch_message_id';
 
 /** https://www.twilio.com/docs/sendgrid/api-reference/mail-send/mail-send */
@@ -18,7 +18,7 @@ export function sendgridMail(
     ...(content.replyTo === undefined ? {} : { reply_to: mailbox(content.replyTo) }),
     subject: content.subject,
     content: parts(content),
-    // Empty ones are refused.
+    // SendGrid refuses an empty object.
     ...(headers.length === 0 ? {} : { headers: Object.fromEntries(headers) }),
     ...(attachments.length === 0 ? {} : { attachments: attachments.map(attachment) }),
   };
@@ -28,7 +28,7 @@ function mailbox({ name, address }: EmailContent['from']) {
   return { email: address, ...(name === undefined ? {} : { name }) };
 }
 
-/** Plain text has to come first. */
+/** SendGrid requires plain text to come first. */
 function parts(content: EmailContent) {
   const { text, html } = textsOf(content);
   return [

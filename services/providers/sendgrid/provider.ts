@@ -82,7 +82,8 @@ export default defineProvider({
     if (result.kind !== 'response') return unanswered(result);
     const hidden = [...secretStrings(credentials.secrets), ...hiddenInMail(message)];
     if (!isSuccess(result)) return refused(result, judgeSend(result), hidden, context.now());
-    // The answer is an empty 202 (200 in sandbox mode) and the id a header; a page with a success status is no answer.
+    // The answer is an empty 202 (200 in sandbox mode) with the id in a header; an HTML page with a success status is not
+    // the API's answer.
     if (result.text.trim() !== '' && parseJson(result.text) === undefined) return unreadable(result);
     return {
       kind: 'accepted',
@@ -129,7 +130,7 @@ function judgeSend(response: Response): ClassifiedError {
     : classified;
 }
 
-/** SendGrid names the faulty field instead of a code; indices in it say nothing about the kind of fault. */
+/** SendGrid names the faulty field instead of a code; array indices in it do not affect the kind of fault. */
 function read(body: unknown): VendorError {
   const first = ErrorBody.safeParse(body).data?.errors[0];
   return {

@@ -33,7 +33,7 @@ const event = (name: string, over: object = {}) => ({
 });
 const call = (...events: object[]): UnsignedCall => ({
   headers: { 'content-type': 'application/json' },
-  // SendGrid ends its bodies so, and signs that too.
+  // SendGrid ends its bodies with CRLF, and the signature covers it.
   body: `${JSON.stringify(events)}\r\n`,
 });
 

@@ -11,8 +11,8 @@ import { REFERENCE } from './payload.ts';
 const SIGNATURE = 'x-twilio-email-event-webhook-signature';
 const TIMESTAMP = 'x-twilio-email-event-webhook-timestamp';
 /**
- * SendGrid tries a call again for a day, and does not say whether it signs each try anew. One that is repeated meanwhile
- * has the same event ids, and counts once.
+ * SendGrid retries a call for a day and does not document whether each try has a new signature. A replay within that time
+ * has the same event ids and counts once.
  */
 const TRIED_AGAIN_MS = 25 * 3_600_000;
 const ENGAGEMENTS = {
@@ -53,23 +53,23 @@ export const sendgridReceipts: ReceiptDefinition<
       'Messages sent by anything else in the same SendGrid account are reported too, and passed over.',
     ],
   },
-  // Calls bring what has gathered meanwhile, from a busy account thousands of events.
+  // Calls carry batches of events, thousands from a busy account.
   bytesMax: 4 * 1024 * 1024,
-  // A bounce that comes late names SendGrid's id alone.
+  // A late bounce contains only SendGrid's id.
   mayLackReference: true,
   engagement: ['opened', 'clicked', 'complained', 'unsubscribed'],
   headers: [SIGNATURE, TIMESTAMP],
   answer: { status: 200 },
 
   verify(call, { config: { webhookPublicKey } }) {
-    // SendGrid signs on demand only. Without a key it is the token in the URL that vouches for the call.
+    // SendGrid signs only when the customer enables it. Without a key, the token in the URL authenticates the call.
     if (webhookPublicKey === undefined) return UNSIGNED;
     const signature = call.headers[SIGNATURE];
     const timestamp = call.headers[TIMESTAMP];
     if (!signature || !timestamp) return MISSING;
     const key = publicKeyOf(webhookPublicKey);
     const bytes = Buffer.from(signature, 'base64');
-    // The decoder passes over what is not base64; a signature has one spelling.
+    // The decoder skips characters that are not base64; only the canonical encoding of a signature is accepted.
     if (key === undefined || bytes.toString('base64') !== signature) return MISMATCH;
     const signed = Buffer.concat([Buffer.from(timestamp), call.body]);
     if (!verify('sha256', signed, { key, dsaEncoding: 'der' }, bytes)) return MISMATCH;
@@ -83,7 +83,10 @@ export const sendgridReceipts: ReceiptDefinition<
   },
 };
 
-/** The key of a P-256 pair; undefined for anything else. @param text base64 of its DER form, as SendGrid shows it. */
+/**
+ * Parses the public key of a P-256 pair; undefined for anything else. @param text base64 of its DER form, as SendGrid shows
+ * it.
+ */
 export function publicKeyOf(text: string): KeyObject | undefined {
   try {
     const key = createPublicKey({ key: Buffer.from(text, 'base64'), format: 'der', type: 'spki' });
@@ -97,7 +100,7 @@ function receiptsOf(given: unknown): ParsedReceipt[] {
   const event = Event.safeParse(given).data;
   if (event === undefined) return [];
   const { [REFERENCE]: reference, sg_event_id: eventId, timestamp } = event;
-  // The id of the sent message, then a dot and which of SendGrid's machines handled it. Late bounces may have none.
+  // The id of the sent message, then a dot and the SendGrid machine that handled it. Late bounces may have no id.
   const providerMessageId = event.sg_message_id?.split('.', 1)[0];
   if (!reference && !providerMessageId) return [];
   return [
@@ -128,13 +131,13 @@ function meaningOf(event: Event): Pick<ParsedReceipt, 'state' | 'failure' | 'eng
     case 'unsubscribe':
     case 'group_unsubscribe':
       return { engagement: ENGAGEMENTS[event.event] };
-    // What is deferred is tried again.
+    // SendGrid retries a deferred mail.
     default:
       return {};
   }
 }
 
-/** `blocked` says that the server refused this mail and not that the address is bad. */
+/** `blocked` means that the server refused this mail, not that the address is invalid. */
 function bounced({ type, status, reason, email, bounce_classification: classification }: Event): Failure {
   const isHard = type !== 'blocked';
   const meaning = BOUNCE_CLASSIFICATIONS.get(classification?.toLowerCase() ?? '');

@@ -47,7 +47,7 @@ export const sendgridReporter: Reporter = {
         [REFERENCE]: reference,
       },
     ]),
-  /** Customers switch signing on when they have given an address. */
+  /** Customers can enable signing only after they have entered a webhook URL. */
   sign: (call, { publicConfig }, at) =>
     publicConfig['webhookPublicKey'] === undefined ? call : signSendgridCall(call, STAND_IN_KEY, at),
 };

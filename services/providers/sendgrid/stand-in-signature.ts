@@ -3,7 +3,7 @@ import type { ReceiptCall } from '../receipt.ts';
 
 /**
  * https://www.twilio.com/docs/sendgrid/for-developers/tracking-events/getting-started-event-webhook-security-features
- * @param key the half that SendGrid keeps. @param at milliseconds since the epoch.
+ * @param key SendGrid's private key. @param at milliseconds since the epoch.
  */
 export function signSendgridCall(call: ReceiptCall, key: KeyObject, at: number): ReceiptCall {
   const timestamp = String(Math.floor(at / 1_000));

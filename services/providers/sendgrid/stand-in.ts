@@ -3,7 +3,7 @@ import { startStandIn, type Received, type Reply, type StandIn, type StandInOpti
 import { reportsBy } from '../stand-in-reports.ts';
 import { sendgridReporter } from './stand-in-reports.ts';
 
-/** SendGrid's mail send and scopes endpoints on loopback. */
+/** Starts SendGrid's mail send and scopes endpoints on loopback. */
 export function startSendgridStandIn(options: StandInOptions = {}): Promise<StandIn> {
   return startStandIn(answer, options, reportsBy(sendgridReporter));
 }

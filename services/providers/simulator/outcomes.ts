@@ -17,7 +17,7 @@ const RECEIPTS: Readonly<Record<Behaviour, readonly SimulatedReceipt[]>> = {
   silent: [],
 };
 
-/** The outcome of one call; only `transient` looks at which call it is. */
+/** Returns the outcome of one call; only `transient` depends on the attempt number. */
 export function simulatedOutcome(behaviour: Behaviour, messageId: string, attempt: number): Outcome {
   if (behaviour === 'invalid') {
     return { kind: 'rejected_permanent', failure: { class: 'invalid_recipient', code: 'unknown_recipient' } };

@@ -5,7 +5,7 @@ import type { AnyProvider } from '#providers/provider.ts';
 import { parseAccount, simulatorFor } from '#providers/registry.ts';
 import { BEHAVIOURS, type Behaviour } from '../behaviour.ts';
 
-/** The recipient that asks for a behaviour, in each channel's own form. */
+/** The recipient that selects a behaviour, in each channel's address format. */
 const RECIPIENT: Readonly<Record<string, (behaviour: Behaviour) => string>> = {
   sms: (behaviour) => `+1555000000${BEHAVIOURS.indexOf(behaviour) + 1}`,
   whatsapp: (behaviour) => `+1555000000${BEHAVIOURS.indexOf(behaviour) + 1}`,

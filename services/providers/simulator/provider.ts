@@ -6,7 +6,7 @@ import { simulatedOutcome } from './outcomes.ts';
 import type { ProviderGuide } from '../guide.ts';
 import { simulatorGuides } from './guide.ts';
 
-/** One simulator per channel: no network, no credential, and an outcome that the recipient chooses. */
+/** One simulator per channel: no network, no credential; the recipient selects the outcome. */
 export default [
   simulator('sms', 'SMS simulator', simulatorGuides.sms, behaviourOfNumber),
   simulator('email', 'Email simulator', simulatorGuides.email, behaviourOfAddress),

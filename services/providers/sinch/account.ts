@@ -36,7 +36,7 @@ export function headersOf({ secrets }: Account): Record<string, string> {
   return { authorization: `Bearer ${secrets.apiToken}`, accept: 'application/json' };
 }
 
-/** The service plan's batches of messages. */
+/** Returns the URL of the service plan's message batches. */
 export function batchesOf({ config }: Account, origin: (vendorOrigin: string) => string): string {
   return `${origin(`https://${config.region}.sms.api.sinch.com`)}/xms/v1/${config.servicePlanId}/batches`;
 }

@@ -60,7 +60,7 @@ lookupSuite({
   errorBody: (text) => ({ code: 'syntax_invalid_parameter_format', text }),
 });
 
-/** Asks by our reference; each request gets the next one of the answers. */
+/** Looks up by our reference; each request gets the next of the given responses. */
 async function askByReference(...answers: readonly (readonly [status: number, body: unknown])[]) {
   const requests: HttpRequest[] = [];
   const rest = [...answers];

@@ -8,10 +8,13 @@ import { readError } from './errors.ts';
 import { SINCH_ERRORS } from './outcomes.ts';
 import { meaningOf } from './receipts.ts';
 
-/** Longer than anybody asks about a message; without it Sinch looks through the last 24 hours. It keeps batches for 14 days. */
+/**
+ * Longer than any message is looked up for; without a start date Sinch searches the last 24 hours. It keeps batches for 14
+ * days.
+ */
 const LOOKED_THROUGH_MS = 4 * 86_400_000;
 
-/** A question by our reference is two requests. Sinch limits messages by the service plan, and names no limit of requests. */
+/** A lookup by our reference takes two requests. Sinch limits messages per service plan and documents no request limit. */
 const PACE: LookupPace = { everyMs: 2_000, atOnce: 2 };
 
 const Batches = z.looseObject({
@@ -30,8 +33,8 @@ const Report = z.looseObject({
 
 /**
  * https://developers.sinch.com/docs/sms/api-reference/sms/batches/listbatches and
- * https://developers.sinch.com/docs/sms/api-reference/sms/delivery-reports/getdeliveryreportbybatchid: a report is there
- * whether or not a callback was asked for.
+ * https://developers.sinch.com/docs/sms/api-reference/sms/delivery-reports/getdeliveryreportbybatchid: a report exists
+ * whether or not a callback was requested.
  */
 export const sinchLookup: LookupDefinition<Account['config'], Account['secrets']> = {
   by: 'reference',
@@ -41,7 +44,7 @@ export const sinchLookup: LookupDefinition<Account['config'], Account['secrets']
     const batch = await findBatch(messageId, account, context);
     if (batch.kind !== 'found' || batch.providerMessageId === undefined) return batch;
     const answer = await reportOf(batch.providerMessageId, account, context);
-    // The batch is there, whatever is known of its message.
+    // The batch exists even if nothing is reported about its message.
     return answer.kind === 'found' ? { ...batch, reports: answer.reports } : batch;
   },
 };
@@ -74,7 +77,7 @@ function get(
   return lookUp({ request, codes: SINCH_ERRORS, readError, read, hidden }, context);
 }
 
-/** Those of the reference alone, should the filter not be one. */
+/** Keeps only the batches with this reference, in case Sinch ignores the filter. */
 function readBatches(body: unknown, reference: string): LookupAnswer | undefined {
   const batches = Batches.safeParse(body).data?.batches;
   if (batches === undefined) return undefined;
@@ -84,7 +87,7 @@ function readBatches(body: unknown, reference: string): LookupAnswer | undefined
     : { kind: 'found', reports: [], providerMessageId: batch.id };
 }
 
-/** A batch has one recipient. */
+/** Each batch has one recipient. */
 function readReport(body: unknown): LookupAnswer | undefined {
   const statuses = Report.safeParse(body).data?.statuses;
   if (statuses === undefined) return undefined;

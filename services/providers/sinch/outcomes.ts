@@ -26,7 +26,7 @@ export const SINCH_CODES: CodeTable = {
   413: account('account_suspended'),
 };
 
-/** What a final status says where its code is of an operator and says nothing to us. */
+/** The meaning of a final status when its code is an operator's and unknown to us. */
 export const SINCH_STATUSES: Readonly<Record<string, ErrorMeaning>> = {
   Deleted: permanent('recipient_unavailable', 'undeliverable'),
   Rejected: permanent('recipient_unavailable', 'refused_by_carrier'),

@@ -3,10 +3,10 @@ import { withoutPlus } from '../without-plus.ts';
 
 /** https://developers.sinch.com/docs/sms/api-reference/sms/tag/Batches, field `body`. */
 export const BODY_CHARACTERS_MAX = 2_000;
-/** The longest that Sinch tries to deliver, and also how long it does without an expiry. */
+/** The longest time that Sinch tries to deliver; also its default without an expiry. */
 const EXPIRY_MS_MAX = 3 * 86_400_000;
 
-/** One batch for each message, so that the batch's id is the message's. */
+/** Sends one batch per message, so that the batch's id identifies the message. */
 export function batch(
   { id, to, content, expiresAt, receiptUrl }: OutboundFor<'sms'>,
   sender: string | undefined,
@@ -26,10 +26,10 @@ export function batch(
   };
 }
 
-/** What Sinch would take for parameters in a text; a batch without their values fails with code 405. */
+/** The syntax that Sinch reads as a parameter in a text; a batch without the parameter's value fails with code 405. */
 const PARAMETER = /\$\{([A-Za-z0-9_-]{1,16})\}/g;
 
-/** Gives each parameter itself for a value, so that the text arrives as it was written. */
+/** Sets each parameter's value to the parameter's own text, so that the text arrives unchanged. */
 function parameters(body: string): { readonly parameters?: Readonly<Record<string, object>> } {
   const found = [...body.matchAll(PARAMETER)].map(([text, key = '']) => [key, { default: text }] as const);
   return found.length === 0 ? {} : { parameters: Object.fromEntries(found) };

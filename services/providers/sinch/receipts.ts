@@ -39,7 +39,7 @@ export const sinchReceipts: ReceiptDefinition<unknown, { readonly webhookSecret?
   headers: [SIGNATURE, NONCE, TIMESTAMP],
 
   verify(call, { secrets: { webhookSecret } }) {
-    // Sinch signs on demand only. Without a secret it is the token in the URL that vouches for the call.
+    // Sinch signs only when the customer enables it. Without a secret, the token in the URL authenticates the call.
     if (webhookSecret === undefined) return UNSIGNED;
     const { [SIGNATURE]: signature, [NONCE]: nonce, [TIMESTAMP]: timestamp } = call.headers;
     if (signature === undefined || nonce === undefined || timestamp === undefined) return MISSING;
@@ -61,7 +61,7 @@ export const sinchReceipts: ReceiptDefinition<unknown, { readonly webhookSecret?
       const report = OfBatch.safeParse(body).data;
       return report === undefined ? { kind: 'unreadable' } : receipts(report, report.statuses);
     }
-    // A message of a person, among others.
+    // Inbound messages, among others.
     return { kind: 'receipts', receipts: [] };
   },
 };
@@ -75,7 +75,7 @@ function receipt(report: Report, { status, code }: Status): ParsedReceipt {
   return {
     ...(report.client_reference === undefined ? {} : { reference: report.client_reference }),
     providerMessageId: report.batch_id,
-    // Sinch gives its callbacks no id. A batch has one recipient, who passes through a state once.
+    // Sinch's callbacks have no id. Each batch has one recipient, who enters each state once.
     eventId: `${report.batch_id}:${status}:${code ?? ''}`,
     providerStatus: status.slice(0, PROVIDER_STATUS_MAX),
     ...(Number.isNaN(at) ? {} : { at }),
@@ -83,14 +83,14 @@ function receipt(report: Report, { status, code }: Status): ParsedReceipt {
   };
 }
 
-/** What one of Sinch's words for the state of a message means. */
+/** Returns the meaning of a Sinch message state. */
 export function meaningOf(
   status: string,
   code: number | undefined,
 ): Pick<ParsedReceipt, 'state' | 'failure'> {
   switch (status) {
     case 'Dispatched':
-    // The operator has it, and nobody will ever say more.
+    // The operator has the message, and no further report will come.
     case 'Unknown':
       return { state: 'sent' };
     case 'Delivered':

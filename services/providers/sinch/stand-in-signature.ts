@@ -2,7 +2,10 @@ import { createHmac } from 'node:crypto';
 import type { ReceiptCall } from '../receipt.ts';
 import type { SigningAccount } from '../stand-in.ts';
 
-/** https://developers.sinch.com/docs/conversation/callbacks, "Validating callbacks": body, nonce and time, with dots between. */
+/**
+ * https://developers.sinch.com/docs/conversation/callbacks, "Validating callbacks": body, nonce and timestamp, joined by
+ * dots.
+ */
 export function signSinchCall(call: ReceiptCall, { secretConfig }: SigningAccount, at: number): ReceiptCall {
   const nonce = '01FJA8B4A7BM43YGWSG9GBV067';
   const timestamp = String(Math.floor(at / 1_000));

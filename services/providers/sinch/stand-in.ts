@@ -5,20 +5,20 @@ import { startStandIn, type Received, type Reply, type StandIn, type StandInOpti
 import { reportsBy } from '../stand-in-reports.ts';
 import { sinchReporter } from './stand-in-reports.ts';
 
-/** Sinch's batches of messages on loopback. */
+/** Starts Sinch's message batches resource on loopback. */
 export function startSinchStandIn(options: StandInOptions = {}): Promise<StandIn> {
   const taken: Taken = createStandInMemory();
   return startStandIn((request) => answer(request, taken), options, reportsBy(sinchReporter));
 }
 
-/** Batches that it has taken, by their ids and by their references. */
+/** Accepted batches by id and by reference. */
 type Taken = StandInMemory<Readonly<Record<string, unknown>>>;
 
 function answer(request: Received, taken: Taken): Reply | undefined {
   const path = /^\/xms\/v1\/[\w-]+\/batches(?<below>\/[^?]*)?(?:\?(?<query>.*))?$/.exec(request.path);
   if (path === null) return undefined;
   const { below, query } = path.groups ?? {};
-  // Sinch says nothing to a wrong token.
+  // Sinch answers a wrong token with an empty body.
   if (!request.headers['authorization']?.startsWith('Bearer ')) return { status: 401, body: '' };
   if (request.method === 'GET') return below === undefined ? list(query, taken) : show(below, taken);
   return request.method === 'POST' && below === undefined ? create(request, taken) : undefined;
@@ -30,7 +30,7 @@ function list(query: string | undefined, taken: Taken): Reply {
   return { status: 200, body: { count: batches.length, page: 0, page_size: batches.length, batches } };
 }
 
-/** Whatever was taken has been delivered by the time that somebody asks. */
+/** Every accepted message counts as delivered by the time of the lookup. */
 function show(below: string, taken: Taken): Reply {
   const id = /^\/([^/]+)\/delivery_report$/.exec(below)?.[1] ?? '';
   if (taken.find(id) === undefined) return { status: 404, body: '' };

@@ -2,7 +2,7 @@ import { accessToken } from '../oauth.ts';
 import type { ProviderContext } from '../provider.ts';
 import type { Account } from './account.ts';
 
-/** The mailbox's access token from its issuer, for the refresh token. Throws `TokenRefused`. */
+/** Gets the mailbox's access token from its issuer in exchange for the refresh token. @throws TokenRefused */
 export function mailToken(
   { config, secrets }: Account,
   issuer: NonNullable<Account['config']['oauthIssuer']>,

@@ -82,7 +82,7 @@ export type Account = {
 
 type Config = Account['config'];
 
-/** The host by its name alone: whatever the case, without the dot of the root or the brackets of an address. */
+/** Normalizes the host name: lower case, without the root's trailing dot and without the brackets of an IP address. */
 export function hostOf({ host }: Config): string {
   return host.replace(/^\[|\]$|\.$/g, '').toLowerCase();
 }
@@ -91,13 +91,13 @@ export function isTlsFromStart({ secure, port }: Config): boolean {
   return secure ?? port === 465;
 }
 
-/** Whether nothing, the login least of all, goes over an unencrypted connection. */
+/** Returns whether nothing, in particular not the login, may be sent over an unencrypted connection. */
 export function isTlsRequired(config: Config): boolean {
   const { requireTls, port, username } = config;
   return isTlsFromStart(config) || (requireTls ?? (port === 587 || username !== undefined));
 }
 
-/** All that is trusted, however it is wrapped: a file may hold further authorities after the first. */
+/** Returns all trusted certificates, however the file is wrapped: it may contain further authorities after the first. */
 export function trustedAuthorities({ caCertificate }: Config): string | undefined {
   return caCertificate?.replaceAll(/\s+/g, '');
 }

@@ -4,7 +4,7 @@ import type { EmailContent, OutboundFor } from '#core/domain/content.ts';
 import { senderOf } from '../mailbox.ts';
 import type { Account } from './account.ts';
 
-/** Characters between the marks of one encoded word; with the marks at most 75 (RFC 2047). */
+/** Characters between the delimiters of one encoded word; at most 75 with the delimiters (RFC 2047). */
 const ENCODED_WORD_MAX = 52;
 
 export type Mail = {
@@ -13,7 +13,7 @@ export type Mail = {
   readonly raw: Buffer;
 };
 
-/** The mail as bytes. Its Message-ID is the message's own id, so that every attempt carries the same one. */
+/** Composes the mail as bytes. Its Message-ID is derived from the message's id, so it is the same on every attempt. */
 export async function composeMail(message: OutboundFor<'email'>, config: Account['config']): Promise<Mail> {
   const { content, to, id } = message;
   const from = senderOf(content, config);
@@ -23,7 +23,7 @@ export async function composeMail(message: OutboundFor<'email'>, config: Account
     from: mailbox(from),
     to: mailbox({ address: to }),
     ...(replyTo === undefined ? {} : { replyTo: mailbox(replyTo) }),
-    // A mail of neither kind is an empty text.
+    // A mail with neither part gets an empty text.
     text: content.text ?? (content.html === undefined ? '' : undefined),
     html: content.html,
     headers: headersOf(content),
@@ -37,7 +37,10 @@ export async function composeMail(message: OutboundFor<'email'>, config: Account
   return { envelope: { from: from.address, to: [to] }, messageId, raw };
 }
 
-/** Text that looks encoded is encoded once more: a reader would decode it to what nobody sent, line breaks included. */
+/**
+ * Text that already looks like an encoded word is encoded again; otherwise a mail client would decode it to text that
+ * nobody sent, line breaks included.
+ */
 function headersOf({ subject, headers = {} }: EmailContent) {
   return Object.entries({ ...headers, Subject: subject }).map(([key, value]) => ({
     key,

@@ -1,9 +1,9 @@
 import { account, permanent, transient, type CodeTable, type ErrorMeaning } from '../classify-error.ts';
 
-/** The part of the session that a reply ended. */
+/** The stage of the session that a reply ended. */
 export type Stage = 'greeting' | 'auth' | 'sender' | 'recipient' | 'content';
 
-/** Reply codes that mean the same at every stage, RFC 5321 section 4.2.3 and RFC 4954. */
+/** Reply codes with the same meaning at every stage, RFC 5321 section 4.2.3 and RFC 4954. */
 export const REPLY_CODES: CodeTable = {
   421: transient('provider_unavailable', 'service_closing'),
   432: account('authentication_failed'),
@@ -16,7 +16,7 @@ export const REPLY_CODES: CodeTable = {
   538: account('encryption_required'),
 };
 
-/** Enhanced status codes without their first digit, RFC 3463; an entry with two numbers covers all below it. */
+/** Enhanced status codes without their first digit, RFC 3463; an entry with two numbers covers every code below it. */
 export const ENHANCED_CODES: CodeTable = {
   '5.1.0': permanent('invalid_recipient', 'unknown_recipient'),
   '5.1.1': permanent('invalid_recipient', 'unknown_recipient'),
@@ -40,7 +40,7 @@ export const ENHANCED_CODES: CodeTable = {
   '4.7': transient('provider_throttled', 'rate_limited'),
 };
 
-/** What a reply means where its codes alone do not say, by the first digit and the stage. */
+/** The meaning of a reply whose codes are not specific, by its first digit and the stage. */
 const BY_STAGE: Readonly<Record<Stage, { readonly later: ErrorMeaning; readonly never: ErrorMeaning }>> = {
   // A server that refuses the session says nothing about the message.
   greeting: {
@@ -65,7 +65,7 @@ const BY_STAGE: Readonly<Record<Stage, { readonly later: ErrorMeaning; readonly 
   },
 };
 
-/** A reply about authentication first, then the enhanced code, the reply code and the stage. */
+/** Returns a reply's meaning, by precedence: authentication replies, enhanced code, reply code, stage. */
 export function meaningOfReply(
   stage: Stage,
   replyCode: number,
@@ -75,19 +75,19 @@ export function meaningOfReply(
   const byReply = REPLY_CODES[replyCode];
   if (byReply?.class === 'auth_or_config') return byReply;
   if (stage === 'greeting') return later;
-  // A temporary refusal of one recipient is greylisting or a busy mailbox, whatever its code: not the server's fault.
+  // A temporary refusal of one recipient is greylisting or a busy mailbox, whatever its code; the server itself works.
   if (stage === 'recipient' && replyCode >= 400 && replyCode < 500 && replyCode !== 421) return later;
   const byEnhanced = enhancedCode === undefined ? undefined : enhancedRuling(enhancedCode, replyCode);
   return byEnhanced ?? byReply ?? (replyCode < 500 ? later : never);
 }
 
-/** An enhanced code that contradicts the reply's first digit is ignored: the reply code decides whether to try again. */
+/** An enhanced code that contradicts the reply's first digit is ignored: the reply code decides whether to retry. */
 function enhancedRuling(code: string, replyCode: number): ErrorMeaning | undefined {
   if (code[0] !== String(replyCode)[0]) return undefined;
   return ENHANCED_CODES[code] ?? ENHANCED_CODES[code.split('.', 2).join('.')];
 }
 
-/** What went wrong without a reply, by nodemailer's error code; anything else is an unavailable provider. */
+/** Meanings of failures without a reply, by nodemailer's error code; any other code means an unavailable provider. */
 export const SESSION_CODES: CodeTable = {
   EAUTH: account('authentication_failed'),
   ENOAUTH: account('authentication_failed'),
@@ -108,8 +108,8 @@ export const SOCKET_CODES: CodeTable = {
   ECONNRESET: transient('provider_unavailable', 'connection_reset'),
 };
 
-/** A certificate that does not prove the host: fixed by the account's host name, its CA or the server. */
+/** The certificate does not match the host: fix the account's host name, its CA or the server. */
 export const CERTIFICATE = account('certificate_invalid');
 
-/** STARTTLS is asked for and not to be had. */
+/** The account requires STARTTLS and the server does not offer it. */
 export const ENCRYPTION = account('encryption_unavailable');

@@ -118,7 +118,7 @@ describe('the route of the secret', () => {
     [base, { oauthIssuer: 'google' }, ['oauthIssuer']],
     [microsoft, { oauthTenant: 'evil.example' }, ['oauthTenant']],
     [base, { caCertificate: undefined }, ['caCertificate']],
-    // A second authority in the same file is trusted as well.
+    // A second authority in the same file is trusted too.
     [base, { caCertificate: authorities }, ['caCertificate']],
     [base, { host: 'mail.acme.example.' }, []],
     [base, { secure: false, requireTls: true }, []],

@@ -70,7 +70,8 @@ export default defineProvider({
     let isBodyLeft = false;
     try {
       await inSession(access.options, access.login, context.signal, (connection) => {
-        // The final dot follows the end of this stream; until then a server must not take the mail (RFC 5321, 4.1.1.4).
+        // The final dot is sent after the end of this stream; before that a server must not accept the mail (RFC 5321,
+        // 4.1.1.4).
         const body = Readable.from([mail.raw], { objectMode: false }).once('end', () => {
           isBodyLeft = true;
         });
@@ -85,7 +86,7 @@ export default defineProvider({
   },
 
   async verify(account, context): Promise<Verification> {
-    // A remembered token would hide that the grant has been revoked since.
+    // With a remembered token the check would not notice that the grant was revoked.
     forgetAccessToken(context);
     const access = await accessTo(account, context);
     if (access instanceof TokenRefused) return tokenVerdict(access, hiddenOf(account));
@@ -113,7 +114,7 @@ type Access = {
   readonly login: SmtpLogin | undefined;
 };
 
-/** Where to connect and how to log in; asked for anew with every mail, since names and tokens change. */
+/** Returns the address to connect to and the login; called for every mail, because DNS records and tokens change. */
 async function accessTo(
   account: Account,
   context: ProviderContext,
@@ -137,7 +138,7 @@ async function loginOf(account: Account, context: ProviderContext): Promise<Smtp
     : { user: username, accessToken: await mailToken(account, oauthIssuer, context) };
 }
 
-/** Connects to the address that the guard has checked; the host name remains what the certificate must prove. */
+/** Connects to the address that the egress guard checked; the certificate must still match the host name. */
 function sessionOptions({ config }: Account, address: string): SMTPConnectionOptions {
   const host = hostOf(config);
   return {

@@ -14,8 +14,8 @@ export type SmtpLogin =
   | { readonly user: string; readonly accessToken: string };
 
 /**
- * Runs `work` in one session: connect, TLS, greeting, login. Rejects with the first error of any step, with nodemailer's
- * codes, and when the signal aborts; the connection is closed in every case.
+ * Runs `work` in one session: connect, TLS, greeting, login. Rejects with the first error of any step (with nodemailer's
+ * codes) or when the signal aborts; always closes the connection.
  */
 export async function inSession<T>(
   options: SMTPConnectionOptions,
@@ -30,7 +30,7 @@ export async function inSession<T>(
   const ended = () =>
     broken.reject(Object.assign(new Error('The connection ended'), { code: 'ECONNECTION' }));
   connection.on('error', broken.reject);
-  // The step under way learns of the end a moment later, and knows the server's reply.
+  // The running step is notified a tick later and has the server's reply, so it must reject first.
   connection.on('end', () => setImmediate(ended));
   signal.addEventListener('abort', giveUp, { once: true });
   if (signal.aborted) giveUp();
@@ -53,7 +53,7 @@ export async function inSession<T>(
   }
 }
 
-/** nodemailer's own token fetching is left out: it would go around the guarded client. */
+/** Does not use nodemailer's own token fetching: it would bypass the guarded client. */
 function authOf(login: SmtpLogin) {
   const { user } = login;
   return 'pass' in login
@@ -61,7 +61,7 @@ function authOf(login: SmtpLogin) {
     : { user, method: 'XOAUTH2', oauth2: new XOAuth2({ user, accessToken: login.accessToken }) };
 }
 
-/** One callback-style step of the connection. */
+/** Runs one callback-style step of the connection as a promise. */
 export function step<T = unknown>(
   start: (done: (error?: Error | null, value?: T) => void) => void,
 ): Promise<T> {

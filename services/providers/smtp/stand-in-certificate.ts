@@ -1,6 +1,6 @@
 /**
- * A self-signed certificate for `mail.test`, `localhost` and 127.0.0.1, valid to 2120. Its key is public: for stand-ins
- * only. Its name constraints let it vouch for no other name, so a local process may trust it.
+ * A self-signed certificate for `mail.test`, `localhost` and 127.0.0.1, valid to 2120. Its private key is public: use it in
+ * stand-ins only. Its name constraints restrict it to these names, so a local process may trust it.
  */
 export const STAND_IN_CERTIFICATE = `-----BEGIN CERTIFICATE-----
 MIIBqjCCAVCgAwIBAgIBATAKBggqhkjOPQQDAjAUMRIwEAYDVQQDDAltYWlsLnRl

@@ -2,10 +2,10 @@ import type { AddressInfo, Socket } from 'node:net';
 import { SMTPServer, type SMTPServerOptions } from 'smtp-server';
 import { STAND_IN_CERTIFICATE, STAND_IN_KEY } from './stand-in-certificate.ts';
 
-/** One mail as the stand-in took it. */
+/** One mail that the stand-in accepted. */
 export type ReceivedMail = {
   readonly envelope: { readonly from: string; readonly to: readonly string[] };
-  /** Header and body as they came over the wire, without dot-stuffing. */
+  /** Header and body as received, without dot-stuffing. */
   readonly raw: string;
   readonly user: string | null;
   readonly isEncrypted: boolean;
@@ -16,40 +16,40 @@ export type ReceivedMail = {
 export type SmtpStage = 'greeting' | 'auth' | 'sender' | 'recipient' | 'content';
 
 export type SmtpFault =
-  /** A reply in place of the usual one; `text` may begin with an enhanced status code. */
+  /** Sends this reply instead of the usual one; `text` may begin with an enhanced status code. */
   | { readonly kind: 'reply'; readonly code: number; readonly text: string }
-  /** Never answers. At `content` this is after the final dot. */
+  /** Never answers. At `content`, after the final dot. */
   | { readonly kind: 'hang' }
-  /** Cuts the connection. At `content` this is after the final dot. */
+  /** Closes the connection. At `content`, after the final dot. */
   | { readonly kind: 'reset' };
 
 export type SmtpStandIn = AsyncDisposable & {
   readonly host: string;
   readonly port: number;
-  /** The newest mails, oldest first. */
+  /** The most recent mails, oldest first. */
   readonly received: readonly ReceivedMail[];
-  /** Every password that was given to it, oldest first. */
+  /** Every password that clients sent, oldest first. */
   readonly passwords: readonly string[];
-  /** Makes the next session that reaches the stage go wrong there; faults queue up. */
+  /** Makes the next session that reaches the stage fail there; faults queue up. */
   readonly fail: (stage: SmtpStage, fault: SmtpFault) => void;
 };
 
 export type SmtpStandInOptions = {
   /** Default: a free port. */
   readonly port?: number;
-  /** How many mails are remembered. Default 1000. */
+  /** How many mails are kept. Default 1000. */
   readonly keep?: number;
-  /** `starttls` (default) offers it, `tls` speaks it from the first byte, `none` has none. */
+  /** `starttls` (default) offers STARTTLS, `tls` uses TLS from the first byte, `none` is unencrypted. */
   readonly encryption?: 'starttls' | 'tls' | 'none';
-  /** Whether a mailbox does not exist. Default: all do. */
+  /** Returns whether a mailbox does not exist. Default: all exist. */
   readonly isUnknown?: (address: string) => boolean;
-  /** Called with every mail, for an inbox that shows them. */
+  /** Called with every mail, for an inbox that displays them. */
   readonly onMail?: (mail: ReceivedMail) => void;
 };
 
 type Answer = (error?: Error | null) => void;
 
-/** A mail server on loopback. It takes any user and any recipient, and mails without a login. */
+/** Starts a mail server on loopback. It accepts any user, any recipient, and mails without a login. */
 export async function startSmtpStandIn(options: SmtpStandInOptions = {}): Promise<SmtpStandIn> {
   const { port = 0, keep = 1_000, encryption = 'starttls', onMail, isUnknown = () => false } = options;
   const received: ReceivedMail[] = [];
@@ -120,7 +120,7 @@ export async function startSmtpStandIn(options: SmtpStandInOptions = {}): Promis
     closeTimeout: 1,
     logger: false,
   });
-  // Clients that give up leave errors behind that are theirs to tell.
+  // Errors of clients that disconnect are the client's to report.
   server.on('error', () => {});
   server.server.on('connection', (socket: Socket) => {
     sockets.add(socket);

@@ -20,9 +20,9 @@ const Message = z.looseObject({
 });
 
 /**
- * https://developers.telnyx.com/api-reference/messages/retrieve-a-message: for ten days, and by Telnyx' id alone. An account
- * may send 50 messages a second; the limit of its other requests is named in each answer alone
- * (https://developers.telnyx.com/development/api-fundamentals/reliability/rate-limiting).
+ * https://developers.telnyx.com/api-reference/messages/retrieve-a-message: messages are kept for ten days and are found
+ * only by Telnyx's id. An account may send 50 messages a second; the limit of its other requests appears only in each
+ * response (https://developers.telnyx.com/development/api-fundamentals/reliability/rate-limiting).
  */
 export const telnyxLookup: LookupDefinition<Account['config'], Account['secrets']> = {
   by: 'id',

@@ -1,7 +1,7 @@
 import { account, permanent, transient, type CodeTable } from '../classify-error.ts';
 
 /**
- * Codes of the API and of reports on messages, https://developers.telnyx.com/docs/messaging/messages/error-codes and
+ * Codes of the API and of message reports, https://developers.telnyx.com/docs/messaging/messages/error-codes and
  * https://developers.telnyx.com/development/api-fundamentals/api-errors.
  */
 export const TELNYX_CODES: CodeTable = {

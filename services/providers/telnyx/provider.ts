@@ -38,7 +38,7 @@ export default defineProvider({
   dedupe: 'none',
   receipts: telnyxReceipts,
   lookup: telnyxLookup,
-  // Ten parts as a rule, but that depends on the way to the recipient and on the profile.
+  // Usually ten parts, but the limit depends on the route to the recipient and on the profile.
   bodyCharactersMax: null,
   guide: telnyxGuide,
   config,
@@ -59,7 +59,7 @@ export default defineProvider({
       return refused(result, classify(result, TELNYX_CODES, readError), hidden, context.now());
     const created = Created.safeParse(parseJson(result.text)).data?.data;
     if (created === undefined) return unreadable(result);
-    // A profile chooses a number of its pool, which the answer names.
+    // A profile picks a number from its pool; the response names it.
     const used = created.from?.phone_number ?? sender ?? account.config.messagingProfileId;
     return {
       kind: 'accepted',
@@ -82,7 +82,7 @@ export default defineProvider({
   },
 });
 
-/** There is no field for an expiry; Telnyx holds a message for four hours at most. */
+/** The API has no expiry field; Telnyx holds a message for four hours at most. */
 function payload(
   { id, to, content, receiptUrl }: OutboundFor<'sms'>,
   sender: string | undefined,

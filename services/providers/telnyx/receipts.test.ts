@@ -11,7 +11,7 @@ const REFERENCE = '7f3b2a34-1111-4222-8333-444455556666';
 const MESSAGE = '40385f64-5717-4562-b3fc-2c963f66afa6';
 const OCCURRED = '2026-11-22T11:59:30.148+00:00';
 
-/** The account shows the public half of a key pair; Telnyx keeps the other one. */
+/** The account stores the public key of a pair; Telnyx keeps the private key. */
 const privateKeys = new Map<string, KeyObject>();
 const keyedAccount = (): SentAccount => {
   const { publicKey, privateKey } = generateKeyPairSync('ed25519');

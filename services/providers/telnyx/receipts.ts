@@ -13,7 +13,7 @@ import {
 import { GENUINE, isTimely, MISMATCH, MISSING, UNTIMELY } from '../signature.ts';
 import { TELNYX_CODES } from './outcomes.ts';
 
-/** Of 64 bytes in base64, in the one spelling that stands for them. */
+/** 64 bytes in canonical base64. */
 const SIGNATURE = /^[A-Za-z0-9+/]{85}[AQgw]==$/;
 const TIMESTAMP_S = /^\d{1,12}$/;
 
@@ -57,7 +57,7 @@ export const telnyxReceipts: ReceiptDefinition<{ readonly publicKey: string }, u
     const body = parseJson(Buffer.from(call.body).toString('utf8'));
     const type = AnyEvent.safeParse(body).data?.data.event_type;
     if (type === undefined) return { kind: 'unreadable' };
-    // A message of a person, among others.
+    // Inbound messages, among others.
     if (type !== 'message.sent' && type !== 'message.finalized') return { kind: 'receipts', receipts: [] };
     const event = Event.safeParse(body).data?.data;
     return event === undefined
@@ -73,7 +73,7 @@ function isSigned({ body }: ReceiptCall, timestamp: string, signature: string, p
   return verify(null, signed, key, Buffer.from(signature, 'base64'));
 }
 
-/** `data.id` is the event's; the message's is the one of the payload. */
+/** `data.id` is the event's id; the message's id is in the payload. */
 function receipt(url: string, event: z.output<typeof Event>['data']): ParsedReceipt {
   const { id, to, errors } = event.payload;
   const status = to[0]?.status ?? '';
@@ -88,14 +88,14 @@ function receipt(url: string, event: z.output<typeof Event>['data']): ParsedRece
   };
 }
 
-/** What one of Telnyx' words for the state of a message means. */
+/** Returns the meaning of a Telnyx message state. */
 export function meaningOf(
   status: string,
   errorCode: string | number | undefined,
 ): Pick<ParsedReceipt, 'state' | 'failure'> {
   switch (status) {
     case 'sent':
-    // The carrier took it and says no more.
+    // The carrier accepted the message and reports nothing further.
     case 'delivery_unconfirmed':
       return { state: 'sent' };
     case 'delivered':

@@ -6,13 +6,13 @@ import { reportsBy } from '../stand-in-reports.ts';
 import { STAND_IN_PUBLIC_KEY } from './stand-in-key.ts';
 import { telnyxReporter } from './stand-in-reports.ts';
 
-/** Telnyx' messages and balance on loopback. */
+/** Starts Telnyx's messages and balance resources on loopback. */
 export function startTelnyxStandIn(options: StandInOptions = {}): Promise<StandIn> {
   const taken: Taken = createStandInMemory();
   return startStandIn((request) => answer(request, taken), options, reportsBy(telnyxReporter));
 }
 
-/** Messages that it has taken, by their ids. */
+/** Accepted messages by id. */
 type Taken = StandInMemory<Readonly<Record<string, unknown>>>;
 
 function answer(request: Received, taken: Taken): Reply | undefined {
@@ -25,13 +25,13 @@ function answer(request: Received, taken: Taken): Reply | undefined {
   }
   const asked = /^\/v2\/messages\/([^/?]+)$/.exec(request.path)?.[1];
   if (request.method === 'GET' && asked !== undefined) return show(taken.find(asked));
-  // https://developers.telnyx.com/api-reference/public-key/retrieve: what its webhooks are verified with.
+  // https://developers.telnyx.com/api-reference/public-key/retrieve: the key that verifies Telnyx's webhooks.
   if (request.method === 'GET' && request.path === '/v2/public_key')
     return { status: 200, body: { data: { public: STAND_IN_PUBLIC_KEY } } };
   return request.method === 'POST' && request.path === '/v2/messages' ? create(request, taken) : undefined;
 }
 
-/** Whatever was taken has been delivered by the time that somebody asks. */
+/** Every accepted message counts as delivered by the time of the lookup. */
 function show(message: Readonly<Record<string, unknown>> | undefined): Reply {
   if (message === undefined)
     return failure(404, '10005', 'Resource not found', 'The requested resource or URL could not be found.');
@@ -61,7 +61,7 @@ function create(request: Received, taken: Taken): Reply {
     id,
     type: 'SMS',
     messaging_profile_id: messaging_profile_id ?? randomUUID(),
-    // Without a sender the profile takes a number of its pool.
+    // Without a sender, the profile picks a number from its pool.
     from: { phone_number: from ?? '+15005550000', carrier: 'Telnyx', line_type: 'Wireless' },
     to: [{ phone_number: to, status: 'queued', carrier: '', line_type: '' }],
     text,

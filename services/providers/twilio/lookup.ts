@@ -13,9 +13,9 @@ const Message = z.looseObject({
 });
 
 /**
- * https://www.twilio.com/docs/messaging/api/message-resource#fetch-a-message-resource. Nothing of ours leads to a message
- * there: one whose call had no answer cannot be found. Twilio limits requests at once and names no number
- * (https://www.twilio.com/docs/api/errors/20429).
+ * https://www.twilio.com/docs/messaging/api/message-resource#fetch-a-message-resource. Twilio cannot search by our
+ * reference, so a message whose call got no answer cannot be found. Twilio limits concurrent requests and documents no
+ * number (https://www.twilio.com/docs/api/errors/20429).
  */
 export const twilioLookup: LookupDefinition<Account['config'], Account['secrets']> = {
   by: 'id',

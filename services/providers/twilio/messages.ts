@@ -26,7 +26,7 @@ const Created = z.looseObject({
   sid: z.string().min(1),
   from: z.string().min(1).optional().catch(undefined),
 });
-/** The classic shape and the RFC 9457 one of newer products. */
+/** The classic format, and the RFC 9457 format of newer products. */
 const ErrorBody = z.looseObject({
   code: z.union([z.number(), z.string()]).optional().catch(undefined),
   message: z.string().optional().catch(undefined),
@@ -35,12 +35,12 @@ const ErrorBody = z.looseObject({
 });
 const AccountBody = z.looseObject({ status: z.string() });
 
-/** What differs from channel to channel. */
+/** The channel-specific parts of a message. */
 export type TwilioMessage = Pick<OutboundMessage, 'id' | 'to' | 'from' | 'expiresAt' | 'receiptUrl'> & {
-  /** Stands before numbers: `whatsapp:`. */
+  /** Prefix of phone numbers: `whatsapp:`. */
   readonly prefix: '' | 'whatsapp:';
   readonly content: Readonly<Record<string, string>>;
-  /** Texts of the content, which no error may repeat. */
+  /** Texts of the content that must not appear in an error. */
   readonly texts: readonly string[];
 };
 
@@ -84,7 +84,7 @@ export async function createMessage(
   };
 }
 
-/** The account itself, which names its state. */
+/** Reads the account itself; the response contains its state. */
 export async function checkCredential(account: Account, context: ProviderContext): Promise<Verification> {
   const result = await context.http({
     method: 'GET',
@@ -102,18 +102,18 @@ function sender({ from, prefix }: TwilioMessage, config: Account['config']): Rec
   return config.from === undefined ? {} : { From: prefix + config.from };
 }
 
-/** A messaging service chooses its number later: until then its own id is all that is known of the sender. */
+/** A messaging service picks its number later; until then only the service's own id is known. */
 function senderUsed(sender: string | undefined): { readonly sender?: string } {
   return sender === undefined ? {} : { sender };
 }
 
-/** Keeps the provider from delivering a message after its expiry; its own maximum is also its default. */
+/** Prevents the provider from delivering a message after its expiry; Twilio's maximum is also its default. */
 function validity(remainingMs: number): Record<string, string> {
   const seconds = Math.max(1, Math.floor(remainingMs / 1_000));
   return seconds >= VALIDITY_S_MAX ? {} : { ValidityPeriod: String(seconds) };
 }
 
-/** Of any refusal of Twilio's API. */
+/** Reads the code and text of any refusal by Twilio's API. */
 export function readError(body: unknown): VendorError {
   const { code, message, detail, title } = ErrorBody.safeParse(body).data ?? {};
   return {

@@ -1,6 +1,6 @@
 import { account, permanent, transient, type CodeTable, type ErrorMeaning } from '../classify-error.ts';
 
-/** Error codes of the Messages resource, https://www.twilio.com/docs/api/errors. Those from 63000 on are of WhatsApp. */
+/** Error codes of the Messages resource, https://www.twilio.com/docs/api/errors. Codes from 63000 on are for WhatsApp. */
 export const TWILIO_CODES: CodeTable = {
   ...each(account('authentication_failed'), 20003, 20008, 20403, 63001),
   ...each(account('forbidden'), 63020),

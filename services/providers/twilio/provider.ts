@@ -7,7 +7,7 @@ import { twilioReceipts } from './receipts.ts';
 import { whatsappForm } from './whatsapp-content.ts';
 import { smsGuide, whatsappGuide } from './guide.ts';
 
-/** Of every channel, https://www.twilio.com/docs/api/errors/21617. */
+/** The limit on every channel, https://www.twilio.com/docs/api/errors/21617. */
 const BODY_CHARACTERS_MAX = 1_600;
 
 const sms = defineProvider({

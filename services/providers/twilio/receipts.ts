@@ -9,7 +9,7 @@ import { GENUINE, hmac, isSame, MISMATCH, MISSING } from '../signature.ts';
 import { sortedParameters } from '../sorted-parameters.ts';
 import { TWILIO_CODES } from './outcomes.ts';
 
-/** Where the message's id comes back: a query parameter of the callback URL, which the signature covers. */
+/** The query parameter of the callback URL that carries the message's id; the signature covers it. */
 const REFERENCE = 'mid';
 
 /** https://www.twilio.com/docs/messaging/guides/track-outbound-message-status */
@@ -20,7 +20,7 @@ export const twilioReceipts: ReceiptDefinition<unknown, { readonly authToken: st
   },
   engagement: ['read'],
   headers: ['content-type', 'x-twilio-signature'],
-  // Twilio takes an answer without TwiML for a fault, and shows it in the customer's debugger.
+  // Twilio treats an answer without TwiML as a fault and shows it in the customer's debugger.
   answer: { status: 200, contentType: 'text/xml', body: '<Response/>' },
 
   verify(call, { secrets }) {
@@ -45,7 +45,7 @@ export const twilioReceipts: ReceiptDefinition<unknown, { readonly authToken: st
         {
           ...(reference ? { reference } : {}),
           providerMessageId,
-          // Twilio reports each state of a message once; repetitions of a report are alike.
+          // Twilio reports each state of a message once; retries of a report are identical.
           eventId: `${providerMessageId}:${providerStatus}`,
           providerStatus: providerStatus.slice(0, PROVIDER_STATUS_MAX),
           ...meaningOf(providerStatus, form.get('ErrorCode')),
@@ -55,7 +55,7 @@ export const twilioReceipts: ReceiptDefinition<unknown, { readonly authToken: st
   },
 };
 
-/** The address to which Twilio is to report on the message. */
+/** Returns the callback URL for Twilio's reports on the message. */
 export function statusCallback(receiptUrl: string, messageId: string): string {
   return `${receiptUrl}?${REFERENCE}=${messageId}`;
 }
@@ -66,14 +66,14 @@ function formOf({ method, url, body }: ReceiptCall): URLSearchParams {
     : new URLSearchParams(Buffer.from(body).toString('utf8'));
 }
 
-/** Names in order, each value of a repeated one once and in order, without anything between. */
+/** Concatenates the names in order, with each distinct value of a repeated name once and in order, without separators. */
 function signedParameters(form: URLSearchParams): string {
   return sortedParameters(form)
     .flatMap(([name, values]) => [...new Set(values)].map((value) => name + value))
     .join('');
 }
 
-/** Twilio has signed the URL with the port of its scheme at times, and without it at others. */
+/** Twilio signs the URL sometimes with the port of its scheme and sometimes without. */
 function spellingsOf(url: string): string[] {
   const parts = /^(https?):\/\/([^/?#:]+)(:\d+)?(.*)$/s.exec(url);
   if (parts === null) return [url];
@@ -83,7 +83,7 @@ function spellingsOf(url: string): string[] {
   return [`${scheme}://${host}${rest}`, `${scheme}://${host}${usual}${rest}`];
 }
 
-/** What one of Twilio's words for the state of a message means. */
+/** Returns the meaning of a Twilio message state. */
 export function meaningOf(
   status: string,
   errorCode: string | null,

@@ -5,7 +5,7 @@ import type { Received } from '../stand-in.ts';
 import { formReport, type Reporter, type UnsignedReport } from '../stand-in-reports.ts';
 import { signTwilioCall } from './stand-in-signature.ts';
 
-/** To the callback address of a message. */
+/** Reports to the callback URL of a message. */
 export const twilioReporter: Reporter = {
   taken(request, { status, body }) {
     const form = new URLSearchParams(request.body);
@@ -39,17 +39,17 @@ export const twilioReporter: Reporter = {
 };
 
 export type StatusReport = {
-  /** The callback address that the message was sent with. */
+  /** The callback URL that the message was sent with. */
   readonly url: string;
   readonly sid: string;
-  /** Twilio's word, such as `delivered`. */
+  /** Twilio's state name, such as `delivered`. */
   readonly state: string;
   readonly authToken: string;
-  /** Others than those of the message's id and state. */
+  /** Fields in addition to the message's id and state. */
   readonly fields?: Readonly<Record<string, string>>;
 };
 
-/** The call with which Twilio tells of a message's state. */
+/** Builds the call in which Twilio reports a message's state. */
 export function statusReport({ authToken, ...report }: StatusReport) {
   const unsigned = unsignedReport(report);
   const call: ReceiptCall = { ...unsigned, body: Buffer.from(unsigned.body), receivedAt: Date.now() };

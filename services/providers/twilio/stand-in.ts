@@ -4,13 +4,13 @@ import { startStandIn, type Received, type Reply, type StandIn, type StandInOpti
 import { reportsBy } from '../stand-in-reports.ts';
 import { twilioReporter } from './stand-in-reports.ts';
 
-/** Twilio's Messages and Accounts resources on loopback. */
+/** Starts Twilio's Messages and Accounts resources on loopback. */
 export function startTwilioStandIn(options: StandInOptions = {}): Promise<StandIn> {
   const taken: Taken = createStandInMemory();
   return startStandIn((request) => answer(request, taken), options, reportsBy(twilioReporter));
 }
 
-/** What it has answered to messages, by their ids. */
+/** Its answers to messages, by message id. */
 type Taken = StandInMemory<Readonly<Record<string, unknown>>>;
 
 function answer(request: Received, taken: Taken): Reply | undefined {
@@ -29,7 +29,7 @@ function answer(request: Received, taken: Taken): Reply | undefined {
   return undefined;
 }
 
-/** Whatever was taken has been delivered by the time that somebody asks. */
+/** Every accepted message counts as delivered by the time of the lookup. */
 function show(message: Readonly<Record<string, unknown>> | undefined, path: string): Reply {
   if (message === undefined) return failure(404, 20404, `The requested resource ${path} was not found`);
   const now = new Date().toUTCString();

@@ -7,12 +7,12 @@ type Form = Readonly<Record<string, string>>;
 
 export type WhatsappForm =
   | { readonly kind: 'form'; readonly form: Form }
-  /** Twilio has no place for a part of it, so that the person would be shown something else. */
+  /** Twilio cannot represent a part of the message, so the recipient would see something else. */
   | { readonly kind: 'unsupported'; readonly failure: Failure };
 
 const CONTENT_SID = /^HX[0-9a-fA-F]{32}$/;
 
-/** The parameters of a message that say what it is, https://www.twilio.com/docs/whatsapp/api. */
+/** Returns the request parameters for a message's content, https://www.twilio.com/docs/whatsapp/api. */
 export function whatsappForm(content: WhatsappContent): WhatsappForm {
   switch (content.kind) {
     case 'text':
@@ -33,8 +33,8 @@ function mediaForm({ type, url, caption }: Media): WhatsappForm {
 }
 
 /**
- * https://www.twilio.com/docs/content/send-templates-created-with-the-content-template-builder. Twilio counts the
- * variables of body, header and buttons through, so only who made the template knows which ones its header has.
+ * https://www.twilio.com/docs/content/send-templates-created-with-the-content-template-builder. Twilio numbers the
+ * variables of body, header and buttons consecutively, so only the template's author knows which numbers its header uses.
  */
 function templateForm({ name, variables, header, buttons = [] }: Template): WhatsappForm {
   if (!CONTENT_SID.test(name))

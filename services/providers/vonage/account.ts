@@ -108,7 +108,7 @@ export function accountSecrets({ config, secrets }: Account): string[] {
   return [...secretStrings(secrets), `${config.apiKey}:${secrets.apiSecret}`];
 }
 
-/** Vonage takes and gives numbers without the plus. Names and short codes have none. */
+/** Vonage sends and receives numbers without the plus sign. Names and short codes have none. */
 export function withoutPlus(number: string): string {
   return number.replace(/^\+/, '');
 }

@@ -5,10 +5,13 @@ import { basicAuthorization, type Account } from './account.ts';
 
 const MEMO = 'application-token';
 const LIFETIME_S = 900;
-/** A token is not used in its last minutes, so that it cannot expire on the way or by a clock that runs ahead. */
+/** A token is not used in its last minutes, so that it cannot expire in transit or because of a clock that runs ahead. */
 const SPARE_S = 300;
 
-/** As the application where there is one, https://developer.vonage.com/en/getting-started/concepts/authentication. */
+/**
+ * Authenticates as the application if the account has one,
+ * https://developer.vonage.com/en/getting-started/concepts/authentication.
+ */
 export async function messagesAuthorization(account: Account, context: ProviderContext): Promise<string> {
   const { applicationId } = account.config;
   const { privateKey } = account.secrets;
@@ -26,7 +29,7 @@ export async function messagesAuthorization(account: Account, context: ProviderC
   return `Bearer ${token}`;
 }
 
-/** Drops a token that was refused. */
+/** Forgets a token that was refused. */
 export function forgetApplicationToken(context: ProviderContext): void {
   context.forget(MEMO);
 }

@@ -37,7 +37,10 @@ const ErrorBody = z.looseObject({
   detail: z.string().optional().catch(undefined),
 });
 
-/** The balance tells of API key and secret; whether the private key is the application's, its public half does. */
+/**
+ * Checks the API key and secret by reading the balance, and the private key by comparing it with the application's public
+ * key.
+ */
 export async function checkCredential(account: Account, context: ProviderContext): Promise<Verification> {
   const balance = await get(`${context.origin(REST_ORIGIN)}/account/get-balance`, account, context);
   if (balance.kind !== 'response') return unverified(balance);
@@ -71,7 +74,7 @@ async function checkApplication(
     : invalid('private_key_mismatch');
 }
 
-/** True as well where Vonage does not tell. */
+/** Also true when Vonage does not return the public key. */
 function isPair(privateKey: string | undefined, publicKey: string | undefined): boolean {
   if (privateKey === undefined || publicKey === undefined) return true;
   try {

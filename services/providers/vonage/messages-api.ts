@@ -28,9 +28,9 @@ const Problem = z.looseObject({
 });
 
 export type VonageMessage = Pick<OutboundMessage, 'id' | 'to' | 'from' | 'receiptUrl' | 'channel'> & {
-  /** The part of the request that says what it is. */
+  /** The content-specific part of the request. */
   readonly fields: Readonly<Record<string, unknown>>;
-  /** Texts of the content, which no error may repeat. */
+  /** Texts of the content that must not appear in an error. */
   readonly texts: readonly string[];
 };
 
@@ -69,7 +69,7 @@ export async function sendByMessages(
   };
 }
 
-/** The code of an error is the end of the address that describes it. */
+/** An error's code is the last part of the URL that describes it. */
 export function codeOfType(type: string | undefined): string | undefined {
   return /#([\w-]{1,64})$/.exec(type ?? '')?.[1];
 }

@@ -34,8 +34,8 @@ export const SMS_RECEIPT_CODES: CodeTable = {
 };
 
 /**
- * Ends of `type` in errors of the Messages API and in its receipts, https://developer.vonage.com/en/api-errors/messages
- * and https://developer.vonage.com/en/api-errors.
+ * Last parts of `type` in errors and receipts of the Messages API, https://developer.vonage.com/en/api-errors/messages and
+ * https://developer.vonage.com/en/api-errors.
  */
 export const MESSAGES_CODES: CodeTable = {
   ...each(transient('provider_throttled', 'rate_limited'), 1000, 1241, 'throttled'),
@@ -75,7 +75,7 @@ export const MESSAGES_CODES: CodeTable = {
   ...each(permanent('content_rejected', 'invalid_media'), 1380, 1381, 1382),
 };
 
-/** What is wrong with a parameter that Vonage names. */
+/** Meanings of a fault by the parameter that Vonage names. */
 const PARAMETERS: readonly (readonly [RegExp, ErrorMeaning])[] = [
   [/^to$/, permanent('invalid_recipient', 'invalid_number')],
   [/^from$/, permanent('sender_rejected', 'invalid_sender')],
@@ -83,7 +83,7 @@ const PARAMETERS: readonly (readonly [RegExp, ErrorMeaning])[] = [
   [/^(?:image|audio|video|file|sticker)\b/, permanent('content_rejected', 'invalid_media')],
 ];
 
-/** @param names of the parameters that were found fault with. */
+/** @param names names of the parameters that were reported as faulty. */
 export function meaningOfParameters(names: readonly string[]): ErrorMeaning | undefined {
   return PARAMETERS.find(([pattern]) => names.some((name) => pattern.test(name)))?.[1];
 }

@@ -58,7 +58,7 @@ const problem = (status: number, code: string | number, over: object = {}) => ({
   },
 });
 const invalid = (name: string) => ({ invalid_parameters: [{ name, reason: 'Is not valid' }] });
-/** Of the SMS API, inside a success. */
+/** An SMS API failure, which arrives inside a success response. */
 const failed = (status: string) => ({
   status: 200,
   body: { 'message-count': '1', messages: [{ status, 'error-text': 'Refused' }] },

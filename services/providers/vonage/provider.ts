@@ -9,7 +9,7 @@ import { sendBySms } from './sms-api.ts';
 import { whatsappFields } from './whatsapp-content.ts';
 import { smsGuide, whatsappGuide } from './guide.ts';
 
-/** Of the SMS API, which takes the longer texts. */
+/** The limit of the SMS API, which accepts longer texts than the Messages API. */
 const SMS_CHARACTERS_MAX = 3_200;
 const TTL_S_MIN = 20;
 const TTL_S_MAX = 604_800;

@@ -3,7 +3,10 @@ import type { ReceiptCall } from '../receipt.ts';
 
 export type Parameters = ReadonlyMap<string, string>;
 
-/** Parameters of a receipt of the SMS API, which comes as a query, a form or JSON, as the account has it. */
+/**
+ * Returns the parameters of an SMS API receipt, which arrives as a query, a form or JSON, depending on the account's
+ * setting.
+ */
 export function parametersOf({
   method,
   url,

@@ -5,7 +5,7 @@ import { GENUINE, hmac, isSame, isTimely, MISMATCH, MISSING, UNTIMELY } from '..
 import type { SignatureMethod } from './account.ts';
 import { parametersOf, type Parameters } from './receipt-parameters.ts';
 
-/** The Messages API signs by a token in a header, the SMS API by a parameter among the others. */
+/** Verifies a call: the Messages API signs with a token in a header, the SMS API with one of the parameters. */
 export async function verifySignature(
   call: ReceiptCall,
   signatureSecret: string,
@@ -36,7 +36,7 @@ async function verifyToken(
   return isTimely((claims.iat ?? Number.NaN) * 1_000, receivedAt) ? GENUINE : UNTIMELY;
 }
 
-/** Undefined where the token is not signed with the secret, or not by this way of signing. */
+/** Returns undefined when the token is not signed with the secret or uses another signing method. */
 async function claimsOf(
   token: string,
   signatureSecret: string,

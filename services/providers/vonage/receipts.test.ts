@@ -49,7 +49,7 @@ describe.each([
     account,
     otherAccount,
     reference: REFERENCE,
-    // Both channels are read alike.
+    // Both channels use the same parser.
     tells: ['read'],
     sign: signVonageCall,
     covers: { body: true, url: false, timestamp: true },

@@ -24,7 +24,7 @@ const MessageStatus = z.looseObject({
   status: z.string().min(1),
   client_ref: z.string().min(1).max(100).optional().catch(undefined),
   timestamp: z.string().optional().catch(undefined),
-  /** The number is the end of `type`, the title, or in older receipts a code. */
+  /** The error number is at the end of `type`, in the title, or, in older receipts, a code. */
   error: z
     .looseObject({ type: z.string().optional().catch(undefined), title: code, code })
     .optional()
@@ -46,7 +46,7 @@ const definition: Omit<ReceiptDefinition<Config, Secrets>, 'setup'> = {
     const parameters = parametersOf(call);
     const receipt = smsReceipt(parameters);
     if (receipt !== undefined) return { kind: 'receipts', receipts: [receipt] };
-    // A message of a person has an id and no status.
+    // An inbound message has an id and no status.
     const isOther = parameters.has('message_uuid') || parameters.has('messageId');
     return isOther ? { kind: 'receipts', receipts: [] } : { kind: 'unreadable' };
   },
@@ -115,7 +115,7 @@ function messagesState(status: string, error: z.output<typeof MessageStatus>['er
   }
 }
 
-/** https://developer.vonage.com/en/messaging/sms/guides/delivery-receipts. Of a long text, one for each part. */
+/** https://developer.vonage.com/en/messaging/sms/guides/delivery-receipts. A long text gets one receipt per part. */
 function smsReceipt(parameters: Parameters): ParsedReceipt | undefined {
   const partId = parameters.get('messageId');
   const status = parameters.get('status');
@@ -124,7 +124,7 @@ function smsReceipt(parameters: Parameters): ParsedReceipt | undefined {
   const errorCode = parameters.get('err-code') ?? '';
   return {
     ...(reference ? { reference } : {}),
-    // That of the first part is the one that the message was accepted with; the others lead by the reference.
+    // The first part's id is the one that the send response returned; the other parts are matched by the reference.
     providerMessageId: partId,
     segment: partId,
     eventId: `${partId}:${status}:${errorCode}`,

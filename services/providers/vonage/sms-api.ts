@@ -27,7 +27,7 @@ const Part = z.looseObject({
 const Answer = z.looseObject({ messages: z.array(Part).min(1) });
 type Part = z.output<typeof Part>;
 
-/** https://developer.vonage.com/en/api/sms. Each part of a long text has an id and a receipt of its own. */
+/** https://developer.vonage.com/en/api/sms. Each part of a long text has its own id and receipt. */
 export async function sendBySms(
   message: OutboundFor<'sms'>,
   account: Account,
@@ -61,7 +61,7 @@ export async function sendBySms(
   const parts = Answer.safeParse(parseJson(result.text)).data?.messages;
   const [first] = parts ?? [];
   if (parts === undefined || first === undefined) return unreadable(result);
-  // Where one part went out, a repetition would send that one again.
+  // If one part was sent, a retry would send it again.
   const accepted = parts.find(({ status }) => status === '0');
   if (accepted === undefined) {
     const meaning = SMS_CODES[first.status] ?? permanent('unknown', 'rejected');

@@ -12,7 +12,7 @@ import { signVonageCall, signVonageParameters } from './stand-in-signature.ts';
 
 type Sent = Readonly<Record<string, string | undefined>>;
 
-/** The Messages API by JSON and a token, the SMS API by a form for each part of a text. */
+/** The Messages API reports with JSON and a token, the SMS API with one form per part of a text. */
 export const vonageReporter: Reporter = {
   taken(request, reply) {
     const sent = (parseJson(request.body) ?? {}) as Sent;

@@ -4,11 +4,11 @@ import { reportsBy } from '../stand-in-reports.ts';
 import { vonageReporter } from './stand-in-reports.ts';
 
 export type VonageStandInOptions = StandInOptions & {
-  /** Of every application, PEM. Default: it is not told. */
+  /** The public key of every application, PEM. Default: not returned. */
   readonly publicKey?: string;
 };
 
-/** Vonage's SMS and Messages APIs, the balance and applications on loopback. */
+/** Starts Vonage's SMS and Messages APIs, the balance and applications on loopback. */
 export function startVonageStandIn({ publicKey, ...options }: VonageStandInOptions = {}): Promise<StandIn> {
   return startStandIn((request) => answer(request, publicKey), options, reportsBy(vonageReporter));
 }
@@ -28,7 +28,7 @@ function answer(request: Received, publicKey: string | undefined): Reply | undef
   return { status: 200, body: { id, name: 'Stand-in', keys } };
 }
 
-/** Errors of it come with status 200, and each part of a long text by itself. */
+/** Its errors have status 200, and it answers for each part of a long text separately. */
 function sms({ headers, body }: Received): Reply {
   const { from, to, text = '' } = JSON.parse(body) as { from?: string; to?: string; text?: string };
   const failure = (status: string, errorText: string): Reply => ({

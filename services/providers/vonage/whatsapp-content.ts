@@ -3,7 +3,7 @@ import { whatsappTemplate } from '../whatsapp-template.ts';
 
 type Media = Extract<WhatsappContent, { kind: 'media' }>;
 
-/** The part of a request that says what it is, https://developer.vonage.com/en/messages/concepts/whatsapp. */
+/** Returns the content-specific part of a request, https://developer.vonage.com/en/messages/concepts/whatsapp. */
 export function whatsappFields(content: WhatsappContent): Readonly<Record<string, unknown>> {
   switch (content.kind) {
     case 'text':
@@ -13,7 +13,7 @@ export function whatsappFields(content: WhatsappContent): Readonly<Record<string
     case 'template': {
       const { language, ...template } = whatsappTemplate(content);
       const deterministic = { policy: 'deterministic', ...language };
-      // A template of Vonage's own form has no place for what fills header and buttons, so this is WhatsApp's.
+      // Vonage's own template format cannot carry header and button parameters, so this uses WhatsApp's format.
       return {
         message_type: 'custom',
         custom: { type: 'template', template: { ...template, language: deterministic } },

@@ -50,7 +50,7 @@ export type Account = {
   readonly secrets: z.output<typeof secrets>;
 };
 
-/** The bytes that both sides sign with. */
+/** Returns the key bytes that both sides sign with. */
 export function signingKey({ signingSecret }: Account['secrets']): Buffer {
   return Buffer.from(signingSecret.slice(PREFIX.length), 'base64');
 }

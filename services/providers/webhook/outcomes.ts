@@ -13,7 +13,7 @@ import {
 } from '../classify-error.ts';
 import { redact } from '../redact.ts';
 
-/** What a gateway can say of a failure, with what each means where it says no more. */
+/** The failure classes that a gateway may report, each with its default meaning. */
 const MEANINGS = {
   invalid_recipient: permanent('invalid_recipient', 'invalid_recipient'),
   recipient_unavailable: permanent('recipient_unavailable', 'recipient_unavailable'),
@@ -28,7 +28,7 @@ const MEANINGS = {
 const CLASSES = Object.keys(MEANINGS) as (keyof typeof MEANINGS)[];
 const Text = z.string().optional().catch(undefined);
 
-/** `{class, code, message, temporary}` in a refusal and in a receipt. */
+/** `{class, code, message, temporary}`, in a refusal and in a receipt. */
 export const Reported = z.looseObject({
   class: z.enum(CLASSES).optional().catch(undefined),
   code: Text,
@@ -39,21 +39,21 @@ type Reported = z.output<typeof Reported>;
 
 const ErrorBody = z.looseObject({ error: Reported });
 
-/** Statuses of a URL at which there is no gateway: the message is not to blame. */
+/** Statuses of a URL without a gateway: the message is not at fault. */
 const NO_GATEWAY: readonly number[] = [404, 405, 410];
 
-/** Judges a refusal by what the gateway says of it, else by its status. */
+/** Classifies a refusal by the gateway's own description, or else by its status. */
 export function judgeRefusal(response: Response): ClassifiedError {
   const classified = classify(response, {}, read);
   const reported = ErrorBody.safeParse(parseJson(response.text)).data?.error;
   const meaning = reported === undefined ? undefined : meaningOf(reported);
-  // A 401 speaks of the signature, whatever its body says.
+  // A 401 is about the signature, whatever its body says.
   if (meaning !== undefined && response.status !== 401) return { ...classified, meaning };
   const isNowhere = classified.meaning.class === 'unknown' && NO_GATEWAY.includes(response.status);
   return isNowhere ? { ...classified, meaning: account('gateway_not_found') } : classified;
 }
 
-/** Why a message was not delivered, as a receipt says. */
+/** Returns the failure that a receipt reports for an undelivered message. */
 export function reportedFailure(reported: Reported | undefined): Failure {
   const { code, message } = reported ?? {};
   const meaning = reported === undefined ? undefined : meaningOf(reported);
@@ -68,7 +68,7 @@ export function reportedFailure(reported: Reported | undefined): Failure {
 function meaningOf({ class: failureClass, code, temporary }: Reported): ErrorMeaning | undefined {
   if (failureClass === undefined) return undefined;
   const usual = MEANINGS[failureClass];
-  // Codes of our own form are taken over: people branch on some, such as `recipient_opted_out`.
+  // Codes in our own format are kept: clients branch on some of them, such as `recipient_opted_out`.
   const isOurs = code !== undefined && /^[a-z][a-z0-9_]{0,63}$/.test(code);
   const retry = failureClass === 'auth_or_config' || (temporary ?? usual.retry);
   return { class: failureClass, code: isOurs ? code : usual.code, retry };

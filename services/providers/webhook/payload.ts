@@ -2,7 +2,9 @@ import type { OutboundMessage } from '#core/domain/content.ts';
 import { senderOf } from '../mailbox.ts';
 import type { Account } from './account.ts';
 
-/** What a gateway is sent for a message. Its fields only ever become more; the guide on own gateways describes them. */
+/**
+ * Builds the request for a message. Fields are only ever added, never removed; the guide on own gateways documents them.
+ */
 export function messagePayload(message: OutboundMessage, { config }: Account, now: number) {
   const { id, attempt, channel, to, expiresAt, receiptUrl } = message;
   const from = senderUsed(message, config);
@@ -22,12 +24,12 @@ export function messagePayload(message: OutboundMessage, { config }: Account, no
   };
 }
 
-/** The credential check: signed like a message, and about none. */
+/** Builds the credential check: signed like a message but without one. */
 export function checkPayload(channel: OutboundMessage['channel'], now: number) {
   return { type: 'gateway.check', timestamp: new Date(now).toISOString(), data: { channel } };
 }
 
-/** Mails name their sender themselves, push messages have none. */
+/** A mail names its own sender; a push message has none. */
 export function senderUsed(
   { channel, from }: Pick<OutboundMessage, 'channel' | 'from'>,
   config: Account['config'],

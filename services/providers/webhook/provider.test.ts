@@ -53,7 +53,7 @@ const template = {
   buttons: [{ type: 'url', text: 'x' }],
 } as const;
 
-/** As https://www.standardwebhooks.com has it, and as a gateway would look at it. */
+/** Verifies as https://www.standardwebhooks.com specifies, the way a gateway would. */
 function expectSigned({ headers, body }: Received, id: string): void {
   const timestamp = headers['webhook-timestamp'] ?? '';
   expect(Math.abs(Number(timestamp) * 1_000 - Date.now())).toBeLessThan(60_000);
@@ -73,7 +73,7 @@ type Case = {
   readonly message: OutboundMessage;
   readonly from?: string;
   readonly otherSettings: Readonly<Record<string, string>>;
-  /** What of the request is the channel's. */
+  /** The channel-specific part of the request. */
   readonly sent: object;
 };
 const cases: readonly Case[] = [

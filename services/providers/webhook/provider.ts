@@ -23,14 +23,14 @@ import { gatewayReceipts } from './receipts.ts';
 import { signedHeaders } from '../standard-webhook.ts';
 import { emailGuide, pushGuide, smsGuide, whatsappGuide } from './guide.ts';
 
-/** Longer texts are not looked for in what a gateway says of a failure. */
+/** Longer texts are not searched for in a gateway's failure text. */
 const HIDDEN_CHARACTERS_MAX = 4_096;
 
 const Accepted = z.looseObject({ providerMessageId: z.string().min(1).max(255).optional().catch(undefined) });
 
 const common = { dedupe: 'key', receipts: gatewayReceipts, bodyCharactersMax: null, secrets } as const;
 
-/** A tenant's own gateway, one for each channel: the message as JSON, signed by Standard Webhooks. */
+/** A tenant's own gateway, one provider per channel: sends the message as JSON, signed by Standard Webhooks. */
 export default [
   defineProvider({
     ...common,
@@ -127,12 +127,14 @@ function post(id: string, payload: object, account: Account, context: ProviderCo
   });
 }
 
-/** An empty body or a JSON object. Anything else with a success status may come from whatever answers at that URL. */
+/**
+ * Accepts an empty body or a JSON object. Any other body with a success status may come from another server at that URL.
+ */
 function readAccepted({ text }: Response): z.output<typeof Accepted> | undefined {
   return text.trim() === '' ? {} : Accepted.safeParse(parseJson(text)).data;
 }
 
-/** The account has to name another host: the message is not to blame, and neither is the network. */
+/** The account must name another host: neither the message nor the network is at fault. */
 const BLOCKED = { ...unreached('egress_blocked'), class: 'auth_or_config' } as const;
 
 function isBlocked(result: HttpResult): boolean {

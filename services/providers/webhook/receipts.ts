@@ -16,8 +16,8 @@ const BYTES_MAX = 1_048_576;
 const REPORTS_MAX = 1_000;
 
 /**
- * One report of a gateway; `services/api/docs/guides/own-gateway.md` is its description for those who write one. As
- * everywhere, `message_id` is `messageId`: no other field is of two words.
+ * One report of a gateway; `services/api/docs/guides/own-gateway.md` documents it for gateway authors. As elsewhere,
+ * `message_id` is accepted for `messageId`; no other field name has two words.
  */
 const Report = z.preprocess(
   withMessageId,
@@ -40,7 +40,7 @@ function withMessageId(sent: unknown): unknown {
 }
 
 export const gatewayReceipts: ReceiptDefinition<unknown, Account['secrets']> = {
-  // Each message carries the address, but whether a gateway reports at all is up to those who write it.
+  // Each message carries the receipt URL, but whether a gateway reports is up to its authors.
   setup: {
     mode: 'manual',
     steps: [
@@ -57,7 +57,7 @@ export const gatewayReceipts: ReceiptDefinition<unknown, Account['secrets']> = {
   parse(call): ParsedCall {
     const sent = parseJson(Buffer.from(call.body).toString('utf8'));
     const reports = Array.isArray(sent) ? (sent as unknown[]) : [sent];
-    // One that cannot be read takes no other with it.
+    // An unreadable report is skipped; the others of the call still count.
     const receipts = reports.slice(0, REPORTS_MAX).flatMap((one) => {
       const report = Report.safeParse(one);
       return report.success ? [receiptOf(report.data)] : [];

@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto';
 import type { ReceiptCall } from '../receipt.ts';
 import type { SigningAccount } from '../stand-in.ts';
 
-/** https://www.standardwebhooks.com: "id.timestamp.body", HMAC-SHA256, base64, "v1," before it. */
+/** https://www.standardwebhooks.com: HMAC-SHA256 over "id.timestamp.body", base64, prefixed with "v1,". */
 export function signGatewayCall(
   call: ReceiptCall,
   { secretConfig }: SigningAccount,

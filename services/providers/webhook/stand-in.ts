@@ -4,8 +4,8 @@ import { reportsBy } from '../stand-in-reports.ts';
 import { gatewayReporter } from './stand-in-reports.ts';
 
 /**
- * A tenant's gateway on loopback. It takes a message once, however often it comes.
- * @param secret undefined: takes whatever is signed with any.
+ * Starts a tenant's gateway on loopback. It accepts a message once, however often it arrives.
+ * @param secret undefined: accepts calls signed with any secret.
  */
 export function startGatewayStandIn(
   secret: string | undefined,

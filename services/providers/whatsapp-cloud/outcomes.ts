@@ -1,6 +1,9 @@
 import { account, permanent, transient, type CodeTable, type ErrorMeaning } from '../classify-error.ts';
 
-/** Error codes, https://developers.facebook.com/docs/whatsapp/cloud-api/support/error-codes. They decide, not the HTTP status. */
+/**
+ * Error codes, https://developers.facebook.com/docs/whatsapp/cloud-api/support/error-codes. They take precedence over the
+ * HTTP status.
+ */
 export const WHATSAPP_CODES: CodeTable = {
   ...each(transient('provider_unavailable', 'provider_error'), 1, 2, 131000, 131016, 133016, 135000),
   ...each(transient('provider_unavailable', 'media_unavailable'), 131053),

@@ -3,7 +3,7 @@ import { whatsappTemplate } from '../whatsapp-template.ts';
 
 type Parameter = Readonly<Record<string, unknown>>;
 
-/** The part of a message that says what it is, https://developers.facebook.com/docs/whatsapp/cloud-api/messages. */
+/** Returns the content-specific part of a message, https://developers.facebook.com/docs/whatsapp/cloud-api/messages. */
 export function whatsappPayload(content: WhatsappContent): Record<string, unknown> {
   switch (content.kind) {
     case 'text':
@@ -17,7 +17,7 @@ export function whatsappPayload(content: WhatsappContent): Record<string, unknow
   }
 }
 
-/** Leaves out what is undefined. */
+/** Removes undefined fields. */
 function defined(record: Parameter): Parameter {
   return Object.fromEntries(Object.entries(record).filter(([, value]) => value !== undefined));
 }

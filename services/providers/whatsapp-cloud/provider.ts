@@ -113,7 +113,7 @@ function numberUrl({ config }: Account, origin: string): string {
   return `${origin}/${config.apiVersion}/${config.phoneNumberId}`;
 }
 
-/** The token travels in a header only: in a query it would end up in access logs. */
+/** The token is sent in a header only: in a query it would end up in access logs. */
 function authorization({ secrets }: Account): Record<string, string> {
   return { authorization: `Bearer ${secrets.accessToken}`, accept: 'application/json' };
 }

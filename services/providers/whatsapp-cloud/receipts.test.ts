@@ -34,7 +34,7 @@ const changes = (...all: object[]): UnsignedCall => ({
     object: 'whatsapp_business_account',
     entry: all.map((one) => ({ id: '102290129340398', changes: [one] })),
   })
-    // Meta escapes what is not ASCII and its slashes: the signature holds for its bytes alone.
+    // Meta escapes non-ASCII characters and slashes: the signature covers exactly its bytes.
     .replace(/[\u0080-\uffff]/g, (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, '0')}`)
     .replaceAll('/', '\\/'),
 });

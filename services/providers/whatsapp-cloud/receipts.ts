@@ -30,7 +30,7 @@ const Status = z.looseObject({
   errors: z.array(Fault).optional().catch(undefined),
 });
 type Status = z.output<typeof Status>;
-/** Other fields report on calls, templates and the account. */
+/** Changes of other fields are about calls, templates and the account. */
 const Change = z.looseObject({
   field: z.literal('messages'),
   value: z.looseObject({ statuses: z.array(z.unknown()) }),
@@ -52,7 +52,7 @@ export const whatsappReceipts: ReceiptDefinition<unknown, { readonly appSecret?:
       'An app has one Callback URL: for several numbers with providers of their own, override it for each number.',
     ],
   },
-  // Meta gathers up to a thousand reports, in at most three megabytes.
+  // Meta batches up to a thousand reports in at most three megabytes.
   bytesMax: 3 * 1024 * 1024,
   engagement: ['read'],
   headers: [SIGNATURE],
@@ -63,7 +63,8 @@ export const whatsappReceipts: ReceiptDefinition<unknown, { readonly appSecret?:
   },
 
   verify(call, { secrets: { appSecret } }) {
-    // Meta always signs, but accounts from before receipts were read may lack the secret: their calls rest on the URL.
+    // Meta always signs, but accounts created before receipts were supported may lack the secret; then only the URL token
+    // authenticates the call.
     if (appSecret === undefined) return UNSIGNED;
     const signature = call.headers[SIGNATURE];
     if (!signature) return MISSING;
@@ -81,7 +82,9 @@ export const whatsappReceipts: ReceiptDefinition<unknown, { readonly appSecret?:
   },
 };
 
-/** Meta's question whether the address is ours, which it does not sign. The answer is a word that can be no page. */
+/**
+ * Answers Meta's unsigned check that we own the URL. Only a plain word is echoed, so the answer can never be an HTML page.
+ */
 function challengeOf(
   { method, url }: Pick<ReceiptCall, 'method' | 'url'>,
   token: string,
@@ -99,7 +102,7 @@ function receiptOf(status: Status): ParsedReceipt {
   return {
     ...(reference ? { reference } : {}),
     providerMessageId: id,
-    // Each state of a message is reported once; repetitions of a report are alike.
+    // Each state of a message is reported once; retries of a report are identical.
     eventId: `${id}:${word}`,
     ...(timestamp === undefined ? {} : { at: timestamp * 1_000 }),
     providerStatus: word.slice(0, PROVIDER_STATUS_MAX),
@@ -114,7 +117,7 @@ function meaningOf(status: Status): Pick<ParsedReceipt, 'state' | 'failure' | 'e
     case 'delivered':
       return { state: 'delivered' };
     case 'read':
-    // A voice message that was listened to.
+    // The recipient listened to a voice message.
     case 'played':
       return { state: 'delivered', engagement: 'read' };
     case 'failed':

@@ -58,7 +58,7 @@ export const whatsappCloudReporter: Reporter = {
         },
       ],
     }),
-  /** Meta always signs; whoever has not given the secret cannot tell. */
+  /** Meta always signs; an account without the secret cannot verify it. */
   sign: (call, account) =>
     account.secretConfig['appSecret'] === undefined ? call : signMetaCall(call, account),
 };

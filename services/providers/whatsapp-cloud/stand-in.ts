@@ -3,7 +3,7 @@ import { startStandIn, type Received, type Reply, type StandIn, type StandInOpti
 import { reportsBy } from '../stand-in-reports.ts';
 import { whatsappCloudReporter } from './stand-in-reports.ts';
 
-/** The Graph API's phone number node and its messages edge on loopback. */
+/** Starts the Graph API's phone number node and its messages edge on loopback. */
 export function startWhatsappCloudStandIn(options: StandInOptions = {}): Promise<StandIn> {
   return startStandIn(answer, options, reportsBy(whatsappCloudReporter));
 }

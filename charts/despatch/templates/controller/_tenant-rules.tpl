@@ -1,6 +1,6 @@
-{{/* What the controller may do in each namespace whose Tenants it reconciles. */}}
+{{/* Rights of the controller in each namespace whose Tenants it reconciles. */}}
 {{- define "despatch.tenantRules" -}}
-# Only its finalizer is patched on a Tenant itself; what it finds goes to the status.
+# The controller patches only its finalizer on a Tenant; its findings are written to the status.
 - apiGroups: [despatch.dev]
   resources: [tenants]
   verbs: [get, list, watch, patch]
@@ -10,7 +10,7 @@
 {{ include "despatch.eventRules" . }}
 {{- end -}}
 
-{{/* What it takes to tell of events: applying one makes it, or counts on. */}}
+{{/* Rights to record events: an apply creates an event or updates its count. */}}
 {{- define "despatch.eventRules" -}}
 - apiGroups: [events.k8s.io]
   resources: [events]

@@ -9,7 +9,7 @@ import type { AdminDeps } from '../admin-change.ts';
 import { warningsField } from '../../http/request-warnings.ts';
 import { defineRoute, IdParams, type RouteModule } from '../../http/routes-kit.ts';
 
-/** More than is ever counted, and exact. */
+/** Larger than any real count, and still an exact number. */
 const count = z.int().min(0).max(1e15);
 const share = z.number().min(0).max(1).nullable();
 
@@ -41,7 +41,7 @@ const SpanHealth = z
   })
   .meta({ id: 'SpanHealth', description: 'What the calls and receipts of a time came to.' });
 
-/** Of an account that is read by itself. */
+/** Fields of an account that is read by its id, not in a list. */
 export const recentFields = { lastHour: SpanHealth, lastDay: SpanHealth };
 
 export const RECENT_EXAMPLE = {
@@ -86,7 +86,7 @@ const ProviderHealth = z
     examples: [{ id: '3f0a1c52-8a4e-4d0b-9f57-2c6f5f1f7a10', health: 'healthy', ...RECENT_EXAMPLE }],
   });
 
-/** What the calls and receipts of an account came to lately. */
+/** Returns the recent call and receipt counts of an account. */
 export async function readRecent(tenantId: TenantId, tx: TransactionSql, id: ProviderAccountId) {
   const { lastHour, lastDay } = await readAccountCounts(tenantId, tx, id);
   return { lastHour: shown(lastHour), lastDay: shown(lastDay) };

@@ -12,7 +12,7 @@ import { listAccountsRoute, showAccountRoute } from './read-accounts.ts';
 import { replaceSecretRoute, rotateReceiptUrlRoute } from './rotate-account.ts';
 import { updateAccountRoute } from './update-account.ts';
 
-/** `/v1/admin/providers` and what is below it. */
+/** Returns the routes of `/v1/admin/providers` and below. */
 export function providerAccountRoutes(deps: AdminDeps): RouteModule[] {
   return [
     createAccountRoute(deps),

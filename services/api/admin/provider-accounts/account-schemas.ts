@@ -8,7 +8,7 @@ import { RECEIPT_URL } from './account-view.ts';
 
 const catalogIds = [...PROVIDERS.keys()] as [string, ...string[]];
 
-/** Far more than any provider needs; keeps a page of accounts small. */
+/** Far more than any provider needs; limits the size of a page of accounts. */
 const CONFIG_BYTES_MAX = 32_768;
 
 const configField = () =>

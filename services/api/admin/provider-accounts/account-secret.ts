@@ -10,8 +10,8 @@ import { parsePublicConfig } from '#providers/registry.ts';
 import { secretRouteChanges } from '#providers/secret-route.ts';
 
 /**
- * The tenant's key is made with its first secret: a tenant that never came to be leaves none behind.
- * Never call this within a transaction: Vault may take its time. @throws KeyringError
+ * Encrypts an account's secrets. The tenant's key is created with its first secret, so a tenant whose creation failed
+ * leaves no key behind. Never call this within a transaction: Vault may be slow. @throws KeyringError
  */
 export async function encryptSecrets(
   keyring: KeyEncrypter,
@@ -23,22 +23,22 @@ export async function encryptSecrets(
   return keyring.encrypt(accountSecretBinding(tenantId, id), Buffer.from(JSON.stringify(secrets)));
 }
 
-/** The answer to settings that break a provider's rules. Details name fields and rules, never values. */
+/** Returns the error for settings that break a provider's rules. Its details name fields and rules, never values. */
 export function settingsRejected(details: readonly FieldFault[]): AppError {
   const missing = details.find(({ rule }) => rule === 'required');
   if (missing === undefined) return validationFailed(...details);
   return new AppError('missing_field', { message: `Field '${missing.field}' is required`, details });
 }
 
-/** @throws AppError where a secret stands among the settings, which everybody of the tenant may see. */
+/** @throws AppError when the settings, which every member of the tenant may see, contain a secret. */
 export function assertNoSecret(provider: AnyProvider, publicConfig: Record<string, unknown>): void {
   const faults = misplacedSecrets(provider, publicConfig);
   if (faults.length > 0) throw validationFailed(...faults);
 }
 
 /**
- * A stored secret goes to no other place, and no other way, than it was given for.
- * @throws AppError `missing_field` that names the settings which need `secretConfig` in the same call.
+ * Prevents a stored secret from being sent to another place or in another way than it was entered for.
+ * @throws AppError `missing_field`, naming the settings that require `secretConfig` in the same call.
  */
 export function assertSecretStays(provider: AnyProvider, before: unknown, after: unknown): void {
   const changed = secretRouteChanges(provider, before, after);
@@ -57,18 +57,18 @@ export function assertSecretStays(provider: AnyProvider, before: unknown, after:
   throw new AppError('missing_field', { message, details: [missing, ...details] });
 }
 
-/** Whether the settings say anything else, spelling and keys that nobody reads apart. Both are valid, or were once. */
+/** Returns whether the settings differ in meaning, ignoring spelling and unknown keys. Both are valid, or were once. */
 export function isOtherConfig(provider: AnyProvider, before: unknown, after: unknown): boolean {
   return !isDeepStrictEqual(parsePublicConfig(provider, before), parsePublicConfig(provider, after));
 }
 
 /**
- * Settings and secret are judged together before the transaction, with Vault's answer in between: neither may be stored
- * beside a half that came meanwhile.
+ * Settings and secret are validated together before the transaction, with a call to Vault in between. Neither may be stored
+ * next to a half that another request wrote meanwhile.
  * @throws AppError `invalid_state`
  */
 export function assertUnchanged(judged: ProviderAccount, current: ProviderAccount): void {
-  // Tests break this (mutant: settings-version): settings and secret are stored as they were judged together.
+  // Tests break this (mutant: settings-version): settings and secret are stored exactly as they were validated together.
   if (judged.version === current.version) return;
   throw new AppError('invalid_state', { message: 'Provider account was changed meanwhile' });
 }

@@ -120,12 +120,12 @@ export const Provider = z
     ],
   });
 
-/** What receipt URLs are made of. */
+/** The inputs of a receipt URL. */
 export type ReceiptUrlParts = { readonly key: ReceiptKey; readonly publicBaseUrl: string };
 
 type UrlFacts = Pick<ProviderAccount, 'id' | 'provider' | 'receiptVersion'>;
 
-/** Null where the provider reports nothing to a URL. */
+/** Returns null when the provider does not report to a URL. */
 export function receiptUrlOf(
   { key, publicBaseUrl }: ReceiptUrlParts,
   { id, provider, receiptVersion }: UrlFacts,
@@ -134,7 +134,7 @@ export function receiptUrlOf(
   return receiptUrl(publicBaseUrl, id, receiptToken(key, id, receiptVersion));
 }
 
-/** As its tenant sees it, without what admins alone are shown: so it may be stored, too. */
+/** Returns the account as any member sees it, without the fields for admins, so the result may also be stored. */
 export function viewAccount(account: ProviderAccount): z.output<typeof Provider> {
   const { version: _version, receiptVersion: _receiptVersion, ...shown } = account;
   const { lastVerification, lastRefusedReceipt } = account;
@@ -153,13 +153,13 @@ export function viewAccount(account: ProviderAccount): z.output<typeof Provider>
   };
 }
 
-/** As the caller may see it. */
+/** Returns the account as the caller may see it. */
 export function viewAccountFor(
   parts: ReceiptUrlParts,
   { role }: Pick<MemberCaller, 'role'>,
   account: ProviderAccount,
 ): z.output<typeof Provider> {
   const shown = viewAccount(account);
-  // Tests break this (mutant: receipt-url-role): who may not change an account is not shown what vouches for its provider.
+  // Tests break this (mutant: receipt-url-role): a caller who may not change an account does not see its receipt URL.
   return includesRole(role, 'admin') ? { ...shown, receiptUrl: receiptUrlOf(parts, account) } : shown;
 }

@@ -10,13 +10,13 @@ import type { MemberCaller } from '../../auth/auth.ts';
 import type { RequestFacts } from '../../http/routes-kit.ts';
 import { changeTenant, scopeOf, type AdminDeps, type Change } from '../admin-change.ts';
 
-/** What the routes of provider accounts share in the document and in who may call them. */
+/** The OpenAPI tag and the auth that the routes of provider accounts share. */
 export const tag = 'Providers';
 export const writer = { kind: 'bearer', role: 'admin' } as const;
 export const reader = { kind: 'bearer', role: 'viewer' } as const;
 export const errors = ['invalid_state', 'dependency_unavailable'] as const;
 
-/** One change of one account, told to everybody after its commit. */
+/** Runs one change of one account and publishes its audit entries after the commit. */
 export async function changeAccount<T>(
   deps: AdminDeps,
   caller: MemberCaller,

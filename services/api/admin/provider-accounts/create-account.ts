@@ -34,7 +34,7 @@ export function createAccountRoute(deps: AdminDeps): RouteModule {
       if (!parsed.ok) throw settingsRejected(parsed.details);
       configWarnings(provider, configPublic, body.secretConfig).forEach(warnings.add);
       const tenantId = caller.tenant.id;
-      // Of an account that is new the URL is the first one; what is stored for a replay lacks it.
+      // Adds the first version of the receipt URL; the answer stored for a replay does not contain it.
       const withUrl = <A extends { readonly body: z.output<typeof Provider> }>(answer: A): A => {
         const { id, provider: name } = answer.body;
         const first = { id: id as ProviderAccountId, provider: name, receiptVersion: 1 };

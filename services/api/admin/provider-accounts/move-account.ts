@@ -102,7 +102,7 @@ export function deleteAccountRoute(deps: AdminDeps): RouteModule {
   });
 }
 
-/** Repeating it changes nothing. */
+/** Idempotent: a repeated call changes nothing. */
 async function move(
   deps: AdminDeps,
   caller: MemberCaller,

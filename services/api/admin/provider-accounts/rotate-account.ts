@@ -117,7 +117,7 @@ export function rotateReceiptUrlRoute(deps: AdminDeps): RouteModule {
     },
   });
 
-  /** The URL vouches for the provider: what is stored for a replay holds its version alone. */
+  /** The URL authenticates the provider, so the answer stored for a replay contains only the URL's version. */
   function nonceOf(version: number): Uint8Array {
     return Buffer.from(String(version));
   }

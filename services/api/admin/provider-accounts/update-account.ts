@@ -58,7 +58,7 @@ export function updateAccountRoute(deps: AdminDeps): RouteModule {
         const parsed = parsePublicConfig(provider, publicConfig);
         if (!parsed.ok) throw settingsRejected(parsed.details);
       }
-      // Tests break this (mutant: secret-stays): a stored secret is not sent to a server it was not given for.
+      // Tests break this (mutant: secret-stays): a stored secret is not sent to a server that it was not entered for.
       if (publicConfig !== undefined && secretConfig === undefined)
         assertSecretStays(provider, before.configPublic, publicConfig);
       configWarnings(provider, publicConfig ?? {}, secretConfig).forEach(warnings.add);
@@ -92,7 +92,7 @@ export function updateAccountRoute(deps: AdminDeps): RouteModule {
   });
 }
 
-/** Of settings that the provider does not know, what they hold is not told: it may have been put there by mistake. */
+/** The values of settings that the provider does not know are not logged: a secret may have been put there by mistake. */
 function changesOf(provider: AnyProvider, before: ProviderAccount, after: ProviderAccount): AuditDetails {
   const known = new Set(Object.keys(provider.config.shape).map(plainName));
   const settings = ({ label, rateLimitPerSecond, configPublic }: ProviderAccount) => ({
