@@ -10,7 +10,7 @@
 -- backlog_full. `warned` rows have no `ord` and carry an audit log entry: one for each tenant and level of its daily limit (80
 -- and 100 %) that these messages are the first of the day to reach. Raises DS001 if a message would be stored in a partition that
 -- is dropped too early, which happens when the api computed the day from an outdated clock reading,
--- and DS004 if a content that is stored apart was deleted before its message was accepted.
+-- and DS004 by `hold_contents`.
 create or replace function accept(callers json, batch json, keys json, sweep_after_ms integer)
 returns table (ord integer, verdict text, response json, retry_after integer, remaining integer)
 language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
@@ -23,7 +23,6 @@ declare
   -- Requests that are not admitted here: they are already settled, or wait for the first request with the same key.
   apart integer[] := '{}';
   settled record;
-  held integer;
   v record;
 begin
   if keys is not null then
@@ -166,8 +165,7 @@ begin
     bool_or(s.is_too_early) as is_too_early,
     (select jsonb_agg(u) from used u where u.warns > u.warned) as crossed,
     array_agg(s.tenant_id) filter (where s.verdict = 'accepted') as tenant_ids, array_agg(s.seq) filter (where s.verdict = 'accepted') as seqs,
-    array_agg(s.purge_on) filter (where s.verdict = 'accepted') as days,
-    array_agg(s.seq) filter (where s.verdict = 'accepted' and s.is_apart) as apart
+    array_agg(s.purge_on) filter (where s.verdict = 'accepted') as days, array_agg(s.seq) filter (where s.verdict = 'accepted' and s.is_apart) as apart
   into settled
   from (
     select r.ord, g.tenant_id, r.seq, r.purge_on, r.content_bytes is not null and r.content ? 'storedBytes' as is_apart, greatest(g.rate_per_minute - g.total - r.nth, 0)::integer as remaining,
@@ -187,14 +185,7 @@ begin
   if settled.is_too_early then
     raise exception 'a message is stored under a day that is too early' using errcode = 'DS001';
   end if;
-  if settled.apart is not null then
-    -- An api that was paused may come with a content that has been deleted meanwhile. Whoever settles it passes a row that is locked here.
-    perform from unsettled_contents u where u.message_seq = any (settled.apart) order by u.message_seq for key share;
-    get diagnostics held = row_count;
-    if held < cardinality(settled.apart) then
-      raise exception 'a content that was stored apart is gone' using errcode = 'DS004';
-    end if;
-  end if;
+  perform hold_contents(settled.apart) where settled.apart is not null;
   perform note_changes(settled.tenant_ids, settled.seqs, settled.days, null);
   if settled.crossed is not null then
     return query select null::integer, 'warned', w, null::integer, null::integer from warn_of_limits(settled.crossed) w;
