@@ -94,20 +94,17 @@ begin
   ), rated as materialized (
     select n.* from admitted g,
     lateral rate_count(row(g.api_key_id, g.slot, g.second, g.counts, g.total, g.uses)::rate_windows, g.calls) n
-    -- After the clock went back the row is written too: it stores the ages of the counts, which would otherwise restart at each
-    -- call.
+    -- After the clock went back the row is written too: it holds the counts' ages, which would otherwise restart at each call.
     where g.api_key_id is not null and (g.calls > 0 or g.second < g.stored_second)
   ), rated_on as (
     -- `= any (array[…])` instead of `=`, here and below: for an equality of columns the planner may choose a merge join, which
     -- reads the whole index.
-    update rate_windows x set second = n.second, counts = n.counts, total = n.total, uses = x.uses + 1
-    from rated n where x.subject = any (array[n.subject]) and x.slot = any (array[n.slot]) and n.uses < uses_per_slot()
-  ), rated_up as (
-    delete from rate_windows x using rated n where x.subject = any (array[n.subject]) and x.slot = any (array[n.slot]) and n.uses >= uses_per_slot()
+    update rate_windows x set second = n.second, counts = n.counts, total = n.total, slot = x.slot + (n.uses >= uses_per_slot())::integer,
+      uses = case when n.uses < uses_per_slot() then x.uses + 1 else 1 end
+    from rated n where x.subject = any (array[n.subject]) and x.slot = any (array[n.slot])
   ), rated_anew as (
-    insert into rate_windows (subject, slot, second, counts, total, uses)
-    select n.subject, coalesce(n.slot, 0) + 1, n.second, n.counts, n.total, 1 from rated n
-    where coalesce(n.uses, uses_per_slot()) >= uses_per_slot()
+    insert into rate_windows (subject, second, counts, total, uses)
+    select n.subject, n.second, n.counts, n.total, 1 from rated n where n.slot is null
   ), accepted as materialized (
     select r.*, g.tenant_id, g.api_key_id, g.test from request r join admitted g on g.caller = r.caller where r.nth <= g.calls
   ), used as materialized (
@@ -124,14 +121,13 @@ begin
     left join (select x.tenant_id, count(*) as calls from accepted x where x.status = 'scheduled' group by x.tenant_id) s using (tenant_id)
     where g.calls > 0 or g.day > today
   ), used_on as (
-    update tenant_usage x set day = today, used = g.used + g.counting, warned = g.warns, accepted = g.accepted + g.calls, scheduled = g.scheduled, uses = x.uses + 1
-    from used g where x.tenant_id = any (array[g.tenant_id]) and x.slot = any (array[g.slot]) and g.uses < uses_per_slot()
-  ), used_up as (
-    delete from tenant_usage x using used g where x.tenant_id = any (array[g.tenant_id]) and x.slot = any (array[g.slot]) and g.uses >= uses_per_slot()
+    update tenant_usage x set day = today, used = g.used + g.counting, warned = g.warns, accepted = g.accepted + g.calls,
+      scheduled = g.scheduled, slot = x.slot + (g.uses >= uses_per_slot())::integer,
+      uses = case when g.uses < uses_per_slot() then x.uses + 1 else 1 end
+    from used g where x.tenant_id = any (array[g.tenant_id]) and x.slot = any (array[g.slot])
   ), used_anew as (
-    insert into tenant_usage (tenant_id, slot, day, uses, used, warned, accepted, scheduled)
-    select g.tenant_id, coalesce(g.slot, 0) + 1, today, 1, g.used + g.counting, g.warns, g.accepted + g.calls, g.scheduled from used g
-    where coalesce(g.uses, uses_per_slot()) >= uses_per_slot()
+    insert into tenant_usage (tenant_id, day, uses, used, warned, accepted, scheduled)
+    select g.tenant_id, today, 1, g.used + g.counting, g.warns, g.accepted + g.calls, g.scheduled from used g where g.slot is null
   ), stored as (
     insert into messages (seq, purge_on, id, tenant_id, api_key_id, channel, recipient, address, sender, content,
       external_id, category, priority, test, pinned_account_id, segments, encoding, delivery_guarantee,

@@ -18,11 +18,10 @@ begin
       select * from tenant_progress y where y.tenant_id = t.id order by y.slot desc limit 1
     ) p on true
   ), kept as (
-    update tenant_progress p set finished = c.finished, unscheduled = c.unscheduled, uses = p.uses + 1
-    from counted c where p.tenant_id = any (array[c.id]) and p.slot = any (array[c.slot]) and c.uses < uses_per_slot()
-  ), used_up as (
-    delete from tenant_progress p using counted c where p.tenant_id = any (array[c.id]) and p.slot = any (array[c.slot]) and c.uses >= uses_per_slot()
+    update tenant_progress p set finished = c.finished, unscheduled = c.unscheduled,
+      slot = p.slot + (c.uses >= uses_per_slot())::integer, uses = case when c.uses < uses_per_slot() then p.uses + 1 else 1 end
+    from counted c where p.tenant_id = any (array[c.id]) and p.slot = any (array[c.slot])
   )
-  insert into tenant_progress (tenant_id, slot, uses, finished, unscheduled)
-  select c.id, coalesce(c.slot, 0) + 1, 1, c.finished, c.unscheduled from counted c where coalesce(c.uses, uses_per_slot()) >= uses_per_slot();
+  insert into tenant_progress (tenant_id, uses, finished, unscheduled)
+  select c.id, 1, c.finished, c.unscheduled from counted c where c.slot is null;
 end $$;

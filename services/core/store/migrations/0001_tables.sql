@@ -1025,7 +1025,7 @@ create table idempotency_keys_default partition of idempotency_keys default;
 
 -- Counters ---------------------------------------------------------------------------------------------------------------
 -- An owner's counts are in its row with the highest `slot`, which is found first from that end of the key. After a few dozen
--- `uses` (`uses_per_slot`) a row of the next slot replaces it: a search then does not scan row versions that a snapshot keeps,
+-- `uses` (`uses_per_slot`) the row moves to the next slot: a search then does not scan row versions that a snapshot keeps,
 -- such as that of a backup (ADR 25). A transaction locks the owner's row in `counter_locks` before it counts.
 
 -- Rows that are locked and never changed, so that a transaction that waited for a lock finds the same row version.
