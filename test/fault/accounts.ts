@@ -1,3 +1,3 @@
-/** How the sms accounts begin that a route has first, and those that come after them. */
+/** The Twilio account ids of the first step of an sms route, and of the steps after it, begin with these prefixes. */
 export const FIRST_ACCOUNTS = 'AC0';
 export const NEXT_ACCOUNTS = 'AC1';

@@ -8,39 +8,41 @@ import {
 } from './ledger.ts';
 import type { MessageRecord } from './records.ts';
 
-/** A message as the public api shows it. */
+/** A message as the public API shows it. */
 export type ShownMessage = {
   readonly status: string;
   readonly attemptCount: number;
   readonly duplicateRisk: boolean;
-  /** Every account that was considered, by its id, and what came of it. */
+  /** Every account that the route considered, by its id, and what became of the attempt with it. */
   readonly route: readonly { readonly providerId: string; readonly reason: string }[];
 };
 
-/** One message in all accounts. */
+/** Everything that the four ledgers hold about one message. */
 export type Case = {
   readonly record: MessageRecord;
   readonly promises: readonly Acknowledgement[];
-  /** Wishes to cancel it that were heard, or may have been. */
+  /** Cancel requests that were answered with a 200, and those without a known answer. */
   readonly cancels: readonly Cancellation[];
-  /** Wishes to suppress its recipient that were heard, or may have been. */
+  /** Suppressions of its recipient that were answered with a 201, and those without a known answer. */
   readonly suppressions: readonly Suppression[];
   readonly calls: readonly ProviderCall[];
-  /** Reports of the provider that were taken. */
+  /** Receipts that the api answered with a 2xx. */
   readonly receipts: readonly TakenReceipt[];
-  /** How its route has it wait for receipts; null where it goes to no other account for want of one. */
+  /** The receipt timeout of its route; null where the route has none. */
   readonly wait: ReceiptWait | null;
-  /** Of some messages only. */
+  /** Read for a sample of the messages only. */
   readonly shown: ShownMessage | undefined;
 };
 
 export type ReceiptWait = {
   readonly timeoutMs: number;
-  /** What was due then was waited for, and later the routes ceased to have a time. */
+  /**
+   * Every receipt timeout that had passed by this time (milliseconds since the epoch) was decided before the routes lost theirs.
+   */
   readonly decidedBy: number;
 };
 
-/** Calls after which the message may be on its way. */
+/** Returns the calls that the provider accepted or may have accepted. */
 export function takenOf(calls: readonly ProviderCall[]): ProviderCall[] {
   return calls.filter(({ answer }) => !REFUSALS.has(answer));
 }

@@ -2,7 +2,7 @@ import type { ReceivedEvent } from './ledger.ts';
 import type { EndpointRecord, MessageRecord } from './records.ts';
 import type { Violation } from './violations.ts';
 
-/** Compares what an endpoint was to be told, by the tenant's feed and its own, with what its receiver has. */
+/** Compares the endpoint's feed and the tenant's feed with the events that the receiver recorded. */
 export function checkEndpoint(endpoint: EndpointRecord, received: readonly ReceivedEvent[]): Violation[] {
   const { id, ordered, lastSeq, due, holes, missing, surplus } = endpoint;
   const violations: Violation[] = [];
@@ -42,8 +42,8 @@ export function checkEndpoint(endpoint: EndpointRecord, received: readonly Recei
 }
 
 /**
- * Compares the failovers for want of a receipt that an endpoint was told of with those that are on record.
- * @param records of its tenant's messages that went on so.
+ * Compares the receipt timeout failovers that an endpoint's receiver recorded with those in the database.
+ * @param records messages of the endpoint's tenant.
  */
 export function checkSilentEvents(
   { id, due }: EndpointRecord,
@@ -59,7 +59,7 @@ export function checkSilentEvents(
     records.flatMap((record) => record.silences.map(({ fromId, toId }) => `${record.id} ${fromId} ${toId}`)),
   );
   const untrue = [...told].filter((one) => !known.has(one));
-  // What became due as the last worker ended has not come.
+  // Events that were committed when the last worker ended are still undelivered, so a missing one is no fault.
   const untold = due.length > 0 ? [] : [...known].filter((one) => !told.has(one));
   const say = (some: readonly string[], what: string): Violation[] =>
     some.length === 0
@@ -68,7 +68,7 @@ export function checkSilentEvents(
   return [...say(untrue, 'are not on record'), ...say(untold, 'never came')];
 }
 
-/** A call with an event of a message whose earlier events had not all been taken when it came. */
+/** Returns the first delivery of an event whose message has an earlier event that had not been accepted by then. */
 function firstEarly(received: readonly ReceivedEvent[]): ReceivedEvent | undefined {
   const ofMessages = Map.groupBy(
     received.filter(({ messageId }) => messageId !== null),

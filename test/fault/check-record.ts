@@ -4,19 +4,19 @@ import { checkSilence, isCalledAfter } from './check-silence.ts';
 import { REFUSALS } from './ledger.ts';
 import type { Violation, ViolationName } from './violations.ts';
 
-/** Second calls. */
+/** Second calls, counted by what explains them. */
 export type Repeats = {
   readonly duplicateRisk: number;
-  /** Those of them that another account got for want of a receipt. */
+  /** Calls of another account after a receipt timeout. */
   readonly silent: number;
   readonly askedFor: number;
   readonly unexplained: number;
 };
 
 const ENDS: ReadonlySet<string> = new Set(['sent', 'delivered', 'undelivered', 'unknown']);
-/** The reason of the load's entries. */
+/** The reason that the load gives its suppressions. */
 const SUPPRESSED_FOR = 'manual';
-/** The client's clock is read in whole milliseconds. */
+/** The client reads its clock in whole milliseconds. */
 const CLIENT_CLOCK_MS = 1;
 const CHECKS = [
   checkPromises,
@@ -33,12 +33,12 @@ const CHECKS = [
   checkShown,
 ];
 
-/** Everything that must hold of one message, whatever became of the others. */
+/** Checks every guarantee that concerns one message alone. */
 export function checkRecord(one: Case): Violation[] {
   return CHECKS.flatMap((check) => check(one));
 }
 
-/** Second calls of a message, by what explains them. */
+/** Counts the second calls of a message by what explains them. */
 export function repeatsOf({ record, calls }: Case): Repeats {
   const extra = Math.max(0, calls.length - 1);
   const silent = record.silences.filter((silence) => isCalledAfter(silence, calls)).length;
@@ -70,7 +70,10 @@ function firstHeard(wishes: readonly { readonly at: number | null }[]): number |
   return wishes.flatMap(({ at }) => (at === null ? [] : [at])).toSorted((a, b) => a - b)[0];
 }
 
-/** A call whose worker was lost may have been under way for as long as it likes: its attempt is ambiguous. */
+/**
+ * A call of a lost worker can arrive at any later time; its attempt is then ambiguous, so each ambiguous attempt excuses one late
+ * call.
+ */
 function checkCancel({ record: { id, status, outcomes }, cancels, calls }: Case): Violation[] {
   const heard = firstHeard(cancels);
   if (heard === undefined) return [];
@@ -86,7 +89,7 @@ function checkCancel({ record: { id, status, outcomes }, cancels, calls }: Case)
   ];
 }
 
-/** An attempt that was begun before may be called afterwards. The database's clock and the client's are the same machine's. */
+/** Attempts that began before the suppression may still call. The database and the client read the clock of the same machine. */
 function checkSuppression({ record: { id, begunAt }, suppressions }: Case): Violation[] {
   const heard = firstHeard(suppressions);
   const isLate = heard !== undefined && begunAt !== null && begunAt >= heard + CLIENT_CLOCK_MS;
@@ -97,7 +100,10 @@ function checkSuppression({ record: { id, begunAt }, suppressions }: Case): Viol
   );
 }
 
-/** Of whatever may have been taken: only a recorded move for want of a receipt leads to another account, and to none from one that was named. */
+/**
+ * After a call that may have been accepted, only a recorded receipt timeout allows another account. A message with a named
+ * account never changes it.
+ */
 function checkFailover({ record: { id, silences }, promises, calls }: Case): Violation[] {
   const pinned = promises.find((promise) => promise.pinned !== null)?.pinned ?? null;
   const wrong = calls.find(({ account, at }, i) => {
@@ -115,7 +121,7 @@ function checkFailover({ record: { id, silences }, promises, calls }: Case): Vio
   );
 }
 
-/** The provider takes the time as the client does: both are processes of the suite, whose clocks nothing moves. */
+/** The provider's clock and the client's are comparable: both are processes of the suite, and no fault moves their clocks. */
 function checkInstant({ record: { id }, promises, calls }: Case): Violation[] {
   const sendAt = promises.find((promise) => promise.sendAt !== null)?.sendAt ?? null;
   const early = sendAt === null ? undefined : calls.find(({ at }) => at < sendAt);
@@ -132,7 +138,7 @@ function checkCalls(one: Case): Violation[] {
   const started = outcomes.filter((outcome) => outcome !== 'not_started').length;
   const taken = takenOf(calls).length;
   const how = calls.map(({ worker, answer, at }) => `${worker} ${answer} ${new Date(at).toISOString()}`);
-  // A late answer is proof of a call that had been given up, and comes as a receipt; so is a report of the provider.
+  // A late answer of the provider proves a call that was recorded as ambiguous; it arrives as a receipt, as a report does.
   const isProven = events.includes('sent') || events.includes('delivered');
   const isSettled = duplicateRisk || status === 'unknown' || isProven || !ENDS.has(status);
   return [
@@ -157,8 +163,8 @@ function checkCalls(one: Case): Violation[] {
 }
 
 /**
- * Repetitions of a report are one. Where there was one call alone, what was reported of it is what became of it; where another
- * account sent it too for want of a receipt, whichever says that it was delivered.
+ * Repeated reports count as one receipt. After a single call, the message's state must agree with its reports. Where another
+ * account sent it too after a receipt timeout, a report of delivery from either account counts.
  */
 function checkReceipts({
   record: { id, status, attempts, silences, receipts: known },
@@ -216,13 +222,15 @@ function checkShown({ record: { id, status, attempts, duplicateRisk, silences },
   return found('answers', !isTrue, `message ${id} is shown as ${JSON.stringify(shown)}, and is ${status}`);
 }
 
-/** A message that another account is to send waits for it. */
+/** A message that failed over waits in the queue for the next account. */
 function stateAfter(event: string): MessageState {
   if (event === 'silent') return 'queued';
   return event === 'failed_over' ? 'deferred' : (event as MessageState);
 }
 
-/** Whether events follow each other as states may; between two of them a message is `queued` or `sending` unseen. */
+/**
+ * Tells whether the events are a valid sequence of states; `queued` and `sending` produce no events and may lie between any two.
+ */
 function isHistory(events: readonly string[], isScheduled: boolean): boolean {
   let state: MessageState = isScheduled ? 'scheduled' : 'queued';
   let heldFrom: MessageState = 'queued';

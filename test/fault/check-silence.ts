@@ -3,12 +3,12 @@ import type { ProviderCall, TakenReceipt } from './ledger.ts';
 import type { MessageRecord, Silence } from './records.ts';
 import type { Violation } from './violations.ts';
 
-/** Reports that say how a message ended, in the providers' words: one that it is on its way holds nothing off. */
+/** Final states, in the providers' words. A report that the message is on its way does not prevent the failover. */
 const ENDS: ReadonlySet<string> = new Set(['delivered', 'undelivered', 'failed']);
-/** The providers' stand-ins read their clock in whole milliseconds. */
+/** The stand-ins of the providers read their clock in whole milliseconds. */
 const CLOCK_MS = 1;
 
-/** What must hold of a message that its account accepted and did not report on in time, and of one that did not move then. */
+/** Checks the receipt timeout failovers of a message, and that a message without a receipt did fail over. */
 export function checkSilence(one: Case): Violation[] {
   const { id, silences } = one.record;
   const wrong = [...silences.flatMap((silence, i) => faultsOf(one, silence, i)), ...stuckOf(one)];
@@ -19,7 +19,7 @@ export function checkSilence(one: Case): Violation[] {
   ];
 }
 
-/** Whether the account that a message moved to was called for it from then on. */
+/** Tells whether the account that the message moved to was called at or after the time of the move. */
 export function isCalledAfter(
   { to, at }: Silence,
   calls: readonly Pick<ProviderCall, 'account' | 'at'>[],
@@ -52,7 +52,7 @@ function faultsOf(one: Case, silence: Silence, nth: number): string[] {
   return faults.flatMap(([isFound, what]) => (isFound ? [what] : []));
 }
 
-/** A receipt was answered with a 2xx before the time was over that begins with the record of the call. */
+/** Reports a move although a final receipt was answered with a 2xx before the timeout, which begins when the call is recorded. */
 function heardInTime({ record, receipts, wait }: Case, silence: Silence): string[] {
   const acceptedAt = record.tries[lastEnded(record, silence)]?.endedAt;
   if (wait === null || acceptedAt == null) return [];
@@ -71,13 +71,13 @@ function isEndOf({ account, state }: TakenReceipt, from: string): boolean {
   return account === from && ENDS.has(state);
 }
 
-/** Nothing was heard of it, nothing forbids that it goes out twice, and it stayed where it is. */
+/** Reports a message that had no receipt and was allowed to go out twice, but did not fail over. */
 function stuckOf({ record, receipts, wait }: Case): string[] {
   const { status, guarantee, isPinned, silences, tries, outcomes } = record;
   const [only] = tries;
   if (wait === null || status !== 'sent' || silences.length > 0 || tries.length !== 1) return [];
   if (guarantee !== 'at_least_once' || isPinned || outcomes[0] !== 'accepted') return [];
-  // An account of a channel that has no such route.
+  // The channel of this account has no route with a receipt timeout.
   if (only === undefined || only.account === '' || only.endedAt === null) return [];
   if (receipts.some(({ state }) => ENDS.has(state)) || only.endedAt + wait.timeoutMs > wait.decidedBy)
     return [];

@@ -118,7 +118,7 @@ const TRIES = [
 ];
 const MOVE = { from: 'a1', to: 'a2', fromId: 'i1', toId: 'i2', at: MOVED_AT };
 
-/** A message that went on from one account to another, as no receipt of it came in time. */
+/** Builds a message that failed over after a receipt timeout. */
 function silent(
   overrides: Partial<MessageRecord> = {},
   receipts: readonly TakenReceipt[] = [],
@@ -560,7 +560,7 @@ const doubtful = {
   events: ['deferred', 'sent', 'silent', 'sent'],
 };
 
-/** Each breaks one of the conditions under which another account sends a message too. */
+/** Each case breaks one of the conditions for a receipt timeout failover. */
 test.each<[string, World, string]>([
   ['though its route names no time', { ...silent(), waits: null }, 'its route has no time'],
   [

@@ -13,17 +13,17 @@ export type CheckInput = {
   readonly receipts: readonly TakenReceipt[];
   readonly limits: {
     readonly daily: { readonly tenantId: string; readonly max: number };
-    /** UTC days that the run touched. */
+    /** UTC days that the run touched; the daily limit applies to each. */
     readonly days: number;
     readonly perMinute: { readonly tenantId: string; readonly max: number };
   };
-  /** The tenants whose messages go on to another account for want of a receipt; null where there are none. */
+  /** The tenants whose routes have a receipt timeout; null where there are none. */
   readonly waits: (ReceiptWait & { readonly tenantIds: ReadonlySet<string> }) | null;
-  /** Where tenants' feeds do not go on with the next number. */
+  /** Gaps in the numbering of tenants' feeds. */
   readonly feedHoles: readonly { readonly tenantId: string; readonly after: number }[];
-  /** Where tenants' usage is not what their messages say. */
+  /** Tenants whose usage differs from a recount of their messages. */
   readonly miscounts: readonly Miscount[];
-  /** Some messages as the public api showed them in the end, by their ids. */
+  /** A sample of messages by id, as the public API showed them at the end of the run. */
   readonly shown: ReadonlyMap<string, ShownMessage>;
   readonly revocations: readonly { readonly credential: string; readonly at: number }[];
   readonly suspensions: readonly { readonly tenantId: string; readonly from: number; readonly to: number }[];
@@ -34,11 +34,11 @@ export type Checked = {
   readonly acknowledged: number;
   readonly stored: number;
   readonly calls: number;
-  /** Reports of providers that were taken. */
+  /** Receipts that the api answered with a 2xx. */
   readonly receipts: number;
   readonly states: Readonly<Record<string, number>>;
   readonly repeats: Repeats;
-  /** Messages that moved to another account for want of a receipt. */
+  /** Messages that failed over after a receipt timeout. */
   readonly silent: number;
 };
 
@@ -47,15 +47,15 @@ export type Checker = {
   readonly conclude: () => Checked;
 };
 
-/** What each process may remember of a key or a tenant, and some breath. */
+/** How long a process may cache a key or a tenant, and a margin. */
 const MEMORY_MS = 5_500;
-/** A call that was under way when its tenant was suspended may still end. */
+/** A call that began before the suspension of its tenant may still finish. */
 const UNDER_WAY_MS = 2_000;
 const MINUTE_MS = 60_000;
-/** Of a shorter run it is not expected that a message waits in vain from its first half on. */
+/** Only a run of at least this many receipt timeouts must contain a failover after one. */
 const TIMEOUTS_SEEN = 2;
 
-/** Compares what was promised, what was done and what is written down. */
+/** Compares the acknowledgements, the calls and the database records. */
 export function createChecker(input: CheckInput): Checker {
   const violations: Violation[] = [];
   const promised = Map.groupBy(input.acknowledgements, ({ token }) => token);
@@ -63,7 +63,7 @@ export function createChecker(input: CheckInput): Checker {
   const suppressed = Map.groupBy(input.suppressions, ({ token }) => token);
   const called = Map.groupBy(input.calls, ({ token }) => token);
   const reported = Map.groupBy(input.receipts, ({ token }) => token);
-  /** Tenants of the messages that are stored, by their texts. */
+  /** Tenant ids of the stored messages, by the token in their text. */
   const stored = new Map<string, string>();
   const states: Record<string, number> = {};
   let repeats: Repeats = { duplicateRisk: 0, silent: 0, askedFor: 0, unexplained: 0 };
@@ -151,7 +151,7 @@ function overDaily({ limits: { daily, days } }: CheckInput, stored: ByToken<stri
   return count > max ? [{ name: 'quota', detail: `${count} messages stored, ${max} allowed` }] : [];
 }
 
-/** Counts only what was certainly asked and answered within one minute. */
+/** Counts only requests that were both sent and answered within one minute. */
 function overMinute({ acknowledgements, limits: { perMinute } }: CheckInput): Violation[] {
   const ofTenant = acknowledgements.filter(({ tenantId }) => tenantId === perMinute.tenantId);
   return ofTenant.flatMap(({ firstAskedAt: from }): Violation[] => {
@@ -186,7 +186,7 @@ function whileSuspended(input: CheckInput, stored: ByToken<string>): Violation[]
   });
 }
 
-/** A run in which no message was sent through another account for want of a receipt has shown nothing of that. */
+/** Fails a run in which no message failed over after a receipt timeout, because it proves nothing about such failovers. */
 function unproven({ waits, acknowledgements }: CheckInput, { silent }: Repeats): Violation[] {
   if (waits === null || silent > 0) return [];
   const from = Math.min(...acknowledgements.map(({ at }) => at));

@@ -35,8 +35,8 @@ const DAY_MS = 86_400_000;
 const SAMPLE_MAX = 200;
 
 /**
- * Asks the public api while it is there, ends all processes, and compares what they have left behind.
- * @param end ends them and says what went wrong with that.
+ * Reads the public API while it still runs, ends all processes, and compares the ledgers.
+ * @param end ends all processes and returns what went wrong.
  */
 export async function compareLedgers(
   rig: Rig,
@@ -52,7 +52,7 @@ export async function compareLedgers(
     readonly cancelLedger: string;
     readonly suppressionLedger: string;
     readonly begunAt: number;
-    /** Of what was silent for long enough by then, it is decided whether it goes on to another account. */
+    /** Every receipt timeout that had passed by this time was decided before the routes lost theirs. */
     readonly decidedBy: number;
     readonly notes: Notes;
   },
@@ -106,7 +106,7 @@ export async function compareLedgers(
   return { checked: checker.conclude(), events: received.length, endings: [...endings, ...untold] };
 }
 
-/** What the public api says of some of the messages that it has promised. */
+/** Reads a sample of the acknowledged messages through the public API. */
 async function readSample(
   { insist, tenants }: Rig,
   acknowledgements: readonly Acknowledgement[],
@@ -117,13 +117,13 @@ async function readSample(
   for (const { id, tenantId } of acknowledgements.filter((_, i) => i % step === 0)) {
     const caller = { serviceKey: keys.get(tenantId) ?? '' };
     const message = await insist((client) => readMessage(client, caller, id));
-    // One that waits for its time may have come to its end by when the database is asked.
+    // A deferred message may finish before the database is read, so its state here proves nothing.
     if (message !== null && message.status !== 'deferred') shown.set(id, message);
   }
   return shown;
 }
 
-/** @returns null for a message that is lost, which its record will tell. @throws where nobody can be asked now. */
+/** @returns null where the message does not exist, which the check of its record reports. @throws when no api answers. */
 async function readMessage(client: ApiClient, caller: Caller, id: string): Promise<ShownMessage | null> {
   const { status, body } = await client.ask(caller, 'GET', `/v1/messages/${id}`);
   if (status === 404) return null;

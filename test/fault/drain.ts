@@ -1,16 +1,16 @@
 import { hurryDeliveries, hurrySilent, undelivered, unfinished } from './records.ts';
 import type { Servers } from './servers.ts';
 
-/** The longest wait that a provider's refusals cause in a run, and the sweep after it. Counted since something was last finished. */
+/** The longest backoff that refusals cause in a run, plus a sweep. Measured from the last message that was finished. */
 const DRAIN_MS_MAX = 150_000;
-/** Nothing has been finished for this long although it was due: a busy machine may starve a worker for some of it. */
+/** A due message counts as stuck after this long without progress. It allows for workers that a busy machine starves. */
 const STUCK_MS = 30_000;
 const LOOK_MS = 500;
 
-/** Since the last delivery was made, or the last one put off. */
+/** Measured from the last delivery that was made or postponed. */
 const SILENT_MS = 30_000;
 
-/** Waits until each event was delivered, or none has been for long. @returns what is left to do. */
+/** Waits until every event is delivered, or until deliveries make no progress. @returns the number left. */
 export async function drainDeliveries(ask: Servers['ask']): Promise<number> {
   let least = Number.POSITIVE_INFINITY;
   let leastAt = Date.now();
@@ -24,10 +24,9 @@ export async function drainDeliveries(ask: Servers['ask']): Promise<number> {
 }
 
 /**
- * Waits until it is decided of all messages on which their accounts had not reported in time so far, or until that takes too long.
- * A worker that was killed may have taken receipts which hold them off: these come again in a minute, as the rest of the drain
- * waits for too.
- * @returns the time that `so far` ended.
+ * Waits until every receipt timeout that has passed so far is decided, or a time limit is reached. A killed worker may hold
+ * claimed receipts that prevent a failover: their lease ends within a minute, and the rest of the drain waits as long.
+ * @returns the time up to which timeouts were considered.
  */
 export async function drainSilent(ask: Servers['ask']): Promise<number> {
   const begunAt = Date.now();
@@ -37,7 +36,7 @@ export async function drainSilent(ask: Servers['ask']): Promise<number> {
   return begunAt;
 }
 
-/** Waits until nothing is left to do, or what is left does not move any more. @returns how many still wait for their time. */
+/** Waits until no work is left, or the rest makes no progress. @returns how many messages still wait for a later time. */
 export async function drain(ask: Servers['ask']): Promise<number> {
   let least = Number.POSITIVE_INFINITY;
   let leastAt = Date.now();

@@ -1,16 +1,16 @@
 import { fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 
-/** Messages that carry one name each, as an object. */
+/** Messages with a `kind` that names them. */
 export type Talk = { readonly kind: string };
 
 export type HelperProcess<Command extends Talk, Report extends Talk> = AsyncDisposable & {
   readonly tell: (command: Command) => void;
-  /** The next report of this kind. @throws when the process ends first. */
+  /** Returns the next report of this kind. @throws when the process ends first. */
   readonly next: <Kind extends Report['kind']>(kind: Kind) => Promise<Extract<Report, { kind: Kind }>>;
 };
 
-/** Starts a script of this folder as a process of its own, so that no fault and no busy loop of ours reaches it. */
+/** Starts a script of this folder as a separate process, which neither faults nor a busy event loop of the suite can delay. */
 export function startHelper<Command extends Talk, Report extends Talk>(
   script: string,
   args: readonly string[] = [],
@@ -40,7 +40,7 @@ export function startHelper<Command extends Talk, Report extends Talk>(
   };
 }
 
-/** The other end: acts on commands until the parent goes. */
+/** Runs in the helper process: acts on commands until the parent disconnects. */
 export function serveHelper<Command extends Talk, Report extends Talk>(
   act: (command: Command, report: (report: Report) => void) => void,
   onEnd: () => void = () => {},
@@ -51,7 +51,7 @@ export function serveHelper<Command extends Talk, Report extends Talk>(
     onEnd();
     process.exit();
   });
-  // The terminal's Ctrl-C is the parent's to act on.
+  // The parent handles the terminal's Ctrl-C.
   process.on('SIGINT', () => {});
   return report;
 }

@@ -5,7 +5,10 @@ export type LedgerFile = {
   readonly close: () => void;
 };
 
-/** Every entry is with the operating system before `append` returns: only the machine's own end could lose it. */
+/**
+ * Opens a ledger. Each entry has been written to the operating system when `append` returns, so only a crash of the machine loses
+ * it.
+ */
 export function openLedger(path: string): LedgerFile {
   const file = openSync(path, 'a', 0o600);
   return {

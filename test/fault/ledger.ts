@@ -8,73 +8,73 @@ export type Acknowledgement = {
   readonly key: string;
   /** Unique text in the message's body. */
   readonly token: string;
-  /** The service key that it was sent with, by its name in the load. */
+  /** The name that the load gives the service key it used. */
   readonly credential: string;
   readonly guarantee: 'at_least_once' | 'at_most_once';
-  /** The instant that it is not to be sent before; null: at once. */
+  /** The time before which it must not be sent; null where it is sent at once. */
   readonly sendAt: number | null;
-  /** The vendor's account that its sender named; null: whichever its route chooses. */
+  /** The provider account that the sender named; null where the route chooses. */
   readonly pinned: string | null;
-  /** When the first request with this idempotency key left. */
+  /** When the first request with this idempotency key was sent. */
   readonly firstAskedAt: number;
-  /** When the request left that was answered. */
+  /** When the request that received the answer was sent. */
   readonly askedAt: number;
   readonly at: number;
 };
 
-/** One wish to cancel a message that was acknowledged, unless the service has said no. */
+/** One cancel request for an acknowledged message that the service did not refuse. */
 export type Cancellation = {
   readonly token: string;
   readonly askedAt: number;
-  /** When it was answered with a 200; null where nobody knows what became of it. */
+  /** When it was answered with a 200; null where the outcome is unknown. */
   readonly at: number | null;
 };
 
-/** One wish that the recipient of a message get nothing more, unless the service has said no. */
+/** One request to suppress the recipient of a message that the service did not refuse. */
 export type Suppression = {
   readonly token: string;
   readonly askedAt: number;
-  /** When it was answered with a 201; null where nobody knows what became of it. */
+  /** When it was answered with a 201; null where the outcome is unknown. */
   readonly at: number | null;
 };
 
-/** One request with a message, taken whole by a provider. */
+/** One request with a message that a provider received completely. */
 export type ProviderCall = {
   readonly token: string;
   /** The worker that made it. */
   readonly worker: string;
-  /** The account that it was made with; empty where the request does not tell. */
+  /** The account that made the call; empty where the request does not contain it. */
   readonly account: string;
   readonly at: number;
-  /** How the provider behaved; `accepted` is the only one after which the message is on its way for certain. */
+  /** How the provider behaved. Only after `accepted` is the message certainly on its way. */
   readonly answer: 'accepted' | ProviderTrouble;
 };
 
-/** One report of a provider that was answered with a 2xx. */
+/** One receipt that the api answered with a 2xx. */
 export type TakenReceipt = {
   readonly token: string;
-  /** The account whose message it is about; empty where the request for that does not tell. */
+  /** The account that sent the message; empty where its request does not contain it. */
   readonly account: string;
-  /** What was reported, in the provider's word. */
+  /** The reported state, in the provider's words. */
   readonly state: string;
   readonly at: number;
 };
 
-/** One event as a tenant's receiver took it. */
+/** One event that a tenant's receiver received. */
 export type ReceivedEvent = {
   readonly endpointId: string;
   readonly id: string;
   /** Its number in the endpoint's feed. */
   readonly seq: number;
-  /** Null where it is none of a message. */
+  /** Null where the event is not about a message. */
   readonly messageId: string | null;
-  /** Of a message that went on to another account, by the accounts' ids; else null. */
+  /** For a failover: its reason and the ids of the two accounts; else null. */
   readonly failover: { readonly why: string; readonly from: string | null; readonly to: string } | null;
-  /** Why it is not genuine; null where its signature holds. */
+  /** Why the signature is invalid; null where it is valid. */
   readonly fault: string | null;
-  /** It was to be answered with a 2xx. */
+  /** The receiver answered with a 2xx, or meant to. */
   readonly isTaken: boolean;
-  /** When it came. */
+  /** When the call arrived. */
   readonly at: number;
 };
 
@@ -82,10 +82,10 @@ export type ReceiverTrouble = 'hang' | 'reset' | 'late' | 'unavailable' | 'down'
 
 export type ProviderTrouble = 'hang' | 'reset' | 'late' | 'unavailable' | 'throttled';
 
-/** Answers after which a provider asks for another call: it has not taken the message. */
+/** Answers with which a provider did not accept the message and expects a retry. */
 export const REFUSALS: ReadonlySet<string> = new Set<ProviderTrouble>(['unavailable', 'throttled']);
 
-/** One JSON document a line. */
+/** Reads a ledger with one JSON document per line. */
 export async function readLedger<T>(path: string): Promise<T[]> {
   const text = await readFile(path, 'utf8');
   return text

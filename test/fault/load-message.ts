@@ -9,37 +9,38 @@ export type Credential = { readonly name: string; readonly key: string };
 
 export type LoadTenant = {
   readonly id: string;
-  /** Signs in as a person who may change its settings; null where none of them is changed. */
+  /** Session of an owner who may change the tenant's settings; null where the load changes none. */
   readonly owner: { readonly token: string; readonly slug: string } | null;
   readonly credentials: readonly Credential[];
   readonly channels: readonly Channel[];
   /** Share of the load, relative to the others. */
   readonly weight: number;
-  /** How many messages are sent at once, each with the next credential and to the next process. */
+  /** How many messages are sent at once, each with the next credential and to the next api process. */
   readonly burst: number;
-  /** Refusals that this tenant is there for. */
+  /** Error codes that this tenant is meant to provoke. */
   readonly expects: readonly string[];
-  /** Its first account for sms, and that at the vendor, where its route waits for receipts and no longer; else null. */
+  /** Its first sms account, by its id here and at the provider, where its route has a receipt timeout; else null. */
   readonly waitedFor: { readonly providerId: string; readonly account: string } | null;
 };
 
-/** One message of the load and how it is asked for. */
+/** One message of the load and how it is requested. */
 export type LoadMessage = Omit<Acknowledgement, 'id' | 'askedAt' | 'at' | 'credential'> & {
   readonly credential: Credential;
   readonly tenant: LoadTenant;
   readonly channel: Channel;
-  /** What the request says. */
+  /** The fields of the request body. */
   readonly fields: Readonly<Record<string, unknown>>;
-  /** Which process is asked first; beyond their number they are counted again. */
+  /** Index of the api process that is asked first, modulo their number. */
   readonly to: number;
 };
 
 export type Recipient = { readonly channel: Channel; readonly to: string };
 
 /**
- * @param place among the messages of one burst.
- * @param canary text that every body holds.
- * @param recipient of a channel; default: one that many messages go to.
+ * Returns a new message of the load.
+ * @param place index within one burst.
+ * @param canary text that every body contains.
+ * @param recipient Default: one that many messages go to.
  */
 export function newMessage(
   tenant: LoadTenant,
@@ -78,7 +79,7 @@ export function newMessage(
       ...(recipient === undefined ? {} : { to: recipient.to }),
       externalId: token,
       deliveryGuarantee: guarantee,
-      // A lifetime that a clock an hour off would eat up.
+      // `otp` messages have a lifetime so short that a clock that is an hour off would expire them.
       category: random.next() < 0.2 ? 'otp' : 'transactional',
       priority: random.pick(['high', 'normal', 'normal', 'bulk']),
       metadata: { order: token.slice(0, 8) },
@@ -87,7 +88,7 @@ export function newMessage(
   };
 }
 
-/** A recipient that no other message of the run has. @param number of it, up to ten million. */
+/** Returns a recipient that no other message of the run has. @param number its number, up to ten million. */
 export function ownRecipient(tenant: LoadTenant, random: Random, number: number): Recipient {
   const channel = random.pick(tenant.channels);
   const digits = String(number).padStart(7, '0');
@@ -102,14 +103,14 @@ export function ownRecipient(tenant: LoadTenant, random: Random, number: number)
   }
 }
 
-/** Share of messages that are to be sent some seconds later. */
+/** Share of messages that are scheduled some seconds ahead. */
 const SCHEDULED = 0.15;
 const SEND_AFTER_MS = { min: 500, max: 8_000 };
 
-/** Share of messages that name an account, of tenants for whom others go on to the next one. */
+/** Share of messages that name an account, of tenants whose routes have a receipt timeout. */
 const PINNED = 0.1;
 
-/** Whose deliveries are reported as they come, twice, out of order, and not at all. */
+/** Numbers whose receipts the stand-in sends in order, twice, out of order, or not at all. */
 const NUMBERS = ['+14155550100', '+14155550100', '+15550000005', '+15550000006', '+15550000007'];
 const NUMBERS_WAITED_FOR = [...NUMBERS, UNREPORTED_NUMBER, UNREPORTED_NUMBER, LATE_NUMBER, LATE_NUMBER];
 

@@ -1,5 +1,5 @@
-// Process that sends messages at a constant rate, whatever becomes of them, as a careful client would: each with an
-// idempotency key, tried again until the service has said yes or no. What it was promised goes to the ledger.
+// Sends messages at a constant rate that does not depend on the answers, as a careful client does: each has an idempotency key
+// and is retried until the service accepts or refuses it. The ledger records every acknowledgement.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, request } from 'undici';
 import { serveHelper } from './helper-process.ts';
@@ -22,62 +22,64 @@ export type LoadCommand =
       readonly ratePerSecond: number;
       readonly seed: number;
       readonly ledger: string;
-      /** Cancels, suppressions and batches, and the ledgers of the first two; null: messages are sent one by one, and that is all. */
+      /**
+       * Enables cancels, suppressions and batches, with the ledgers of the first two; null: the load only sends single messages.
+       */
       readonly deeds: { readonly cancelLedger: string; readonly suppressionLedger: string } | null;
-      /** Text that every body holds, to be searched for where it must not be. */
+      /** Text that every body contains; the suite searches for it where it must not appear. */
       readonly canary: string;
     }
   | { readonly kind: 'credential'; readonly tenantId: string; readonly credential: Credential }
-  /** No new messages; those under way are still tried for. */
+  /** Ends new messages; those in progress are still retried. */
   | { readonly kind: 'stop' };
 
 export type LoadTotals = {
   readonly offered: number;
   readonly acknowledged: number;
-  /** Replays of an earlier answer: the client had not seen it. */
+  /** Replays of an earlier answer that the client had not received. */
   readonly replayed: number;
   readonly unavailable: number;
   readonly unanswered: number;
-  /** Messages that were canceled, and those that it was too late for. */
+  /** Messages that were canceled, and those for which the cancel came too late. */
   readonly canceled: number;
   readonly notCanceled: number;
   /** Recipients that were suppressed. */
   readonly suppressed: number;
   /** Final refusals by status and code. */
   readonly refused: Readonly<Record<string, number>>;
-  /** Messages never sent, because too many were waiting already. */
+  /** Messages never sent, because too many others were waiting for an answer. */
   readonly shed: number;
-  /** Given up without an answer after the load had ended. */
+  /** Given up without an answer after the load ended. */
   readonly undecided: number;
-  /** Answers that no fault excuses. */
+  /** Answers that no fault explains. */
   readonly unexpected: readonly string[];
 };
 
 export type LoadReport =
-  /** A credential that was added has been taken several times. */
+  /** `used`: a credential that was added has been accepted several times. */
   { readonly kind: 'used' } | { readonly kind: 'stopped'; readonly totals: LoadTotals };
 
 type Start = Extract<LoadCommand, { kind: 'start' }>;
 
-/** Seconds of the load that may wait for answers at once: what a machine cannot serve is not asked for. */
+/** The load sheds messages once this many seconds of it wait for answers, because the machine cannot serve them. */
 const WAITING_SECONDS_MAX = 10;
 const ANSWER_MS_MAX = 10_000;
-/** Between two tries of one request: doubled each time, and spread, so that clients do not come back in step. */
+/** Backoff between two tries of one request: doubled each time, with jitter, so that clients do not retry in step. */
 const RETRY_MS = { first: 100, max: 2_000 };
-/** How long the last messages are tried for after the load has ended, since any of them was last answered for good. */
+/** How long requests are retried after the load has ended, measured from the last final answer to any of them. */
 const PATIENCE_MS = 30_000;
 const UNEXPECTED_MAX = 20;
-/** Enough for each process to have seen it. */
+/** Enough uses for each process to have cached the credential. */
 const USES = 6;
 /** Share of messages that are canceled: half of these as soon as they are acknowledged, the others a little later. */
 const CANCELS = 0.1;
-/** Share of messages that have a recipient of their own, who is suppressed then; another message follows. */
+/** Share of messages with a recipient of their own, who is suppressed after the acknowledgement; a second message follows. */
 const SUPPRESSIONS = 0.03;
 const DEED_AFTER_MS_MAX = 1_500;
 /** Share of requests that are batches. */
 const BATCHES = 0.03;
 const BATCH_SIZE = { min: 2, max: 8 };
-/** Share of requests that are sent twice at once, to both processes. */
+/** Share of requests that are sent twice at once, to both api processes. */
 const TWINS = 0.02;
 
 const totals = {
@@ -101,12 +103,12 @@ const agent = new Agent({
   bodyTimeout: ANSWER_MS_MAX,
 });
 const added = new Map<string, Credential[]>();
-/** How often each of them is still to be taken until that is told. */
+/** Remaining uses of each credential before `used` is reported. */
 const unused = new Map<string, number>();
 let waiting = 0;
 let recipients = 0;
 let isStopped = false;
-/** When a request was last answered for good, or the load was stopped. */
+/** When a request last got a final answer, or the load was stopped. */
 let decidedAt = 0;
 
 const report = serveHelper<LoadCommand, LoadReport>((command) => {
@@ -165,16 +167,16 @@ type Ledgers = {
   readonly canceled: Append<Cancellation>;
   readonly suppressed: Append<Suppression>;
 };
-/** What becomes of a message besides: nothing, a cancel, or the suppression of its recipient, so long after its acknowledgement. */
+/** What follows the acknowledgement of a message, after `afterMs`: nothing, a cancel, or the suppression of its recipient. */
 type Deed = { readonly kind: 'none' } | { readonly kind: 'cancel' | 'suppress'; readonly afterMs: number };
 
-/** The tenant's next message, or some of them in one request. */
+/** Sends the tenant's next message, burst or batch. */
 function sendNext(start: Start, tenant: LoadTenant, random: Random, written: Ledgers): void {
   const { canary, deeds } = start;
   if (deeds !== null && random.next() < BATCHES) {
     const size = random.whole(BATCH_SIZE.min, BATCH_SIZE.max);
     totals.offered += size - 1;
-    // One request has one key, whichever of them was drawn.
+    // A batch is one request, so all of its messages share one key.
     const sender = { ...tenant, credentials: [random.pick(tenant.credentials)] };
     const messages = Array.from({ length: size }, () => newMessage(sender, random, 0, canary));
     void counted(sendBatch(start, messages, written));
@@ -206,7 +208,7 @@ async function counted(work: Promise<void>): Promise<void> {
 type How = {
   readonly isTwin: boolean;
   readonly deed: Deed;
-  /** Another message to its recipient, which is sent once that one is suppressed. */
+  /** A second message to the same recipient, sent after the recipient was suppressed. */
   readonly next: LoadMessage | undefined;
 };
 
@@ -233,7 +235,7 @@ async function send(
   await sendUntilAnswered(start, next, next.to, written.promised);
 }
 
-/** Each message that it is answered for is promised, as one that was sent by itself. */
+/** Sends a batch. Each accepted message counts as acknowledged, as a message sent alone does. */
 async function sendBatch(
   start: Start,
   messages: readonly LoadMessage[],
@@ -253,13 +255,13 @@ async function sendBatch(
   for (const [i, message] of messages.entries()) {
     const item = answer.items?.[i] ?? { error: answer };
     if (item.id !== undefined) promise(message, { id: item.id, askedAt }, promised);
-    // The batch is settled: what could not be taken is not tried again.
+    // The batch has a final answer, so an item that got a 503 is not retried.
     else if (item.error?.statusCode === 503) totals.unavailable++;
     else refuse(message, item.error?.statusCode ?? 0, item.error?.code ?? '');
   }
 }
 
-/** A cancel is repeated until it is answered: what was canceled by one that was not is canceled still. */
+/** Retries a cancel until it is answered. A retry of a cancel that took effect without an answer is answered with a 200 too. */
 async function cancelUntilAnswered(
   start: Start,
   { token, tenant, credential, to }: LoadMessage,
@@ -281,7 +283,7 @@ async function cancelUntilAnswered(
   else if (!tenant.expects.includes(answer.code)) unexpected(`${reason} for the cancel of ${token}`);
 }
 
-/** @returns null where it was refused for certain. */
+/** @returns null where the request was refused. */
 async function suppressUntilAnswered(
   start: Start,
   { tenant, channel, fields, token, to }: LoadMessage,
@@ -297,7 +299,7 @@ async function suppressUntilAnswered(
       'x-app-name': 'fault suite',
     },
     body: JSON.stringify({ channel, address: fields['to'], reason: 'manual' }),
-    // An api whose clock is wrong takes the token for one of another time.
+    // An api whose clock a fault has moved may consider the token not yet valid or expired.
     isForLater: ({ code, statusCode }: Answer) => code === 'rate_limited' || statusCode === 401,
   };
   const { answer } = await insist(start, to, question, (undecided) => {
@@ -314,21 +316,21 @@ async function suppressUntilAnswered(
   return isHeard ? { askedAt: firstAskedAt, at: null } : null;
 }
 
-/** What settled it, and when that was asked for; null where it was given up, and when it was asked for last. */
+/** The final answer and when its request was sent; null where it was given up, with the time of the last request. */
 type Insisted = { readonly answer: Answer | null; readonly askedAt: number };
 
 type Question = {
   readonly path: string;
   readonly headers: Record<string, string>;
   readonly body?: string;
-  /** Answers that settle nothing, besides those that nobody gives. */
+  /** Further answers that are retried. No answer and a 503 always are. */
   readonly isForLater?: (answer: Answer) => boolean;
 };
 
 /**
- * Asks one process after the other until one has settled what is asked for, or none settles anything any more.
- * @param first which process is asked first.
- * @param undecided is told of each try that settled nothing: of its answer, null where none came.
+ * Asks the api processes in turn until one gives a final answer or the request is given up.
+ * @param first index of the process that is asked first.
+ * @param undecided called for each try without a final answer, with null where there was no answer.
  */
 async function insist(
   start: Start,
@@ -346,7 +348,7 @@ async function insist(
   }
 }
 
-/** Of tries to send. */
+/** Counts tries to send without a final answer. */
 function noteUndecided(answer: Answer | null): void {
   if (answer === null) totals.unanswered++;
   else totals.unavailable++;
@@ -356,7 +358,7 @@ function originOf({ origins }: Start, turn: number): string {
   return origins[turn % origins.length] as string;
 }
 
-/** On a slow machine what waits is answered slowly; where nothing is answered any more, the rest is given up. */
+/** A slow machine answers slowly, so requests are given up only after nothing got a final answer for `PATIENCE_MS`. */
 function isGivenUp(): boolean {
   return isStopped && Date.now() - decidedAt > PATIENCE_MS;
 }
@@ -365,7 +367,7 @@ function delayMs(failed: number): number {
   return Math.min(RETRY_MS.first * 2 ** failed, RETRY_MS.max) * (0.5 + Math.random());
 }
 
-/** @returns the promised message's id; null where it was refused, or nobody knows. */
+/** @returns the id of the acknowledged message; null where it was refused or the outcome is unknown. */
 async function sendUntilAnswered(
   start: Start,
   message: LoadMessage,
@@ -429,21 +431,21 @@ type Answer = {
   readonly id: string;
   readonly code: string;
   readonly isReplay: boolean;
-  /** Of a batch. */
+  /** Present in the answer to a batch. */
   readonly items?: readonly {
     readonly id?: string;
     readonly error?: { readonly statusCode: number; readonly code: string };
   }[];
 };
 
-/** Whether the answer settles what was asked for; null where nobody knows what became of the request. */
+/** Tells whether the answer is final; null and a 503 are not. */
 function isFinal(answer: Answer | null): answer is Answer {
   if (answer === null || answer.statusCode === 503) return false;
   decidedAt = Date.now();
   return true;
 }
 
-/** @returns null where nobody knows what became of the request. */
+/** @returns null where the outcome of the request is unknown. */
 async function askFor(
   origin: string,
   path: string,

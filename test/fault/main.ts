@@ -44,7 +44,7 @@ function mutantLine({ name, expected, isCaught, said, notRun }: MutantResult): s
   return `${isCaught ? 'caught' : 'MISSED'}  ${name}: expected ${expected}, found ${said}`;
 }
 
-// What was started is on a leash and ends with us.
+// The processes that were started end with this one.
 process.once('SIGINT', () => process.exit(130));
 process.once('SIGTERM', () => process.exit(143));
 

@@ -1,12 +1,14 @@
 import type { Mutant } from '../support/mutant.ts';
 import type { ViolationName } from './violations.ts';
 
-/** A broken variant of the service, and what must be noticed of it. */
+/** A broken variant of the service, and the violation that the suite must find in it. */
 export type FaultMutant = Mutant & {
-  /** The fault that brings it to light. */
+  /** The fault that exposes it. */
   readonly fault: string;
   readonly expected: ViolationName;
-  /** Mutants of one number share a tree and a run: each has a violation of its own, and none hides another. */
+  /**
+   * Mutants with the same number share a copy of the tree and a run: each causes a violation of its own, and none hides another.
+   */
   readonly tree: number;
 };
 

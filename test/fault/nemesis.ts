@@ -4,19 +4,19 @@ import type { FaultContext, Injection } from './faults/fault.ts';
 import { untilEachReady } from './node.ts';
 import { seededRandom } from './random.ts';
 
-/** One fault as it happened. Times are milliseconds since the epoch. */
+/** One injected fault. Times are milliseconds since the epoch. */
 export type Trial = {
   readonly number: number;
   readonly name: string;
   readonly seed: number;
-  /** Wait before it, in milliseconds. */
+  /** Delay before the fault, in milliseconds. */
   readonly offsetMs: number;
   readonly target: string;
-  /** Why there was none. */
+  /** Why the fault was not injected. */
   readonly notRun?: string;
   readonly injectedAt: number;
   readonly healedAt: number;
-  /** From the end of the fault until every process had been ready again; null where that took too long. */
+  /** Time from the end of the fault until every process had been ready again; null where that took too long. */
   readonly readyMs: number | null;
   /** Processes that were not ready in time, and their condition then. */
   readonly unready: readonly string[];
@@ -29,12 +29,15 @@ export type NemesisOptions = {
 };
 
 const OFFSET_MS_MAX = 600;
-/** A slow machine does not make a long run: the next fault comes although a process is still starting. */
+/**
+ * The next fault is injected after this time even if a process is still starting, so that a slow machine does not lengthen the
+ * run.
+ */
 const PATIENCE_MS = 5_000;
-/** What is guarded against is a process that never comes back. On a busy machine a start alone takes 20 s. */
+/** Detects a process that never becomes ready again. On a busy machine a start alone takes 20 s. */
 const READY_MS_MAX = 150_000;
 
-/** Breaks one thing after the other and fixes it again. */
+/** Injects one fault after the other and heals each. */
 export async function runNemesis(
   context: Omit<FaultContext, 'random'>,
   { trials, only, seed }: NemesisOptions,
@@ -44,7 +47,7 @@ export async function runNemesis(
   const random = seededRandom(seed);
   const { rig } = context;
   const done: Promise<Trial>[] = [];
-  // Each of them once, then any of them: a short run breaks as many different things as it can.
+  // Draws each fault once before it repeats any, so that a short run injects as many different faults as possible.
   let deck: typeof faults = [];
   for (let number = 1; number <= trials; number++) {
     if (deck.length === 0) deck = shuffled(faults, random);

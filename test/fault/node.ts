@@ -8,25 +8,25 @@ import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 import type { Servers } from './servers.ts';
 import { superviseService, type SupervisedService } from './supervised-service.ts';
 
-/** One service process and the proxies that it reaches its servers through. */
+/** One service process and the proxies between it and its servers. */
 export type Node = {
   readonly service: SupervisedService;
   readonly database: TcpProxy;
   readonly broker: TcpProxy;
-  /** Moves its wall clock. */
+  /** Sets the offset of its wall clock. */
   readonly setClock: (offsetMs: number) => Promise<void>;
 };
 
-/** Beside a call's deadline as much again as a slow machine needs to find what another worker has claimed. */
+/** A call's deadline, and the time that a slow machine needs to find what another worker has claimed. */
 export const LEASE_MS = 5_000;
 const DEADLINE_MS = 1_500;
-/** Of deliveries: four deadlines, and what a worker adds for their records. */
+/** Lease of deliveries: four deadlines, and what a worker adds to record them. */
 export const DELIVERY_LEASE_MS = 4 * DEADLINE_MS + 5_000;
 
 const STATEMENT_MS = 3_000;
 const TRACED = 0.02;
 const CLOCK = fileURLToPath(new URL('shifted-clock.ts', import.meta.url));
-/** Functions of the schema whose calls are moments. */
+/** Schema functions whose calls the proxy reports as moments. */
 const WATCHED = [
   'accept',
   'claim',
@@ -40,7 +40,7 @@ const WATCHED = [
   'complete_deliveries',
 ];
 
-/** @param stack owns what is started. */
+/** Starts a service process behind its proxies. @param stack owns what is started. */
 export async function openNode(
   kind: 'api' | 'worker',
   name: string,
@@ -70,13 +70,13 @@ export async function openNode(
       environment: {
         ...(kind === 'worker' ? WORKER_SETTINGS : {}),
         PUBLIC_BASE_URL,
-        // The same for all, as for the processes that follow each other in one pod.
+        // All workers share this name, as the processes that follow each other in one pod do.
         WORKER_NAME: 'worker',
         LOG_LEVEL: 'debug',
         DATABASE_STATEMENT_TIMEOUT_MS: String(STATEMENT_MS),
         OTEL_EXPORTER_OTLP_ENDPOINT: servers.traces.origin,
         OTEL_TRACES_SAMPLE_RATIO: String(TRACED),
-        // Processes that start every few seconds need not compile the same code each time.
+        // Spares processes that start every few seconds the compilation of the same code.
         NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'] ?? join(folder, 'compiled'),
         NODE_OPTIONS: `--import=${CLOCK}`,
         CLOCK_FILE: clock,
@@ -88,8 +88,8 @@ export async function openNode(
 }
 
 /**
- * Waits until each has been ready once, not all at one moment: the next fault may take another away meanwhile.
- * @returns those that were not ready in time, each with its condition.
+ * Waits until each process has been ready once, not all at the same time, because the next fault may already affect another.
+ * @returns the condition of each process that was not ready in time.
  */
 export async function untilEachReady(nodes: readonly Node[], timeoutMs: number): Promise<readonly string[]> {
   const deadline = Date.now() + timeoutMs;
@@ -105,7 +105,7 @@ export async function untilEachReady(nodes: readonly Node[], timeoutMs: number):
   return conditions.flat();
 }
 
-/** Stands for both apis: the providers know where these are. */
+/** Address of both apis in receipt URLs; the stand-ins replace it by the address of an api. */
 const PUBLIC_BASE_URL = 'http://despatch.invalid';
 
 const WORKER_SETTINGS = {
@@ -116,7 +116,7 @@ const WORKER_SETTINGS = {
   SHUTDOWN_GRACE_MS: '10000',
 };
 
-/** `publish.before` with an api's wake-up. */
+/** Returns `publish.before` for bytes that contain an api's wake-up. */
 function natsMoments(direction: 'up' | 'down', bytes: Buffer): string[] {
   if (direction === 'down') return [];
   return bytes.includes('PUB despatch.wake.') ? ['publish.before'] : [];

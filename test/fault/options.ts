@@ -7,10 +7,10 @@ export type FaultOptions = {
   readonly seed: number;
   /** Messages a second. */
   readonly rate: number;
-  /** The faults that are drawn from; empty: all. */
+  /** The faults to draw from; empty: all. */
   readonly only: readonly string[];
   readonly tenants: number;
-  /** Runs the mutants beside the faults, or alone where no trials are asked for. */
+  /** Runs the mutants beside the faults, or alone where `trials` is 0. */
   readonly withMutants: boolean;
   readonly printsJson: boolean;
 };
@@ -36,7 +36,7 @@ Exit code 1 on any violation; the ledgers and logs are then kept and their folde
 
 const MUTANTS_FROM_TRIALS = 100;
 
-/** @throws TypeError with a sentence for the user. */
+/** Parses the command line. @throws TypeError with a sentence for the user. */
 export function parseOptions(args: readonly string[]): FaultOptions | 'help' | 'list' {
   const { values } = parseArgs({
     args: [...args],

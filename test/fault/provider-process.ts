@@ -1,5 +1,5 @@
-// Process that stands in for the providers of four channels, keeps its own ledger of what it was sent, and misbehaves
-// on command. Each worker has stand-ins of its own, so that a call can be told apart by who made it.
+// Stands in for the providers of four channels, keeps its own ledger of the calls, and misbehaves on command. Each worker has its
+// own stand-ins, so that the ledger can name the worker that made a call.
 import { startFcmStandIn } from '#providers/fcm/stand-in.ts';
 import { startSendgridStandIn } from '#providers/sendgrid/stand-in.ts';
 import type { Fault, OutgoingReport, Received } from '#providers/stand-in.ts';
@@ -16,13 +16,13 @@ export type ProviderCommand =
       readonly kind: 'behave';
       readonly trouble: ProviderTrouble | 'none';
       readonly lateMs: number;
-      /** How the accounts begin that alone are in trouble; empty: all. */
+      /** Prefix of the account ids that the trouble affects; empty: all accounts. */
       readonly accounts?: string;
     }
-  /** Holds the next call of a worker after it was taken whole. */
+  /** Holds the worker's next call after the whole request was received. */
   | { readonly kind: 'hold'; readonly worker: string }
   | { readonly kind: 'release' }
-  /** Where reports are sent to, one after the other; none: nowhere. */
+  /** The api origins that receive the reports, in turn; empty: reports are not sent. */
   | { readonly kind: 'report'; readonly origins: readonly string[] };
 
 export type ProviderReport =
@@ -82,7 +82,7 @@ function accountIn(path: string): string {
 function interfere(worker: string): (request: Received) => Promise<Fault | undefined> {
   return async ({ path, body }) => {
     const token = tokenIn(body);
-    // A token request or a check of a credential.
+    // The request carries no message: it fetches a token or checks a credential.
     if (token === undefined) return undefined;
     const account = accountIn(path);
     const answer = trouble === 'none' || !account.startsWith(accounts) ? 'accepted' : trouble;
@@ -96,7 +96,7 @@ function interfere(worker: string): (request: Received) => Promise<Fault | undef
   };
 }
 
-/** To one api after the other, as a load balancer would; signed is the address that the worker has given. */
+/** Delivers a report to the apis in turn, as a load balancer does. The signature covers the address that the worker gave. */
 async function deliver(
   { url, headers = {}, body = '' }: OutgoingReport,
   request: Received,
@@ -104,7 +104,7 @@ async function deliver(
   const token = tokenIn(request.body);
   const account = accountIn(request.path);
   const delayMs = reportDelayMs(account, new URLSearchParams(request.body).get('To') ?? '', Math.random());
-  // Nobody is told, and nothing is tried again.
+  // This account never reports on the message: claims success, so that the stand-in does not retry.
   if (delayMs === null) return true;
   if (delayMs > 0) await new Promise((resolve) => setTimeout(resolve, delayMs));
   const origin = apis[reported++ % Math.max(1, apis.length)];

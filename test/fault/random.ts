@@ -1,15 +1,15 @@
-/** A stream of numbers that a seed decides, so that a run can be told again. */
+/** A stream of random numbers that depends on the seed alone, so that a run can be repeated. */
 export type Random = {
   /** Uniform in [0, 1). */
   readonly next: () => number;
-  /** A whole number from `min` to `max`, both included. */
+  /** Returns an integer from `min` to `max`, both included. */
   readonly whole: (min: number, max: number) => number;
   readonly pick: <T>(items: readonly T[]) => T;
-  /** A stream of its own, which what is drawn elsewhere does not move. */
+  /** Returns an independent stream, which draws from this one do not change. */
   readonly fork: () => Random;
 };
 
-/** Mulberry32: 32 bits of state are enough to choose faults with. */
+/** Creates a Mulberry32 stream: its 32 bits of state are enough to choose faults. */
 export function seededRandom(seed: number): Random {
   let state = seed >>> 0;
   const next = (): number => {

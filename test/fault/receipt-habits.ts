@@ -1,17 +1,17 @@
 import { FIRST_ACCOUNTS } from './accounts.ts';
 
-/** What the first account of a route reports nothing on, and any other account all that is usual. */
+/** The first account of a route sends no reports for this number; any other account sends the usual ones. */
 export const UNREPORTED_NUMBER = '+15550000017';
-/** What the first account of a route reports on about when its route ceases to wait for that, shortly before or after. */
+/** The first account of a route reports on this number shortly before or after the receipt timeout. */
 export const LATE_NUMBER = '+15550000018';
-/** The least that a route may wait. */
+/** The shortest receipt timeout that the API allows. */
 export const RECEIPT_TIMEOUT_MS = 10_000;
 
-/** From the moment that a report is due at a vendor. */
+/** Added to the time at which the provider would report otherwise. */
 const LATE_MS = { min: RECEIPT_TIMEOUT_MS - 1_000, max: RECEIPT_TIMEOUT_MS + 3_000 };
 
 /**
- * How long an account keeps a report on a message to itself beyond what is usual, in milliseconds; null: for ever.
+ * Returns by how many milliseconds an account delays a report beyond the usual; null: it never reports.
  * @param draw uniform in [0, 1).
  */
 export function reportDelayMs(account: string, to: string, draw: number): number | null {

@@ -1,5 +1,5 @@
-// Process that receives the events of tenants' endpoints, keeps its own ledger of what came, and misbehaves on command. Each
-// endpoint has a path of its own.
+// Receives the events of tenants' endpoints, keeps its own ledger of them, and misbehaves on command. Each endpoint has its own
+// path.
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { verifyWebhook, type WebhookKeys } from '../../deploy/quickstart/verify-webhook.ts';
@@ -13,7 +13,7 @@ export type ReceiverCommand =
       readonly kind: 'behave';
       readonly trouble: ReceiverTrouble | 'none';
       readonly lateMs: number;
-      /** Of this endpoint alone. Default: of all. */
+      /** Path of the one endpoint that is affected. Default: all. */
       readonly path?: string;
     };
 
@@ -43,7 +43,7 @@ const report = serveHelper<ReceiverCommand, ReceiverReport>(
 );
 report({ kind: 'listening', origin: `http://${host}:${port}` });
 
-/** One that is down refuses connections, and cuts those that are there, as a process that has crashed. */
+/** Applies a behaviour. `down` refuses connections and cuts open ones, as after a crash of the process. */
 async function behave(next: typeof behaviour): Promise<void> {
   behaviour = next;
   if (next.trouble === 'down') {
@@ -75,10 +75,11 @@ async function receive(request: IncomingMessage, response: ServerResponse): Prom
     Object.entries(request.headers).map(([name, value]) => [name, String(value)]),
   );
   const keys = known.get(path);
-  // What came before we were told of its endpoint is to come again.
+  // The worker called before this process knew the endpoint, and must retry.
   if (keys === undefined) return void response.writeHead(503).end();
   const verdict = verifyWebhook({ headers, body, at }, [keys]);
-  // A fault moves the clocks of workers. What they sign then is refused, as by any receiver, and is no forgery: it is told again.
+  // A fault moves the clocks of workers. A receiver refuses what they sign then, and the worker retries; the ledger does not
+  // count it as a forgery.
   const signedAt = 1_000 * Number(headers['webhook-timestamp']);
   const signed = verdict.verified ? verdict : verifyWebhook({ headers, body, at: signedAt }, [keys]);
   const event = JSON.parse(body.toString()) as {
@@ -106,7 +107,7 @@ async function receive(request: IncomingMessage, response: ServerResponse): Prom
   } satisfies ReceivedEvent);
   if (trouble === 'hang') return;
   if (trouble === 'reset' || trouble === 'down') return void response.destroy();
-  // What is kept of an answer must not hold what the call was signed or authorized with.
+  // The api stores a part of the answer, which must not contain the signature or the authorization of the call.
   const text = STATUS[trouble] === 204 ? undefined : JSON.stringify(headers);
   response.writeHead(verdict.verified ? STATUS[trouble] : 401).end(text);
 }

@@ -1,60 +1,57 @@
-// Every question of the fault suite to the tables of messages stands here: another layout changes this file alone.
+// All queries of the fault suite against the message tables: a change of the tables changes this file alone.
 import { BUILT_IN_PLANS, type Limits } from '#core/domain/plan.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
 
-/** What the database says of one message in the end. */
+/** What the database holds about one message at the end of the run. */
 export type MessageRecord = {
   readonly id: string;
   readonly tenantId: string;
   readonly token: string;
   readonly status: string;
   readonly reason: string | null;
-  /** It was accepted as one that waits for the instant that its sender named. */
+  /** It was accepted with a time to be sent at. */
   readonly isScheduled: boolean;
-  /** It waits for a time that has not come. */
+  /** It waits for a time in the future. */
   readonly isTimed: boolean;
   readonly failure: { readonly class: string; readonly code: string } | null;
   readonly duplicateRisk: boolean;
   readonly guarantee: string;
-  /** Its sender named the account. */
+  /** The sender named the account. */
   readonly isPinned: boolean;
   /** Attempt numbers in order. */
   readonly attempts: readonly number[];
-  /** How each attempt ended, in the same order; `started` where nobody has said. */
+  /** How each attempt ended, in the same order; `started` where no outcome is recorded. */
   readonly outcomes: readonly string[];
-  /** What else is known of each attempt, in the same order. */
+  /** Further facts about each attempt, in the same order. */
   readonly tries: readonly Try[];
-  /** When the last attempt began, milliseconds since the epoch; null where none has. */
+  /** When the last attempt began, in milliseconds since the epoch; null where there was none. */
   readonly begunAt: number | null;
-  /**
-   * The moves that its events tell of, in order: their types with `message.` left out, and `silent` for a failover for want of
-   * a receipt.
-   */
+  /** Types of its events in order, without the prefix `message.`; `silent` for a failover after a receipt timeout. */
   readonly events: readonly string[];
-  /** Receipts that are in its history, applied or not. */
+  /** Receipts in its history, applied or not. */
   readonly receipts: number;
-  /** Keys of the events that its tenant's feed should have, in order, and of those that it has. */
+  /** Keys of the events that the tenant's feed should contain, in order, and of those that it contains. */
   readonly told: readonly number[];
   readonly fed: readonly number[];
-  /** The failovers for want of a receipt, in order. */
+  /** The receipt timeout failovers, in order. */
   readonly silences: readonly Silence[];
 };
 
-/** Times are milliseconds since the epoch, by the database's clock. */
+/** One attempt. Times are milliseconds since the epoch, by the database's clock. */
 export type Try = {
-  /** At its provider; empty where its settings do not tell. */
+  /** The account at the provider; empty where its settings do not contain it. */
   readonly account: string;
   readonly startedAt: number | null;
-  /** Null where nobody has closed it. */
+  /** Null where the attempt was not closed. */
   readonly endedAt: number | null;
 };
 
-/** A move of a sent message to another account, on which its own did not report in time. */
+/** A move of a sent message to another account after a receipt timeout. */
 export type Silence = {
-  /** The accounts at their provider. */
+  /** The accounts at their providers. */
   readonly from: string;
   readonly to: string;
-  /** Their ids. */
+  /** The ids of the two accounts. */
   readonly fromId: string;
   readonly toId: string;
   readonly at: number;
@@ -62,7 +59,7 @@ export type Silence = {
 
 const AT_ONCE = 2_000;
 
-/** All messages that the load sent, a few thousand at a time. */
+/** Visits all messages that the load sent, a few thousand at a time. */
 export async function eachRecord(sql: Sql, visit: (record: MessageRecord) => void): Promise<void> {
   const rows = sql<MessageRecord[]>`
     with fed as materialized (
@@ -109,7 +106,7 @@ export async function eachRecord(sql: Sql, visit: (record: MessageRecord) => voi
   for await (const batch of rows) for (const record of batch) visit(record);
 }
 
-/** Numbers what was committed as the last worker ended, as the next one would. */
+/** Numbers the changes that were committed when the last worker ended, as the next worker would. */
 export async function numberRest(sql: Sql): Promise<void> {
   for (;;) {
     const [pass] = await sql<{ outcome: string }[]>`select outcome from number_changes(1000, 0)`;
@@ -117,16 +114,16 @@ export async function numberRest(sql: Sql): Promise<void> {
   }
 }
 
-/** Counts what was committed as the last worker ended, as the next one would. */
+/** Counts the usage that was committed when the last worker ended, as the next worker would. */
 export async function countRest(sql: Sql): Promise<void> {
   for (;;) {
     const [pass] = await sql<{ outcome: string }[]>`select outcome from count_usage(1000, 0)`;
-    // A worker may be at it.
+    // `elsewhere`: a worker holds the lock of the count.
     if (pass?.outcome !== 'more' && pass?.outcome !== 'elsewhere') return;
   }
 }
 
-/** Where tenants' feeds do not go on with the next number. */
+/** Returns the gaps in the numbering of tenants' feeds. */
 export async function feedHoles(sql: Sql): Promise<{ readonly tenantId: string; readonly after: number }[]> {
   return sql<{ tenantId: string; after: number }[]>`
     select tenant_id as "tenantId", before as after from (
@@ -135,24 +132,24 @@ export async function feedHoles(sql: Sql): Promise<{ readonly tenantId: string; 
     ) f where first_seq <> before + 1`;
 }
 
-/** What the database says of an endpoint in the end. */
+/** What the database holds about an endpoint at the end of the run. */
 export type EndpointRecord = {
   readonly id: string;
   readonly tenantId: string;
   readonly ordered: boolean;
-  /** The highest number of its feed. */
+  /** The highest number in its feed. */
   readonly lastSeq: number;
-  /** Where its feed does not go on with the next number. */
+  /** Gaps in the numbering of its feed. */
   readonly holes: number;
-  /** Numbers that came into its feed as the last worker ended. */
+  /** Numbers in its feed that were still undelivered when the last worker ended. */
   readonly due: readonly number[];
-  /** Events of its tenant's messages that its feed passed over. */
+  /** Events of its tenant's messages that its feed does not contain. */
   readonly missing: number;
-  /** Events that its feed has more than once, or that the tenant's does not have. */
+  /** Events that its feed contains more than once, or that the tenant's feed does not contain. */
   readonly surplus: number;
 };
 
-/** All endpoints; each is to be told of all events. */
+/** Reads all endpoints; each subscribes to all events. */
 export async function readEndpoints(sql: Sql): Promise<EndpointRecord[]> {
   return sql<EndpointRecord[]>`
     with own as materialized (
@@ -176,13 +173,13 @@ export async function readEndpoints(sql: Sql): Promise<EndpointRecord[]> {
     from webhook_endpoints e join endpoint_reach r on r.id = e.id`;
 }
 
-/** Puts off no delivery any longer: those that failed twice would be due again in minutes, or hours. */
+/** Makes all deliveries due now: the backoff of those that failed twice is minutes or hours. */
 export async function hurryDeliveries(sql: Sql): Promise<void> {
   await sql`update due_deliveries set due_at = now() where claim is null and due_at > now() and due_at <> 'infinity'`;
   await sql`update webhook_endpoints set call_at = now() where call_at > now()`;
 }
 
-/** Deliveries that are still to be made, and endpoints that have not been asked about all events. */
+/** Counts the deliveries that are still due, and the endpoints whose feed has not been matched to the end. */
 export async function undelivered(sql: Sql): Promise<number> {
   const [row] = await sql<{ open: number }[]>`
     select (select count(*)::int from due_deliveries) + (select count(*)::int from webhook_endpoints e
@@ -192,9 +189,9 @@ export async function undelivered(sql: Sql): Promise<number> {
 }
 
 /**
- * Puts off no decision about messages on which their accounts had not reported at `by`: where another account could not be
- * called, it would be made in half a minute.
- * @returns how many are still to be made.
+ * Makes the failover decisions due now for messages whose receipt timeout had passed at `by`: where no other account could be
+ * called, a worker would decide again only after half a minute.
+ * @returns how many decisions are left.
  */
 export async function hurrySilent(sql: Sql, by: number): Promise<number> {
   const rows = await sql`
@@ -206,7 +203,7 @@ export async function hurrySilent(sql: Sql, by: number): Promise<number> {
   return rows.length;
 }
 
-/** Messages that the load has sent, counted to `most`. */
+/** Counts the messages that the load sent, up to `most`. */
 export async function storedMessages(sql: Sql, most: number): Promise<number> {
   const [row] = await sql<{ stored: number }[]>`
     select count(*)::int as stored from (select from messages where external_id is not null limit ${most}) m`;
@@ -215,15 +212,15 @@ export async function storedMessages(sql: Sql, most: number): Promise<number> {
 
 export type Unfinished = {
   readonly open: number;
-  /** Those that wait for a time that has not come. */
+  /** Messages that wait for a time in the future. */
   readonly waiting: number;
-  /** Those that somebody should have looked at long ago. */
+  /** Messages that a worker should have claimed long ago. */
   readonly overdue: number;
 };
 
 const OVERDUE = '10 seconds';
 
-/** Messages for which something still has to happen, what providers have reported and nobody has looked into, and events without a number. */
+/** Counts the messages that are not finished, the receipts that are not applied, and the events without a number. */
 export async function unfinished(sql: Sql): Promise<Unfinished> {
   const [row] = await sql<Unfinished[]>`
     select m.open + r.open + (n.seconds > 0)::int as open, m.waiting,
@@ -241,7 +238,7 @@ export async function unfinished(sql: Sql): Promise<Unfinished> {
   return row ?? { open: 0, waiting: 0, overdue: 0 };
 }
 
-/** Gives a tenant the largest plan with some limits of its own. */
+/** Gives a tenant the largest plan, with some of its limits replaced. */
 export async function setLimits(sql: Sql, tenantId: string, own: Partial<Limits> = {}): Promise<void> {
   await sql`update tenant_limits set plan = 'enterprise', overrides = ${sql.json(own)},
     limits = ${sql.json({ ...BUILT_IN_PLANS.enterprise, ...own })}, generation = generation + 1 where tenant_id = ${tenantId}`;

@@ -3,7 +3,7 @@ import type { RunResult } from './run-faults.ts';
 
 const SHOWN_MAX = 5;
 
-/** The result for people. */
+/** Returns the report of a run as text. */
 export function reportOf(result: RunResult): string {
   const { load, checked, events, violations, trials, crashes } = result;
   const { repeats, states } = checked;

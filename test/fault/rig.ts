@@ -7,14 +7,14 @@ import { openNode, untilEachReady, type Node } from './node.ts';
 import { openServers, WORKERS, type Servers } from './servers.ts';
 import { makeTenants, type TenantSet } from './tenants.ts';
 
-/** The whole service as it is deployed, with a hand on everything that can break. */
+/** The service as it is deployed, with access to everything that a fault can break. */
 export type Rig = AsyncDisposable &
   Servers & {
-    /** Holds logs and ledgers. */
+    /** Contains logs and ledgers. */
     readonly folder: string;
     readonly apis: readonly Node[];
     readonly workers: readonly Node[];
-    /** Calls the public api through whichever process answers, for as long as it takes. */
+    /** Calls the public API through whichever api process answers, and retries until one does. */
     readonly insist: <T>(work: (client: ApiClient) => Promise<T>) => Promise<T>;
     readonly platformToken: string;
     readonly tenants: TenantSet;

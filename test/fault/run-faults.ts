@@ -19,7 +19,7 @@ import { watchOutputs } from './watch-outputs.ts';
 export type RunOptions = NemesisOptions & {
   readonly ratePerSecond: number;
   readonly tenants: number;
-  /** Where the evidence of a failure is kept. */
+  /** Folder that keeps the evidence of a failed run. */
   readonly keepIn: string;
 };
 
@@ -28,17 +28,17 @@ export type RunResult = {
   readonly trials: readonly Trial[];
   readonly load: LoadTotals;
   readonly checked: Checked;
-  /** Calls of endpoints, repeated ones too. */
+  /** Calls of endpoints, including repeated ones. */
   readonly events: number;
   readonly violations: readonly Violation[];
-  /** Messages that the provider asked to have later than this run would wait. */
+  /** Messages whose provider asked for a retry later than the end of this run. */
   readonly waiting: number;
   readonly loadSeconds: number;
   readonly drainSeconds: number;
-  /** Processes that ended by themselves: started again, and nothing may come of it. */
+  /** Processes that ended without a fault. They are started again, and no guarantee may suffer. */
   readonly crashes: readonly string[];
   readonly searchedBytes: number;
-  /** Folder of ledgers and logs, kept where something was violated. */
+  /** Folder of ledgers and logs, kept where a guarantee was violated. */
   readonly evidence: string | null;
 };
 
@@ -47,7 +47,7 @@ type Log = (line: string) => void;
 const LAST_MS = 1_000;
 const READY_MS_MAX = 60_000;
 
-/** One continuous load, faults one after the other, a drain, and the comparison of all ledgers. */
+/** Runs a continuous load, injects the faults one after the other, drains, and compares all ledgers. */
 export async function runFaults(options: RunOptions, log: Log): Promise<RunResult> {
   await using rig = await openRig(options.tenants, log);
   const body: Canary = {
@@ -155,9 +155,9 @@ async function breakUnderLoad(
 }
 
 /**
- * What was silent for long enough goes on to its next account. The rest would be waited for as long again: their routes cease
- * to have a time, by which they stay where they are.
- * @returns until when messages had to become silent.
+ * Waits for the failover of messages whose receipt timeout has passed, then removes the timeout from the routes. The remaining
+ * messages stay with their account, so that the run need not wait for them.
+ * @returns the time up to which timeouts were decided.
  */
 async function endSilence({ ask, insist, tenants }: Rig): Promise<number> {
   const decidedBy = await drainSilent(ask);

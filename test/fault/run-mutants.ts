@@ -8,11 +8,11 @@ import type { ViolationName } from './violations.ts';
 export type MutantResult = {
   readonly name: string;
   readonly expected: ViolationName | null;
-  /** Whether the suite said what it must: the violation, or for the control that there is none. */
+  /** Whether the suite found the expected violation; for the control, whether it found none. */
   readonly isCaught: boolean;
-  /** What it did say. */
+  /** What the suite found. */
   readonly said: string;
-  /** Why this machine does not let its fault happen, without which there is nothing to see. */
+  /** Why this machine cannot inject its fault; without the fault the mutant has no effect. */
   readonly notRun?: string | undefined;
 };
 
@@ -23,21 +23,21 @@ type Outcome = {
 
 const RATE = '80';
 const RUN_MS_MAX = 600_000;
-/** A fault comes at a random moment, and on a busy machine one trial of it may show nothing: the next run has one more. */
+/** Faults come at random moments, and on a busy machine one trial may expose nothing: each further run adds one trial. */
 const RUNS_MAX = 3;
 
-/** The faults that bring the mutants to light. */
+/** The faults that expose the mutants. */
 export const MUTANT_FAULTS = faultsOf(MUTANTS);
 
 export type MutantOptions = {
   readonly seed: number;
-  /** Whether to run a copy without a mutant too, which must pass. A run of the same faults in the checkout says as much. */
+  /** Also runs a copy without a mutant, which must pass. A run of the same faults in the checkout proves the same. */
   readonly withControl: boolean;
-  /** A run of the suite that is under way. */
+  /** A fault run that is in progress. */
   readonly beside: Promise<unknown>;
 };
 
-/** Runs the suite in broken copies of the tree: what it must say of each is known. */
+/** Runs the suite in broken copies of the tree and checks that it finds the expected violation in each. */
 export async function runMutants(
   { seed, withControl, beside }: MutantOptions,
   note: (result: MutantResult) => void,
@@ -55,7 +55,7 @@ export async function runMutants(
       some.forEach(note);
     }
   }
-  // Each run has servers of its own and waits half of the time: two at once, and no third, whose processes start too late.
+  // Each run has its own servers and idles half of the time: two run at once; with a third, processes would start too late.
   await Promise.all([work(), beside.then(work, work)]);
   return results;
 }
@@ -81,7 +81,7 @@ async function runTree(mutants: readonly FaultMutant[], seed: number): Promise<M
   return [...found.values()];
 }
 
-/** `times`: how often each fault happens. */
+/** `times`: how often each fault is injected. */
 type Runs = { readonly seed: number; readonly times: number };
 
 async function runFaults(root: string, mutants: readonly FaultMutant[], runs: Runs): Promise<MutantResult[]> {
@@ -100,7 +100,7 @@ function faultsOf(mutants: readonly FaultMutant[]): string[] {
   return [...new Set(mutants.map(({ fault }) => fault))];
 }
 
-/** @param first the violation to give an example of. */
+/** @param first the violation of which to show an example. */
 function wordsOf(outcome: Outcome | string, first?: ViolationName): string {
   if (typeof outcome === 'string') return outcome;
   const { violations } = outcome;
@@ -120,7 +120,7 @@ async function runIn(
   const args = [...size, ...faults.flatMap((fault) => ['--only', fault]), '--json'];
   const child = spawn(process.execPath, [join('test', 'fault', 'main.ts'), ...args], {
     cwd: root,
-    // The copy goes away again, and so does what is compiled of it.
+    // The copy is deleted after the run, together with its compiled code.
     env: { ...process.env, NODE_COMPILE_CACHE: join(root, 'compiled') },
     stdio: ['ignore', 'pipe', 'pipe'],
     timeout: RUN_MS_MAX,

@@ -12,24 +12,24 @@ import type { ProviderCommand, ProviderReport } from './provider-process.ts';
 import type { ReceiverCommand, ReceiverReport } from './receiver-process.ts';
 import { openWalDisk, type WalDisk } from './wal-disk.ts';
 
-/** Everything that the service stands on, all of it real but for the providers. */
+/** The servers that the service depends on, all real except the providers. */
 export type Servers = StackServers & {
   readonly postgres: PostgresServer;
-  /** Null where this machine does not let us make a disk of our own. */
+  /** Null where this machine does not allow mounting a disk. */
   readonly walDisk: WalDisk | null;
   readonly vault: VaultServer;
   readonly traces: TraceCollector;
   readonly providers: HelperProcess<ProviderCommand, ProviderReport>;
   readonly providerLedger: string;
-  /** Of reports of the stand-ins that were taken. */
+  /** Ledger of the receipts that the api accepted. */
   readonly receiptLedger: string;
   readonly receiver: HelperProcess<ReceiverCommand, ReceiverReport>;
   readonly receiverOrigin: string;
-  /** Of events that came to tenants' endpoints. */
+  /** Ledger of the events that arrived at tenants' endpoints. */
   readonly eventLedger: string;
-  /** The stand-ins of each worker. */
+  /** URLs of the stand-ins, by worker. */
   readonly providerUrls: Readonly<Record<string, EnvironmentInput['providerUrls']>>;
-  /** Asks the database as its superuser, over a connection that no earlier fault has touched. */
+  /** Queries the database as its superuser, over a new connection that no earlier fault has affected. */
   readonly ask: <T>(work: (sql: Sql) => Promise<T>) => Promise<T>;
 };
 
@@ -39,7 +39,8 @@ const POSTGRES_SETTINGS = {
   max_wal_size: '256MB',
   min_wal_size: '32MB',
   shared_buffers: '256MB',
-  // Nobody but a commit itself syncs it soon: one that does not wait for that is lost with the power, however few there are.
+  // The WAL writer must not sync the log on its own: a commit that does not wait for its sync is then lost with the power, even a
+  // rare one.
   wal_writer_delay: '10s',
   wal_writer_flush_after: '64MB',
 };
@@ -50,7 +51,7 @@ const ADMIN_OPTIONS = {
   types: { bigint: { to: 20, from: [20], serialize: String, parse: Number } },
 };
 
-/** @param stack owns what is started. */
+/** Starts the servers. @param stack owns what is started. */
 export async function openServers(
   folder: string,
   stack: AsyncDisposableStack,

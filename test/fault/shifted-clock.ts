@@ -1,5 +1,5 @@
-// Preloaded into a service: moves its wall clock by the milliseconds that a file holds, as a clock that is set does.
-// Timers and the monotonic clock stay as they are, which is what happens on a real machine.
+// Preloaded into a service: shifts its wall clock by the milliseconds in a file, as setting the clock does. Timers and the
+// monotonic clock do not change, as on a real machine.
 import { readFileSync, watchFile } from 'node:fs';
 
 const LOOK_MS = 100;

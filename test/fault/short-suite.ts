@@ -7,7 +7,7 @@ import { VIOLATIONS, type ViolationName } from './violations.ts';
 import type { RunResult } from './run-faults.ts';
 import { MUTANT_FAULTS, type MutantResult } from './run-mutants.ts';
 
-/** A minute or two of faults: one of every place that can break, and those of the mutants, the same in every run. */
+/** A minute or two of faults: one for each place that can break and those that expose the mutants, the same in every run. */
 const FAULTS = unique([
   ...MUTANT_FAULTS,
   'kill-api-accept-committed',
@@ -43,7 +43,7 @@ const FAULTS = unique([
 const SEED = '1';
 const EXAMPLES_MAX = 3;
 
-/** The part of the fault suite that belongs to every test run: each guarantee and each mutant counts as one test. */
+/** Runs the part of the fault suite that belongs to every test run; each guarantee and each mutant counts as one test. */
 export async function runShortSuite(): Promise<Tally> {
   const only = FAULTS.flatMap((fault) => ['--only', fault]);
   const trials = ['--trials', String(FAULTS.length), '--seed', SEED, '--rate', '100'];
@@ -84,7 +84,7 @@ function resultOf({ name, isCaught, said }: MutantResult): Result {
   return { isPassed: isCaught, line: `mutant "${name}": the suite found ${said}` };
 }
 
-/** In a process of its own, as a terminal would run it. */
+/** Runs the suite in a separate process, as from a terminal. */
 async function runFaultSuite(args: readonly string[]): Promise<[RunResult?, MutantResult[]?]> {
   const child = spawn(process.execPath, [join('test', 'fault', 'main.ts'), ...args], {
     cwd: projectRoot,

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { Child } from '../../deploy/servers/child.ts';
 import { spawnService, type ServiceOptions } from '../support/service-process.ts';
 
-/** A service that is started again whenever it ends, as its cluster would do. */
+/** A service that is restarted whenever it ends, as Kubernetes does. */
 export type SupervisedService = AsyncDisposable & {
   readonly kind: 'api' | 'worker';
   readonly name: string;
@@ -11,14 +11,14 @@ export type SupervisedService = AsyncDisposable & {
   readonly metricsOrigin: string;
   readonly logFile: string;
   readonly signal: (signal: NodeJS.Signals) => void;
-  /** Whether it says that it is ready. */
+  /** Whether its readiness probe succeeds. */
   readonly isReady: () => Promise<boolean>;
-  /** Why it is not ready, for a person: what it answers, how often it crashed, and the last line of its log. */
+  /** Describes why it is not ready: the answer of its probe, the number of crashes, and the last line of its log. */
   readonly condition: () => Promise<string>;
   readonly metrics: () => Promise<string>;
-  /** How it ended each time that nobody had told it to. */
+  /** How it ended each time without being told to. */
   readonly crashes: readonly string[];
-  /** Tells it to end, for good, and says how it did. */
+  /** Ends it without a restart, and returns how it ended. */
   readonly end: () => Promise<string>;
 };
 

@@ -14,7 +14,7 @@ import type { Rig } from './rig.ts';
 
 export type RigTenant = LoadTenant & { readonly slug: string; readonly ownerToken: string };
 
-/** Where a tenant's events go. */
+/** An endpoint that receives a tenant's events. */
 export type RigEndpoint = {
   readonly id: string;
   readonly path: string;
@@ -24,19 +24,19 @@ export type RigEndpoint = {
 
 export type TenantSet = {
   readonly all: readonly RigTenant[];
-  /** Has a small limit of messages a day and several keys, so that acceptances for it run side by side. */
+  /** Has a small daily message limit and several keys, so that messages of it are accepted in parallel. */
   readonly limited: RigTenant;
   readonly perDay: number;
-  /** Has a small limit of requests a minute. */
+  /** Has a small limit of requests per minute. */
   readonly slow: RigTenant;
   readonly perMinute: number;
-  /** Whose keys are replaced in the course of a run. */
+  /** Its keys are replaced during a run. */
   readonly rotating: RigTenant;
-  /** That is suspended in the course of a run. */
+  /** Is suspended during a run. */
   readonly suspended: RigTenant;
-  /** Whose messages go on to the next account of their route if no receipt comes in time. */
+  /** Their routes have a receipt timeout. */
   readonly waitedFor: readonly RigTenant[];
-  /** Of some tenants, the last one ordered. */
+  /** Endpoints of some tenants; the last one is ordered. */
   readonly endpoints: readonly RigEndpoint[];
   readonly canaries: readonly Canary[];
 };
@@ -52,13 +52,13 @@ export type TenantInput = {
 
 const CHANNELS: readonly Channel[] = ['sms', 'sms', 'email', 'push', 'whatsapp'];
 const PER_DAY = 200;
-/** One message for each process, each with a key of its own, so that the two acceptances do not wait for a key. */
+/** One message for each api process, each with its own key, so that the two acceptances do not wait for the lock of a key. */
 const BURST = 2;
 const PER_MINUTE = 60;
 const WEIGHT = 4;
 const SMS_ROUTE = '/v1/admin/routes/sms';
 
-/** Makes the tenants through the public api, with secrets that can be searched for. */
+/** Creates the tenants through the public API, with secrets that the suite can search for. */
 export async function makeTenants(input: TenantInput): Promise<TenantSet> {
   const client = createApiClient(input.origin, () => {});
   const { privateKey } = await promisify(generateKeyPair)('rsa', { modulusLength: 2048 });
@@ -144,8 +144,8 @@ export async function makeTenants(input: TenantInput): Promise<TenantSet> {
 }
 
 /**
- * A second account for sms, which a message goes on to where the first one refuses it, or reports nothing for too long.
- * @returns the first one's id.
+ * Adds a second sms account, to which messages fail over after a refusal by the first account or a receipt timeout.
+ * @returns the first account's id.
  */
 async function setRoute(
   client: ApiClient,
@@ -165,7 +165,7 @@ async function setRoute(
   return first?.id ?? '';
 }
 
-/** From now on no message of the tenant goes on for want of a receipt; the rest of its route stays. */
+/** Removes the receipt timeout from the tenant's route and leaves the rest of the route. */
 export async function endReceiptTimeout(
   client: ApiClient,
   { slug, ownerToken }: Pick<RigTenant, 'slug' | 'ownerToken'>,
@@ -176,7 +176,7 @@ export async function endReceiptTimeout(
   await client.call(caller, 'PUT', SMS_ROUTE, { strategy, steps });
 }
 
-/** All events of the tenant; every call carries a secret of its own beside its signature. */
+/** Creates an endpoint for all events of the tenant; each call carries a secret header beside its signature. */
 async function makeEndpoint(
   client: ApiClient,
   origin: string,
@@ -205,12 +205,12 @@ export async function makeKey(
   return client.call({ token: ownerToken, tenantSlug: slug }, 'POST', '/v1/admin/api-keys', { name });
 }
 
-/** The part of a service key that nobody may show; the rest names it in lists and logs. */
+/** Returns the secret part of a service key. The rest identifies the key in lists and logs. */
 export function secretOf(serviceKey: string): string {
   return serviceKey.split('_')[3] ?? serviceKey;
 }
 
-/** Without it a token is worth nothing. */
+/** Returns the signature of a token, without which the token is useless. */
 function signatureOf(token: string): string {
   return token.split('.')[2] ?? token;
 }
@@ -220,7 +220,7 @@ function planted(canaries: Canary[], name: string, secret: string): string {
   return secret;
 }
 
-/** @param beginning of the account's id at its provider. */
+/** @param beginning prefix of the account's id at its provider. */
 function smsAccount(label: string, beginning: string, canaries: Canary[]): ProviderAccount {
   const accountSid =
     beginning +

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 
-/** Marks a message on its way from the load to the provider; letters and digits survive every encoding. */
+/** Returns a token that identifies a message from the load to the provider; letters and digits survive every encoding. */
 export function newToken(): string {
   return `tok${randomBytes(10).toString('hex')}kot`;
 }

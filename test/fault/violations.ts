@@ -1,4 +1,4 @@
-/** Each is one guarantee; `VIOLATIONS` says it in words. */
+/** The guarantees that the suite checks, each with the words that reports use for it. */
 export const VIOLATIONS = {
   lost: 'every acknowledged message is stored and has come to an end that its record explains',
   failed: 'no message fails because of an outage of ours',

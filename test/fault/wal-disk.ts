@@ -16,40 +16,40 @@ import { join } from 'node:path';
 import type { PostgresServer } from '../../deploy/servers/postgres.ts';
 import { runProgram } from '../../deploy/servers/run-program.ts';
 
-/** A small disk that holds nothing but the write-ahead log. */
+/** A small file system that holds only the write-ahead log. */
 export type WalDisk = AsyncDisposable & {
-  /** Leaves no room at all. */
+  /** Fills the file system completely. */
   readonly fill: () => Promise<void>;
   readonly free: () => Promise<void>;
-  /** What was not synced is gone, and nothing can be read or written any more. */
+  /** Drops everything that was not synced; reads and writes fail from then on. */
   readonly losePower: () => Promise<void>;
-  /** Starts the server on what was synced. */
+  /** Starts the server with the synced data. */
   readonly regainPower: () => Promise<void>;
 };
 
 const SIZE = '768m';
-/** Bytes, less than the memory around it. */
+/** Bytes; smaller than the memory file system around it. */
 const IMAGE_SIZE = 760 * 1024 * 1024;
 
 /**
- * `EXT4_IOC_SHUTDOWN` with `EXT4_GOING_FLAGS_NOLOGFLUSH` (Linux, fs/ext4/ext4.h): the file system ends at once, and
- * neither its journal nor what is cached reaches the disk. Perl is part of every Debian and can call it.
+ * `EXT4_IOC_SHUTDOWN` with `EXT4_GOING_FLAGS_NOLOGFLUSH` (Linux, fs/ext4/ext4.h) ends the file system at once: neither its
+ * journal nor its cache reaches the disk. Perl is part of every Debian and can call it.
  */
 const SHUTDOWN = `open my $dir, '<', $ARGV[0] or die $!;
   my $flags = pack 'L', 2;
   ioctl $dir, 0x8004587D, $flags or die $!;`;
 
 /**
- * Moves the log of a server to a file system of its own, in memory. Pages never reach the data files before their log
- * is synced, so it is the log alone that has something to lose with the power.
- * @returns null where we may not mount one.
+ * Moves a server's write-ahead log to its own file system in memory. Data pages are written only after their log is synced, so a
+ * power loss can only lose unsynced log.
+ * @returns null where this process may not mount a file system.
  */
 export async function openWalDisk(server: PostgresServer): Promise<WalDisk | null> {
   if (process.platform !== 'linux' || process.getuid?.() !== 0) return null;
   const folder = await mkdtemp(join(tmpdir(), 'despatch-wal-'));
   const [memory, disk] = [join(folder, 'memory'), join(folder, 'disk')];
   const image = join(memory, 'image');
-  // A mount outlives every process: however this one ends, it goes.
+  // A mount outlives its process, so it is removed however this process ends.
   const unmount = (): void => {
     for (const point of [disk, memory]) spawnSync('/bin/umount', ['-l', point], { stdio: 'ignore' });
   };
@@ -60,7 +60,7 @@ export async function openWalDisk(server: PostgresServer): Promise<WalDisk | nul
     await runProgram('mount', ['-t', 'tmpfs', '-o', `size=${SIZE}`, 'tmpfs', memory]);
     await writeFile(image, '');
     await truncate(image, IMAGE_SIZE);
-    // No room is set aside for root: full is full.
+    // `-m 0` reserves no space for root, so that a full disk is completely full.
     await runProgram('mkfs.ext4', ['-q', '-F', '-m', '0', image]);
     await mount();
   })().then(
@@ -81,7 +81,7 @@ export async function openWalDisk(server: PostgresServer): Promise<WalDisk | nul
   await runProgram('cp', ['-a', log, moved]);
   await rm(log, { recursive: true });
   await symlink(moved, log);
-  // The server's user has to pass through.
+  // The server's user needs access to the folders above the log.
   for (const path of [folder, disk]) await chown(path, uid, gid);
   await server.restart();
   return {

@@ -3,13 +3,13 @@ import type { CanarySearch } from '../support/canaries.ts';
 import type { Rig } from './rig.ts';
 
 export type OutputWatch = AsyncDisposable & {
-  /** What came by so far. */
+  /** What has been searched so far. */
   readonly seen: { messages: number; expositions: number };
 };
 
 const LOOK_MS = 2_000;
 
-/** Searches what is gone when the run is over: all that passes NATS, and the metrics as they are served. */
+/** Searches outputs that do not persist after the run: all NATS traffic, and the metrics as they are served. */
 export async function watchOutputs(rig: Rig, search: CanarySearch): Promise<OutputWatch> {
   const seen = { messages: 0, expositions: 0 };
   const { user, password: pass } = rig.natsAdmin;

@@ -5,13 +5,13 @@ import type { Rig } from '../rig.ts';
 
 export type FaultContext = {
   readonly rig: Rig;
-  /** Decides targets and lengths; the same seed draws the same. */
+  /** Draws targets and durations; the same seed draws the same. */
   readonly random: Random;
   readonly load: HelperProcess<LoadCommand, LoadReport>;
   readonly notes: Notes;
 };
 
-/** What a fault has to tell the checker. Times are milliseconds since the epoch. */
+/** What a fault tells the checker. Times are milliseconds since the epoch. */
 export type Notes = {
   readonly revocations: { readonly credential: string; readonly at: number }[];
   readonly suspensions: { readonly tenantId: string; readonly from: number; readonly to: number }[];
@@ -22,11 +22,11 @@ export type Injection =
   | {
       /** What was broken, for the report. */
       readonly target: string;
-      /** How long it stays broken. */
+      /** How long the fault lasts. */
       readonly holdMs: number;
       readonly heal: () => Promise<void> | void;
     }
-  /** This machine, or this moment, does not allow it. */
+  /** Why the fault could not be injected on this machine or at this moment. */
   | { readonly notRun: string };
 
 export type Fault = {

@@ -14,7 +14,7 @@ async function manage(
   const { user, password: pass } = natsAdmin;
   const connection = await connect({ servers: nats.url, user, pass });
   try {
-    // Another fault may have taken it away already.
+    // An earlier fault may already have deleted it.
     await work(await jetstreamManager(connection)).catch(() => {});
   } finally {
     await connection.close();
@@ -34,7 +34,7 @@ export const NATS_FAULTS: readonly Fault[] = [
     async inject({ rig: { nats }, random }) {
       await nats.kill();
       await rm(nats.storeDir, { recursive: true, force: true });
-      // Longer than an api tries to publish a wake-up: some are lost in any case.
+      // Longer than an api retries to publish a wake-up, so that some wake-ups are always lost.
       return { target: 'nats', holdMs: random.whole(2_500, 3_500), heal: () => nats.restart() };
     },
   },

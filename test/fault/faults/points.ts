@@ -8,15 +8,15 @@ type Point = {
   readonly name: string;
   readonly kind: 'api' | 'worker';
   readonly hold: (rig: Rig, node: Node) => Held;
-  /** Of what the worker has then. Default: of messages. */
+  /** Lease of what the worker holds at this point. Default: the lease of messages. */
   readonly leaseMs?: number;
 };
 
-/** On a busy machine a moment may be long in coming. */
+/** A busy machine may take this long to reach the point. */
 const MOMENT_MS_MAX = 15_000;
 const RESTART_MS = 1_000;
 const OVER_LEASE_MS = 1_000;
-/** Long enough for open calls of every tenant, and short beside a lease. */
+/** Long enough for every tenant to have calls in flight, and short compared with a lease. */
 const OPEN_CALLS_MS = 500;
 
 const at = (connection: 'database' | 'broker', moment: string) => (_rig: Rig, node: Node) =>
@@ -24,13 +24,15 @@ const at = (connection: 'database' | 'broker', moment: string) => (_rig: Rig, no
 
 const BYTES_LEFT: Point = { name: 'bytes-left', kind: 'worker', hold: holdCall };
 
-/** The steps of a message, its receipts and its events, found in the traffic of the real processes: nothing in them knows of it. */
+/**
+ * Steps of a message, its receipts and its events, detected in the traffic of the real processes, which contain no hooks for it.
+ */
 const POINTS: readonly Point[] = [
   { name: 'before-accept', kind: 'api', hold: at('database', 'accept.before') },
   { name: 'accept-committed', kind: 'api', hold: at('database', 'accept.after') },
   { name: 'before-wake-up', kind: 'api', hold: at('broker', 'publish.before') },
   { name: 'before-claim', kind: 'worker', hold: at('database', 'claim.before') },
-  // The worker does not know yet that the messages are its own: it stands right before the calls.
+  // Held before the worker receives the result of its claim: the last moment before it calls the providers.
   { name: 'before-call', kind: 'worker', hold: at('database', 'claim.after') },
   BYTES_LEFT,
   { name: 'before-record', kind: 'worker', hold: at('database', 'complete.before') },
@@ -63,7 +65,7 @@ const POINTS: readonly Point[] = [
   { name: 'delivered', kind: 'worker', hold: at('database', 'complete_deliveries.after') },
 ];
 
-/** The provider has the whole request and has not answered. */
+/** Holds a call after the provider received the whole request and before it answers. */
 function holdCall({ providers }: Rig, { service }: Node): Held {
   const reached = providers.next('held').then(() => {});
   providers.tell({ kind: 'hold', worker: service.name });
@@ -75,7 +77,7 @@ async function hold(
   point: Point,
 ): Promise<{ node: Node; held: Held } | undefined> {
   const drawn = random.pick(rig[`${point.kind}s`]);
-  // One that is still starting has no moments.
+  // A process that is still starting does not reach any point.
   const node = (await drawn.service.isReady()) ? drawn : otherThan(drawn, rig[`${point.kind}s`]);
   const held = point.hold(rig, node);
   if (await reachedSoon(held)) return { node, held };
@@ -103,7 +105,7 @@ const killed: Fault[] = POINTS.map((point) => ({
     if (found === undefined) return MISSED;
     const { node, held } = found;
     node.service.signal('SIGKILL');
-    // Bytes that had left a process before its end may still arrive, or not.
+    // Bytes that left the process before it was killed may or may not arrive.
     held.release(context.random.pick(['pass', 'cut']));
     return { target: node.service.name, holdMs: RESTART_MS, heal: () => {} };
   },
@@ -139,8 +141,8 @@ const cut: Fault[] = POINTS.filter(({ name }) => name !== 'bytes-left').map((poi
 }));
 
 /**
- * A worker ends with calls open, and one that bears the same name loses the answer of a claim. It looks for what it has
- * claimed, and must not take what the other has open for that.
+ * Kills a worker with open calls, and drops the answer of a claim by another worker of the same name. That worker then searches
+ * for its own claim and must not take over messages that the killed worker still holds.
  */
 const restarted: Fault = {
   name: 'restart-worker-claim-lost',

@@ -20,7 +20,7 @@ export const POSTGRES_FAULTS: readonly Fault[] = [
         select pid from pg_stat_activity where application_name like ${CONNECTIONS} order by random() limit 1`,
       );
       if (backend === undefined) return { notRun: 'no service was connected' };
-      // The others end too: one of them may have left shared memory in disorder.
+      // Postgres ends all other backends too, because the killed one may have corrupted shared memory.
       process.kill(backend.pid, 'SIGKILL');
       return { target: 'postgres', holdMs: 1_000, heal: healsItself };
     },
@@ -68,7 +68,7 @@ export const POSTGRES_FAULTS: readonly Fault[] = [
     async inject({ rig: { ask, postgres, walDisk } }) {
       if (walDisk === null) return { notRun: NO_DISK };
       await walDisk.fill();
-      // Segments that were made before hold the log for a while.
+      // Segments that already exist can hold the log for a while.
       for (let i = 0; i < SEGMENTS_MAX; i++) {
         const isWritten = await ask(
           (sql) => sql`select pg_logical_emit_message(false, 'fill', 'x'), pg_switch_wal()`,

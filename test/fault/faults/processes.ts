@@ -2,7 +2,7 @@ import { LEASE_MS } from '../node.ts';
 import { healsItself, type Fault } from './fault.ts';
 
 const RESTART_MS = 1_500;
-/** Longer than the sweep leaves to a wake-up: others then do what a stopped worker still holds wake-ups for. */
+/** Longer than the delay after which the sweep takes messages whose wake-ups a stopped worker holds. */
 const OVER_SWEEP_MS = 7_500;
 
 const KINDS = ['api', 'worker'] as const;

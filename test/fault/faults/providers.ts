@@ -3,7 +3,7 @@ import type { ProviderTrouble } from '../ledger.ts';
 import type { Fault } from './fault.ts';
 
 const TROUBLES: readonly ProviderTrouble[] = ['hang', 'reset', 'late', 'unavailable', 'throttled'];
-/** Some of these come within the deadline of a call, some after it. */
+/** Some of these delays end before the deadline of a call, some after it. */
 const LATE_MS = { min: 200, max: 3_000 };
 
 const troubled: Fault[] = TROUBLES.map((trouble) => ({
@@ -19,7 +19,7 @@ const troubled: Fault[] = TROUBLES.map((trouble) => ({
   },
 }));
 
-/** Those that routes have first: the messages go on to the accounts after them. */
+/** Faults of the accounts that routes try first: their messages fail over to the next account. */
 const firstAccounts: Fault[] = (['unavailable', 'reset'] as const).map((trouble) => ({
   name: `first-account-${trouble}`,
   async inject({ rig: { providers }, random }) {

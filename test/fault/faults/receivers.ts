@@ -3,9 +3,9 @@ import type { Rig } from '../rig.ts';
 import type { Fault } from './fault.ts';
 
 const TROUBLES: readonly ReceiverTrouble[] = ['hang', 'reset', 'late', 'unavailable', 'down'];
-/** Some of these come within the deadline of a call, some after it. */
+/** Some of these delays end before the deadline of a call, some after it. */
 const LATE_MS = { min: 200, max: 3_000 };
-/** Until one that said it was gone has been believed. */
+/** Time for a worker to pause an endpoint that answered 410. */
 const BELIEVED_MS = 1_500;
 
 async function behave(
@@ -18,7 +18,7 @@ async function behave(
   await changed;
 }
 
-/** What may go wrong with a tenant's own receiver of events. */
+/** Faults of a tenant's own event receiver. */
 export const RECEIVER_FAULTS: readonly Fault[] = [
   ...TROUBLES.map((trouble): Fault => ({
     name: `receiver-${trouble}`,

@@ -1,7 +1,7 @@
 import { makeKey, secretOf } from '../tenants.ts';
 import { healsItself, type Fault } from './fault.ts';
 
-/** Longer than any process remembers what it was told of a tenant. */
+/** Longer than any process caches the state of a tenant. */
 const OVER_MEMORY_MS = 7_500;
 const USED_MS_MAX = 15_000;
 
@@ -16,7 +16,7 @@ export const TENANT_FAULTS: readonly Fault[] = [
       notes.secrets.push({ name: 'a service key', secret: secretOf(key) });
       const used = load.next('used');
       load.tell({ kind: 'credential', tenantId: rotating.id, credential: { name, key } });
-      // A key that no process has come to know is remembered by none.
+      // A key must be used before it is revoked, because only then do processes have it in their caches.
       await Promise.race([used, new Promise((resolve) => setTimeout(resolve, USED_MS_MAX))]);
       await insist((client) => client.call(caller, 'DELETE', `/v1/admin/api-keys/${id}`));
       notes.revocations.push({ credential: name, at: Date.now() });

@@ -1,7 +1,7 @@
 import type { Rig } from '../rig.ts';
 import { healsItself, type Fault } from './fault.ts';
 
-/** Empties a worker's cache of credentials, so that it depends on Vault. */
+/** Empties a worker's credential cache, so that the worker depends on Vault. */
 function forgetCredentials({ workers }: Rig, which: 0 | 1): string {
   workers[which]?.service.signal('SIGKILL');
   return workers[which]?.service.name ?? '';
