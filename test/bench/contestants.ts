@@ -1,4 +1,4 @@
-/** Everything that a round measures, with the words that reports use for it. */
+/** Everything that a round measures, with the names that reports use. */
 export const CONTESTANTS = {
   floor: 'bare fastify + zod, no work behind it',
   floor64: 'the same, 64 connections',
@@ -39,7 +39,7 @@ export type ContestantName = keyof typeof CONTESTANTS;
 
 export const CONTESTANT_NAMES = Object.keys(CONTESTANTS) as ContestantName[];
 
-/** Measured at parts of what the service keeps up with, beside it. */
+/** Contestants that also run at parts of the rate that the service sustains. */
 const PACED: readonly ContestantName[] = [
   'bare',
   'runningGraphile',
@@ -53,8 +53,8 @@ export function isPaced(name: ContestantName): boolean {
 }
 
 /**
- * Names that stand for several; `receipts` has the drain that applying is compared with, `events` what tells how much
- * half load is, `batch` the single requests that batches are compared with.
+ * Names that select several contestants. `receipts` includes the drain that applying is compared with, `events` the run that
+ * determines half load, and `batch` the single requests that batches are compared with.
  */
 export const CONTESTANT_GROUPS: Readonly<Record<string, readonly ContestantName[]>> = {
   receipts: ['receiptFloor', 'receiptIntake', 'receiptApply', 'receiptStorm', 'drain'],

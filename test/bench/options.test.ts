@@ -99,7 +99,7 @@ test('what runs at parts of a maximum needs one', () => {
   expect(() => parseOptions(['--only', 'floor,bare'])).toThrow('bare needs running beside it, or --maximum');
   expect(parseOptions(['--only', 'bare,running'])).toMatchObject({ only: ['bare', 'running'] });
   expect(parseOptions(['--only', 'bare', '--maximum', '900'])).toMatchObject({ maximum: 900 });
-  // The maximum is that of the round that is resumed.
+  // The maximum of the resumed round is used.
   expect(parseOptions(['--only', 'bare', '--resume'])).toMatchObject({ resumes: true });
 });
 

@@ -7,36 +7,36 @@ export type BenchOptions = {
   readonly rounds: number;
   /** Length of each measurement. */
   readonly measureMs: number;
-  /** Load before each measurement that is not counted. */
+  /** Length of the load before each measurement, which is not counted. */
   readonly warmMs: number;
-  /** What 100 % of the load is, in messages per second; undefined: what the service is found to keep up with. */
+  /** Messages per second that count as 100 % of the load; undefined: the rate that the service sustains. */
   readonly maximum: number | undefined;
   readonly connections: number;
   readonly tenants: number;
-  /** Messages of the backlog that is drained, and receipts and events of those of their kinds. */
+  /** Messages of the backlog that is drained; also the number of receipts and events in their backlogs. */
   readonly backlog: number;
   /** Every request carries an idempotency key. */
   readonly isIdempotent: boolean;
-  /** Where tenants' keys are. */
+  /** Where tenants' keys are kept. */
   readonly keyring: 'vault' | 'local';
-  /** Decides the order of the contestants. */
+  /** Determines the order of the contestants. */
   readonly seed: number;
-  /** What the rounds measure; everything unless chosen. */
+  /** The contestants of the rounds; all unless chosen. */
   readonly only: readonly ContestantName[];
-  /** Keeps the rounds of the last result, but for what is chosen by `only`. */
+  /** Keeps the rounds of the last result, except for the contestants in `only`. */
   readonly resumes: boolean;
-  /** Another checkout of the project, whose path is measured beside ours in each round. */
+  /** Another checkout of the project, measured alternately with this one in each round. */
   readonly beside: string | undefined;
-  /** Messages of the largest database, with growth. */
+  /** Messages in the largest database of growth. */
   readonly growTo: number;
-  /** What growth measures; everything unless chosen. */
+  /** The parts of growth; all unless chosen. */
   readonly parts: readonly GrowthPart[];
   /** Rows that growth plants beside messages. */
   readonly plant: number;
   readonly soakMinutes: number;
-  /** Of the maximum, for the soak. */
+  /** Load of the soak in percent of the maximum. */
   readonly sharePercent: number;
-  /** Where growth and soak keep their state and databases; undefined: nowhere. */
+  /** Folder in which growth and soak keep their state and databases; undefined: they keep nothing. */
   readonly keptIn: string | undefined;
   readonly writesPage: boolean;
   readonly printsJson: boolean;
@@ -44,7 +44,7 @@ export type BenchOptions = {
   readonly profileFolder: string | undefined;
 };
 
-/** @throws TypeError with a sentence for the user. */
+/** Parses the command line. @throws TypeError with a sentence for the user. */
 export function parseOptions(args: readonly string[]): BenchOptions | 'help' {
   const { values } = parseArgs({
     args: [...args],
@@ -125,7 +125,7 @@ export function parseOptions(args: readonly string[]): BenchOptions | 'help' {
   };
 }
 
-/** Options that only some commands know, by the commands. */
+/** Options that only some commands have, with these commands. */
 const COMMANDS_OF = {
   rounds: ['rounds'],
   only: ['rounds', 'growth'],

@@ -9,10 +9,10 @@ import { figureOf, spreadOver, type BenchResult } from './report/result.ts';
 import { log, withBench, type Step } from './session.ts';
 import { openKeptFile, type KeptFile } from './stack/kept-file.ts';
 
-/** Growth's load, where no round found out what the service keeps up with. */
+/** Load of growth where no round measured the rate that the service sustains. */
 const MODEST_PER_SECOND = 500;
 
-/** `npm run bench -- --growth`. Keeps what rounds and soak have found. */
+/** Runs `npm run bench -- --growth`. Keeps the results of rounds and soak. */
 export async function runGrowth(options: BenchOptions): Promise<BenchResult> {
   const last = await lastResult();
   const { median } = spreadOver(last?.rounds ?? [], (round) => figureOf(round, 'running/sustainedPerSecond'));
@@ -27,7 +27,7 @@ export async function runGrowth(options: BenchOptions): Promise<BenchResult> {
   return await keepPart(options, machine, { growth: state });
 }
 
-/** `npm run bench -- --soak`. Keeps what rounds and growth have found. */
+/** Runs `npm run bench -- --soak`. Keeps the results of rounds and growth. */
 export async function runSoak(options: BenchOptions): Promise<BenchResult> {
   const { state, machine } = await runKept<Soak>(options, {
     name: 'soak',
@@ -49,7 +49,7 @@ type Run<State> = {
 
 type Kept<State> = { readonly state: State; machine: Machine | null };
 
-/** Goes on with what the folder holds of the run, or begins it; no server is started where nothing is missing. */
+/** Continues the run that the folder holds, or begins one. Starts no server where the run is complete. */
 async function runKept<State>(options: BenchOptions, run: Run<State>): Promise<Kept<State>> {
   const file = options.keptIn === undefined ? undefined : join(resolve(options.keptIn), `${run.name}.json`);
   const kept = await openKeptFile<Kept<State>>(file, () => ({ state: run.begin(), machine: null }));

@@ -6,7 +6,7 @@ import { keepResult, lastResult } from './report/kept-result.ts';
 import { figureOf, type BenchResult } from './report/result.ts';
 import { withBench } from './session.ts';
 
-/** `npm run bench`: every chosen contestant in each round. Keeps what growth and soak have found. */
+/** Runs `npm run bench`: every chosen contestant in each round. Keeps the results of growth and soak. */
 export async function runRounds(options: BenchOptions): Promise<BenchResult> {
   const last = await lastResult();
   const resumed = options.resumes ? last : undefined;
@@ -15,7 +15,7 @@ export async function runRounds(options: BenchOptions): Promise<BenchResult> {
   return await withBench(options, async (bench, step) => {
     const rounds: Round[] = [...(resumed?.rounds ?? [])];
     const wanted = resumed?.rounds.length ?? options.rounds;
-    // What describes the rounds is what they were measured with.
+    // A resumed result keeps the time and machine that its rounds were measured with.
     const { takenAt, machine } = resumed ?? {
       takenAt: new Date().toISOString(),
       machine: await describeMachine(bench.stack),
@@ -42,7 +42,7 @@ export async function runRounds(options: BenchOptions): Promise<BenchResult> {
         const found = await measureBeside(options.beside, options, number, maximum);
         beside.rounds[number - 1] = { ...beside.rounds[number - 1], ...found };
       }
-      // What took so long is kept, whatever comes later.
+      // Saves the result after each round, because a later round may fail.
       await keepResult(result);
     }
     return result;

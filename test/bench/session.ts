@@ -6,7 +6,7 @@ export type Step = (line: string) => void;
 
 export const log = (line: string): void => void process.stderr.write(`${line}\n`);
 
-/** Opens servers and helpers for some work. Its steps throw once the user has ended the run, and until then say what comes. */
+/** Opens servers and helpers for `work`. Its steps log the next measurement; they throw once the user has interrupted the run. */
 export async function withBench<T>(
   options: BenchOptions,
   work: (bench: Bench, step: Step) => Promise<T>,

@@ -56,7 +56,7 @@ async function run(sizes: readonly number[], concurrency: string): Promise<void>
     POD_NAMESPACE: namespace,
     RECONCILE_CONCURRENCY: concurrency,
     LOG_LEVEL: 'warn',
-    // A look in the middle of a measurement would count twice.
+    // A resync during a measurement would count objects twice.
     RESYNC_SECONDS: '86400',
   };
 
@@ -97,7 +97,7 @@ async function declare(kube: KubeApiServer, namespace: string, from: number, to:
   await Promise.all(Array.from({ length: DECLARED_AT_ONCE }, work));
 }
 
-/** One life of a controller, until its metrics say that it is done. */
+/** Runs a controller until its metrics show that all objects are reconciled. */
 async function measure(
   environment: Record<string, string>,
   folder: string,

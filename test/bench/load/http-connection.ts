@@ -1,14 +1,14 @@
 import { connect, type Socket } from 'node:net';
 
 export type HttpConnection = {
-  /** One request at a time; status 0 stands for a connection that broke. */
+  /** Sends one request at a time; status 0 means that the connection broke. */
   send(request: string, onReply: (status: number, body: string) => void): void;
   close(): void;
 };
 
 /**
- * A keep-alive connection that writes requests as prepared text and reads no more of a reply than status, length and
- * body: on few cores, what the load generator does not use is left to the contestants.
+ * Opens a keep-alive connection that writes prepared request texts and parses only status, length and body of a reply. On few
+ * cores, the processor time that the load generator saves is left to the contestants.
  */
 export function openConnection(port: number): HttpConnection {
   let socket: Socket | undefined;
@@ -49,7 +49,7 @@ export function openConnection(port: number): HttpConnection {
   };
 }
 
-/** @returns undefined while the reply is not complete. @throws when it does not say its length. */
+/** @returns undefined while the reply is incomplete. @throws when the reply has no content length. */
 function readReply(text: string): { status: number; body: string } | undefined {
   const end = text.indexOf('\r\n\r\n');
   if (end === -1) return undefined;

@@ -1,21 +1,22 @@
 import { randomUUID } from 'node:crypto';
 
 export type RequestTexts = {
-  /** The request of the n-th message, which carries its number to the provider. */
+  /** Returns the request of the n-th message, which carries its number to the provider. */
   of(n: number, key: number): string;
 };
 
 const FILLER = 'Your parcel is on its way and will reach you between nine and noon. Track it in the app.';
 
-/** Recipient, text and the sender's own id of the n-th message. */
+/** Returns recipient, text and external id of the n-th message. */
 export function messageText(n: number): { to: string; body: string; externalId: string } {
   const digits = String(n).padStart(9, '0');
   return { to: `+1555${digits.slice(-7)}`, body: `m${digits} ${FILLER}`, externalId: `order-${digits}` };
 }
 
 /**
- * The prepared halves of a send request, one for each key, and what differs between messages of about 400 bytes.
- * @param messagesEach of a request; more than one go as a batch that is taken as a whole, and each has a number of its own.
+ * Prepares the constant halves of a send request for each key, and the part that differs between messages, about 400 bytes in
+ * all.
+ * @param messagesEach messages per request; more than one are sent as an all-or-nothing batch in which each has its own number.
  */
 export function requestTexts(keys: readonly string[], isIdempotent: boolean, messagesEach = 1): RequestTexts {
   const one = (n: number): string => {
@@ -48,7 +49,7 @@ export function readText(path: string, key: string): string {
 
 const COMMON = 'host: 127.0.0.1\r\nuser-agent: bench\r\naccept: application/json\r\n';
 
-/** The number of the message in whatever the provider is sent; undefined where there is none. */
+/** Returns the message number in the text that a provider received; undefined where it contains none. */
 export function messageNumber(text: string): number | undefined {
   const digits = /Body=m(\d{9})/.exec(text)?.[1];
   return digits === undefined ? undefined : Number(digits);

@@ -1,4 +1,4 @@
-/** Rising to 1: an index's share is what it adds to the one before. */
+/** Rises to 1; the share of an index is the difference to the one before. */
 export type CumulativeShares = readonly number[];
 
 export function cumulativeShares(weights: readonly number[]): CumulativeShares {
@@ -7,7 +7,7 @@ export function cumulativeShares(weights: readonly number[]): CumulativeShares {
   return weights.map((weight) => (sum += weight) / total);
 }
 
-/** The first index whose share reaches beyond `at`, which is from 0 to below 1. */
+/** Returns the first index whose cumulative share is above `at`, which lies in [0, 1). */
 export function indexAt(shares: CumulativeShares, at: number): number {
   let [low, high] = [0, shares.length - 1];
   while (low < high) {
@@ -18,12 +18,12 @@ export function indexAt(shares: CumulativeShares, at: number): number {
   return low;
 }
 
-/** Few are busy and many are not: the weight of the n-th is 1 / n^1.1. */
+/** Returns weights of 1 / n^1.1 for the n-th: a few are busy and many are not. */
 export function zipfWeights(count: number): number[] {
   return Array.from({ length: count }, (_, i) => (i + 1) ** -1.1);
 }
 
-/** How evenly two or more were served: 1 is all the same, 1/n is one alone. */
+/** Returns the Jain fairness index of two or more values: 1 if all are equal, 1/n if one has everything. */
 export function jainIndex(values: readonly number[]): number {
   const sum = values.reduce((total, value) => total + value, 0);
   const squares = values.reduce((total, value) => total + value * value, 0);

@@ -9,16 +9,16 @@ import { offer } from './offer.ts';
 type Terms = {
   readonly start: (bench: Bench, world: World) => Promise<Contestant>;
   readonly prepare?: (world: World) => Promise<void>;
-  /** How many rows there are afterwards; absent where nothing is stored. */
+  /** Counts the rows afterwards; absent where nothing is stored. */
   readonly stored?: (world: World) => Promise<number>;
-  /** Default: the run's. */
+  /** Default: the number of the run. */
   readonly connections?: number;
-  /** Of a request. Default 1. */
+  /** Messages per request. Default 1. */
   readonly messagesEach?: number;
   readonly isOurs?: boolean;
 };
 
-/** As many requests as it takes, each connection sending as soon as it has its answer, while no worker runs. */
+/** Offers as many requests as the api accepts, each connection sending when it has its answer, while no worker runs. */
 async function acceptAlone(
   bench: Bench,
   { start, prepare, stored, connections, messagesEach = 1, isOurs = false }: Terms,
@@ -70,7 +70,7 @@ export function acceptService(bench: Bench, connections?: number): Promise<Measu
   });
 }
 
-/** Few of them at a time: the api lets no more than 64 wait, and settles two at once. */
+/** Few batches at a time: the api lets no more than 64 wait, and settles two at once. */
 const BATCH_CONNECTIONS = 16;
 const BATCH_MESSAGES = 500;
 

@@ -21,7 +21,7 @@ export type Bench = {
 
 export type Helpers = {
   readonly load: HelperProcess<LoadCommand, LoadResult, LoadEvent>;
-  /** A second load generator, for what comes beside the load. */
+  /** A second load generator, for the traffic beside the load. */
   readonly storm: HelperProcess<LoadCommand, LoadResult, LoadEvent>;
   readonly provider: HelperProcess<ProviderCommand, ProviderResult>;
   readonly loop: HelperProcess<LoopCommand, number>;
@@ -31,12 +31,12 @@ export type Helpers = {
   readonly post: HelperProcess<PostCommand, number>;
 };
 
-/** What one measurement found. */
+/** The result of one measurement. */
 export type Measured = {
   readonly figures: Readonly<Record<string, number>>;
-  /** Per message, while the rate was measured. */
+  /** Cost per message, while the rate was measured. */
   readonly cost?: Cost;
-  /** The same at parts of the load, by percent, or on other terms, by their name. */
+  /** Cost at parts of the load, by percent, or under other conditions, by their name. */
   readonly costAt?: Readonly<Record<string, Cost>>;
   readonly ledger?: Ledger;
   /** Answers other than success, by status. */
@@ -61,7 +61,7 @@ type Extras = {
   readonly nodeArguments?: readonly string[];
 };
 
-/** Our own program; its worker finds the stand-in where Twilio would be. */
+/** Starts one of the services; its worker calls the stand-in instead of Twilio. */
 export async function startService(
   { stack, options, helpers }: Bench,
   world: World,
@@ -80,7 +80,7 @@ export async function startService(
   });
 }
 
-/** A program of the bench, which finds the database, the keys and the provider in its environment. */
+/** Starts a program of the bench, with the database, the keys and the provider in its environment. */
 export async function startProgram(
   { stack, helpers }: Bench,
   world: World,
@@ -104,11 +104,11 @@ export async function startProgram(
 export type Measuring = {
   readonly bench: Bench;
   readonly world: { readonly admin: Sql };
-  /** By what they are, `api` and `worker`. */
+  /** By role, `api` and `worker`. */
   readonly services?: Readonly<Record<string, Contestant>>;
-  /** Of a helper that is the contestant itself. */
+  /** Process ids of a helper that is itself the contestant. */
   readonly helper?: Readonly<Record<string, number>>;
-  /** The services are ours, and their calls are counted where there is a Vault. */
+  /** The services are the project's own: their Vault calls are counted where there is a Vault. */
   readonly asksVault?: boolean;
 };
 

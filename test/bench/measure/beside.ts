@@ -7,18 +7,18 @@ import type { BenchOptions } from '../options.ts';
 import { runProgram } from '../../../deploy/servers/run-program.ts';
 import type { Round } from './round.ts';
 
-/** What another checkout of the project was found to do, round by round beside ours. */
+/** The rounds of another checkout of the project, measured alternately with the rounds of this one. */
 export type Beside = { readonly commit: string; readonly rounds: Round[] };
 
-/** Of the path that the two are compared by. */
+/** The contestants by which the two checkouts are compared. */
 const COMPARED: readonly ContestantName[] = ['accept', 'running', 'drain'];
 
-/** Those of the chosen contestants that another checkout is measured by. */
+/** Returns the chosen contestants that the other checkout measures too. */
 function comparedOf({ only }: BenchOptions): ContestantName[] {
   return COMPARED.filter((name) => only.includes(name));
 }
 
-/** Of the bench of another checkout, so that it measures the same in one round. */
+/** Returns the arguments with which the other checkout's bench measures the same in one round. */
 export function besideArguments(options: BenchOptions, number: number, maximum: number): string[] {
   const { measureMs, warmMs, connections, tenants, backlog, keyring, seed, isIdempotent } = options;
   const values = {
@@ -38,8 +38,8 @@ export function besideArguments(options: BenchOptions, number: number, maximum: 
 }
 
 /**
- * One round of the bench of the checkout in `folder`, with servers of its own, at the same rates as ours.
- * @throws when it fails, as it does where a message was lost or sent twice.
+ * Runs one round of the bench in the checkout in `folder`, with its own servers and at the same rates.
+ * @throws when it fails, for example because a message was lost or sent twice.
  */
 export async function measureBeside(
   folder: string,

@@ -1,4 +1,4 @@
-// What the servers take without HTTP, from one process that does nothing else.
+// Throughput of the servers without HTTP, from one process that does nothing else.
 import { countPlain } from '../stack/layout.ts';
 import { meterOf, type Bench, type Measured } from './bench.ts';
 import { storedLedger } from './ledger.ts';

@@ -6,24 +6,24 @@ import { projectRoot } from '../../support/command.ts';
 
 export type Contestant = AsyncDisposable & {
   readonly pid: number;
-  /** Where it takes requests; of no meaning for a worker. */
+  /** The port that serves requests; meaningless for a worker. */
   readonly port: number;
-  /** Where one of our services says how it is; nobody listens there at the others. */
+  /** Where one of the project's services serves health and metrics; no other contestant listens there. */
   readonly metricsPort: number;
 };
 
 export type ContestantOptions = {
   readonly name: string;
-  /** From the project's root. */
+  /** Path from the project's root. */
   readonly script: string;
   readonly environment: Readonly<Record<string, string>>;
-  /** For Node itself. */
+  /** Arguments of Node itself. */
   readonly nodeArguments?: readonly string[];
   readonly logFolder: string;
   readonly profileFolder?: string | undefined;
 };
 
-/** A server program as a process of its own; returns once it is ready. */
+/** Starts a server program in a process of its own; returns once it is ready. */
 export async function startContestant(options: ContestantOptions): Promise<Contestant> {
   const { name, script, environment, nodeArguments = [], logFolder, profileFolder } = options;
   const [port, metricsPort] = [await freePort(), await freePort()];
@@ -45,7 +45,7 @@ export async function startContestant(options: ContestantOptions): Promise<Conte
       ...environment,
     },
   });
-  // Only our services have a port for health beside the one they serve.
+  // Only the project's services have a separate health port.
   const urls = [metricsPort, port].map((one) => `http://127.0.0.1:${one}/readyz`);
   const isReady = async (): Promise<boolean> => (await Promise.all(urls.map(answers))).includes(true);
   await untilReady(child, { name, logFile, isReady });

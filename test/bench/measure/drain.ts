@@ -17,10 +17,10 @@ type Terms = {
   readonly isOurs?: boolean;
 };
 
-/** The first part of a drain is the start of its processes. */
+/** The first part of a drain is the start of the processes and is not counted. */
 const UNCOUNTED_SHARE = 0.2;
 
-/** From a backlog to the provider, until the last outcome is recorded. */
+/** Measures from a stored backlog to the provider, until the last outcome is recorded. */
 async function drain(
   bench: Bench,
   world: World,
@@ -66,7 +66,7 @@ export async function drainWorker(bench: Bench): Promise<Measured> {
   });
 }
 
-/** No row that dies while it drains can be cleared away. */
+/** Measures a drain while an old snapshot keeps vacuum from removing any row that dies. */
 export async function drainUnderSnapshot(bench: Bench): Promise<Measured> {
   const { stack, options } = bench;
   await using world = await stack.world();

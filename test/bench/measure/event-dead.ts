@@ -7,19 +7,19 @@ import { offerUnmetered } from './offer.ts';
 import { untilArrived, untilReceived } from './until.ts';
 
 const TENANTS_MAX = 50;
-/** As many of each tenant: beside the one that dies, its tenant has others. */
+/** Endpoints per tenant: the tenant of the dead endpoint has healthy ones too. */
 const ENDPOINTS = 100;
 const SENDS_PER_SECOND = 100;
-/** Of a message: that it was accepted, and that it was sent. */
+/** Events per message: one for its acceptance, one for the send. */
 const EVENTS_PER_MESSAGE = 2;
-/** Below it the dead one would have failed no call. */
+/** In a shorter phase the dead endpoint would not fail any call. */
 const MEASURE_MS_MIN = 8_000;
-/** Shorter than in production, so that a phase sees both that calls hang and what follows from it. */
+/** A shorter deadline than in production, so that a phase contains both hanging calls and their consequences. */
 const ENVIRONMENT = { ...CALLS_RECEIVER.environment, WEBHOOK_DEADLINE_MS: '4000' };
 
 /**
- * A hundred endpoints are told of a constant rate of messages: while all are well, while one of them takes calls and never
- * answers, and after that one was paused.
+ * Delivers the events of messages at a constant rate to a hundred endpoints: while all are healthy, while one accepts calls and
+ * never answers, and after that one was paused.
  */
 export async function eventDead(bench: Bench): Promise<Measured> {
   const { stack, helpers, options } = bench;
@@ -45,7 +45,7 @@ export async function eventDead(bench: Bench): Promise<Measured> {
       measureMs: Math.max(options.measureMs, MEASURE_MS_MIN),
     });
     await untilArrived(bench, accepted);
-    // Keys are used in turn: the first tenant has one message more than others, or as many.
+    // Keys are used in turn: the first tenant has at most one message more than the others.
     const ofDying = isDead ? Math.ceil(accepted / tenants.length) : 0;
     const due = EVENTS_PER_MESSAGE * (perTenant * accepted - ofDying);
     await untilReceived(bench, due);

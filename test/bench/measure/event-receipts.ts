@@ -9,10 +9,13 @@ import { offerUnmetered } from './offer.ts';
 import { TAKES_RECEIPTS } from './receipts.ts';
 import { untilArrived, untilReceived } from './until.ts';
 
-/** Of the messages that the service keeps up with, in percent: so many are sent, and as many receipts come beside them. */
+/** Rate of sends and of receipts, each in percent of the rate that the service sustains. */
 const LOAD = 25;
 
-/** From the answer to a vendor's receipt until the tenant's endpoint is called: half of the calls are sends, half receipts. */
+/**
+ * Measures from the answer to a provider's receipt until the tenant's endpoint is called; half of the calls are sends, half
+ * receipts.
+ */
 export async function eventReceipts(bench: Bench, maximum = Number.NaN): Promise<Measured> {
   const { stack, helpers, options } = bench;
   const { warmMs, measureMs } = options;

@@ -15,21 +15,24 @@ import type { Cost } from './meter.ts';
 import { offerUnmetered } from './offer.ts';
 import { untilArrived, untilReached } from './until.ts';
 
-/** In percent of what the whole service keeps up with. */
+/** In percent of the rate that the whole service sustains. */
 const LOAD = 50;
-/** Of a message: that it was accepted, and that it was sent. */
+/** Events per message: one for its acceptance, one for the send. */
 const EVENTS_PER_MESSAGE = 2;
 
 /**
- * Who is told of what is sent: nobody; endpoints that are paused, so that their events are matched and wait; endpoints that
- * are called. Without endpoints before and after, so that what drifts counts for both.
+ * Phases of the measurement: without endpoints; with paused endpoints, so that events are matched and wait; with endpoints that
+ * are called. The phase without endpoints comes first and last, so that drift affects both sides of the comparison.
  */
 const PHASES = ['before', 'matched', 'told', 'after'] as const;
 export type SendPhase = (typeof PHASES)[number];
-/** Processes that have seen no load yet cost more: it comes first, and is not counted. */
+/** A warm-up phase that is not counted, because processes cost more under their first load. */
 const FIRST = 'told';
 
-/** The same sends with and without an endpoint of each tenant that takes all types. What all that follows from a message costs is counted. */
+/**
+ * Measures the same sends with and without an endpoint per tenant that subscribes to all types. The cost includes all work that
+ * follows from a message.
+ */
 export async function eventSends(bench: Bench, maximum = Number.NaN): Promise<Measured> {
   const { stack, helpers } = bench;
   await using world = await stack.world();

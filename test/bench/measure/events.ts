@@ -5,18 +5,18 @@ import { wallMs } from './clock.ts';
 import { eventLedger } from './ledger.ts';
 import { untilReached, untilReceived } from './until.ts';
 
-/** A worker that may call the receiver, which has no TLS and is on this machine. */
+/** Lets a worker call the receiver, which has no TLS and listens on a loopback address. */
 export const CALLS_RECEIVER = {
   environment: { WEBHOOK_ALLOW_HTTP: 'true', EGRESS_ALLOW_CIDRS: '127.0.0.0/8' },
 };
 
-/** What the worker has towards one origin. */
+/** The worker's connection limit per origin. */
 const RECEIVER_CONNECTIONS = 64;
 
-/** The first part is the start of the process. */
+/** The first part is the start of the process and is not counted. */
 const UNCOUNTED_SHARE = 0.2;
 
-/** A loop that posts the same bodies and does nothing else. */
+/** Measures a loop that posts the same bodies and does nothing else. */
 export async function eventFloor(bench: Bench): Promise<Measured> {
   const { stack, helpers } = bench;
   await using world = await stack.world();
@@ -28,7 +28,7 @@ export async function eventFloor(bench: Bench): Promise<Measured> {
   });
 }
 
-/** From a stored backlog, an endpoint for each tenant, until the last call is recorded. */
+/** Measures from a stored backlog with an endpoint per tenant until the last call is recorded. */
 export async function eventTell(bench: Bench): Promise<Measured> {
   const { backlog } = bench.options;
   await using world = await bench.stack.world();
@@ -40,7 +40,7 @@ export async function eventTell(bench: Bench): Promise<Measured> {
   });
 }
 
-/** @returns where the receiver listens, which has forgotten what came before. */
+/** Stores a backlog and resets the receiver. @returns the receiver's port. */
 async function fillBacklog({ stack, helpers, options }: Bench, world: World): Promise<number> {
   const { port } = await helpers.receiver.run('reset');
   await addEndpoints(stack, world, stack.tenants, { port });

@@ -11,15 +11,15 @@ import { untilArrived } from './until.ts';
 const QUIET_TENANTS = 9;
 const QUIET_PER_SECOND = 10;
 const NOISY_TIMES = 100;
-/** Below it the 99th percentile of the quiet tenants would be the worst of a few. */
+/** In a shorter time the 99th percentile of the quiet tenants would be the worst of a few messages. */
 const MEASURE_MS_MIN = 10_000;
-/** Numbers of the backlog, apart from those of the load. */
+/** First message number of the backlog, apart from the numbers of the load. */
 const BACKLOG_FROM = 500_000_000;
 
 /**
- * Nine quiet tenants send ten messages a second each: alone, beside a tenant that offers a hundred times as much, and while
- * that tenant's backlog is drained. As a control the ten share the same total evenly: what the quiet ones wait longer
- * there than alone is the load of the machine, and no neighbour's doing.
+ * Nine quiet tenants send ten messages a second each: alone, beside a tenant that offers a hundred times as much, and while that
+ * tenant's backlog is drained. As a control, the ten send the same total in equal shares: the additional delay of the quiet
+ * tenants there comes from the load of the machine, not from another tenant.
  */
 export async function fairness(bench: Bench): Promise<Measured> {
   const { stack, helpers, options } = bench;
@@ -36,7 +36,7 @@ export async function fairness(bench: Bench): Promise<Measured> {
       weights: isEven ? keys.map(() => 1) : [noise, ...others.map(() => 1)],
       rate: QUIET_PER_SECOND * (QUIET_TENANTS + noise),
       measureMs: Math.max(options.measureMs, MEASURE_MS_MIN),
-      // A backlog does not wait for the warm-up to end.
+      // A backlog is drained during the warm-up too, so the phase has almost none.
       ...(waiting === 0 ? {} : { warmMs: 1 }),
     });
     await untilArrived(bench, result.accepted + waiting);
@@ -51,7 +51,7 @@ export async function fairness(bench: Bench): Promise<Measured> {
   };
 
   const [warm, alone, beside, even] = await withWorker(async () => {
-    // Processes that have never seen such a load fall behind at first, whoever sends it.
+    // Processes without earlier load fall behind at first under any distribution, so the first phase is not counted.
     const first = await phase(NOISY_TIMES, 0, true);
     return [first, await phase(0), await phase(NOISY_TIMES), await phase(NOISY_TIMES, 0, true)] as const;
   });
@@ -77,7 +77,7 @@ export async function fairness(bench: Bench): Promise<Measured> {
 
 type Phase = { readonly result: LoadResult; readonly arrivals: readonly Arrival[]; readonly ledger: Ledger };
 
-/** From acceptance to the provider, of all tenants but the first. */
+/** Returns delays from acceptance to the provider, of all tenants but the first. */
 function quietLatencies(
   { result, arrivals }: Phase,
   counts: (sample: Sample) => boolean = () => true,
@@ -86,7 +86,7 @@ function quietLatencies(
   return latenciesOf(delaysFrom(({ enqueuedAt }) => enqueuedAt, quiet, arrivals));
 }
 
-/** The Jain index of each tenant's share of what it offered that had left when the load ended. */
+/** Returns the Jain index of the shares of each tenant's offered messages that had reached the provider when the load ended. */
 function servedEvenly({ result: { samples }, arrivals }: Phase, tenants: number): number {
   const endedAt = Math.max(...samples.map(({ meantAt }) => meantAt));
   const left = new Set(arrivals.filter(([, at]) => at <= endedAt).map(([n]) => n));

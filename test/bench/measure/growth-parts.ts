@@ -1,4 +1,4 @@
-/** What growth measures, each in databases of its own, with the words that reports use for it. */
+/** What growth measures, each part in databases of its own, with the names that reports use. */
 export const GROWTH_PARTS = {
   messages: 'the same tenants, more messages',
   tenants: 'the same messages, more tenants',
@@ -10,10 +10,10 @@ export type GrowthPart = keyof typeof GROWTH_PARTS;
 
 export const GROWTH_PART_NAMES = Object.keys(GROWTH_PARTS) as GrowthPart[];
 
-/** What is planted into a database beside its messages; `nothing` is what the others are compared with. */
+/** What a database contains beside its messages; the others are compared with `nothing`. */
 export type Planted = 'nothing' | Exclude<GrowthPart, 'messages' | 'tenants'>;
 
-/** The databases of the parts that plant something; none where none does. */
+/** Returns the kinds of databases that the parts need; none where no part plants anything. */
 export function plantedOf(parts: readonly GrowthPart[]): Planted[] {
   const planted = parts.filter((part) => part !== 'messages' && part !== 'tenants');
   return planted.length === 0 ? [] : ['nothing', ...planted];

@@ -11,26 +11,29 @@ import type { Contestant } from './contestant.ts';
 const READS_PER_SECOND = 100;
 const WARM_MS = 1_000;
 const READ_MS = 4_000;
-/** One look at each, the warm-up's among them. */
+/** One sample for each read, including the warm-up. */
 const SAMPLES = (READS_PER_SECOND * (WARM_MS + READ_MS)) / 1_000;
-/** What a page holds unless it is told otherwise, and one more that shows that it is not the last. */
+/** The default page size, and one more row that shows that the page is not the last. */
 const PAGE_ROWS = 51;
-/** One tenant's reads wait for each other and are answered with 503 where too many do; beyond this there is no 99th percentile. */
+/**
+ * Concurrent reads of one tenant are limited, and the api answers 503 beyond the limit; above this share of them there is no 99th
+ * percentile.
+ */
 const SHED_SHARE_MAX = 0.01;
 
 type Looked = {
   readonly p50Ms: number;
   readonly p99Ms: number;
   readonly shed: number;
-  /** A page: blocks asked for, and those of them that Postgres did not hold. */
+  /** Blocks per page that the api requested, and how many of them were not in Postgres' cache. */
   readonly blocks: number;
   readonly blocksRead: number;
 };
 
 /**
- * Time of a message by its id, of the first page of a list, and of a page among the oldest messages. A page of three messages
- * is no measure for one of fifty: all pages are full. Each is looked at twice, since the first look at what was stored
- * weeks ago tells how much of the database the machine has in memory, and the second what the service does.
+ * Measures reads of a message by its id, of the first page of a list, and of a page among the oldest messages. All pages are
+ * full, because a page of three messages costs less than one of fifty. Each is read twice: the first read of weeks-old rows shows
+ * how much of the database is in memory, the second shows the cost of the service.
  */
 export async function readFigures(
   bench: Bench,
@@ -40,7 +43,7 @@ export async function readFigures(
 ): Promise<Record<string, number>> {
   const keyOf = new Map(tenants.map(({ tenantId }, i) => [tenantId as string, i]));
   const cursors = createCursors(deriveSubkeys(secret(bench.stack.pepper)).cursor);
-  // What a key of the mode `live` sees, which is all that there is.
+  // The scope of a key of mode `live`, which covers all messages of the database.
   const scopeOf = (tenantId: string): unknown => ['messages', tenantId, { test: false }];
   const pageBefore = ({ tenantId, enqueuedAt, seq }: StoredMessage): string =>
     `/v1/messages?cursor=${cursors.seal(scopeOf(tenantId), JSON.stringify({ enqueuedAt, seq }))}`;
@@ -105,7 +108,7 @@ async function look(
   };
 }
 
-/** What the api has asked Postgres for since the extension counts, in blocks. */
+/** Returns the blocks that the api has requested from Postgres since pg_stat_statements was reset. */
 async function blocksOf(admin: Sql): Promise<{ readonly asked: number; readonly read: number }> {
   const [row] = await admin<{ asked: number; read: number }[]>`
     select coalesce(sum(shared_blks_hit + shared_blks_read), 0)::float8 as asked, coalesce(sum(shared_blks_read), 0)::float8 as read

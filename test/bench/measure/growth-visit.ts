@@ -12,11 +12,11 @@ export type Visit = {
   readonly tenants: readonly BenchTenant[];
   readonly weights: readonly number[];
   readonly rate: number;
-  /** A visit that was not ended may have left messages behind. */
+  /** An interrupted earlier visit may have left unsent messages. */
   readonly isLeft: boolean;
 };
 
-/** Time of messages at a constant rate and of reads, in milliseconds. */
+/** Measures messages at a constant rate, and reads, in milliseconds. */
 export async function visitDatabase(
   bench: Bench,
   { world, tenants, weights, rate, isLeft }: Visit,
@@ -28,7 +28,8 @@ export async function visitDatabase(
   if (isLeft) await untilQuiet(bench);
   const api = services.use(await startService(bench, world, 'api'));
   const keys = tenants.map(({ key }) => key);
-  // A process that has just started decrypts each tenant's credentials once, and most of it would fall on whoever has most.
+  // A new process decrypts each tenant's credentials once, and the busiest tenants would bear most of that cost in the
+  // measurement.
   const firstMs = (keys.length * 1_000) / rate;
   const first = await offerUnmetered(bench, api, {
     keys,

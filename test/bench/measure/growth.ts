@@ -16,13 +16,13 @@ type Size = { readonly messages: number; readonly tenants: number };
 
 export type GrowthPoint = Size & {
   readonly database: string;
-  /** The database is full. */
+  /** Whether the database is complete. */
   isFilled: boolean;
-  /** One record a visit. */
+  /** The figures of each visit. */
   readonly visits: Readonly<Record<string, number>>[];
 };
 
-/** A database with something beside its messages. */
+/** A database with other rows beside its messages. */
 export type PlantedPoint = GrowthPoint & { readonly planted: Planted };
 
 type GrowthTerms = Pick<
@@ -30,17 +30,17 @@ type GrowthTerms = Pick<
   'growTo' | 'plant' | 'parts' | 'seed' | 'measureMs' | 'warmMs' | 'connections'
 >;
 
-/** What was found so far; everything that a later run needs to go on. */
+/** The results so far, with everything that a later run needs to continue. */
 export type Growth = GrowthTerms & {
   readonly takenAt: string;
   readonly offeredPerSecond: number;
-  /** Same tenants, more messages. */
+  /** Databases with the same tenants and more messages. */
   readonly byMessages: readonly GrowthPoint[];
-  /** Same messages, more tenants. */
+  /** Databases with the same messages and more tenants. */
   readonly byTenants: readonly GrowthPoint[];
-  /** Same messages and tenants, and something else beside them. */
+  /** Databases with the same messages and tenants, and other rows beside them. */
   readonly byPlanted: readonly PlantedPoint[];
-  /** The database in which a visit was begun and not ended. */
+  /** The database of a visit that was begun and not finished. */
   visiting: string | null;
   readonly ledgers: Ledger[];
 };
@@ -49,7 +49,7 @@ const VISITS = 3;
 const TENANTS_BY_MESSAGES = 1_000;
 const MESSAGES_BY_TENANTS = 100_000;
 
-/** Of sizes below the largest, each ten times or a hundred times the one before. */
+/** Plans databases of rising sizes, each ten or a hundred times as large as the one before, up to the largest. */
 export function beginGrowth(options: BenchOptions, offeredPerSecond: number): Growth {
   const { growTo, parts } = options;
   const steps = [1_000, 100_000, 1_000_000, 10_000_000, 100_000_000].filter((messages) => messages < growTo);
@@ -81,7 +81,7 @@ export function beginGrowth(options: BenchOptions, offeredPerSecond: number): Gr
 
 /** @throws TypeError where the kept databases were begun with other options. */
 export function requireSameGrowth(kept: Growth, options: BenchOptions): void {
-  // The order is that of the run that began, whoever goes on with it.
+  // A continued run keeps the order of the run that began, so the seed may differ.
   const { seed: _, ...terms } = termsOf(options);
   requireSame('Growth', kept, terms);
 }
@@ -90,7 +90,7 @@ export function isGrown(growth: Growth): boolean {
   return pointsOf(growth).every(({ visits }) => visits.length === VISITS);
 }
 
-/** Databases of all sizes side by side, visited in turn and in another order each time; until `step` throws between two of them. */
+/** Measures databases of all sizes side by side, in another order on each visit, until `step` throws between two visits. */
 export async function measureGrowth(
   bench: Bench,
   kept: KeptFile<Growth>,
@@ -142,7 +142,7 @@ async function visitPoint(bench: Bench, kept: KeptFile<Growth>, point: GrowthPoi
 }
 
 async function fill({ stack }: Bench, point: GrowthPoint, count: number): Promise<void> {
-  // One that was half full when a run was ended.
+  // Drops a database that an interrupted run left half full.
   await stack.dropWorld(point.database);
   await using world: World = await stack.world(point.database);
   const tenants: readonly BenchTenant[] = await stack.addTenants(world, point.tenants);

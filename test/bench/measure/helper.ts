@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 
 export type HelperProcess<Command, Result, Event extends string = never> = AsyncDisposable & {
   readonly pid: number;
-  /** One at a time. @throws when the process fails or ends. */
+  /** Runs one command at a time. @throws when the process fails or ends. */
   run(command: Command, onEvent?: (event: Event) => void): Promise<Result>;
 };
 
@@ -12,7 +12,7 @@ type Message<Result, Event> =
   | { readonly result: Result }
   | { readonly error: string };
 
-/** Starts a script of the folder `processes` as a process of its own that takes commands. */
+/** Starts a script of the folder `processes` as a separate process that takes commands. */
 export async function startHelper<Command, Result, Event extends string = never>(
   script: string,
 ): Promise<HelperProcess<Command, Result, Event>> {
@@ -57,7 +57,7 @@ function runCommand<Command, Result, Event extends string>(
   });
 }
 
-/** The other end: answers commands until the parent goes. */
+/** Runs in the helper process: answers commands until the parent disconnects. */
 export function answerCommands<Command, Result, Event extends string = never>(
   answer: (command: Command, emit: (event: Event) => void) => Promise<Result> | Result,
 ): void {
@@ -69,6 +69,6 @@ export function answerCommands<Command, Result, Event extends string = never>(
     );
   });
   process.on('disconnect', () => process.exit());
-  // The terminal's Ctrl-C is the parent's to act on.
+  // The parent handles the terminal's Ctrl-C.
   process.on('SIGINT', () => {});
 }

@@ -4,7 +4,7 @@ import { percentile } from './percentile.ts';
 
 export type Latencies = { readonly p50Ms: number; readonly p99Ms: number; readonly p999Ms: number };
 
-/** From a moment of each measured message to its arrival at the provider, in milliseconds, rising. */
+/** Returns the delays from a given moment of each measured message to its arrival at the provider, in milliseconds, ascending. */
 export function delaysFrom(
   moment: (sample: Sample) => number,
   samples: readonly Sample[],
@@ -26,7 +26,10 @@ export function latenciesOf(sorted: readonly number[]): Latencies {
   return { p50Ms, p99Ms, p999Ms };
 }
 
-/** `accept` to the 202, `request` to the provider, both from when the request was meant to leave; `deliver` from the acceptance. */
+/**
+ * Returns percentiles: `accept` to the 202 and `request` to the provider, both from the scheduled time of the request; `deliver`
+ * from the acceptance to the provider.
+ */
 export function openLoopFigures(
   { samples, p50Ms, p99Ms, p999Ms }: LoadResult,
   arrivals: readonly Arrival[],

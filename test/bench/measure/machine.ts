@@ -14,7 +14,7 @@ export type Machine = {
   readonly system: string;
   readonly versions: Readonly<Record<string, string>>;
   readonly postgres: Readonly<Record<string, string>>;
-  /** Of writing 8 kB and having them on the disk. */
+  /** Time to write 8 kB and sync it to the disk. */
   readonly syncP50Ms: number;
   readonly syncP99Ms: number;
 };
@@ -56,7 +56,7 @@ async function versionOf(name: 'nats-server' | 'vault', argument: string): Promi
 
 const SYNCS = 300;
 
-/** Milliseconds, rising. */
+/** Returns milliseconds, ascending. */
 async function syncTimes(path: string): Promise<number[]> {
   await using file = await open(path, 'w');
   const page = Buffer.alloc(8_192, 1);

@@ -7,14 +7,14 @@ import { offer, type Offered } from './offer.ts';
 import { untilArrived } from './until.ts';
 
 export type Maximum = Offered & {
-  /** Calls of the measured time. */
+  /** Calls per second while the load is offered. */
   readonly deliveredPerSecond: number;
-  /** What the whole keeps up with: accepted messages by the time until the last of them was at the provider. */
+  /** The rate that api and worker sustain: accepted messages divided by the time until the last of them reached the provider. */
   readonly sustainedPerSecond: number;
   readonly ledger: Ledger;
 };
 
-/** Offers as much as an api takes while its worker delivers, and waits until all is at the provider. */
+/** Offers as much as an api accepts while its worker delivers, and waits until every message has reached the provider. */
 export async function measureMaximum(bench: Bench, api: Contestant, meter: Meter): Promise<Maximum> {
   const { helpers, options } = bench;
   await helpers.provider.run('reset');

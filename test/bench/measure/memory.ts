@@ -10,11 +10,11 @@ import { ledgerOf } from './ledger.ts';
 import { readMetric } from './metric.ts';
 import { untilArrived, untilReached } from './until.ts';
 
-/** Calls under way at once; the provider answers none of them until they have been weighed. */
+/** Concurrent calls; the provider answers none of them until the memory has been read. */
 const HELD = 4_000;
 const WARM_MESSAGES = 4_000;
 const NEW_TENANTS = 1_000;
-/** So that held calls neither time out nor count as lost while they are weighed. */
+/** Keeps held calls from a timeout, and their leases from running out, until the memory has been read. */
 const PATIENT = {
   IN_FLIGHT_MAX: String(HELD),
   QUEUED_MAX: '20000',
@@ -22,7 +22,7 @@ const PATIENT = {
   LEASE_MS: '600000',
 };
 
-/** What a worker holds for each message in flight, and worker and api for each tenant that they have come to know. */
+/** Measures the memory of a worker per message in flight, and of worker and api per tenant in their caches. */
 export async function memory(bench: Bench): Promise<Measured> {
   const { helpers, stack } = bench;
   await using world = await stack.world();
@@ -44,7 +44,7 @@ export async function memory(bench: Bench): Promise<Measured> {
   await helpers.provider.run('hold');
   await fillBacklog(world, stack.tenants, HELD, warmed + NEW_TENANTS);
   const inFlight = (): Promise<number> => readMetric(worker.metricsPort, 'despatch_worker_in_flight');
-  // Each tenant may fill a part of the worker, so that a few messages may have to wait their turn.
+  // Each tenant has a limit of concurrent calls, so a few messages may have to wait.
   await untilReached('calls under way', HELD * 0.9, inFlight);
   const full = await worker.weigh();
   const held = await inFlight();
@@ -82,7 +82,7 @@ async function startWeighed(bench: Bench, world: World, role: 'api' | 'worker'):
   return { ...service, weigh };
 }
 
-/** With nothing in flight any more. */
+/** Reads the memory once nothing is in flight. */
 async function settled(worker: Weighed): Promise<MemoryReading> {
   await untilReached(
     'idle',

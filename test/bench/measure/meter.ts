@@ -2,7 +2,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
 import { readMetric } from './metric.ts';
 
-/** Counters that only grow. */
+/** Monotonic counters. */
 type Reading = {
   readonly cpuUs: Readonly<Record<string, number>>;
   readonly walBytes: number;
@@ -11,33 +11,33 @@ type Reading = {
   readonly vaultCalls: number;
 };
 
-/** What the work between two readings cost, per message. CPU is null where there is no /proc. */
+/** The cost per message of the work between two readings. CPU is null where there is no /proc. */
 export type Cost = {
   readonly cpuUs: Readonly<Record<string, number>> | null;
   readonly walBytes: number;
   readonly statements: number;
   readonly fsyncs: number;
-  /** Not a number where no service asks a Vault. */
+  /** NaN where no service calls a Vault. */
   readonly vaultCalls: number;
 };
 
-/** Of all processes, in microseconds; not a number where there is no /proc. */
+/** Returns the sum over all processes in microseconds; NaN where there is no /proc. */
 export function processorUs({ cpuUs }: Cost): number {
   return cpuUs === null ? Number.NaN : Object.values(cpuUs).reduce((total, us) => total + us, 0);
 }
 
 export type Meter = {
-  /** Begins to count. The function it gives ends that, and what that gives divides by the messages. */
+  /** Starts counting. The returned function stops; the function that it returns divides by the number of messages. */
   start(): Promise<() => Promise<(messages: number) => Cost>>;
 };
 
 export type MeterOptions = {
-  /** A connection to the database that is measured, as a user whose statements are not counted. */
+  /** A connection to the measured database, as a user whose statements are not counted. */
   readonly admin: Sql;
   readonly postgresPid: number;
-  /** Further processes by name. */
+  /** Further processes, by name. */
   readonly pids: Readonly<Record<string, number>>;
-  /** Of the services that ask a Vault. */
+  /** Metrics ports of the services that call a Vault. */
   readonly metricsPorts: readonly number[];
 };
 
@@ -103,11 +103,11 @@ function scale(ticks: Record<string, number>): Record<string, number> {
 
 type Ticks = { readonly parent: number; readonly own: number; readonly ended: number };
 
-/** User and system time of a process in hundredths of a second, and that of its children that have ended. */
+/** Returns user and system time of a process in hundredths of a second, and that of its children that have ended. */
 async function processTicks(pid: number | string): Promise<Ticks | undefined> {
   const text = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => undefined);
   if (text === undefined) return undefined;
-  // The program's name stands in brackets and may hold anything.
+  // The program's name stands in brackets and may contain any character.
   const fields = text
     .slice(text.lastIndexOf(')') + 2)
     .split(' ')
@@ -118,7 +118,7 @@ async function processTicks(pid: number | string): Promise<Ticks | undefined> {
   return { parent, own: user + system, ended: endedUser + endedSystem };
 }
 
-/** A server with a process per connection: itself, its children, and those that have gone. */
+/** Returns the times of a server with a process per connection: its own, its children's, and those of children that ended. */
 async function familyTicks(pid: number): Promise<number> {
   const head = await processTicks(pid);
   if (head === undefined) return Number.NaN;

@@ -1,4 +1,4 @@
-/** The sum of all series of a metric that one of our services shows; 0 where there is none. */
+/** Returns the sum of all series of a service's metric; 0 where there is none. */
 export async function readMetric(metricsPort: number, name: string): Promise<number> {
   const response = await fetch(`http://127.0.0.1:${metricsPort}/metrics`, {
     signal: AbortSignal.timeout(10_000),

@@ -11,13 +11,13 @@ export type Offer = Partial<
     'weights' | 'reads' | 'textsFile' | 'messagesEach' | 'connections' | 'rate' | 'warmMs' | 'measureMs'
   >
 > & {
-  /** Default: the stack's tenants. */
+  /** Default: the keys of the stack's tenants. */
   readonly keys?: readonly string[];
   readonly onMeasuring?: () => void;
   readonly onMeasured?: () => void;
 };
 
-/** Offers load and, between its warm-up and its end, reads the meter. */
+/** Offers load and reads the meter after the warm-up and at the end. */
 export async function offer(
   bench: Bench,
   target: Contestant,
@@ -40,12 +40,12 @@ export async function offer(
   return { result, cost: (await ended)(result.answered * (wanted.messagesEach ?? 1)) };
 }
 
-/** Offers load without counting what it costs. */
+/** Offers load without a meter. */
 export function offerUnmetered(bench: Bench, target: Contestant, wanted: Offer): Promise<LoadResult> {
   return bench.helpers.load.run(commandOf(bench, target, wanted));
 }
 
-/** Times four: a request that finds no connection free has to wait, and that wait is counted. */
+/** At a constant rate there are four times as many connections, because waiting for a free one counts as latency. */
 const OPEN_LOOP_CONNECTIONS = 4;
 
 function commandOf({ options, stack }: Bench, { port }: Contestant, wanted: Offer): LoadCommand {

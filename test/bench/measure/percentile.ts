@@ -1,9 +1,9 @@
-/** The value below which the share `at` of the sorted values lies; NaN of nothing. */
+/** Returns the value below which the share `at` of the sorted values lies; NaN of an empty list. */
 export function percentile(sorted: readonly number[], at: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * at))] ?? Number.NaN;
 }
 
-/** The p-quantile with a straight line between neighbours; NaN of nothing. */
+/** Returns the p-quantile by linear interpolation; NaN of an empty list. */
 function quantile(values: readonly number[], p: number): number {
   const sorted = values.toSorted((a, b) => a - b);
   const at = (sorted.length - 1) * p;
@@ -15,7 +15,7 @@ export function median(values: readonly number[]): number {
   return quantile(values, 0.5);
 }
 
-/** The middle of the rounds, and between which values half of them lie. */
+/** The median over the rounds, and the quartiles. */
 export type Spread = { readonly median: number; readonly low: number; readonly high: number };
 
 export function spreadOf(values: readonly number[]): Spread {

@@ -3,8 +3,8 @@ import { readdir, readFile } from 'node:fs/promises';
 type Status = { readonly parent: number; readonly bytes: number };
 
 /**
- * What a process and its children hold for themselves in bytes: neither files nor memory that they share, so a cache of
- * Postgres that fills up is no growth. Not a number where there is no /proc.
+ * Returns the private memory of a process and its children in bytes, without files and shared memory, so that a cache of Postgres
+ * that fills up does not count as growth. NaN where there is no /proc.
  */
 export async function processMemory(pid: number): Promise<number> {
   const names = await readdir('/proc').catch(() => []);
@@ -19,7 +19,7 @@ async function statusOf(pid: string): Promise<Partial<Status>> {
   return parseStatus(text);
 }
 
-/** Of a process that has just ended there is nothing. */
+/** A process that has just ended has none of these fields. */
 export function parseStatus(text: string): Partial<Status> {
   const of = (name: string): number | undefined => {
     const digits = new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(text)?.[1];

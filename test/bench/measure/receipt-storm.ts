@@ -14,14 +14,14 @@ const OTHER_TENANTS = 9;
 const SENDS_PER_SECOND = 180;
 const STORM_CALLS = 100_000;
 const STORM_PER_SECOND = 2_500;
-/** The storm comes in two halves, between times without one, so that what drifts counts for both. */
+/** The storm comes in two halves between phases without one, so that drift affects both. */
 const HALVES = 2;
 const CALM_MS = 10_000;
 const STORM_HALF_MS = (STORM_CALLS * 1_000) / STORM_PER_SECOND / HALVES;
 
 type Phase = { readonly result: LoadResult; readonly arrivals: readonly Arrival[] };
 
-/** Nine tenants send at a constant rate, with and without a storm of receipts to a tenth one's account. */
+/** Measures nine tenants at a constant rate, with and without a storm of receipts to a tenth tenant's account. */
 export async function receiptStorm(bench: Bench): Promise<Measured> {
   const { stack, helpers } = bench;
   const [stormy, ...others] = stack.tenants.slice(0, OTHER_TENANTS + 1);
@@ -77,7 +77,7 @@ export async function receiptStorm(bench: Bench): Promise<Measured> {
   };
 }
 
-/** Each of the calls once. */
+/** Sends each prepared call once. */
 function bringStorm(
   { options, helpers }: Bench,
   { port }: Contestant,
@@ -91,12 +91,14 @@ function bringStorm(
     connections: options.connections,
     rate: STORM_PER_SECOND,
     warmMs: 0,
-    // Half of a step less, so that the first one does not come again.
+    // Half an interval shorter, so that the first call is not sent a second time.
     measureMs: STORM_HALF_MS - 500 / STORM_PER_SECOND,
   });
 }
 
-/** The mean of the phases' percentiles of accepting, and the percentiles of all their messages from there to the provider. */
+/**
+ * Returns the mean of the phases' percentiles of accepting, and the percentiles of all their messages from there to the provider.
+ */
 function latencyFigures(prefix: string, phases: readonly Phase[]): Record<string, number> {
   const mean = (pick: (result: LoadResult) => number): number =>
     phases.reduce((sum, { result }) => sum + pick(result), 0) / phases.length;

@@ -16,13 +16,13 @@ import { storedLedger, type Ledger } from './ledger.ts';
 import { offer } from './offer.ts';
 import { untilCounted } from './until.ts';
 
-/** A worker that asks for receipts, and reads those that come. */
+/** Makes a worker request receipts and apply them. */
 export const TAKES_RECEIPTS = { environment: { PUBLIC_BASE_URL: RECEIPT_BASE_URL } };
 
-/** Distinct calls, used in turn: nobody reads them while they are taken in. */
+/** Distinct calls, sent in turn. No worker applies them during the intake, so repetition does not matter. */
 const CALLS_IN_TURN = 5_000;
 
-/** Fastify that reads the same bodies. */
+/** Measures fastify that reads the same bodies and does nothing else. */
 export async function receiptFloor(bench: Bench): Promise<Measured> {
   await using world = await bench.stack.world();
   await using api = await startProgram(bench, world, 'receipt-floor-process.ts');
@@ -30,7 +30,7 @@ export async function receiptFloor(bench: Bench): Promise<Measured> {
   return measured;
 }
 
-/** As many calls as it takes, while no worker runs. */
+/** Measures the intake of as many calls as the api takes, while no worker runs. */
 export async function receiptIntake(bench: Bench): Promise<Measured> {
   await using world = await bench.stack.world();
   await using api = await startService(bench, world, 'api');
@@ -51,10 +51,10 @@ async function takeIn(bench: Bench, world: World, api: Contestant) {
   return { figures: { ratePerSecond, p50Ms, p99Ms, p999Ms }, cost, refused, accepted };
 }
 
-/** The first part is the start of the process. */
+/** The first part is the start of the process and is not counted. */
 const UNCOUNTED_SHARE = 0.2;
 
-/** From a stored backlog of calls, one for each message, until all of them are in the record. */
+/** Measures from a stored backlog of calls, one per message, until all of them are applied. */
 export async function receiptApply(bench: Bench): Promise<Measured> {
   const { stack, options } = bench;
   const { backlog } = options;
@@ -74,7 +74,7 @@ export async function receiptApply(bench: Bench): Promise<Measured> {
   return { figures: { ratePerSecond }, cost, ledger: await appliedLedger(world, backlog) };
 }
 
-/** Every receipt is about another message, so each is one event. @param broken calls that got no answer. */
+/** Every receipt is about another message, so each is one event. @param broken calls without an answer. */
 export async function appliedLedger({ admin }: World, taken: number, broken = 0): Promise<Ledger> {
   const { events, messages } = await countApplied(admin);
   return { lost: storedLedger(taken, messages, broken).lost, repeated: events - messages };

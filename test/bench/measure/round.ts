@@ -22,13 +22,13 @@ import { receiptStorm } from './receipt-storm.ts';
 import { runningBare, runningPeer, runningService } from './running.ts';
 import { shuffled } from './shuffle.ts';
 
-/** What was measured of each contestant; those that were not chosen are absent. */
+/** The results of a round by contestant; those that were not chosen are absent. */
 export type Round = { readonly [Name in ContestantName]?: Measured };
 
-/** A batching server gathers as many requests as there are connections; some measure with fewer. */
+/** A batching server gathers as many requests as there are connections, so some contestants are also measured with few. */
 const FEW_CONNECTIONS = 64;
 
-/** `maximum` is what 100 % of the load is, in messages per second, where it is known. */
+/** `maximum` is 100 % of the load in messages per second, where it is known. */
 type Measurement = (bench: Bench, maximum?: number) => Promise<Measured>;
 
 const MEASUREMENTS: { readonly [Name in ContestantName]: Measurement } = {
@@ -67,7 +67,10 @@ const MEASUREMENTS: { readonly [Name in ContestantName]: Measurement } = {
   memory,
 };
 
-/** An order that no other round has, so that none always follows the same other. What runs at parts of the service's maximum comes after the service. */
+/**
+ * Returns an order that differs between rounds, so that no contestant always follows the same one. Those that run at parts of the
+ * service's maximum come after the service.
+ */
 export function roundOrder(only: readonly ContestantName[], seed: number): ContestantName[] {
   const order = shuffled(only, seed);
   const [service, paced] = [order.indexOf('running'), order.findIndex(isPaced)];
@@ -76,8 +79,8 @@ export function roundOrder(only: readonly ContestantName[], seed: number): Conte
 }
 
 /**
- * Every chosen contestant once. `earlier` is what was measured of this round before.
- * @throws TypeError where one runs at parts of a maximum that nobody knows.
+ * Measures every chosen contestant once. `earlier` holds the results that the round already has.
+ * @throws TypeError where a contestant needs a maximum that is unknown.
  */
 export async function measureRound(
   bench: Bench,

@@ -9,10 +9,10 @@ import { processorUs, type Cost } from './meter.ts';
 import { offer } from './offer.ts';
 import { untilArrived } from './until.ts';
 
-/** In percent of what the whole service keeps up with. */
+/** In percent of the rate that the whole service sustains. */
 export const LOADS = [25, 50, 80] as const;
 
-/** Nearer to what a contestant keeps up with, latencies say how long the measurement was. */
+/** At rates nearer to its maximum, a contestant's latency depends on the length of the measurement. */
 const KEEPS_UP_SHARE = 0.95;
 
 type Terms = {
@@ -22,8 +22,8 @@ type Terms = {
 };
 
 /**
- * Acceptance and delivery together: as much as they take while they deliver, then parts of the maximum at constant rates,
- * but for those that they do not keep up with. `maximum` is in messages per second; default: their own.
+ * Measures acceptance and delivery together: first at the maximum rate, then at constant rates that are parts of the maximum,
+ * without the rates that the contestant does not sustain. `maximum` is in messages per second; default: the contestant's own.
  */
 async function measureRunning(
   bench: Bench,
@@ -66,7 +66,7 @@ export function runningService(bench: Bench, maximum?: number): Promise<Measured
   return measureRunning(bench, { start: startService, isOurs: true }, maximum);
 }
 
-/** The least that acceptance and delivery can be made of. */
+/** Measures the least that acceptance and delivery can consist of. */
 export function runningBare(bench: Bench, maximum?: number): Promise<Measured> {
   return measureRunning(
     bench,
@@ -75,7 +75,10 @@ export function runningBare(bench: Bench, maximum?: number): Promise<Measured> {
   );
 }
 
-/** A queue that is given the messages of one moment at once, so that what it takes to add them one by one does not hide its delay. */
+/**
+ * Measures a queue library whose api adds concurrent messages in one batch, so that the cost of single inserts does not hide its
+ * delivery delay.
+ */
 export function runningPeer(bench: Bench, peer: Peer, maximum?: number): Promise<Measured> {
   const environment = {
     ...peer.environment,

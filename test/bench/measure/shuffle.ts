@@ -1,4 +1,4 @@
-/** The same seed gives the same order. */
+/** Returns the values in an order that depends on the seed alone. */
 export function shuffled<T>(values: readonly T[], seed: number): T[] {
   let state = seed >>> 0;
   // A linear congruential generator: enough to mix a list.

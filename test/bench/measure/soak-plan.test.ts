@@ -10,7 +10,7 @@ test.each([1, 2, 7, 25, 90, 600])('%i minutes have a first, a middle and a last 
   expect(slices * sliceMs).toBeGreaterThanOrEqual(minutes * 60_000);
   expect(window).toBeGreaterThanOrEqual(1);
   expect(3 * window).toBeLessThanOrEqual(slices);
-  // Neither window holds a slice that an old snapshot was open in.
+  // Neither window contains a slice with an open snapshot.
   expect(snapshot[0]).toBeGreaterThanOrEqual(window);
   expect(snapshot[1]).toBeLessThanOrEqual(slices - window);
   expect(snapshot[1]).toBeGreaterThan(snapshot[0]);

@@ -1,10 +1,10 @@
 export type SoakPlan = {
-  /** The run is a row of slices, each measured by itself; a run that was ended goes on with the next one. */
+  /** Number of slices, each measured by itself. An interrupted run continues with the next slice. */
   readonly slices: number;
   readonly sliceMs: number;
-  /** Slices of the first and of the last window, which are compared. */
+  /** Number of slices in the first and in the last window, which are compared. */
   readonly window: number;
-  /** Slices while which an old snapshot is held open: from the first up to before the second. */
+  /** Slices during which an old snapshot is held open, from `from` to before `until`. */
   readonly snapshot: readonly [from: number, until: number];
 };
 
@@ -12,7 +12,7 @@ const SLICE_SECONDS_MAX = 60;
 const SLICE_SECONDS_MIN = 5;
 const WINDOW_MINUTES = 10;
 
-/** Of a run of whole minutes: an hour is sixty slices, windows of ten minutes, a snapshot from its 24th minute to its 36th. */
+/** Plans a run of whole minutes: an hour is sixty slices, windows of ten minutes, a snapshot from minute 24 to minute 36. */
 export function soakPlan(minutes: number): SoakPlan {
   const sliceSeconds = Math.min(SLICE_SECONDS_MAX, Math.max(SLICE_SECONDS_MIN, minutes));
   const slices = Math.ceil((minutes * 60) / sliceSeconds);

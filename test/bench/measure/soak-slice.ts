@@ -10,18 +10,18 @@ import { offer } from './offer.ts';
 import { processMemory } from './process-memory.ts';
 import { untilArrived } from './until.ts';
 
-/** A part of a soak, measured by itself. */
+/** One slice of a soak. */
 export type SoakSlice = {
-  /** Which start of the services it belongs to, from 1. */
+  /** Number of the services' start during which it ran, from 1. */
   readonly start: number;
   readonly isBesideSnapshot: boolean;
-  /** Accepted and called. */
+  /** Messages that were both accepted and sent. */
   readonly deliveredPerSecond: number;
-  /** As of a measurement at a constant rate. */
+  /** The figures of a measurement at a constant rate. */
   readonly figures: Readonly<Record<string, number>>;
   readonly refused: Readonly<Record<string, number>>;
   readonly cost: Cost;
-  /** Of each process with its children at the end, in bytes. */
+  /** Memory of each process with its children at the end, in bytes. */
   readonly memory: Readonly<Record<string, number>>;
   readonly tables: readonly TableState[];
 };
@@ -38,7 +38,7 @@ type Measured = {
   readonly ledger: Ledger;
 };
 
-/** Offers a constant rate and waits until all of it is at the provider. */
+/** Offers a constant rate and waits until every message has reached the provider. */
 export async function measureSlice(
   bench: Bench,
   { world, api, meter, pids }: Subject,

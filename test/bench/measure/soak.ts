@@ -14,16 +14,16 @@ import { measureSlice, type SoakSlice } from './soak-slice.ts';
 import { requireSpace } from './space.ts';
 import { untilArrived, untilQuiet } from './until.ts';
 
-/** What a soak has found so far; everything that a later run needs to go on. */
+/** The results so far, with everything that a later run needs to continue. */
 export type Soak = SoakTerms & {
   readonly takenAt: string;
-  /** What the whole keeps up with, before the first slice and after the last; undefined as long as nobody looked. */
+  /** The rate that the service sustains, before the first slice and after the last; undefined until measured. */
   sustainedBefore?: number;
   sustainedAfter?: number;
   ratePerSecond?: number;
-  /** How often the services were started: once, unless the run was ended and gone on with. */
+  /** How often the services were started; more than once only in an interrupted run that was continued. */
   starts: number;
-  /** A slice was begun and not ended. */
+  /** Whether a slice was begun and not finished. */
   isUnderWay: boolean;
   readonly slices: SoakSlice[];
   readonly ledgers: Ledger[];
@@ -51,7 +51,7 @@ export function isSoaked({ slices, soakMinutes, sustainedAfter }: Soak): boolean
   return slices.length === soakPlan(soakMinutes).slices && sustainedAfter !== undefined;
 }
 
-/** Goes on with a soak until its end, or until `step` throws between two slices. */
+/** Continues a soak to its end, or until `step` throws between two slices. */
 export async function measureSoak(
   bench: Bench,
   kept: KeptFile<Soak>,

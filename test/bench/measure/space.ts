@@ -1,10 +1,10 @@
 import { statfs } from 'node:fs/promises';
 import type { Bench } from './bench.ts';
 
-/** With its indexes and the log of its writing. */
+/** Disk space per message, with its indexes and its write-ahead log. */
 const BYTES_PER_MESSAGE = 3_000;
 
-/** @throws TypeError where so many messages would not fit on the disk. `advice` is a way out. */
+/** @throws TypeError where the messages would not fit on the disk. `advice` is added to its text. */
 export async function requireSpace({ stack }: Bench, messages: number, advice: string): Promise<void> {
   const { bavail, bsize } = await statfs(stack.dataFolder);
   const [free, wanted] = [bavail * bsize, messages * BYTES_PER_MESSAGE].map((bytes) =>

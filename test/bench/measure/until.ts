@@ -4,23 +4,23 @@ import type { Bench } from './bench.ts';
 
 const POLL_MS = 20;
 const SELDOM_MS = 100;
-/** Without any progress for so long, no more will come. */
+/** After this long without progress, nothing more is expected. */
 const STALLED_MS = 30_000;
 
-/** Returns the count then. What does not come is found missing by the ledger. */
+/** Waits until so many messages have reached the provider. Returns the final count; the ledger reports those that are missing. */
 export function untilArrived({ helpers }: Bench, wanted: number): Promise<number> {
   return follow(wanted, async () => (await helpers.provider.run('count')).count);
 }
 
-/** The same of events at the receiver. */
+/** Waits until so many events have reached the receiver. */
 export function untilReceived({ helpers }: Bench, wanted: number): Promise<number> {
   return follow(wanted, async () => (await helpers.receiver.run('count')).count);
 }
 
-/** Longer than a message belongs to a worker that has gone. */
+/** Longer than the lease of a worker that was killed. */
 const LEFT_BEHIND_MS = 75_000;
 
-/** Returns when what a run left behind that was ended in the middle has been called, and forgets that it was. */
+/** Waits until the messages that an interrupted run left behind have been sent, and resets the provider's record. */
 export async function untilQuiet({ helpers }: Bench): Promise<void> {
   const count = async (): Promise<number> => (await helpers.provider.run('count')).count;
   await helpers.provider.run('reset');
@@ -28,12 +28,12 @@ export async function untilQuiet({ helpers }: Bench): Promise<void> {
   await helpers.provider.run('reset');
 }
 
-/** Asks seldom: what counts rows is no small part of the load. Returns the count when it has reached so many, or no more come. */
+/** Polls seldom, because counting rows is itself a large load. Returns the count when it reaches `wanted` or no longer grows. */
 export function untilCounted(wanted: number, read: () => Promise<number>): Promise<number> {
   return follow(wanted, read, STALLED_MS, SELDOM_MS);
 }
 
-/** @throws when it stops short of that. */
+/** @throws when the count stops below `wanted`. */
 export async function untilReached(what: string, wanted: number, read: () => Promise<number>): Promise<void> {
   const reached = await follow(wanted, read);
   if (reached < wanted) throw new Error(`${what}: only ${reached} of ${wanted}`);

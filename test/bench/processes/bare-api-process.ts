@@ -1,4 +1,4 @@
-// The bare pipeline, first half: fastify and zod, one INSERT for the requests of one moment, and one wake-up for them.
+// First half of the bare pipeline: fastify and zod, one INSERT for concurrent requests, and one wake-up for them.
 import type { BareWake } from './bare-wake.ts';
 import { openBareNats } from './bare-wake.ts';
 import { insertPlain, type PlainMessage } from '../stack/layout.ts';

@@ -1,4 +1,4 @@
-// The bare pipeline, second half: one call for each message that a wake-up brings, and one UPDATE for the calls of one moment.
+// Second half of the bare pipeline: one call for each message of a wake-up, and one UPDATE for concurrent calls.
 import { finishPlain } from '../stack/layout.ts';
 import { openBareNats, type BareWake } from './bare-wake.ts';
 import { openBenchPostgres } from './bench-postgres.ts';

@@ -1,7 +1,7 @@
 import { openPostgres, type Postgres } from '#core/platform/postgres/postgres.ts';
 import { secret } from '#core/domain/secret.ts';
 
-/** The database that a contestant was given, for those that do not read the service's configuration. */
+/** Opens the contestant's database, for programs that do not read the service's configuration. */
 export function openBenchPostgres(poolMax: number): Postgres {
   return openPostgres({
     url: secret(databaseUrl()),

@@ -1,5 +1,5 @@
-// pg-boss behind fastify: the job is the message, and its state the message's. ADD says whether the jobs of one moment are
-// added by one statement (`batch`) or each by its own.
+// pg-boss behind fastify: the job is the message, and its state the message's. ADD determines whether concurrent jobs are added
+// by one statement (`batch`) or each by its own.
 import { randomUUID } from 'node:crypto';
 import { PgBoss } from 'pg-boss';
 import { databaseUrl } from './bench-postgres.ts';

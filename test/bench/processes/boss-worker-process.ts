@@ -1,5 +1,5 @@
-// pg-boss with what its manual says makes it fast: large batches, several loops, no pause while batches are full. With
-// NOTIFY=on it listens for jobs too.
+// pg-boss with the settings that its manual recommends for speed: large batches, several loops, no pause while batches are full.
+// With NOTIFY=on it also listens for notifications of new jobs.
 import { PgBoss } from 'pg-boss';
 import { databaseUrl } from './bench-postgres.ts';
 import { createProviderCall } from './provider-call.ts';

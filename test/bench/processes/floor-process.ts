@@ -1,4 +1,4 @@
-// The floor of acceptance: fastify and zod, and no work at all behind them.
+// The floor of acceptance: fastify and zod, and no work behind them.
 import { randomUUID } from 'node:crypto';
 import { servePlainApi } from './plain-api.ts';
 

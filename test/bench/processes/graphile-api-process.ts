@@ -1,5 +1,5 @@
-// graphile-worker behind fastify: a message and its job, so that neither is without the other. ADD says whether those of one
-// moment are written by one transaction (`batch`) or each by a statement of its own.
+// graphile-worker behind fastify: a message and its job are written together. ADD determines whether concurrent ones are written
+// by one transaction (`batch`) or each by its own statement.
 import { insertPlain, insertPlainWithJob } from '../stack/layout.ts';
 import { openBenchPostgres } from './bench-postgres.ts';
 import { createMicroBatch } from './micro-batch.ts';

@@ -1,5 +1,5 @@
-// graphile-worker with what its manual says makes it fast: jobs fetched 500 at a time and completed in batches. It deletes
-// a job that is done, so the message's status is written beside it, in batches too; with STATUS=none it is not.
+// graphile-worker with the settings that its manual recommends for speed: jobs fetched 500 at a time and completed in batches. It
+// deletes completed jobs, so the message's status is written separately, also in batches; with STATUS=none it is not.
 import { Logger, run } from 'graphile-worker';
 import { finishPlain } from '../stack/layout.ts';
 import { databaseUrl, openBenchPostgres } from './bench-postgres.ts';

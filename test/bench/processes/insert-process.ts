@@ -1,5 +1,5 @@
-// The floor of storage behind HTTP: one table, and no other work. INSERT says whether requests that arrive together are
-// written by one statement (`batch`) or each by its own (`each`).
+// The floor of storage behind HTTP: one table, and no other work. INSERT determines whether concurrent requests are written by
+// one statement (`batch`) or each by its own (`each`).
 import { insertPlain, type PlainMessage } from '../stack/layout.ts';
 import { createMicroBatch } from './micro-batch.ts';
 import { openBenchPostgres } from './bench-postgres.ts';

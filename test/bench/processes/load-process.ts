@@ -1,4 +1,4 @@
-// Process that offers load over HTTP.
+// Offers load over HTTP.
 import { readFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { openConnection } from '../load/http-connection.ts';
@@ -11,45 +11,45 @@ import { percentile } from '../measure/percentile.ts';
 export type LoadCommand = {
   readonly port: number;
   readonly keys: readonly string[];
-  /** How often each key is used; absent: all alike. `in turn`: one after the other, so that none is left out. */
+  /** How often each key is used; absent: equally often. `in turn`: one after the other, so that every key is used. */
   readonly weights?: readonly number[] | 'in turn';
-  /** Paths to read, each with the index of its key, in turn. Absent: messages are sent. */
+  /** Paths to read in turn, each with the index of its key. Absent: messages are sent. */
   readonly reads?: readonly (readonly [path: string, key: number])[];
   /** A file of prepared requests, sent in turn. Absent: messages are sent. */
   readonly textsFile?: string;
-  /** Prepared requests make samples too. */
+  /** Also takes samples of prepared requests. */
   readonly samplesTexts?: boolean;
   readonly isIdempotent: boolean;
-  /** Of one request; more than one go as a batch. Default 1. What is counted are requests. */
+  /** Messages per request; more than one are sent as a batch. Default 1. Counts are of requests. */
   readonly messagesEach?: number;
   readonly connections: number;
   readonly warmMs: number;
   readonly measureMs: number;
-  /** Requests per second at constant distance; absent: each connection sends as soon as it has its answer. */
+  /** Requests per second at constant intervals; absent: each connection sends when it has its answer. */
   readonly rate?: number;
 };
 
 export type LoadResult = {
-  /** Good answers of the measured time. */
+  /** Successful answers within the measured time. */
   readonly answered: number;
   readonly ratePerSecond: number;
   readonly p50Ms: number;
   readonly p99Ms: number;
   readonly p999Ms: number;
-  /** Every good answer, the warm-up's too. */
+  /** All successful answers, including the warm-up. */
   readonly accepted: number;
   /** Other answers by status; 0 is a broken connection. */
   readonly refused: Readonly<Record<string, number>>;
-  /** With a rate, for each message of the measured time. */
+  /** With `rate`: one sample for each message of the measured time. */
   readonly samples: readonly Sample[];
 };
 
 export type Sample = {
   readonly n: number;
   readonly key: number;
-  /** When the request was meant to leave. */
+  /** The time at which the request was scheduled to be sent. */
   readonly meantAt: number;
-  /** When the api says that it took it in; of a prepared request when its answer came. */
+  /** The acceptance time that the api returned; for a prepared request, the time of its answer. */
   readonly enqueuedAt: number;
 };
 
@@ -127,7 +127,7 @@ function keyChoice(count: number, weights: LoadCommand['weights']): (n: number) 
   return () => indexAt(shares, Math.random());
 }
 
-/** Each connection sends as soon as it has its answer: what the service can take at most. */
+/** Each connection sends when it has its answer: measures the maximum that the service accepts. */
 async function offerClosed({ connections, requestOf, tally, from, until }: Run): Promise<void> {
   let n = 0;
   await Promise.all(
@@ -144,7 +144,7 @@ async function offerClosed({ connections, requestOf, tally, from, until }: Run):
               const at = wallMs();
               const isGood = count(tally, status);
               if (isGood && at >= from && at < until) tally.times.push(at - sentAt);
-              // A broken connection must not be dialled in a tight loop.
+              // Waits before it opens a broken connection again, so that it does not retry in a tight loop.
               if (status === 0) setTimeout(next, 50);
               else next();
             });
@@ -155,7 +155,9 @@ async function offerClosed({ connections, requestOf, tally, from, until }: Run):
   );
 }
 
-/** Requests leave at their time, or as soon after it as a connection is free; their time counts from when they were meant. */
+/**
+ * Sends requests at their scheduled times, or when a connection becomes free after them. Latency counts from the scheduled time.
+ */
 async function offerOpen(
   { connections, requestOf, samplesTexts, tally, begin, from, until }: Run,
   rate: number,

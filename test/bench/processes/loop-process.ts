@@ -1,4 +1,4 @@
-// Process that does nothing but call the provider: the floor of a drain.
+// Calls the provider and does nothing else: the floor of a drain.
 import { answerCommands } from '../measure/helper.ts';
 import { createProviderCall, PROVIDER_CONNECTIONS } from './provider-call.ts';
 import { messageText } from '../load/request-text.ts';

@@ -1,16 +1,15 @@
-// Preloaded into a service that is measured: asked over HTTP, says what it holds after a garbage collection. Needs
-// --expose-gc.
+// Preloaded into a measured service: answers over HTTP with the memory it holds after a garbage collection. Needs --expose-gc.
 import { createServer } from 'node:http';
 
 export type MemoryReading = {
-  /** Objects and buffers that something still refers to, in bytes. */
+  /** Reachable objects and buffers, in bytes. */
   readonly held: number;
-  /** What the system gave the process, in bytes. */
+  /** Resident memory of the process, in bytes. */
   readonly resident: number;
 };
 
 createServer((_, response) => {
-  // What a first collection only marks as to be finalised, the second one frees.
+  // The first collection only queues some objects for finalization; the second one frees them.
   globalThis.gc?.();
   globalThis.gc?.();
   const { heapUsed, external, rss } = process.memoryUsage();

@@ -1,4 +1,4 @@
-/** Gathers what arrives while earlier work is under way: at most `flushesMax` calls at once, `rowsMax` rows in each. */
+/** Gathers rows that arrive while earlier flushes run: at most `flushesMax` flushes at once, with up to `rowsMax` rows each. */
 export function createMicroBatch<Row, Result>(
   { rowsMax, flushesMax }: { readonly rowsMax: number; readonly flushesMax: number },
   flush: (rows: readonly Row[]) => Promise<readonly Result[]>,
@@ -30,7 +30,7 @@ export function createMicroBatch<Row, Result>(
   return (row) => {
     const settled = Promise.withResolvers<Result>();
     waiting.push({ row, ...settled });
-    // All that one turn of the event loop brings goes together.
+    // All rows of one turn of the event loop are flushed together.
     if (!isDue && flushing < flushesMax) {
       isDue = true;
       setImmediate(next);

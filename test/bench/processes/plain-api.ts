@@ -24,8 +24,8 @@ const Accepted = z.object({
 export type PlainRequest = z.output<typeof Body>;
 
 /**
- * Fastify and zod taking the same request as the api, for contestants that bring only what is behind it. With API_KEYS in
- * the environment the key is checked, as a hash in a map. Runs until SIGTERM.
+ * Serves the api's send request with fastify and zod, for contestants that bring only the part behind it. With API_KEYS in the
+ * environment, keys are checked by their hash in a map. Runs until SIGTERM.
  */
 export async function servePlainApi(
   accept: (request: PlainRequest) => Promise<string> | string,

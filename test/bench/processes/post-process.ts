@@ -1,12 +1,12 @@
-// Process that does nothing but post prepared bodies to the receiver: the floor of telling endpoints of events.
+// Posts prepared bodies to the receiver and does nothing else: the floor of event delivery.
 import { readFile } from 'node:fs/promises';
 import { Pool } from 'undici';
 import { answerCommands } from '../measure/helper.ts';
 
-/** `postsFile` holds paths and bodies; each is posted once. */
+/** `postsFile` contains paths and bodies; each is posted once. */
 export type PostCommand = { readonly port: number; readonly postsFile: string; readonly connections: number };
 
-/** As long as those of an endpoint's call. */
+/** Headers of the same length as in an event delivery. */
 const HEADERS = {
   'content-type': 'application/json',
   'webhook-id': '019a0000-0000-7000-8000-000000000001',

@@ -1,6 +1,6 @@
 import { Pool } from 'undici';
 
-/** What the worker has towards one host unless told otherwise. */
+/** The worker's default connection limit per host. */
 export const PROVIDER_CONNECTIONS = 64;
 
 export type CallProvider = AsyncDisposable & ((to: string, body: string) => Promise<void>);
@@ -12,7 +12,10 @@ const HEADERS = {
   'content-type': 'application/x-www-form-urlencoded',
 };
 
-/** The call that the worker makes for each message, and nothing around it. @throws unless the provider took it. */
+/**
+ * Returns the provider call that the worker makes for each message, without the work around it. @throws unless the provider
+ * accepts.
+ */
 export function createProviderCall(port: number, connections = PROVIDER_CONNECTIONS): CallProvider {
   const pool = new Pool(`http://127.0.0.1:${port}`, { connections, pipelining: 1 });
   const call = async (to: string, text: string): Promise<void> => {

@@ -1,4 +1,4 @@
-// Process that stands in for a provider: notes when each message came and takes it, at once or when it is told to.
+// Stands in for a provider: records when each message arrived and accepts it, at once or when told to.
 import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';

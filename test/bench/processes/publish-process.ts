@@ -1,4 +1,4 @@
-// Process that publishes to JetStream, 256 on their way at a time, each with an id: what the wake-up stream takes.
+// Publishes to JetStream with message ids, 256 in flight at a time: measures what the wake-up stream takes.
 import { randomUUID } from 'node:crypto';
 import { jetstream } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';

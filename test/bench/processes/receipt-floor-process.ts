@@ -1,4 +1,4 @@
-// The floor of taking receipts in: fastify reading the raw body, and no work at all behind it.
+// The floor of receipt intake: fastify reads the raw body, and no work is behind it.
 import { fastify } from 'fastify';
 
 const app = fastify();

@@ -1,4 +1,4 @@
-// Process that stands in for the receivers of webhooks: notes when each event came and answers 204, or never.
+// Stands in for the receivers of webhooks: records when each event arrived and answers 204, or never.
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -9,7 +9,7 @@ export type ReceiverCommand = 'reset' | 'count' | 'take';
 
 export type ReceiverResult = {
   readonly port: number;
-  /** Where nothing is ever answered, and nothing counted. */
+  /** A port that accepts calls, never answers and counts nothing. */
   readonly deadPort: number;
   readonly count: number;
   /** With `take`: each event since the last reset, in the order of arrival. */
@@ -17,17 +17,17 @@ export type ReceiverResult = {
 };
 
 export type EventArrival = {
-  /** The path that was called: each endpoint has its own. */
+  /** The path of the call; each endpoint has its own. */
   readonly path: string;
   /** Its number in the endpoint's feed. */
   readonly seq: number;
   readonly messageId: string;
-  /** When it happened, by the envelope. */
+  /** When the event happened, by the envelope. */
   readonly happenedAt: number;
   readonly at: number;
 };
 
-/** Read when they are taken, so that reading them is no part of what is measured. */
+/** Parsed by the command `take`, so that the measurement does not include the parsing. */
 let arrivals: (readonly [path: string, body: string, at: number])[] = [];
 
 function take(request: IncomingMessage, response: ServerResponse): void {

@@ -1,4 +1,4 @@
-// Process that writes rows, and no HTTP: what Postgres takes of one table, 64 rows a statement over 4 connections.
+// Writes rows without HTTP: measures what Postgres takes of one table, 64 rows a statement over 4 connections.
 import { answerCommands } from '../measure/helper.ts';
 import { insertPlain } from '../stack/layout.ts';
 import { messageText } from '../load/request-text.ts';

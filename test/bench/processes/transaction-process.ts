@@ -1,5 +1,5 @@
-// The api with its accept path replaced by what is usually written: a transaction for each request. Checks, tables and
-// wake-ups are the same, so the ratio of the two says what gathering requests into one commit is worth.
+// The api with its accept path replaced by the usual one: a transaction for each request. Checks, tables and wake-ups are the
+// same, so the ratio of the two is the gain from gathering requests into one commit.
 import { addressKeyRoot } from '#core/domain/address-key.ts';
 import { encodeWakes } from '#core/domain/wake.ts';
 import { PRIORITIES } from '#core/domain/message-options.ts';
@@ -31,7 +31,7 @@ await using stack = new AsyncDisposableStack();
 const log = createLogger({ level: 'error', component: 'bench' });
 const metrics = createApiMetrics();
 const { sql } = stack.use(openPostgres({ ...config.postgres, applicationName: 'bench-transaction' }));
-// The transaction's statements touch the tables themselves, which no service's own role may.
+// The transaction accesses the tables directly, which the services' own roles may not.
 const owner = stack.use(openBenchPostgres(POOL));
 const nats = stack.use(await openNats({ config: config.nats, log, name: 'bench-transaction' }));
 const subkeys = deriveSubkeys(config.access.pepper);
@@ -77,7 +77,7 @@ const app = await buildApp(
       }),
       batcher: { accept, drain: async () => {} },
       addressKeys: addressKeyRoot(config.receipts.pepper),
-      // The contestant sends nothing that is large.
+      // The contestant never sends content that is stored apart.
       contents: { takeApart: (row) => Promise.resolve(row), forget: () => Promise.resolve() },
       rateMemory: createRateMemory(),
       noteUncounted: () => {},

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 
-/** Says on its port that it is ready, for a program that serves nothing else, and waits for SIGTERM. */
+/** Serves readiness on its port, for a program that serves nothing else, and waits for SIGTERM. */
 export async function untilTold(): Promise<void> {
   const server = createServer((_, response) => void response.end('{}'));
   server.listen(Number(process.env['PORT']), '127.0.0.1');

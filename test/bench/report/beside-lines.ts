@@ -17,7 +17,7 @@ const COUNTS = [
   ['fsyncs', 'fsyncs'],
 ] as const;
 
-/** Ours beside another checkout of the project, in the same rounds and at the same rates. */
+/** Compares this checkout with another one, in the same rounds and at the same rates. */
 export function besideLines(rounds: readonly Round[], { commit, rounds: others }: Beside): string[] {
   const rows = FIGURES.flatMap(([name, pick]) => {
     const ours = spreadOver(rounds, pick);

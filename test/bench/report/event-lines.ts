@@ -7,7 +7,7 @@ import { show, showSpread, table } from './text.ts';
 
 const TELLING = ['eventFloor', 'eventTell'] as const satisfies ContestantName[];
 
-/** What telling endpoints of events does in a second and costs, what it costs the sends, and how long it takes. */
+/** Lays out rate and cost of event delivery, its cost for the sends, and its latency. */
 export function eventLines(rounds: readonly Round[]): string[] {
   const parts = [
     rateLines(rounds, TELLING, 'eventFloor'),
@@ -19,10 +19,10 @@ export function eventLines(rounds: readonly Round[]): string[] {
   return parts.flatMap((lines, i) => (i === 0 ? lines : ['', ...lines]));
 }
 
-/** Those that have no endpoint are measured before and after the others. */
+/** The phases without endpoints come before and after the others. */
 const WITHOUT = ['before', 'after'] as const satisfies SendPhase[];
 
-/** One round's processor time of a message with an endpoint that takes all types, to without one. */
+/** Returns one round's ratio of processor time per message with an endpoint for all types to that without one. */
 export function sendRatio(round: Round, phase: 'matched' | 'told'): number {
   return ownUs(round, 'eventSends', phase) / meanOf(WITHOUT, (one) => ownUs(round, 'eventSends', one));
 }

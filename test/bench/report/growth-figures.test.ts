@@ -3,7 +3,7 @@ import type { GrowthPoint } from '../measure/growth.ts';
 import { growthMedian, growthRatio } from './growth-figures.ts';
 import { growthLines } from './growth-lines.ts';
 
-// What is not a number is null once it has been in a file.
+// A file holds NaN as null.
 const point = (...p99s: (number | null)[]): GrowthPoint => ({
   database: 'bench',
   messages: 1_000,

@@ -1,7 +1,7 @@
 import type { GrowthPoint } from '../measure/growth.ts';
 import { median, spreadOf, type Spread } from '../measure/percentile.ts';
 
-/** The largest to the smallest of the same visit. */
+/** Returns the ratio of the largest database to the smallest within the same visit. */
 export function growthRatio(points: readonly GrowthPoint[], figure: string): Spread {
   const [smallest, largest] = [points[0]?.visits ?? [], points.at(-1)?.visits ?? []];
   return spreadOf(
@@ -15,7 +15,7 @@ export function growthMedian({ visits }: GrowthPoint, figure: string): number {
   return median(unlessMostAreUnknown(visits.map((visit) => visit[figure] ?? Number.NaN)));
 }
 
-/** Where one visit in two has no such figure, there is none. */
+/** Returns nothing where at least half of the visits lack the figure. */
 function unlessMostAreUnknown(values: readonly number[]): number[] {
   const known = values.filter((value) => !Number.isNaN(value));
   return 2 * known.length > values.length ? known : [];

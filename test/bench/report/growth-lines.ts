@@ -3,7 +3,7 @@ import { GROWTH_PARTS, type Planted } from '../measure/growth-parts.ts';
 import { growthMedian, growthRatio } from './growth-figures.ts';
 import { show, showSpread, table } from './text.ts';
 
-/** What is beside the messages, each compared with a database that has nothing beside them. */
+/** Compares each kind of planted rows with a database without them. */
 export function plantedLines(points: readonly PlantedPoint[]): string[] {
   const columns = [
     ['accept', 'acceptP99Ms'],

@@ -3,11 +3,11 @@ import { dirname, join } from 'node:path';
 import { projectRoot } from '../../support/command.ts';
 import type { BenchResult } from './result.ts';
 
-/** Of the file: one that was written otherwise is not looked at. */
+/** Format version of the file; other versions are ignored. */
 const FORMAT = 3;
 const FILE = join(projectRoot, '.despatch', 'bench.json');
 
-/** What the commands have found on this machine so far; undefined where there is nothing. */
+/** Returns the last results on this machine; undefined where there are none. */
 export async function lastResult(): Promise<BenchResult | undefined> {
   const text = await readFile(FILE, 'utf8').catch(() => null);
   if (text === null) return undefined;

@@ -4,13 +4,16 @@ import { LOADS } from '../measure/running.ts';
 import { costOf, figureOf, ownUs, ownUsOf, spreadOver, type FigurePath } from './result.ts';
 import { show, showSpread, table } from './text.ts';
 
-/** What accepts and delivers at once: ours first, and the others at its rates. */
+/** The contestants that accept and deliver at the same time: the service first, the others at its rates. */
 const RUNNING = ['running', 'bare', 'runningGraphile', 'runningBoss'] as const satisfies ContestantName[];
 
 const PROCESSES = ['api', 'worker', 'postgres', 'nats'];
 const AROUND = ['vault', 'provider', 'load'];
 
-/** Processor time, statements and fsyncs of a message at parts of the load, and the ratio of ours to each other contestant. */
+/**
+ * Lays out processor time, statements and fsyncs per message at parts of the load, with the service's ratio to each other
+ * contestant.
+ */
 export function loadCostLines(rounds: readonly Round[]): string[] {
   const found = runningOf(rounds);
   if (found.length === 0) return [];
@@ -57,7 +60,7 @@ export function loadCostLines(rounds: readonly Round[]): string[] {
   ];
 }
 
-/** From acceptance to the call at the same rates, and the ratio of ours to each other contestant. */
+/** Lays out the latency from acceptance to the call at the same rates, with the service's ratio to each other contestant. */
 export function loadLatencyLines(rounds: readonly Round[]): string[] {
   const found = runningOf(rounds);
   if (found.length < 2) return [];
@@ -80,7 +83,7 @@ export function loadLatencyLines(rounds: readonly Round[]): string[] {
   ];
 }
 
-/** One round's figure at a part of the load; not a number where the contestant did not keep up with it. */
+/** Returns one round's figure at a part of the load; NaN where the contestant did not sustain it. */
 export function figureAt(round: Round, name: ContestantName, load: number, figure: string): number {
   const path: FigurePath = `${name}/at${load}.${figure}`;
   return round[name]?.figures[`at${load}.${figure}`] === undefined ? Number.NaN : figureOf(round, path);

@@ -3,13 +3,13 @@ import { ledgerOfResult, refusalsOf } from './result.ts';
 import { sectionsOf } from './sections.ts';
 import { show, table } from './text.ts';
 
-/** For a terminal. */
+/** Lays out a result for a terminal. */
 export function layoutReport(result: BenchResult): string {
   const sections = sectionsOf(result).flatMap(({ title, lines }) => [title, '', ...lines, '']);
   return ['', ...sections, ledgerLine(result), ''].join('\n');
 }
 
-/** The page `services/PERFORMANCE.md`, computed from the result alone. */
+/** Lays out the page `services/PERFORMANCE.md` from the result alone. */
 export function layoutPage(result: BenchResult): string {
   const [targets, ...others] = sectionsOf(result).map(({ title, lines }) => [
     `## ${title}`,

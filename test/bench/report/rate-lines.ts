@@ -3,7 +3,7 @@ import type { Round } from '../measure/round.ts';
 import { costOf, figureOf, spreadOver, type FigurePath } from './result.ts';
 import { show, showSpread, table } from './text.ts';
 
-/** A ratio is taken within each round. */
+/** Shows a ratio that is taken within each round. */
 export function showRatio(rounds: readonly Round[], one: FigurePath, other: FigurePath): string {
   return showSpread(
     spreadOver(rounds, (round) => figureOf(round, one) / figureOf(round, other)),
@@ -11,7 +11,7 @@ export function showRatio(rounds: readonly Round[], one: FigurePath, other: Figu
   );
 }
 
-/** Those of the contestants that some round has. */
+/** Returns the contestants that at least one round measured. */
 export function measuredOf<Name extends ContestantName>(
   rounds: readonly Round[],
   names: readonly Name[],
@@ -19,7 +19,7 @@ export function measuredOf<Name extends ContestantName>(
   return names.filter((name) => rounds.some((round) => round[name] !== undefined));
 }
 
-/** How much each of the contestants does in a second, and how that compares with the floor. */
+/** Lays out each contestant's rate, and its ratio to the floor. */
 export function rateLines(
   rounds: readonly Round[],
   names: readonly ContestantName[],
@@ -43,7 +43,7 @@ export function rateLines(
 
 const PROCESSES = ['api', 'worker', 'postgres', 'nats', 'vault', 'provider', 'receiver', 'load'];
 
-/** Processor time by process, WAL, statements and so on of a message; contestants that were not measured are left out. */
+/** Lays out processor time by process, WAL, statements and more per message, without contestants that were not measured. */
 export function costLines(rounds: readonly Round[], names: readonly ContestantName[]): string[] {
   const costs = measuredOf(rounds, names)
     .map((name) => [name, costOf(rounds, name)] as const)

@@ -7,7 +7,7 @@ import { showSpread, table } from './text.ts';
 const TAKING_IN = ['receiptFloor', 'receiptIntake'] as const satisfies ContestantName[];
 const APPLYING = ['drain', 'receiptApply'] as const satisfies ContestantName[];
 
-/** What taking receipts in and applying them does in a second and costs, and what a storm of them does to others. */
+/** Lays out rate and cost of receipt intake and receipt application, and the effect of a receipt storm on other tenants. */
 export function receiptLines(rounds: readonly Round[]): string[] {
   const parts = [
     rateLines(rounds, TAKING_IN, 'receiptFloor'),

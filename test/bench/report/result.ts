@@ -10,7 +10,7 @@ import { soakLedger, type Soak } from '../measure/soak.ts';
 import type { Round } from '../measure/round.ts';
 import type { BenchOptions } from '../options.ts';
 
-/** All that a run found; everything printed is computed from it. */
+/** All results of a run; the reports are computed from it alone. */
 export type BenchResult = {
   readonly takenAt: string;
   readonly machine: Machine;
@@ -24,23 +24,26 @@ export type BenchResult = {
 /** A contestant and one of its figures, such as `accept/ratePerSecond`. */
 export type FigurePath = `${ContestantName}/${string}`;
 
-/** One round's figure; not a number where the contestant was not measured. @throws when it was and has no such figure. */
+/** Returns one round's figure; NaN where the contestant was not measured. @throws when a measured contestant lacks the figure. */
 export function figureOf(round: Round, path: FigurePath): number {
   const [name, figure] = path.split('/') as [ContestantName, string];
   const measured = round[name];
   if (measured === undefined) return Number.NaN;
   const value: number | null | undefined = measured.figures[figure];
   if (value === undefined) throw new Error(`no figure ${path}`);
-  // What is not a number comes back from a file as null.
+  // A file holds NaN as null.
   return value ?? Number.NaN;
 }
 
-/** Over the rounds in which it was measured. */
+/** Returns the spread over the rounds that measured it. */
 export function spreadOver(rounds: readonly Round[], pick: (round: Round) => number): Spread {
   return spreadOf(rounds.map(pick).filter((value) => !Number.isNaN(value)));
 }
 
-/** The medians of what a contestant's messages cost: as fast as it goes, at a part of the load in percent, or on other terms by their name. */
+/**
+ * Returns the median costs per message of a contestant: at its maximum rate, at a part of the load in percent, or under other
+ * conditions by their name.
+ */
 export function costOf(
   rounds: readonly Round[],
   name: ContestantName,
@@ -71,10 +74,16 @@ function roundCost(round: Round, name: ContestantName, load?: number | string): 
   return load === undefined ? round[name]?.cost : round[name]?.costAt?.[load];
 }
 
-/** What a contestant itself uses: neither load generator nor stand-in nor Vault, which is not asked with credentials cached. */
+/**
+ * The processes that belong to a contestant, without load generator, stand-in and Vault; with cached credentials, Vault is not
+ * called.
+ */
 const OWN_PROCESSES = ['api', 'worker', 'postgres', 'nats'];
 
-/** One round's microseconds of processor time per message in all processes of a contestant; not a number where it was not measured. */
+/**
+ * Returns one round's processor time per message over all processes of a contestant, in microseconds; NaN where it was not
+ * measured.
+ */
 export function ownUs(round: Round, name: ContestantName, load?: number | string): number {
   return ownUsOf(roundCost(round, name, load));
 }
@@ -94,10 +103,10 @@ export function ledgerOfResult({ rounds, growth, soak }: Findings): Ledger {
   return sumLedgers([...measured, ...kept].filter((ledger) => ledger !== undefined));
 }
 
-/** What was found, whatever machine it was found on. */
+/** The results without the machine that they were measured on. */
 export type Findings = Pick<BenchResult, 'rounds' | 'growth' | 'soak'>;
 
-/** Whatever was not a 202, by contestant. */
+/** Lists the answers other than 202, by contestant. */
 export function refusalsOf(rounds: readonly Round[]): string[] {
   return rounds.flatMap((round) =>
     Object.entries(round).flatMap(([name, { refused = {} }]) =>

@@ -8,7 +8,7 @@ import { beginSoak, type Soak } from '../measure/soak.ts';
 import { parseOptions, type BenchOptions } from '../options.ts';
 import type { BenchResult } from './result.ts';
 
-/** A result that no machine gave, for tests of what is made of one. Later rounds are slower by a tenth. */
+/** Returns an invented result for tests of the reports. Later rounds are slower by a tenth. */
 export function sampleResult(rounds = 3): BenchResult {
   const options = parseOptions(['--seed', '7', '--rounds', String(rounds)]);
   if (options === 'help') throw new Error('the options of the sample are wrong');
@@ -125,7 +125,7 @@ function running(measured: Measured, speed: number): Measured {
   return { ...measured, figures: { ...figures, ...Object.fromEntries(loads) }, costAt };
 }
 
-/** A message whose events are matched costs a twentieth more, one whose events are told twice as much. */
+/** A message costs a twentieth more when its events are matched, and twice as much when they are delivered. */
 function eventSends(): Measured {
   const times = { before: 0.9, matched: 1.05, told: 2, after: 1.1 };
   const phases = Object.entries(times);
@@ -143,7 +143,7 @@ function costTimes(times: number): Cost {
   return { ...COST, cpuUs };
 }
 
-/** One that does not keep up with the largest part of the load. */
+/** A contestant that does not sustain the largest part of the load. */
 function busiest({ figures, costAt = {}, ...measured }: Measured): Measured {
   const kept = Object.entries(figures).filter(
     ([name]) => !name.startsWith('at80.') || name === 'at80.offeredPerSecond',
@@ -152,7 +152,7 @@ function busiest({ figures, costAt = {}, ...measured }: Measured): Measured {
   return { ...measured, figures: Object.fromEntries(kept), costAt: costs };
 }
 
-/** An hour: a worker that holds more and more, and a p99 that grows a little. */
+/** An hour in which the worker's memory grows steadily and p99 a little. */
 function sampleSoak(options: BenchOptions): Soak {
   const { slices, snapshot } = soakPlan(options.soakMinutes);
   return {

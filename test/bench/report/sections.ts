@@ -43,7 +43,7 @@ const DRAINING = [
   'drainBoss',
 ] as const satisfies ContestantName[];
 
-/** The figures of a run; what was not measured is left out. */
+/** Returns the figures of a run; what was not measured is left out. */
 export function sectionsOf(result: BenchResult): Section[] {
   const { rounds, growth, soak, beside } = result;
   return [
@@ -83,7 +83,7 @@ function targetLines(result: BenchResult): string[] {
   );
 }
 
-/** What no queue could do better on this machine, and what is no queue's doing. */
+/** Lays out the limits of this machine that no queue can exceed, and the figures that do not depend on the queue. */
 function boundLines(rounds: readonly Round[]): string[] {
   const ratio = (one: FigurePath, other: FigurePath): string => showRatio(rounds, one, other);
   const drains = measuredOf(rounds, ['drainLoop', 'drainGraphile', 'drainBoss']).length === 3;

@@ -27,7 +27,7 @@ test('a soak that has not come to its end has no ratios yet, and what it has fou
 test('memory is that of the processes that were there at the end', () => {
   const soak = sample();
   const slices = soak.slices.map((slice, i) => (i < 30 ? slice : { ...slice, start: 2 }));
-  // The worker after its new start: medians of the second and the last ten of thirty parts.
+  // Medians of the second and the last ten of thirty slices, of the worker after its restart.
   expect(soakFigures({ ...soak, starts: 2, slices }).memory['worker']).toBeCloseTo(154.5 / 144.5);
 });
 

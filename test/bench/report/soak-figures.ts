@@ -4,23 +4,23 @@ import type { SoakSlice } from '../measure/soak-slice.ts';
 import type { Soak } from '../measure/soak.ts';
 
 export type SoakFigures = {
-  /** Last window to first. */
+  /** Ratio of the last window to the first. */
   readonly throughput: number;
-  /** 99th percentile from acceptance to the call, first window to last: below 1 where it has grown. */
+  /** 99th percentile from acceptance to the call, first window to last: below 1 where latency has grown. */
   readonly deliverP99: number;
-  /** What the whole keeps up with, after the last slice to before the first. */
+  /** Ratio of the rate that the service sustains after the last slice to that before the first. */
   readonly sustained: number;
-  /** By process, the last third of its life to the second: what goes on growing after it has warmed up. */
+  /** By process: ratio of the last third of its life to the second, which shows growth after the warm-up. */
   readonly memory: Readonly<Record<string, number>>;
 };
 
-/** Not numbers until the soak has come to its end. */
+/** Returns NaN figures until the soak is complete. */
 export function soakFigures(soak: Soak): SoakFigures {
   const { slices, sustainedAfter, sustainedBefore, soakMinutes } = soak;
   const plan = soakPlan(soakMinutes);
   const isDone = slices.length === plan.slices;
   const [first, last] = isDone ? [slices.slice(0, plan.window), slices.slice(-plan.window)] : [[], []];
-  // A process that was started again has little in common with the one before it.
+  // A restarted process is not comparable with the one before it.
   const alive = isDone ? slices.filter(({ start }) => start === soak.starts) : [];
   const third = Math.floor(alive.length / 3);
   const [middle, end] = third > 0 ? [alive.slice(-2 * third, -third), alive.slice(-third)] : [[], []];
@@ -39,7 +39,7 @@ export function soakFigures(soak: Soak): SoakFigures {
   };
 }
 
-/** What is not a number comes back from a file as null, and is left out. */
+/** A file holds NaN as null; such values are left out. */
 export function sliceMedian(
   slices: readonly SoakSlice[],
   pick: (slice: SoakSlice) => number | null | undefined,

@@ -5,7 +5,7 @@ import { ownUsOf } from './result.ts';
 import { sliceMedian, soakFigures } from './soak-figures.ts';
 import { show, table } from './text.ts';
 
-/** Rows of a table over time. */
+/** Rows of a table, each a part of the run's time. */
 const PARTS = 12;
 /** Tables that are shown, the largest first. */
 const TABLES = 8;
@@ -82,7 +82,7 @@ function ratioLines(soak: Soak): string[] {
   );
 }
 
-/** At the end, and the most rows that were ever dead. */
+/** Shows the size at the end, and the maximum of dead rows. */
 function tableLines(slices: readonly SoakSlice[]): string[] {
   const last = slices.at(-1)?.tables ?? [];
   const mostDead = (name: string): number =>

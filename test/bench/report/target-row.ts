@@ -16,17 +16,17 @@ type Bound = { readonly atLeast: number } | { readonly atMost: number };
 
 type TargetOverRounds = readonly [name: string, bound: Bound, unit: string, pick: (round: Round) => number];
 
-/** Each judged by the median of the rounds in which it was measured. */
+/** Judges each target by the median of the rounds that measured it. */
 export function targetsOver(rounds: readonly Round[], targets: readonly TargetOverRounds[]): TargetRow[] {
   return targets.map(([name, bound, unit, pick]) => row(name, bound, unit, spreadOver(rounds, pick)));
 }
 
-/** Of two figures of the same round. */
+/** Returns a function that computes the ratio of two figures of the same round. */
 export function ratio(one: FigurePath, other: FigurePath): (round: Round) => number {
   return (round) => figureOf(round, one) / figureOf(round, other);
 }
 
-/** What was wanted, what was found, and what that makes. */
+/** Returns the target's bound, the figure found, and the verdict. */
 export function row(name: string, bound: Bound, unit: string, figure: Spread): TargetRow {
   const [sign, value] = 'atLeast' in bound ? ['≥', bound.atLeast] : ['≤', bound.atMost];
   return {

@@ -10,7 +10,7 @@ import { figureOf, ownUs, type Findings } from './result.ts';
 import { soakFigures } from './soak-figures.ts';
 import { ratio, row, targetsOver, type TargetRow } from './target-row.ts';
 
-/** What the architecture promises, and what was found. */
+/** Compares the promises of the architecture with the results. */
 export function targetsOf({ rounds, growth, soak }: Findings): TargetRow[] {
   return [
     ...costTargets(rounds),
@@ -151,7 +151,7 @@ function latencyTargets(rounds: readonly Round[]): TargetRow[] {
     const at = (round: Round, name: ContestantName): number => figureAt(round, name, LIGHT_LOAD, figure);
     const name = `accept to provider call, 25 % load, ${words}`;
     const peer = (round: Round): number => {
-      // One that does not keep up has no latency to be compared with.
+      // A peer that does not sustain the load has no latency to compare with.
       const found = PEERS.map((one) => at(round, one)).filter((ms) => !Number.isNaN(ms));
       return found.length === 0 ? Number.NaN : Math.min(...found);
     };
@@ -187,7 +187,7 @@ function growthTargets(growth: Findings['growth']): TargetRow[] {
   ];
 }
 
-/** What a part is compared with, and the part; none where it was not measured. */
+/** Returns the database without planted rows and the one with them; an empty list where the part was not measured. */
 function besideNothing(growth: Findings['growth'], part: Planted): GrowthPoint[] {
   const points = growth?.byPlanted.filter(({ planted }) => planted === 'nothing' || planted === part) ?? [];
   return points.length === 2 ? points : [];
@@ -201,7 +201,7 @@ const GROWTH_KINDS = {
 } as const;
 type GrowthKind = keyof typeof GROWTH_KINDS;
 
-/** Memory is flat where no process holds a twentieth more than before. */
+/** Memory counts as flat where no process holds a twentieth more than before. */
 const FLAT = 1.05;
 
 function soakTargets(soak: Findings['soak']): TargetRow[] {

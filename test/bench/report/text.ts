@@ -1,6 +1,6 @@
 import type { Spread } from '../measure/percentile.ts';
 
-/** Three digits that mean something; a dash for what is not known. */
+/** Shows three significant digits; a dash for an unknown value. */
 export function show(value: number, unit = ''): string {
   if (Number.isNaN(value)) return '–';
   const size = Math.abs(value);
@@ -9,13 +9,13 @@ export function show(value: number, unit = ''): string {
   return `${text} ${unit}`.trim();
 }
 
-/** The median, and between which values half of the rounds lie. */
+/** Shows the median and the quartiles of the rounds. */
 export function showSpread({ median, low, high }: Spread, unit = ''): string {
   if (Number.isNaN(median)) return '–';
   return low === high ? show(median, unit) : `${show(median, unit)} (${show(low)} to ${show(high)})`;
 }
 
-/** A table that reads well as text too: the first column to the left, the others to the right. */
+/** Lays out a table that is also readable as plain text: the first column aligned to the left, the others to the right. */
 export function table(head: readonly string[], rows: readonly (readonly string[])[]): string[] {
   const widths = head.map((cell, i) => Math.max(3, cell.length, ...rows.map((row) => row[i]?.length ?? 0)));
   const line = (cells: readonly string[]): string =>

@@ -13,7 +13,7 @@ const AT_ONCE = 500;
 const DAY_MS = 86_400_000;
 const ADDRESS_KEYS = addressKeyRoot(secret('address keys of a backlog'));
 
-/** What an api leaves behind whose worker was away: rows in Postgres and wake-ups in the stream, tenants mixed. */
+/** Stores what an api stores while no worker runs: rows in Postgres and wake-ups in the stream, with tenants interleaved. */
 export async function fillBacklog(
   world: World,
   tenants: readonly BenchTenant[],

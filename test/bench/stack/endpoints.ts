@@ -1,4 +1,4 @@
-// Webhook endpoints of the bench's tenants, and what there is to tell them.
+// Webhook endpoints of the bench's tenants, and the events that are due at them.
 import { randomBytes, randomUUID } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -17,12 +17,12 @@ import type { BenchStack, World } from './stack.ts';
 export type BenchEndpoint = {
   readonly id: string;
   readonly tenantId: string;
-  /** Of its URL: each endpoint has its own. */
+  /** Path of its URL; each endpoint has its own. */
   readonly path: string;
 };
 
 export type EndpointTerms = {
-  /** Where the receiver listens. */
+  /** The receiver's port. */
   readonly port: number;
   /** Default: all types. */
   readonly eventTypes?: readonly string[];
@@ -30,7 +30,7 @@ export type EndpointTerms = {
   readonly status?: 'active' | 'paused';
 };
 
-/** An endpoint for each of the tenants that are given, as often as they are. It begins after what there is of events. */
+/** Adds an endpoint for each given tenant, once per occurrence. It subscribes from the current end of the feed. */
 export async function addEndpoints(
   { encrypter }: BenchStack,
   { admin }: World,
@@ -54,12 +54,12 @@ export async function addEndpoints(
   return rows.map(({ id, tenantId, path }) => ({ id, tenantId, path }));
 }
 
-/** What waited for them is not told any more. */
+/** Removes all endpoints; their waiting events are never delivered. */
 export async function removeEndpoints({ admin }: World): Promise<void> {
   await admin`update webhook_endpoints set deleted_at = now() where deleted_at is null`;
 }
 
-/** A worker reads where an endpoint is with each claim. */
+/** Changes the port of an endpoint; a worker reads its URL with each claim. */
 export async function moveEndpoint({ admin }: World, id: string, port: number): Promise<void> {
   await admin`
     update webhook_endpoints set url = ${`http://127.0.0.1:${port}/`} || id, version = version + 1 where id = ${id}`;
@@ -71,14 +71,17 @@ export async function pauseEndpoint({ admin }: World, id: string): Promise<void>
 
 const CHANGES_AT_ONCE = 1_000;
 
-/** What a worker leaves behind that matches and does not call: events of as many messages, each due at its tenant's endpoints. */
+/**
+ * Stores what a worker that matches and does not call leaves behind: events of so many messages, each due at its tenant's
+ * endpoints.
+ */
 export async function storeDueEvents(
   { admin }: World,
   tenants: readonly BenchTenant[],
   messages: number,
 ): Promise<void> {
   await storeSentMessages(admin, tenants, messages);
-  // That each was accepted.
+  // The events of their acceptance.
   await admin`
     select note_changes(array_agg(m.tenant_id order by m.seq), array_agg(m.seq order by m.seq),
       array_agg(m.purge_on order by m.seq), null)
@@ -96,7 +99,7 @@ export async function storeDueEvents(
 
 const LEASE_MS = 600_000;
 
-/** A file with path and body of every due event, the very ones that a worker would post. @returns its path. */
+/** Writes a file with path and body of every due event, exactly as a worker would post them. @returns its path. */
 export async function writeDuePosts({ admin }: World, folder: string): Promise<string> {
   const store = storeOf(admin);
   const posts: [path: string, body: string][] = [];
@@ -128,14 +131,14 @@ const direct = <T>(work: Promise<T>): Promise<T> => work;
 
 // Counting ---------------------------------------------------------------------------------------------------------
 
-/** Events that endpoints are still to be told of. */
+/** Counts the events that are still due at endpoints. */
 export async function countDue(sql: Sql): Promise<number> {
   const [row] = await sql<{ n: number }[]>`
     select coalesce(sum(last_seq - first_seq + 1), 0)::bigint as n from due_deliveries`;
   return row?.n ?? 0;
 }
 
-/** Events that have their number in their tenants' feeds. */
+/** Counts the events that have a number in their tenants' feeds. */
 export async function countNumbered(sql: Sql, tenants: readonly BenchTenant[]): Promise<number> {
   const [row] = await sql<{ n: number }[]>`
     select coalesce(sum(f.last_seq), 0)::bigint as n
@@ -144,7 +147,7 @@ export async function countNumbered(sql: Sql, tenants: readonly BenchTenant[]): 
   return row?.n ?? 0;
 }
 
-/** Events that are in the feeds of these endpoints. */
+/** Counts the events in the feeds of these endpoints. */
 export async function countMatched(sql: Sql, endpoints: readonly BenchEndpoint[]): Promise<number> {
   const [row] = await sql<{ n: number }[]>`
     select coalesce(sum(f.last_seq), 0)::bigint as n

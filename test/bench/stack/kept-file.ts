@@ -2,13 +2,13 @@ import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 
 export type KeptFile<State> = {
-  /** As it was found, or as it began; changed in place. */
+  /** The state as read from the file, or a new one; changed in place. */
   readonly state: State;
-  /** Writes all of it, so that a later run finds either the old text or the new. */
+  /** Writes the state atomically: a later run finds either the old text or the new. */
   save(): Promise<void>;
 };
 
-/** A state that outlives the process where there is a file for it, and is in memory alone where there is none. */
+/** Opens a state that is kept in a file, or in memory alone where no file is given. */
 export async function openKeptFile<State>(
   file: string | undefined,
   begin: () => State,
@@ -26,7 +26,7 @@ export async function openKeptFile<State>(
   };
 }
 
-/** @throws TypeError where a folder holds a run of another kind: its figures would be mixed with those of this one. */
+/** @throws TypeError where the folder holds a run with other options, whose figures would be mixed with those of this run. */
 export function requireSame(what: string, kept: object, wanted: object): void {
   const differing = Object.entries(wanted).filter(
     ([name, value]) => JSON.stringify(value) !== JSON.stringify((kept as Record<string, unknown>)[name]),

@@ -7,7 +7,7 @@ import { vaultVariables } from '../../../deploy/vault/service-variables.ts';
 import { configureVault } from '../../../deploy/vault/setup.ts';
 
 export type BenchKeyring = AsyncDisposable & {
-  /** As the api: it can encrypt and not decrypt. */
+  /** The api's keyring, which can encrypt and not decrypt. */
   readonly keyring: Keyring;
   readonly vaultPid: number | undefined;
   environment(role: 'api' | 'worker'): Readonly<Record<string, string>>;
@@ -16,12 +16,12 @@ export type BenchKeyring = AsyncDisposable & {
 export type BenchKeyringOptions = {
   readonly kind: 'vault' | 'local';
   readonly folder: string;
-  /** The folder was used before, and will be again. */
+  /** The folder is kept between runs. */
   readonly isKept: boolean;
   readonly log: (line: string) => void;
 };
 
-/** A Vault as in production, with the shipped policies; or a folder, where nobody counts the calls. */
+/** Opens a Vault as in production with the shipped policies, or a keyring in a folder, whose calls are not counted. */
 export async function openBenchKeyring(options: BenchKeyringOptions): Promise<BenchKeyring> {
   const { kind, folder, isKept, log } = options;
   await using stack = new AsyncDisposableStack();

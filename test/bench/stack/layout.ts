@@ -1,4 +1,4 @@
-// What the bench knows of the delivery tables: to fill them, to count in them, and to write to them one by one.
+// The bench's access to the delivery tables: fills them, counts in them, and writes to them row by row.
 import { randomUUID } from 'node:crypto';
 import type { MessageId } from '#core/domain/ids.ts';
 import { createMessageIds, type MessagePlace } from '#core/domain/message-id.ts';
@@ -14,7 +14,7 @@ export async function countMessages(sql: Sql): Promise<number> {
   return row?.n ?? 0;
 }
 
-/** Messages whose outcome is recorded. */
+/** Counts the messages whose outcome is recorded. */
 export async function countFinished(sql: Sql): Promise<number> {
   const [row] = await sql<
     { n: number }[]
@@ -29,12 +29,12 @@ export type StoredMessage = {
   readonly seq: number;
 };
 
-/** Of few messages, the oldest tenth is less than a few pages. */
+/** Of few messages, a tenth would be less than a few pages. */
 const OLDEST_MIN = 5_000;
 
 /**
- * Messages by chance: of all; of tenants that have so many of them; or of the oldest tenth, with so many of the same tenant
- * that are older.
+ * Returns random messages: of all; of tenants with at least `rows` messages; or of the oldest tenth, with at least `rows` older
+ * messages of the same tenant.
  */
 export async function sampleMessages(
   sql: Sql,
@@ -44,7 +44,7 @@ export async function sampleMessages(
   const [bounds] = await sql<{ first: number; last: number }[]>`
     select min(seq) as first, max(seq) as last from messages`;
   const { first, last } = { first: 0, last: 0, ...bounds };
-  // Forty times as many as are wanted, drawn by pages: reading all would take longer than the measurement.
+  // Samples forty times as many rows as needed by page, because reading all rows would take longer than the measurement.
   const percent = Math.min(100, (count * 40 * 100) / (last - first + 1));
   const until = kind.of === 'oldest' ? first + Math.max(OLDEST_MIN, (last - first) / 10) : last;
   const older = kind.of === 'oldest' ? sql`and (o.enqueued_at, o.seq) < (m.enqueued_at, m.seq)` : sql``;
@@ -71,7 +71,7 @@ export async function sampleMessages(
 
 export type PreloadOptions = {
   readonly tenantIds: readonly string[];
-  /** Rising to 1: a tenant's share is what it adds to the one before. */
+  /** Rises to 1; a tenant's share is the difference to the one before. */
   readonly cumulativeShares: readonly number[];
   readonly messages: number;
 };
@@ -83,7 +83,10 @@ const DAY_MS = 86_400_000;
 
 export type Placed = MessagePlace & { readonly id: MessageId };
 
-/** Places and ids as the api gives them, for messages accepted at these times (milliseconds since the epoch), in their order. */
+/**
+ * Returns positions and ids as the api assigns them, for messages accepted at these times (milliseconds since the epoch,
+ * ascending).
+ */
 export async function placeMessages(sql: Sql, times: readonly number[]): Promise<Placed[]> {
   const ids = createMessageIds(await loadMessageIdKey(sql));
   const blocks = await sql<{ first: number }[]>`
@@ -96,7 +99,7 @@ export async function placeMessages(sql: Sql, times: readonly number[]): Promise
   });
 }
 
-/** A history: delivered messages of the past month with attempt and events, and one in a hundred waiting for a retry. */
+/** Writes a history: delivered messages of the past month with attempt and events, and one in a hundred waiting for a retry. */
 export async function preloadMessages(sql: Sql, options: PreloadOptions): Promise<void> {
   const { tenantIds, cumulativeShares, messages } = options;
   const begin = Date.now() - PRELOAD_DAYS * DAY_MS;
@@ -151,7 +154,7 @@ export async function preloadMessages(sql: Sql, options: PreloadOptions): Promis
   }
 }
 
-/** What a database looks like that has been in use for a while. */
+/** Brings the tables into the state of a database that has been in use for a while. */
 export async function settleTables(sql: Sql): Promise<void> {
   await sql`vacuum (analyze) messages, live_messages, message_results, attempt_log, event_log, tenant_usage, tenant_progress`;
   await sql`checkpoint`;
@@ -159,7 +162,7 @@ export async function settleTables(sql: Sql): Promise<void> {
 
 // One message a transaction --------------------------------------------------------------------------------------------
 
-/** The checks and rows of the accept function, written as they usually are: one statement after the other. */
+/** The checks and rows of the accept function, written in the usual way: one statement after the other. */
 export async function acceptOne(tx: TransactionSql, row: AcceptRow): Promise<Verdict> {
   const refuse = (
     verdict: Verdict['verdict'],
@@ -231,7 +234,7 @@ export async function createPlainTable(sql: Sql): Promise<void> {
   await sql`create index on bench.messages (tenant_id, external_id)`;
 }
 
-/** One statement for a batch; each column travels as one array. @returns the ids in order. */
+/** Inserts a batch by one statement; each column travels as one array. @returns the ids in order. */
 export async function insertPlain(
   sql: Sql | TransactionSql,
   rows: readonly PlainMessage[],
@@ -248,7 +251,7 @@ export async function insertPlain(
   return ids;
 }
 
-/** The same row and a job of graphile-worker in one statement, so that neither is without the other. */
+/** Inserts the same row and a graphile-worker job by one statement, so that neither exists without the other. */
 export async function insertPlainWithJob(sql: Sql, { to, body, externalId }: PlainMessage): Promise<string> {
   const id = randomUUID();
   await sql`

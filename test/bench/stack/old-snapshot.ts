@@ -3,10 +3,10 @@ import { secret } from '#core/domain/secret.ts';
 import { holdSnapshot } from '../../support/hold-snapshot.ts';
 import type { World } from './stack.ts';
 
-/** Longer than any measurement: a transaction that does nothing is ended after it. */
+/** Longer than any measurement; Postgres ends the idle transaction after it. */
 const IDLE_MS_MAX = 24 * 3_600_000;
 
-/** Somebody's report, on a connection of its own; ends when disposed. */
+/** Holds a snapshot open on a separate connection, as a long report does; ends when disposed. */
 export async function openSnapshot({ ownerUrl }: Pick<World, 'ownerUrl'>): Promise<AsyncDisposable> {
   const reader = openPostgres({
     url: secret(ownerUrl),

@@ -1,4 +1,4 @@
-// The libraries that the worker is compared with: their schemas, a backlog in each, and how far they have come.
+// The libraries that the worker is compared with: their schemas, a backlog in each, and the count of completed jobs.
 import { makeWorkerUtils } from 'graphile-worker';
 import { PgBoss } from 'pg-boss';
 import { messageText } from '../load/request-text.ts';
@@ -6,7 +6,7 @@ import { countPlain, insertPlain } from './layout.ts';
 import type { World } from './stack.ts';
 
 export type Peer = {
-  /** Of the folder `processes`. */
+  /** Name of a script in the folder `processes`. */
   readonly api: string;
   readonly worker: string;
   readonly environment: Readonly<Record<string, string>>;
@@ -35,7 +35,7 @@ export const graphile: Peer = {
   count: ({ admin }) => countPlain(admin),
 };
 
-/** Without a status beside the job: it does less than the others, and is done when no job is left. */
+/** Stores no status beside the job, so it does less than the others; it is done when no job is left. */
 export const graphileBare: Peer = {
   ...graphile,
   environment: { STATUS: 'none' },
@@ -68,7 +68,7 @@ export const boss: Peer = {
   },
 };
 
-/** As its manual says for short delays: a job is announced, and not found by the next look alone. */
+/** Follows its manual's advice for short delays: new jobs are notified, not only found by the next poll. */
 export const bossNotified: Peer = {
   ...boss,
   environment: { NOTIFY: 'on' },

@@ -4,12 +4,12 @@ import type { BenchTenant } from './seed.ts';
 
 const AT_ONCE = 10_000;
 const DAY_MS = 86_400_000;
-/** How long before its time the first scheduled message is stored: none is due while something is measured. */
+/** Time from now until the first scheduled message is due; longer than any measurement, so that none becomes due during one. */
 const SCHEDULED_AHEAD_DAYS = 7;
 const SCHEDULED_DAYS = 20;
 const ROUTE_STEPS = 20;
 
-/** Messages that are scheduled for some weeks ahead, tenants in turn. */
+/** Stores messages that are scheduled some weeks ahead, with tenants in turn. */
 export async function plantScheduled(
   sql: Sql,
   tenants: readonly BenchTenant[],
@@ -52,14 +52,14 @@ export async function plantScheduled(
   await sql`vacuum (analyze) messages, live_messages, tenant_usage`;
 }
 
-/** Entries of the tenants' suppression lists, in turn, of none of the recipients that messages are sent to. */
+/** Stores suppressions of the tenants in turn, of recipients that the load never sends to. */
 export async function plantSuppressions(
   sql: Sql,
   tenants: readonly BenchTenant[],
   count: number,
 ): Promise<void> {
   const tenantIds = tenants.map(({ tenantId }) => tenantId);
-  // As an import of long ago: its events are told and gone.
+  // They appear as an import of long ago, whose events have been delivered and deleted.
   await sql.begin(async (tx) => {
     await tx`set local session_replication_role = replica`;
     await tx`
@@ -71,7 +71,7 @@ export async function plantSuppressions(
   await sql`vacuum (analyze) suppressions`;
 }
 
-/** A route of 20 steps for each tenant. The first one is the account that sends. */
+/** Stores a route of 20 steps for each tenant. The first step is the account that sends. */
 export async function plantRoutes(sql: Sql, tenants: readonly BenchTenant[]): Promise<void> {
   const [tenantIds, accountIds] = [
     tenants.map(({ tenantId }) => tenantId),

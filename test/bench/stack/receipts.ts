@@ -1,4 +1,4 @@
-// Calls with which the provider reports on messages, made ahead: signed, in the provider's own shape.
+// Prepared provider calls that report on messages, signed and in the provider's own format.
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { chunks } from '#core/domain/chunks.ts';
@@ -11,7 +11,7 @@ import { statusReport } from '#providers/twilio/stand-in-reports.ts';
 import { AUTH_TOKEN } from './seed.ts';
 import type { SentMessage } from './sent-messages.ts';
 
-/** Where the provider is told to report to. */
+/** Base URL that the provider is told to report to. */
 export const RECEIPT_BASE_URL = 'http://127.0.0.1';
 
 const URL_VERSION = 1;
@@ -19,7 +19,7 @@ const AT_ONCE = 500;
 
 export type ReceiptReport = ReturnType<typeof statusReport> & { readonly accountId: string };
 
-/** One report on each message: it was delivered. @param pepper of the api's receipt URLs. */
+/** Returns a report of delivery for each message. @param pepper of the api's receipt URLs. */
 export function deliveryReports(messages: readonly SentMessage[], pepper: string): ReceiptReport[] {
   const key = receiptKey(secret(pepper));
   const urls = new Map<string, string>();
@@ -42,7 +42,7 @@ export function deliveryReports(messages: readonly SentMessage[], pepper: string
   }));
 }
 
-/** What travels over a connection for a report. */
+/** Returns the HTTP request text of a report. */
 export function receiptText({ url, headers, body }: Omit<ReceiptReport, 'accountId'>): string {
   const { pathname, search } = new URL(url);
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
@@ -52,7 +52,7 @@ export function receiptText({ url, headers, body }: Omit<ReceiptReport, 'account
   );
 }
 
-/** A file that the load generator reads. @returns its path. */
+/** Writes a file for the load generator. @returns its path. */
 export async function writeReceiptTexts(
   folder: string,
   name: string,
@@ -63,7 +63,7 @@ export async function writeReceiptTexts(
   return file;
 }
 
-/** What an api leaves behind whose worker was away. @throws when the database takes one of them not. */
+/** Stores reports as an api does while no worker runs. @throws when the database refuses one of them. */
 export async function storeReports(sql: Sql, reports: readonly ReceiptReport[]): Promise<void> {
   for (const some of chunks(reports, AT_ONCE)) {
     const verdicts = await storeReceiptCalls(
@@ -84,19 +84,19 @@ export async function storeReports(sql: Sql, reports: readonly ReceiptReport[]):
 
 // Counting ---------------------------------------------------------------------------------------------------------
 
-/** Calls that no worker has looked into. */
+/** Counts the calls that no worker has applied. */
 export async function countCalls(sql: Sql): Promise<number> {
   const [row] = await sql<{ n: number }[]>`select count(*) as n from receipt_calls`;
   return row?.n ?? 0;
 }
 
-/** Messages that still wait for a receipt. */
+/** Counts the messages that still wait for a receipt. */
 export async function countAwaited(sql: Sql): Promise<number> {
   const [row] = await sql<{ n: number }[]>`select count(*) as n from awaited_receipts`;
   return row?.n ?? 0;
 }
 
-/** Receipts that are in the record: applied, and of how many messages. */
+/** Counts the applied receipts, and the messages that they belong to. */
 export async function countApplied(sql: Sql): Promise<{ events: number; messages: number }> {
   const [row] = await sql<{ events: number; messages: number }[]>`
     select count(*) as events, count(distinct message_seq) as messages from event_log where source = 'receipt' and applied`;

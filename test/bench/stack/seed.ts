@@ -8,15 +8,15 @@ import { deriveSubkeys } from '#core/domain/subkeys.ts';
 import type { KeyEncrypter } from '#core/platform/vault/keyring.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
 
-/** Of every account. */
+/** The Twilio auth token of every account. */
 export const AUTH_TOKEN = '1'.repeat(32);
 
 export type BenchTenant = {
   readonly tenantId: TenantId;
   readonly apiKeyId: string;
-  /** The key's whole text. */
+  /** The complete text of the key. */
   readonly key: string;
-  /** Its one account, for sms. */
+  /** The id of its only account, for sms. */
   readonly accountId: string;
 };
 
@@ -26,17 +26,17 @@ export type TenantRecord = BenchTenant & {
   readonly ciphertext: string;
 };
 
-/** Tenants with a key in the keyring; the same ones in each database, since making them takes the keyring long. */
+/** Tenants with a key in the keyring. Each database has the same ones, because creating keys takes long. */
 export type TenantPool = {
-  /** Writes the tenants `from` to before `until`, made where they do not exist yet, to a database. */
+  /** Writes the tenants `from` to before `until` to a database and creates those that do not exist yet. */
   readonly writeTo: (admin: Sql, from: number, until: number) => Promise<BenchTenant[]>;
-  /** Those that a database has already. */
+  /** Returns tenants that already exist. */
   readonly known: (from: number, until: number) => BenchTenant[];
 };
 
 const AT_ONCE = 16;
 
-/** `made` are those that there are; `onMade` is told when there are more. */
+/** Creates a pool. `made` holds the existing tenants; `onMade` is called after new ones were added to it. */
 export function createTenantPool(
   keyring: KeyEncrypter,
   pepper: string,
@@ -74,7 +74,7 @@ export function createTenantPool(
   };
 }
 
-/** Of the enterprise plan, each with an sms provider and a key whose limit no load of one process reaches. */
+/** Inserts tenants of the enterprise plan, each with an sms account and a key whose limit one load process cannot reach. */
 async function insertTenants(admin: Sql, tenants: readonly TenantRecord[]): Promise<void> {
   const column = (name: keyof TenantRecord): string[] => tenants.map((tenant) => tenant[name]);
   await admin.begin(async (tx) => {

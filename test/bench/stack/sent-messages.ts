@@ -4,18 +4,18 @@ import { messageText } from '../load/request-text.ts';
 import { placeMessages } from './layout.ts';
 import type { BenchTenant } from './seed.ts';
 
-/** A message that the provider has taken, and that waits for its receipt. */
+/** A message that the provider has accepted and that waits for its receipt. */
 export type SentMessage = {
   readonly id: string;
   readonly tenant: BenchTenant;
-  /** The provider's id of it. */
+  /** The provider's id of the message. */
   readonly sid: string;
   readonly to: string;
 };
 
 const AT_ONCE = 5_000;
 
-/** Stores messages as the worker leaves them after the call, tenants mixed. */
+/** Stores messages as the worker leaves them after the call, with tenants interleaved. */
 export async function storeSentMessages(
   sql: Sql,
   tenants: readonly BenchTenant[],

@@ -5,21 +5,21 @@ import { projectRoot } from '../../support/command.ts';
 import { openKeptFile, requireSame, type KeptFile } from './kept-file.ts';
 import type { TenantRecord } from './seed.ts';
 
-/** What the servers of a kept folder must be told again. */
+/** What the servers of a kept folder need to know in the next run. */
 export type StackState = {
-  /** Of the SQL that the databases were made with. */
+  /** Hash of the SQL that created the databases. */
   readonly schema: string;
   readonly tenants: number;
   readonly keyring: 'vault' | 'local';
   readonly pepper: string;
   readonly passwords: { readonly api: string; readonly worker: string; readonly observer: string };
-  /** Every tenant that some database has. */
+  /** Every tenant that some database contains. */
   readonly made: TenantRecord[];
-  /** The template that databases are copied from is complete. */
+  /** Whether the template database is complete. */
   hasTemplate: boolean;
 };
 
-/** @throws TypeError where the folder's databases are of another schema, or of other options. */
+/** @throws TypeError where the folder's databases have another schema or were made with other options. */
 export async function openStackState(
   folder: string | undefined,
   options: Pick<StackState, 'tenants' | 'keyring'>,

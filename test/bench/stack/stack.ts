@@ -15,37 +15,37 @@ import { createTenantPool, type BenchTenant } from './seed.ts';
 import { openStackState } from './stack-state.ts';
 import { ensureTemplate, OBSERVER, TEMPLATE } from './template.ts';
 
-/** Servers of the whole run. */
+/** The servers of a run. */
 export type BenchStack = AsyncDisposable & {
   readonly pids: { readonly postgres: number; readonly nats: number; readonly vault?: number };
   readonly natsUrl: string;
-  /** Root of the api's keys, among them the one that signs cursors. */
+  /** Root of the api's keys, including the one that signs cursors. */
   readonly pepper: string;
   readonly tenants: readonly BenchTenant[];
-  /** As the api has it. */
+  /** The api's encrypter. */
   readonly encrypter: Pick<KeyEncrypter, 'encrypt'>;
-  /** For logs and other small files. */
+  /** Folder of logs and other small files. */
   readonly folder: string;
-  /** Where Postgres keeps its data. */
+  /** Postgres' data folder. */
   readonly dataFolder: string;
   readonly settings: Readonly<Record<string, string>>;
-  /** A database of its own with the tenants in it, and a stream of its own. One with a name stays, and is found again. */
+  /** Opens a database with the tenants in it and a stream of its own. A named database is kept and found again. */
   world(name?: string): Promise<World>;
   dropWorld(name: string): Promise<void>;
-  /** Further tenants for one world. */
+  /** Adds further tenants to one world. */
   addTenants(world: World, count: number): Promise<BenchTenant[]>;
-  /** Those of a world that was found again. */
+  /** Returns the added tenants of a world that was found again. */
   addedTenants(count: number): BenchTenant[];
 };
 
-/** What one measurement begins with. */
+/** The database, stream and tenants that one measurement starts with. */
 export type World = AsyncDisposable & {
   readonly database: string;
   readonly admin: Sql;
   readonly nats: Nats;
-  /** Of a role that may do everything. */
+  /** URL of a role that may do everything. */
   readonly ownerUrl: string;
-  /** Configuration of a service in this world. */
+  /** Returns the configuration of a service in this world. */
   environment(role: 'api' | 'worker'): Record<string, string>;
 };
 
@@ -65,7 +65,7 @@ const SHOWN_SETTINGS = [
 export type StackOptions = {
   readonly tenants: number;
   readonly keyring: 'vault' | 'local';
-  /** Keeps the databases here, for a later run to go on with. Default: a temporary folder that goes with the stack. */
+  /** Keeps the databases in this folder for a later run. Default: a temporary folder that is deleted with the stack. */
   readonly keptIn?: string | undefined;
   readonly log: (line: string) => void;
 };
@@ -86,7 +86,7 @@ export async function openStack(options: StackOptions): Promise<BenchStack> {
       log,
       ...(isKept ? { dir: join(folder, 'postgres') } : {}),
     }).then((server) => stack.use(server)),
-    // What it held is found in Postgres.
+    // NATS keeps nothing: Postgres contains everything that its stream held.
     startNats({ log }).then((server) => stack.use(server)),
   ]);
   const open = (database?: string, login?: { user: string; password: string }) =>
@@ -126,7 +126,7 @@ export async function openStack(options: StackOptions): Promise<BenchStack> {
   async function world(name?: string): Promise<World> {
     await using parts = new AsyncDisposableStack();
     const database = name ?? `bench_${++worlds}`;
-    // One that a killed run left behind is nobody's.
+    // An unnamed database that exists already was left by a killed run.
     if (name === undefined) await dropWorld(database);
     const [found] = await sql`select 1 from pg_database where datname = ${database}`;
     if (found === undefined) await sql`create database ${sql(database)} template ${sql(TEMPLATE)}`;

@@ -1,17 +1,17 @@
 import type { Sql } from '#core/platform/postgres/postgres.ts';
 
-/** A table with all its partitions, as Postgres counts them. */
+/** Postgres' statistics of a table with all its partitions. */
 export type TableState = {
   readonly name: string;
   readonly liveRows: number;
   readonly deadRows: number;
-  /** With its indexes. */
+  /** Size with indexes. */
   readonly bytes: number;
-  /** How often autovacuum has been over it. */
+  /** Number of autovacuum runs. */
   readonly vacuums: number;
 };
 
-/** Of the service's schema, those that hold anything, the largest first. */
+/** Returns the tables of the service's schema that are not empty, the largest first. */
 export async function tableStates(sql: Sql): Promise<TableState[]> {
   return await sql<TableState[]>`
     select coalesce(pg_partition_root(s.relid), s.relid)::regclass::text as name,

@@ -7,7 +7,7 @@ import type { BenchTenant, TenantPool } from './seed.ts';
 import type { StackState } from './stack-state.ts';
 
 export const TEMPLATE = 'bench_template';
-/** A name of its own, so that what the bench asks can be told from what it measures. */
+/** A separate role, so that the bench's own statements can be told from the measured ones. */
 export const OBSERVER = 'bench_observer';
 
 export type TemplateOptions = {
@@ -18,7 +18,7 @@ export type TemplateOptions = {
   readonly pool: TenantPool;
 };
 
-/** The database that all others are copies of, with the run's tenants in it; made unless a kept folder has it. */
+/** Creates the database that all others are copied from, with the run's tenants in it, unless a kept folder has it. */
 export async function ensureTemplate({
   kept,
   sql,
@@ -38,8 +38,8 @@ export async function ensureTemplate({
   await template.sql`create extension pg_stat_statements`;
   await createPlainTable(template.sql);
   const tenants = await pool.writeTo(template.sql, 0, state.tenants);
-  // The tenants' limits ask for more weeks than a new database has. A worker would make them while it is measured, and each
-  // has every connection plan its statements anew.
+  // The tenants' limits require more weekly partitions than a new database has. A worker would create them during a measurement,
+  // and each makes every connection plan its statements again.
   await makePartitions(template.sql);
   state.hasTemplate = true;
   await kept.save();
