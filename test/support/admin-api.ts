@@ -18,7 +18,7 @@ import {
 } from './api.ts';
 import { seedTenant } from './seed.ts';
 
-/** Somebody who can sign in. */
+/** A user who can sign in. */
 export type Person = {
   readonly userId: string;
   readonly subject: string;
@@ -33,7 +33,7 @@ export type TestTenant = {
 };
 
 export type CallOptions = {
-  /** Whose token is sent; none without. */
+  /** The user whose token is sent; absent: no token. */
   readonly as?: Person | undefined;
   readonly slug?: string | undefined;
   readonly body?: unknown;
@@ -51,10 +51,10 @@ export type AdminApi = AsyncDisposable &
       emailVerified?: boolean;
       subject?: string;
     }) => Promise<Person>;
-    /** A tenant with a member of each role and, unless said otherwise, room for many admin calls. */
+    /** Creates a tenant with a member of each role and, by default, high limits for admin calls. */
     readonly tenant: (limits?: Partial<Limits>) => Promise<TestTenant>;
     readonly call: (method: string, url: string, options?: CallOptions) => Promise<Reply>;
-    /** A call by a member of a tenant. */
+    /** Calls the API as a member of a tenant. */
     readonly callAs: (
       role: Role,
       tenant: TestTenant,
@@ -65,7 +65,7 @@ export type AdminApi = AsyncDisposable &
     ) => Promise<Reply>;
   };
 
-/** The whole api on a real Postgres with the api's own role, a real issuer and the local keyring. */
+/** Starts the complete api on a real Postgres with the api's own role, a real issuer and the local keyring. */
 export async function startAdminApi({
   selfServeTenants = true,
   tenantsPerUserMax = 1_000,

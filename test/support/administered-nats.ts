@@ -4,7 +4,7 @@ import type { ServicePasswords } from '../../deploy/quickstart/state.ts';
 import { startNats, type NatsOptions, type NatsServer } from '../../deploy/servers/nats.ts';
 import { projectRoot } from './command.ts';
 
-/** The shipped permissions, with one more user who sees and may do everything. */
+/** Starts a NATS with the shipped permissions and one more user who has all rights. */
 export async function startAdministeredNats(
   folder: string,
   passwords: ServicePasswords,

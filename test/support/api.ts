@@ -22,7 +22,7 @@ export const AUDIENCE = 'despatch';
 export const PEPPER = secret('a pepper of the tests that is long enough');
 /** Root of the tokens in receipt URLs. */
 export const RECEIPT_PEPPER = secret('a pepper of receipt URLs that is long enough');
-/** Of the one platform admin. */
+/** Subject of the only platform admin. */
 export const PLATFORM_SUBJECT = 'platform';
 
 export type Reply = {
@@ -38,11 +38,11 @@ export type ApiTenant = { readonly tenantId: string; readonly slug: string; read
 export type Instance = {
   readonly app: FastifyInstance;
   readonly metrics: ApiMetrics;
-  /** Everything published as a wake-up. */
+  /** Every wake-up that the api published. */
   readonly wakes: WakePublication[];
-  /** Change notices that it has sent. */
+  /** Change notices that the api sent. */
   readonly notices: { readonly kind: string; readonly notice: Notice }[];
-  /** Hands in a change notice as if another process had sent it. */
+  /** Delivers a change notice as if another process had sent it. */
   readonly notice: (kind: string, payload: object) => void;
   readonly endConnections: () => void;
   readonly stop: () => Promise<void>;
@@ -50,12 +50,12 @@ export type Instance = {
 
 export type TestApi = AsyncDisposable & {
   readonly database: TestDatabase;
-  /** The superuser's connection. */
+  /** A connection of the superuser. */
   readonly admin: Sql;
   readonly issuer: OidcIssuer;
   readonly first: Instance;
   readonly logLines: string[];
-  /** Another api process on the same database: pool, caches and batcher of its own. */
+  /** Starts another api on the same database, with its own pool, caches and batcher. */
   readonly instance: (options?: Pick<TestApiOptions, 'natsIsConnected'>) => Promise<Instance>;
   readonly tenant: (limits?: Partial<Limits>, options?: { accounts?: boolean }) => Promise<ApiTenant>;
   readonly key: (tenantId: string, options?: KeyOptions) => Promise<TestKey>;
@@ -66,7 +66,7 @@ export type TestApi = AsyncDisposable & {
 const CHANNELS = ['sms', 'email', 'push', 'whatsapp'] as const;
 
 export type TestApiOptions = {
-  /** Default: one that encrypts nothing. */
+  /** Default: a keyring that does not encrypt. */
   readonly keyring?: KeyEncrypter;
   readonly natsIsConnected?: boolean;
   readonly settings?: Partial<ApiSettings>;
@@ -77,7 +77,7 @@ const NO_KEYRING: KeyEncrypter = {
   ensureKey: () => Promise.resolve(),
 };
 
-/** The whole api on a real Postgres with its own role, and a real issuer. Wake-ups and notices stay in memory. */
+/** Starts the complete api on a real Postgres with its own role, and a real issuer. Wake-ups and notices stay in memory. */
 export async function startTestApi({
   keyring = NO_KEYRING,
   natsIsConnected = true,
@@ -135,7 +135,7 @@ export async function startTestApi({
         webhooks: { allowCidrs: [], allowHttp: false, ports: [443] },
         publicBaseUrl: 'http://localhost:8080',
         trustProxy: false,
-        // A machine that is busy with other tests is no overload of this process.
+        // Other tests that keep the machine busy must not make this process refuse requests for overload.
         httpLimits: { ...DEFAULT_HTTP_LIMITS, loopDelayMaxMs: 0 },
         ...settings,
       },
@@ -185,7 +185,7 @@ export async function startTestApi({
   };
 }
 
-/** One request; a string body goes out as it is. */
+/** Sends one request; a string body is sent unchanged. */
 export async function request(
   { app }: Pick<Instance, 'app'>,
   method: string,
@@ -210,7 +210,7 @@ export async function request(
   };
 }
 
-/** `POST /v1/messages` with a key. */
+/** Sends `POST /v1/messages` with a key. */
 export function send(
   instance: Pick<Instance, 'app'>,
   key: TestKey,
@@ -235,7 +235,7 @@ export function get(
   return request(instance, 'GET', url, { headers });
 }
 
-/** The least of a message that each channel takes. */
+/** The minimal message of each channel. */
 export const LEAST = {
   sms: { channel: 'sms', to: '+15550000001', body: 'Hello' },
   email: { channel: 'email', to: 'ann@example.org', from: 'Acme <hello@example.com>', subject: 'Hello' },

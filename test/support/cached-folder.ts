@@ -5,9 +5,9 @@ import { userCache } from '../../deploy/servers/cache-folders.ts';
 import { withFileLock } from '../../deploy/servers/file-lock.ts';
 
 /**
- * A folder of the user's cache that is filled once for each `version`, by whoever needs it first.
- * @param name Says what it holds. @param version All that its content depends on.
- * @param fill Puts the content into an empty folder; what it leaves behind where it throws is removed.
+ * Returns a folder in the user's cache that is filled once for each `version`, by the first process that needs it.
+ * @param name names its content. @param version everything that its content depends on.
+ * @param fill puts the content into an empty folder; the folder is removed if it throws.
  */
 export async function cachedFolder(
   name: string,
@@ -20,7 +20,7 @@ export async function cachedFolder(
   await mkdir(cache, { recursive: true });
   await withFileLock({ path: `${path}.lock` }, async () => {
     if (await isThere(path)) return;
-    // Renamed when it is whole, so that a half of it is never taken for all.
+    // The complete folder is renamed, so that no process uses a partial one.
     const partial = await mkdtemp(join(cache, 'partial-'));
     try {
       await fill(partial);

@@ -2,14 +2,14 @@ import { createReadStream } from 'node:fs';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
 
 /**
- * A secret that was planted on purpose: long and random, so that finding it anywhere proves that it leaked.
+ * A secret that is planted for a test: long and random, so that finding it anywhere proves a leak.
  *
- * Use: plant secrets, let the system work at LOG_LEVEL=debug, then make one search over them, show it every output
- * (`inText`, `inFile`, `inTables`) and expect `hits()` to be empty. `legal` says where a secret has to stand, as the
- * places are called: `table messages.content` for a message's body.
+ * Use: plant secrets, run the system at LOG_LEVEL=debug, then create one search for them, pass it every output (`inText`,
+ * `inFile`, `inTables`) and expect `hits()` to be empty. `legal` lists the places where a secret belongs, by their names, for
+ * example `table messages.content` for a message's body.
  */
 export type Canary = {
-  /** For people; never the secret itself. */
+  /** Shown in reports; never the secret itself. */
   readonly name: string;
   /** At least 16 characters. */
   readonly secret: string;
@@ -26,15 +26,18 @@ export type CanaryHit = {
 export type CanarySearch = {
   readonly inText: (place: string, text: string | Buffer) => void;
   readonly inFile: (place: string, path: string) => Promise<void>;
-  /** Every table of the schema, as a superuser sees it. Places: `table <name>`, and `table <name>.<column>` where a canary may stand. */
+  /**
+   * Searches every table of the schema, as a superuser reads it. Places: `table <name>`, and `table <name>.<column>` where a
+   * canary is legal.
+   */
   readonly inTables: (sql: Sql, schema: string) => Promise<void>;
-  /** One for each canary, place and form. */
+  /** Returns one hit for each canary, place and form. */
   readonly hits: () => CanaryHit[];
-  /** What was looked at, in bytes: a search that saw nothing proves nothing. */
+  /** Returns how many bytes were searched: a search of nothing proves nothing. */
   readonly bytesSeen: () => number;
 };
 
-/** Secrets travel in other forms too: in a Basic header, in a bytea column, in an address or a form. */
+/** Encodings in which a secret may leak: in a Basic header, a bytea column, a URL or a form. */
 type Form = 'plain' | 'base64' | 'hex' | 'url';
 type Needle = { readonly canary: Canary; readonly form: Form; readonly bytes: Buffer };
 
@@ -59,7 +62,7 @@ export function searchForCanaries(canaries: readonly Canary[]): CanarySearch {
     for await (const chunk of stream) {
       const bytes = Buffer.from(chunk);
       bytesSeen += bytes.length;
-      // A secret may lie across two chunks.
+      // A secret may be split across two chunks.
       const both = Buffer.concat([end, bytes]);
       look(place, both);
       end = both.subarray(Math.max(0, both.length - longest));
@@ -98,7 +101,7 @@ export function searchForCanaries(canaries: readonly Canary[]): CanarySearch {
 
 type Table = { readonly relation: string; readonly table: string; readonly columns: string[] };
 
-/** Tables that hold rows; a partition goes by the name of its parent. */
+/** Returns the tables that contain rows; a partition has the name of its parent. */
 async function tablesOf(sql: Sql, schema: string): Promise<Table[]> {
   return sql<Table[]>`
     select c.relname as relation, coalesce(p.relname, c.relname) as "table",
@@ -123,7 +126,8 @@ function needlesOf(canary: Canary): Needle[] {
     ...[encodeURIComponent(canary.secret), new URLSearchParams([['', canary.secret]]).toString().slice(1)]
       .filter((text, n, all) => text !== canary.secret && all.indexOf(text) === n)
       .map((text): [Form, string] => ['url', text]),
-    // What precedes a secret shifts its base64 by a third of a group; the ends depend on the neighbours and are left out.
+    // The bytes before a secret shift its base64 by 0, 1 or 2; the first and last characters depend on neighbouring bytes and are
+    // left out.
     ...[0, 1, 2].map((shift): [Form, string] => {
       const text = Buffer.concat([Buffer.alloc(shift), secret])
         .toString('base64')

@@ -7,13 +7,13 @@ import { VENDOR_ACCOUNTS } from './vendor-accounts.ts';
 export type CanaryAccount = {
   readonly provider: ProviderKind;
   readonly publicConfig: Readonly<Record<string, unknown>>;
-  /** The secret that it is made with, and the one that takes its place. */
+  /** The secret that the account is created with, and the one that replaces it. */
   readonly former: Readonly<Record<string, string>>;
   readonly present: Readonly<Record<string, string>>;
   readonly canaries: readonly Canary[];
 };
 
-/** An account of the provider with every secret that it can have, each of them one that stands nowhere else. */
+/** Returns an account of the provider with every secret that it can have, each of which occurs nowhere else. */
 export function canaryAccount(provider: ProviderKind, settings: object = {}): CanaryAccount {
   const { publicConfig, secretConfig } = CATALOG_ACCOUNTS[provider];
   return canaryAccountOf(
@@ -23,7 +23,7 @@ export function canaryAccount(provider: ProviderKind, settings: object = {}): Ca
   );
 }
 
-/** @param like one secret of each kind, whose form the new ones have. */
+/** Returns an account whose secrets have the form of the given ones. @param like one secret of each kind. */
 export function canaryAccountOf(
   provider: ProviderKind,
   publicConfig: Readonly<Record<string, unknown>>,
@@ -68,7 +68,7 @@ function freshKey(like: string): string {
   return privateKey.export({ type: 'pkcs8', format: 'pem' }) as string;
 }
 
-/** What to look for: of a key in PEM form the lines that hold more than what all keys begin with. */
+/** Returns the texts to search for: of a PEM key the lines after the first, which begins like that of every key. */
 function partsOf(value: string): string[] {
   const lines = value.split(/\\n|\n/).filter((line) => /^[A-Za-z0-9+/]{48,64}$/.test(line));
   return value.includes('-----BEGIN') ? lines.slice(1) : [value];

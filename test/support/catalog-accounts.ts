@@ -1,7 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto';
 import type { ProviderKind } from '#providers/registry.gen.ts';
 
-/** Both halves of an account as a tenant sends them. */
+/** The settings and the secrets of an account, as a tenant sends them. */
 export type CatalogAccount = {
   readonly publicConfig: Readonly<Record<string, unknown>>;
   readonly secretConfig: Readonly<Record<string, string>>;
@@ -41,7 +41,7 @@ const GATEWAY = {
   secretConfig: { signingSecret: `whsec_${Buffer.alloc(32, 7).toString('base64')}` },
 };
 
-/** One account of each provider of the catalog, with every secret that it can have. */
+/** One account of each provider in the catalog, with every secret that it can have. */
 export const CATALOG_ACCOUNTS: Readonly<Record<ProviderKind, CatalogAccount>> = {
   apns: {
     publicConfig: { teamId: 'TEAM123456', keyId: 'KEY1234567', bundleId: 'com.example.app' },

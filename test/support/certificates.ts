@@ -5,8 +5,8 @@ import { isIP } from 'node:net';
 import { join } from 'node:path';
 
 /**
- * An authority with a server's certificate and one for a client, and an authority nobody trusts.
- * @param host address that the server's certificate is for, beside 127.0.0.1 and localhost.
+ * Creates an authority with a server certificate and a client certificate, and a second authority that no server trusts.
+ * @param host an address in the server certificate beside 127.0.0.1 and localhost.
  */
 export function makeCertificates(dir: string, program = 'openssl', host?: string): void {
   const openssl = (...args: string[]): void => {
@@ -44,12 +44,12 @@ export function makeCertificates(dir: string, program = 'openssl', host?: string
   }
 }
 
-/** PEM texts. */
+/** PEM texts of a client's certificate and key. */
 export type ClientCertificate = { readonly certificate: string; readonly key: string };
 
 /**
- * A client's certificate from the authority in `dir`. Kubernetes reads the common name as the user's and the
- * organizations as the groups.
+ * Signs a client certificate by the authority in `dir`. Kubernetes reads the common name as the user's and the organizations as
+ * the groups.
  */
 export function signClient(
   dir: string,
@@ -57,7 +57,7 @@ export function signClient(
   groups: readonly string[] = [],
   program = 'openssl',
 ): ClientCertificate {
-  // Several processes may ask the same authority at once.
+  // Several processes may use the same authority at the same time.
   const file = `client-${randomUUID()}`;
   const openssl = (...args: string[]): void => {
     execFileSync(program, args, { cwd: dir, stdio: 'pipe' });

@@ -9,7 +9,7 @@ import type { KubeObject } from './kube-connection.ts';
 
 export const CHART = join(projectRoot, 'charts/despatch');
 
-/** An object of the chart. */
+/** An object that the chart renders. */
 export type ChartObject = KubeObject & {
   // oxlint-disable-next-line typescript/no-explicit-any -- a manifest is what a test expects it to be
   readonly spec: any;
@@ -22,26 +22,26 @@ export type ChartObject = KubeObject & {
 };
 
 export type RenderOptions = {
-  /** Name of a file in `ci/`, without `-values.yaml`, or path of another. Default `minimal`; `null` for none. */
+  /** Name of a file in `ci/` without `-values.yaml`, or the path of another file. Default `minimal`; `null` for none. */
   readonly values?: string | null;
-  /** More values, over the file's. */
+  /** Values that override those of the file. */
   readonly set?: object;
   /** Default `despatch`. */
   readonly release?: string;
   /** Default `despatch`. */
   readonly namespace?: string;
-  /** Kinds that the cluster knows, as `group/version/Kind`. */
+  /** Kinds that the cluster supports, as `group/version/Kind`. */
   readonly apiVersions?: readonly string[];
 };
 
-/** Names of the files in `ci/`. */
+/** Returns the names of the files in `ci/`. */
 export function ciValues(): string[] {
   return readdirSync(join(CHART, 'ci')).map((file) => file.replace(/-values\.yaml$/, ''));
 }
 
 const rendered = new Map<string, Promise<ChartObject[]>>();
 
-/** What the chart makes of these values; the same objects for the same values. @throws with Helm's text when it refuses. */
+/** Renders the chart; the result for the same values is cached. @throws with Helm's text when it refuses the values. */
 export function renderChart(options: RenderOptions = {}): Promise<ChartObject[]> {
   const key = JSON.stringify(options);
   const known = rendered.get(key) ?? render(options);
@@ -51,7 +51,7 @@ export function renderChart(options: RenderOptions = {}): Promise<ChartObject[]>
 
 async function render(options: RenderOptions): Promise<ChartObject[]> {
   const text = await helm(['template', ...installArgs(options)]);
-  // As the API server's clients read it.
+  // Parses the YAML as clients of the API server do.
   return parseAllDocuments(text, { version: '1.1' }).flatMap((document) => {
     if (document.errors[0] !== undefined) throw document.errors[0];
     const object = document.toJS() as ChartObject | null;
@@ -59,13 +59,13 @@ async function render(options: RenderOptions): Promise<ChartObject[]> {
   });
 }
 
-/** The text after an installation. */
+/** Returns the text that Helm prints after an installation. */
 export async function renderNotes(options: RenderOptions = {}): Promise<string> {
   const output = await helm(['install', ...installArgs(options), '--dry-run=client']);
   return output.slice(output.indexOf('NOTES:'));
 }
 
-/** Helm's text when it refuses the values; an empty text when it takes them. */
+/** Returns Helm's text when it refuses the values; an empty text when it accepts them. */
 export async function refusal(options: RenderOptions = {}): Promise<string> {
   return renderChart(options).then(
     () => '',
@@ -73,7 +73,7 @@ export async function refusal(options: RenderOptions = {}): Promise<string> {
   );
 }
 
-/** Runs Helm apart from the user's own settings and clusters. `kubeconfig` names the cluster that it may reach. */
+/** Runs Helm without the user's own settings and clusters. `kubeconfig` names the cluster that it may access. */
 export async function helm(args: readonly string[], kubeconfig = '/dev/null'): Promise<string> {
   const command = await findProgram('helm');
   return runProgram(command, args, {
@@ -87,7 +87,7 @@ export async function helm(args: readonly string[], kubeconfig = '/dev/null'): P
   });
 }
 
-/** The one object of this kind and name. */
+/** Returns the only object of this kind and name. */
 export function pick(objects: readonly ChartObject[], kind: string, name: string): ChartObject {
   const found = objects.filter((object) => object.kind === kind && object.metadata.name === name);
   if (found.length !== 1) throw new Error(`${found.length} objects are ${kind} ${name}`);
@@ -101,14 +101,14 @@ export type PodTemplate = {
   readonly spec: any;
 };
 
-/** The pod templates of all Deployments and Jobs. */
+/** Returns the pod templates of all Deployments and Jobs. */
 export function podTemplates(objects: readonly ChartObject[]): PodTemplate[] {
   return objects
     .filter(({ kind }) => kind === 'Deployment' || kind === 'Job')
     .map(({ kind, metadata, spec }) => ({ owner: `${kind} ${metadata.name}`, ...spec.template }));
 }
 
-/** A container's plain variables by name. */
+/** Returns a container's plain variables by name. */
 export function environmentOf(container: {
   env: { name: string; value?: string }[];
 }): Record<string, string> {
@@ -117,7 +117,7 @@ export function environmentOf(container: {
   );
 }
 
-/** The arguments after `install`, `upgrade` or `template`. */
+/** Returns the arguments after `install`, `upgrade` or `template`. */
 export function installArgs({
   values = 'minimal',
   set,
@@ -133,7 +133,7 @@ export function installArgs({
     ...(values === null
       ? []
       : ['--values', values.includes('/') ? values : join(CHART, 'ci', `${values}-values.yaml`)]),
-    // JSON at the root keeps types as they are.
+    // JSON values at the root keep their types.
     ...Object.entries(set ?? {}).flatMap(([key, value]) => ['--set-json', `${key}=${JSON.stringify(value)}`]),
     ...apiVersions.flatMap((version) => ['--api-versions', version]),
   ];

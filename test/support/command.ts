@@ -6,14 +6,14 @@ export const projectRoot = fileURLToPath(new URL('../..', import.meta.url));
 
 export type CommandResult = { readonly code: number; readonly output: string };
 
-/** Path of a development tool's program. */
+/** Returns the path of a development tool's program. */
 export function tool(name: string): string {
   return join(projectRoot, 'node_modules', '.bin', name);
 }
 
 /**
- * Runs a program at the project's root, or another one; shows its output as it comes, or gathers it. The program is ended
- * where the signal comes, and its code is 1 then.
+ * Runs a program in the project's root, or another folder, and shows its output or collects it. An aborted signal kills the
+ * program; its exit code is then 1.
  */
 export function runCommand(
   command: readonly string[],
@@ -25,7 +25,7 @@ export function runCommand(
   const child = spawn(program, args, {
     cwd: root,
     stdio: output === 'show' ? 'inherit' : ['ignore', 'pipe', 'pipe'],
-    // The tools are scripts for `node`: let them find the Node that runs us, not an older one.
+    // The tools are scripts for `node`; this path makes them use the Node of this process instead of an older one.
     env: { ...process.env, PATH: `${join(process.execPath, '..')}:${process.env['PATH'] ?? ''}` },
   });
   const chunks: Buffer[] = [];
@@ -33,7 +33,7 @@ export function runCommand(
   signal?.addEventListener('abort', end);
   child.stdout?.on('data', (chunk: Buffer) => chunks.push(chunk));
   child.stderr?.on('data', (chunk: Buffer) => chunks.push(chunk));
-  // Whoever ends us means the whole run, not only the part that we are.
+  // A SIGTERM for this process is meant for the whole run, so the program ends too.
   const abort = (): void => {
     child.kill('SIGTERM');
     process.exit(143);

@@ -5,9 +5,9 @@ import type { ClaimedMessage, Completion } from '#core/store/deliveries.ts';
 import { toCompletion } from '../../services/worker/deliver/completion.ts';
 
 /**
- * How a claimed attempt is recorded that ended so now.
- * @param call how long it took; absent: none was made, as far as an account's counts are concerned.
- * @param terms of its provider, which guards against no second copy and reports nothing unless they say so; and which other accounts may send it.
+ * Returns the completion of a claimed attempt that has just ended with this outcome.
+ * @param call duration of the provider call; absent: no call was made, as far as the account's call statistics are concerned.
+ * @param terms of the provider: by default it has no idempotency keys and sends no receipts; and the accounts for failover.
  */
 export function completionOf(
   message: ClaimedMessage,

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { freePort } from '../../deploy/servers/ports.ts';
 import { startServiceProcess, type Environment, type ServiceProcess } from './service-process.ts';
 
-/** A controller as it is deployed, with a folder of its own. */
+/** Starts a controller as it is deployed, with its own folder. */
 export async function startController(name: string, environment: Environment): Promise<ServiceProcess> {
   const folder = await mkdtemp(join(tmpdir(), 'despatch-controller-'));
   const port = await freePort();

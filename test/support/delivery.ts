@@ -15,7 +15,7 @@ type Stores = Awaited<ReturnType<typeof setupStores>>;
 
 const TWILIO = { accountSid: `AC${'0'.repeat(32)}`, from: '+15005550006' };
 
-/** Secrets that need no keyring, and can be taken away. */
+/** Returns credentials that need no keyring and can be made unavailable. */
 function scriptedCredentials(): Credentials & { down: boolean } {
   const credentials = {
     down: false,
@@ -32,11 +32,11 @@ function scriptedCredentials(): Credentials & { down: boolean } {
   return credentials;
 }
 
-/** Workers in this process, on real servers, that deliver to a stand-in of Twilio. */
+/** Starts workers in this process that use real servers and deliver to a stand-in of Twilio. */
 export async function setupDelivery(
   settings: Partial<WorkerSettings> = {},
   parts: Pick<WorkerDeps, 'receipts'> & {
-    /** Made on the worker's own connections. */
+    /** Creates the webhook delivery on the worker's own connections. */
     readonly webhooksOn?: (stores: Stores) => WorkerDeps['webhooks'];
     readonly replacedCredentials?: Credentials;
     readonly origins?: Readonly<Record<string, string>>;
@@ -86,7 +86,7 @@ export async function setupDelivery(
     config: TWILIO,
   });
 
-  /** Accepts and, unless told not to, wakes the workers. */
+  /** Accepts a message and, by default, wakes the workers. */
   async function send(
     n: number,
     overrides: Record<string, unknown> = {},

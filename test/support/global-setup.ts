@@ -16,12 +16,12 @@ import { TEMPLATE_DATABASE, type RolePasswords, type SharedVault } from './serve
 
 const log = (line: string): void => void process.stderr.write(`${line}\n`);
 
-/** One server of each kind for the whole run; each test file gets its own part of each. */
+/** Starts one server of each kind for the whole run; each test file gets its own part of each. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const stack = new AsyncDisposableStack();
   try {
-    // Built here, where progress can be seen and no test's deadline runs. A missing one fails only the tests that
-    // ask for it.
+    // Built here, where progress is visible and no test's deadline is running. A tool that cannot be built fails only the tests
+    // that need it.
     for (const name of ['vault', 'etcd', 'kube-apiserver', 'helm'] as const) {
       await findProgram(name, { log }).catch((error: unknown) => log(String(error)));
     }
@@ -63,7 +63,7 @@ async function createTemplate(server: PostgresServer): Promise<RolePasswords> {
   return passwords;
 }
 
-/** Test files run in other processes: the first one that asks at this address makes us start the server. */
+/** Test files run in other processes: the first request to this address starts the server. */
 async function openDesk<Shared>(stack: AsyncDisposableStack, start: () => Promise<Shared>): Promise<string> {
   let starting: Promise<Shared> | undefined;
   const path = `/${randomUUID()}`;

@@ -1,6 +1,9 @@
 import type { Sql } from '#core/platform/postgres/postgres.ts';
 
-/** Looks at the data as they are now, as a backup does, so that no row that dies from now on can be cleared away; ends when disposed. */
+/**
+ * Holds a snapshot of the current data, as a backup does, so that vacuum cannot remove rows that die from now on; ends when
+ * disposed.
+ */
 export async function holdSnapshot(sql: Sql): Promise<AsyncDisposable> {
   const [begun, ending] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   const held = sql.begin('isolation level repeatable read', async (tx) => {

@@ -17,7 +17,7 @@ export type CallOptions = {
 /** Longer than any deadline of the service: a call that takes this long hangs. */
 const HANGS_MS = 45_000;
 
-/** One call over the network. @throws where no answer came. */
+/** Makes one call over the network. @throws where no answer arrived. */
 export async function call(
   origin: string,
   method: string,

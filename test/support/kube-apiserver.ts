@@ -9,21 +9,21 @@ import { makeCertificates } from './certificates.ts';
 import { connectKube, type KubeAccess, type KubeConnection } from './kube-connection.ts';
 
 /**
- * A Kubernetes API server with its etcd, on loopback, with TLS, RBAC, Pod Security and the default admission plugins.
- * There is no controller manager: nothing is garbage-collected, a deleted namespace stays `Terminating`, no Deployment
- * gets pods, no token secrets appear.
+ * A Kubernetes API server with its etcd, on loopback, with TLS, RBAC, Pod Security and the default admission plugins. There is no
+ * controller manager: nothing is garbage-collected, a deleted namespace stays `Terminating`, no Deployment gets pods, no token
+ * secrets appear.
  */
 export type KubeApiServer = KubeConnection & {
   readonly access: KubeAccess;
   readonly pid: number;
-  /** Ends the API server as a crash would. etcd keeps what was written. */
+  /** Kills the API server as a crash would. etcd keeps its data. */
   kill(): Promise<void>;
   /**
-   * Kills it if it runs and starts it on the same port and data; returns when it is ready, which custom resources are a
-   * moment later: until then they answer 429. Watches cannot resume where they were.
+   * Kills the server if it runs and starts it with the same port and data; returns when it is ready. Requests for custom
+   * resources get a 429 for a moment longer. Watches cannot resume from their old version.
    */
   restart(): Promise<void>;
-  /** Stops answering without closing a connection, until `thaw`. */
+  /** Stops answering, without closing a connection, until `thaw`. */
   freeze(): void;
   thaw(): void;
 };
@@ -32,7 +32,7 @@ export type KubeApiServerOptions = { readonly log?: (line: string) => void };
 
 const READY_MS = 60_000;
 
-/** Takes three seconds of one core and 300 MB. Prefer the shared server of `testKube`. */
+/** Starts a server, which takes three seconds of one core and 300 MB. Prefer the shared server of `testKube`. */
 export async function startKubeApiServer(options: KubeApiServerOptions = {}): Promise<KubeApiServer> {
   const [etcdCommand, command] = await Promise.all([
     findProgram('etcd', options),
@@ -59,7 +59,7 @@ export async function startKubeApiServer(options: KubeApiServerOptions = {}): Pr
       args,
       logFile,
       env: { PATH: process.env['PATH'] },
-      // Told to end in order, it would wait for an etcd that ends as well, for ever.
+      // An orderly shutdown would wait forever for an etcd that ends at the same time.
       orphanSignal: 'SIGKILL',
     });
     const isReady = (): Promise<boolean> =>
@@ -71,7 +71,7 @@ export async function startKubeApiServer(options: KubeApiServerOptions = {}): Pr
     return child;
   };
   let child = await start();
-  // A frozen process takes no other signal.
+  // A frozen process handles no other signal.
   stack.defer(() => child.stop('SIGKILL'));
   const owned = stack.move();
   return {
@@ -102,7 +102,7 @@ async function startEtcd(command: string, folder: string): Promise<{ child: Chil
     `--listen-peer-urls=${peerUrl}`,
     `--initial-advertise-peer-urls=${peerUrl}`,
     `--initial-cluster=default=${peerUrl}`,
-    // The data dies with the test.
+    // The data is deleted after the test.
     '--unsafe-no-fsync',
     '--log-level=warn',
   ];
@@ -148,7 +148,7 @@ async function apiServerArgs(access: KubeAccess, { folder, etcdUrl, port }: Plac
     `--service-account-signing-key-file=${accountKey}`,
     '--service-account-issuer=https://kubernetes.default.svc',
     '--service-cluster-ip-range=10.0.0.0/24',
-    // No service of the cluster leads to a loopback address.
+    // No Service of the cluster may have a loopback address as its endpoint.
     '--endpoint-reconciler-type=none',
     `--audit-policy-file=${policy}`,
     `--audit-log-path=${auditFile}`,
@@ -163,7 +163,7 @@ const AUDIT_POLICY = JSON.stringify({
   omitStages: ['RequestReceived'],
   omitManagedFields: true,
   rules: [
-    // What the server asks of itself says nothing about us.
+    // Excludes the server's requests to itself, which are irrelevant to the tests.
     { level: 'None', users: ['system:apiserver'] },
     { level: 'Metadata' },
   ],

@@ -6,12 +6,12 @@ import { parse } from 'yaml';
 import { signClient } from './certificates.ts';
 import { projectRoot } from './command.ts';
 
-/** What a process needs to reach a cluster's API server as its admin, and to make further users. */
+/** The data that a process needs to access a cluster's API server as admin and to create users. */
 export type KubeAccess = {
   /** `https://127.0.0.1:<port>`. */
   readonly url: string;
   readonly adminToken: string;
-  /** Holds the authority's `ca.pem` and `ca.key`. */
+  /** Contains the authority's `ca.pem` and `ca.key`. */
   readonly tlsDir: string;
   readonly auditFile: string;
 };
@@ -20,11 +20,11 @@ export type KubeAnswer = {
   readonly status: number;
   // oxlint-disable-next-line typescript/no-explicit-any -- bodies are what a test expects them to be
   readonly body: any;
-  /** What the server has against an object that it took all the same. */
+  /** The server's warnings about an object that it accepted. */
   readonly warnings: readonly string[];
 };
 
-/** Media types; both are `application/json` unless given. */
+/** Media types; both default to `application/json`. */
 export type CallTypes = { readonly contentType?: string; readonly accept?: string };
 
 export type KubeObject = {
@@ -41,24 +41,24 @@ export type KubeObject = {
 export type ApplyOptions = {
   /** Default `test`. */
   readonly fieldManager?: string;
-  /** Takes fields from other managers. Default true. */
+  /** Takes over fields from other managers. Default true. */
   readonly force?: boolean;
   readonly dryRun?: boolean;
-  /** Such as `status`. */
+  /** For example `status`. */
   readonly subresource?: string;
 };
 
 export type KubeUser = {
   readonly name: string;
-  /** A kubeconfig with the certificates inside, readable by its owner. */
+  /** Path of a kubeconfig that contains the certificates and is readable by its owner. */
   readonly kubeconfigPath: string;
-  /** One call with a body of JSON. Any status is an answer. */
+  /** Makes one call with a JSON body. Returns an answer for every status. */
   request(method: string, path: string, body?: unknown, types?: CallTypes): Promise<KubeAnswer>;
-  /** Server-side apply of an object of any kind the server knows, refusing fields it does not know. */
+  /** Applies an object of any kind on the server; unknown fields are refused. */
   apply(object: KubeObject, options?: ApplyOptions): Promise<KubeAnswer>;
 };
 
-/** An entry of the audit log, as far as tests ask; the full one is `audit.k8s.io/v1` Event. */
+/** The fields of an audit log entry that tests read; the complete type is `audit.k8s.io/v1` Event. */
 export type AuditEntry = {
   readonly verb: string;
   readonly requestURI: string;
@@ -74,24 +74,24 @@ export type AuditEntry = {
   readonly responseStatus?: { readonly code?: number };
 };
 
-/** An API server, seen by its admin. */
+/** An API server with its admin's access. */
 export type KubeConnection = AsyncDisposable &
   KubeUser & {
     readonly url: string;
-    /** A user with a client's certificate. Has no rights but those of `groups`, of which `system:authenticated` is one. */
+    /** Creates a user with a client certificate, who has only the rights of `groups`, including `system:authenticated`. */
     addUser(name: string, groups?: readonly string[]): KubeUser;
     /**
-     * Installs the manifests of `crds/` and returns once their kinds are served. The server holds the first creation of
-     * a kind that is younger than two seconds back for as long.
+     * Installs the manifests of `crds/` and returns once their kinds are served. The server delays the first creation of an
+     * object whose kind is younger than two seconds until then.
      */
     applyCrds(): Promise<void>;
-    /** A namespace of its own, with the service account `default`, which nobody else would make. Returns its name. */
+    /** Creates a namespace with the service account `default`, which no controller manager creates here. Returns its name. */
     createNamespace(labels?: Readonly<Record<string, string>>): Promise<string>;
-    /** Every finished request so far. */
+    /** Returns every request that has finished so far. */
     auditLog(): AuditEntry[];
   };
 
-/** Longer than any request here may take, watches excepted. */
+/** Longer than any request may take here, except watches. */
 const HANGS_MS = 30_000;
 
 export function connectKube(access: KubeAccess): KubeConnection {
@@ -164,7 +164,7 @@ function client(
       });
       const path = await pathOf(request, object);
       const target = subresource === undefined ? path : `${path}/${subresource}`;
-      // JSON is YAML.
+      // JSON is valid YAML.
       return request('PATCH', `${target}?${query.toString()}`, object, {
         contentType: 'application/apply-patch+yaml',
       });
@@ -172,7 +172,7 @@ function client(
   };
 }
 
-/** The text of a header such as `299 - "unknown field"`. */
+/** Returns the text of a header such as `299 - "unknown field"`. */
 function warningText(header: string): string {
   return JSON.parse(header.slice(header.indexOf('"'))) as string;
 }
@@ -188,7 +188,7 @@ function parseJson(text: string): unknown {
 
 type ResourceList = { resources?: { name: string; kind: string; namespaced: boolean }[] };
 
-/** Where an object lives, as the server itself says. */
+/** Returns the path of an object from the server's discovery. */
 async function pathOf(request: KubeUser['request'], object: KubeObject): Promise<string> {
   const { apiVersion, kind, metadata } = object;
   const root = apiVersion.includes('/') ? `/apis/${apiVersion}` : `/api/${apiVersion}`;

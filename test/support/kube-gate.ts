@@ -6,10 +6,10 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import type { KubeAccess } from './kube-connection.ts';
 
-/** A request that passed, or was answered at the gate. */
+/** A request that the gate forwarded or answered. */
 export type GateCall = {
   readonly method: string;
-  /** With its query. */
+  /** Includes the query. */
   readonly url: string;
   readonly at: number;
   readonly status: number;
@@ -22,20 +22,20 @@ export type GateReply = {
 };
 
 export type KubeGate = AsyncDisposable & {
-  /** The admin's, by way of the gate. */
+  /** The admin's kubeconfig, with the gate as its server. */
   readonly kubeconfigPath: string;
   readonly calls: readonly GateCall[];
-  /** Answers the next matching requests in the server's place: `times` of them, by default until `open`. */
+  /** Answers the next `times` matching requests instead of the server; by default all until `open`. */
   readonly refuse: (matching: RegExp, reply: GateReply, times?: number) => void;
-  /** Ends all connections at once, watches among them. */
+  /** Ends all connections at once, including watches. */
   readonly cut: () => void;
-  /** Lets everything pass again. */
+  /** Forwards everything again. */
   readonly open: () => void;
 };
 
 type Refusal = { readonly matching: RegExp; readonly reply: GateReply; left: number };
 
-/** Stands in front of an API server and speaks HTTPS with both sides, so that it can answer in the server's place. */
+/** Starts an HTTPS proxy in front of an API server that can answer instead of the server. */
 export async function startKubeGate(access: KubeAccess): Promise<KubeGate> {
   const file = (name: string): Buffer => readFileSync(join(access.tlsDir, name));
   const ca = file('ca.pem');
@@ -61,7 +61,7 @@ export async function startKubeGate(access: KubeAccess): Promise<KubeGate> {
     const upstream = send(access.url + url, { method, headers: request.headers, ca }, (reply) => {
       calls.push({ method, url, at, status: reply.statusCode ?? 0 });
       response.writeHead(reply.statusCode ?? 502, reply.headers);
-      // A watch says nothing for a while after its head.
+      // A watch may send nothing for a while after its headers.
       response.flushHeaders();
       reply.pipe(response);
       reply.on('error', () => response.destroy());
@@ -90,7 +90,7 @@ export async function startKubeGate(access: KubeAccess): Promise<KubeGate> {
   };
 }
 
-/** The admin's kubeconfig with another address. */
+/** Returns the admin's kubeconfig with another server address. */
 export function adminKubeconfig(access: KubeAccess, server: string): string {
   const path = join(access.tlsDir, `kubeconfig-${new URL(server).port}`);
   const ca = readFileSync(join(access.tlsDir, 'ca.pem')).toString('base64');

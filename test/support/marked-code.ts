@@ -1,9 +1,9 @@
 import { parseSync } from 'oxc-parser';
 
-/** A file by its path from the project's root. */
+/** A file with its path from the project's root. */
 export type SourceFile = { readonly path: string; readonly text: string };
 
-/** A comment that names the code below it, and where that is in the file's text. */
+/** A comment that names the code below it, and the position of that code in the file's text. */
 export type Mark = {
   readonly name: string;
   readonly path: string;
@@ -11,14 +11,14 @@ export type Mark = {
   readonly end: number;
 };
 
-/** What becomes of marked code: it goes, or what an expression finds in it, once, is replaced as `String.replace` does. */
+/** What happens to marked code: it is deleted, or the only match of an expression is replaced as `String.replace` does. */
 export type Change = 'delete' | readonly [find: RegExp, replacement: string];
 
-/** What follows the name says what rests on the code below. */
+/** The text after the name states the guarantee that depends on the code below. */
 const MARK = /^[ \t]*(?:\/\/|--) Tests break this \(mutant: (?<name>[a-z]+(?:-[a-z0-9]+)*)\): \S.*$/gm;
 const WORD = 'mutant:';
 
-/** Finds all marks of a file. @throws where a comment looks like one and is none, or has no code below it. */
+/** Finds all marks of a file. @throws where a comment resembles a mark and is none, or has no code below it. */
 export function findMarks(file: SourceFile): Mark[] {
   const { path, text } = file;
   if (!text.includes(WORD)) return [];
@@ -35,7 +35,10 @@ export function findMarks(file: SourceFile): Mark[] {
   });
 }
 
-/** The file's text with marked code changed. @throws where the change finds nothing, or too much, or leaves no TypeScript. */
+/**
+ * Returns the file's text with marked code changed. @throws where the change has no match or several, or leaves invalid
+ * TypeScript.
+ */
 export function changeMarked({ path, text }: SourceFile, mark: Mark, change: Change): string {
   const before = text.slice(mark.start, mark.end);
   const changed = text.slice(0, mark.start) + changeCode(before, mark, change) + text.slice(mark.end);
@@ -54,14 +57,16 @@ function changeCode(code: string, { name, path }: Mark, change: Change): string 
 
 type Range = { readonly start: number; readonly end: number };
 
-/** Of SQL: the next line that is no comment. */
+/** For SQL: returns the next line that is not a comment. */
 function lineAfter({ text }: SourceFile, from: number): Range | undefined {
   const start = skip(text, from, /(?:\s|--.*)*/y);
   const [line = ''] = /^.*/.exec(text.slice(start)) ?? [];
   return line === '' ? undefined : { start, end: start + line.length };
 }
 
-/** Of TypeScript: the largest node that begins next, such as a statement or a property, with the comma that follows it. */
+/**
+ * For TypeScript: returns the largest node that begins next, such as a statement or a property, with the comma that follows it.
+ */
 function nodeAfter({ path, text }: SourceFile, from: number): Range | undefined {
   const start = skip(text, from, /(?:\s|\/\/.*|\/\*[^]*?\*\/)*/y);
   const end = endOfNodeAt(parse(path, text).body, start);

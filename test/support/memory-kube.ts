@@ -24,29 +24,29 @@ type Change = {
   readonly event: KubeWatchEvent<KubeObject>;
 };
 
-/** A watch that a client has open. */
+/** A watch that a client has opened. */
 export type OpenWatch = {
   readonly plural: string;
   readonly namespace: string | undefined;
   readonly from: string;
   readonly bookmark: () => void;
-  /** Ends it in good order, or with the error. */
+  /** Ends the watch normally, or with the error. */
   readonly end: (error?: Error) => void;
 };
 
-/** An API server in memory, for tests that need its rules for versions, uids, conflicts and watches and nothing else. */
+/** An API server in memory, for tests that need only its rules for versions, uids, conflicts and watches. */
 export type MemoryKube = {
   readonly client: KubeClient;
-  /** Every call with its resource, in order, for example `list tenants`. */
+  /** Every operation with its resource, in order, for example `list tenants`. */
   readonly calls: readonly string[];
   readonly watches: ReadonlySet<OpenWatch>;
-  /** Writes as someone else would, past all scripted failures. */
+  /** Writes an object as another client would, without the scripted failures. */
   readonly put: (resource: KubeResource, object: MemoryDraft) => KubeObject;
   readonly remove: (resource: KubeResource, key: string) => void;
   readonly read: (resource: KubeResource, key: string) => KubeObject | undefined;
-  /** Scripts what the next call of the operation does instead, once. */
+  /** Replaces the next call of the operation, once. */
   readonly next: (operation: Operation, act: (signal: AbortSignal) => unknown) => void;
-  /** Forgets what happened so far: a watch from an older version is answered with 410. */
+  /** Drops the history: a watch from an older version gets a 410. */
   readonly compact: () => void;
 };
 
@@ -97,7 +97,7 @@ export function createMemoryKube(): MemoryKube {
     return emit(resource, before === undefined ? 'ADDED' : 'MODIFIED', object);
   };
 
-  /** Runs the scripted act in place of the operation where there is one. */
+  /** Runs the scripted act instead of the operation where there is one. */
   const run = async <T>(
     operation: Operation,
     resource: KubeResource,

@@ -5,15 +5,15 @@ import { projectRoot } from './command.ts';
 import { plantChanges, readSources, type Changes } from './mutant.ts';
 
 export type MutantTree = AsyncDisposable & {
-  /** A copy of the project; programs run in it as in the checkout, for example `vitest run` with this as `cwd`. */
+  /** Path of a copy of the project; programs run in it as in the checkout, for example `vitest run` with this as `cwd`. */
   readonly root: string;
 };
 
 const COPIED = ['services', 'deploy', 'test', 'package.json', 'tsconfig.json'];
 
 /**
- * Copies the project to a temporary folder, with the dependencies linked, and plants the faults. No mutant: a control.
- * @throws where a mutant does not find what it breaks, and so would prove nothing.
+ * Copies the project to a temporary folder, links the dependencies, and applies the mutants. Without a mutant it is a control.
+ * @throws where a mutant does not find the code that it changes, because it would prove nothing.
  */
 export async function plantMutants(mutants: readonly { readonly changes: Changes }[]): Promise<MutantTree> {
   const root = await mkdtemp(join(tmpdir(), 'despatch-mutant-'));

@@ -3,17 +3,17 @@ import { join } from 'node:path';
 import { projectRoot } from './command.ts';
 import { changeMarked, findMarks, type Change, type Mark, type SourceFile } from './marked-code.ts';
 
-/** By the name of the mark: what becomes of the code below it. */
+/** The changes by the names of their marks. */
 export type Changes = Readonly<Record<string, Change>>;
 
-/** A deliberate fault in the source: the proof that a test can fail. */
+/** A deliberate fault in the source, which proves that a test can fail. */
 export type Mutant = {
-  /** Says the fault in a few words, for example `202 before the commit`. */
+  /** Describes the fault in a few words, for example `202 before the commit`. */
   readonly name: string;
   readonly changes: Changes;
 };
 
-/** What can be marked: all code that is deployed. */
+/** Reads all deployed code, which may contain marks. */
 export async function readSources(): Promise<SourceFile[]> {
   const paths = await Array.fromAsync(glob('services/**/*.{ts,sql}', { cwd: projectRoot }));
   return Promise.all(
@@ -22,8 +22,8 @@ export async function readSources(): Promise<SourceFile[]> {
 }
 
 /**
- * The files that mutants change, as they are with all the changes.
- * @throws where a mark is missing or there twice, or a change does not find what it replaces.
+ * Returns the files that the mutants change, with all changes applied.
+ * @throws where a mark is missing or occurs twice, or a change does not find the code that it replaces.
  */
 export function plantChanges(
   sources: readonly SourceFile[],

@@ -10,14 +10,14 @@ export type TokenClaims = {
   readonly email?: string;
   readonly emailVerified?: boolean;
   readonly name?: string;
-  /** Negative: already expired. Default 3600. */
+  /** Negative: the token has already expired. Default 3600. */
   readonly expiresInSeconds?: number;
-  /** Default `at+jwt`; null leaves it out. */
+  /** Default `at+jwt`; null omits it. */
   readonly typ?: string | null;
   readonly issuer?: string;
   /** Further header parameters, such as a `jku` that must be ignored. */
   readonly header?: Readonly<Record<string, unknown>>;
-  /** Signs with a key that the issuer does not publish, under the current key's name. */
+  /** Signs with an unpublished key under the current key's id. */
   readonly forged?: boolean;
 };
 
@@ -25,15 +25,15 @@ export type OidcIssuer = AsyncDisposable & {
   readonly issuer: string;
   readonly jwksUrl: string;
   readonly mint: (claims: TokenClaims) => Promise<string>;
-  /** From now on signs with a new key; those before stay published. */
+  /** Signs with a new key from now on; the earlier keys stay published. */
   readonly rotate: () => Promise<void>;
-  /** Publishes the current key alone. */
+  /** Publishes only the current key. */
   readonly retire: () => void;
-  /** The key that signs now. */
+  /** Returns the current signing key. */
   readonly current: () => SigningKey;
-  /** Whether the keys are given out, refused, answered with nonsense or never answered. */
+  /** Sets whether the keys are served, refused, answered with nonsense or never answered. */
   readonly behave: (as: Behaviour) => void;
-  /** How often the keys or the document that names them were asked for. */
+  /** Returns how often the keys or the discovery document were requested. */
   readonly asked: () => number;
   readonly stop: () => Promise<void>;
 };
@@ -47,15 +47,15 @@ export type SigningKey = {
 type Behaviour = 'well' | 'refusing' | 'nonsense' | 'silent';
 
 export type IssuerOptions = {
-  /** Address that clients reach this machine at. Default: loopback. */
+  /** Address at which clients reach this machine. Default: loopback. */
   readonly host?: string;
   readonly port?: number;
   readonly algorithm?: 'ES256' | 'RS256';
-  /** Whether each published key says for which algorithm it is. Default true. */
+  /** Whether each published key names its algorithm. Default true. */
   readonly namesAlgorithm?: boolean;
 };
 
-/** A small OpenID Connect issuer: real keys, discovery document, JWKS. */
+/** Starts a small OpenID Connect issuer with real keys, a discovery document and a JWKS. */
 export async function startOidcIssuer(options: IssuerOptions = {}): Promise<OidcIssuer> {
   const { host = '127.0.0.1', port = 0, algorithm = 'ES256', namesAlgorithm = true } = options;
   const newKey = (number: number): Promise<SigningKey> => generateKey(number, algorithm, namesAlgorithm);

@@ -4,10 +4,10 @@ import { cachedFolder } from './cached-folder.ts';
 import { projectRoot, runCommand } from './command.ts';
 
 /**
- * Installs the packages of a manifest of its own below `test/` into the user's cache, once for each lock file. Tools that a
- * fresh clone does not need at once are kept out of the project's own installation in this way, and out of its tree.
- * @param folder For example `test/linters`; holds `package.json` and `package-lock.json`.
- * @returns The folder of their programs.
+ * Installs the packages of a separate manifest below `test/` into the user's cache, once for each lock file. This keeps tools
+ * that a fresh clone does not need at once out of the project's own installation and dependency tree.
+ * @param folder for example `test/linters`; contains `package.json` and `package-lock.json`.
+ * @returns the folder of their programs.
  */
 export async function installOwnPackages(folder: string): Promise<string> {
   const source = join(projectRoot, folder);

@@ -1,6 +1,6 @@
 import type { Tally } from './tally.ts';
 
-/** A part of a test run and what it took. */
+/** A part of a test run with its duration. */
 export type Part = { readonly name: string; readonly tally: Tally; readonly seconds: number };
 
 export type FileTime = { readonly path: string; readonly seconds: number };
@@ -17,7 +17,7 @@ export function secondsSince(started: number): number {
   return (performance.now() - started) / 1_000;
 }
 
-/** What to print at the end of a run, so that whoever makes it slower sees it. */
+/** Returns the times to print at the end of a run, so that a change that makes it slower is visible. */
 export function timesOf(parts: readonly Part[], files: readonly FileTime[], seconds: number): string {
   const all = [...parts, { name: 'in all; parts run side by side', seconds }];
   const slowest = files.toSorted((one, other) => other.seconds - one.seconds).slice(0, SLOWEST);

@@ -10,7 +10,7 @@ export type PlantedResult = {
   readonly failure?: object;
 };
 
-/** Leaves an accepted message as a worker would that is done with it. */
+/** Leaves an accepted message in the state that a worker leaves after it finished it. */
 export async function plantResult(admin: Sql, id: string, result: PlantedResult): Promise<void> {
   const { status, final = false, attempt = 1, accountId = null, provider = null } = result;
   const { providerMessageId = null, failure = null } = result;
@@ -26,7 +26,7 @@ export async function plantResult(admin: Sql, id: string, result: PlantedResult)
   if (planted.count !== 1) throw new Error('no such message waits');
 }
 
-/** An attempt that has ended unaccepted, and what it left the message in. */
+/** Stores an attempt that ended without acceptance, and the state in which it left the message. */
 export async function plantAttempt(
   admin: Sql,
   id: string,
@@ -37,9 +37,9 @@ export async function plantAttempt(
     readonly accountId: string;
     readonly provider: string;
     readonly failure: object;
-    /** Where it was sent on to; absent: it stayed. */
+    /** The account that it was rerouted to; absent: it was not rerouted. */
     readonly rerouted?: object;
-    /** In every text that is free. */
+    /** A text that every free-text column contains. */
     readonly mark?: string;
   },
 ): Promise<void> {

@@ -16,7 +16,7 @@ const READY = message('Z');
 function connection() {
   const moments = postgresMoments(['claim', 'complete']);
   moments('up', STARTUP);
-  // Ready for the first time, which nobody has asked for.
+  // The ready message after the startup, which answers no Sync.
   moments('down', READY);
   moments('up', message('P', 's1', 'select * from claim($1)'));
   moments('up', message('P', 's2', 'select complete($1) as id'));

@@ -3,13 +3,13 @@ import type { Direction, Inspector } from './tcp-proxy.ts';
 type Frame = { readonly type: string; readonly body: Buffer };
 
 /**
- * Recognises calls of the schema's functions in Postgres's protocol. For a function `f` it names two moments:
- * `f.before` with the bytes that ask for it, `f.after` with those that say it is committed.
+ * Returns an inspector that recognises calls of schema functions in the Postgres protocol. For a function `f` it names two
+ * moments: `f.before` with the bytes of the call, `f.after` with those that report the commit.
  */
 export function postgresMoments(functions: readonly string[]): Inspector {
   const statements = new Map<string, string>();
   const frames = { up: frameReader(true), down: frameReader(false) };
-  /** What was asked and not answered yet, a place for each Sync. */
+  /** Calls without an answer so far, one entry for each Sync. */
   const asked: string[][] = [];
   let current: string[] = [];
 
@@ -35,7 +35,7 @@ export function postgresMoments(functions: readonly string[]): Inspector {
   }
 
   function down({ type }: Frame): string[] {
-    // Ready for the next: what was asked before the Sync is committed or rolled back.
+    // ReadyForQuery: the calls before the Sync are committed or rolled back.
     return type === 'Z' ? (asked.shift() ?? []).map((name) => `${name}.after`) : [];
   }
 
@@ -43,17 +43,17 @@ export function postgresMoments(functions: readonly string[]): Inspector {
     frames[direction](bytes).flatMap((frame) => (direction === 'up' ? up(frame) : down(frame)));
 }
 
-/** The first two texts of a message, each closed by a zero byte. */
+/** Returns the first two strings of a message, each of which ends with a zero byte. */
 function strings(body: Buffer): string[] {
   const first = body.indexOf(0);
   const second = body.indexOf(0, first + 1);
   return [body.toString('utf8', 0, first), body.toString('utf8', first + 1, second)];
 }
 
-/** How much of a message is looked at: a type, a length and the two names that begin it. */
+/** The part of a message that is read: type, length and the two names at its start. */
 const HEAD_BYTES = 5;
 
-/** Cuts a stream into messages; the client's first has no type. */
+/** Splits a stream into messages; the client's first one has no type byte. */
 function frameReader(hasStartup: boolean): (bytes: Buffer) => Frame[] {
   let rest: Buffer = Buffer.alloc(0);
   let isStartup = hasStartup;

@@ -7,33 +7,33 @@ import { serverFolder } from '../../deploy/servers/server-folder.ts';
 import { projectRoot } from './command.ts';
 
 export type Target = {
-  /** Becomes the label `job`. */
+  /** Value of the label `job`. */
   readonly job: string;
-  /** Of the process that serves `/metrics`. */
+  /** Origin of the process that serves `/metrics`. */
   readonly origin: string;
 };
 
 export type Sample = { readonly labels: Readonly<Record<string, string>>; readonly value: number };
 
 export type Prometheus = AsyncDisposable & {
-  /** The values of a query at this moment. @throws with Prometheus' own words where it refuses the query. */
+  /** Returns the current values of a query. @throws with Prometheus' own text when it refuses the query. */
   readonly query: (expression: string) => Promise<Sample[]>;
-  /** The values of a label over all series that a selector finds. */
+  /** Returns the values of a label over all series that a selector matches. */
   readonly labelValues: (selector: string, label: string) => Promise<string[]>;
-  /** Every rule with what is wrong with it; empty text where nothing is. */
+  /** Returns every rule with its error; an empty text where it has none. */
   readonly rules: () => Promise<{ readonly name: string; readonly fault: string }[]>;
 };
 
 export type PrometheusOptions = {
   readonly program: string;
   readonly targets: readonly Target[];
-  /** Label of all of them, as an operator in a cluster would set it. */
+  /** Value of the label `namespace` of all targets, as an operator in a cluster would set it. */
   readonly namespace: string;
-  /** Folder of rule files, from the project's root. */
+  /** Folder of rule files, relative to the project's root. */
   readonly ruleFolder: string;
 };
 
-/** A Prometheus on loopback that scrapes, and evaluates the rules, every second. */
+/** Starts a Prometheus on loopback that scrapes, and evaluates the rules, every second. */
 export async function startPrometheus(options: PrometheusOptions): Promise<Prometheus> {
   const { program, targets, namespace, ruleFolder } = options;
   await using stack = new AsyncDisposableStack();
@@ -102,7 +102,7 @@ export async function startPrometheus(options: PrometheusOptions): Promise<Prome
   };
 }
 
-/** Groups that are evaluated every few minutes would make a test take as long. */
+/** Shortens the intervals: a test would have to wait minutes for groups that are evaluated every few minutes. */
 async function copyRules(from: string, to: string): Promise<void> {
   await mkdir(to);
   for (const file of await readdir(from)) {

@@ -2,13 +2,13 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** Stands before a provider's stand-in and makes it as slow as a test needs it to be. */
+/** A proxy in front of a provider's stand-in that delays requests as a test requires. */
 export type ProviderGate = AsyncDisposable & {
   readonly origin: string;
-  /** Requests that came whole and are held back. */
+  /** Returns the number of requests that were received completely and are held back. */
   readonly waiting: () => number;
   readonly close: () => void;
-  /** Lets everything through, also what its client no longer waits for: a provider cannot know that either. */
+  /** Forwards all held requests, including those whose client has given up, because a provider cannot tell either. */
   readonly open: () => void;
 };
 

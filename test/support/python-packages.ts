@@ -8,11 +8,11 @@ const INSTALL = ['install', '--quiet', '--no-input', '--no-deps', '--only-binary
 
 /**
  * Installs the packages of a requirements file into the user's cache, once for each such file and Python.
- * @param requirements For example `test/clients/requirements.txt`: every package with its version, dependencies too.
- * @returns What `PYTHONPATH` is to be; null where there is no Python 3 with pip.
+ * @param requirements for example `test/clients/requirements.txt`: every package with its version, including dependencies.
+ * @returns the value for `PYTHONPATH`; null where there is no Python 3 with pip.
  */
 export async function installPythonPackages(requirements: string): Promise<string | null> {
-  // Says which Python it is of, too: a wheel with compiled parts is of no use to another one.
+  // Contains the Python version too: a wheel with compiled parts works with one version only.
   const pip = await runCommand([...PIP, '--version'], 'gather').catch(() => null);
   if (pip === null || pip.code !== 0) return null;
   const path = join(projectRoot, requirements);

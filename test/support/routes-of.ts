@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify';
 
 export type ServedRoute = { readonly method: string; readonly path: string };
 
-/** Every route that the application serves, read from its router, so that none can be forgotten in a test. */
+/** Returns every route of the application from its router, so that a test cannot miss one. */
 export function routesOf(app: FastifyInstance): ServedRoute[] {
   const routes: ServedRoute[] = [];
   const parents: string[] = [];

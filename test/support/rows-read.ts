@@ -1,6 +1,6 @@
 import type { Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
 
-/** How many rows of tables a piece of work reads on this connection, in a transaction of its own. */
+/** Returns how many rows of tables `work` reads on this connection, in a transaction of its own. */
 export async function rowsRead(connection: Sql, work: () => Promise<void>): Promise<number> {
   await connection`begin`;
   const before = await rowsTouched(connection);
@@ -10,7 +10,9 @@ export async function rowsRead(connection: Sql, work: () => Promise<void>): Prom
   return after - before;
 }
 
-/** By this connection, counted since the server last collected its counts; within a transaction it collects none. */
+/**
+ * Returns the rows that this connection read since Postgres last flushed its statistics; it flushes none within a transaction.
+ */
 export async function rowsTouched(connection: Sql | TransactionSql): Promise<number> {
   const [row] = await connection<{ n: number }[]>`
     select coalesce(sum(coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0)), 0)::int as n from pg_stat_xact_user_tables`;

@@ -1,13 +1,13 @@
 import { runVitest, type VitestOptions, type VitestProject, type VitestRun } from './run-vitest.ts';
 import { sum, type Tally } from './tally.ts';
 
-/** More failures than a busy machine makes: they are no accident, and a second run would say the same. */
+/** More failed files than a busy machine causes: a second run would fail too, so there is none. */
 const FILES_MAX = 8;
 
 /**
- * As {@link runVitest}, and runs files that fail once more, by themselves: on a busy machine, a wait of one of ten thousand
- * tests is too short at times. What passes then counts as passed and is named at the end of the output with what had
- * failed; what is broken fails again.
+ * Runs tests as {@link runVitest} does, and runs failed files once more, alone: among ten thousand tests, a wait can be too short
+ * on a busy machine. A test that passes then counts as passed and is listed at the end of the output with its failure; a broken
+ * one fails again.
  */
 export async function runVitestAgain(
   project: VitestProject,
@@ -22,11 +22,11 @@ export async function runVitestAgain(
 
 const NOTHING_RUN: Tally = { passed: 0, failed: 1, failures: ['what failed was not found to be run again'] };
 
-/** @param again a run of the first one's failed files. */
+/** Combines two runs. @param again a run of the first one's failed files. */
 export function combine(first: VitestRun, again: VitestRun): VitestRun {
   const failures = first.failedFiles.flatMap((file) => file.failures);
   const passedThere = first.failedFiles.reduce((total, { passed }) => total + passed, 0);
-  // What failed outside of the tests of a file has not been run again.
+  // Failures outside of the tests of a file were not run again.
   const elsewhere = (first.tally.failures ?? []).filter((failure) => !failures.includes(failure));
   const isWhole = again.tally.failed > 0 || again.tally.passed > passedThere;
   const second = isWhole ? again.tally : NOTHING_RUN;

@@ -25,37 +25,37 @@ export type VitestReport = {
 };
 
 export type VitestOptions = {
-  /** Only the test files whose path contains one of these. */
+  /** Runs only the test files whose path contains one of these. */
   readonly filters?: readonly string[];
-  /** Shows the progress as it comes; else the output is gathered. Default true. */
+  /** Shows the progress; false collects the output. Default true. */
   readonly show?: boolean;
-  /** Only the tests whose name this expression finds. */
+  /** Runs only the tests whose name matches this expression. */
   readonly names?: string;
-  /** Another tree of the project to run in. Default: this one. */
+  /** Root of another copy of the project to run in. Default: this one. */
   readonly root?: string;
 };
 
 export type VitestProject = 'unit' | 'integration' | 'clients' | 'twins';
 
 export type FailedFile = {
-  /** From the root of the project. */
+  /** Path from the project's root. */
   readonly path: string;
-  /** Its tests that passed. */
+  /** Number of its tests that passed. */
   readonly passed: number;
-  /** What failed in it, a line each; at least one. */
+  /** Its failures, a line each; at least one. */
   readonly failures: readonly string[];
 };
 
 export type VitestRun = {
   readonly tally: Tally;
   readonly output: string;
-  /** Full names of the tests that failed by themselves, not with their file. */
+  /** Full names of the tests that failed themselves, without those that failed with their file. */
   readonly failed: readonly string[];
   readonly failedFiles: readonly FailedFile[];
   readonly files: readonly FileTime[];
 };
 
-/** Runs one project of the tests and counts its tests. */
+/** Runs one Vitest project and counts its tests. */
 export async function runVitest(
   project: VitestProject,
   { filters = [], show = true, names, root }: VitestOptions = {},
@@ -102,10 +102,10 @@ export async function runVitest(
   }
 }
 
-/** Vitest waits for whoever holds the output of one of its processes, and that may be one that a failed test has left. */
+/** Vitest waits for every process that holds its output pipe, which can be one that a failed test left behind. */
 const END_MS_MAX = 60_000;
 
-/** A signal that comes where a run has written its report and does not end. */
+/** Returns a signal that aborts when a run has written its report and does not end. */
 function endSoonAfter(report: string): Disposable & { readonly signal: AbortSignal } {
   const controller = new AbortController();
   let writtenAt: number | undefined;
@@ -130,7 +130,7 @@ function timesOfFiles({ testResults }: VitestReport): FileTime[] {
   }));
 }
 
-/** Counts what a report's totals leave out: files that never ran a test, and faults outside of any test. */
+/** Counts the tests, including what the report's totals omit: files that ran no test, and errors outside of any test. */
 export function countTests(report: VitestReport, exitCode: number): Tally {
   const failures = failedFilesOf(report).flatMap((file) => file.failures);
   if (failures.length === 0 && exitCode !== 0) failures.push('an error outside of any test');

@@ -9,20 +9,20 @@ import { projectRoot } from './command.ts';
 
 export type RunningQuickstart = AsyncDisposable & {
   readonly connection: Connection;
-  /** As the tenant's owner. @throws with the answer where it is no success. */
+  /** Calls the API as the tenant's owner. @throws with the answer where it is not a success. */
   readonly asOwner: <T>(method: string, path: string, body?: object) => Promise<T>;
-  /** With the tenant's live key. @throws as `asOwner`. */
+  /** Calls the API with the tenant's live key. @throws as `asOwner` does. */
   readonly asTenant: <T>(method: string, path: string, body?: object) => Promise<T>;
 };
 
 const START_MS_MAX = 90_000;
 
-/** A quick start of its own, on free ports, until it is disposed of. */
+/** Starts a separate quick start on free ports, which runs until it is disposed of. */
 export async function runQuickstart(): Promise<RunningQuickstart> {
   await using stack = new AsyncDisposableStack();
   const state = await mkdtemp(join(tmpdir(), 'despatch-quickstart-'));
   stack.defer(() => rm(state, { recursive: true, force: true }));
-  // Postgres may run as another user and has to reach its data.
+  // Postgres may run as another user, which needs access to its data folder.
   await chmod(state, 0o755);
   const args = ['deploy/quickstart/main.ts', '--any-ports', '--state', state];
   const child = spawn(process.execPath, args, { cwd: projectRoot, env: { ...process.env, NO_COLOR: '1' } });
@@ -56,7 +56,7 @@ export async function runQuickstart(): Promise<RunningQuickstart> {
       return (text === '' ? null : JSON.parse(text)) as T;
     };
   const asOwner = callWith({ authorization: `Bearer ${adminToken}`, 'x-tenant-slug': tenantSlug });
-  // Tests ask for more than a person does in a minute.
+  // Tests make more requests per minute than the default limit allows.
   const { tenants } = await asOwner<{ tenants: { id: string; slug: string }[] }>('GET', '/v1/admin/me');
   const tenant = tenants.find(({ slug }) => slug === tenantSlug);
   const asPlatform = callWith({ authorization: `Bearer ${platformToken}` });

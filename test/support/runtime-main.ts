@@ -13,8 +13,8 @@ import { runManager } from '../../services/controller/runtime/manager.ts';
 import { createReflector } from '../../services/controller/runtime/reflector.ts';
 
 /*
- * The smallest controller there is, for tests of the runtime as a process: for each ConfigMap it writes `begun`, waits
- * until somebody writes `go`, and writes `ended`, each with its own name.
+ * A minimal controller for tests of the runtime as a process: for each ConfigMap it writes `begun`, waits until a test writes
+ * `go`, and writes `ended`, each with its own name.
  */
 
 const CONFIGS: KubeResource = {
@@ -65,7 +65,7 @@ const loop = createControllerLoop({
   async reconcile(key, signal) {
     if (reflector.cache.get(key) === undefined) return {};
     const ref = refOf(key);
-    // What must not be done twice is not decided by a cache, which may be behind.
+    // The cache may be stale, so it must not decide about work that must not be done twice.
     const config = await kube.get<Config>(CONFIGS, ref, { signal });
     if (config === undefined || config.data?.['ended'] !== undefined) return {};
     const write = (data: object) =>

@@ -36,12 +36,12 @@ export type Stage = AsyncDisposable & {
   readonly kube: KubeClient;
   readonly calls: readonly Call[];
   readonly sockets: () => number;
-  /** What `rest_client_requests_total` would count. */
+  /** The requests that `rest_client_requests_total` would count. */
   readonly counted: readonly string[];
   readonly tokenFile: string;
 };
 
-/** A server that gives the answers in turn, the last one for ever, and a client for it. */
+/** Starts a server that gives the answers in turn and repeats the last one, and a client for it. */
 export async function stage(...answers: readonly Answer[]): Promise<Stage> {
   await using stack = new AsyncDisposableStack();
   const calls: Call[] = [];
@@ -101,7 +101,7 @@ export async function stage(...answers: readonly Answer[]): Promise<Stage> {
   };
 }
 
-/** A kubeconfig for a user with a token file and a server whose certificate nobody looks at. */
+/** Returns a kubeconfig with a token file and a server whose certificate is not verified. */
 export function kubeconfigFor(server: string, tokenFile: string): string {
   return JSON.stringify({
     apiVersion: 'v1',
@@ -136,7 +136,7 @@ export const call = (deadlineMs?: number) => ({
   ...(deadlineMs === undefined ? {} : { deadlineMs }),
 });
 
-/** The error that a call ends with. */
+/** Returns the error that a call ends with. */
 export async function failure(promise: Promise<unknown>): Promise<KubeError> {
   const error: unknown = await promise.then(
     () => undefined,

@@ -9,7 +9,7 @@ import { secret } from '#core/domain/secret.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
 import { acceptMessages, type AcceptRow, type Verdict as Accepted } from '#core/store/acceptance.ts';
 
-/** Rows that tests need before they begin, written with the superuser's connection. */
+/** A tenant whose rows were written over the superuser's connection before a test. */
 export type SeededTenant = { readonly tenantId: string; readonly slug: string; readonly apiKeyId: string };
 
 export async function seedTenant(admin: Sql, limits: Partial<Limits> = {}): Promise<SeededTenant> {
@@ -22,7 +22,7 @@ export async function seedTenant(admin: Sql, limits: Partial<Limits> = {}): Prom
   return { tenantId, slug, apiKeyId };
 }
 
-/** Suspends for a reason, or resumes with none. */
+/** Suspends a tenant with a reason, or resumes it with null. */
 export async function moveSuspension(admin: Sql, tenantId: string, reason: string | null): Promise<void> {
   await admin.begin(async (tx) => {
     await tx`select set_config('app.tenant', ${tenantId}, true)`;
@@ -30,7 +30,7 @@ export async function moveSuspension(admin: Sql, tenantId: string, reason: strin
   });
 }
 
-/** By tenant and channel. */
+/** Ids of the oldest accounts, by tenant and channel. */
 const oldestAccounts = new Map<string, string>();
 
 export async function seedAccount(
@@ -49,12 +49,12 @@ export async function seedAccount(
   return id;
 }
 
-/** With these tests find the recipients of `acceptRow`. */
+/** The root of the address keys by which tests find the recipients of `acceptRow`. */
 export const ADDRESS_KEYS = addressKeyRoot(secret('address keys of seeded messages'));
 
-/** Ids of rows that no api is asked for by their ids. */
+/** Ids of rows that no test requests from an api by id. */
 const ids = createMessageIds(Buffer.alloc(16));
-/** Far beyond what an api reserves in the same database. */
+/** Far beyond the numbers that an api reserves in the same database. */
 let nextSeq = 2 ** 40;
 
 export type TestRow = Record<string, unknown> & {
@@ -65,8 +65,8 @@ export type TestRow = Record<string, unknown> & {
 };
 
 /**
- * One row of an accept batch, complete but for what a test cares about. It is to go out through the account that
- * it names, else the oldest that was seeded for its channel; without one, through one that is gone.
+ * Returns a complete row of an accept batch, which a test overrides where needed. Its account is the one in the overrides, else
+ * the oldest that was seeded for its channel, else one that does not exist any more.
  */
 export function acceptRow(tenant: SeededTenant, overrides: Record<string, unknown> = {}): TestRow {
   const {
@@ -114,10 +114,10 @@ export function acceptRow(tenant: SeededTenant, overrides: Record<string, unknow
 
 export type Verdict = Accepted & { readonly response: { id: string } | null };
 
-/** Longer than the api waits: a test may hold a lock, on a machine that is busy. */
+/** Longer than the api's deadline: a test may hold a lock on a busy machine. */
 const ACCEPT_DEADLINE_MS = 60_000;
 
-/** Accepts rows as the api does. */
+/** Accepts rows through the api's accept function. */
 export async function acceptBatch(
   sql: Sql,
   rows: readonly Record<string, unknown>[],

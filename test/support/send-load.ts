@@ -3,20 +3,20 @@ import { call, type CallAnswer } from './http-call.ts';
 import type { ServiceProcess } from './service-process.ts';
 
 export type Load = {
-  /** Text by id of every message that was answered with 202: the memory that the service is held to. */
+  /** Text of every message that was answered with a 202, by id. Every one of them must be delivered. */
   readonly acknowledged: ReadonlyMap<string, string>;
-  /** Every other answer. */
+  /** All other answers. */
   readonly refusals: readonly CallAnswer[];
-  /** The longest that an answer took. */
+  /** Returns the longest time that an answer took. */
   readonly slowestMs: () => number;
-  /** Ends after the requests that are under way. */
+  /** Stops after the requests in flight have ended. */
   readonly stop: () => Promise<void>;
 };
 
-/** A process that is away is tried again this much later. */
+/** Delay before an unreachable process is tried again. */
 const AWAY_MS = 50;
 
-/** Sends messages one after the other over several connections to each of the processes, until it is stopped. */
+/** Sends messages one after the other over several connections to each process, until it is stopped. */
 export function startLoad(apis: readonly ServiceProcess[], key: string, connections: number): Load {
   const acknowledged = new Map<string, string>();
   const refusals: CallAnswer[] = [];
@@ -34,7 +34,7 @@ export function startLoad(apis: readonly ServiceProcess[], key: string, connecti
   }
 
   async function run(api: ServiceProcess): Promise<void> {
-    // No answer is no acknowledgement, whatever became of the message.
+    // A request without an answer is no acknowledgement, whether or not the message was stored.
     while (!ending.signal.aborted) await sendOne(api).catch(() => pause(AWAY_MS));
   }
 

@@ -15,9 +15,9 @@ declare module 'vitest' {
   interface ProvidedContext {
     postgres: { superuserUrl: string; passwords: RolePasswords };
     nats: { url: string };
-    /** Answers with the shared Vault, which it starts at the first call. */
+    /** URL that returns the shared Vault, which the first call starts. */
     vaultDesk: string;
-    /** Answers with the shared Kubernetes API server, which it starts at the first call. */
+    /** URL that returns the shared Kubernetes API server, which the first call starts. */
     kubeDesk: string;
   }
 }
@@ -28,11 +28,11 @@ export type TestDatabase = AsyncDisposable & {
   readonly apiUrl: string;
   readonly workerUrl: string;
   readonly controllerUrl: string;
-  /** A pool of the superuser's or of a service's role, as a service opens it; it is closed with the database. */
+  /** Opens a pool of the superuser or of a service's role, as a service does; it is closed with the database. */
   readonly open: (role: 'admin' | keyof RolePasswords, connectionsMax?: number) => Sql;
 };
 
-/** A migrated database of its own, dropped on disposal. */
+/** Creates a migrated database, which is dropped on disposal. */
 export async function testDatabase(): Promise<TestDatabase> {
   const { superuserUrl, passwords } = inject('postgres');
   const name = unique('test');
@@ -57,33 +57,33 @@ export async function testDatabase(): Promise<TestDatabase> {
         openPostgres({
           url: secret(role === 'admin' ? urlAs() : urlAs(role)),
           poolMax: connectionsMax,
-          // A test may plant more rows than a service ever writes at once.
+          // A test may plant more rows than a service ever writes in one statement.
           statementTimeoutMs: role === 'admin' ? 100_000 : 10_000,
           applicationName: 'test',
         }),
       ).sql,
     async [Symbol.asyncDispose]() {
       await pools.disposeAsync();
-      // Forced: a test that leaves a connection open must not leave the database too.
+      // `with (force)`: a connection that a test left open must not keep the database.
       await administer(superuserUrl, (sql) => sql`drop database if exists ${sql(name)} with (force)`);
     },
   };
 }
 
-/** The shared NATS, and a prefix for the names of streams and subjects that no other caller uses. */
+/** Returns the shared NATS, and a unique prefix for the caller's stream and subject names. */
 export function testNats(): { readonly url: string; readonly prefix: string } {
   return { url: inject('nats').url, prefix: unique('test') };
 }
 
 export type TestVault = AsyncDisposable &
   SharedVault & {
-    /** A transit mount of its own, removed on disposal. */
+    /** The caller's own transit mount, removed on disposal. */
     readonly mount: string;
-    /** One call below `/v1/` with the root token. */
+    /** Makes one call below `/v1/` with the root token. */
     request(method: string, path: string, body?: unknown): Promise<{ status: number; body: unknown }>;
   };
 
-/** The shared Vault. A test that seals or stops Vault starts its own with `startVault`. */
+/** Returns the shared Vault. A test that seals or stops Vault starts its own with `startVault`. */
 export async function testVault(): Promise<TestVault> {
   const answer = await fetch(inject('vaultDesk'));
   if (!answer.ok) throw new Error(await answer.text());
@@ -111,9 +111,8 @@ export async function testVault(): Promise<TestVault> {
 }
 
 /**
- * The shared Kubernetes API server with the custom resources installed. What lies in a namespace is the caller's own
- * when the namespace is; a test that needs cluster-scoped objects to itself, or stops the server, starts its own with
- * `startKubeApiServer`.
+ * Returns the shared Kubernetes API server with the custom resources installed. A caller shares nothing inside a namespace of its
+ * own; a test that needs exclusive cluster-scoped objects, or stops the server, starts its own with `startKubeApiServer`.
  */
 export async function testKube(): Promise<KubeConnection> {
   const answer = await fetch(inject('kubeDesk'));

@@ -22,7 +22,7 @@ export type KeyOptions = {
   readonly revokedAt?: Date;
 };
 
-/** Writes service keys that an api with this pepper accepts. */
+/** Returns a function that writes service keys that an api with this pepper accepts. */
 export function serviceKeyMaker(
   admin: Sql,
   pepper: Secret,

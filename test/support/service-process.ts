@@ -9,23 +9,23 @@ export type Environment = Readonly<Record<string, string>>;
 
 export type ServiceProcess = AsyncDisposable & {
   readonly name: string;
-  /** Where the api listens; for the others the same as `metricsOrigin`. */
+  /** Origin of the api; for the others the same as `metricsOrigin`. */
   readonly origin: string;
   readonly metricsOrigin: string;
   /** Starts it again after its end; returns once it is ready. */
   readonly start: () => Promise<void>;
   readonly kill: () => Promise<void>;
-  /** For what it does not end of, such as `SIGSTOP`. */
+  /** Sends a signal that does not end the process, such as `SIGSTOP`. */
   readonly signal: (signal: NodeJS.Signals) => void;
-  /** Tells it to end and says how it ended, for example `exit code 0`. */
+  /** Sends SIGTERM and returns how the process ended, for example `exit code 0`. */
   readonly end: () => Promise<string>;
-  /** All that it has written. */
+  /** Returns everything that it has written. */
   readonly log: () => Promise<string>;
   readonly metrics: () => Promise<string>;
   readonly readiness: () => Promise<{ readonly status: number; readonly failing: readonly string[] }>;
 };
 
-/** One process of a deployment, and where it answers. */
+/** One process of a deployment, and its addresses. */
 export type ServiceOptions = {
   readonly kind: 'api' | 'worker' | 'controller';
   readonly name: string;
@@ -36,13 +36,13 @@ export type ServiceOptions = {
 };
 
 export type ServiceProcessOptions = ServiceOptions & {
-  /** The readiness to wait for. Default 200. */
+  /** The readiness status to wait for. Default 200. */
   readonly until?: number;
 };
 
 const END_MS_MAX = 40_000;
 
-/** A deployment as it runs anywhere: a process of its own, seen from outside only. */
+/** Starts a service as it is deployed: a separate process that tests observe only from outside. */
 export async function startServiceProcess(options: ServiceProcessOptions): Promise<ServiceProcess> {
   const { kind, name, folder, origin, metricsOrigin, environment, until = 200 } = options;
   const logFile = join(folder, `${name}.log`);
@@ -83,7 +83,7 @@ export async function startServiceProcess(options: ServiceProcessOptions): Promi
   };
 }
 
-/** Starts the program and waits for nothing. */
+/** Starts the program without waiting for it. */
 export function spawnService({
   kind,
   logFile,
@@ -98,13 +98,13 @@ export function spawnService({
   });
 }
 
-/** What is compiled is kept for the next process, where the test run has a place for that. */
+/** Keeps the compile cache of the test run, where it has one, for the next process. */
 function inherited(): NodeJS.ProcessEnv {
   const { PATH, NODE_COMPILE_CACHE } = process.env;
   return { PATH, ...(NODE_COMPILE_CACHE === undefined ? {} : { NODE_COMPILE_CACHE }) };
 }
 
-/** Runs a deployment that ends by itself, and gathers what it writes. */
+/** Runs a program that ends by itself, and collects its output. */
 export async function runService(
   kind: 'api' | 'worker' | 'controller' | 'migrate',
   environment: Environment,
@@ -112,7 +112,7 @@ export async function runService(
   const child = spawn(process.execPath, [join('services', kind, 'main.ts')], {
     cwd: projectRoot,
     env: { ...inherited(), ...environment },
-    // One that goes on in spite of everything is a failure, not a reason to wait.
+    // A program that does not end is a failure and must not block the test.
     timeout: 45_000,
     killSignal: 'SIGKILL',
   });

@@ -37,31 +37,31 @@ export type StackTenant = {
   readonly id: string;
   readonly slug: string;
   readonly serviceKey: string;
-  /** Of its owner. */
+  /** Sign-in token of the tenant's owner. */
   readonly token: string;
 };
 
-/** The whole service as it is deployed: two processes of each kind and real servers, with provider stand-ins. */
+/** The complete service as it is deployed: two processes of each kind and real servers, with provider stand-ins. */
 export type ServiceStack = AsyncDisposable &
   Pick<StackServers, 'nats' | 'natsAdmin' | 'secrets' | 'mint'> & {
     readonly apis: readonly [ServiceProcess, ServiceProcess];
     readonly workers: readonly [ServiceProcess, ServiceProcess];
-    /** The superuser's connection. */
+    /** A connection of the superuser. */
     readonly admin: Sql;
     readonly platformToken: string;
-    /** Variables of a controller on the same servers; where its cluster is is to be added. */
+    /** Variables of a controller on the same servers, without the address of its cluster. */
     readonly controllerEnvironment: Environment;
     readonly twilio: StandIn;
     readonly fcm: StandIn;
     readonly whatsapp: StandIn;
     readonly smtp: SmtpStandIn;
-    /** Between the workers and the Twilio stand-in. */
+    /** The gate between the workers and the Twilio stand-in. */
     readonly gate: ProviderGate;
-    /** What arrived at the Twilio stand-in. */
+    /** Returns the messages that arrived at the Twilio stand-in. */
     readonly texts: () => Arrival[];
-    /** Made through the public api, with one provider account for each of the channels. */
+    /** Creates a tenant through the public API, with one provider account for each of the channels. */
     readonly tenant: (channels?: readonly Channel[]) => Promise<StackTenant>;
-    /** How many messages of a tenant are in each state. */
+    /** Counts a tenant's messages by state. */
     readonly states: (tenantId: string) => Promise<Record<string, number>>;
   };
 
@@ -69,7 +69,7 @@ export type OutageStack = ServiceStack & { readonly postgres: PostgresServer; re
 
 export type StackOptions = { readonly api?: Environment; readonly worker?: Environment };
 
-/** On the run's shared Postgres and Vault, with parts of its own of each. */
+/** Starts a stack on the run's shared Postgres and Vault, with its own database and mount. */
 export async function startServiceStack(options: StackOptions = {}): Promise<ServiceStack> {
   await using stack = new AsyncDisposableStack();
   const open = async (): Promise<Backends> => {
@@ -86,7 +86,7 @@ export async function startServiceStack(options: StackOptions = {}): Promise<Ser
   return await assemble(open, options, stack);
 }
 
-/** With a Postgres and a Vault of its own, which a test may stop. */
+/** Starts a stack with its own Postgres and Vault, which a test may stop. */
 export async function startOutageStack(options: StackOptions = {}): Promise<OutageStack> {
   await using stack = new AsyncDisposableStack();
   const [postgres, vault] = await settleAll([
@@ -117,14 +117,14 @@ async function assemble(
   const smtp = stack.use(await startSmtpStandIn());
   const gate = stack.use(await startProviderGate(twilio.origin));
   const providerUrls = { twilio: gate.origin, fcm: fcm.origin, 'whatsapp-cloud': whatsapp.origin };
-  // Vendors report to the first api, whichever worker has sent the message.
+  // Providers report to the first api, whichever worker sent the message.
   const front = await choosePorts(true);
   const start = async (kind: 'api' | 'worker', number: number): Promise<ServiceProcess> => {
     const ports = kind === 'api' && number === 1 ? front : await choosePorts(true);
     const process = { kind, name: `${kind}-${number}`, folder, ports, providerUrls };
     const environment = {
       PUBLIC_BASE_URL: `http://127.0.0.1:${front.api}`,
-      // A process that is behind with its work refuses everybody: what is tested is tested on busy machines too.
+      // Disables the overload refusal, because tests also run on busy machines.
       EVENT_LOOP_DELAY_MAX_MS: '0',
       ...options[kind],
     };

@@ -9,18 +9,18 @@ export const terms = (overrides: Partial<ClaimTerms> = {}): ClaimTerms => ({
   ...overrides,
 });
 
-/** A tenant with an account, and what workers do with its messages, step by step. */
+/** Sets up a tenant with an account, and the single steps that workers take with its messages. */
 export async function setupMessages() {
   const stores = await setupStores();
   const tenant = await seedTenant(stores.admin);
   const accountId = await seedAccount(stores.admin, tenant.tenantId);
-  /** @returns the numbers of the messages. */
+  /** Accepts messages. @returns their numbers. */
   async function accept(n = 1, overrides: Record<string, unknown> = {}, of: SeededTenant = tenant) {
     const rows = Array.from({ length: n }, () => acceptRow(of, overrides));
     await acceptBatch(stores.api, rows);
     return rows.map(({ seq }) => seq);
   }
-  /** Claims out of the tenant's lane for its account. */
+  /** Claims from the tenant's lane for its account. */
   const claimDue = (most: number, aheadMs: number, more: Partial<ClaimTerms> = {}) =>
     stores.store.claimDue([{ tenantId: tenant.tenantId, accountId, most, aheadMs }], terms(more));
   return {
@@ -35,7 +35,7 @@ export async function setupMessages() {
 
 export type MessageBench = Awaited<ReturnType<typeof setupMessages>>;
 
-/** Of a look all but when it was. */
+/** Returns the rows of a poll, without the one that records its time. */
 export async function dueRows(b: MessageBench, earlier?: EarlierLook): Promise<DueRow[]> {
   return (await b.store.dueLanes(earlier)).filter(({ task }) => task !== 'looked');
 }
@@ -47,13 +47,13 @@ export const transient: AttemptOutcome = {
   failure: { class: 'provider_unavailable', code: 'http_503' },
 };
 
-/** Of all messages, in the order of their acceptance. */
+/** Returns the states of all messages in the order of acceptance. */
 export async function states(b: MessageBench): Promise<string[]> {
   const rows = await b.admin<{ status: string }[]>`select status from despatch.message_states order by seq`;
   return rows.map((row) => row.status);
 }
 
-/** What of a lane no claim takes, of all its pages. */
+/** Returns the due messages of a lane that no claim takes. @throws where they fill more than one page. */
 export async function waitingIn(b: MessageBench, lane: SearchedLane): Promise<WaitingRow[]> {
   const { rows, next } = await b.store.findWaitingDue(lane, { most: 10, readsMax: 100 });
   if (next !== undefined) throw new Error('the lane has more than a page');

@@ -13,7 +13,7 @@ export const LEASE_MS = 60_000;
 
 export const direct = <T>(work: Promise<T>): Promise<T> => work;
 
-/** A tenant that can send, and what workers do to tell its endpoints of it, step by step. */
+/** Sets up a tenant that can send, and the single steps that workers take to deliver its events. */
 export async function setupWebhooks() {
   const stores = await setupStores();
   const { admin, api, store, worker } = stores;
@@ -44,7 +44,7 @@ export async function setupWebhooks() {
       if (pass.outcome !== 'more') return [...tenants];
     }
   }
-  /** Messages that are accepted, each an event; with their numbers. */
+  /** Accepts messages, each with one event. Returns their numbers. */
   async function send(
     n: number,
     of: SeededTenant = tenant,
@@ -78,7 +78,7 @@ export async function setupWebhooks() {
       ...terms,
     });
   const claims = async (...args: Parameters<typeof claim>) => (await claim(...args)).claims;
-  /** The numbers of what an endpoint's feed names. */
+  /** Returns the numbers in an endpoint's feed. */
   const feed = (id: string) => admin<{ seq: number; message: number }[]>`
     select f.first_seq + u.nth - 1 as seq, u.message from despatch.endpoint_feed f, unnest(f.seqs) with ordinality as u (message, nth)
     where f.endpoint_id = ${id} order by f.last_seq, u.nth`;
@@ -110,7 +110,7 @@ export async function setupWebhooks() {
 
 export const upTo = (n: number, from = 1) => Array.from({ length: n - from + 1 }, (_, i) => from + i);
 
-/** The numbers of the events that are claimed. */
+/** Returns the numbers of the claimed events. */
 export const seqsOf = (claimed: readonly DeliveryClaim[]) =>
   claimed.flatMap(({ events }) => events.map(({ seq }) => seq));
 

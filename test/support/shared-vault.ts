@@ -7,11 +7,11 @@ import { testVault, type TestVault } from './servers.ts';
 export type VaultLogins = {
   readonly vault: TestVault;
   readonly logins: Readonly<Record<VaultService, AppRoleCredentials>>;
-  /** The same for processes. */
+  /** The login of a service process, as environment variables. */
   readonly variables: ServiceVariables;
 };
 
-/** The shared Vault with the shipped policies, for a mount and roles of the caller's own. */
+/** Opens the shared Vault with the shipped policies, and a mount and roles of the caller's own. */
 export async function openVaultLogins(stack: AsyncDisposableStack): Promise<VaultLogins> {
   const vault = stack.use(await testVault());
   const { address, rootToken, mount } = vault;
@@ -24,7 +24,7 @@ export async function openVaultLogins(stack: AsyncDisposableStack): Promise<Vaul
   return { vault, logins, variables: vaultVariables(vault, logins) };
 }
 
-/** How a service of this process logs in. */
+/** Returns the Vault configuration of a service in this process. */
 export function vaultConfigAs(service: VaultService, { vault, logins }: VaultLogins) {
   const { roleId, secretId } = logins[service];
   return {

@@ -1,12 +1,12 @@
-/** What is quadratic is slow each time; a collection of garbage falls into one of them. */
+/** Quadratic work is slow in every try; a garbage collection affects only one of them. */
 const TRIES_MAX = 3;
-/** Less than this is not told from nothing. */
+/** Durations below this are not distinguishable from zero. */
 const FLOOR_MS = 2;
 
 /**
- * Whether work on a long input takes more than so many times the processor time of work on a short one, in each of several
- * tries.
- * @returns what both took in the last try, for a message; undefined where the work is quick.
+ * Checks whether work on a long input takes more than `timesMax` times the processor time of work on a short one, in each of
+ * several tries.
+ * @returns both durations of the last try, for a message; undefined where one try was below the limit.
  */
 export async function slowGrowth(
   short: () => unknown,
@@ -20,7 +20,7 @@ export async function slowGrowth(
   }
 }
 
-/** Processor time of this process for some work, in milliseconds: the least of three measurements. */
+/** Returns the processor time of this process for some work, in milliseconds: the least of three measurements. */
 export async function leastCpuMs(work: () => unknown): Promise<number> {
   let least = Infinity;
   for (let i = 0; i < 3; i += 1) {

@@ -23,30 +23,30 @@ import { startAdministeredNats } from './administered-nats.ts';
 import { startOidcIssuer, type OidcIssuer } from './oidc-issuer.ts';
 import type { ServiceOptions } from './service-process.ts';
 
-/** A migrated database, and a Vault that lets the services in. */
+/** A migrated database, and a Vault with logins for the services. */
 export type Backends = {
-  /** The superuser's. */
+  /** URL of the superuser. */
   readonly databaseUrl: string;
   readonly passwords: ServicePasswords;
   readonly keyring: ServiceVariables;
 };
 
-/** What the services of a stack stand on, all of it real. */
+/** The servers of a stack, all of them real. */
 export type StackServers = Backends & {
   readonly nats: NatsServer;
-  /** A user of the services' account that may do everything. */
+  /** A user in the services' NATS account with all rights. */
   readonly natsAdmin: { readonly user: string; readonly password: string };
   readonly oidc: OidcIssuer;
-  /** A sign-in token of this subject with the verified address `<subject>@example.org`. */
+  /** Returns a sign-in token of this subject with the verified address `<subject>@example.org`. */
   readonly mint: (subject: string) => Promise<string>;
   readonly state: State;
-  /** Of the stand-in for mail. */
+  /** Certificate of the mail stand-in. */
   readonly mailCertificateFile: string;
-  /** Credentials of the services' own, which no output may hold. */
+  /** The services' own credentials, which no output may contain. */
   readonly secrets: readonly string[];
 };
 
-/** Servers that nobody has used yet. */
+/** Prepares new servers for the services. */
 export async function prepareBackends(
   postgres: Pick<PostgresServer, 'superuserUrl'>,
   vault: Pick<VaultServer, 'address' | 'rootToken'>,
@@ -57,7 +57,7 @@ export async function prepareBackends(
   return { databaseUrl, passwords, keyring: vaultVariables(vault, logins) };
 }
 
-/** @param stack owns what is started. */
+/** Starts the servers of a stack. @param stack owns what is started. */
 export async function openStackServers(
   openBackends: () => Promise<Backends>,
   folder: string,
@@ -104,15 +104,15 @@ export type StackProcess = {
   readonly folder: string;
   readonly ports: Ports;
   readonly providerUrls: EnvironmentInput['providerUrls'];
-  /** Where it reaches Postgres, if not at the server itself. */
+  /** Address of Postgres for this process, if it does not connect directly. */
   readonly databaseUrl?: string;
-  /** The same of NATS. */
+  /** Address of NATS for this process, if it does not connect directly. */
   readonly natsUrl?: string;
-  /** Variables that it has beside the usual ones, or instead of them. */
+  /** Further variables, which override the usual ones. */
   readonly environment?: Environment | undefined;
 };
 
-/** How a process of a stack is started. */
+/** Returns the options with which a process of a stack is started. */
 export function stackProcess(
   servers: StackServers,
   process: StackProcess,
@@ -136,7 +136,7 @@ export function stackProcess(
   };
 }
 
-/** Variables of a controller; where its cluster is is to be added. */
+/** Returns the variables of a controller, without the address of its cluster. */
 export function controllerEnvironment({ databaseUrl, nats, state, keyring }: StackServers): Environment {
   return {
     DESPATCH_ENV: 'development',

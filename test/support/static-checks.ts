@@ -12,7 +12,7 @@ const CHECKS: readonly StaticCheck[] = [
   { name: 'generated files', command: [process.execPath, 'services/generate.ts', '--check'] },
 ];
 
-/** Runs the static checks one after the other and beside them the unit tests, one line for each. */
+/** Runs the static checks one after the other, with the unit tests beside them, and prints a line for each. */
 export async function runStaticChecks(): Promise<Tally> {
   return sum(await Promise.all([runInTurn(CHECKS), runUnitTests()]));
 }

@@ -12,7 +12,7 @@ export type PlantedSuppression = {
   readonly expiresIn?: string | null;
 };
 
-/** Puts a recipient of `acceptRow` on the tenant's suppression list. */
+/** Adds a recipient of `acceptRow` to the tenant's suppression list. */
 export async function plantSuppression(
   admin: Sql,
   tenantId: string,

@@ -1,11 +1,11 @@
 export type Tally = {
   readonly passed: number;
   readonly failed: number;
-  /** What could not be run here. Default 0. */
+  /** Tests that could not be run here. Default 0. */
   readonly skipped?: number;
-  /** What failed, a line each, for the end of a long output. */
+  /** The failures, a line each, for the end of a long output. */
   readonly failures?: readonly string[];
-  /** What failed first and passed when it was run again, a line each. */
+  /** Failures of tests that passed in the second run, a line each. */
   readonly unsteady?: readonly string[];
 };
 
@@ -19,7 +19,7 @@ export function sum(tallies: readonly Tally[]): Required<Tally> {
   };
 }
 
-/** Prints what failed and the closing line, and sets the exit code: 0 only if something ran and nothing failed. */
+/** Prints the failures and a summary, and sets the exit code: 0 only if something ran and nothing failed. */
 export function conclude(tallies: readonly Tally[]): void {
   const { passed, failed, skipped, failures, unsteady } = sum(tallies);
   if (unsteady.length > 0) {

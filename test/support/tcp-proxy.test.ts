@@ -3,7 +3,7 @@ import { connect, createServer, type AddressInfo } from 'node:net';
 import { expect, test } from 'vitest';
 import { startTcpProxy } from './tcp-proxy.ts';
 
-/** A server that says everything twice, behind a proxy that names the moment of a `!`. */
+/** Sets up a server that sends everything twice, behind a proxy that reports a moment for each `!`. */
 async function setup() {
   const stack = new AsyncDisposableStack();
   const server = createServer((socket) => {

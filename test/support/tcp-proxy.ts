@@ -4,26 +4,26 @@ import { finished } from 'node:stream';
 
 export type Direction = 'up' | 'down';
 
-/** What one connection says, in order: `up` from the client, `down` from the server. */
+/** Receives the bytes of one connection in order, `up` from the client and `down` from the server, and returns moments. */
 export type Inspector = (direction: Direction, bytes: Buffer) => readonly string[];
 
 export type TcpProxy = AsyncDisposable & {
   readonly port: number;
   /** Ends all connections at once, as a network that resets them. */
   readonly cut: () => void;
-  /** From now on nothing passes, and nobody is told. */
+  /** Stops all traffic from now on, without closing connections. */
   readonly freeze: () => void;
   readonly thaw: () => void;
   /**
-   * Waits for a moment that the inspector names. What comes with it is held on its connection, both ways, until the
-   * moment is let go.
+   * Waits for a moment that the inspector names. The bytes of that moment, and all later ones of the connection in both
+   * directions, are held until the moment is released.
    */
   readonly hold: (moment: string) => HeldMoment;
 };
 
 export type HeldMoment = {
   readonly reached: Promise<void>;
-  /** Lets the bytes pass, or cuts the connection in their place. Before the moment: gives it up. */
+  /** Forwards the bytes, or cuts the connection instead. Called before the moment, it cancels the wait. */
   readonly release: (how: 'pass' | 'cut') => void;
 };
 
@@ -34,7 +34,7 @@ type Hold = {
   readonly released: PromiseWithResolvers<'pass' | 'cut'>;
 };
 
-/** Stands between a client and a server on loopback. @param inspect makes one inspector for each connection. */
+/** Starts a proxy between a client and a server on loopback. @param inspect creates an inspector for each connection. */
 export async function startTcpProxy(
   target: number,
   inspect: () => Inspector = () => () => [],
@@ -81,7 +81,7 @@ export async function startTcpProxy(
         });
       });
       finished(from, () => {
-        // What was sent before the end still goes out, unless it is held.
+        // Bytes that were sent before the end are still forwarded, unless they are held.
         if (held === undefined && frozen === undefined) to.end();
         else end();
       });

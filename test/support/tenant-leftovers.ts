@@ -3,7 +3,7 @@ import type { Sql } from '#core/platform/postgres/postgres.ts';
 import { acceptBatch, acceptRow, seedAccount } from './seed.ts';
 import { plantSuppression } from './suppress.ts';
 
-/** How many rows of a tenant are left, by table: in every table with a column for the tenant, and its own row. */
+/** Counts the rows of a tenant by table: in every table with a tenant column, and its own row. */
 export async function leftoversOf(admin: Sql, tenantId: string): Promise<Record<string, number>> {
   const tables = await admin<{ name: string; col: string }[]>`
     select c.relname as name, a.attname as col from pg_class c join pg_attribute a on a.attrelid = c.oid
@@ -18,7 +18,7 @@ export async function leftoversOf(admin: Sql, tenantId: string): Promise<Record<
   return counts;
 }
 
-/** What `fillTenant` has put somewhere, at least. */
+/** Tables that `fillTenant` fills at least. */
 export const FILLED_TABLES = [
   'messages',
   'live_messages',
@@ -31,7 +31,7 @@ export const FILLED_TABLES = [
   'suppressions',
 ];
 
-/** Gives a tenant that has a member and an entry in its log a key, an account and messages that wait. */
+/** Gives a tenant with a member and an audit entry a key, an account and waiting messages. */
 export async function fillTenant(
   admin: Sql,
   api: Sql,
@@ -44,7 +44,7 @@ export async function fillTenant(
   await admin`insert into routes (tenant_id, channel, version, strategy, steps, failover_on)
     values (${tenantId}, 'sms', 1, 'priority', ${admin.json([{ accountId, weight: 1 }])}, '{}')`;
   const tenant = { tenantId, slug: '', apiKeyId };
-  // Of a recipient that none of the messages has.
+  // A recipient that none of the messages has.
   await plantSuppression(admin, tenantId, { address: '+15550000099' });
   for (let i = 0; i < 30; i += 1) {
     const scope = randomUUID().replaceAll('-', '').repeat(2);

@@ -19,12 +19,12 @@ import { openVaultLogins, vaultConfigAs } from './shared-vault.ts';
 
 export const ISSUER = 'https://issuer.test';
 
-/** What a reconciler wrote, in order: "finalizer+", "status", "event Reason", … */
+/** One write of a reconciler: "finalizer+", "status", "event Reason", … */
 export type Write = string;
 
 /**
- * A tenant reconciler on a real Postgres and a real Vault, as the database role and the Vault policy of the controller.
- * The cluster is a few objects in memory: what a real API server makes of them is proven elsewhere.
+ * Sets up a tenant reconciler on a real Postgres and a real Vault, with the controller's database role and Vault policy. The
+ * cluster consists of objects in memory; other tests use a real API server.
  */
 export async function setupTenantReconciler() {
   const stack = new AsyncDisposableStack();
@@ -99,18 +99,18 @@ export async function setupTenantReconciler() {
     tenants,
     plans,
     deps,
-    /** What was told to the log, in order. */
+    /** The audit log entries, in order. */
     audited,
     setClock: (next: () => Date): void => void (clock = next),
-    /** With other parts than the real ones in some places. */
+    /** Returns a reconciler in which some dependencies are replaced. */
     reconcilerWith: (parts: Partial<TenantDeps>) => createTenantReconciler({ ...deps, ...parts }),
-    /** One pass; returns what it wrote to cluster, NATS and events. */
+    /** Runs one pass; returns its writes to the cluster, NATS and events. */
     async reconcile(key: string, reconciler = createTenantReconciler(deps)): Promise<Write[]> {
       writes.length = 0;
       await reconciler(key, AbortSignal.timeout(20_000), log);
       return [...writes];
     },
-    /** Declares a plan; changing it counts up its generation. */
+    /** Declares a plan; a change increments its generation. */
     putPlan(name: string, limits: Record<string, number> = {}): void {
       const before = plans.get(name)?.metadata;
       plans.set(
@@ -154,7 +154,7 @@ export async function setupTenantReconciler() {
       );
       return key;
     },
-    /** Asks for deletion, as the API server does where a finalizer stands in the way. */
+    /** Requests deletion, as the API server does while the object has a finalizer. */
     remove(key: string): void {
       const tenant = tenants.get(key);
       if (tenant === undefined) throw new Error(`no tenant ${key}`);

@@ -14,11 +14,11 @@ import { createEvents } from '../../services/worker/events.ts';
 export type TestWorkerOptions = Pick<WorkerDeps, 'store' | 'credentials' | 'receipts' | 'webhooks'> & {
   /** Default: no secret was replaced. */
   readonly replacedCredentials?: WorkerDeps['credentials'];
-  /** Where Twilio is. */
+  /** Origin of the Twilio stand-in. */
   readonly twilioOrigin: string;
-  /** Where other providers are, by their ids. Default: where they always are. */
+  /** Origins of other providers, by their ids. Default: their real origins. */
   readonly origins?: Readonly<Record<string, string>> | undefined;
-  /** Default: nothing is told to anybody. */
+  /** Default: events are not published. */
   readonly events?: WorkerDeps['events'];
   readonly settings?: Partial<WorkerSettings>;
 };
@@ -30,7 +30,7 @@ const NONE: WorkerDeps['credentials'] = {
   autonomySeconds: () => null,
 };
 
-/** A worker in this process that calls a stand-in. The stack stops it. */
+/** Starts a worker in this process that calls a stand-in. The stack stops it. */
 export function startTestWorker(stack: AsyncDisposableStack, options: TestWorkerOptions): Worker {
   const {
     store,
@@ -62,7 +62,7 @@ export function startTestWorker(stack: AsyncDisposableStack, options: TestWorker
       inFlightMax: 64,
       queuedPerTenantMax: 100,
       queuedMax: 1_000,
-      // However busy the machine, whoever answers does so in time: a call without an answer is made again.
+      // Long enough for a stand-in on a busy machine: a call without an answer would be repeated.
       deadlineMs: 10_000,
       leaseMs: 60_000,
       largeContentBytesMax: 16_777_216,

@@ -3,7 +3,7 @@ import { startStandIn } from '#providers/stand-in.ts';
 export type CollectedSpan = {
   readonly service: string;
   readonly name: string;
-  /** As OTLP numbers them: 2 server, 3 client, 4 producer, 5 consumer. */
+  /** The OTLP numbers: 2 server, 3 client, 4 producer, 5 consumer. */
   readonly kind: number;
   readonly traceId: string;
   readonly spanId: string;
@@ -14,7 +14,7 @@ export type CollectedSpan = {
 export type TraceCollector = AsyncDisposable & {
   readonly origin: string;
   readonly spans: () => CollectedSpan[];
-  /** Every export as it was sent. */
+  /** Returns every export as it was sent. */
   readonly bodies: () => string[];
 };
 
@@ -30,7 +30,7 @@ type Export = {
   }[];
 };
 
-/** An OTLP collector on loopback that keeps what it is sent. */
+/** Starts an OTLP collector on loopback that keeps everything it receives. */
 export async function startTraceCollector(): Promise<TraceCollector> {
   const standIn = await startStandIn(
     ({ path }) => (path === '/v1/traces' ? { status: 200, body: {} } : undefined),

@@ -3,7 +3,7 @@ import { expect, vi } from 'vitest';
 import { call } from './http-call.ts';
 import type { ServiceStack } from './service-stack.ts';
 
-/** A message that Twilio has taken, and where and with which secret it is to report. */
+/** A message that Twilio has accepted, with the URL and the secret for its reports. */
 export type TakenByTwilio = {
   readonly id: string;
   readonly sid: string;
@@ -21,7 +21,7 @@ export async function messageRecord(
   return (await call(apis[1].origin, 'GET', `/v1/messages/${id}`, { key })).body as Record<string, unknown>;
 }
 
-/** Waits until Twilio has the message. */
+/** Waits until Twilio has accepted the message. */
 export async function takenByTwilio(stack: Stack, key: string, id: string): Promise<TakenByTwilio> {
   const isTaken = { status: 'sent', finality: 'pending' };
   await vi.waitFor(async () => expect(await messageRecord(stack, key, id)).toMatchObject(isTaken), {
@@ -35,7 +35,7 @@ export async function takenByTwilio(stack: Stack, key: string, id: string): Prom
   return { id, sid: String(providerMessageId), url, authToken: pair.slice(pair.indexOf(':') + 1) };
 }
 
-/** Reports as Twilio does, or to another URL or with another body than it has signed. */
+/** Sends a report as Twilio does, or with another URL or body than it has signed. */
 export async function reportAsTwilio(
   one: TakenByTwilio,
   state: string,

@@ -1,6 +1,6 @@
 import type { Sql } from '#core/platform/postgres/postgres.ts';
 
-/** Where a tenant's usage is not what its messages say: how many messages and segments, as counted and as they are. */
+/** A difference between a tenant's usage and its messages: the number of messages and segments, as counted and as recounted. */
 export type Miscount = {
   readonly tenantId: string;
   readonly dimension: string;

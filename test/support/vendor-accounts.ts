@@ -38,7 +38,7 @@ const gateway: SigningAccount = {
   secretConfig: { signingSecret: whsec() },
 };
 
-/** An account of every provider in the catalog that calls somebody by HTTP, with all that its receipts can be signed with. */
+/** An account of every provider in the catalog with an HTTP API, with all secrets that its receipts can be signed with. */
 export const VENDOR_ACCOUNTS: Readonly<Record<string, SigningAccount>> = {
   apns: {
     publicConfig: { teamId: 'TEAM123456', keyId: 'KEY1234567', bundleId: 'com.acme.app' },
@@ -95,7 +95,7 @@ export const VENDOR_ACCOUNTS: Readonly<Record<string, SigningAccount>> = {
   },
 };
 
-/** A message of the provider's channel, whose recipient chooses what becomes of it. */
+/** Returns a message of the provider's channel, whose recipient determines the stand-in's behaviour. */
 export function messageOf(provider: string, behaviour: 'delivered' | 'invalid' | 'silent') {
   const channel = PROVIDERS.get(provider)?.channel as Channel;
   const number = { delivered: '+14155550199', invalid: '+15550000002', silent: '+15550000007' }[behaviour];

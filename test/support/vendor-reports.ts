@@ -2,7 +2,7 @@ import { receiptsOf } from '#providers/registry.ts';
 import { PROVIDERS, type ProviderKind } from '#providers/registry.gen.ts';
 import type { ReceiptCall } from '#providers/receipt.ts';
 
-/** What a vendor names a message by. */
+/** The ids by which a provider names a message. */
 export type Named = { readonly reference?: string | undefined; readonly vendorId?: string | undefined };
 
 type Said = { readonly query?: string; readonly body?: string };
@@ -47,7 +47,7 @@ const vonage = ({ reference, vendorId = NO_ID }: Named): Said => ({
     status: 'delivered',
   }),
 });
-/** A gateway names messages by our id alone. */
+/** A gateway names messages only by the service's id. */
 const gateway = ({ reference = NO_ID }: Named): Said => ({
   body: JSON.stringify({ messageId: reference, status: 'delivered' }),
 });
@@ -169,7 +169,7 @@ export const REPORTING: readonly ProviderKind[] = [...PROVIDERS.values()]
   .filter((provider) => receiptsOf(provider) !== undefined)
   .map(({ id }) => id as ProviderKind);
 
-/** The vendor's call that tells of a delivery, as it would be signed. */
+/** Returns the provider's report of a delivery, in the form that is then signed. */
 export function deliveryReport(
   provider: ProviderKind,
   named: Named,

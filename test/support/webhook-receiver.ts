@@ -1,17 +1,17 @@
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** A call that came, in the order of arrival. */
+/** A received call, in the order of arrival. */
 export type WebhookCall = {
   readonly path: string;
   readonly at: number;
   readonly headers: IncomingHttpHeaders;
-  /** As it came. */
+  /** The unparsed body. */
   readonly body: string;
   readonly id: string;
   readonly type: string;
   readonly data: { readonly seq: number; readonly messageId?: string; readonly [more: string]: unknown };
-  /** What it was answered; 0: nothing. */
+  /** The status of the answer; 0: no answer. */
   readonly status: number;
 };
 
@@ -22,13 +22,13 @@ export type WebhookAnswer =
 export type WebhookReceiver = AsyncDisposable & {
   readonly origin: string;
   readonly calls: WebhookCall[];
-  /** Calls at a path. */
+  /** Returns the calls of a path. */
   at(path: string): WebhookCall[];
-  /** What is answered from now on; default 200. */
+  /** Sets the answer from now on; default 200. */
   answer(path: string, choose: (call: Omit<WebhookCall, 'status'>) => WebhookAnswer): void;
 };
 
-/** Takes events on a port of this machine, each path an endpoint of its own. */
+/** Starts a receiver on a port of this machine, on which each path is a separate endpoint. */
 export async function startWebhookReceiver(): Promise<WebhookReceiver> {
   const calls: WebhookCall[] = [];
   const answers = new Map<string, Parameters<WebhookReceiver['answer']>[1]>();

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 
-/** What a receiver is given of one call. */
+/** The parts of one call that a receiver verifies. */
 export type SnippetCall = {
   readonly secret: string;
   readonly id: string;
@@ -13,13 +13,13 @@ export type SnippetCall = {
   readonly body: string | Uint8Array;
 };
 
-/** A language's code of the guide, ready to run. */
+/** The guide's code for a language, ready to run. */
 type Snippet = AsyncDisposable & { readonly verify: (call: SnippetCall) => Promise<boolean> };
 
 type Language = {
-  /** How the guide's code is named beside the program that calls it. */
+  /** File name of the guide's code, beside the program that calls it. */
   readonly file: string;
-  /** What it defines. */
+  /** Name of the function that it defines. */
   readonly name: string;
   /** Takes secret, id, timestamp and signatures as arguments and the body as input, and prints true or false. */
   readonly program: { readonly file: string; readonly source: string };
@@ -139,7 +139,7 @@ puts verify_webhook(secret, headers, $stdin.binmode.read)
   },
 };
 
-/** Checks a `v1a` signature; its secret is the set of keys, as JSON. */
+/** Verifies a `v1a` signature; its secret is the set of keys, as JSON. */
 const BY_KEY: Language = {
   file: 'verify.mjs',
   name: 'verifyByKey',
@@ -160,7 +160,7 @@ const exec = promisify(execFile);
 
 const GUIDE = new URL('../../services/api/docs/guides/webhooks.md', import.meta.url);
 
-/** The code that defines something in the guide on webhooks, as its reader copies it. */
+/** Returns the code of the webhook guide that defines a function, as a reader would copy it. */
 async function snippetOf(language: string, name: string): Promise<string> {
   const guide = await readFile(GUIDE, 'utf8');
   const blocks = [...guide.matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm)].filter(
@@ -178,7 +178,7 @@ export async function prepareSnippet(language: string): Promise<Snippet | null> 
   return (await isThere(known.probe)) ? prepare(language, known) : null;
 }
 
-/** The code for signatures by the tenant's key; the secret of a call is what jwks.json holds. */
+/** Prepares the code for signatures by the tenant's key; the secret of a call is the content of jwks.json. */
 export function prepareKeySnippet(): Promise<Snippet> {
   return prepare('javascript', BY_KEY);
 }

@@ -5,7 +5,7 @@ import { testDatabase } from './servers.ts';
 
 const CONNECTIONS_MAX = 6;
 
-/** A database of its own with the pools that the roles use. */
+/** Creates a database with the pools of the services' roles. */
 export async function setupStores(): Promise<
   AsyncDisposable & {
     admin: Sql;

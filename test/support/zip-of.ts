@@ -2,7 +2,7 @@ import { crc32, deflateRawSync } from 'node:zlib';
 
 export type ZipFile = { readonly name: string; readonly content: string; readonly method: 0 | 8 };
 
-/** A zip archive of small files, stored (0) or deflated (8). */
+/** Returns a zip archive of small files, stored (0) or deflated (8). */
 export function zipOf(files: readonly ZipFile[]): Buffer {
   const locals: Buffer[] = [];
   const directory: Buffer[] = [];
@@ -13,7 +13,7 @@ export function zipOf(files: readonly ZipFile[]): Buffer {
     local.writeUInt32LE(0x04034b50, 0);
     const entry = Buffer.alloc(46);
     entry.writeUInt32LE(0x02014b50, 0);
-    // The directory repeats the local header from its version field on, two bytes further.
+    // The directory entry repeats the local header from its version field on, two bytes further.
     for (const [header, at] of [
       [local, 4],
       [entry, 6],
