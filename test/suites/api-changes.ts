@@ -1,5 +1,5 @@
 type Json = Readonly<Record<string, unknown>>;
-/** Requests may come to allow more, answers to promise more; neither the other way round. */
+/** Requests may become less strict and answers more precise, but not the reverse. */
 type Direction = 'request' | 'answer';
 type Side = { readonly document: Json };
 type Pair = { readonly before: Json; readonly after: Json };
@@ -11,8 +11,8 @@ type Context = {
 };
 
 /**
- * What in a document would break a client that was made from an earlier one, a line each: operations, fields and values
- * that are gone, requests that are held to more, answers that say what they did not say before.
+ * Returns the changes that would break a client generated from the earlier document, a line each: removed operations, fields and
+ * values, stricter requests, and answers with new possibilities.
  */
 export function incompatibleChanges(before: Json, after: Json): string[] {
   const old = { document: before };
@@ -88,7 +88,7 @@ function compareBody(context: Context, { before, after }: Pair): string[] {
 function compareAnswers(context: Context, { before, after }: Pair): string[] {
   return entries(before['responses']).flatMap(([status, one]) => {
     const other = (after['responses'] as Json)[status];
-    // What never fails in a certain way any more breaks nobody.
+    // Removing an error answer breaks no client.
     if (other === undefined) return Number(status) < 400 ? [`no longer answers ${status}`] : [];
     const former = resolve(context.old, one as Json);
     const present = resolve(context.now, other as Json);
@@ -144,7 +144,7 @@ function typesOf(schema: Json): string[] {
   return [schema['type'] ?? []].flat() as string[];
 }
 
-/** A request may come to take more, an answer to say less. */
+/** A request may accept more alternatives, an answer may return fewer. */
 function compareSets(
   { direction }: Context,
   before: readonly string[],
@@ -160,7 +160,10 @@ function compareSets(
     : added.map((one) => `${place}: may have ${what} ${one}`);
 }
 
-/** A value that answers no longer name is missing from the types of a client's next version, too. */
+/**
+ * A value that was removed from answers is also missing from the types of a client's next version, so its code no longer
+ * compiles.
+ */
 function compareValues({ direction }: Context, { before, after }: Pair, place: string): string[] {
   const [former, present] = [before['enum'], after['enum']] as (unknown[] | undefined)[];
   if (former === undefined && present === undefined) return [];
@@ -175,7 +178,7 @@ function compareValues({ direction }: Context, { before, after }: Pair, place: s
 }
 
 function compareBounds({ direction }: Context, { before, after }: Pair, place: string): string[] {
-  // A bound further out is what a request may get and an answer may not.
+  // A wider bound is allowed for requests and not for answers.
   const sign = direction === 'request' ? 1 : -1;
   const changed = (word: string, unbounded: number): boolean => {
     const [former, present] = [before[word] ?? unbounded, after[word] ?? unbounded] as number[];
@@ -206,7 +209,7 @@ function compareFields(context: Context, { before, after }: Pair, place: string)
   return [...fields, ...(context.direction === 'request' ? demanded : withheld)];
 }
 
-/** Members are known by their names; nameless ones by their places. */
+/** Compares alternatives by the names of their schemas, or by position where they have none. */
 function compareChoices(
   context: Context,
   { before, after }: Pair,

@@ -8,7 +8,7 @@ type Module = ModuleFacts & { readonly room: Room };
 type Rule = (modules: readonly Module[], paths: readonly string[]) => Finding[];
 type Finding = { readonly path: string; readonly detail: string };
 
-/** Every finding against the rules of `services/ARCHITECTURE.md`. `files` are all TypeScript files, `paths` all files. */
+/** Returns every violation of the rules in `services/ARCHITECTURE.md`. `files` are all TypeScript files, `paths` all files. */
 export function findViolations(files: readonly SourceFile[], paths: readonly string[]): Violation[] {
   const modules = files.map((file) => ({ ...moduleFacts(file), room: roomOf(file.path) }));
   return Object.entries(RULES).flatMap(([rule, find]) =>
@@ -16,7 +16,7 @@ export function findViolations(files: readonly SourceFile[], paths: readonly str
   );
 }
 
-/** Visible entries of the project's root. */
+/** Returns entries of the project's root that are visible and not on the list. */
 export function strayTopLevelEntries(entries: readonly string[]): string[] {
   return entries.filter((name) => !name.startsWith('.') && !TOP_LEVEL.has(name));
 }
@@ -42,7 +42,7 @@ const TOP_LEVEL = new Set([
 const DEPLOYMENTS = ['api', 'worker', 'controller', 'migrate'] as const;
 type Deployment = (typeof DEPLOYMENTS)[number];
 
-/** Where a file belongs. `test` is whatever never runs in production, wherever it lies; `stray` what has no room. */
+/** The room of a file. `test` is every file that never runs in production, wherever it is; `stray` is a file without a room. */
 type Room =
   | 'domain'
   | 'store'
@@ -96,7 +96,7 @@ const MAY_IMPORT: Partial<Record<Room, readonly Room[]>> = {
 
 // Vendors ----------------------------------------------------------------------------------------------------------
 
-/** The files that may import a package or a scope; what is not listed is imported nowhere in production. */
+/** The files that may import a package or a scope; production code imports no other package. */
 const VENDORS: Readonly<Record<string, RegExp>> = {
   postgres: /^services\/core\/platform\/postgres\/postgres(-driver)?\.ts$/,
   '@nats-io/*': /^services\/core\/platform\/nats\/nats\.ts$/,
@@ -105,7 +105,7 @@ const VENDORS: Readonly<Record<string, RegExp>> = {
   'prom-client': /^services\/(core\/platform\/telemetry|controller\/metrics)\/([a-z]+-)?metrics\.ts$/,
   pino: /^services\/core\/platform\/telemetry\/logger\.ts$/,
   '@opentelemetry/*': /^services\/core\/platform\/telemetry\/telemetry\.ts$/,
-  // The Kubernetes client's own dispatchers are made anew for each call, so its credentials file makes them itself.
+  // The Kubernetes client creates dispatchers for each call, so its credentials file creates them itself.
   undici: /^services\/(core\/platform\/http\/(http|agents)|controller\/kube\/kube-credentials)\.ts$/,
   'ipaddr.js': /^services\/core\/platform\/http\/egress-guard\.ts$/,
   fastify: /^services\/api\//,
@@ -122,7 +122,7 @@ const VENDORS: Readonly<Record<string, RegExp>> = {
 };
 
 const PURE_BUILTINS = new Set(['node:buffer', 'node:crypto', 'node:util', 'node:zlib']);
-/** A provider is given its connections, so that deadline, size limit and address guard hold for all of them. */
+/** A provider receives its connections, so that deadline, size limit and address guard apply to all of them. */
 const CONNECTING_BUILTINS =
   /^node:(http|https|http2|tls|dgram|dns|fs|child_process|worker_threads|module)(\/|$)/;
 
@@ -137,7 +137,7 @@ const RULES: Readonly<Record<string, Rule>> = {
   'a room imports only the rooms below it': eachImport((module, { target }) => {
     const allowed = MAY_IMPORT[module.room];
     const room = roomOf(target);
-    // Test code in a production file has a rule of its own.
+    // Another rule covers test code in a production file.
     if (allowed === undefined || room === 'test' || room === 'deploy' || allowed.includes(room))
       return undefined;
     return `${module.room} imports ${room}: ${target}`;
@@ -156,7 +156,7 @@ const RULES: Readonly<Record<string, Rule>> = {
         roomOf(target) === 'provider' && providerFolder(target) !== providerFolder(module.path);
       return isForeign ? `imports another provider: ${target}` : undefined;
     }
-    // Everybody else goes through the registry, which is generated.
+    // Other rooms use the registry, which is generated.
     const isInner = roomOf(target) === 'provider' && isProduction(module);
     const isRegistry =
       module.path === 'services/providers/registry.gen.ts' && basename(target) === 'provider.ts';
@@ -202,7 +202,7 @@ const RULES: Readonly<Record<string, Rule>> = {
       .filter((module) => isProduction(module) && !isMain(module.path) && usesProcess(module, 'env'))
       .map(({ path }) => ({ path, detail: 'process.env' })),
 
-  // An orderly end would be more writes of a process that leads no longer, so that one ends on the spot.
+  // A process that lost its lease must exit at once, because an orderly shutdown would make further writes.
   'process.exit is for a leader that lost its lease': (modules) =>
     modules
       .filter(
@@ -249,7 +249,7 @@ const RULES: Readonly<Record<string, Rule>> = {
     const folders = new Set(paths.flatMap((path) => providerFolder(path) ?? []));
     const known = new Set(paths);
     return [...folders].flatMap((folder) => {
-      // A simulator calls nobody, so nobody stands in.
+      // The simulator makes no calls, so it needs no stand-in.
       const wanted = [
         'provider.ts',
         'provider.test.ts',
@@ -272,7 +272,7 @@ const RULES: Readonly<Record<string, Rule>> = {
       .map((path) => ({ path, detail: dirname(path) })),
 };
 
-/** Every rule by name, so that a test can show that each one bites. */
+/** The names of all rules, so that a test can show that each one detects a violation. */
 export const RULE_NAMES: readonly string[] = Object.keys(RULES);
 
 function eachImport(find: (module: Module, one: ModuleImport) => string | undefined): Rule {
@@ -318,7 +318,7 @@ function isProviderEntry(path: string): boolean {
   return /^services\/providers\/[^/]+\/provider\.ts$/.test(path);
 }
 
-/** One finding per cycle of modules that load each other; types are gone by then. */
+/** Returns one finding per cycle of modules that load each other; type imports do not count, because they are erased. */
 function cycles(modules: readonly Module[]): Finding[] {
   const loads = new Map(
     modules.map(({ path, imports }) => [

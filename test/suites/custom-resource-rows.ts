@@ -3,24 +3,24 @@ import { LIMIT_BOUNDS } from '#core/domain/limit-bounds.ts';
 import { isRateLimit, LIMIT_NAMES, BUILT_IN_PLANS } from '#core/domain/plan.ts';
 import { RESERVED_SLUGS } from '#core/domain/slug.ts';
 
-/** One object that somebody might write, and what is to come of it. */
+/** An object that a user might write, and the expected result. */
 export type WrittenRow = {
   readonly what: string;
   /** Default `acme`. */
   readonly name?: string;
-  /** Default: the object has no spec at all. */
+  /** Absent: the object has no spec at all. */
   readonly spec?: unknown;
-  /** What the API server's message holds. Absent: the object is accepted. */
+  /** Text that the API server's message must contain. Absent: the object is accepted. */
   readonly refused?: string;
 };
 
-/** One status that a controller might report. */
+/** A status that a controller might report. */
 export type StatusRow = { readonly what: string; readonly status: unknown; readonly refused?: string };
 
 const text = (length: number, character = 'a'): string => character.repeat(length);
 const email = (length: number): string => `${text(length - 9)}@acme.com`;
 
-/** Either side of each bound of each limit, and values of other types. */
+/** Returns values on both sides of each bound of each limit, and values of other types. */
 function limitRows(around: (limits: Record<string, unknown>) => unknown): WrittenRow[] {
   return LIMIT_NAMES.flatMap((name) => {
     const { min, max } = LIMIT_BOUNDS[name];
@@ -295,7 +295,7 @@ const condition = (change: object = {}): object => ({
   ...change,
 });
 
-/** What holds for the status of every kind. */
+/** Rows that apply to the status of every kind. */
 export const CONDITION_ROWS: readonly StatusRow[] = [
   { what: 'an empty status', status: {} },
   { what: 'a condition', status: { observedGeneration: 1, conditions: [condition()] } },

@@ -11,26 +11,26 @@ import { contextAt, type SentAccount } from './provider-conformance.ts';
 export type LookupCase = {
   readonly provider: AnyProvider;
   readonly startStandIn: () => Promise<StandIn>;
-  /** As a tenant sends it. */
+  /** The account as a tenant sends it. */
   readonly account: SentAccount;
   readonly message: OutboundMessage;
-  /** The path that asks. */
+  /** The path of the lookup request. */
   readonly path: RegExp;
-  /** What the vendor must have received: everything that goes over the wire. */
+  /** Checks the request that the vendor received, completely. */
   readonly request: (received: Received, providerMessageId: string) => void;
-  /** An id that the vendor could have given out and has not. */
+  /** A valid id of the vendor that belongs to no message. */
   readonly unknownId: string;
-  /** Bodies of successes, and what they say. */
+  /** Bodies of successful answers, and the reports that they contain. */
   readonly answers: readonly { readonly body: unknown; readonly says: readonly LookupReport[] }[];
-  /** Bodies of successes by which the vendor says that it does not know the message. */
+  /** Bodies of successful answers that say that the message is unknown. */
   readonly absences?: readonly unknown[];
-  /** The vendor's usual error body around a text. */
+  /** Returns the vendor's usual error body with a given text. */
   readonly errorBody: (text: string) => unknown;
 };
 
 const PAGE = '<html><head><title>404 Not Found</title></head><body>nginx</body></html>';
 
-/** The guarantees that hold for every provider that is asked by HTTP. */
+/** Runs the tests that apply to every provider with a lookup over HTTP. */
 export function lookupSuite(subject: LookupCase): void {
   const { provider, path } = subject;
   const account = parseAccount(provider, subject.account.publicConfig, subject.account.secretConfig);

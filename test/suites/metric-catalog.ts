@@ -1,12 +1,12 @@
 import type { Registry } from 'prom-client';
 import { queryFacts, withoutMacros, type Matcher } from './promql.ts';
 
-/** A series' labels, and the values that are known of them before anything happens. */
+/** A metric's labels, with the values that exist before anything happens. */
 export type CatalogMetric = ReadonlyMap<string, ReadonlySet<string>>;
-/** By the names that queries use: a histogram is three. */
+/** Metrics by the names in queries: a histogram has three. */
 export type MetricCatalog = ReadonlyMap<string, CatalogMetric>;
 
-/** Labels that Prometheus adds to whatever it scrapes. */
+/** Labels that Prometheus adds to everything that it scrapes. */
 const SCRAPE_LABELS = ['namespace', 'job', 'instance', 'pod'];
 
 type PromMetric = { readonly name: string; readonly type: unknown; readonly labelNames?: readonly string[] };
@@ -15,7 +15,7 @@ type PromValues = {
   readonly values: readonly { readonly labels: Readonly<Record<string, string | number>> }[];
 };
 
-/** What the code's own registries expose. */
+/** Returns the metrics of the code's own registries. */
 export async function catalogOf(registries: readonly Registry[]): Promise<MetricCatalog> {
   const catalog = new Map<string, Map<string, Set<string>>>();
   for (const registry of registries) {
@@ -41,7 +41,7 @@ export async function catalogOf(registries: readonly Registry[]): Promise<Metric
   return catalog;
 }
 
-/** What is wrong with a query: metrics, labels or values that nothing exposes. */
+/** Returns a query's errors: metrics, labels or values that nothing exposes. */
 export function queryFaults(query: string, catalog: MetricCatalog): string[] {
   const { selectors, groupings } = queryFacts(withoutMacros(query));
   const faults = selectors.flatMap(({ metric, matchers }) => {
@@ -66,13 +66,13 @@ function matcherFaults(metric: string, { label, operator, value }: Matcher, labe
   if (SCRAPE_LABELS.includes(label)) return [];
   const known = labels.get(label);
   if (known === undefined) return [`${metric} has no label ${label}`];
-  // Filled in by Grafana, or known only once something has happened.
+  // Grafana fills in the value, or the values are known only after something has happened.
   if (value.includes('$') || known.size === 0) return [];
   const isMatched = (pattern: string): boolean => {
     const whole = operator.endsWith('~') ? new RegExp(`^(?:${pattern})$`) : undefined;
     return [...known].some((one) => whole?.test(one) ?? one === pattern);
   };
-  // Each word on its own: a list of which only one word is misspelt still matches something.
+  // Each alternative is checked alone: a list with one misspelt word would still match something.
   const words = /^[a-z0-9_|]+$/i.test(value) ? value.split('|') : [value];
   const isExcluding = operator.startsWith('!');
   return words

@@ -1,32 +1,32 @@
 import { dirname, join, normalize } from 'node:path/posix';
 import { parseSync, Visitor } from 'oxc-parser';
 
-/** A file by its path from the project's root. */
+/** A file with its path from the project's root. */
 export type SourceFile = { readonly path: string; readonly text: string };
 
 export type ModuleImport = {
-  /** A project path for files of ours, else the name of the package or builtin (`node:fs`). */
+  /** A path in the project, or else the name of the package or builtin (`node:fs`). */
   readonly target: string;
   readonly isOwn: boolean;
-  /** Erased when the file runs. */
+  /** The import is erased at run time. */
   readonly isTypeOnly: boolean;
   /** Imported names; `*` for a namespace, none for a bare or dynamic import. */
   readonly names: readonly string[];
 };
 
-/** What the rules ask of a file. */
+/** The facts about a file that the rules use. */
 export type ModuleFacts = {
   readonly path: string;
   readonly imports: readonly ModuleImport[];
-  /** `import(…)` of something else than a literal: nobody can say what it loads. */
+  /** It contains an `import(…)` of an expression that is not a literal, whose target is unknown. */
   readonly hasComputedImport: boolean;
   readonly hasReexport: boolean;
   readonly hasDefaultExport: boolean;
-  /** Members of `process` that are used, such as `env`. */
+  /** Members of `process` that it uses, such as `env`. */
   readonly processMembers: ReadonlySet<string>;
 };
 
-/** @throws when the file does not parse: a file that cannot be read cannot be judged. */
+/** Returns the facts about a file. @throws when the file does not parse. */
 export function moduleFacts({ path, text }: SourceFile): ModuleFacts {
   const { program, errors } = parseSync(path, text);
   if (errors.length > 0) throw new Error(`${path}: ${errors[0]?.message}`);

@@ -60,7 +60,7 @@ export function alertsOf(rules: readonly Rule[]): Alert[] {
   return rules.filter((rule): rule is Alert => rule.alert !== undefined);
 }
 
-/** What `promtool test rules` expects of each alert. */
+/** Reads the alerts that `promtool test rules` expects. */
 export function readAlertCases(): AlertCase[] {
   type Tests = { tests: { alert_rule_test?: AlertCase[] }[] };
   return filesOf('test/rules').flatMap(({ text }) =>
@@ -75,35 +75,35 @@ export function readDashboards(): Dashboard[] {
   }));
 }
 
-/** By the alert that they are for. */
+/** Reads the runbooks by their alerts. */
 export function readRunbooks(): Map<string, string> {
   return new Map(filesOf(RUNBOOK_FOLDER).map(({ file, text }) => [basename(file, '.md'), text]));
 }
 
-/** Queries of a runbook: a line each. */
+/** Returns the queries of a runbook, which occupy a line each. */
 export function runbookQueries(text: string): string[] {
   return [...text.matchAll(/^```promql\n(.*?)^```/gms)].flatMap(([, block = '']) =>
     block.split('\n').filter((line) => line.trim() !== ''),
   );
 }
 
-/** The metric, and where given the label, that a variable lists values of. */
+/** Returns the metric, and the label if there is one, whose values a variable lists. */
 export function variableQuery({ query }: Variable): { selector: string; label: string } | undefined {
   const found = /^label_values\((.+), *([a-z_]+)\)$/.exec(typeof query === 'string' ? query : query.query);
   return found === null ? undefined : { selector: found[1] ?? '', label: found[2] ?? '' };
 }
 
-/** The string literals of the services' code, what a log line may say among them. */
+/** Reads the string literals of the services' code, which include the log messages. */
 export function readLiterals(): Set<string> {
   return foundIn('services', /['`]([A-Z][^'`\n]*)['`]/g);
 }
 
-/** The tasks that a worker repeats. */
+/** Reads the names of the tasks that a worker repeats. */
 export function readTasks(): Set<string> {
   return foundIn('services/worker', /\btask\('([a-z_]+)',/g);
 }
 
-/** What the pattern's group is in the code of a folder. */
+/** Returns what the pattern's group matches in the code of a folder. */
 function foundIn(folder: string, pattern: RegExp): Set<string> {
   const found = new Set<string>();
   for (const file of readdirSync(join(projectRoot, folder), { recursive: true, encoding: 'utf8' })) {

@@ -1,6 +1,6 @@
 import { BlockList, isIPv6 } from 'node:net';
 
-/** A selector of labels; without a field it selects everything. */
+/** A label selector; without fields it selects everything. */
 export type LabelSelector = {
   readonly matchLabels?: Readonly<Record<string, string>>;
   readonly matchExpressions?: readonly {
@@ -26,7 +26,7 @@ type Rule = {
   readonly from?: readonly Peer[];
 };
 
-/** As the API server stores it. */
+/** A NetworkPolicy as the API server stores it. */
 export type NetworkPolicy = {
   readonly metadata: { readonly namespace?: string };
   readonly spec: {
@@ -48,18 +48,18 @@ export type Pod = {
 export type Endpoint = Pod | { readonly address: string };
 
 export type Connection = {
-  /** Where it goes, whichever end is looked at. */
+  /** The destination port, for both ends of the connection. */
   readonly port: number;
   readonly protocol?: 'TCP' | 'UDP';
 };
 
-/** Labels of namespaces; the one with its name is always there. */
+/** Labels of namespaces; the label with the namespace's name is implied. */
 export type Namespaces = Readonly<Record<string, Readonly<Record<string, string>>>>;
 
 /**
- * Whether policies let a pod begin, or take, a connection, as the Kubernetes documentation has it: a pod that no policy
- * selects for a direction may do everything in it; one that is selected may do what any rule of any such policy allows.
- * Rules only add: nothing that one of them allows is taken back by another's `except`.
+ * Tells whether policies allow a pod to open, or accept, a connection, by the rules of the Kubernetes documentation: a pod that
+ * no policy selects for a direction may do everything in it; a selected one may do what any rule of any such policy allows. Rules
+ * only add: an `except` does not revoke what another rule allows.
  */
 export function isAllowed(
   policies: readonly NetworkPolicy[],
@@ -75,7 +75,7 @@ export function isAllowed(
       typesOf(spec).includes(direction),
   );
   if (mine.length === 0) return true;
-  // A port's name is one of the pod that the connection goes to.
+  // A port name refers to the pod at the destination.
   const target = direction === 'Ingress' ? pod : peer;
   return mine.some(({ metadata, spec }) =>
     ((direction === 'Ingress' ? spec.ingress : spec.egress) ?? []).some((rule) => {
@@ -90,7 +90,7 @@ export function isAllowed(
   );
 }
 
-/** Without the field: ingress, and egress where there are rules for it. */
+/** Without the field, a policy applies to ingress, and to egress if it has egress rules. */
 function typesOf(spec: NetworkPolicy['spec']): readonly ('Ingress' | 'Egress')[] {
   return spec.policyTypes ?? (spec.egress === undefined ? ['Ingress'] : ['Ingress', 'Egress']);
 }

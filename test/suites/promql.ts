@@ -8,19 +8,19 @@ export type Matcher = {
   readonly value: string;
 };
 
-/** What a query names. */
+/** The names that a query uses. */
 export type QueryFacts = {
   readonly selectors: readonly Selector[];
   /** Labels of `by`, `without`, `on`, `ignoring` and `group_left`. */
   readonly groupings: readonly string[];
 };
 
-/** Stands for Grafana's own variables, which PromQL does not know. */
+/** Replaces Grafana's own variables, which PromQL does not support. */
 export function withoutMacros(query: string, interval = '5m'): string {
   return query.replaceAll('$__rate_interval', interval).replaceAll('$__range', interval);
 }
 
-/** @throws when the query does not parse. */
+/** Returns the facts about a query. @throws when the query does not parse. */
 export function queryFacts(query: string): QueryFacts {
   const text = (node: { readonly from: number; readonly to: number }): string =>
     query.slice(node.from, node.to);
@@ -56,7 +56,7 @@ export function queryFacts(query: string): QueryFacts {
   return { selectors, groupings };
 }
 
-/** PromQL's strings escape as Go's do, which for what is written here is as JSON does. */
+/** PromQL's strings use Go's escapes, which are the same as JSON's for the strings used here. */
 function unquoted(literal: string): string {
   return literal.startsWith('"') ? (JSON.parse(literal) as string) : literal.slice(1, -1);
 }

@@ -19,31 +19,31 @@ export type SentAccount = {
 export type HttpProviderCase = {
   readonly provider: AnyProvider;
   readonly startStandIn: () => Promise<StandIn>;
-  /** As a tenant sends it; its secrets are the canaries that must show up nowhere. */
+  /** The account as a tenant sends it; its secrets are the canaries that must not appear anywhere. */
   readonly account: SentAccount;
-  /** Another valid value for every setting that there is. */
+  /** Another valid value for every setting. */
   readonly otherSettings: Readonly<Record<string, unknown>>;
   readonly message: OutboundMessage;
-  /** The path that carries the message. */
+  /** The path of the request that carries the message. */
   readonly sendPath: RegExp;
-  /** The path that the credential check decides on. */
+  /** The path whose answer decides the credential check. */
   readonly verifyPath: RegExp;
-  /** What the provider must have received for `message`: everything that goes over the wire. */
+  /** Checks the request that the provider received for `message`, completely. */
   readonly request: (received: Received) => void;
   readonly providerMessageId: RegExp;
-  /** The account's own sender, which a message without one goes from; undefined where a message always names one. */
+  /** The account's own sender, used for a message without one; undefined where a message always names one. */
   readonly sender: string | undefined;
-  /** The vendor's usual error body around a text. */
+  /** Returns the vendor's usual error body with a given text. */
   readonly errorBody: (text: string) => unknown;
-  /** One refusal for each error class that the vendor has. */
+  /** One refusal for each error class of the vendor. */
   readonly refusals: readonly { readonly reply: Reply; readonly outcome: Outcome }[];
-  /** What the vendor answers to a credential check with a wrong credential. */
+  /** The vendor's answer to a credential check with a wrong credential. */
   readonly wrongCredential: Reply;
-  /** Accounts that must be refused, with the faulty fields. */
+  /** Invalid accounts, with their faulty fields. */
   readonly invalidAccounts: readonly { readonly account: SentAccount; readonly fields: readonly string[] }[];
 };
 
-/** For calls that are meant to run into it. */
+/** For calls that are meant to exceed it. */
 const DEADLINE_MS = 1_000;
 const PAGE: Reply = {
   status: 502,
@@ -51,10 +51,10 @@ const PAGE: Reply = {
   body: '<html><head><title>502 Bad Gateway</title></head><body>nginx</body></html>',
 };
 
-/** The guarantees that hold for every provider that speaks HTTP. */
+/** Runs the tests that apply to every provider that uses HTTP. */
 export function httpProviderSuite(subject: HttpProviderCase): void {
   const { message, sendPath, verifyPath } = subject;
-  // A key in PEM form counts line by line, because JSON would hide its line breaks from the search.
+  // A PEM key is searched for line by line, because JSON escapes its line breaks.
   const secrets = secretStrings(subject.account.secretConfig)
     .flatMap((secret) => secret.split('\n'))
     .filter((line) => line !== '' && !line.startsWith('-----'));
@@ -163,7 +163,7 @@ export function httpProviderSuite(subject: HttpProviderCase): void {
 
     test('whose provider refuses the connection was not sent', async () => {
       const { origin } = standIn;
-      // The next one first: it could be given the port that has become free.
+      // The next stand-in starts first, because it could otherwise get the freed port.
       const next = await subject.startStandIn();
       await standIn[Symbol.asyncDispose]();
       standIn = next;
@@ -302,7 +302,7 @@ export function httpProviderSuite(subject: HttpProviderCase): void {
       const declared = secretRouteChanges(provider, account.publicConfig, other).length > 0;
       expect(declared).toBe(provider.secretRoute[field] !== false);
       const isMoved = (await routesOf(subject, other)) !== (await routesOf(subject, account.publicConfig));
-      // What moves the secret has to be declared; a declaration may hold more.
+      // Every setting that moves the secret must be declared; further settings may be declared too.
       if (isMoved) expect(declared).toBe(true);
     });
   });
@@ -310,7 +310,7 @@ export function httpProviderSuite(subject: HttpProviderCase): void {
   accountSuite(subject);
 }
 
-/** Where the calls of one message and one credential check go, and what they show of the credential. */
+/** Returns the destinations of one message and one credential check, and what their calls show of the credential. */
 async function routesOf(subject: HttpProviderCase, publicConfig: unknown): Promise<string> {
   const { provider, account, message } = subject;
   const config = parsePublicConfig(provider, publicConfig);
@@ -335,8 +335,8 @@ async function routesOf(subject: HttpProviderCase, publicConfig: unknown): Promi
 }
 
 /**
- * What an adapter signs itself is different each time and shows nothing of its key: a token counts by its other claims, a
- * signature of AWS by what it covers.
+ * Reduces a credential to the parts that do not differ between calls. What an adapter signs itself differs each time and reveals
+ * nothing of its key: a token is reduced to its other claims, an AWS signature to the fields it covers.
  */
 function credentialIn(authorization: string | undefined): string | undefined {
   try {
@@ -347,7 +347,7 @@ function credentialIn(authorization: string | undefined): string | undefined {
   }
 }
 
-/** The guarantees of a provider's account schema. */
+/** Runs the tests of a provider's account schema. */
 export function accountSuite(
   subject: Pick<HttpProviderCase, 'provider' | 'account' | 'otherSettings' | 'invalidAccounts'>,
 ): void {
@@ -410,7 +410,7 @@ export function accountSuite(
   });
 }
 
-/** A context for one call of a provider whose origin is overridden. */
+/** Returns a context for one call of a provider whose origin is overridden. */
 export function contextAt(provider: AnyProvider, http: HttpClient, origin: string): ProviderContext {
   const contexts = createProviderContexts({
     http,
@@ -445,7 +445,7 @@ function snakeCased(record: Readonly<Record<string, unknown>>): Record<string, u
   return Object.fromEntries(Object.entries(record).map(([key, value]) => [spell(key), value]));
 }
 
-/** Everything printed while a test runs: an adapter has no business printing at all, let alone secrets. */
+/** Records everything printed during a test: an adapter must print nothing, least of all secrets. */
 function recordPrinting(): string[] {
   const printed: string[] = [];
   for (const method of ['log', 'info', 'warn', 'error', 'debug'] as const) {
@@ -456,7 +456,7 @@ function recordPrinting(): string[] {
   return printed;
 }
 
-/** Accepts connections and never says a word, so that a TLS handshake does not end. */
+/** Starts a server that accepts connections and sends nothing, so that a TLS handshake does not complete. */
 async function startSilentServer(): Promise<AsyncDisposable & { readonly port: number }> {
   const sockets = new Set<Socket>();
   const server = createServer((socket) => void sockets.add(socket.on('error', () => {})));

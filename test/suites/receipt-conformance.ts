@@ -11,10 +11,10 @@ import {
 import { parseAccount } from '#providers/registry.ts';
 import type { SentAccount } from './provider-conformance.ts';
 
-/** A call as the vendor makes it, before it is signed. */
+/** A call of the vendor before it is signed. */
 export type UnsignedCall = {
   readonly method?: 'GET' | 'POST';
-  /** What follows the receipt URL, such as `?mid=1`. */
+  /** Appended to the receipt URL, for example `?mid=1`. */
   readonly query?: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
@@ -23,33 +23,33 @@ export type UnsignedCall = {
 export type ReceiptCase = {
   readonly provider: AnyProvider;
   readonly account: SentAccount;
-  /** The same account with another secret in place of the one that signs. */
+  /** The same account with another signing secret. */
   readonly otherAccount: SentAccount;
-  /** The public id of the message that the calls are about. */
+  /** The public id of the message that the calls report on. */
   readonly reference: string;
   /**
-   * Signs a call as the vendor does, by the vendor's own code where there is any; undefined where it signs nothing.
-   * @param at when, in milliseconds since the epoch.
+   * Signs a call as the vendor does, with the vendor's own code where there is any; undefined where calls are not signed.
+   * @param at milliseconds since the epoch.
    */
   readonly sign: ((call: ReceiptCall, account: SentAccount, at: number) => ReceiptCall) | undefined;
   /** What the signature covers besides its own timestamp. */
   readonly covers: { readonly body: boolean; readonly url: boolean; readonly timestamp: boolean };
-  /** Calls of every kind that the vendor makes, and what each says. */
+  /** Calls of every kind that the vendor makes, and what each reports. */
   readonly calls: readonly {
     readonly name: string;
     readonly call: UnsignedCall;
     readonly receipts: readonly Partial<ParsedReceipt>[];
   }[];
-  /** What the calls tell of recipients; default: all that the definition names. */
+  /** The engagements that the calls report; default: all in the definition. */
   readonly tells?: readonly Engagement[];
-  /** For judging calls; default: one that reaches nothing. */
+  /** For the verification of calls; default: a context without a network. */
   readonly context?: ProviderContext;
 };
 
 export const RECEIPT_URL = 'https://hooks.example/v1/receipts/1f0c7b52-1111-4222-8333-444455556666/t0ken_-';
 const NOW = Date.UTC(2026, 10, 22, 12);
 
-/** The guarantees that hold for every provider that reports on its messages. */
+/** Runs the tests that apply to every provider that sends receipts. */
 export function receiptSuite(subject: ReceiptCase): void {
   const { provider, calls, covers } = subject;
   const definition = provider.receipts as ReceiptDefinition<unknown, unknown>;
@@ -65,7 +65,7 @@ export function receiptSuite(subject: ReceiptCase): void {
   const signed = (unsigned: UnsignedCall, account = subject.account, at = NOW): ReceiptCall => {
     const call = subject.sign?.(arrived(unsigned), account, at) ?? arrived(unsigned);
     const kept = Object.entries(call.headers).filter(([name]) => definition.headers.includes(name));
-    // What the definition does not name is not stored.
+    // Only headers that the definition names are stored.
     return { ...call, headers: Object.fromEntries(kept) };
   };
   const judge = async (call: ReceiptCall, sent = subject.account): Promise<ReceiptVerdict> => {
@@ -94,7 +94,7 @@ export function receiptSuite(subject: ReceiptCase): void {
       for (const one of found) {
         expect(one.reference ?? one.providerMessageId).toBeDefined();
         if (one.state !== 'undelivered') expect(one).not.toHaveProperty('failure');
-        // A word of the vendor's for a state: no number, address or token is one.
+        // The status must be one of the vendor's words, not a number, address or token.
         expect(one.providerStatus).toMatch(/^[A-Za-z][\w .:;-]{0,63}$/);
         expect(one.providerStatus).not.toMatch(/\d{5}/);
         if (one.state === 'undelivered') expect(one.failure).toMatchObject({ class: expect.any(String) });
@@ -147,7 +147,7 @@ export function receiptSuite(subject: ReceiptCase): void {
     test("signed with another account's secret are forged", async () => {
       const call = signed(first.call, subject.otherAccount);
       expect(await judge(call)).toMatchObject({ kind: 'forged' });
-      // And the other one's own are genuine, so it is the secret that makes the difference.
+      // The same call is genuine for the other account, so the secret alone makes the difference.
       expect(await judge(call, subject.otherAccount)).toEqual({ kind: 'genuine' });
     });
 
