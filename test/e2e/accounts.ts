@@ -7,12 +7,12 @@ import { miscounts } from '../support/usage-recount.ts';
 
 export type AccountsInput = {
   readonly ask: <T>(work: (sql: Sql) => Promise<T>) => Promise<T>;
-  /** Acknowledgements of all loads of this run. */
+  /** Ledger with the acknowledgements of all loads of this run. */
   readonly ledger: string;
   readonly providerLedger: string;
-  /** Texts that were sent outside of the load. */
+  /** Tokens of messages that were sent outside of the load. */
   readonly aside: ReadonlySet<string>;
-  /** Who may send how much. */
+  /** The tenant with a daily message limit, and the limit. */
   readonly daily: { readonly tenantId: string; readonly max: number };
   readonly perMinute: { readonly tenantId: string; readonly max: number };
   readonly begunAt: number;
@@ -20,7 +20,7 @@ export type AccountsInput = {
 
 const DAY_MS = 86_400_000;
 
-/** Waits until nothing is left to do and compares what was promised, what was sent and what is stored, of all loads so far. */
+/** Waits until no work is left, and compares acknowledged, sent and stored messages of all loads so far. */
 export async function compareAccounts(input: AccountsInput): Promise<Checked> {
   const { ask, ledger, providerLedger, aside, daily, perMinute, begunAt } = input;
   await drain(ask);
@@ -28,7 +28,7 @@ export async function compareAccounts(input: AccountsInput): Promise<Checked> {
   const checker = createChecker({
     acknowledgements: await readLedger<Acknowledgement>(ledger),
     calls: (await readLedger<ProviderCall>(providerLedger)).filter(({ token }) => !aside.has(token)),
-    // No vendor reports in a cluster without a way in for it.
+    // Providers cannot send receipts into this cluster, which has no ingress for them.
     receipts: [],
     cancels: [],
     suppressions: [],
@@ -48,7 +48,7 @@ export async function compareAccounts(input: AccountsInput): Promise<Checked> {
   return checker.conclude();
 }
 
-/** Nothing lost, nothing doubled, no limit passed. @throws AssertionError naming what was violated. */
+/** Returns the violations of the guarantees: lost messages, duplicates, exceeded limits. */
 export function violationsOf({ violations }: Checked): string[] {
   return violations.slice(0, 10).map(({ name, detail }) => `${name}: ${detail}`);
 }

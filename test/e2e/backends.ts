@@ -14,33 +14,33 @@ import { startOidcIssuer, type OidcIssuer } from '../support/oidc-issuer.ts';
 import { startAdministeredNats } from '../support/administered-nats.ts';
 import type { ClusterEnvironment } from './environment.ts';
 
-/** What stands outside the cluster and serves all releases: all of it real but for the providers and the issuer. */
+/** Servers outside the cluster that all releases use, all real except the providers and the issuer. */
 export type Backends = AsyncDisposable & {
-  /** This machine as pods see it. */
+  /** Address of this machine for pods. */
   readonly host: string;
-  /** PEM of the authority that all servers' certificates come from. */
+  /** PEM of the authority that signed the certificates of all servers. */
   readonly ca: string;
   readonly postgres: PostgresServer;
   readonly vault: VaultServer;
   readonly oidc: OidcIssuer;
-  /** What was sent to the providers, by whichever worker. */
+  /** Ledger of the calls that any worker made to the providers. */
   readonly providerLedger: string;
-  /** Origins of the stand-ins by catalog id. */
+  /** Origins of the stand-ins, by catalog id. */
   readonly providerUrls: Readonly<Record<string, string>>;
   readonly passwords: ServicePasswords;
   readonly forRelease: (name: string) => Promise<ReleaseBackends>;
 };
 
-/** What one release has for itself. */
+/** The parts of the servers that one release has for itself. */
 export type ReleaseBackends = {
   readonly database: string;
-  /** For whom migrates: the owner of the database, who is no superuser. */
+  /** URL for migrations: the role owns the database and is not a superuser. */
   readonly ownerUrl: string;
   readonly urlOf: (service: keyof ServicePasswords) => string;
   readonly nats: NatsServer;
   readonly natsUrl: string;
   readonly natsPasswords: ServicePasswords;
-  /** Asks the database as its superuser. */
+  /** Queries the database as its superuser. */
   readonly ask: <T>(work: (sql: Sql) => Promise<T>) => Promise<T>;
 };
 
@@ -73,7 +73,7 @@ export async function openBackends(
   await query(server.superuserUrl(), async (sql) => {
     await sql.unsafe(`create role ${OWNER} login createrole password '${ownerPassword}'`);
   });
-  // Roles belong to the whole server, so all releases share their passwords.
+  // Roles belong to the whole Postgres server, so all releases share their passwords.
   const passwords = newPasswords();
 
   const natsTls = `tls { cert_file: ${JSON.stringify(file('server.pem'))}, key_file: ${JSON.stringify(file('server.key'))} }`;

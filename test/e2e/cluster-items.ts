@@ -7,7 +7,7 @@ import { clusterFolder } from '../../deploy/servers/cache-folders.ts';
 import { projectRoot } from '../support/command.ts';
 import { sum, type Tally } from '../support/tally.ts';
 
-/** The part of the end-to-end test that belongs to every test run where there is a cluster. */
+/** Numbers of the items that every test run includes where a cluster is available. */
 const ITEMS = [1, 2, 3];
 
 const PROGRAMS = [
@@ -23,7 +23,7 @@ const PROGRAMS = [
   'vault',
 ];
 
-/** Starts the cluster, has the items run in it, and stops it where it was not running before. */
+/** Starts the cluster, runs the items in it, and stops it if it was not running before. */
 const SCRIPT = `
 set -eu
 variables=$("$1/env")
@@ -31,20 +31,19 @@ eval "$variables"
 exec "$2" test/e2e/main.ts --items "$3" $4
 `;
 
-/** More items than a busy machine makes fail: they are no accident. */
+/** With more failed items than this, a busy machine is not the cause, and none is repeated. */
 const REPEATED_MAX = 2;
 
-/** The end of one run of items. */
+/** Results of one run of items. */
 export type ClusterRun = {
-  /** Of the whole run: what could not be run, or ended without a result. */
+  /** Total of the run, including items that could not run or ended without a result. */
   readonly tally: Tally;
-  /** By their numbers; empty where the run has no result. */
+  /** Results by item number; empty where the run printed none. */
   readonly items: ReadonlyMap<number, Tally>;
 };
 
 /**
- * Runs the items in the cluster of `CLUSTER_TOOL`, where that can be had without building it first; else counts them as
- * skipped.
+ * Runs the items in the cluster of `CLUSTER_TOOL`, where one is available without building it first; else counts them as skipped.
  */
 export async function runClusterItems(
   env: NodeJS.ProcessEnv,
@@ -58,7 +57,7 @@ export async function runClusterItems(
   }
   const wasUp = await isThere(join(env['CLUSTER_DIR'] || '/var/lib/bare-cluster', 'pids'));
   try {
-    // To remove all that is in a cluster that is stopped afterwards would be half a minute for nothing.
+    // A cluster that is stopped afterwards needs no cleanup, which would take half a minute.
     return await runItemsIn(tool, env, items, wasUp ? '' : '--leave');
   } finally {
     if (!wasUp) await end(spawn(join(tool, 'down'), { stdio: 'ignore' }));
@@ -66,9 +65,9 @@ export async function runClusterItems(
 }
 
 /**
- * Runs items that failed once more, in a release of their own: beside the other tests, a machine may be too busy to serve
- * without a refusal. What passes then counts as passed and is named at the end with what had failed.
- * @param run what runs items; {@link runClusterItems}.
+ * Runs failed items once more, in a release of their own: beside the other tests, a machine may be too busy to serve without a
+ * refusal. An item that passes then counts as passed and is listed at the end with its failure.
+ * @param run runs items, as {@link runClusterItems} does.
  */
 export async function repeatFailedItems(
   first: ClusterRun,
@@ -110,7 +109,7 @@ async function runItemsIn(
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const lines: string[] = [];
-  // Other tests write at the same time.
+  // A prefix distinguishes these lines from those of other tests that run at the same time.
   const show = (line: string): void => void process.stdout.write(`end to end | ${line}\n`);
   createInterface({ input: child.stdout }).on('line', (line) => {
     lines.push(line);
@@ -124,7 +123,7 @@ async function runItemsIn(
   return readRun(lines.join('\n'));
 }
 
-/** What the closing line says; a run without one has failed. */
+/** Reads the counts from the closing line; a run without one has failed. */
 export function readRun(output: string): ClusterRun {
   const [, passed, failed] =
     /^(\d+) passed, (\d+) failed$/m.exec(output.trimEnd().split('\n').at(-1) ?? '') ?? [];
@@ -143,7 +142,7 @@ export function readRun(output: string): ClusterRun {
   return { tally, items };
 }
 
-/** Each with the indented lines below it, which say why. */
+/** Returns each failure with the indented lines below it, which contain its reason. */
 function failuresIn(output: string): string[] {
   return [...output.matchAll(/^FAILED {2}(.*(?:\n {8}.*)*)/gm)].map(([, lines]) => `end to end: ${lines}`);
 }

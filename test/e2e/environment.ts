@@ -1,21 +1,21 @@
-/** Where the cluster is and how this machine and it reach each other. */
+/** The addresses by which this machine and the cluster reach each other. */
 export type ClusterEnvironment = {
   readonly kubeconfig: string;
-  /** A command that puts an image archive into the cluster; the archive's path is added. */
+  /** A command that loads an image archive into the cluster; the archive's path is appended. */
   readonly loadImage: string;
-  /** Base of the image. Absent: the Dockerfile's own. */
+  /** Base image. Absent: that of the Dockerfile. */
   readonly nodeImage: string | undefined;
-  /** Where NodePorts answer. */
+  /** Address of the NodePorts. */
   readonly nodeAddress: string;
-  /** This machine as pods see it. */
+  /** Address of this machine for pods. */
   readonly hostAddress: string;
-  /** Absent: what needs it is skipped. */
+  /** Absent: the steps that need it are skipped. */
   readonly auditLog: string | undefined;
   /** A Vault with the Kubernetes auth method. */
   readonly vault: string;
 };
 
-/** @throws TypeError naming everything that is missing. */
+/** Reads the environment. @throws TypeError naming every missing variable. */
 export function readEnvironment(env: NodeJS.ProcessEnv): ClusterEnvironment {
   const given = (name: string): string | undefined => (env[name] === '' ? undefined : env[name]);
   const missing: string[] = [];

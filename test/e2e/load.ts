@@ -9,7 +9,7 @@ export const LOAD_CHANNELS = ['sms', 'push', 'whatsapp'] as const;
 
 export type RunningLoad = AsyncDisposable & {
   readonly startedAt: number;
-  /** Ends it and waits for the answers that are still to come. */
+  /** Stops the load and waits for the outstanding answers. */
   readonly stop: () => Promise<LoadTotals>;
 };
 
@@ -18,15 +18,15 @@ export type LoadOptions = {
   readonly tenants: readonly LoadTenant[];
   readonly ratePerSecond: number;
   readonly seed: number;
-  /** Appended to: one ledger serves all loads of a run. */
+  /** The load appends to this ledger, which all loads of a run share. */
   readonly ledger: string;
 };
 
-/** Sends at a constant rate through the one address that clients know, whatever becomes of it. */
+/** Sends at a constant rate to the one public address, whatever the answers. */
 export function startLoad({ origin, ...options }: LoadOptions): RunningLoad {
   const load: HelperProcess<LoadCommand, LoadReport> = startHelper('load-process.ts');
   const stopped = load.next('stopped');
-  // One that ends early is noticed when it is stopped.
+  // `stop` reports a load that ended early.
   stopped.catch(() => {});
   load.tell({ kind: 'start', origins: [origin], canary: 'end to end', deeds: null, ...options });
   return {
@@ -39,7 +39,7 @@ export function startLoad({ origin, ...options }: LoadOptions): RunningLoad {
   };
 }
 
-/** What an onboarded tenant is for the load. @param expects refusals that it is there for. */
+/** Returns an onboarded tenant for the load. @param expects error codes that it is meant to provoke. */
 export function loadTenant(
   { id, name, key }: OnboardedTenant,
   weight: number,
@@ -58,7 +58,7 @@ export function loadTenant(
   };
 }
 
-/** Waits until something was promised that was asked for after now. */
+/** Waits for an acknowledgement of a message that was requested after now. */
 export async function untilFlowing(ledger: string): Promise<void> {
   const since = Date.now();
   await until('an acknowledgement', async () => {
@@ -76,7 +76,7 @@ export type LoadFigures = {
   readonly gapMs: number;
 };
 
-/** How acknowledgements came since a time, from the first request of each. */
+/** Returns the figures of the acknowledgements since a time, measured from the first request of each. */
 export async function figuresOf(ledger: string, since: number): Promise<LoadFigures> {
   const all = (await readLedger<Acknowledgement>(ledger)).filter(({ firstAskedAt }) => firstAskedAt >= since);
   const took = all.map(({ firstAskedAt, at }) => at - firstAskedAt).toSorted((a, b) => a - b);

@@ -55,7 +55,7 @@ async function main(options: EndToEndOptions): Promise<void> {
   conclude([tally]);
 }
 
-// What was started is on a leash and ends with us.
+// The processes that were started end with this one.
 process.once('SIGTERM', () => process.exit(143));
 
 const options = parseOptions(process.argv.slice(2));

@@ -3,14 +3,14 @@ import { parseArgs } from 'node:util';
 export type EndToEndOptions = {
   /** The items to run, in order. */
   readonly items: readonly number[];
-  /** Messages a second of the load. */
+  /** Messages per second of the load. */
   readonly rate: number;
   readonly seed: number;
-  /** Leaves everything as it is in the end, to be looked at. */
+  /** Keeps everything at the end, for inspection. */
   readonly keeps: boolean;
-  /** Removes nothing in the end, because the cluster itself goes away. */
+  /** Removes nothing at the end, because the cluster itself is deleted. */
   readonly leaves: boolean;
-  /** Uses the images that an earlier run has loaded. */
+  /** Uses the images that an earlier run loaded. */
   readonly reusesImages: boolean;
 };
 
@@ -32,7 +32,7 @@ comes from the environment; see test/e2e/README.md.
 Exit code 1 on any failure; pods, events and logs are then in the folder that is printed.
 `;
 
-/** @throws TypeError with a sentence for the user. */
+/** Parses the command line. @throws TypeError with a sentence for the user. */
 export function parseOptions(args: readonly string[]): EndToEndOptions | 'help' {
   const { values } = parseArgs({
     args: [...args],

@@ -3,8 +3,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 const LOOK_MS = 250;
 
 /**
- * Asks again until the answer is not undefined. A question that throws is asked again as well.
- * @throws Error saying what did not come about, and the last fault.
+ * Polls until the answer is not undefined; a poll that throws is repeated too.
+ * @throws Error with what was waited for, and the last error.
  */
 export async function until<T>(
   what: string,

@@ -2,7 +2,7 @@ import type { Backends, ReleaseBackends } from './backends.ts';
 import { REPOSITORY } from './cluster/image.ts';
 import { SIGN_IN_AUDIENCE } from './tenant.ts';
 
-/** Names of what a release finds in its namespace when it is installed. */
+/** Names of the secrets that exist in the namespace before a release is installed. */
 const SECRETS = {
   database: 'despatch-postgres',
   rolePasswords: 'despatch-role-passwords',
@@ -14,7 +14,7 @@ const SECRETS = {
 
 const PLATFORM_SUBJECT = 'end-to-end-platform';
 
-/** Secrets as an operator of the platform would make them, from what the servers were set up with. */
+/** Returns the secrets as an operator of the platform would create them, from the credentials of the servers. */
 export function releaseSecrets(
   namespace: string,
   peppers: { readonly keys: string; readonly receipts: string },
@@ -49,7 +49,7 @@ function byService({ api, worker, controller }: ReleaseBackends['natsPasswords']
 export type ValuesInput = {
   readonly backends: Pick<Backends, 'host' | 'postgres' | 'vault' | 'oidc' | 'providerUrls'>;
   readonly own: Pick<ReleaseBackends, 'natsUrl'>;
-  /** First part of the names of the release's Vault roles. */
+  /** Prefix of the names of the release's Vault roles. */
   readonly vaultRolePrefix: string;
   readonly tag: string;
   readonly nodeAddress: string;
@@ -57,14 +57,14 @@ export type ValuesInput = {
   readonly watchNamespaces: readonly string[];
 };
 
-/** Of the order of what one machine has to share among two releases, the servers and the load. */
+/** Sized so that two releases, the servers and the load share one machine. */
 const SMALL = { resources: { requests: { cpu: '10m', memory: '64Mi' } } };
 
-/** Values of a release as for production, but for a smaller machine and the stand-ins of providers and issuer. */
+/** Returns the values of a production release, adapted to a smaller machine and to the stand-ins of providers and issuer. */
 export function releaseValues(input: ValuesInput): object {
   const { backends, own, vaultRolePrefix, tag, nodeAddress, ownsDefinitions, watchNamespaces } = input;
   const role = (service: string): string => `${vaultRolePrefix}${service}`;
-  // The servers run beside the cluster.
+  // The servers run outside the cluster.
   const outside = [{ ipBlock: { cidr: `${backends.host}/32` } }];
   return {
     image: { repository: REPOSITORY, tag, pullPolicy: 'Never' },
@@ -97,12 +97,12 @@ export function releaseValues(input: ValuesInput): object {
       platformAdmins: [PLATFORM_SUBJECT],
       keyPepper: { existingSecret: SECRETS.pepper },
       service: { type: 'NodePort' },
-      // A machine that is busy with a whole cluster is no overload of one process.
+      // A machine that is busy with a whole cluster must not make single processes refuse requests for overload.
       http: { eventLoopDelayMaxMs: 0 },
     },
     worker: {
       ...SMALL,
-      // A run sees leases end, and does not wait a minute for each.
+      // Short enough that leases end during a run.
       leaseMs: 30_000,
       egress: { providerBaseUrls: backends.providerUrls },
       networkPolicy: { egress: [{ to: outside }] },

@@ -15,34 +15,34 @@ export const COMPONENTS = ['api', 'worker', 'controller'] as const;
 export type Component = (typeof COMPONENTS)[number];
 
 export type Deployed = {
-  /** Namespaces; empty: all. Default: that of its tenants. */
+  /** Namespaces whose objects the controller reconciles; empty: all. Default: that of the release's tenants. */
   readonly watched?: readonly string[];
-  /** Values beyond those of all releases here, as Helm's `--set` takes them. */
+  /** Values beyond those of every release here, in the form of Helm's `--set`. */
   readonly set?: readonly string[];
 };
 
-/** One release of the chart in a namespace of its own, and a second namespace with its tenants. */
+/** One release of the chart in its own namespace, and a second namespace with its tenants. */
 export type Release = {
   readonly name: string;
   readonly namespace: string;
   readonly tenantNamespace: string;
   readonly own: ReleaseBackends;
   /**
-   * Installs it, or upgrades it where it is installed, and waits until it is ready.
-   * @param tag the image's.
+   * Installs or upgrades the release and waits until it is ready.
+   * @param tag of the image.
    */
   readonly deploy: (tag: string, deployed?: Deployed) => Promise<void>;
   readonly test: () => Promise<string>;
   readonly uninstall: () => Promise<void>;
-  /** Where the api answers, from outside of the cluster. */
+  /** Returns the api's origin outside of the cluster. */
   readonly origin: () => string;
-  /** Of one component or of all. */
+  /** Returns the pods of one component or of all. */
   readonly pods: (component?: Component) => Promise<readonly KubeObject[]>;
   /** Restarts all pods of all Deployments one after the other, as an operator would, and waits. */
   readonly restart: () => Promise<void>;
   /** Waits until all Deployments have all their pods, of their latest revision. */
   readonly settled: (timeoutSeconds?: number) => Promise<void>;
-  /** Pod that leads the controllers now; undefined while nobody does. */
+  /** Returns the pod of the leading controller; undefined while there is none. */
   readonly leader: () => Promise<string | undefined>;
 };
 
@@ -53,7 +53,7 @@ export type ReleaseOptions = {
   readonly kubectl: Kubectl;
   readonly helm: Helm;
   readonly backends: Backends;
-  /** Holds its values. */
+  /** Contains its values file. */
   readonly folder: string;
 };
 
@@ -61,13 +61,13 @@ const CHART = join(projectRoot, 'charts/despatch');
 const READY_SECONDS = 300;
 export const LEASE = 'despatch-controller';
 
-/** Makes the namespaces with all that the release needs to be there, and installs nothing yet. */
+/** Creates the namespaces with everything that a release needs before it is installed. */
 export async function prepareRelease(options: ReleaseOptions): Promise<Release> {
   const { name, kubectl, helm, backends, environment, folder, ownsDefinitions } = options;
   const namespace = `${NAMESPACE_PREFIX}${name}`;
   const tenantNamespace = `${namespace}-tenants`;
   await kubectl.apply(
-    // What may run here is what the strictest of the Pod Security Standards admits.
+    // Only pods that satisfy the strictest of the Pod Security Standards may run here.
     namespaceManifest(namespace, { 'pod-security.kubernetes.io/enforce': 'restricted' }),
     namespaceManifest(tenantNamespace),
   );
@@ -123,7 +123,7 @@ export async function prepareRelease(options: ReleaseOptions): Promise<Release> 
       )?.nodePort;
       if (port === undefined) throw new Error('the api has no NodePort');
       origin = `http://${environment.nodeAddress}:${port}`;
-      // Rules of the node's proxy follow the endpoints a moment later.
+      // The node's proxy applies changed endpoints with a delay.
       await until('an answer through the NodePort', async () => (await fetch(origin)).status);
     },
     test: () => helm(['test', 'despatch', ...here, `--timeout=${READY_SECONDS}s`], READY_SECONDS),
@@ -147,7 +147,7 @@ export async function prepareRelease(options: ReleaseOptions): Promise<Release> 
   };
 }
 
-/** Whether a pod is ready and not about to go. */
+/** Tells whether a pod is ready and not being deleted. */
 export function isReady({ metadata, status }: KubeObject): boolean {
   const conditions = (status?.conditions ?? []) as { type: string; status: string }[];
   const ready = conditions.some((one) => one.type === 'Ready' && one.status === 'True');
@@ -158,7 +158,7 @@ export function componentOf({ metadata }: KubeObject): string {
   return metadata.labels?.['app.kubernetes.io/component'] ?? '';
 }
 
-/** The tag of a pod's image. */
+/** Returns the tag of a pod's image. */
 export function tagOf({ spec }: KubeObject): string {
   const [container] = spec.containers as { image: string }[];
   return container?.image.split(':').at(-1) ?? '';

@@ -1,6 +1,6 @@
 import type { Tally } from '../support/tally.ts';
 
-/** Runs one part and counts it as one test. A part that fails ends its item. */
+/** Runs one step and counts it as one test. A failed step ends its item. */
 export type Step = <T>(guarantee: string, work: () => Promise<T>) => Promise<T>;
 
 export type Item<Stage> = {
@@ -12,7 +12,7 @@ export type Item<Stage> = {
 export type ItemsOptions<Stage> = {
   readonly stage: Stage;
   readonly print: (line: string) => void;
-  /** Gathers what may explain a failure and says where it is and what stands out. */
+  /** Collects data that may explain a failure, and returns where they are and the notable lines. */
   readonly diagnose: (what: string) => Promise<readonly string[]>;
 };
 
@@ -20,7 +20,7 @@ class StepFailed extends Error {
   override readonly name = 'StepFailed';
 }
 
-/** Runs the items one after the other; one that fails does not keep the next from running. */
+/** Runs the items one after the other; a failed item does not prevent the next. */
 export async function runItems<Stage>(
   items: readonly Item<Stage>[],
   { stage, print, diagnose }: ItemsOptions<Stage>,
@@ -52,7 +52,7 @@ export async function runItems<Stage>(
     try {
       await item.run(stage, step);
     } catch (error) {
-      // What goes wrong between two steps is a failure too.
+      // An error between two steps is a failure too.
       if (!(error instanceof StepFailed)) await fail(`item ${item.number} to its end`, startedAt, error);
     }
   }
@@ -63,7 +63,7 @@ function seconds(startedAt: number): string {
   return `${((Date.now() - startedAt) / 1_000).toFixed(1)} s`;
 }
 
-/** The error and what caused it, a line each. */
+/** Returns the error and its causes, a line each. */
 function describe(error: unknown): string[] {
   if (!(error instanceof Error)) return [String(error)];
   const where = (error.stack ?? '').split('\n').find((line) => line.includes('/test/e2e/items/'));

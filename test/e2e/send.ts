@@ -8,7 +8,7 @@ export type Sent = { readonly token: string; readonly answer: CallAnswer };
 /** Sends text messages outside of the load. */
 export type Sender = {
   readonly one: (origin: string, key: string) => Promise<Sent>;
-  /** Many at once; counts the answers, such as `202` or `429 rate_limited`. */
+  /** Sends many at once; counts the answers, such as `202` or `429 rate_limited`. */
   readonly many: (
     origin: string,
     key: string,
@@ -17,9 +17,9 @@ export type Sender = {
     readonly counts: Readonly<Record<string, number>>;
     readonly answers: readonly CallAnswer[];
   }>;
-  /** Waits until a text has come to its provider. */
+  /** Waits until a text has reached its provider. */
   readonly arrival: (token: string) => Promise<ProviderCall>;
-  /** The texts of all of them: the accounts of the load leave them out. */
+  /** Tokens of all texts sent here; the comparison of the load's ledgers ignores them. */
   readonly tokens: ReadonlySet<string>;
 };
 
@@ -51,7 +51,7 @@ export function createSender(providerLedger: string): Sender {
   };
 }
 
-/** The status, and for a refusal its code. */
+/** Returns the status, and for a refusal also its code. */
 export function shownAnswer({ status, body }: CallAnswer): string {
   return status < 300 ? String(status) : `${status} ${(body as { code?: string } | null)?.code ?? ''}`.trim();
 }

@@ -24,7 +24,7 @@ import {
   type TenantSpec,
 } from './tenant.ts';
 
-/** What the items play on. Everything dear is made when it is first asked for, and then kept for all. */
+/** Shared resources of the items. Expensive ones are created on first use and then kept. */
 export type Stage = AsyncDisposable & {
   readonly environment: ClusterEnvironment;
   readonly options: EndToEndOptions;
@@ -33,29 +33,29 @@ export type Stage = AsyncDisposable & {
   readonly backends: Backends;
   readonly sender: Sender;
   readonly folder: string;
-  /** Tells of figures, below the line of a step. */
+  /** Prints figures below the line of a step. */
   readonly note: (line: string) => void;
-  /** Where this run's part of the audit log begins; undefined where there is none. */
+  /** Offset at which this run's part of the audit log begins; undefined where there is none. */
   readonly auditFrom: number | undefined;
   /** Builds and loads both images. */
   readonly images: () => Promise<void>;
-  /** The release that most items are about, installed. */
+  /** Returns the installed release that most items use. */
   readonly release: () => Promise<Release>;
-  /** A second one, prepared beside it. */
+  /** Returns a second release, prepared beside the first. */
   readonly otherRelease: () => Promise<Release>;
-  /** Applies a Tenant and does what its owner would do first. */
+  /** Applies a Tenant and takes the first steps of its owner. */
   readonly newTenant: (
     release: Release,
     name: string,
     spec?: TenantSpec,
     channels?: readonly string[],
   ) => Promise<OnboardedTenant>;
-  /** Tenants of the main release that the load is spread over. */
+  /** Returns the tenants of the main release that share the load. */
   readonly loadSet: () => Promise<LoadSet>;
   readonly startLoad: () => Promise<RunningLoad>;
-  /** Waits for everything to come to rest and compares all accounts of all loads so far. */
+  /** Waits until no work is left and compares the ledgers of all loads so far. */
   readonly compare: () => Promise<Checked>;
-  /** Acknowledgements of all loads. */
+  /** Ledger with the acknowledgements of all loads. */
   readonly ledger: string;
   /** All namespaces of this run. */
   readonly namespaces: readonly string[];
@@ -95,7 +95,7 @@ export async function openStage(input: StageInput): Promise<Stage> {
   const ledger = join(folder, 'acknowledged.ndjson');
   const namespaces: string[] = [];
   const begunAt = Date.now();
-  // What the cluster holds goes before the servers do, so that finalizers find what they need.
+  // The cluster's objects are removed before the servers stop, because finalizers need the servers.
   if (!options.keeps && !options.leaves) stack.defer(() => removeLeftovers(kubectl, log));
 
   const prepare = async (name: string, ownsDefinitions: boolean): Promise<Release> => {
@@ -189,10 +189,10 @@ export async function openStage(input: StageInput): Promise<Stage> {
   };
 }
 
-/** Limits of a plan with which a limit is met quickly. */
+/** Limits of the starter plan; an item overrides the limit that it tests. */
 export const ROOMY_LIMITS = BUILT_IN_PLANS.starter;
 
-/** One that failed is not tried again: the items after it fail alike, and at once. */
+/** A failed creation is not retried: later items fail at once with the same error. */
 function once<T>(make: () => Promise<T>): () => Promise<T> {
   let made: Promise<T> | undefined;
   return () => (made ??= make());

@@ -1,6 +1,6 @@
 import type { Sql } from '#core/platform/postgres/postgres.ts';
 
-/** How many rows of which tables name an id anywhere in them; tables without any are left out. */
+/** Counts the rows that contain an id in any column, by table; tables without such rows are omitted. */
 export async function rowsNaming(sql: Sql, id: string): Promise<Record<string, number>> {
   const tables = await sql<{ name: string }[]>`
     select c.relname as name from pg_class c join pg_namespace n on n.oid = c.relnamespace

@@ -22,7 +22,7 @@ export type TenantSpec = {
   readonly deletionPolicy?: 'Retain' | 'Purge';
 };
 
-/** The manifest that a platform team would keep in its repository; its owner is known by an e-mail address. */
+/** Returns the manifest that a platform team would keep in its repository; the owner is identified by an e-mail address. */
 export function tenantManifest(namespace: string, name: string, spec: TenantSpec = {}): object {
   return {
     apiVersion: API_VERSION,
@@ -47,7 +47,7 @@ function ownerEmail(name: string): string {
 
 const READY_SECONDS_MAX = 60;
 
-/** Waits until a tenant's latest spec is in force. */
+/** Waits until a tenant's latest spec is in effect. */
 export async function tenantReady(
   kubectl: Kubectl,
   namespace: string,
@@ -62,7 +62,7 @@ export async function tenantReady(
   return kubectl.get(TENANTS, name, namespace);
 }
 
-/** A condition as `True`, `False (Reason)`, and so on, for a comparison that says more when it fails. */
+/** Returns a condition as `True`, `False (Reason)`, and so on, which makes a failed comparison explain itself. */
 export function shownCondition(tenant: KubeObject, type: string): string {
   const condition = conditionOf(tenant, type);
   if (condition === undefined) return 'absent';
@@ -82,12 +82,12 @@ export type OnboardedTenant = {
 
 export type Onboarding = {
   readonly kubectl: Kubectl;
-  /** Where the api answers. */
+  /** Origin of the api. */
   readonly origin: string;
   readonly signIn: (claims: { readonly sub: string; readonly email: string }) => Promise<string>;
 };
 
-/** What its owner does first: signs in, connects a provider for each channel, makes a key. */
+/** Takes the first steps of an owner: signs in, connects a provider for each channel, creates a key. */
 export async function onboard(
   { kubectl, origin, signIn }: Onboarding,
   namespace: string,

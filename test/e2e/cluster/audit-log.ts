@@ -2,31 +2,31 @@ import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
 
-/** One request to the API server, as its audit log holds it. */
+/** One request to the API server, as its audit log records it. */
 export type AuditEntry = {
-  /** Name of the service account that asked. */
+  /** Name of the service account that made the request. */
   readonly account: string;
   readonly verb: string;
   readonly group: string;
-  /** With its subresource, as rules write it: `tenants/status`. For a path that is no resource, the path. */
+  /** Includes the subresource, as RBAC rules write it: `tenants/status`. For a path that is not a resource, the path. */
   readonly resource: string;
-  /** Empty for what belongs to no namespace, and for requests over all of them. */
+  /** Empty for cluster-scoped objects, and for requests over all namespaces. */
   readonly namespace: string;
-  /** Empty where no single object is meant. */
+  /** Empty where the request names no single object. */
   readonly name: string;
   readonly code: number;
-  /** Whether authorization refused it. */
+  /** Whether authorization refused the request. */
   readonly isForbidden: boolean;
 };
 
-/** A place in the log: what comes after it is new. */
+/** Returns the current end of the log; later entries are new. */
 export async function auditPosition(path: string): Promise<number> {
   return (await stat(path)).size;
 }
 
-/** What the service accounts of a namespace have asked for since a position. */
+/** Reads the requests of a namespace's service accounts since a position. */
 export async function readAuditLog(path: string, from: number, namespace: string): Promise<AuditEntry[]> {
-  // A log that was rotated since begins anew; what went with the old file was the earlier part.
+  // A log that was rotated since then starts at 0; its old file contained only earlier entries.
   const start = (await stat(path)).size < from ? 0 : from;
   const prefix = `system:serviceaccount:${namespace}:`;
   const entries: AuditEntry[] = [];
@@ -57,12 +57,12 @@ type AuditEvent = {
   readonly annotations?: Readonly<Record<string, string>>;
 };
 
-/** One line; undefined for the stages that come before an answer. */
+/** Parses one line; returns undefined for the stages before an answer. */
 export function auditEntry(
   line: string,
 ): (Omit<AuditEntry, 'account'> & { readonly user: string }) | undefined {
   const event = JSON.parse(line) as AuditEvent;
-  // A watch tells of its start when it starts and of its end when it ends.
+  // A watch is logged when it starts and again when it ends.
   if (event.stage !== 'ResponseComplete' && event.stage !== 'ResponseStarted') return undefined;
   const { objectRef = {}, annotations = {}, responseStatus } = event;
   const { apiGroup = '', resource, subresource, namespace = '', name = '' } = objectRef;

@@ -4,7 +4,7 @@ import type { Kubectl, KubeObject } from './kubectl.ts';
 
 const LOUD_MAX = 12;
 
-/** Writes the state of the namespaces and all logs of their pods into a folder, and says what stands out. */
+/** Writes the state of the namespaces and all logs of their pods into a folder, and returns the notable lines. */
 export async function diagnose(
   kubectl: Kubectl,
   namespaces: readonly string[],
@@ -67,7 +67,7 @@ async function savePod(
   return loud;
 }
 
-/** The last lines that are no ordinary log lines, or tell of errors. */
+/** Returns the last lines that are not ordinary log lines, or report errors. */
 function lastErrors(log: string): string[] {
   const lines = log.split('\n').filter((line) => line !== '' && !/"level":"(debug|info)"/.test(line));
   return lines.slice(-3).map((line) => `  ${line.slice(0, 300)}`);

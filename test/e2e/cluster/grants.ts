@@ -1,10 +1,10 @@
 import type { AuditEntry } from './audit-log.ts';
 import type { Kubectl } from './kubectl.ts';
 
-/** One verb on one resource that a service account was given. */
+/** One verb on one resource that a service account may use. */
 export type Grant = {
   readonly account: string;
-  /** `*`: in all of them, and on what belongs to none. */
+  /** `*`: all namespaces, and cluster-scoped objects. */
   readonly namespace: string;
   readonly verb: string;
   readonly group: string;
@@ -30,7 +30,7 @@ type Binding = {
   }[];
 };
 
-/** All that was given by name to the service accounts of a namespace, by whichever binding. */
+/** Returns the grants that bindings give to the service accounts of a namespace by name. */
 export async function grantsTo(kubectl: Kubectl, namespace: string): Promise<Grant[]> {
   const read = async <T>(kind: string): Promise<T[]> => {
     const text = await kubectl.run(['get', kind, '--all-namespaces', '-o', 'json']);
@@ -63,12 +63,12 @@ export function grantsOf(rule: Rule, account: string, namespace: string): Grant[
   );
 }
 
-/** Grants that no request has made use of, in words. */
+/** Describes the grants that no request used. */
 export function unusedGrants(grants: readonly Grant[], entries: readonly AuditEntry[]): string[] {
   return grants.filter((grant) => !entries.some((entry) => isCovered(entry, grant))).map(wordsOf);
 }
 
-/** Requests that authorization refused, in words. */
+/** Describes the requests that authorization refused. */
 export function forbiddenRequests(entries: readonly AuditEntry[]): string[] {
   const words = entries
     .filter(({ isForbidden, code }) => isForbidden || code === 403)
@@ -90,7 +90,7 @@ function isCovered(entry: AuditEntry, grant: Grant): boolean {
   );
 }
 
-/** An apply is a patch, and one that makes the object needs the right to create it as well. */
+/** An apply is a patch; one that creates the object also needs the right to create it. */
 function verbsOf({ verb, code }: AuditEntry): string[] {
   return verb === 'patch' && code === 201 ? ['patch', 'create'] : [verb];
 }

@@ -4,7 +4,7 @@ import { runTool } from './run-tool.ts';
 
 export type Helm = (args: readonly string[], timeoutSeconds?: number) => Promise<string>;
 
-/** @param folder holds what it keeps, so that neither the user's settings nor their repositories matter. */
+/** Opens Helm. @param folder keeps its state, so that the user's settings and repositories have no effect. */
 export async function openHelm(
   kubeconfig: string,
   folder: string,

@@ -7,20 +7,20 @@ import { runTool, tryTool } from './run-tool.ts';
 
 export const REPOSITORY = 'localhost/despatch';
 
-/** Tags of the image and of a later one of the same repository, whose schema is newer by one migration. */
+/** Tags of the image, and of a later image in the same repository whose schema has one more migration. */
 export const TAGS = { first: 'e2e-first', second: 'e2e-second' } as const;
 
 export const LATER_MIGRATION = '9000_e2e_upgrade.sql';
 
 /**
- * Changes a table that every request uses, in the way that all migrations do: old code goes on beside it. One such table,
- * as two strong locks in one transaction would deadlock with the requests that take them in the other order.
+ * Changes a table that every request uses, as all migrations do: old code keeps running beside it. It changes only one such
+ * table, because two strong locks in one transaction would deadlock with requests that take them in the other order.
  */
 const LATER_MIGRATION_SQL = 'alter table messages add column e2e_upgraded boolean not null default true;\n';
 
 const BUILD_SECONDS_MAX = 1_500;
 
-/** Builds both images with the project's own Dockerfile and puts them into the cluster. */
+/** Builds both images with the project's own Dockerfile and loads them into the cluster. */
 export async function buildImages(
   { nodeImage, loadImage }: ClusterEnvironment,
   folder: string,
@@ -61,7 +61,7 @@ type Builder = {
   readonly save: (image: string, archive: string) => Promise<unknown>;
 };
 
-/** What this machine has installed need not be fetched again, nor can it be where a cluster's network is in the way. */
+/** Packages in this machine's npm cache need no download, which some cluster networks would block. */
 async function npmCache(): Promise<string[]> {
   const folder = process.env['npm_config_cache'] ?? join(homedir(), '.npm');
   const isThere = await access(folder).then(
@@ -75,7 +75,7 @@ async function findBuilder(): Promise<Builder> {
   for (const name of ['buildah', 'docker', 'podman'] as const) {
     if ((await tryTool(name, ['--version']).catch(() => ({ code: 1 }))).code !== 0) continue;
     const isBuildah = name === 'buildah';
-    // Without a daemon, and in containers too, only a chroot needs nothing of the kernel that might be missing.
+    // Without a daemon, also in containers, chroot isolation is the only one that needs no kernel feature that may be missing.
     const verb = isBuildah ? ['bud', '--isolation', 'chroot', '--layers'] : ['build'];
     const cache = name === 'docker' ? [] : await npmCache();
     return {

@@ -1,6 +1,6 @@
 import { runTool, tryTool, type ToolOptions, type ToolResult } from './run-tool.ts';
 
-/** An object as the API server shows it. */
+/** An object as the API server returns it. */
 export type KubeObject = {
   readonly apiVersion: string;
   readonly kind: string;
@@ -23,27 +23,27 @@ export type KubeObject = {
 };
 
 export type Kubectl = {
-  /** @returns what it prints. @throws with what it says when it fails. */
+  /** @returns its standard output. @throws with its error output when it fails. */
   readonly run: (args: readonly string[], options?: ToolOptions) => Promise<string>;
   readonly try: (args: readonly string[], options?: ToolOptions) => Promise<ToolResult>;
   readonly get: (kind: string, name: string, namespace?: string) => Promise<KubeObject>;
-  /** @param args such as a namespace or a selector. */
+  /** @param args for example a namespace or a selector. */
   readonly list: (kind: string, ...args: string[]) => Promise<readonly KubeObject[]>;
   readonly apply: (...objects: object[]) => Promise<void>;
-  /** Merges into an object. */
+  /** Merges a change into an object. */
   readonly patch: (kind: string, name: string, change: object, namespace?: string) => Promise<void>;
-  /** Waits for a condition, or with `delete` for the end of it. @param more such as a namespace. */
+  /** Waits for a condition, or with `delete` for the deletion. @param more for example a namespace. */
   readonly wait: (
     what: string,
     condition: string,
     timeoutSeconds: number,
     ...more: string[]
   ) => Promise<void>;
-  /** Deletes what may be gone already. @param args such as a namespace or `--wait=false`. */
+  /** Deletes an object that may be gone already. @param args for example a namespace or `--wait=false`. */
   readonly delete: (kind: string, name: string, ...args: string[]) => Promise<void>;
 };
 
-/** What a user has at hand: everything here goes through the program itself. */
+/** Opens kubectl. Everything here runs the program itself, as a user does. */
 export function openKubectl(kubeconfig: string): Kubectl {
   const env = { ...process.env, KUBECONFIG: kubeconfig };
   const run: Kubectl['run'] = (args, options) => runTool('kubectl', args, { env, ...options });
@@ -76,7 +76,7 @@ export function openKubectl(kubeconfig: string): Kubectl {
   };
 }
 
-/** The status of a condition; undefined where it is not set. */
+/** Returns the status of a condition; undefined where it is not set. */
 export function conditionOf(
   object: KubeObject,
   type: string,

@@ -5,8 +5,8 @@ import { NAMESPACE_LABEL, NAMESPACE_PREFIX } from './namespaces.ts';
 const WITHOUT_FINALIZERS = { metadata: { finalizers: [] } };
 
 /**
- * Takes away what this or an earlier run has left in the cluster: releases with their namespaces, resources whose
- * controller is gone, and the definitions where they were a run's own.
+ * Removes the objects that this or an earlier run left in the cluster: releases with their namespaces, resources without a
+ * controller, and the definitions if a run installed them.
  */
 export async function removeLeftovers(kubectl: Kubectl, log: (line: string) => void): Promise<void> {
   const selector = ['--selector', `${NAMESPACE_LABEL}=true`];
@@ -15,7 +15,7 @@ export async function removeLeftovers(kubectl: Kubectl, log: (line: string) => v
   const definitions = known.filter((one) => [TENANTS, PLANS].includes(one.metadata.name) && isOurs(one));
   if (namespaces.length === 0 && definitions.length === 0) return;
   log(`removing ${namespaces.join(', ') || 'the definitions of an earlier run'}`);
-  // Nobody is to put finalizers back while they are taken away.
+  // The controllers must be gone before the finalizers are removed, because they would add them again.
   for (const namespace of namespaces) {
     await kubectl.run(['delete', 'deployments', '--all', '--cascade=foreground', '--namespace', namespace]);
   }
@@ -31,13 +31,13 @@ export async function removeLeftovers(kubectl: Kubectl, log: (line: string) => v
   }
 }
 
-/** Made by a run, or by a release in a namespace of one. */
+/** Tells whether a run, or a release in a namespace of a run, created the object. */
 function isOurs({ metadata: { labels, annotations } }: KubeObject): boolean {
   const namespace = annotations?.['meta.helm.sh/release-namespace'] ?? '';
   return labels?.[NAMESPACE_LABEL] === 'true' || namespace.startsWith(NAMESPACE_PREFIX);
 }
 
-/** @param namespaces where; absent: everywhere. */
+/** @param namespaces from which to remove; absent: all. */
 async function removeTenants(kubectl: Kubectl, namespaces: ReadonlySet<string> | undefined): Promise<void> {
   for (const { metadata } of await kubectl.list(TENANTS, '--all-namespaces')) {
     const { name, namespace = '' } = metadata;

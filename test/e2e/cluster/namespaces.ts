@@ -1,7 +1,7 @@
-/** Marks what runs have made, so that a later one finds what an earlier one could not clean up. */
+/** Marks the objects that runs create, so that a later run finds what an earlier one left behind. */
 export const NAMESPACE_LABEL = 'despatch.dev/end-to-end';
 
-/** All namespaces of runs are named so. */
+/** The names of all namespaces of runs begin with this. */
 export const NAMESPACE_PREFIX = 'e2e-';
 
 export function namespaceManifest(name: string, labels: Readonly<Record<string, string>> = {}): object {

@@ -2,17 +2,17 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 
 export type ToolOptions = {
-  /** Given to its standard input. */
+  /** Written to its standard input. */
   readonly input?: string;
   readonly cwd?: string;
   readonly env?: NodeJS.ProcessEnv;
-  /** Default five minutes. */
+  /** Default: five minutes. */
   readonly timeoutMs?: number;
 };
 
 export type ToolResult = { readonly code: number; readonly stdout: string; readonly stderr: string };
 
-/** Runs a program to its end, however it ends. */
+/** Runs a program to its end and returns its exit code and output, whether or not it succeeds. */
 export async function tryTool(
   command: string,
   args: readonly string[],
@@ -28,7 +28,7 @@ export async function tryTool(
   const stderr: Buffer[] = [];
   child.stdout.on('data', (chunk: Buffer) => void stdout.push(chunk));
   child.stderr.on('data', (chunk: Buffer) => void stderr.push(chunk));
-  // A program that reads nothing may be gone before all is written.
+  // A program that does not read its input may end before the input is written.
   child.stdin.on('error', () => {});
   child.stdin.end(input);
   const [code] = (await once(child, 'close')) as [number | null];
@@ -39,7 +39,7 @@ export async function tryTool(
   };
 }
 
-/** @returns its standard output, trimmed. @throws with what it said when it fails. */
+/** @returns its standard output, trimmed. @throws with its error output when it fails. */
 export async function runTool(
   command: string,
   args: readonly string[],

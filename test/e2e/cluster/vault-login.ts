@@ -13,7 +13,7 @@ type KubeConfig = {
   ];
 };
 
-/** Lets Vault ask the API server whose a service account's token is. */
+/** Lets Vault ask the API server which service account a token belongs to. */
 export async function connectVault(kubectl: Kubectl, vault: VaultServer): Promise<void> {
   const metadata = { name: REVIEWER, namespace: NAMESPACE };
   await kubectl.apply(
@@ -40,7 +40,7 @@ export async function connectVault(kubectl: Kubectl, vault: VaultServer): Promis
   });
 }
 
-/** One Vault role for each service of a release, good for its own service account alone. */
+/** Creates one Vault role for each service of a release, which only its own service account may use. */
 export async function allowReleaseIntoVault(
   vault: VaultServer,
   { namespace, rolePrefix }: { readonly namespace: string; readonly rolePrefix: string },

@@ -12,10 +12,10 @@ import { shownAnswer } from '../send.ts';
 import type { Stage } from '../stage.ts';
 import { tenantManifest, tenantReady, TENANTS } from '../tenant.ts';
 
-/** Each kind of pod, once told to end and once killed, and two more by lot. */
+/** Each kind of pod is terminated once and killed once, and two more pods are drawn at random. */
 const ROUNDS = 8;
 const SEALED_MS = 60_000;
-/** Of each kind, by the chart's defaults. */
+/** Pods per Deployment, by the chart's defaults. */
 const REPLICAS = 2;
 
 export const faults: Item<Stage> = {

@@ -19,7 +19,7 @@ const PLAN = 'e2e-small';
 const PER_DAY = 30;
 const PER_DAY_LATER = 45;
 const PER_MINUTE = 20;
-/** How long api and workers may go on with what they knew, and what a busy machine adds. */
+/** How long api and workers may use cached values, and a margin for a busy machine. */
 const KNOWN_MS_MAX = 30_000;
 
 export const limits: Item<Stage> = {
@@ -125,7 +125,7 @@ async function purge(scene: Scene): Promise<void> {
     assert.notDeepEqual(await rows(), {});
     assert.equal((await key()).status, 200);
     await kubectl.delete(TENANTS, tenant.name, '--namespace', tenant.namespace, '--timeout=90s');
-    // What stays says only that the resource of this UID speaks no more. Numbered changes go with a later pass.
+    // The remaining row records only that the resource with this UID is gone. A later pass deletes the numbered changes.
     await until('only the resource that is gone is known', async () => {
       assert.deepEqual(await rows(), { gone_resources: 1 });
       return true;
@@ -157,7 +157,10 @@ function patchTenant({ stage }: Scene, { name, namespace }: OnboardedTenant, spe
   return stage.kubectl.patch(TENANTS, name, { spec }, namespace);
 }
 
-/** Sends until this many have passed, for as long as a process may go on with what it knew, and then nothing more does. */
+/**
+ * Sends until so many messages were accepted, for as long as a process may use cached values, and checks that no more are
+ * accepted.
+ */
 async function exactlyPass(
   { stage, release }: Scene,
   { key }: OnboardedTenant,
@@ -174,7 +177,7 @@ async function exactlyPass(
   assert.deepEqual(await send(10), { '429 daily_limit_reached': 10 });
 }
 
-/** Sends until the answer is this one, for as long as a process may go on with what it knew. */
+/** Sends until the answer is the expected one, for as long as a process may use cached values. */
 async function untilAnswered(scene: Scene, tenant: OnboardedTenant, expected: string): Promise<void> {
   await untilSome(scene, tenant, expected, (shown) => shown === expected);
 }

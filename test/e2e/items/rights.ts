@@ -34,7 +34,7 @@ export const rights: Item<Stage> = {
         for (const { metadata, spec } of await release.pods(component)) {
           const { automountServiceAccountToken: mounts, volumes } = spec as PodSpec;
           assert.equal(mounts, false, metadata.name);
-          // Vault's is good for Vault alone.
+          // Vault's token has the audience `vault`, so the API server refuses it.
           assert.deepEqual(volumes.flatMap(audiencesOf), ['vault'], metadata.name);
         }
       }
@@ -63,7 +63,7 @@ export const rights: Item<Stage> = {
       assert.equal(status.tenantId, kept.id);
     });
     await step('an installation over all namespaces picks the Tenants up again', async () => {
-      // The old controller loses its rights a moment before it ends.
+      // The old controller loses its rights shortly before it ends.
       const from = await auditPosition(auditLogOf(stage));
       await release.deploy(TAGS.second, { watched: [] });
       await kubectl.patch(
@@ -109,7 +109,7 @@ export const rights: Item<Stage> = {
 
 const CANARY = 'despatch-canary';
 
-/** A key that sends no message to anybody, as an operator would make it for `helm test`. */
+/** Returns a secret with a key that cannot send to real recipients, as an operator would create it for `helm test`. */
 async function canarySecret({ origin, namespace }: Release, tenant: OnboardedTenant): Promise<object> {
   const owner = { token: tenant.token, tenantSlug: tenant.slug };
   const api = createApiClient(origin(), () => {});
@@ -136,7 +136,10 @@ function audiencesOf({ projected }: Volume): string[] {
   );
 }
 
-/** Earlier items may not have run: a Lease, a Plan and a Tenant come and go, the Plan while it is in use. */
+/**
+ * Earlier items may not have run, so this uses each right: a Lease, a Plan and a Tenant are created and deleted, the Plan while
+ * in use.
+ */
 async function useEveryRight(stage: Stage, release: Release): Promise<void> {
   const { kubectl } = stage;
   await kubectl.delete('leases.coordination.k8s.io', LEASE, '--namespace', release.namespace);
@@ -161,7 +164,7 @@ async function useEveryRight(stage: Stage, release: Release): Promise<void> {
   await kubectl.wait(`${PLANS}/${PLAN}`, 'delete', 60);
 }
 
-/** What pods of the release asked for. @param from a place in the log. Default: the beginning of this run. */
+/** Returns the requests of the release's pods. @param from position in the log. Default: the beginning of this run. */
 async function entriesOf(
   stage: Stage,
   { namespace }: Release,
@@ -175,7 +178,7 @@ function auditLogOf({ environment: { auditLog } }: Stage): string {
   throw new Error('E2E_AUDIT_LOG is not set: nobody knows which rights were used');
 }
 
-/** What belongs to a release, in its namespaces and in none. Secrets were made before it. */
+/** Lists the objects of a release, in its namespaces and cluster-scoped, without the secrets that existed before it. */
 async function objectsOf(kubectl: Kubectl, { namespace, tenantNamespace }: Release): Promise<string[]> {
   const made = ['--selector', 'app.kubernetes.io/managed-by=Helm,app.kubernetes.io/instance=despatch'];
   const kindsIn = async (scope: string): Promise<string> =>
@@ -196,7 +199,7 @@ async function objectsOf(kubectl: Kubectl, { namespace, tenantNamespace }: Relea
   return [...inRelease, ...inTenants, ...inNone].filter((name) => !given.test(name) && !kept.test(name));
 }
 
-/** What hangs on the deleted objects goes a moment after them. */
+/** Dependents of the deleted objects are deleted with a delay. */
 async function untilNothingOf(kubectl: Kubectl, release: Release): Promise<void> {
   let left: readonly string[] = [];
   const ask = async (): Promise<true | undefined> => {

@@ -40,7 +40,7 @@ export const rollout: Item<Stage> = {
           watch.mixed.has(component),
           `no moment with ready ${component} pods of both images was seen`,
         );
-        // A pod of before may still be on its way out: it has been told to end, and has its grace.
+        // A pod of the old image may still be terminating within its grace period.
         await until(`no ${component} pod of before is left`, async () => {
           const tags = new Set((await release.pods(component)).map(tagOf));
           return tags.size === 1 && tags.has(TAGS.second) ? tags : undefined;
@@ -64,7 +64,7 @@ export const rollout: Item<Stage> = {
       const checked = await stage.compare();
       note(`${checked.acknowledged} promised, ${checked.stored} stored, ${checked.calls} calls`);
       assert.deepEqual(violationsOf(checked), []);
-      // Nobody was cut off, so nothing had to be sent again to be certain.
+      // No call was cut off, so none was repeated to resolve an ambiguous attempt.
       assert.deepEqual(checked.repeats, { duplicateRisk: 0, askedFor: 0, unexplained: 0 });
     });
     await step('a Tenant becomes Ready with the new image', async () => {
@@ -74,7 +74,7 @@ export const rollout: Item<Stage> = {
   },
 };
 
-/** Looks for moments in which ready pods of more than one image serve side by side. */
+/** Polls for moments in which ready pods of more than one image serve at the same time. */
 function watchMix(release: Release): AsyncDisposable & { readonly mixed: ReadonlySet<string> } {
   const mixed = new Set<string>();
   const ending = new AbortController();

@@ -8,7 +8,7 @@ import { ROOMY_LIMITS, type Stage } from '../stage.ts';
 import { rowsNaming } from '../stored-rows.ts';
 import { PLANS, planManifest, tenantReady, TENANTS, type OnboardedTenant } from '../tenant.ts';
 
-/** The same on both sides, so that nothing but the namespace tells them apart. */
+/** The same name in both releases, so that only the namespace distinguishes them. */
 const NAME = 'twin';
 const PLAN = 'e2e-shared';
 
@@ -94,7 +94,7 @@ async function partWays(stage: Stage, step: Step, { main, other, theirs }: Parti
   });
 }
 
-/** Waits until the plan is kept by these releases and no other. */
+/** Waits until exactly these releases hold a finalizer on the plan. */
 async function untilHeldBy({ kubectl }: Stage, releases: readonly Release[]): Promise<void> {
   const expected = releases.map(({ namespace }) => `plan.despatch.dev/${namespace}.despatch`);
   let held: readonly string[] = [];
