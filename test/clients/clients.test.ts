@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startTestApi, type TestApi } from '../support/api.ts';
 import { GENERATED_CLIENTS } from './generated-clients.ts';
 
-/** Compilers of four ecosystems, perhaps on an empty cache. */
+/** Compilers of four ecosystems, possibly with an empty cache. */
 const CLIENT_MS_MAX = 15 * 60_000;
 
 const run = promisify(execFile);
@@ -22,7 +22,7 @@ beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'despatch-clients-'));
   document = join(folder, 'openapi.json');
   const served = (await (await fetch(`${origin}/v1/openapi.json`)).json()) as { servers: unknown };
-  // Some clients take the address from the document alone.
+  // Some clients read the server address only from the document.
   await writeFile(document, JSON.stringify({ ...served, servers: [{ url: origin }] }));
 });
 

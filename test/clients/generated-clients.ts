@@ -5,7 +5,7 @@ import { installOwnPackages } from '../support/own-packages.ts';
 import { installPythonPackages } from '../support/python-packages.ts';
 import { obtainGeneratorJar } from './generator-jar.ts';
 
-/** A program that uses a generated client: how to start it, and where. */
+/** A program that uses a generated client, with its command and folder. */
 export type ClientProgram = {
   readonly command: readonly string[];
   readonly folder: string;
@@ -13,10 +13,10 @@ export type ClientProgram = {
 };
 
 /**
- * Makes a client of the document and checks or compiles it together with the program that uses it.
- * @param document Path of the OpenAPI document.
- * @param folder An empty folder of its own.
- * @throws Error with what the generator or the compiler said.
+ * Generates a client of the document and checks or compiles it together with the program that uses it.
+ * @param document path of the OpenAPI document.
+ * @param folder an empty folder for the client.
+ * @throws Error with the output of the generator or the compiler.
  */
 export type GenerateClient = (document: string, folder: string) => Promise<ClientProgram>;
 
@@ -85,7 +85,7 @@ async function runGenerator(
   await run(['java', '-jar', jar, 'generate', ...options], folder);
 }
 
-/** A client that its compiler refuses is of no use, even where it would run. */
+/** A client that its compiler rejects is unusable, even if it would run. */
 async function checkTypes(program: string, folder: string): Promise<ClientProgram> {
   await copyFile(join(PROGRAMS, program), join(folder, 'use.ts'));
   const compilerOptions = {

@@ -10,8 +10,8 @@ const REPOSITORY = 'https://repo1.maven.org/maven2';
 const DOWNLOAD_TIMEOUT_MS = 5 * 60_000;
 
 /**
- * The openapi-generator of Maven Central, from the user's cache or downloaded once.
- * @returns Path of the program, to be started with `java -jar`.
+ * Returns the path of openapi-generator from Maven Central, which is downloaded once into the user's cache.
+ * @returns the path for `java -jar`.
  */
 export async function obtainGeneratorJar(env: NodeJS.ProcessEnv): Promise<string> {
   const folder = join(userCache(env), 'despatch', 'clients');

@@ -1,4 +1,4 @@
-// Generated clients against the running api: npm run test:clients.
+// Runs generated clients against the api: npm run test:clients.
 import { conclude } from '../support/tally.ts';
 import { runClients } from './run-clients.ts';
 

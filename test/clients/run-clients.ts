@@ -2,7 +2,7 @@ import { runVitestAgain } from '../support/run-vitest-again.ts';
 import { runProgram } from '../../deploy/servers/run-program.ts';
 import type { Tally } from '../support/tally.ts';
 
-/** What the generators and their clients need, beside Node. */
+/** The programs that the generators and their clients need, beside Node. */
 const NEEDED = [
   { name: 'Java 11 or newer', command: ['java', '-version'] },
   { name: 'Go', command: ['go', 'version'] },
@@ -11,7 +11,7 @@ const NEEDED = [
 
 const CLIENTS = 4;
 
-/** Makes clients of the served document with the generators that people use, and has each use the api. */
+/** Generates clients of the served document with widely used generators, and calls the api with each. */
 export async function runClients(): Promise<Tally> {
   const there = await Promise.all(
     NEEDED.map(async ({ command: [program, ...args] }) =>

@@ -54,7 +54,7 @@ const credentials = {
 const { accessKeyId, secretAccessKey, sessionToken } = credentials;
 const settings = { region: 'eu-central-1', accessKeyId };
 const secretConfig = { secretAccessKey, sessionToken };
-// The handler that goes by fetch, which can be led elsewhere; what is sent is the same.
+// The fetch handler can be redirected to the test; it sends the same requests.
 const options = () => ({
   region: 'eu-central-1',
   credentials,
@@ -204,7 +204,7 @@ beforeAll(() => {
 });
 afterAll(() => http[Symbol.asyncDispose]());
 
-/** Node's own hashes in the form that the signer asks for. */
+/** Adapts Node's hashes to the interface of the signer. */
 class Sha256 {
   private readonly hash;
   constructor(secret?: string | Uint8Array) {
@@ -252,7 +252,7 @@ test.each(CASES)("$provider: $name is signed as AWS's signer signs it", async (t
   expect(await sign({ body: `${request.body} ` })).not.toBe(authorization);
 });
 
-// What the second library asks of the name of a certificate.
+// The second library requires this form of a certificate's name.
 const SigningCertURL = `https://sns.eu-central-1.amazonaws.com/SimpleNotificationService-${'0123456789abcdef'.repeat(2)}.pem`;
 const CONFIRMATION = {
   Token: 't0ken',
@@ -310,12 +310,15 @@ oracles(
   ),
 );
 
-/** https://docs.aws.amazon.com/sns/latest/dg/sns-verify-signature-of-message.html has the token signed in both confirmations. */
+/**
+ * https://docs.aws.amazon.com/sns/latest/dg/sns-verify-signature-of-message.html: the signature of both confirmations covers the
+ * token.
+ */
 test('ses: the end of a subscription is genuine to us and to one library, and the other leaves out its token', async () => {
   const oracle = envelopes('ses', { Type: 'UnsubscribeConfirmation', ...CONFIRMATION }, '2');
   const call = await oracle.signedByUs(callOf(oracle));
   expect(await verdictOf(oracle, call)).toEqual({ kind: 'genuine' });
-  // One after the other: each leads all calls of the process.
+  // Not in parallel, because each judge redirects all calls of the process.
   await expect(isTakenBy(bySnsPayloadValidator, call)).resolves.toBeUndefined();
   await expect(isTakenBy(bySnsValidator, call)).rejects.toThrow(/signature/);
 });

@@ -112,7 +112,7 @@ const TOKEN: readonly Difference[] = [
 ];
 
 twins([
-  // The first, because the SDK keeps its token.
+  // Runs first, because the SDK caches its token.
   { ...alert, name: 'a notification, its access token', path: /token$/, differences: TOKEN },
   { ...alert, path: /messages:send$/, differences: SEND },
   {

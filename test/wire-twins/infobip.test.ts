@@ -43,7 +43,7 @@ async function send(message: object): Promise<string | undefined> {
   return data.messageId ?? data.messages?.[0]?.messageId;
 }
 
-// Of SMS the SDK knows the second version of the API, and we speak the third: there is nothing to compare.
+// The SDK supports the second version of the SMS API and the adapter uses the third, so they cannot be compared.
 twins([
   {
     ...common,

@@ -61,7 +61,7 @@ twins([
 
 const tokenOf = (headers: Readonly<Record<string, string>>) => headers['messagebird-signature-jwt'] ?? '';
 const hash = (of: string | Uint8Array) => createHash('sha256').update(of).digest('hex');
-/** Its own package verifies alone: the token is another library's. */
+/** The vendor's package only verifies, so another library signs the token. */
 function signed(call: ReceiptCall): ReceiptCall {
   const claims = {
     iss: 'MessageBird',
@@ -117,7 +117,7 @@ test("messagebird: a forged token is forged to us, and the SDK's middleware take
   const oracle = { provider: 'messagebird', account, call: { method: 'GET' } } as const;
   const call = { ...callOf(oracle), headers: { 'messagebird-signature-jwt': 'forged' } };
   expect(await verdictOf(oracle, call)).toEqual({ kind: 'forged', reason: 'signature_mismatch' });
-  // A process of its own, because the verdict comes when nobody waits for it any more.
+  // Runs in a separate process, because the SDK's verdict is a promise that nothing awaits.
   const module = join(await installVendorPackages(), 'node_modules/messagebird/lib/webhook-signature-jwt.js');
   const run = promisify(execFile)(process.execPath, ['--unhandled-rejections=none', '-e', PROGRAM, module]);
   expect((await run).stdout).toBe('taken\n');

@@ -22,7 +22,7 @@ import { runQuickstart, type RunningQuickstart } from '../support/running-quicks
 import { messageOf, VENDOR_ACCOUNTS } from '../support/vendor-accounts.ts';
 import { VENDOR_SIGNERS } from './support/vendor-signers.ts';
 
-/** What each vendor says; whether it has said so is the vendor's own code to vouch for. */
+/** The reports of each vendor's stand-in; the vendor's own code verifies them. */
 const REPORTERS: Readonly<Record<string, Reporter>> = {
   'aws-sms': awsReporter,
   infobip: infobipReporter,
@@ -46,9 +46,9 @@ const REPORTERS: Readonly<Record<string, Reporter>> = {
   'webhook-whatsapp': gatewayReporter,
   'whatsapp-cloud': whatsappCloudReporter,
 };
-/** These get the message's id back in the address alone. */
+/** These vendors return the message's id only in the URL. */
 const BY_ADDRESS = new Set(['plivo', 'telnyx', 'twilio', 'twilio-whatsapp']);
-/** By what a report of the vendor is of one kind and not another. */
+/** Fields that distinguish the kinds of reports of a vendor. */
 const FIELDS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   ses: { kind: 'mail' },
   vonage: { channel: 'sms' },
@@ -73,7 +73,7 @@ describe('a provider in a running quick start, whose stand-in is silent', () => 
   });
   afterAll(() => quickstart[Symbol.asyncDispose]());
 
-  /** An account of its own, a message by it that is with the provider, and what the vendor will say of it, unsigned. */
+  /** Creates an account, sends a message with it, and returns the vendor's report on it, unsigned. */
   async function send(id: string, account: SigningAccount) {
     const { asOwner, asTenant } = quickstart;
     const provider = await asOwner<Provider>('POST', '/v1/admin/providers', {
@@ -132,7 +132,7 @@ describe('a provider in a running quick start, whose stand-in is silent', () => 
     async (id) => {
       const account = VENDOR_ACCOUNTS[id] as SigningAccount;
       const { call, status } = await send(id, account);
-      // Mailgun's signature is in the body and does not cover it.
+      // Mailgun's signature is part of the body and does not cover the rest of it.
       const signed = REPORTERS[id]?.sign?.(call, account, Date.now()) ?? call;
       const wrong = call.url.replace(/.$/, (last) => (last === 'A' ? 'B' : 'A'));
       expect((await fetchCall({ ...signed, url: wrong })).status).toBe(404);
@@ -143,7 +143,7 @@ describe('a provider in a running quick start, whose stand-in is silent', () => 
   );
 });
 
-/** One bit of a digit in the body, or where all is in the address, in that. */
+/** Flips one bit of a digit in the body, or in the URL of a call without a body. */
 function changeDigit(call: ReceiptCall): ReceiptCall {
   if (call.body.length === 0) return { ...call, url: call.url.replace(/(?<=recipient=[^&]*)7(?=&)/, '6') };
   const body = Buffer.from(call.body);

@@ -2,7 +2,7 @@ import { runVitestAgain } from '../support/run-vitest-again.ts';
 import type { Tally } from '../support/tally.ts';
 import { installVendorPackages } from './support/vendor-package.ts';
 
-/** Compares what our adapters send and verify with what the vendors' own SDKs do. */
+/** Compares the requests and verdicts of the adapters with those of the vendors' own SDKs. */
 export async function runTwins(): Promise<Tally> {
   try {
     await installVendorPackages();

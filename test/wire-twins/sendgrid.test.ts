@@ -24,7 +24,7 @@ type Ecdsa = {
 };
 const mail = await vendorPackage<Mail>('@sendgrid/mail');
 const { EventWebhook } = await vendorPackage<Webhook>('@sendgrid/eventwebhook');
-// What the package verifies with.
+// The library with which the SDK verifies.
 const { Ecdsa, PrivateKey } = await vendorPackage<Ecdsa>('starkbank-ecdsa');
 
 const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });

@@ -111,7 +111,7 @@ twins([
   },
 ]);
 
-/** A parameter that comes several times is a list. */
+/** Parses a form; a parameter that occurs several times becomes a list. */
 function formOf(body: Uint8Array): Form {
   const form = new URLSearchParams(Buffer.from(body).toString());
   return Object.fromEntries(

@@ -28,7 +28,7 @@ const { Messages } = await vendorPackage<Messages>('@vonage/messages');
 const { SMS } = await vendorPackage<Sms>('@vonage/sms');
 const { Auth, AlgorithmTypes } = await vendorPackage<Auth>('@vonage/auth');
 const jwt = await vendorPackage<Jwt>('@vonage/jwt');
-// What @vonage/jwt itself signs and verifies with.
+// The library with which @vonage/jwt signs and verifies.
 const { sign } = await vendorPackage<JsonWebToken>('jsonwebtoken');
 
 const { privateKey } = generateKeyPairSync('rsa', {
@@ -230,7 +230,7 @@ const withToken = (call: ReceiptCall, token: string) => ({
   ...call,
   headers: { ...call.headers, authorization: `Bearer ${token}` },
 });
-/** Another claim, with the signature of the one that was there. */
+/** Replaces a claim and keeps the signature. */
 function changedToken(call: ReceiptCall): ReceiptCall {
   const [head = '', , signature = ''] = tokenOf(call).split('.');
   const claims = Buffer.from(JSON.stringify(claimsOf(call, { jti: 'j2' }))).toString('base64url');
@@ -244,7 +244,7 @@ const tokens = (provider: string): Oracle => ({
   signedByVendor: (call) => withToken(call, sign(claimsOf(call), signatureSecret)),
   signedByUs: (call) => signVonageCall(call, account, call.receivedAt),
   takenByVendor: (call) => jwt.verifySignature(tokenOf(call), signatureSecret),
-  // The library knows of the token alone, see below.
+  // The library verifies only the token, see below.
   changed: changedToken,
 });
 

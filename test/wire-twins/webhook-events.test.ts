@@ -14,7 +14,7 @@ const libraries = {
 };
 const newSecret = (): string => `whsec_${randomBytes(32).toString('base64')}`;
 
-/** Go's own packages are compiled by whoever needs them first. */
+/** The first run compiles Go's own packages. */
 const VERIFIER_MS_MAX = 15 * 60_000;
 const NO_MATCH = expect.stringMatching(/no matching signature/i) as string;
 const TOO_OLD = expect.stringMatching(/too old/) as string;

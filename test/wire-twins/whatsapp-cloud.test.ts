@@ -6,7 +6,7 @@ type Octokit = {
   sign(secret: string, body: string): Promise<string>;
   verify(secret: string, body: string, signature: string): Promise<boolean>;
 };
-// GitHub signs as Meta does: the same header's form, key and bytes.
+// GitHub signs as Meta does, with the same form of the header, the same key and the same bytes.
 const octokit = await vendorPackage<Octokit>('./node_modules/@octokit/webhooks-methods/dist-node/index.js');
 
 const appSecret = 'app-secret-1';

@@ -1,4 +1,4 @@
-// Sends and reads a message of every channel with the generated client, and prints what its types made of the answers.
+// Sends and reads a message of every channel with the generated client, and prints the typed values of the answers.
 import { client } from './client/client.gen.ts';
 import { getMessage, listMessages, sendMessage } from './client/sdk.gen.ts';
 import type { SendMessage } from './client/types.gen.ts';

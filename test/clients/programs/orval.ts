@@ -1,4 +1,4 @@
-// Sends and reads a message of every channel with the generated client, and prints what its types made of the answers.
+// Sends and reads a message of every channel with the generated client, and prints the typed values of the answers.
 import { getMessage, listMessages, sendMessage, type SendMessage } from './client.ts';
 
 const credentials = { headers: { 'X-Service-Key': process.env['DESPATCH_KEY'] ?? '' } };

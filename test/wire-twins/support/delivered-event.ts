@@ -7,15 +7,15 @@ import { createEndpointSecrets } from '../../../services/worker/webhooks/endpoin
 import { eventBody } from '../../../services/worker/webhooks/event-body.ts';
 import { startWebhookReceiver } from '../../support/webhook-receiver.ts';
 
-/** What an endpoint signs with. */
+/** The secrets and keys with which an endpoint's events are signed. */
 export type SigningEndpoint = {
   readonly secret: string;
-  /** The former one, while it still holds. */
+  /** The previous secret, while it is still valid. */
   readonly previousSecret?: string;
   readonly signingKey?: KeyObject;
 };
 
-/** A call as a receiver has it. */
+/** A call as a receiver gets it. */
 export type DeliveredCall = { readonly headers: Readonly<Record<string, string>>; readonly body: string };
 
 const EVENT: StoredEvent = {
@@ -42,8 +42,8 @@ const EVENT: StoredEvent = {
 };
 
 /**
- * Has the worker's own code make one call, from an endpoint's stored row to the bytes on the wire, and gives what arrived.
- * @param ageSeconds By how much the worker's clock is behind.
+ * Makes one call with the worker's own code, from an endpoint's stored row to the bytes on the wire, and returns what arrived.
+ * @param ageSeconds by how much the worker's clock is behind.
  */
 export async function deliveredEvent(
   { secret, previousSecret, signingKey }: SigningEndpoint,
@@ -53,7 +53,7 @@ export async function deliveredEvent(
   await using http = createHttpClient({
     guard: createEgressGuard({ allowCidrs: ['127.0.0.0/8'], ports: [443], resolveHost: async () => [] }),
   });
-  // A keyring whose ciphertexts are the bytes as base64.
+  // The keyring's ciphertexts are the plain bytes as base64.
   const encrypted = (bytes: string | Buffer): string => Buffer.from(bytes).toString('base64');
   const decrypter = {
     decrypt: async (_binding: unknown, ciphertext: string) => Buffer.from(ciphertext, 'base64'),

@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import type { Difference } from './twins.ts';
 
-/** What several SDKs have in common, because they are made of the same parts. */
+/** Differences that several SDKs share, because they use the same libraries. */
 const OURS = { at: 'header.accept', ours: 'application/json' };
 
 export const AXIOS_ACCEPT: Difference = {
@@ -21,7 +21,7 @@ export const NO_ACCEPT: Difference = {
   why: 'The SDK says nothing of what it reads; the API answers JSON.',
 };
 
-/** A time in a token that each side signs for its own clock. */
+/** Returns the difference of a time claim in a token, which each side sets from its own clock. */
 export function ownTime(claim: 'iat' | 'exp', place = 'header.authorization'): Difference {
   const any = expect.any(Number) as unknown;
   return { at: `${place}.claims.${claim}`, sdk: any, ours: any, why: 'Each goes by its own clock.' };

@@ -1,4 +1,4 @@
-/** A mail with everything that a mail can have here. */
+/** A mail with every field that the API supports. */
 export const MAIL = {
   channel: 'email',
   to: 'ada@example.com',

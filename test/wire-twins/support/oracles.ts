@@ -7,30 +7,30 @@ import { RECEIPT_URL } from '../../suites/receipt-conformance.ts';
 
 export type Oracle = {
   readonly name: string;
-  /** Id of the catalog. */
+  /** The provider's id in the catalog. */
   readonly provider: string;
   readonly account: SentAccount;
-  /** What the vendor calls with; a POST. */
+  /** The vendor's call; a POST by default. */
   readonly call: {
     readonly method?: 'GET' | 'POST';
-    /** What follows the receipt URL. */
+    /** Appended to the receipt URL. */
     readonly query?: string;
     readonly headers?: Readonly<Record<string, string>>;
     readonly body?: string;
   };
-  /** The vendor's code signs; absent where it has none that does. */
+  /** Signs with the vendor's code; absent where that code only verifies. */
   readonly signedByVendor?: (call: ReceiptCall) => ReceiptCall | Promise<ReceiptCall>;
-  /** The signer that our stand-in and the provider's own tests use. */
+  /** The signer that the stand-in and the provider's own tests use. */
   readonly signedByUs: (call: ReceiptCall) => ReceiptCall | Promise<ReceiptCall>;
-  /** The vendor's code verifies; absent where it has none that does. False or an error: it does not take the call. */
+  /** Verifies with the vendor's code; absent where that code does not verify. False or an error: the call is refused. */
   readonly takenByVendor?: (call: ReceiptCall) => unknown;
-  /** Changes one byte of what the signature covers. Default: of the body. */
+  /** Changes one byte that the signature covers. Default: a byte of the body. */
   readonly changed?: (call: ReceiptCall) => ReceiptCall;
-  /** For judging calls. */
+  /** For the verification by the adapter. */
   readonly context?: ProviderContext;
 };
 
-/** What a vendor's own code signs is genuine to us, and what ours signs is to it; with one byte changed neither is. */
+/** Tests that the adapter accepts what the vendor's code signs and the reverse, and that neither accepts a changed byte. */
 export function oracles(cases: readonly Oracle[]): void {
   const signing = cases.flatMap((oracle) => {
     const { signedByVendor: sign } = oracle;
@@ -67,7 +67,7 @@ export function oracles(cases: readonly Oracle[]): void {
   });
 }
 
-/** A call of the vendor as it arrives, before it is signed. */
+/** Returns the vendor's call as it arrives, before it is signed. */
 export function callOf({
   call: { method = 'POST', query = '', headers = {}, body = '' },
 }: Pick<Oracle, 'call'>): ReceiptCall {
@@ -84,7 +84,7 @@ export async function verdictOf(
   const parsed = parseAccount(provider, account.publicConfig, account.secretConfig);
   if (!parsed.ok) throw new Error(`The account is not valid: ${JSON.stringify(parsed.details)}`);
   const kept = Object.entries(call.headers).filter(([name]) => definition.headers.includes(name));
-  // What the definition does not name is not stored.
+  // Only headers that the definition names are stored.
   return definition.verify?.({ ...call, headers: Object.fromEntries(kept) }, parsed, context ?? NO_CONTEXT);
 }
 
@@ -96,7 +96,7 @@ async function isTakenBy(judge: NonNullable<Oracle['takenByVendor']>, call: Rece
   }
 }
 
-/** One bit of the byte in the middle, so that the text stays as long as it was and JSON stays JSON. */
+/** Flips one bit of the byte in the middle, which keeps the length of the text and valid JSON. */
 function changeBody(call: ReceiptCall): ReceiptCall {
   const body = Buffer.from(call.body);
   const position = body.findLastIndex((byte) => byte >= 0x30 && byte <= 0x38);

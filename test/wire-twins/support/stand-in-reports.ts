@@ -10,7 +10,7 @@ type Reporting = Pick<Twin, 'name' | 'provider' | 'account' | 'message'> &
     readonly standIn: (options: StandInOptions) => Promise<StandIn>;
   };
 
-/** What a stand-in reports on a message by itself is signed so that the vendor's own code takes it, and ours. */
+/** Tests that the vendor's code and the adapter both accept the signature of the reports that a stand-in sends by itself. */
 export function standInReports(cases: readonly Reporting[]): void {
   describe("a stand-in's reports", () => {
     let http: HttpClient;

@@ -12,45 +12,45 @@ import { RECEIPT_URL } from '../../suites/receipt-conformance.ts';
 import { leadVendorCalls } from './vendor-calls.ts';
 import { wireFacts, type WireFacts } from './wire-facts.ts';
 
-/** A place where the two requests differ, what stands there in each, and why that is right. */
+/** A place where the two requests differ, the value of each, and the reason why the difference is right. */
 export type Difference = {
   readonly at: string;
   /** Absent: the SDK sends nothing there. */
   readonly sdk?: unknown;
-  /** Absent: we send nothing there. */
+  /** Absent: the adapter sends nothing there. */
   readonly ours?: unknown;
   readonly why: string;
 };
 
 export type Twin = {
   readonly name: string;
-  /** Id of the catalog. */
+  /** The provider's id in the catalog. */
   readonly provider: string;
   readonly account: SentAccount;
   readonly message: OutboundMessage;
-  /** Takes both requests. Its answers are the vendor's, so the SDK has to understand them. */
+  /** Receives both requests. Its answers are the vendor's, so the SDK must be able to parse them. */
   readonly standIn: () => Promise<StandIn>;
-  /** Sends the message by the vendor's SDK, and gives the id that it has read from the answer. */
+  /** Sends the message with the vendor's SDK, and returns the id that the SDK read from the answer. */
   readonly sendBySdk: () => Promise<unknown>;
-  /** Headers that matter besides authorization and the types of content. */
+  /** Headers to compare besides authorization and the content types. */
   readonly headers?: readonly string[];
-  /** Which of the requests carries the message. Default: the only one. */
+  /** Path of the request that carries the message. Default: the only request. */
   readonly path?: RegExp;
   readonly differences: readonly Difference[];
 };
 
-/** When our adapters believe to be: no SDK writes the same time into what it signs. */
+/** The adapters' clock. No SDK signs the same time, so times in signatures always differ. */
 export const NOW = Date.UTC(2026, 0, 15, 12);
 export const REFERENCE = '7f3b2a34-1111-4222-8333-444455556666';
 
-/** A number in India, and settings of an account that sends there. */
+/** A number in India, and the settings of an account that sends there. */
 export const INDIA = {
   to: '+919876543210',
   digits: '919876543210',
   settings: { dltEntityId: '1101568700000000001', dltTemplateId: '1107160000000000002' },
 } as const;
 
-/** What every message has that a twin sends. */
+/** The fields that every twin's message has. */
 export const ENVELOPE = {
   id: REFERENCE,
   expiresAt: NOW + 3_600_000,
@@ -58,7 +58,7 @@ export const ENVELOPE = {
   attempt: 1,
 } as const;
 
-/** The same message sent by a vendor's SDK and by ours is the same request, but for the differences that are listed. */
+/** Tests that a vendor's SDK and the adapter send the same request for the same message, except for the listed differences. */
 export function twins(cases: readonly Twin[]): void {
   describe('sent by the SDK and by us', () => {
     let http: HttpClient;
@@ -68,7 +68,7 @@ export function twins(cases: readonly Twin[]): void {
     afterAll(() => http[Symbol.asyncDispose]());
 
     test.each(cases)('$provider: $name', async (twin) => {
-      // One each: to a vendor that knows its idempotency keys the second message would be the first again.
+      // Two stand-ins: a vendor that knows its idempotency keys would treat the second message as a repetition of the first.
       await using sdks = await twin.standIn();
       await using ours = await twin.standIn();
       const bySdk = await sendBySdk(twin, sdks);
@@ -87,7 +87,7 @@ async function sendBySdk(twin: Twin, standIn: StandIn): Promise<WireFacts> {
   return wireFacts(calls.origins[position], request, twin.headers ?? []);
 }
 
-/** Sends the message by our adapter and gives the request that carried it, and which of the vendor's origins it was meant for. */
+/** Sends the message by the adapter, and returns the request that carried it and the vendor's origin that it was addressed to. */
 export async function sendByUs(
   twin: Pick<Twin, 'provider' | 'account' | 'message' | 'path'>,
   standIn: StandIn,

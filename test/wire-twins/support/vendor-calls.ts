@@ -5,15 +5,15 @@ import { syncBuiltinESMExports } from 'node:module';
 
 type Callback = (response: IncomingMessage) => void;
 
-/** While it lasts, whatever is asked of any https origin goes to a local server instead. */
+/** Until disposed, redirects requests to any https origin to a local server. */
 export type VendorCalls = Disposable & {
-  /** The origins that were meant, in order. */
+  /** The origins that were addressed, in order. */
   readonly origins: readonly string[];
 };
 
 /**
- * Leads the calls of vendors' SDKs to a local server. SDKs keep their own idea of where the vendor is, which says more
- * than one that they are told; some cannot be told at all.
+ * Redirects the calls of vendors' SDKs to a local server. The SDKs keep their built-in origins, which tests the origins too; some
+ * SDKs cannot be configured at all.
  */
 export function leadVendorCalls(to: string): VendorCalls {
   const local = new URL(to);
@@ -35,7 +35,7 @@ export function leadVendorCalls(to: string): VendorCalls {
   }
   function connect(authority: string | URL): http2.ClientHttp2Session {
     origins.push(new URL(authority).origin);
-    // What an SDK asks of the connection is about TLS.
+    // The options that an SDK passes concern only TLS.
     return real.connect(local);
   }
   async function fetch(input: string | URL | Request, init?: RequestInit): Promise<Response> {
@@ -60,7 +60,7 @@ function replace(calls: object, connect: unknown, fetch: typeof globalThis.fetch
   syncBuiltinESMExports();
 }
 
-/** A URL, options, or both. */
+/** Accepts a URL, options, or both. */
 function targetOf(given: readonly unknown[]): { readonly url: URL; readonly options: RequestOptions } {
   const [first] = given;
   const options = (given.find((one) => isOptions(one)) ?? {}) as RequestOptions & { readonly href?: string };

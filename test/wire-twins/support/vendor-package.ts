@@ -4,13 +4,13 @@ import { installOwnPackages } from '../../support/own-packages.ts';
 
 const FOLDER = 'test/wire-twins';
 
-/** Fetches the vendors' packages once for each lock file. Throws an error that says what npm said. */
+/** Installs the vendors' packages once for each lock file. @throws with npm's output. */
 export async function installVendorPackages(): Promise<string> {
   return join(await installOwnPackages(FOLDER), '../..');
 }
 
 /**
- * A vendor's own package. The project does not have it among its packages, so whoever asks says which part of it is used.
+ * Imports a vendor's own package. The project does not depend on it, so the caller declares the type of the part that it uses.
  * @param name as in an import, for example `telnyx` or `postmark/dist/x.js`.
  */
 export async function vendorPackage<Part>(name: string): Promise<Part> {

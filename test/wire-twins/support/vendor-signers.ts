@@ -8,15 +8,15 @@ import { signTelnyxCall } from '../../../services/providers/telnyx/stand-in-sign
 import { leadVendorCalls } from './vendor-calls.ts';
 import { vendorPackage } from './vendor-package.ts';
 
-/** How a vendor's own code vouches for a call to a receipt URL. */
+/** Signs or verifies a call to a receipt URL with the vendor's own code. */
 export type VendorSigner = {
-  /** By the vendor's code, where it has some that signs. */
+  /** Signs with the vendor's code, where that code can sign. */
   readonly sign: (call: ReceiptCall, account: SigningAccount) => ReceiptCall | Promise<ReceiptCall>;
-  /** By the vendor's code; false or an error: not taken. Absent where the vendor's code has signed. */
+  /** Verifies with the vendor's code; false or an error: refused. Absent where the vendor's code signed the call. */
   readonly isTaken?: (call: ReceiptCall, account: SigningAccount) => unknown;
   /** Changes a byte that the signature covers. Default: the last digit of the body. */
   readonly changed?: (call: ReceiptCall) => ReceiptCall;
-  /** What is to be set of an account, beside what any has. */
+  /** Account settings beyond the usual ones. */
   readonly settings?: Readonly<Record<string, unknown>>;
 };
 
@@ -55,7 +55,7 @@ const sinch = await vendorPackage<Sinch>('@sinch/sdk-core');
 const { Ecdsa, PrivateKey } = await vendorPackage<Ecdsa>('starkbank-ecdsa');
 const svix = await vendorPackage<Webhook>('svix');
 const standard = await vendorPackage<Webhook>('standardwebhooks');
-// GitHub signs as Meta does: the same header's form, key and bytes.
+// GitHub signs as Meta does, with the same form of the header, the same key and the same bytes.
 const octokit = await vendorPackage<Octokit>('./node_modules/@octokit/webhooks-methods/dist-node/index.js');
 const jsonwebtoken = await vendorPackage<JsonWebToken>('jsonwebtoken');
 const vonageJwt = await vendorPackage<Vonage>('@vonage/jwt');
@@ -119,7 +119,7 @@ const gatewaySigner: VendorSigner = {
   },
 };
 
-/** No code of AWS signs in SNS's place; the library for those who receive judges what ours has signed. */
+/** No AWS code can sign as SNS does; AWS' library for receivers verifies what the stand-in signed. */
 const snsSigner: VendorSigner = {
   sign(call, account) {
     const signed = awsReporter.sign?.(call, account, call.receivedAt);
@@ -132,7 +132,7 @@ const snsSigner: VendorSigner = {
     await new PayloadValidator().validate(JSON.parse(textOf(call)) as object);
     return true;
   },
-  // What follows in the envelope is not signed.
+  // The rest of the envelope is not signed.
   changed: (call) => ({
     ...call,
     body: Buffer.from(
@@ -141,7 +141,7 @@ const snsSigner: VendorSigner = {
   }),
 };
 
-/** By catalog id, of each vendor that signs what it says. */
+/** The signers by catalog id, of each vendor that signs its reports. */
 export const VENDOR_SIGNERS: Readonly<Record<string, VendorSigner>> = {
   'aws-sms': snsSigner,
   ses: snsSigner,

@@ -12,23 +12,23 @@ export type JudgedCall = {
   readonly body: string;
 } & (
   | { readonly secret: string }
-  /** Of a `v1a` signature: the `x` of its JWK. */
+  /** For a `v1a` signature: the `x` of its JWK. */
   | { readonly publicKey: string }
 );
 
-/** `genuine`, or why it is not, in a library's own words. */
+/** `genuine`, or the reason for the refusal, in the library's own words. */
 type Verdict = string;
 
-/** A receiver's side by somebody else's code. */
+/** A receiver's verification with a third party's code. */
 export type WebhookVerifier = AsyncDisposable & {
   readonly judge: (calls: readonly JudgedCall[]) => Promise<Verdict[]>;
 };
 
-/** A library of Standard Webhooks. Resolves to what is missing where its language is not installed. */
+/** Prepares a Standard Webhooks library. Resolves to what is missing where its language is not installed. */
 type PrepareVerifier = () => Promise<WebhookVerifier | { readonly missing: string }>;
 
 const PROGRAMS = join(projectRoot, 'test/wire-twins/programs');
-/** Go's own packages are compiled by whoever needs them first. */
+/** The first run compiles Go's own packages. */
 const BUILD_MS_MAX = 10 * 60_000;
 
 export const WEBHOOK_VERIFIERS = {

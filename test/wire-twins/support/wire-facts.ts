@@ -1,12 +1,12 @@
 import type { Received } from '../../../services/providers/stand-in.ts';
 
-/** What a request says, taken apart: the place of each value, such as `body.to[0].email`, and the value. */
+/** The values of a request, each by its place, such as `body.to[0].email`. */
 export type WireFacts = ReadonlyMap<string, unknown>;
 
-/** Of every request; an SDK's other ones describe the SDK. */
+/** Headers to compare in every request; an SDK's other headers describe the SDK. */
 const HEADERS = ['authorization', 'content-type', 'accept'];
 
-/** @param origin of the vendor, as whoever has made the request meant it. */
+/** Returns the values of a request. @param origin the vendor's origin that the sender addressed. */
 export function wireFacts(
   origin: string | undefined,
   request: Received,
@@ -51,14 +51,14 @@ function headerValue(name: string, value: string): unknown {
   return token === undefined ? value : { scheme, ...token };
 }
 
-/** A JSON web token is what it says; its signature is another one each time. */
+/** Returns header and claims of a JSON web token; its signature differs each time. */
 function tokenOf(text: string) {
   const [, head = '', claims = ''] = /^(ey[\w-]+)\.(ey[\w-]+)\.[\w-]+$/.exec(text) ?? [];
   const json = (part: string): unknown => JSON.parse(Buffer.from(part, 'base64url').toString());
   return head === '' ? undefined : { head: json(head), claims: json(claims) };
 }
 
-/** Signature Version 4: who signs for which service where, and which headers. */
+/** Returns the parts of a Signature Version 4: the key, region and service, and the signed headers. */
 function awsCredential(text: string) {
   const parts = Object.fromEntries(text.split(/, */).map((part) => part.split(/=(.*)/s, 2)));
   const [key, day, region, service] = String(parts['Credential']).split('/');
@@ -68,14 +68,14 @@ function awsCredential(text: string) {
 function bodyOf({ headers, body }: Received): unknown {
   const type = headers['content-type'] ?? '';
   if (body === '') return {};
-  // Some leave out the type.
+  // Some senders omit the type.
   if (type.includes('json') || type === '') return JSON.parse(body);
   if (type.startsWith('application/x-www-form-urlencoded')) return formOf(body);
   const boundary = /boundary="?([^";]+)/.exec(type)?.[1];
   return boundary === undefined ? body : partsOf(body, boundary);
 }
 
-/** A field that comes several times is a list. */
+/** Parses a form; a field that occurs several times becomes a list. */
 function formOf(text: string): Record<string, unknown> {
   const form = new URLSearchParams(text);
   return Object.fromEntries(
