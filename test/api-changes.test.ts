@@ -4,7 +4,7 @@ import { incompatibleChanges } from './suites/api-changes.ts';
 
 const read = async (path: string): Promise<string> => readFile(new URL(path, import.meta.url), 'utf8');
 
-// What to do about a failure is in CONTRIBUTING, at "Changing the API".
+// CONTRIBUTING, section "Changing the API", explains how to react to a failure.
 test('no client made from the document of the last release is broken, but for what was accepted with a reason', async () => {
   const [released, present] = [
     JSON.parse(await read('api-baseline/openapi.json')) as Document,
@@ -19,12 +19,12 @@ test('no client made from the document of the last release is broken, but for wh
   expect(accepted.filter((line) => !changes.some((change) => covers(line, change)))).toEqual([]);
 });
 
-/** Begins a line that is accepted of every answer. */
+/** Prefix of a line that is accepted for every answer. */
 const EVERYWHERE = '*';
 
 type Document = Record<string, unknown>;
 
-/** A small interface in which everything of the real one occurs. */
+/** A small interface that contains every construct of the real one. */
 function example() {
   return {
     paths: {

@@ -11,7 +11,7 @@ const paths = ['deploy', 'services', 'test'].flatMap((folder) =>
     .map((entry) => join(entry.parentPath, entry.name).slice(projectRoot.length).split('\\').join('/')),
 );
 const files = paths
-  // Programs of generated clients are compiled beside the client, which is nowhere here.
+  // Programs of generated clients are compiled beside the client, which this checkout does not contain.
   .filter((path) => path.endsWith('.ts') && !path.startsWith('test/clients/programs/'))
   .map((path) => ({ path, text: readFileSync(join(projectRoot, path), 'utf8') }));
 
@@ -24,7 +24,7 @@ test('the root holds nothing but what it is meant to', () => {
   expect(strayTopLevelEntries(['.github', 'services', 'scripts', 'docs.md'])).toEqual(['scripts', 'docs.md']);
 });
 
-/** Files that each break one rule, beside the rule that must notice. */
+/** Files that each break one rule, with the rule that must detect it. */
 const PLANTED: readonly (readonly [rule: string, path: string, text: string])[] = [
   ['every file has a room', 'services/billing/x.ts', ''],
   [
@@ -240,7 +240,7 @@ test('a file that does not parse is not passed over', () => {
   expect(() => moduleFacts({ path: 'services/api/x.ts', text: 'import {' })).toThrow('services/api/x.ts');
 });
 
-/** The rules that these files break, when every file they import exists. */
+/** Returns the rules that these files break, as if every file that they import existed. */
 function broken(planted: readonly SourceFile[]): string[] {
   const targets = planted.flatMap((file) =>
     moduleFacts(file)

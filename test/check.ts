@@ -1,4 +1,4 @@
-// Everything that can be said about the code without a server: static checks and unit tests.
+// Checks that need no server: static checks and unit tests.
 import { runStaticChecks } from './support/static-checks.ts';
 import { conclude } from './support/tally.ts';
 

@@ -36,7 +36,7 @@ const logLines = [...readLiterals()];
 const exposed = await exposedMetrics();
 const catalog = withOthers(exposed);
 
-/** Of the OpenAPI document, without the names of parameters. */
+/** Routes of the OpenAPI document, without the names of parameters. */
 const routes = new Set(
   Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.keys(methods).map((method) => `${method.toUpperCase()} ${withoutNames(path)}`),
@@ -47,12 +47,12 @@ function withoutNames(path: string): string {
   return path.replaceAll(/\{\w+\}|:\w+|\bID\b/g, '*');
 }
 
-/** Patterns of whole log messages that a runbook searches for, such as `grep '"Claim failed"'`. */
+/** Returns patterns of whole log messages that a runbook searches for, such as `grep '"Claim failed"'`. */
 function searchedLines(runbook: string): RegExp[] {
   return [...runbook.matchAll(/grep (?:-E )?'"([A-Z][^"']*)"'/g)].map(([, line]) => new RegExp(`^${line}$`));
 }
 
-/** What the three services expose before anything has happened. */
+/** Returns the metrics that the three services expose before anything has happened. */
 async function exposedMetrics(): Promise<MetricCatalog> {
   const api = createApiMetrics({ tenantsMax: 1 });
   api.routeKnown({ method: 'POST', route: '/v1/messages', codes: [202, 500, 503] });
@@ -65,7 +65,7 @@ async function exposedMetrics(): Promise<MetricCatalog> {
     conditions: CONDITION_TYPES,
     leaseName: 'despatch-controller',
   });
-  // The stores are only asked for the names of their operations.
+  // The stores only provide the names of their operations.
   timedStore(directoryStore(undefined as never), api.database);
   timedStore(deliveryStore(undefined as never, 0, undefined as never), worker.database);
   timedStore(webhookStore(undefined as never, undefined as never, undefined as never), worker.database);
@@ -76,7 +76,7 @@ async function exposedMetrics(): Promise<MetricCatalog> {
   return catalogOf([api.registry, worker.registry, controller.registry]);
 }
 
-/** And what is recorded by the rules, made by Prometheus itself, or exposed by kube-state-metrics. */
+/** Adds the metrics of recording rules, of Prometheus itself, and of kube-state-metrics. */
 function withOthers(own: MetricCatalog): MetricCatalog {
   const free = (...labels: readonly string[]) => new Map(labels.map((label) => [label, new Set<string>()]));
   const slos = new Set(rules.flatMap(({ labels }) => labels?.['slo'] ?? []));
@@ -193,12 +193,12 @@ describe('every alert', () => {
     ]) {
       expect(text).toContain(part);
     }
-    // With a selector kubectl shows ten lines of each pod unless it is told otherwise.
+    // With a selector, kubectl shows only the last ten lines of each pod by default.
     expect(text.split('\n').filter((line) => / logs -l /.test(line) && !line.includes('--tail='))).toEqual(
       [],
     );
     expect(searchedLines(text).filter((line) => !logLines.some((known) => line.test(known)))).toEqual([]);
-    // Whoever copies a command has been told what to put into it.
+    // The runbook must state what to insert for each variable of a copied command.
     const used = new Set([...text.matchAll(/\$([A-Z]+)\b/g)].map(([, name]) => name));
     expect([...used].filter((name) => !new RegExp(`^ *${name}=…`, 'm').test(text))).toEqual([]);
     const linked = [...text.matchAll(/\]\(([A-Za-z]+)\.md\)/g)].map(([, name]) => name);

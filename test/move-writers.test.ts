@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { projectRoot } from './support/command.ts';
 
-/** Who enters, moves and deletes messages, and how. Whoever moves them asks the table of moves. */
+/** The functions that insert, update and delete the states of messages. Those that update must check the table of moves. */
 const WRITERS: Readonly<Record<string, readonly string[]>> = {
   accept: ['insert live_messages'],
   begin_attempts: ['update live_messages'],
@@ -14,14 +14,14 @@ const WRITERS: Readonly<Record<string, readonly string[]>> = {
   expire_receipts: ['update message_results'],
   purge_some: ['delete live_messages', 'delete message_results'],
 };
-/** Whose moves change what is counted of a tenant. A purge takes the counts away too. */
+/** The functions whose moves change a tenant's usage. A purge deletes the usage itself. */
 const NOTERS = Object.keys(WRITERS).filter(
   (name) =>
     name !== 'purge_some' && WRITERS[name]?.some((how) => !/^(?:update|delete) live_messages$/.test(how)),
 );
 const MOVERS = Object.keys(WRITERS).filter((name) => WRITERS[name]?.some((how) => how.startsWith('update ')));
 
-/** Who enters endpoints and takes them away, and who sets what of their states, by which moves of the table. */
+/** The code that inserts and deletes endpoints, or updates their state columns under the table of moves. */
 const ENDPOINT_WRITERS: Readonly<Record<string, readonly string[]>> = {
   claim_deliveries: ['update call_at'],
   complete_deliveries: ['update call_at'],
@@ -87,7 +87,7 @@ test('whoever moves a webhook endpoint to another state asks the table of moves'
   const moves = sources
     .flatMap(({ text }) => endpointWrites(text))
     .filter(({ write }) => write.includes(' status'));
-  // What is deleted has no state any more: that is asked instead.
+  // A deleted endpoint has no state, so the update must check `deleted_at` instead.
   const unasked = moves.filter(({ write, where }) =>
     write.includes('deleted_at') ? !/\bdeleted_at is null/.test(where) : !/\bmay_move_endpoint\(/.test(where),
   );
@@ -115,7 +115,7 @@ function nameOf(path: string): string {
   return /functions\/(\w+)\.sql$/.exec(path)?.[1] ?? path;
 }
 
-/** What a text does to webhook endpoints, where it enters or takes away rows or sets what the table of moves is about. */
+/** Returns the writes of a text to webhook endpoints: inserts, deletes, and updates of the columns of the table of moves. */
 function endpointWrites(text: string): { write: string; where: string }[] {
   const sql = withoutComments(text);
   const found = sql.matchAll(/\b(insert into|delete from|update)\s+(?:despatch\.)?webhook_endpoints\b/gi);
@@ -130,12 +130,12 @@ function endpointWrites(text: string): { write: string; where: string }[] {
   });
 }
 
-/** What is compared in a `case` is not set. */
+/** Removes `case` expressions, in which a comparison would look like an assignment. */
 function withoutCases(set: string): string {
   return set.replaceAll(/\bcase\b.*?\bend\b/gis, '');
 }
 
-/** What a text does to the tables that hold states, where it enters or takes away rows or sets `status`. */
+/** Returns the writes of a text to the state tables: inserts, deletes, and updates of `status`. */
 function stateWrites(text: string): string[] {
   const sql = withoutComments(text);
   const found = sql.matchAll(

@@ -1,4 +1,4 @@
-// All checks and tests. Arguments narrow the run to the test files whose path contains one of them; `--clients` adds the
+// Runs all checks and tests. Arguments narrow the run to the test files whose path contains one of them; `--clients` adds the
 // generated clients, `--twins` the comparison with the vendors' SDKs.
 import { join } from 'node:path';
 import { runClients } from './clients/run-clients.ts';
@@ -11,7 +11,7 @@ import { runVitestAgain } from './support/run-vitest-again.ts';
 import { conclude } from './support/tally.ts';
 import { runTwins } from './wire-twins/run-twins.ts';
 
-// Dozens of processes of the services start in a run, from the same sources.
+// A run starts dozens of service processes from the same sources.
 process.env['NODE_COMPILE_CACHE'] ??= join(projectRoot, 'node_modules/.cache/compiled');
 
 const args = process.argv.slice(2);
@@ -29,7 +29,10 @@ function runTests(project: 'unit' | 'integration'): Promise<Part> {
   });
 }
 
-/** One after the other: these use the processor to the full. In the cluster most of the time is waited for something. */
+/**
+ * Runs the parts one after the other, because each uses the processor fully. The cluster items run beside others: they mostly
+ * wait.
+ */
 async function runAll(): Promise<Part[]> {
   const inCluster = runClusterItems(process.env);
   const [cluster, parts] = await Promise.all([
@@ -42,7 +45,7 @@ async function runAll(): Promise<Part[]> {
   ]);
   const twins = withTwins ? [await runPart('wire twins', runTwins)] : [];
   const tally = await repeatFailedItems(await inCluster, (items) => runClusterItems(process.env, items));
-  // Last and alone: compilers take all the processor time that there is.
+  // Last and alone, because compilers use the processor fully.
   const clients = withClients ? [await runPart('generated clients', runClients)] : [];
   return [...parts, { ...cluster, tally }, ...twins, ...clients];
 }

@@ -4,8 +4,8 @@ import { expect, test } from 'vitest';
 import { projectRoot } from './support/command.ts';
 
 /**
- * A plan is kept for as long as its connection. One that was made while a table held ten rows would go on to read all of
- * it: until autovacuum looks, a minute later, that may be a hundred thousand rows a call.
+ * A generic plan is kept as long as its connection. A plan made while a table had ten rows would keep scanning the whole table,
+ * possibly a hundred thousand rows a call, until autovacuum analyzes it a minute later.
  */
 const GROWING =
   /\b(?:from|join|update|into|using)\s+(?:messages|live_messages|message_(?:results|contents|states)|unsettled_contents|awaited_receipts|failover_waits|lookups|lookup_turns|attempt_log|event_log|tenant_events|changes|feed_passes|usage_(?:moves|counts|times)|account_counts|feed|endpoint_feed|endpoint_positions|due_deliveries|delivery_attempts|receipts|receipt_calls|idempotency_keys|suppressions|suppressions_now|claimed_message|waiting_message)\b/;

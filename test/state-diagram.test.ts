@@ -68,7 +68,7 @@ test('a drawing that lacks, adds or repeats a move is seen', () => {
   expect(() => drawnMoves(document, 'None')).toThrow('no state diagram');
 });
 
-/** The moves of the mermaid state diagram below a title; those from and to `[*]` only mark begin and end. */
+/** Returns the moves of the mermaid state diagram below a title; those from and to `[*]` mark only start and end. */
 function drawnMoves(markdown: string, title: string, names?: 'with names'): string[] {
   const section = markdown.split(/^## /m).find((text) => text.startsWith(`${title}\n`)) ?? '';
   const diagram = /```mermaid\s+stateDiagram-v2\n(.*?)```/s.exec(section)?.[1];

@@ -3,14 +3,14 @@ import { defineConfig } from 'vitest/config';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 
-/** What comes about comes about sooner on an idle machine: no test depends on when. */
+/** A limit for busy machines: expected effects come earlier on an idle one, and no test depends on when. */
 const EFFECT_MS_MAX = 45_000;
 
 const COMMON = {
-  // Loading the modules again for each file took two thirds of the processor time. Files share a process one after the
-  // other, so they leave nothing behind and mock no modules.
+  // Reloading the modules for each file took two thirds of the processor time. Files share a process one after the other, so they
+  // must leave nothing behind and mock no modules.
   isolate: false,
-  // A test that is about a time says which; all others wait for the effect.
+  // A test about a duration sets its own timeout; all others wait for the effect.
   expect: { poll: { timeout: EFFECT_MS_MAX } },
   testTimeout: 90_000,
   hookTimeout: 120_000,
@@ -46,7 +46,7 @@ export default defineConfig({
           include: ['test/integration/**/*.test.ts', 'test/security/**/*.test.ts'],
           ...COMMON,
           globalSetup: ['test/support/global-setup.ts'],
-          // They wait for servers half of the time.
+          // These tests wait for servers half of the time.
           maxWorkers: 3,
           testTimeout: 120_000,
         },
@@ -66,7 +66,7 @@ export default defineConfig({
           name: 'twins',
           include: ['test/wire-twins/**/*.test.ts'],
           ...COMMON,
-          // Loading an SDK takes a while, and whoever is first waits for the installation of all of them.
+          // Loading an SDK takes a while, and the first file waits for the installation of all SDKs.
           hookTimeout: 600_000,
         },
       },
