@@ -13,7 +13,7 @@ export type ShownMessage = {
   readonly status: string;
   readonly attemptCount: number;
   readonly duplicateRisk: boolean;
-  /** Every account that the route considered, by its id, and what became of the attempt with it. */
+  /** Every account that the route considered, by its id, and why it was chosen, was skipped or failed. */
   readonly route: readonly { readonly providerId: string; readonly reason: string }[];
 };
 

@@ -39,7 +39,7 @@ export async function plantAttempt(
     readonly failure: object;
     /** The account that it was rerouted to; absent: it was not rerouted. */
     readonly rerouted?: object;
-    /** A text that every free-text column contains. */
+    /** The reason of the state in which it left the message; absent: none. */
     readonly mark?: string;
   },
 ): Promise<void> {

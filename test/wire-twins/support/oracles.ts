@@ -18,11 +18,11 @@ export type Oracle = {
     readonly headers?: Readonly<Record<string, string>>;
     readonly body?: string;
   };
-  /** Signs with the vendor's code; absent where that code only verifies. */
+  /** Signs with the vendor's code; absent where that code cannot sign. */
   readonly signedByVendor?: (call: ReceiptCall) => ReceiptCall | Promise<ReceiptCall>;
   /** The signer that the stand-in and the provider's own tests use. */
   readonly signedByUs: (call: ReceiptCall) => ReceiptCall | Promise<ReceiptCall>;
-  /** Verifies with the vendor's code; absent where that code does not verify. False or an error: the call is refused. */
+  /** Verifies with the vendor's code; absent where that code cannot verify. False or an error: the call is refused. */
   readonly takenByVendor?: (call: ReceiptCall) => unknown;
   /** Changes one byte that the signature covers. Default: a byte of the body. */
   readonly changed?: (call: ReceiptCall) => ReceiptCall;

@@ -12,8 +12,8 @@ export type VendorCalls = Disposable & {
 };
 
 /**
- * Redirects the calls of vendors' SDKs to a local server. The SDKs keep their built-in origins, which tests the origins too; some
- * SDKs cannot be configured at all.
+ * Redirects the calls of vendors' SDKs to a local server. The SDKs keep their built-in origins, so that the tests compare these
+ * too; some SDKs cannot be configured at all.
  */
 export function leadVendorCalls(to: string): VendorCalls {
   const local = new URL(to);
