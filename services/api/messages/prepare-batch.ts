@@ -68,7 +68,7 @@ export async function prepareBatch(
   const { tenant } = caller;
   const pause = createPauses(TURN_MS, 0, { wait: () => nextTurn() });
   const items = await readItems(sent, pause);
-  // One query for all of them.
+  // One query for all items.
   const named = items.flatMap((item) => ('fault' in item ? [] : [item.message]));
   const aheadMs = await sendersClock(sql, caller, named.find(namesInstant) ?? {});
   const clock = { now: Date.now(), aheadMs };
