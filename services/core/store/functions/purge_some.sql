@@ -37,7 +37,8 @@ begin
     delete from lookups l where l.seq = any (seqs);
     -- Transactions that apply receipts lock these rows first.
     perform from message_results s where s.seq = any (seqs) order by s.seq for update;
-    -- Transactions that store something of a message with neither a live row nor a result lock this one (`complete`, `settle_lookups`).
+    -- Transactions that store something of a message with neither a live row nor a result lock this row (`complete`,
+    -- `settle_lookups`).
     perform from messages m where m.seq = any (seqs) order by m.seq for update;
     delete from attempt_log a where a.message_seq = any (seqs);
     delete from event_log e where e.message_seq = any (seqs);
