@@ -54,7 +54,7 @@ export async function startDnsServer(reply: (question: DnsQuestion) => DnsReply)
     asked.push({ name, type });
     const said = reply({ name, type, before });
     if (said === 'silence') return;
-    // The flags QR and RA (recursion available); the low bits are the response code.
+    // The flags RD and RA (recursion desired and available); the low bits are the response code.
     const flags = 0x0180 | (typeof said === 'string' ? (FAILURE_CODES[said] ?? 0) : 0);
     const answers = typeof said === 'string' ? [] : recordsOf(question, said);
     const response = encode({ type: 'response', id: query.id ?? 0, flags, questions: [question], answers });

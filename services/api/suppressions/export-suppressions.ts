@@ -12,7 +12,7 @@ import { viewSuppression } from './suppression-schema.ts';
 
 type Part = Scanned<ListedSuppression, number>;
 
-/** Rows of one read. Memory holds up to two reads that the client has not fetched. */
+/** Rows of one read. Until the client fetches them, memory holds them twice: as rows and as text. */
 const PART_ROWS = 1_000;
 /** A slower client is disconnected, and so sees that the file is incomplete. */
 const EXPORT_MS_MAX = 15 * 60_000;

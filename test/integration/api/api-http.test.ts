@@ -238,7 +238,7 @@ test('readiness tells an absent database and an old schema apart', async () => {
   expect(await schemaReadiness(api.admin, needed)()).toEqual({ failing: [] });
   const later = { ...needed, migration: 9_999 };
   expect(await schemaReadiness(api.admin, later)()).toEqual({ failing: ['schema'] });
-  // A database before its first migration lacks the table that the check reads.
+  // A database before its first migration lacks the functions that the check calls.
   await using empty = openPostgres({ ...pool, url: secret(inject('postgres').superuserUrl) });
   expect(await schemaReadiness(empty.sql, needed)()).toEqual({ failing: ['schema'] });
 });

@@ -98,7 +98,7 @@ async function startVendor(id: StandInId): Promise<StandIn> {
   return standIns.use(standIn);
 }
 
-/** Returns a vendor's refusal that repeats the account's secrets, a different secret or encoding at each call. */
+/** Returns a vendor's refusal that repeats the request and a secret of the account in all encodings, another one at each call. */
 function echo(id: ProviderKind, { headers, body }: Received): Fault | undefined {
   const status = echoing.get(id);
   const account = accounts.get(id);
