@@ -1,6 +1,5 @@
-// Runs `node deploy/run.mjs script.ts [arguments]` on Node 24 with the locked dependencies, installing
-// them first where needed. Plain JavaScript without dependencies: it is what a fresh clone, with any
-// Node from 20 on, runs first.
+// Runs `node deploy/run.mjs script.ts [arguments]` on Node 24 with the locked dependencies, and installs them first where needed.
+// This file is plain JavaScript without dependencies, because it runs first in a fresh clone, on any Node from 20 on.
 import { spawn } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -11,7 +10,7 @@ const SIGNAL_NUMBERS = { SIGHUP: 1, SIGINT: 2, SIGKILL: 9, SIGTERM: 15 };
 
 const root = resolve(fileURLToPath(import.meta.url), '../..');
 
-/** npm records what it installed at the end of an installation: compare that with the lock file. */
+/** Returns whether the installed packages differ from the lock file; npm records them at the end of an installation. */
 function needsInstall() {
   const recordFile = join(root, 'node_modules/.package-lock.json');
   if (!existsSync(recordFile)) return true;
@@ -20,7 +19,7 @@ function needsInstall() {
   return Object.entries(locked).some(([path, { version, integrity, optional }]) => {
     if (path === '') return false;
     const found = installed[path];
-    // Optional packages are mostly those of other platforms.
+    // Optional packages are mostly for other platforms.
     if (found === undefined) return optional !== true;
     return found.version !== version || found.integrity !== integrity;
   });
@@ -29,7 +28,7 @@ function needsInstall() {
 async function install() {
   const started = Date.now();
   process.stderr.write('Installing dependencies (npm ci), half a minute to a minute\n');
-  // NODE_ENV=production would leave out the tools that every script here needs.
+  // NODE_ENV=production would skip the development dependencies, which every script here needs.
   const npm = spawn('npm', ['ci', '--include=dev', '--no-audit', '--no-fund', '--loglevel=error'], {
     cwd: root,
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -45,7 +44,7 @@ async function install() {
   process.stderr.write(`Installed in ${Math.round((Date.now() - started) / 1000)} s\n`);
 }
 
-/** The pinned Node of the dependencies, else the one that runs us if it is new enough. */
+/** Returns the Node that the dependencies pin, else the running one if it is new enough. */
 function chooseNode() {
   const pinned = join(root, 'node_modules/node/bin/node');
   if (existsSync(pinned)) return pinned;
@@ -56,7 +55,7 @@ function chooseNode() {
   );
 }
 
-/** Exit code as a shell reports it: 128 and the signal's number for a signal. */
+/** Returns the exit code as a shell reports it: 128 plus the signal's number after a signal. */
 function ended(child) {
   return new Promise((resolveCode, reject) => {
     child.once('error', reject);
@@ -71,7 +70,7 @@ async function main() {
   const child = spawn(chooseNode(), [script, ...args], { cwd: root, stdio: 'inherit' });
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
     process.on(signal, () => {
-      // A terminal sends Ctrl-C to the whole group, so the script has it already.
+      // A terminal sends Ctrl-C to the whole process group, so the script has received it already.
       if (signal !== 'SIGINT' || !process.stdin.isTTY) child.kill(signal);
     });
   }

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Brings what Despatch stands on into an empty cluster: cert-manager, Postgres (CloudNativePG), NATS and Vault, all with TLS,
-# and the Secrets, policies and roles that belong to it. Needs kubectl, helm, openssl, jq and Node 20 or newer. May be run
-# again; it replaces no Secret. Vault's keys go to vault-keys.json in the current folder: keep that file safe.
+# Installs Despatch's backends into an empty cluster: cert-manager, Postgres (CloudNativePG), NATS and Vault, all with TLS, and
+# their Secrets, policies and roles. Needs kubectl, helm, openssl, jq and Node 20 or newer. May be run again; it replaces no
+# Secret. It writes Vault's keys to vault-keys.json in the current folder: keep that file safe.
 #
 #   sh deploy/examples/backends.sh
 set -eu
@@ -36,7 +36,7 @@ kubectl apply -f deploy/examples/cloudnative-pg/cluster.yaml
 # NATS.
 chart nats nats https://nats-io.github.io/k8s/helm/charts nats -f deploy/examples/nats/values.yaml
 
-# Vault: initialised and unsealed with one key, which a production replaces by an automatic unseal.
+# Vault: initialised and unsealed with one key. In production use an automatic unseal instead.
 chart vault vault https://helm.releases.hashicorp.com vault -f deploy/examples/vault/values.yaml
 kubectl -n vault wait pod/vault-0 --for=jsonpath='{.status.phase}'=Running --timeout=5m
 vault() { kubectl -n vault exec vault-0 -- vault "$@"; }

@@ -1,10 +1,10 @@
 #!/bin/sh
-# Prints the Secrets that examples/values.yaml names, with new random content: passwords of the database's roles and the
-# connection strings made of them, passwords of the NATS users, the peppers of service keys and of receipt URLs.
+# Prints the Secrets that examples/values.yaml names, with new random content: passwords of the database roles and their
+# connection strings, passwords of the NATS users, and the peppers of service keys and receipt URLs.
 #
 #   sh deploy/examples/secrets.sh despatch nats | kubectl create -f -
 #
-# Use `create`: it refuses to replace what is there. The peppers must never change; keep a copy of them where you keep such things.
+# Use `create`: it refuses to replace existing Secrets. The peppers must never change; keep a copy of them in a safe place.
 set -eu
 namespace=${1:-despatch}
 nats_namespace=${2:-nats}

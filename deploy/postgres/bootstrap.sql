@@ -1,5 +1,5 @@
--- Prepares a database for Despatch where its migration may not make roles by itself. Run it in that database as a superuser,
--- or as the database's owner with CREATEROLE; it may be run again. Postgres 18 or newer.
+-- Prepares a database for Despatch if the migration may not create roles by itself. Run it in that database as a superuser, or as
+-- the database's owner with CREATEROLE; it may be run again. Needs Postgres 18 or newer.
 --
 -- It sets no passwords. Afterwards, in psql: \password despatch_migrate, and so on for each role that logs in.
 
@@ -7,7 +7,7 @@ do $$
 declare
   role_name text;
 begin
-  -- Owns everything and cannot log in: rights over all tenants exist only inside its functions.
+  -- Owns all objects and cannot log in: rights over all tenants exist only inside its functions.
   if not exists (select from pg_roles where rolname = 'despatch_definer') then
     create role despatch_definer nologin;
   end if;
@@ -19,17 +19,17 @@ begin
 end
 $$;
 
--- The migration makes things as their owner, and reads which of them are there.
+-- The migration creates objects as their owner and reads which of them exist.
 grant despatch_definer to despatch_migrate with inherit true, set true;
 
--- Nobody else comes into this database. The services' rights inside it are granted by the migrations.
+-- No other role may connect to this database. The migrations grant the services' rights inside it.
 do $$
 declare
   database_name text := current_database();
 begin
   execute format('revoke all on database %I from public', database_name);
   execute format('grant connect on database %I to despatch_migrate, despatch_api, despatch_worker, despatch_controller', database_name);
-  -- For the one schema.
+  -- To create the schema.
   execute format('grant create on database %I to despatch_migrate', database_name);
 end
 $$;

@@ -1,12 +1,12 @@
-# The api turns provider secrets into ciphertexts and can never turn them back.
+# The api encrypts provider secrets and can never decrypt them.
 
-# Only `update`: with `create`, Vault would make a missing key by itself, with the wrong type.
+# Only `update`: with `create`, Vault would create a missing key by itself, with the wrong type.
 path "transit/encrypt/despatch-*" {
   capabilities = ["update"]
 }
 
-# Making the key of a new tenant. `+` is one segment, so that no key's config, rotation or deletion is within reach; the
-# parameters allow no other kind of key, and a key that exists is left as it is.
+# To create the key of a new tenant. `+` matches one segment, so a key's config, rotation and deletion are out of reach; the
+# parameters allow no other kind of key, and an existing key stays as it is.
 path "transit/keys/+" {
   capabilities = ["create", "update"]
   required_parameters = ["type", "derived", "exportable", "convergent_encryption"]

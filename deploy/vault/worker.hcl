@@ -1,4 +1,4 @@
-# The worker opens provider secrets and can make none.
+# The worker decrypts provider secrets and cannot encrypt any.
 path "transit/decrypt/despatch-*" {
   capabilities = ["update"]
 }

@@ -77,7 +77,7 @@ test('answers that nobody reads are held up to a bound, in the name of who asks'
     tag: 'Messages',
     auth: { kind: 'user' },
     response: z.object({ text: z.string() }),
-    // More than sockets hold.
+    // More than the socket buffers hold.
     handler: async () => ({ body: { text: 'a'.repeat(20 * MIB) } }),
   });
   const user = { issuer: 'i', email: null, name: null };

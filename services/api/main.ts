@@ -17,9 +17,9 @@ import { schemaReadiness } from '#core/store/schema-readiness.ts';
 import { buildApi } from './build-api.ts';
 import { apiConfig } from './config.ts';
 
-/** Longest wait for requests under way when the process ends. */
+/** Longest wait for requests under way at shutdown. */
 const DRAIN_MS = 15_000;
-/** Connections that come at once, as after a rollout, wait for a busy process; the kernel's own bound holds as well. */
+/** Length of the accept queue for connections that arrive at once, as after a rollout. The kernel's own limit applies too. */
 const BACKLOG = 4_096;
 
 const config = apiConfig(process.env);
@@ -87,8 +87,8 @@ log.info({ port: (api.app.server.address() as AddressInfo).port, metricsPort: he
 
 const ending = await watch.ended;
 api.endConnections();
-// Load balancers go on sending until they have seen that this process is not ready.
+// Load balancers keep sending requests until they have seen that this process is not ready.
 if (ending.kind === 'signal') await sleep(http.shutdownDelayMs);
 await drain('requests', api.stop(), DRAIN_MS, log);
-// Whoever has not let go by now would keep the process.
+// Connections that are still open would keep the process from ending.
 api.app.server.closeAllConnections();

@@ -60,7 +60,7 @@ const kube = stack.use(
   }),
 );
 
-// At its own level: these lines are no diagnosis.
+// A level of its own, independent of the log level, because audit lines are not diagnostics.
 const audit = createAuditTrail(
   createLogger({ level: 'info', component: 'controller', context: traceFields }),
 );
@@ -80,7 +80,7 @@ const elector = election.isOn
       onChange: metrics.leads,
     })
   : undefined;
-// Without an election this process leads from the start.
+// Without leader election this process leads from the start.
 if (elector === undefined) metrics.leads(true);
 const controller = buildController({
   kube,

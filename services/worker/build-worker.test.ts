@@ -7,7 +7,7 @@ import { createEvents } from './events.ts';
 
 const NOW = Date.parse('2026-01-01T00:00:00Z');
 
-/** A database that refuses everything. */
+/** A database that refuses every call. */
 const refusing = new Proxy({} as DeliveryStore, {
   get: () => () => Promise.reject(new Error('permission denied')),
 });

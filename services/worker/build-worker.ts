@@ -43,25 +43,25 @@ import { verifyRequested } from './accounts/verify.ts';
 import { startWebhooks, type StartWebhooksDeps } from './webhooks/start-webhooks.ts';
 
 export type WorkerSettings = {
-  /** Names this process for people; others may have the same name. */
+  /** A name for people; other processes may have the same one. */
   readonly name: string;
-  /** Provider calls at once. */
+  /** The most provider calls at once. */
   readonly inFlightMax: number;
-  /** Wake-ups of one tenant kept in memory; more stay in the database. */
+  /** The most wake-ups of one tenant that are kept in memory; further messages stay in the database. */
   readonly queuedPerTenantMax: number;
-  /** Wake-ups of all tenants kept in memory. */
+  /** The most wake-ups of all tenants that are kept in memory. */
   readonly queuedMax: number;
   /** Total time of one provider call in milliseconds. */
   readonly deadlineMs: number;
-  /** How long a claim is ours; what is not recorded by then counts as lost. */
+  /** Length of a claim's lease in milliseconds; an attempt that is not recorded by then counts as lost. */
   readonly leaseMs: number;
-  /** Of contents at once that are stored apart from their messages. */
+  /** The most bytes in memory of contents that are stored apart from their messages. */
   readonly largeContentBytesMax: number;
-  /** Between two sweeps, in milliseconds. */
+  /** Time between two sweeps, in milliseconds. */
   readonly sweepMs: number;
 };
 
-/** Where vendors report to. */
+/** Settings of receipt URLs. */
 export type ReceiptSettings = {
   readonly publicBaseUrl: string;
   /** Key of the tokens in receipt URLs. */
@@ -71,14 +71,14 @@ export type ReceiptSettings = {
 export type WorkerDeps = {
   readonly store: DeliveryStore;
   readonly credentials: Credentials;
-  /** Of secrets that were replaced a short time ago. */
+  /** Credentials that were replaced a short time ago. */
   readonly replacedCredentials: Credentials;
-  /** Absent: no receipts are asked for, and those that come all the same are left for a worker that has them. */
+  /** Absent: this worker requests no receipts and leaves arriving ones to workers with these settings. */
   readonly receipts?: ReceiptSettings | undefined;
-  /** Undefined: no mail says how to unsubscribe. */
+  /** Undefined: mails contain no unsubscribe information. */
   readonly unsubscribing?: UnsubscribeSettings | undefined;
   readonly contextOf: (call: ProviderCall) => ProviderContext;
-  /** Absent: no webhook endpoint is told of anything. */
+  /** Absent: this worker calls no webhook endpoint. */
   readonly webhooks?:
     | Pick<StartWebhooksDeps, 'store' | 'secrets' | 'http' | 'allowHttp' | 'settings'>
     | undefined;
@@ -86,7 +86,7 @@ export type WorkerDeps = {
   readonly settings: WorkerSettings;
 };
 
-/** What a change notice holds; `changed` says what about an endpoint. */
+/** The content of a change notice; `changed` says what changed about an endpoint. */
 export type WorkerNotice = {
   readonly tenantId?: string;
   readonly id?: string;
@@ -94,52 +94,52 @@ export type WorkerNotice = {
 };
 
 export type Worker = {
-  /** The name in its claims: the process's name and a part that no other start has. */
+  /** The name in its claims: the process's name plus a part that is unique to this start. */
   readonly identity: string;
-  /** Takes in the wake-ups of one message; anything that is not one is dropped. @param kind a priority, or `RECEIPT_WAKE`. */
+  /** Takes the wake-up of one message; anything else is dropped. @param kind a priority, or `RECEIPT_WAKE`. */
   wake(payload: string, kind: string): void;
-  /** A change notice. It makes this process read the database again and decides nothing by itself. */
+  /** Takes a change notice. It only makes this process read the database again. */
   notice(kind: string, notice: WorkerNotice): void;
-  /** The stream was made anew; what it held is found by the sweep. */
+  /** The stream was recreated; the sweep finds the messages of its lost wake-ups. */
   streamRecreated(): void;
-  /** Stops taking and claiming, lets what is in flight end, records it. */
+  /** Stops taking wake-ups and claiming, waits for attempts in flight, and records them. */
   stop(): Promise<void>;
-  /** Stops trying to record attempts: their leases run out, and other workers settle them. */
+  /** Stops trying to record attempts: their leases expire, and other workers settle them. */
   abandon(): void;
   readonly inFlight: () => number;
-  /** Calls to webhook endpoints that are under way. */
+  /** Number of calls to webhook endpoints under way. */
   readonly webhooksInFlight: () => number;
-  /** Provider accounts whose calls wait, by provider and state. */
+  /** Number of provider accounts whose calls wait, by provider and state. */
   readonly circuitStates: Breakers['counts'];
-  /** How late the workers are, as the last sweep saw it. */
+  /** How late the workers are, according to the last sweep. */
   readonly overdue: () => Overdue;
 };
 
 type Health = Breaker['health'];
 
 const LATE_AT_ONCE = 200;
-/** Between two searches for receipts that have not come. */
+/** Time between two searches for overdue receipts. */
 const LATE_RECEIPTS_MS = 10_000;
-/** Between two searches for messages that go on to another account as no receipt came in time. */
+/** Time between two searches for messages that go on to another account after a receipt timeout. */
 const SILENT_MS = 1_000;
 const CONTENTS_AT_ONCE = 100;
 const OUTLIVED_AT_ONCE = 500;
-/** Commits that one pass of the numbering takes. */
+/** Commits that one numbering pass takes. */
 const CHANGES_AT_ONCE = 200;
-/** Between two passes, of whichever workers: the more a pass takes at once, the less an event costs. */
+/** Time between two numbering passes of any workers: the more a pass takes at once, the less an event costs. */
 const NUMBERING_GAP_MS = 200;
 const NUMBERING_MS = 1_000;
-/** Commits that one pass of the counting takes. */
+/** Commits that one counting pass takes. */
 const MOVES_AT_ONCE = 500;
-/** Between two passes, of whichever workers: what a message goes through in between costs little more than one move. */
+/** Time between two counting passes of any workers: the moves that a message makes in between cost little more than one. */
 const COUNTING_MS = 15_000;
 const TENANT_RECHECK_MS = 400;
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
-/** While a long read, such as a backup, is under way. */
+/** Time until the next try while a long read, such as a backup, holds up the task. */
 const BUSY_RETRY_MS = 5 * MINUTE_MS;
 
-/** Puts the parts together and starts the tasks that repeat. Opens nothing itself. */
+/** Assembles the worker and starts its periodic tasks. Opens no connections itself. */
 export function buildWorker(deps: WorkerDeps): Worker {
   const { store, events, settings, contextOf } = deps;
   const now = Date.now;
@@ -157,7 +157,7 @@ export function buildWorker(deps: WorkerDeps): Worker {
   const contents = createContents({
     store,
     bytesMax: settings.largeContentBytesMax,
-    // With it the call still ends well within the lease.
+    // With this wait added, the call still ends well within the lease.
     waitMsMax: settings.leaseMs / 4,
   });
   const loadIds = createIdLoader(store.messageIdKey);
@@ -386,7 +386,7 @@ export function buildWorker(deps: WorkerDeps): Worker {
     maintain: task('maintain', HOUR_MS, async () => {
       while ((await store.endOutlived(OUTLIVED_AT_ONCE)) === OUTLIVED_AT_ONCE);
       const result = await store.maintain();
-      // Whoever does it tells of it.
+      // The worker that did the maintenance reports its result.
       if (result === 'elsewhere') return 'unfinished';
       events.maintained(result);
       if (result.busy.length === 0) return undefined;
@@ -417,7 +417,7 @@ export function buildWorker(deps: WorkerDeps): Worker {
     if (health === 'healthy') recovered(accountId);
   }
 
-  /** What waits for the account goes on at once, and the sweep brings what was put off for its sake. */
+  /** Resumes messages that wait for the account; the sweep finds those that were postponed because of it. */
   function recovered(accountId: string): void {
     dispatcher.accountChanged(accountId);
     tasks.sweep.wake();
@@ -431,7 +431,7 @@ export function buildWorker(deps: WorkerDeps): Worker {
       tasks.policies.wake();
     };
     run();
-    // Once more for what was being accepted at that very moment.
+    // Runs once more for messages that were being accepted at that moment.
     setTimeout(run, TENANT_RECHECK_MS).unref();
   }
 
@@ -475,12 +475,12 @@ export function buildWorker(deps: WorkerDeps): Worker {
     async stop() {
       stopping = true;
       stopped.abort();
-      // Nothing is claimed any more, however long a task takes to end: no call would be begun.
+      // From here on nothing is claimed, however long a task takes to end, and no call begins.
       const ended = dispatcher.stop();
       const hungUp = lookups.stop();
       const told = webhooks?.stop();
       await Promise.all([ended, hungUp, told, ...Object.values(tasks).map((repeating) => repeating.stop())]);
-      // What was taken at that very moment.
+      // Waits for work that was taken just before the stop.
       await Promise.all([lookups.stop(), receiptReader?.drain(), receiptApplier.drain()]);
     },
     abandon() {

@@ -73,7 +73,7 @@ const WAITING: WaitingRow = {
   provider: 'twilio',
 };
 
-/** What is counted of one attempt that ended now after a call of a second. */
+/** Returns the metrics of one attempt that ended now after a call of a second. */
 async function counted(outcome: AttemptOutcome, message: Partial<ClaimedMessage> = {}): Promise<string[]> {
   const metrics = createWorkerMetrics({ providers: [{ id: 'twilio', channel: 'sms' }] });
   const claimed: ClaimedMessage = { ...MESSAGE, ...message };
@@ -232,7 +232,7 @@ test('messages that waited for a report are counted as heard of or silent, and s
     { ...settled, result: 'applied', isEnd: false },
     { ...settled, result: 'applied', isEnd: true },
     { ...settled, result: 'waiting', isEnd: false },
-    // What a provider says because it was asked does not count as a report.
+    // An answer to a lookup does not count as a report.
     { ...settled, asked: true, result: 'applied', isEnd: true },
     { ...settled, asked: true, result: 'repeated', isEnd: false },
   ]);

@@ -27,8 +27,8 @@ import type { CallReading } from './receipts/read-call.ts';
 type Health = Breaker['health'];
 
 /**
- * What happened in the worker, told once: a metric and, where people need to know, one log line. Lines speak as the API
- * does, where an account's id is `providerId`.
+ * Creates the functions that report what happened in the worker: each updates metrics and, where people need to know, writes one
+ * log line. Lines use the API's terms; an account's id is `providerId`.
  */
 export function createEvents(
   log: Logger,
@@ -51,7 +51,7 @@ export function createEvents(
         }
       }
       if (settlement !== null && settlement.nextAttemptAt === null) {
-        // Of what one provider has accepted our part has ended before.
+        // For a message that a provider had accepted before, delivery had ended then.
         if (message.sentAccountId === null)
           metrics.endToEndSeconds.observe({ channel: message.channel }, ageSeconds);
         const reason = givenUpBecause(settlement);
@@ -73,10 +73,12 @@ export function createEvents(
     failedOver(failover: FailoverLabels): void {
       metrics.failedOver(failover);
     },
-    /** A message ended before another call: its time was over, its recipient is suppressed, or its channel has lost its last provider. */
+    /**
+     * A message ended without another call: it expired, its recipient is suppressed, or its channel has lost its last provider.
+     */
     endedUncalled(message: WaitingRow, reason: FailureClass | 'suppressed'): void {
       const { channel, attempt } = message;
-      // Nothing has gone wrong where a recipient wants nothing.
+      // A suppressed recipient is not a fault.
       if (reason === 'suppressed') metrics.suppressed(channel);
       else metrics.givenUp(reason);
       metrics.endToEndSeconds.observe({ channel }, (now() - message.waitsSince.getTime()) / 1_000);
@@ -96,7 +98,7 @@ export function createEvents(
     claimFailed(error: unknown): void {
       log.error({ err: error }, 'Claim failed');
     },
-    /** A message ended since the database refuses to begin its call. */
+    /** A message ended because the database refuses to begin its call. */
     claimRefused({ seq, tenantId, id, requestId }: Refused, error: unknown): void {
       metrics.givenUp('unknown');
       log.error(
@@ -110,7 +112,7 @@ export function createEvents(
     recordLost(message: ClaimedMessage, error: unknown): void {
       log.error({ ...namesOf(message), err: error }, 'Recording given up');
     },
-    /** @param message Undefined where a credential was checked. */
+    /** @param message undefined for the check of a credential. */
     adapterFault(provider: string, error: unknown, message?: ClaimedMessage): void {
       log.error(
         { ...(message === undefined ? {} : namesOf(message)), provider, err: error },
@@ -132,21 +134,21 @@ export function createEvents(
     accountVerified(accountId: string, result: string): void {
       log.info({ providerId: accountId, result }, 'Provider credential checked');
     },
-    /** Receipts that wait for their message are told of when they are settled. */
+    /** Receipts that wait for their message are reported when they are settled. */
     receiptsSettled(settled: ReceiptDecisions['results']): void {
       for (const { provider, asked, result, isEnd } of settled) {
         if (result !== 'waiting') metrics.receipt(provider, asked ? 'asked' : result);
         if (isEnd) metrics.awaited(provider, asked ? 'asked' : 'heard');
       }
     },
-    /** Nothing came of messages on which their provider was to report. */
+    /** The wait for receipts of these messages ended without a report. */
     messagesSilent(silent: readonly SilentMessages[]): void {
       for (const { tenantId, accountId, provider, messages } of silent) {
         metrics.awaited(provider ?? 'unknown', 'silent', messages);
         log.warn({ tenantId, providerId: accountId, provider, messages }, 'Messages never heard of');
       }
     },
-    /** What a readable call says is counted receipt by receipt, when these are settled. */
+    /** The receipts of a readable call are counted when they are settled. */
     receiptCallRead(
       provider: string,
       { kind }: CallReading,
@@ -156,7 +158,7 @@ export function createEvents(
       metrics.receipt(provider, kind);
       log.warn({ tenantId, providerId: accountId, provider, result: kind }, 'Receipt refused');
     },
-    /** An account is asked nothing about messages for a while. */
+    /** Lookups through an account are paused. */
     lookupsPaused(
       { tenantId, accountId, provider }: DueLookup,
       { reason, failures, pauseMs }: LookupPause,
@@ -167,7 +169,7 @@ export function createEvents(
         reason === 'forbidden' ? 'Provider account may not ask about messages' : 'Provider is not asked',
       );
     },
-    /** A message is asked about no more, since the database refuses what its provider says of it. */
+    /** The lookup of a message ended because the database refuses the provider's answer. */
     lookupUnstorable({ tenantId, accountId, provider, messageId }: DueLookup, error: unknown): void {
       log.error(
         { tenantId, messageId, providerId: accountId, provider, err: error },
@@ -178,11 +180,11 @@ export function createEvents(
       metrics.lookedUp(provider, result);
       log.info({ tenantId, messageId, providerId: accountId, provider, result }, 'Message asked about');
     },
-    /** Events of tenants' feeds have their numbers. */
+    /** Events of tenants' feeds got their numbers. */
     numbered(count: number): void {
       metrics.eventsNumbered.inc(count);
     },
-    /** An endpoint was called for an event. Only what went wrong is a line: there may be thousands a second. */
+    /** An endpoint was called for an event. Only failures are logged, because there may be thousands of calls a second. */
     webhookCalled({ endpoint, told, attempt, delivered, isExhausted }: Called): void {
       const result = delivered.succeeded ? 'succeeded' : isExhausted ? 'exhausted' : 'failed';
       const ageSeconds = Math.max(0, (now() - told.event.at.getTime()) / 1_000);
@@ -207,7 +209,7 @@ export function createEvents(
       if (status === 'active') log.info(line, 'Webhook endpoint works again');
       else log.warn(line, `Webhook endpoint ${status}`);
     },
-    /** An event that is stored is none of its type: a bug of ours. */
+    /** A stored event does not match its type's schema: a bug in Despatch. */
     eventUnreadable(endpoint: WebhookEndpoint, eventId: string, error: unknown): void {
       log.error({ ...endpointNames(endpoint), eventId, err: error }, 'Event cannot be told of');
     },
@@ -223,7 +225,7 @@ export function createEvents(
   };
 }
 
-/** What joins a line with those of the api: the request that was answered with the 202, and its message. */
+/** Fields that connect a log line with those of the api: the request that was answered with the 202, and its message. */
 function namesOf({ tenantId, id, requestId }: Pick<ClaimedMessage, 'tenantId' | 'id' | 'requestId'>) {
   return { tenantId, messageId: id, ...(requestId === null ? {} : { requestId }) };
 }
@@ -240,20 +242,20 @@ function reasonOf(outcome: AttemptOutcome): { reason?: string; failureClass?: st
 }
 
 /**
- * Attempts that never reached the provider, such as those that Vault or a shutdown stopped, came before it at most. Messages of a
- * slowed channel do not count: they have waited for their turn, as a brake has them do.
+ * Whether this is the message's first call. Attempts that never reached the provider, for example because of Vault or a shutdown,
+ * do not count as calls. Messages of a slowed channel are left out, because the brake makes them wait for a turn.
  */
 function isFirstCall(message: ClaimedMessage): boolean {
   const { retries, ambiguous, providerWaits, sentAccountId, isSlowed } = message;
   return retries + ambiguous + providerWaits === 0 && sentAccountId === null && !isSlowed;
 }
 
-/** In ms since the epoch. While it was held no worker could have sent it. */
+/** In ms since the epoch. No worker could have sent the message while it was held. */
 function sendableSince({ waitsSince, releasedAt }: ClaimedMessage): number {
   return Math.max(waitsSince.getTime(), releasedAt?.getTime() ?? 0);
 }
 
-/** Null for a message that the provider took. */
+/** Null for a message that the provider accepted. */
 function givenUpBecause({ status, failure }: Settlement): GivenUpReason | null {
   if (failure === null || status === 'sent') return null;
   if (status !== 'unknown') return failure.class;

@@ -32,17 +32,17 @@ import { createCredentials } from './accounts/credentials.ts';
 import { createEvents } from './events.ts';
 import { createEndpointSecrets } from './webhooks/endpoint-secrets.ts';
 
-/** Ports that mail is submitted on; the operator's own ranges are open on all. */
+/** Ports for mail submission; in the operator's own allowed ranges all ports are open. */
 const SUBMISSION_PORTS = [25, 465, 587, 2525];
-/** Of tenants' own gateways. */
+/** Ports for tenants' own gateways. */
 const GATEWAY_PORTS = [443];
 
-/** Secrets that were replaced a short time ago, and that vendors may still sign with. */
+/** Secrets that were replaced a short time ago and with which vendors may still sign. */
 const REPLACED_CREDENTIALS_MAX = 1_000;
-/** Of the events' own pool: what they ask of the database never waits for messages, nor do messages for it. */
+/** A separate pool for webhooks, so that their queries and those for messages never wait for each other. */
 const WEBHOOK_CONNECTIONS = 3;
 
-/** As long as a secret holds after it was replaced. */
+/** How long a secret stays valid after it was replaced. */
 const REPLACED_STALE_MS = 15 * 60_000;
 
 const config = workerConfig(process.env);
@@ -175,7 +175,7 @@ stack.use(
 log.info({ version: VERSION, worker: worker.identity }, 'Worker started');
 
 await end.ended;
-// First no new work, then what is in flight; the connections close after it.
+// First new work stops, then work in flight ends; the connections close last.
 await drain('consumer', consumer.stop(), 2_000, log);
 await drain('deliveries', worker.stop(), config.delivery.shutdownGraceMs, log);
 worker.abandon();

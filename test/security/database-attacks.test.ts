@@ -9,7 +9,7 @@ const ROLES = ['api', 'worker', 'controller'] as const;
 type RoleName = (typeof ROLES)[number];
 type Estate = SeededTenant & { readonly accountId: string; readonly mark: string };
 
-/** Who may call what. A new function fails the test below until somebody has said here whose it is. */
+/** The functions and the roles that may execute each. A function that is missing here fails the test below. */
 const CALLABLE: Readonly<Record<string, readonly RoleName[]>> = {
   current_tenant: ['api', 'worker', 'controller'],
   schema_version: ['api', 'worker', 'controller'],
@@ -140,7 +140,7 @@ const CALLABLE: Readonly<Record<string, readonly RoleName[]>> = {
   outdated_ciphertexts: ['controller'],
   replace_ciphertext: ['controller'],
 };
-/** What only the function named here gives out, and only to whom it is for. */
+/** Sensitive columns, each with the only functions that return it and only to the role that needs it. */
 const SENSITIVE: Readonly<Record<string, readonly string[]>> = {
   ciphertext: ['load_accounts', 'outdated_ciphertexts'],
   previous_ciphertext: ['load_accounts'],
@@ -182,7 +182,7 @@ async function settle(): Promise<Estate> {
   return { ...tenant, accountId, mark };
 }
 
-/** Runs `work` as tenant A would, and undoes it. */
+/** Runs `work` in a transaction with tenant A's setting, then rolls it back. */
 async function attempt<T>(sql: Sql, work: (tx: TransactionSql) => Promise<T>): Promise<T | { code: string }> {
   const undo = new Error('undone');
   let result: T | { code: string } | undefined;

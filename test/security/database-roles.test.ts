@@ -13,9 +13,9 @@ import { acceptBatch, acceptRow, seedAccount, seedTenant, type SeededTenant } fr
 import { testDatabase, type TestDatabase } from '#test/support/servers.ts';
 import { plantSuppression } from '#test/support/suppress.ts';
 
-/** Bookkeeping of the schema itself; nothing of a tenant is in it. */
+/** Tables with bookkeeping of the schema itself. They hold no tenant's data. */
 const NO_TENANT = new Set(['migrations', 'applied_functions', 'function_releases', 'message_id_key']);
-/** Rows that hang on another row's id instead of a tenant's, and that no service may touch directly. */
+/** Tables whose rows reference another row instead of a tenant. No service may access them directly. */
 const KEYED_OTHERWISE = new Set([
   'counter_locks',
   'rate_windows',
@@ -59,7 +59,7 @@ beforeAll(async () => {
 
 afterAll(() => database[Symbol.asyncDispose]());
 
-/** A tenant with at least one row in every table. */
+/** Seeds a tenant that has at least one row in every table. */
 async function seedEverything(): Promise<SeededTenant & { accountId: string }> {
   const tenant = await seedTenant(admin);
   const { tenantId } = tenant;
@@ -99,7 +99,7 @@ async function seedEverything(): Promise<SeededTenant & { accountId: string }> {
   await admin`select note_tenant_event(${tenantId}, 'tenant.resumed', '{}')`;
   await admin`select number_changes(100, 0)`;
   await admin`select count_usage(100, 0)`;
-  // Those of the tenant before are counted by now.
+  // `count_usage` has already counted the moves of the tenant that was seeded before.
   await admin`insert into usage_moves (at, purge_on, became, seqs)
     select now(), ${purge_on}, 'sent', ${[seq]} from generate_series(1, 2)`;
   await admin`insert into usage_times values (${tenantId}, 'day', now(), 'sms', '', 'provider', '{1}')`;
@@ -124,7 +124,7 @@ async function seedEverything(): Promise<SeededTenant & { accountId: string }> {
   return { ...tenant, accountId };
 }
 
-/** The rows of other tenants, and all rows, that `sql` can see in a table; null where it may not even look. */
+/** Counts the rows of other tenants, and all rows, that `sql` can see in a table; null where access is denied. */
 async function visible(
   sql: Sql,
   table: string,
@@ -151,7 +151,7 @@ async function visible(
 const parents = (): string[] =>
   tables.filter((table) => !table.isPartition && !NO_TENANT.has(table.name)).map((table) => table.name);
 
-/** The tables of which something bad is true. */
+/** Returns the tables for which the predicate holds. */
 async function offending(
   names: readonly string[],
   isBad: (name: string) => Promise<boolean>,

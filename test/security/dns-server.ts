@@ -2,32 +2,32 @@ import { createSocket } from 'node:dgram';
 import { decode, encode, type Answer, type Question } from 'dns-packet';
 
 export type DnsQuestion = {
-  /** In lower case. */
+  /** Lower case. */
   readonly name: string;
   readonly type: 'A' | 'AAAA';
-  /** How often this very question was asked before. */
+  /** How often the same question was asked before. */
   readonly before: number;
 };
 
 export type DnsReply =
-  /** Addresses of the asked type; those of the other type are left out. An empty list is a name without addresses. */
+  /** Addresses of the asked type; the server leaves out those of the other type. An empty list is a name without addresses. */
   | readonly string[]
-  /** An alias, with the addresses of its target. */
+  /** An alias (CNAME) with the addresses of its target. */
   | { readonly alias: string; readonly addresses: readonly string[] }
   | 'unknown name'
   | 'server failure'
   | 'silence';
 
 export type DnsServer = AsyncDisposable & {
-  /** As resolvers take it: `127.0.0.1:port`. */
+  /** In the form that resolvers take: `127.0.0.1:port`. */
   readonly address: string;
-  /** Names as they were asked for, one entry for each question. */
+  /** The questions as they were asked, one entry for each. */
   readonly asked: readonly Pick<DnsQuestion, 'name' | 'type'>[];
 };
 
 const FAILURE_CODES: Readonly<Record<string, number>> = { 'server failure': 2, 'unknown name': 3 };
 
-/** A name server on loopback that says what the test wants, always with a time to live of zero. */
+/** Starts a name server on loopback that answers as the test says, always with a time to live of zero. */
 export async function startDnsServer(reply: (question: DnsQuestion) => DnsReply): Promise<DnsServer> {
   const asked: { name: string; type: 'A' | 'AAAA' }[] = [];
   const socket = createSocket('udp4');
@@ -54,7 +54,7 @@ export async function startDnsServer(reply: (question: DnsQuestion) => DnsReply)
     asked.push({ name, type });
     const said = reply({ name, type, before });
     if (said === 'silence') return;
-    // Recursion is available; the low bits are the response code.
+    // The flags RD and RA (recursion desired and available); the low bits are the response code.
     const flags = 0x0180 | (typeof said === 'string' ? (FAILURE_CODES[said] ?? 0) : 0);
     const answers = typeof said === 'string' ? [] : recordsOf(question, said);
     const response = encode({ type: 'response', id: query.id ?? 0, flags, questions: [question], answers });

@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => target?.[Symbol.asyncDispose]());
 
-/** How long each of a neighbour's sends takes, one after the other. */
+/** Sends messages of a neighbour one after the other. @returns the durations, sorted. */
 async function paceOf(key: string, calls: number): Promise<number[]> {
   const client = new Pool(target.api.origin, { connections: 1 });
   await using stack = new AsyncDisposableStack();
@@ -38,12 +38,12 @@ const WORDS = 'The quick brown fox jumps over the lazy dog. ';
 const LARGE = JSON.stringify({ ...MAIL, bodyHtml: WORDS.repeat(MIB / WORDS.length).slice(0, -1_000) });
 const LIMITS = { sendRequestsPerMinute: 60_000, messagesPerDay: 1_000_000, backlogMax: 1_000_000 };
 const CONNECTIONS = 40;
-/** What else the machine does only ever adds to a wait, so the quietest round tells; what is unfair shows in each. */
+/** Other load on the machine only adds to a wait, so the quietest round decides; unfairness shows in every round. */
 const ROUNDS_MAX = 8;
 
 test.each([
   ['1 MiB', LARGE],
-  // Small enough to be accepted in a batch with others.
+  // Small enough for the api to store it in a batch with others.
   ['30 KiB', JSON.stringify({ ...MAIL, bodyHtml: WORDS.repeat((30 * 1_024) / WORDS.length) })],
 ])(
   'forty connections with bodies of %s take no more of a neighbour than forty with small ones',
@@ -58,7 +58,7 @@ test.each([
       });
       await paceOf(quiet, 20);
       const sorted = await paceOf(quiet, 200);
-      // All but a few are taken, and nothing fails.
+      // Nearly all are accepted (202) or shed (503); nothing else is answered.
       expect(Object.keys(flood.counts()).filter((status) => status !== '202' && status !== '503')).toEqual(
         [],
       );

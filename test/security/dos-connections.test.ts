@@ -7,7 +7,7 @@ import { openRaw, statusesOf, type RawSocket } from './raw-client.ts';
 const HEADERS_MS = 500;
 const REQUEST_MS = 1_000;
 const CONNECTIONS_MAX = 600;
-/** Timeouts are noticed up to a second late; the rest is for a busy machine. */
+/** Node checks its timeouts once a second; the rest is an allowance for a busy machine. */
 const LATE_MS = 10_000;
 const MESSAGE = { channel: 'sms', to: '+15550000001', body: 'Hello' };
 
@@ -30,7 +30,7 @@ const sendOne = async (): Promise<number> =>
 const openMany = (count: number): Promise<RawSocket[]> =>
   Promise.all(Array.from({ length: count }, () => openRaw(target.port)));
 
-/** Writes a little to each of them again and again, as long as they are open. */
+/** Writes `bytes` to each open socket again and again. */
 function drip(sockets: readonly RawSocket[], bytes: string): Disposable {
   const timer = setInterval(() => {
     for (const { socket, isClosed } of sockets) if (!isClosed()) socket.write(bytes);
@@ -38,7 +38,7 @@ function drip(sockets: readonly RawSocket[], bytes: string): Disposable {
   return { [Symbol.dispose]: () => clearInterval(timer) };
 }
 
-/** Sends good messages until all the sockets are closed. @returns the statuses. */
+/** Sends valid messages until all the sockets are closed. @returns the statuses. */
 async function serveUntilClosed(sockets: readonly RawSocket[]): Promise<number[]> {
   const started = performance.now();
   const statuses = new Set<number>();
@@ -48,7 +48,7 @@ async function serveUntilClosed(sockets: readonly RawSocket[]): Promise<number[]
   return [...statuses];
 }
 
-/** Sends good messages for a while. @returns the statuses. */
+/** Sends valid messages for a while. @returns the statuses. */
 async function serveFor(durationMs: number): Promise<number[]> {
   const until = performance.now() + durationMs;
   const statuses = new Set<number>();
@@ -61,7 +61,7 @@ describe('connections that take their time', () => {
 
   const withKey = (): string => `${head}X-Service-Key: ${key}\r\n`;
 
-  /** What they begin with, what they add again and again, and until when they may. */
+  /** For each kind: the first bytes, the bytes that are repeated, and the deadline by which the api closes the connection. */
   const kinds = (): Record<string, readonly [begin: string, more: string, deadlineMs: number]> => ({
     'say nothing': ['', '', HEADERS_MS],
     'drip a header': ['GET /v1/messages HTTP/1.1\r\nX-Slow: ', 'a', HEADERS_MS],
@@ -98,7 +98,7 @@ describe('connections that take their time', () => {
     const asking = drip(sockets, DOCUMENT.repeat(4));
     expect(await serveFor(3_000)).toEqual([202]);
     asking[Symbol.dispose]();
-    // All that was asked for is more than a gigabyte.
+    // The answers to all of these requests together are more than a gigabyte.
     expect((await target.memoryMib()) - before).toBeLessThan(300);
     for (const { socket } of sockets) socket.resume();
     await Promise.all(sockets.map(({ closed }) => closed));
@@ -127,7 +127,7 @@ test('connections that come at once while the process is busy wait for it, and n
   target.api.signal('SIGSTOP');
   using going = new DisposableStack();
   going.defer(() => target.api.signal('SIGCONT'));
-  // A connection that finds no room is not heard of before the process goes on.
+  // The client learns that a connection was refused only after the stopped process has resumed.
   const sockets = await openMany(waiting);
   going.dispose();
   expect(sockets.filter(({ isClosed }) => isClosed())).toEqual([]);

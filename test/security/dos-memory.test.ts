@@ -7,7 +7,7 @@ import { openRaw, statusesOf, type RawSocket } from './raw-client.ts';
 const MIB = 1024 * 1024;
 const MESSAGE = { channel: 'sms', to: '+15550000001', body: 'Hello' };
 const REQUEST_MS = 4_000;
-/** What the chart gives an api, in MiB. */
+/** The memory limit of the api's container in the chart, in MiB. */
 const CHART_LIMIT = 1024;
 
 let target: DosTarget;
@@ -17,7 +17,7 @@ beforeAll(async () => {
   target = await startDosTarget({
     HEADERS_TIMEOUT_MS: String(REQUEST_MS),
     REQUEST_TIMEOUT_MS: String(REQUEST_MS),
-    // The heap that Node gives itself in a container with the chart's limit: half of it.
+    // The heap limit that Node chooses in a container with the chart's limit: half of it.
     NODE_OPTIONS: `--max-old-space-size=${CHART_LIMIT / 2}`,
   });
   [key, other] = [await target.key(), await target.key()];
@@ -64,7 +64,7 @@ describe('eight hundred bodies of a megabyte that one key never ends', () => {
     const answered = (): RawSocket[] => sockets.filter(({ text }) => text() !== '');
     await expect.poll(() => answered().length).toBeGreaterThan(700);
     const refused = answered().filter(({ text }) => text().startsWith('HTTP/1.1 503'));
-    // The others had their time, and made room for some more: the slower the machine, the more.
+    // The other requests timed out and freed room for further ones; a slower machine frees more.
     expect(refused.length).toBeGreaterThan(200);
     expect(answered().filter(({ text }) => !/^HTTP\/1\.1 (?:503|400)/.test(text()))).toEqual([]);
     expect(refused[0]?.text()).toMatch(/\r\nretry-after: \d+\r\n/i);
@@ -77,7 +77,7 @@ describe('eight hundred bodies of a megabyte that one key never ends', () => {
     expect(await sendOne(other)).toBe(202);
     expect((await refusals('memory')) - before).toBeGreaterThan(200);
     ending.dispose();
-    // What they held is free again as soon as they are gone.
+    // The memory that the closed connections reserved is free again at once.
     await expect.poll(() => sendOne(key)).toBe(202);
     await expect.poll(reserved).toBe(0);
   });

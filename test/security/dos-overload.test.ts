@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => target?.[Symbol.asyncDispose]());
 
-/** Connections of one client. */
+/** Opens a client with this many connections. */
 function openClient(connections: number) {
   const pool = new Pool(target.api.origin, { connections, pipelining: 1 });
   return {
@@ -33,7 +33,7 @@ function openClient(connections: number) {
   };
 }
 
-/** Calls one after the other. */
+/** Sends messages one after the other. */
 async function serve(key: string, calls: number): Promise<Answer[]> {
   await using client = openClient(1);
   const answers: Answer[] = [];
@@ -41,12 +41,12 @@ async function serve(key: string, calls: number): Promise<Answer[]> {
   return answers;
 }
 
-/** Sends at a rate whatever comes back, until it is told to stop; then gives all the answers. */
+/** Sends at a fixed rate whatever the api answers, until the caller stops it. @returns all the answers. */
 function flood(
   key: string,
   perSecond: number,
 ): {
-  /** Resolves with the first answer that is not a 202. */
+  /** Resolves at the first answer other than 202. */
   readonly refused: Promise<void>;
   stop: () => Promise<Answer[]>;
 } {
@@ -76,7 +76,7 @@ function flood(
 
 const statusesOf = (answers: readonly Answer[]): number[] =>
   [...new Set(answers.map(({ status }) => status))].toSorted((a, b) => a - b);
-/** What nine of ten calls take at most. */
+/** The 90th percentile of the durations. */
 const p90 = (answers: readonly Answer[]): number =>
   answers.map(({ tookMs }) => tookMs).toSorted((a, b) => a - b)[Math.floor(answers.length * 0.9)] ?? 0;
 const saysWhen = ({ status, retryAfter }: Answer): boolean => status === 202 || Number(retryAfter) > 0;
@@ -100,7 +100,7 @@ describe('a tenant far beyond its limit', { retry: 1 }, () => {
     ]);
     expect(answers.filter(({ status }) => status === 202)).toHaveLength(LIMIT);
     expect(answers.filter((one) => !saysWhen(one))).toEqual([]);
-    // Generous, as the attacker works on the same machine.
+    // Generous, because the attacker runs on the same machine.
     expect(p90(during)).toBeLessThan(15 * Math.max(p90(control), 25));
 
     const asked = await acceptCalls();
@@ -111,7 +111,7 @@ describe('a tenant far beyond its limit', { retry: 1 }, () => {
 });
 
 describe('ten times of what the database takes', () => {
-  /** The api gives the database two batches of 128 at once. */
+  /** The api runs two batches of 128 against the database at once. */
   const COMMIT_S = 1;
   const CAPACITY = (2 * 128) / COMMIT_S;
 
@@ -124,7 +124,7 @@ describe('ten times of what the database takes', () => {
     const before = await target.memoryMib();
     await slowCommits(COMMIT_S);
     const burst = Array.from({ length: 10 * CAPACITY }, () => client.send(loud));
-    // The first that is refused: the tenant's half of the room is taken, and the database has hardly begun.
+    // The first refusal: the tenant's share (half of the room) is full while the database has hardly begun.
     const first = await Promise.any(
       burst.map(async (answer) => {
         const { status } = await answer;

@@ -12,7 +12,7 @@ import { inputCompiler, readJson } from '../../services/api/http/read-input.ts';
 import { SendMessage } from '../../services/api/messages/send-message-schema.ts';
 import { leastCpuMs, slowGrowth } from '#test/support/slow-growth.ts';
 
-/** Texts that make a pattern with two ways to read them try all of them. */
+/** Texts that make an ambiguous pattern backtrack through all its possibilities. */
 const TEXTS: Readonly<Record<string, (length: number) => string>> = {
   letters: (n) => 'a'.repeat(n),
   digits: (n) => `+${'1'.repeat(n)}x`,
@@ -47,7 +47,7 @@ const smtp = PROVIDERS.get('smtp');
 const twilio = PROVIDERS.get('twilio');
 if (smtp === undefined || twilio === undefined) throw new Error('The catalog lacks a provider');
 
-/** Everything that looks at a text before anybody has bounded it, or at a text that others send. */
+/** Every function that reads a text before its length is checked, or a text from another party. */
 const READERS: Readonly<Record<string, (text: string) => unknown>> = {
   'a body': (text) => readJson(Buffer.from(JSON.stringify({ text }))),
   'the recipient of a mail': (text) => validate({ ...email, to: text }),
@@ -85,7 +85,8 @@ describe.each(Object.entries(READERS))('%s', (_, read) => {
     const slow: string[] = [];
     for (const [kind, make] of Object.entries(TEXTS)) {
       const [short, long] = [make(8_000), make(80_000)];
-      // Ten times for ten times the length, and as much again for a busy machine; quadratic is a hundred times.
+      // Linear growth is a factor of ten for ten times the length; the test allows as much again for a busy machine. Quadratic
+      // growth is a factor of a hundred.
       const took = await slowGrowth(
         () => read(short),
         () => read(long),

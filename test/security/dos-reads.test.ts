@@ -6,7 +6,7 @@ import { startDosTarget, type DosTarget } from './dos-target.ts';
 import { openRaw } from './raw-client.ts';
 
 const MESSAGE = { channel: 'sms', to: '+15550000001', body: 'Hello' };
-/** Of a message that there is not: it asks the database, and for little. */
+/** A read of a message that does not exist: it costs one cheap query. */
 const NOTHING = '/v1/messages/00000000-0000-4000-8000-000000000000/events';
 
 let target: DosTarget;
@@ -22,7 +22,7 @@ const send = async (key: string): Promise<number> =>
   (await call(target.api.origin, 'POST', '/v1/messages', { key, body: MESSAGE })).status;
 const read = (key: string, path: string) => call(target.api.origin, 'GET', path, { key });
 
-/** Has every list wait in the database until it is told to go on. */
+/** Makes every list wait for a table lock in the database while `during` runs. */
 async function holdLists<T>(during: () => Promise<T>): Promise<T> {
   const { admin } = target;
   const released = Promise.withResolvers<void>();
@@ -41,7 +41,10 @@ async function holdLists<T>(during: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Connections of this api that wait for a lock; other tests have theirs on the same server. */
+/**
+ * Counts this api's connections that wait for a lock. The database's name tells them from those of other tests on the same
+ * server.
+ */
 async function stuck(): Promise<number> {
   const [row] = await target.admin`select count(*)::integer as n from pg_stat_activity
     where datname = current_database() and application_name like 'despatch-api%' and wait_event_type = 'Lock'`;
@@ -79,11 +82,11 @@ describe('lists that hang in the database', () => {
         raw.socket.write(`GET /v1/messages HTTP/1.1\r\nHost: api.example\r\nX-Service-Key: ${key}\r\n\r\n`);
         await expect.poll(stuck).toBe(1);
         raw.socket.destroy();
-        // Sooner than the database gives up by itself.
+        // Earlier than the database's own statement timeout.
         await expect.poll(stuck, { timeout: 15_000 }).toBe(0);
       }
     });
-    // The connections are as good as before.
+    // The connections of the pool are still usable.
     const answers = await Promise.all(Array.from({ length: 8 }, () => read(key, '/v1/messages')));
     expect(answers.map(({ status }) => status)).toEqual(Array.from({ length: 8 }, () => 200));
   });
@@ -126,11 +129,11 @@ test('a search for what 66,000 messages do not hold leaves a neighbour its pace'
   const during = await pace(50);
   over.abort();
   await searches;
-  // Generous, as the attacker works on the same machine. It was four seconds.
+  // Generous, because the attacker runs on the same machine. An earlier version took four seconds.
   expect(during).toBeLessThan(15 * Math.max(control, 25));
 });
 
-/** Copies one message of the newest tenant but one as often, one a millisecond into the past. */
+/** Copies the second newest message `times` times, each copy one millisecond older than the one before. */
 async function multiply(admin: Sql, times: number): Promise<void> {
   const [first] = await admin<
     { seq: number }[]
@@ -142,7 +145,7 @@ async function multiply(admin: Sql, times: number): Promise<void> {
     const names = columns.map(({ name }) => name);
     const value = (name: string): string => {
       if (name === 'id') return "('00000000-0000-4000-8000-' || lpad(to_hex(n), 12, '0'))::uuid";
-      // Far below all that is reserved.
+      // Far below every sequence number that is reserved.
       if (name === 'seq') return 'n - 1000000';
       if (name === 'due_at') return "'infinity'";
       return name === 'enqueued_at' ? "enqueued_at - n * interval '1 millisecond'" : name;

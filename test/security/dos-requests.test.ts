@@ -28,7 +28,7 @@ describe('bytes that two readers of HTTP may take for different requests', () =>
       '\r\n',
     );
 
-  /** The headers alone are refused for want of a key, what follows them for its form: whichever is seen first. */
+  /** The headers alone fail authentication (401) and the bytes after them fail parsing (400); either may be found first. */
   const EITHER = [expect.toSatisfy((status) => status === 400 || status === 401)];
 
   test.each<[name: string, bytes: () => string, statuses: unknown[]]>([
@@ -161,7 +161,8 @@ describe('too much', () => {
       });
       if (!isWritten) break;
       chunks += 1;
-      // A write that the kernel takes at once lets nothing be read: the client would send on past an answer that is there.
+      // The kernel may take a write at once, so that the event loop reads nothing: without this turn the client would keep
+      // sending although an answer has arrived.
       await new Promise((resolve) => setImmediate(resolve));
     }
     expect(statusesOf(await raw.closed)).toEqual([413]);

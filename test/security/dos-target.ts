@@ -17,18 +17,18 @@ import { newState } from '../../deploy/quickstart/state.ts';
 export type DosTarget = AsyncDisposable & {
   readonly api: ServiceProcess;
   readonly port: number;
-  /** The superuser's connection. */
+  /** A connection as superuser. */
   readonly admin: Sql;
-  /** A service key of a new tenant that can send on every channel. */
+  /** Creates a tenant with a service key that can send on every channel. @returns the key. */
   readonly key: (limits?: Partial<Limits>, scopes?: readonly Scope[]) => Promise<string>;
-  /** Memory of the process in MiB. */
+  /** The memory of the process in MiB. */
   readonly memoryMib: () => Promise<number>;
 };
 
-/** Nobody signs in. */
+/** No user signs in here, so the issuer's address has no server. */
 const NO_ISSUER = 'http://127.0.0.1:9';
 
-/** One api process as it is deployed, to be attacked from outside. */
+/** Starts one api process as it is deployed, for attacks from outside. */
 export async function startDosTarget(environment: Environment = {}): Promise<DosTarget> {
   await using stack = new AsyncDisposableStack();
   const folder = await mkdtemp(join(tmpdir(), 'despatch-dos-'));
@@ -58,7 +58,7 @@ export async function startDosTarget(environment: Environment = {}): Promise<Dos
         keyring: { api: keys, worker: keys },
       }),
       NATS_PREFIX: nats.prefix,
-      // A process that is behind with its work refuses everybody, and a busy machine is no attack.
+      // With this limit the api refuses every request when its event loop is late. A busy test machine is not an attack.
       EVENT_LOOP_DELAY_MAX_MS: '0',
       ...environment,
     },

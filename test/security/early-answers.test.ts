@@ -59,7 +59,7 @@ describe('an answer that comes before its request has been read reaches a client
     const all = Object.values(await cases());
     const sent = all.flatMap(({ path, ...rest }) =>
       [true, false].flatMap((chunked) =>
-        // Two that are read as far as the bound have room in one tenant's share of the memory.
+        // The memory share of one tenant has room for two bodies that the api reads up to the bound.
         Array.from({ length: 2 }, () => ({ ...rest, chunked, url: target.api.origin + path })),
       ),
     );
@@ -95,10 +95,10 @@ describe('a connection that is read on after its answer', () => {
     const raw = await openRaw(target.port, { isStubborn: true });
     await write(raw, `${head}Transfer-Encoding: chunked\r\n\r\n`);
     let written = 0;
-    // Bytes are the bound, not time: as fast as it goes.
+    // The bound is in bytes, not in time, so the client writes as fast as it can.
     while (!raw.isClosed() && written < 1_024 * MIB && (await write(raw, chunk))) written += chunk.length;
     expect(statusesOf(await raw.closed)).toEqual([401]);
-    // The bound, what comes until the next look, and what the kernel holds on both sides.
+    // The bound, the bytes that arrive before the next check, and the kernel's buffers on both sides.
     expect(written).toBeLessThan(512 * MIB);
   });
 
@@ -136,7 +136,7 @@ describe('a connection that is read on after its answer', () => {
     const started = performance.now();
     await other.api.end();
     clearInterval(dripping);
-    // Sooner than requests under way are given up.
+    // Earlier than the shutdown gives up requests under way.
     expect(performance.now() - started).toBeLessThan(10_000);
   });
 });
@@ -165,14 +165,17 @@ test('a client that asks first whether to send a body is told before it sends on
   expect(statusesOf(await welcome.closed)).toEqual([100, 202]);
 });
 
-/** @returns false where the connection has ended. Lets what has come be read: a write that the kernel takes at once does not. */
+/**
+ * Writes `bytes`, then lets the event loop read what has arrived; a write that the kernel takes at once would not.
+ * @returns false where the connection has ended.
+ */
 function write({ socket }: RawSocket, bytes: string): Promise<boolean> {
   return new Promise((resolve) =>
     socket.write(bytes, 'latin1', (error) => setImmediate(() => resolve(!error))),
   );
 }
 
-/** Looks at nothing that comes until all is written. */
+/** Reads nothing of the answer until the whole request is written. */
 async function writeThenRead(
   path: string,
   headers: Readonly<Record<string, string>>,

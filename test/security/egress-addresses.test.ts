@@ -12,7 +12,7 @@ import { startDnsServer, type DnsServer, type DnsQuestion, type DnsReply } from 
 const PUBLIC_V4 = '93.184.215.14';
 const PUBLIC_V6 = '2606:2800:21f:cb07:6820:80da:af6b:8b2c';
 
-/** Where this machine, its network or its cloud can be reached, in the form that a name server gives. */
+/** Addresses of this machine, its network and its cloud, in the form that a name server returns. */
 const INSIDE = [
   '127.0.0.1',
   '127.255.255.254',
@@ -43,7 +43,7 @@ const INSIDE = [
   'ff02::1',
 ];
 
-/** What else a resolver or a socket may read as this machine. */
+/** Other spellings that a resolver or a socket may read as this machine. */
 const SPELLINGS = [
   'localhost',
   'localhost.',
@@ -108,7 +108,7 @@ describe('a mail to a server of the tenant', () => {
   });
 
   test('connects to the very address that was checked, though the name server changes its mind each time', async () => {
-    // 0.0.0.0 leads to this machine as well, and is not opened.
+    // A connection to 0.0.0.0 reaches this machine too, but the allowed range does not include it.
     await using setup = await mailerOver(
       ({ before }) => [before % 2 === 0 ? '127.0.0.1' : '0.0.0.0'],
       ['127.0.0.1/32'],
@@ -155,7 +155,7 @@ describe('ranges that the operator opens', () => {
       const cidr = `10.77.170.85/${bits}`;
       const guard = createEgressGuard({ allowCidrs: [cidr], ports: [], resolveHost: async () => [] });
       const base = toNumber('10.77.170.85');
-      // Each differs from the base in one bit: outside where that bit belongs to the prefix.
+      // Each address differs from the base in one bit. It is outside the range if that bit belongs to the prefix.
       for (let bit = 0; bit < 32; bit += 1) {
         const address = toAddress((base ^ (1 << (31 - bit))) >>> 0);
         const { kind } = await guard.resolve(address, 1);
@@ -179,7 +179,7 @@ async function mailerOver(reply: (question: DnsQuestion) => DnsReply, allowCidrs
     resolve: guard.resolve,
   });
 
-  /** How the mail failed: the listener takes none. */
+  /** Sends a mail. @returns its failure code; the listener refuses every mail. */
   async function send(host: string): Promise<string> {
     const account = parseAccount(
       smtp as never,
@@ -209,7 +209,7 @@ const MAIL = {
   attempt: 1,
 };
 
-/** On every address of this machine; counts who comes and sends them away. */
+/** Listens on every address of this machine, counts the connections and closes them. */
 async function startListener() {
   let connections = 0;
   const server = createServer((socket: Socket) => {

@@ -30,7 +30,7 @@ const messageTo = (channel: Channel): object => ({
 
 type Call = Pick<HttpRequest, 'url' | 'isTenantHost'>;
 
-/** Sends and checks through an account; what would have left, and the hosts that were asked for. */
+/** Sends and checks through an account. @returns the requests that would have left and the hosts that were resolved. */
 async function callsOf(provider: AnyProvider, publicConfig: object): Promise<Call[] | undefined> {
   const account = parseAccount(
     provider,

@@ -33,7 +33,7 @@ describe('names that no server answers', () => {
       const other = await guard.resolve(`mail${i}.other.example`, 587);
       expect(other).toEqual({ kind: 'address', address: '127.0.0.1' });
     }
-    // The system's resolver: Postgres, NATS and Vault connect through it, and HTTP providers do.
+    // Uses the system's resolver, as the connections to Postgres, NATS, Vault and the HTTP providers do.
     await Promise.all(Array.from({ length: 20 }, () => lookup('localhost')));
     const answer = await http({ method: 'GET', url: `http://localhost:${elsewhere.port}/` });
     expect(answer).toMatchObject({ kind: 'response', status: 200 });

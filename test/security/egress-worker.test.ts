@@ -9,7 +9,7 @@ let stack: ServiceStack;
 beforeAll(async () => {
   dns = await startDnsServer(({ name }) => (name.endsWith('.slow.example') ? 'silence' : ['127.0.0.1']));
   stack = await startServiceStack({ worker: { EGRESS_DNS_SERVERS: dns.address } });
-  // All in one process: with two, the quiet tenant might have one to itself.
+  // Leaves one worker process: with two, the quiet tenant could have one to itself.
   await stack.workers[1].end();
 });
 
@@ -28,7 +28,7 @@ test('mail servers whose names nobody answers delay no other tenant: theirs are 
   const slow = await Promise.all(
     Array.from({ length: SLOW_HOSTS }, (_, i) => addMailServer(loud, `mail${i}.slow.example`)),
   );
-  // A name that the stand-in's certificate proves.
+  // A name in the certificate of the test's mail server.
   const quick = await addMailServer(quiet, 'mail.test');
 
   await Promise.all(
@@ -69,7 +69,7 @@ async function sendMail({ serviceKey }: StackTenant, accountId: string, subject:
   expect(sent.status).toBe(202);
 }
 
-/** State and number of attempts of each of the tenant's messages. */
+/** The state and the number of attempts of each of the tenant's messages. */
 async function attemptsOf({ serviceKey }: StackTenant): Promise<string[]> {
   const listed = await call(stack.apis[0].origin, 'GET', '/v1/messages?limit=200', { key: serviceKey });
   const items = listed.body.items as { status: string; attemptCount: number }[];

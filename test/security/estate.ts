@@ -3,7 +3,7 @@ import type { Limits } from '#core/domain/plan.ts';
 import type { AdminApi, TestTenant } from '#test/support/admin-api.ts';
 import { plantDeliveries, plantHistory } from './tenant-rows.ts';
 
-/** By what a tenant and its things can be named in a request. */
+/** The names by which a request can refer to a tenant or its objects. */
 export type Names = {
   readonly tenantId: string;
   readonly slug: string;
@@ -20,11 +20,11 @@ export type Names = {
   readonly cursors: readonly string[];
 };
 
-/** A tenant with something in every table, and a mark in every text. */
+/** A tenant with a row in every table and a recognisable mark in every text. */
 export type Estate = TestTenant & {
   readonly names: Names;
   readonly serviceKeys: Readonly<Record<'live' | 'test', string>>;
-  /** What gives an answer away that holds anything of this tenant. */
+  /** Texts that occur only in this tenant's data; an answer that contains one leaks it. */
   readonly marks: readonly string[];
   readonly secret: string;
 };
@@ -170,7 +170,7 @@ export async function settle(api: AdminApi): Promise<Estate> {
   };
 }
 
-/** Names of the same forms that name nothing. */
+/** Returns names of the same forms that refer to nothing. */
 export function strangerNames(): Names {
   const tenantId = randomUUID();
   return {

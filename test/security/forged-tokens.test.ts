@@ -7,7 +7,7 @@ import { AUDIENCE, request, startTestApi, type Reply, type TestApi } from '#test
 import { rawToken, signedBy, signWith, type Claims } from './raw-token.ts';
 
 let api: TestApi;
-/** What a stranger would publish, and whether anybody came for it. */
+/** A server of the attacker that publishes keys, with the requests that it received. */
 let evil: { readonly url: string; readonly visits: string[]; readonly close: () => void };
 
 const ec = generateKeyPairSync('ec', { namedCurve: 'P-256' });
@@ -46,18 +46,18 @@ const claims = (): Claims => ({
 });
 const me = (token: string): Promise<Reply> =>
   request(api.first, 'GET', '/v1/admin/me', { headers: { authorization: `Bearer ${token}` } });
-/** A token of the issuer itself. */
+/** A token that the issuer signed. */
 const genuine = (change: Claims = {}, headerChange: Claims = {}): string =>
   rawToken({ ...header(), ...headerChange }, { ...claims(), ...change }, signedBy(api.issuer.current()));
 const without = (claim: string): string => {
   const { [claim]: _, ...rest } = claims();
   return rawToken(header(), rest, signedBy(api.issuer.current()));
 };
-/** A stranger's token with the issuer's name on it. */
+/** A token with the issuer's name that the attacker signed. */
 const strangers = (headerChange: Claims = {}): string =>
   rawToken({ ...header(), ...headerChange }, claims(), signedBy(ec as never));
 
-/** Every token is refused with the same answer, so that nobody learns how far theirs came. */
+/** Every token gets the same refusal, so that an attacker does not learn which check failed. */
 const REFUSED = {
   status: 401,
   challenge: 'Bearer',
@@ -208,7 +208,7 @@ describe('a token without a good signature is refused', () => {
       await answerTo([...genuine().split('.').slice(0, 2), bytes.toString('base64url')].join('.')),
     ).toEqual(REFUSED);
     expect(await answerTo([...genuine().split('.').slice(0, 2), ''].join('.'))).toEqual(REFUSED);
-    // The signature that a broken verifier takes for any message: r = s = 0.
+    // The signature r = s = 0, which a broken verifier accepts for any message.
     expect(await answerTo(rawToken(header(), claims(), () => Buffer.alloc(64)))).toEqual(REFUSED);
   });
 
@@ -319,7 +319,7 @@ describe('the header that carries it', () => {
     return { port: (app.server.address() as AddressInfo).port, [Symbol.asyncDispose]: stop };
   }
 
-  /** Over a plain socket: a client library would join or drop what is sent twice. */
+  /** Uses a plain socket, because a client library would join or drop repeated headers. */
   async function statusOf(port: number, authorizations: readonly string[]): Promise<number> {
     const socket = connect(port, '127.0.0.1');
     const lines = authorizations.map((value) => `Authorization: ${value}\r\n`).join('');

@@ -1,4 +1,7 @@
-/** What a tenant may try to have called: by a host of its own, or by what a careless adapter puts into a URL. */
+/**
+ * Hosts and settings with which a tenant may try to make the worker call an address of its choice: as the host itself, or through
+ * text that a careless adapter puts into a URL.
+ */
 export const HOSTILE_SETTINGS = [
   'inside.attack.example',
   'attack.example/',
@@ -22,7 +25,7 @@ export const HOSTILE_SETTINGS = [
 
 const OURS = /(?:^|\.)attack\.example\.?$|^127\.|^169\.254\.|^\[/;
 
-/** Whether one of them has had its way. */
+/** Returns whether one of these settings chose the host. */
 export function isOurs(hostname: string): boolean {
   return OURS.test(hostname);
 }

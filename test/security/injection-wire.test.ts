@@ -24,7 +24,7 @@ import { newMessageRow } from '../../services/api/messages/new-message.ts';
 import { inputCompiler, readJson } from '../../services/api/http/read-input.ts';
 import { SendMessage } from '../../services/api/messages/send-message-schema.ts';
 
-/** Texts that end a line, a field, a string or a command somewhere, or that look like another text. */
+/** Texts that could end a line, a field, a string or a command, or that look like another text. */
 const TEXTS = {
   'a carriage return and a line feed': 'a\r\nX-Injected: b',
   'a line feed': 'a\nX-Injected: b',
@@ -54,7 +54,7 @@ const TEXTS = {
 } as const;
 type Name = keyof typeof TEXTS;
 
-/** These end a header and are refused wherever a text becomes one. */
+/** Texts that end a header. The api or the adapter refuses them wherever a text becomes a header. */
 const LINE_ENDS = new Set<Name>([
   'a carriage return and a line feed',
   'a line feed',
@@ -63,7 +63,7 @@ const LINE_ENDS = new Set<Name>([
   'an SMTP command',
   'dots alone',
 ]);
-/** No text at all. */
+/** Not valid text. */
 const NO_TEXTS = new Set<Name>(['NUL', 'a half of a surrogate pair', 'the other half']);
 
 const LEAST: Readonly<Record<Channel, Record<string, unknown>>> = {
@@ -125,7 +125,7 @@ afterAll(async () => {
   for (const one of [http, smtp, ...Object.values(standIns)]) await one?.[Symbol.asyncDispose]();
 });
 
-/** What the provider got for a message as a client sends it; undefined where the api refuses it. */
+/** Sends a message as a client does. @returns what the provider received; undefined where the api refuses the message. */
 async function deliver(provider: string, fields: Record<string, unknown>): Promise<Received | undefined> {
   const before = standIns[provider]?.received.length ?? 0;
   if (!(await send(provider, ACCOUNTS[provider], fields))) return undefined;
@@ -175,7 +175,7 @@ async function send(
     attempt: 1,
   };
   const { kind } = await definition.send(message as never, parsed as never, context);
-  // An address that the api takes a server may still refuse.
+  // A mail server may still refuse an address that the api accepts.
   expect(['accepted', 'rejected_permanent']).toContain(kind);
   return kind === 'accepted';
 }
@@ -206,7 +206,7 @@ const isRefusedAsLine = (name: Name): boolean => NO_TEXTS.has(name) || LINE_ENDS
 
 describe.each(CASES)('%s', (name) => {
   const text = TEXTS[name];
-  /** A provider's request without the parts that carry the text. */
+  /** A provider's request without the parts that contain the text. */
   const frame = ({ method, path, headers }: Received) => {
     const names = Object.keys(headers).filter((one) => one !== 'content-length');
     return { method, path, names };
@@ -299,7 +299,7 @@ describe.each(CASES)('%s', (name) => {
   });
 });
 
-/** Names of a form's or a JSON body's fields, at all levels. */
+/** The names of the fields of a form or JSON body, at all levels. */
 function fieldsOf({ body, headers }: Received): string[] {
   if (headers['content-type']?.includes('form')) return [...new URLSearchParams(body).keys()];
   const names: string[] = [];
@@ -310,7 +310,7 @@ function fieldsOf({ body, headers }: Received): string[] {
   return names;
 }
 
-/** Mail has lines that end in CRLF, and one more at the end. */
+/** Converts CRLF to LF and drops the last line end, which a mail adds. */
 function unified(text: string | undefined): string {
   return (text ?? '').replace(/\r\n|\r/g, '\n').trimEnd();
 }

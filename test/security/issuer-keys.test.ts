@@ -15,9 +15,9 @@ afterEach(() => {
 type Setup = AsyncDisposable & {
   readonly issuer: OidcIssuer;
   readonly verify: VerifyToken;
-  /** A good token of the key that signs now. */
+  /** Makes a valid token with the key that signs now. */
   readonly mint: () => Promise<string>;
-  /** How a token is answered: the subject, `refused` or `unavailable`. */
+  /** Verifies a token. @returns the subject, `refused` or `unavailable`. */
   readonly answerTo: (token: string) => Promise<string>;
 };
 
@@ -46,7 +46,7 @@ async function setup(options: IssuerOptions & { readonly finds?: 'discovery' | '
   };
 }
 
-/** The clock alone stands still: sockets and timers run on. */
+/** Stops the clock alone; sockets and timers continue. @returns a function that advances it. */
 function stopClock(): (ms: number) => void {
   vi.useFakeTimers({ toFake: ['Date'] });
   return (ms) => vi.setSystemTime(Date.now() + ms);
@@ -62,7 +62,7 @@ const unknownKey = async ({ issuer }: Setup, n: number): Promise<string> => {
   return rawToken({ alg: 'ES256', typ: 'jwt', kid: `unknown-${n}` }, claims, signedBy(issuer.current()));
 };
 
-/** Signs in with a token made at each call by the key that is current now. */
+/** Signs in with a new token at each call, made with the key that is current then. */
 function signerOfNow({ issuer, answerTo }: Awaited<ReturnType<typeof setup>>) {
   const { privateKey, kid } = issuer.current();
   return () => {
@@ -179,7 +179,7 @@ describe('questions to the issuer', () => {
       expect(await b.answerTo(good)).toBe('ann');
       b.issuer.behave(behaviour);
       pass(2 * SECOND);
-      // The first to ask finds out; where no answer comes that takes as long as an answer is waited for.
+      // The first unknown key triggers the request to the issuer; if the issuer is silent, it waits for the timeout.
       expect(await b.answerTo(await unknownKey(b, 0))).toBe('refused');
       const before = b.issuer.asked();
       let slowestMs = 0;
@@ -195,7 +195,7 @@ describe('questions to the issuer', () => {
         pass(SECOND);
       }
       expect(b.issuer.asked() - before).toBeLessThanOrEqual(3);
-      // None has waited for the issuer.
+      // None of these calls waited for the issuer.
       expect(slowestMs).toBeLessThan(2.5 * SECOND);
     },
   );

@@ -28,7 +28,7 @@ import { everythingIn, fateOf, type MessageFate } from './tenant-rows.ts';
 
 type Account = SeededTenant & { readonly id: string; readonly authToken: string };
 
-/** How long the worker uses a secret without asking Vault again. */
+/** How long the worker uses a decrypted secret before it asks Vault again. */
 const SECRET_TTL_MS = 300;
 const POLL = { interval: 50 };
 const WAITS = { status: 'deferred', reason: 'provider_not_ready', retries: 0 };
@@ -81,7 +81,7 @@ function startWorker(sql: Sql): void {
 const keyPath = ({ tenantId }: SeededTenant, path = ''): string =>
   `${vault.mount}/keys/despatch-${tenantId}${path}`;
 
-/** A call to Vault with the rights of the controller. */
+/** Calls Vault with the controller's policy. */
 async function asController(method: string, path: string, body?: unknown): Promise<unknown> {
   const { roleId: role_id, secretId: secret_id } = access.logins.controller;
   const login = await vault.request('POST', 'auth/approle/login', { role_id, secret_id });
@@ -101,7 +101,7 @@ async function destroyKey(of: SeededTenant): Promise<void> {
   await asController('DELETE', keyPath(of));
 }
 
-/** An account whose secret the api encrypted with Vault. */
+/** Creates an account whose secret the api encrypted with Vault. */
 async function account(of?: SeededTenant): Promise<Account> {
   const tenant = of ?? (await seedTenant(admin));
   const authToken = randomBytes(16).toString('hex');
@@ -131,7 +131,7 @@ async function ciphertextOf({ id }: Account): Promise<string> {
   return row?.ciphertext ?? '';
 }
 
-/** One message over this very account. */
+/** Sends one message that is pinned to this account. */
 async function send(over: Account): Promise<string> {
   const row = acceptRow(over, { pinned_account_id: over.id });
   const [verdict] = await acceptBatch(apiSql, [row], 0);
@@ -151,7 +151,7 @@ async function expectFate(id: string, fate: Partial<MessageFate>): Promise<void>
   await expect.poll(() => fateOf(admin, id), POLL).toMatchObject(fate);
 }
 
-/** Longer than any copy of a secret is fresh. */
+/** Waits for longer than a cached secret stays fresh. */
 async function cachesRunOut(): Promise<void> {
   const until = performance.now() + SECRET_TTL_MS * 1.5;
   await expect.poll(() => performance.now(), POLL).toBeGreaterThan(until);
@@ -193,7 +193,7 @@ describe("when a tenant's key is destroyed", () => {
     await expect(worker.decrypt(bindingOf(erased), ciphertext)).rejects.toMatchObject({
       code: 'key_missing',
     });
-    // Nor can whoever may do everything: a key of the same name is another key.
+    // The root token cannot decrypt it either: a new key of the same name has other key material.
     await api.ensureKey(erased.tenantId as TenantId);
     const root = await vault.request('POST', `${vault.mount}/decrypt/despatch-${erased.tenantId}`, {
       ciphertext,

@@ -9,7 +9,7 @@ import { HOSTILE_SETTINGS, isOurs } from './hostile-settings.ts';
 
 const MESSAGE_ID = '7f3b2a34-1111-4222-8333-444455556666';
 const HARMLESS = 'vendor-id-1';
-/** What a vendor, or whoever speaks in its name, may have called a message. */
+/** Message ids that a vendor, or an attacker in its name, may have returned. */
 const HOSTILE_IDS = [
   '../../x?y#z',
   '..',
@@ -49,7 +49,7 @@ const says = (body: unknown): HttpResult => ({
   text: JSON.stringify(body),
 });
 
-/** What asking would have sent; undefined where the settings are refused. */
+/** The requests that a lookup would send; undefined where the settings are refused. */
 async function requestsOf(
   provider: AnyProvider,
   question: LookupQuestion,
@@ -77,13 +77,15 @@ const domainOf = (hostname: string): string => hostname.split('.').slice(-2).joi
 const byId = (providerMessageId: string): LookupQuestion => ({ messageId: MESSAGE_ID, providerMessageId });
 const BY_REFERENCE: LookupQuestion = { messageId: MESSAGE_ID, providerMessageId: null };
 
-/** All of a request but the id that it asks about, which has to stand in one part of the path or of the query. */
+/**
+ * Everything of a request except the id it asks about, which must be exactly one segment of the path or one value of the query.
+ */
 function frameOf(request: HttpRequest, id: string): unknown {
   const { method, url, headers = {}, body, isTenantHost } = request;
   // oxlint-disable-next-line no-control-regex -- they are what is looked for
   expect(url).not.toMatch(/[\0-\x20\x7f]/);
   const { origin, username, pathname, search, hash } = new URL(url);
-  // The URL as it was written is the one that is asked for: nothing in it is a step upwards.
+  // Parsing the URL leaves it unchanged: it contains no `..` that would climb the path.
   expect(url).toBe(origin + pathname + search);
   const places: string[] = [];
   const mask = (text: string, place: string): string => {
@@ -124,7 +126,7 @@ describe.each(ASKED)('$id', (provider) => {
     for (const id of HOSTILE_IDS) {
       const [request, ...others] = (await requestsOf(provider, byId(id))) ?? [];
       expect(others).toEqual([]);
-      // Dots alone are a step upwards to some who read a path, however they are written: they are asked about nowhere.
+      // Some servers treat a segment of dots as a step up, in any encoding. The adapters send no request for such an id.
       if (request === undefined && /^\.{1,2}$/.test(id)) continue;
       expect({ id, frame: request && frameOf(request, id) }).toEqual({ id, frame });
     }

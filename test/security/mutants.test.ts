@@ -3,7 +3,7 @@ import { plantMutants } from '#test/support/mutant-tree.ts';
 import { runVitest, type VitestRun } from '#test/support/run-vitest.ts';
 import { GROUPS, type Attack } from './mutants.ts';
 
-/** One run starts servers of its own. */
+/** One run starts its own servers. */
 const RUN_MS_MAX = 180_000;
 
 const escape = (text: string): string => text.replace(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`);

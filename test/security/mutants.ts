@@ -1,15 +1,15 @@
 import type { Mutant } from '../support/mutant.ts';
 
-/** A protection taken away, and the test that has to notice. */
+/** A removed protection, and the test that must fail because of it. */
 export type Attack = Mutant & {
   readonly project: 'unit' | 'integration';
-  /** Path of the test file. */
+  /** The path of the test file. */
   readonly suite: string;
-  /** What the test's name holds. */
+  /** A part of the test's name. */
   readonly test: string;
 };
 
-/** The faults of a group are planted together: none of them can make another's test fail. */
+/** The faults of a group are planted together: none of them makes the test of another one fail. */
 export const GROUPS: readonly (readonly Attack[])[] = [
   [
     {

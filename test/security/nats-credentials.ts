@@ -3,11 +3,11 @@ import { nkeys } from '@nats-io/transport-node';
 
 type KeyPair = ReturnType<typeof nkeys.createUser>;
 
-/** An operator with one account: what its server is configured with, and how a user of the account is let in. */
+/** An operator with one account: the server's configuration and the credentials of users. */
 export type NatsOperator = {
-  /** For the configuration of a nats-server. */
+  /** Lines for the configuration of a nats-server. */
   readonly config: string;
-  /** Text of a credentials file. */
+  /** Returns the text of a credentials file. */
   readonly userCredentials: (name: string) => string;
 };
 

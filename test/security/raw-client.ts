@@ -2,21 +2,21 @@ import { connect, type Socket } from 'node:net';
 
 export type RawSocket = {
   readonly socket: Socket;
-  /** All that has come so far. */
+  /** Everything received so far. */
   readonly text: () => string;
   readonly isClosed: () => boolean;
-  /** How long it was open, or has been until now, in milliseconds. */
+  /** How long the connection was open, or has been open until now, in milliseconds. */
   readonly lifeMs: () => number;
-  /** Resolves with all that came, once the other side has closed. */
+  /** Resolves with everything received, after the other side has closed. */
   readonly closed: Promise<string>;
 };
 
 export type RawOptions = {
-  /** Goes on writing when the other side has ended. Default: closes then. */
+  /** Keeps writing after the other side has ended. Default: closes then. */
   readonly isStubborn?: boolean;
 };
 
-/** A connection that writes bytes as they are. */
+/** Opens a connection that writes bytes unchanged. */
 export async function openRaw(port: number, { isStubborn = false }: RawOptions = {}): Promise<RawSocket> {
   const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: isStubborn });
   let text = '';
@@ -29,7 +29,7 @@ export async function openRaw(port: number, { isStubborn = false }: RawOptions =
     });
   });
   socket.on('data', (chunk: Buffer) => (text += chunk.toString('latin1')));
-  // Whatever ends it, the close tells.
+  // The `close` event follows every error.
   socket.on('error', () => {});
   await new Promise<void>((resolve) => {
     socket.once('connect', resolve).once('close', () => resolve());
@@ -50,7 +50,7 @@ export async function exchangeRaw(port: number, bytes: string | Buffer): Promise
   return raw.closed;
 }
 
-/** The status of each response in what a connection gave. */
+/** Returns the status of each response in the bytes that a connection received. */
 export function statusesOf(text: string): number[] {
   return [...text.matchAll(/^HTTP\/1\.[01] (\d{3})/gm)].map(([, status]) => Number(status));
 }

@@ -3,7 +3,7 @@ import type { SigningKey } from '#test/support/oidc-issuer.ts';
 
 export type Claims = Readonly<Record<string, unknown>>;
 
-/** A token exactly as told, however wrong: libraries refuse to make most of these. */
+/** Builds a token exactly as given, valid or not; libraries refuse to make most of these. */
 export function rawToken(
   header: unknown,
   claims: unknown,
@@ -14,7 +14,7 @@ export function rawToken(
   return `${input}.${typeof signature === 'string' ? signature : signature.toString('base64url')}`;
 }
 
-/** Signs as an issuer with this key would. */
+/** Returns a function that signs with the issuer's key. */
 export function signedBy({ privateKey }: Pick<SigningKey, 'privateKey'>): (input: string) => Buffer {
   const key = privateKey instanceof KeyObject ? privateKey : KeyObject.from(privateKey);
   return (input) => signWith(key, { dsaEncoding: 'ieee-p1363' }, input);

@@ -11,7 +11,7 @@ const URL_CALLED = `https://hooks.example/v1/receipts/7f3b2a34-1111-4222-8333-44
 const numbered = (n: number, of: (i: number) => string): string[] =>
   Array.from({ length: Math.floor(n / of(99_999).length) }, (_, i) => of(10_000 + i));
 
-/** Bodies of about so many bytes that take time or memory where they are not read in one pass. */
+/** Bodies of about the given size whose parsing costs much time or memory unless it is a single pass. */
 const BOMBS: Readonly<Record<string, (bytes: number) => string | Buffer>> = {
   'parameters of one name each': (n) => `sig=a&${numbered(n, (i) => `k${i}=&`).join('')}`,
   'one parameter again and again': (n) => 'a=1&'.repeat(n / 4),
@@ -36,7 +36,7 @@ const BOMBS: Readonly<Record<string, (bytes: number) => string | Buffer>> = {
   NUL: (n) => Buffer.alloc(n),
 };
 
-/** Where the vendor's own form of a report has room for a text, or for a list. */
+/** A report of the vendor with the text in its text fields. */
 const inside = (provider: (typeof REPORTING)[number], text: string): string =>
   deliveryReport(provider, { reference: text, vendorId: text }).body;
 
@@ -64,7 +64,7 @@ function readerOf(provider: (typeof REPORTING)[number]) {
   });
   return {
     callOf,
-    /** As a worker reads it; the second half also where the first would have ended it. */
+    /** Parses and verifies as a worker does; it verifies even where the parse would have ended the read. */
     read: async (call: ReceiptCall): Promise<ReceiptVerdict | undefined> => {
       receipts.parse(call);
       return receipts.verify?.(call, account as never, context);
@@ -87,7 +87,8 @@ describe.each(REPORTING)('%s', (provider) => {
     const bodies = { ...BOMBS, 'its own form': (n: number) => inside(provider, 'a@b '.repeat(n / 8)) };
     for (const [name, make] of Object.entries(bodies)) {
       const [short, long] = [callOf(make(20_000)), callOf(make(200_000))];
-      // Ten times for ten times the length, and five times that for a busy machine; quadratic is a hundred times.
+      // Linear growth is a factor of ten for ten times the length; the test allows five times that for a busy machine. Quadratic
+      // growth is a factor of a hundred.
       const took = await slowGrowth(
         () => read(short),
         () => read(long),

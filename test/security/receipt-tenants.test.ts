@@ -15,9 +15,9 @@ import { setupStores } from '#test/support/worker.ts';
 import type { Account } from '../../services/worker/accounts/accounts.ts';
 import { createReceiptReader } from '../../services/worker/receipts/receipt-calls.ts';
 
-/** The key that the ids of planted messages are made with. */
+/** The key with which the ids of the planted messages are encoded. */
 const ID_KEY = Buffer.alloc(16);
-/** Vendors' ids are the vendor's: two accounts of two tenants may well see the same one. */
+/** Vendors choose their ids, so two accounts of two tenants may get the same one. */
 const SAME = 'same-id-at-the-vendor';
 
 let stores: Awaited<ReturnType<typeof setupStores>>;
@@ -30,14 +30,14 @@ afterAll(() => stores?.[Symbol.asyncDispose]());
 type Owner = { readonly tenantId: string; readonly accountId: string };
 type Sent = Owner & { readonly seq: number; readonly id: string };
 
-/** A tenant with an account, and a message that the vendor has accepted through it. */
+/** Creates a tenant with an account, and a message that the vendor accepted through it. */
 async function sentThrough(provider: ProviderKind, vendorId: string, tenant?: SeededTenant): Promise<Sent> {
   const sent = await acceptedFor(provider, tenant);
   await attempt(sent, { kind: 'accepted', providerMessageId: vendorId });
   return sent;
 }
 
-/** A tenant with an account, and a message that is to go out through it, or a test message. */
+/** Creates a tenant with an account, and a message that is pinned to it and not sent yet. */
 async function acceptedFor(
   provider: ProviderKind,
   given?: SeededTenant,
@@ -69,7 +69,7 @@ async function stored({ seq }: Sent): Promise<unknown> {
   ];
 }
 
-/** What the vendor reports to an account's own URL, with a signature of that account that holds, and what follows. */
+/** Stores a vendor's report to an account's own URL, whose signature is taken as valid, and applies it. */
 async function report(provider: ProviderKind, owner: Owner, named: Named): Promise<void> {
   await call(owner, deliveryReport(provider, named));
   expect(await work(provider)).toEqual(['read']);
@@ -86,7 +86,7 @@ async function call(
     values (${tenantId}, ${accountId}, ${method}, 1, ${query}, '{}', ${Buffer.from(body)}, now(), now())`;
 }
 
-/** Looks into what has been called, and applies it. @returns what each call came to. */
+/** Reads the stored calls and applies them. @returns the result of each call. */
 async function work(provider: ProviderKind): Promise<string[]> {
   const kinds: string[] = [];
   const reader = createReceiptReader({
@@ -115,7 +115,7 @@ async function work(provider: ProviderKind): Promise<string[]> {
   return kinds;
 }
 
-/** The account with its secrets, to which every signature is its own: forgeries have tests of their own. */
+/** The account with its secrets, without signature verification: forgeries have tests of their own. */
 function believing(provider: ProviderKind, id: string): Account {
   const definition = PROVIDERS.get(provider);
   const sent = CATALOG_ACCOUNTS[provider];
@@ -152,7 +152,7 @@ describe.each(REPORTING)('%s', (provider) => {
     ];
     for (const named of foreign) await report(provider, mine, named);
     expect([await stored(same), await stored(theirs)]).toEqual(before);
-    // The same calls to the accounts that the messages went through are believed.
+    // The same reports are believed when they arrive at the accounts that sent the messages.
     await report(provider, mine, { reference: mine.id, vendorId: SAME });
     expect([await statusOf(mine), await statusOf(same)]).toEqual(['delivered', 'sent']);
     await report(provider, theirs, { reference: theirs.id, vendorId: 'id-of-theirs-alone' });
@@ -211,7 +211,7 @@ describe('among the accounts of one tenant', () => {
     const third = await seedAccount(stores.admin, tenant.tenantId, { provider: 'webhook-sms' });
     const failure = { class: 'unknown', code: 'timeout' } as const;
     await stores.store.assignAccounts([assignmentOf(first.seq, first.accountId, second)]);
-    // It waits for an account that nobody has called yet: no report can be about it.
+    // The message waits for an account that has not sent it yet, so no report of that account can be about it.
     await report('webhook-sms', { ...first, accountId: second }, { reference: first.id });
     expect(await stored(first)).toMatchObject([
       [],

@@ -144,7 +144,7 @@ describe('what a guess can measure', () => {
     syncBuiltinESMExports();
   });
 
-  /** The check of keys over a directory of one key, with every comparison and question counted. */
+  /** Creates the key check over a directory with one key. It records every comparison and every query. */
   function setup(facts: Partial<ApiKeyFacts> = {}) {
     const subkey = createSecretKey(Buffer.alloc(32, 7));
     const keyId = newKeyId();
@@ -174,7 +174,7 @@ describe('what a guess can measure', () => {
     };
     const compare = vi.spyOn(crypto, 'timingSafeEqual');
     syncBuiltinESMExports();
-    /** Each guess meets a process that knows nothing yet. */
+    /** Checks each guess with an empty cache, as a new process would. */
     const guess = async (text: string) => {
       compare.mockClear();
       asked.length = 0;
@@ -222,7 +222,7 @@ describe('what a guess can measure', () => {
     const good = formatServiceKey({ mode: 'live', keyId, secret: SECRET });
     const nothing = { outcome: 'unauthenticated', questions: 0, lengths: [] };
     const typo = good.slice(0, -1) + (good.endsWith('0') ? '1' : '0');
-    // The first letter as its full-width twin, and the `i` as another alphabet's.
+    // The first letter replaced by its full-width form, and the `i` by its Cyrillic look-alike.
     const alike = [good.replace('d', '\uff44'), good.replace('i', '\u0456')];
     const texts = [typo, good.slice(0, -7), '', 'dsp_live_', `${good}\n`, '\ud800'.repeat(76), ...alike];
     for (const text of texts) {

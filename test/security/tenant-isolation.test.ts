@@ -8,11 +8,11 @@ import { routesOf, type ServedRoute } from '#test/support/routes-of.ts';
 import { settle, strangerNames, type Estate, type Names } from './estate.ts';
 import { rowsOf } from './tenant-rows.ts';
 
-/** The same calls in every run. */
+/** Fixed, so that every run makes the same calls. */
 const SEED = 20_260_701;
 const CALLS_PER_ROUTE = 16;
 
-/** Which name stands in a path. */
+/** Which name each path parameter takes. */
 const PARAMETERS: readonly (readonly [RegExp, (of: Names) => string])[] = [
   [/^\/v1\/admin\/providers\/:id/, ({ accountId }) => accountId],
   [/^\/v1\/admin\/webhook-endpoints\/:id/, ({ endpointId }) => endpointId],
@@ -24,7 +24,7 @@ const PARAMETERS: readonly (readonly [RegExp, (of: Names) => string])[] = [
   [/^\/v1\/admin\/members\/:userId/, ({ userId }) => userId],
   [/^\/v1(?:\/admin)?\/messages\/:id/, ({ messageId }) => messageId],
 ];
-/** What a write needs in order to be refused for nothing but the tenant. */
+/** Valid bodies, so that a write is refused because of the tenant alone. */
 const BODIES: Readonly<Record<string, () => Record<string, unknown>>> = {
   'POST /v1/admin/events/:id/replay': () => ({ endpointId: a.names.endpointId }),
   'POST /v1/messages/batch': () => ({
@@ -34,7 +34,7 @@ const BODIES: Readonly<Record<string, () => Record<string, unknown>>> = {
   'POST /v1/messages': () => ({ channel: 'sms', to: '+15550000001', body: 'Mine' }),
   'PATCH /v1/messages/:id': () => ({ sendAt: new Date(Date.now() + 3_600_000).toISOString() }),
   'POST /v1/messages/test-clock': () => ({ advance: '1h' }),
-  // Fits nothing of A's, which would be canceled once and not again.
+  // Matches none of A's messages: a cancel would succeed once and find nothing the second time.
   'POST /v1/messages/cancel': () => ({ filter: { externalId: b.names.externalId } }),
   'POST /v1/admin/tenants': () => ({ name: 'Another', slug: `another-${randomUUID()}` }),
   'PATCH /v1/admin/tenants/:id': () => ({ name: 'Taken over' }),
@@ -59,13 +59,13 @@ const BODIES: Readonly<Record<string, () => Record<string, unknown>>> = {
   'POST /v1/admin/webhook-endpoints/:id/recover': () => ({ since: '2020-01-01T00:00:00Z' }),
   'POST /v1/admin/webhook-keys/rotate': () => ({}),
   'POST /v1/admin/suppressions': () => ({ channel: 'sms', address: '+15550000001' }),
-  // Is there already: it says the same each time.
+  // The address exists already, so the answer is the same each time.
   'POST /v1/admin/suppressions/import': () => ({ channel: 'sms', address: a.names.to }),
   'POST /v1/admin/api-keys': () => ({ name: 'Mine' }),
   'PATCH /v1/admin/api-keys/:id': () => ({ name: 'Taken over' }),
   'POST /v1/admin/api-keys/:id/rotate': () => ({ graceSeconds: 60 }),
 };
-/** Fields that a careless route could take for the tenant's own. */
+/** Fields that a careless route could read as the tenant's own. */
 const FIELDS = {
   tenantId: ({ tenantId }: Names) => tenantId,
   tenant_id: ({ tenantId }: Names) => tenantId,
@@ -87,15 +87,15 @@ const FILTERS = {
   actor: ({ userId }: Names) => userId,
   slug: ({ slug }: Names) => slug,
 } as const;
-/** Without a caller who would have a tenant: receipts have a test of their own, and public keys are everybody's. */
+/** Routes without an authenticated tenant: receipts have a test of their own, and public keys are public. */
 const OPEN = /^\/(?:(?:docs|v1\/(?:openapi\.json|receipts|unsubscribe|webhook-keys))(?:\/|$)|$)/;
-/** Routes of a user, not of the tenant that `X-Tenant-Slug` names. */
+/** Routes of a user; they ignore the tenant that `X-Tenant-Slug` names. */
 const TENANTLESS = /^\/v1\/admin\/(?:me|tenants|platform)(?:\/|$)/;
-/** For platform admins alone. */
+/** Routes for platform admins only. */
 const OF_PLATFORM = /^\/v1\/admin\/platform\//;
 
 type CallerKind = 'key' | 'test key' | Role;
-/** Where in a request the names stand. */
+/** Where the foreign names stand in a request. */
 type Shape = {
   readonly caller: CallerKind;
   readonly slug: 'own' | 'foreign' | 'id' | 'none';
@@ -115,7 +115,7 @@ const shape: fc.Arbitrary<Shape> = fc.record({
   isForeignPath: fc.boolean(),
   filters: fc.subarray(Object.keys(FILTERS) as (keyof typeof FILTERS)[], { maxLength: 3 }),
   fields: fc.subarray(Object.keys(FIELDS) as (keyof typeof FIELDS)[], { maxLength: 4 }),
-  // Mostly none: a foreign cursor ends a call before anything else is looked at.
+  // Mostly out of range, so that there is no cursor: a foreign cursor fails a call before anything else is checked.
   cursor: fc.integer({ min: -24, max: 7 }),
   isForeignHeader: fc.boolean(),
 });
@@ -134,7 +134,7 @@ beforeAll(async () => {
 afterAll(() => api[Symbol.asyncDispose]());
 
 const nameOf = ({ method, path }: ServedRoute): string => `${method} ${path}`;
-/** A channel is nobody's. */
+/** Whether the path contains an id. A channel belongs to no tenant. */
 const hasId = ({ path }: ServedRoute): boolean => path.replace(':channel', '').includes(':');
 
 function pathOf({ path }: ServedRoute, names: Names): string {
@@ -145,12 +145,15 @@ function pathOf({ path }: ServedRoute, names: Names): string {
   return path.replace(/:\w+/, id);
 }
 
-/** A write to one's own comes out another way the second time, which would tell nothing. */
+/**
+ * Whether the path names a foreign object. Writes always do: a write to A's own object answers differently the second time, and
+ * the comparison would prove nothing.
+ */
 function isForeignPath(route: ServedRoute, of: Shape): boolean {
   return hasId(route) && (of.isForeignPath || route.method !== 'GET');
 }
 
-/** How tenant A calls: everything foreign in the request is one of `names`. */
+/** Calls as tenant A; every foreign name in the request is one of `names`. */
 async function reach(route: ServedRoute, of: Shape, names: Names): Promise<Reply> {
   const query = new URLSearchParams(
     Object.fromEntries(of.filters.map((name) => [name, FILTERS[name](names)])),
@@ -179,7 +182,7 @@ function credentialsOf(of: Shape, names: Names, headers: Record<string, string>)
   return { slug, headers: { ...headers, 'x-service-key': key } };
 }
 
-/** What a caller could tell two answers apart by. What differs between any two calls is taken out. */
+/** Everything by which a caller could tell two answers apart, without the values that differ between any two calls. */
 function seenOf({ status, text, headers }: Reply): unknown {
   const even = (value: string): string =>
     value
@@ -197,13 +200,13 @@ function seenOf({ status, text, headers }: Reply): unknown {
   return { status, headers: Object.fromEntries(named), body: even(text) };
 }
 
-/** Anything of B's in an answer but the path, which repeats the request's. */
+/** The marks of B in an answer, outside the `path` field, which repeats the request. */
 function leaksOf({ text, headers }: Reply): string[] {
   const all = text.replace(/"path":"[^"]*"/, '') + JSON.stringify(headers);
   return b.marks.filter((mark) => all.includes(mark));
 }
 
-/** They take no bearer token. */
+/** Routes that accept no bearer token. */
 const KEYS_ONLY = new Set([
   'POST /v1/messages',
   'POST /v1/messages/batch',
@@ -211,10 +214,13 @@ const KEYS_ONLY = new Set([
   'GET /v1/events',
 ]);
 
-/** Limits per minute are proven elsewhere; here they would hide what is behind them. */
+/** Clears the rate windows: limits per minute have tests of their own and would hide the checks behind them. */
 const forgetRates = () => api.admin`truncate rate_windows`;
 
-/** A key is not rotated again while it is being rotated, and secrets count their versions: each rotation has one of its own. */
+/**
+ * Returns the names with a fresh object where a call can succeed only once: a key that is being rotated is not rotated again, and
+ * secrets count their versions.
+ */
 async function namesFor({ path }: ServedRoute, of: Estate): Promise<Names> {
   if (path.endsWith('/rotate-secret')) {
     const body = { url: 'https://example.com/', eventTypes: ['*'] };

@@ -1,7 +1,7 @@
 import type { Sql } from '#core/platform/postgres/postgres.ts';
 import { plantAttempt, plantResult } from '#test/support/planted-messages.ts';
 
-/** What the api cannot be made to write: provider calls of a message, and what became of them. */
+/** Plants rows that the api cannot write: the attempts of a message and their results. */
 export async function plantHistory(
   admin: Sql,
   message: { readonly id: string; readonly mark: string; readonly accountId: string },
@@ -33,7 +33,7 @@ export async function plantHistory(
   await plantResult(admin, id, { status: 'sent', accountId, provider, providerMessageId: mark, failure });
 }
 
-/** What only workers write: what an endpoint was told of these messages. */
+/** Plants rows that only workers write: the deliveries of these messages to an endpoint. */
 export async function plantDeliveries(
   admin: Sql,
   told: { readonly endpointId: string; readonly messages: readonly string[]; readonly mark: string },
@@ -47,7 +47,10 @@ export async function plantDeliveries(
   }
 }
 
-/** Every row of a tenant, in every table that has such rows. When a key was last used is its own to move. */
+/**
+ * Returns every row of a tenant, in every table with a `tenant_id`, without the time of a key's last use, which changes by
+ * itself.
+ */
 export async function rowsOf(admin: Sql, tenantId: string): Promise<Record<string, unknown[]>> {
   const tables = await admin<{ name: string }[]>`
     select c.relname as name from pg_class c join pg_attribute t on t.attrelid = c.oid and t.attname = 'tenant_id'
@@ -70,13 +73,13 @@ export async function rowsOf(admin: Sql, tenantId: string): Promise<Record<strin
 export type MessageFate = {
   readonly status: string;
   readonly reason: string | null;
-  /** Null once no call will be made any more. */
+  /** Null once no further attempt is planned. */
   readonly retries: number | null;
-  /** Of attempts that have ended, in order. */
+  /** Codes of the ended attempts, in order. */
   readonly codes: readonly (string | null)[];
 };
 
-/** What has become of a message so far. */
+/** Returns the current state of a message and the results of its attempts. */
 export async function fateOf(admin: Sql, messageId: string): Promise<MessageFate> {
   const [row] = await admin<MessageFate[]>`
     select s.status, s.reason, l.retries::integer as retries, array(
@@ -87,7 +90,7 @@ export async function fateOf(admin: Sql, messageId: string): Promise<MessageFate
   return row;
 }
 
-/** Everything that the database holds, as text. */
+/** Returns the whole content of the database as text. */
 export async function everythingIn(admin: Sql): Promise<string> {
   const tables = await admin<{ name: string }[]>`
     select relname as name from pg_class

@@ -6,10 +6,10 @@ import { call } from '#test/support/http-call.ts';
 import { startServiceStack, type ServiceStack, type StackTenant } from '#test/support/service-stack.ts';
 import { startDnsServer, type DnsServer } from './dns-server.ts';
 
-// Endpoints of tenants who want more than their events: to reach what the worker can reach, to hold it up, to read back what it
-// was given, or to be told of others' messages.
+// The endpoints here belong to tenants who attack: they try to reach what the worker can reach, to block the worker, to read back
+// responses of internal servers, or to get the events of other tenants.
 
-/** Where endpoints may be, by the operator's word; the rest of the loopback network is like any private one. */
+/** The only address that the operator allows for endpoints; the rest of the loopback network is blocked like any private one. */
 const OPEN = '127.0.0.2';
 const CLOSED = '127.0.0.1';
 const NAMES: Readonly<Record<string, readonly string[]>> = {
@@ -30,10 +30,10 @@ type Answer = (taken: Taken, response: ServerResponse) => void;
 
 let dns: DnsServer;
 let stack: ServiceStack;
-/** What came to the one that may be reached, and how it answers, by path. */
+/** Requests to the allowed address, and its answers by path. */
 let taken: Taken[] = [];
 const answers = new Map<string, Answer>();
-/** What came to the one that must not be. */
+/** Requests to the blocked address. */
 let trapped: string[] = [];
 let port: number;
 const servers: ReturnType<typeof createServer>[] = [];
@@ -74,7 +74,7 @@ beforeAll(async () => {
   const EGRESS_ALLOW_CIDRS = `${OPEN}/32`;
   stack = await startServiceStack({
     api: { EGRESS_ALLOW_CIDRS },
-    // So long that no call to an endpoint that is silent ends before others are told.
+    // Longer than the test: no call to a silent endpoint ends before the other endpoints got their events.
     worker: { EGRESS_ALLOW_CIDRS, EGRESS_DNS_SERVERS: dns.address, WEBHOOK_DEADLINE_MS: '30000' },
   });
 });
@@ -127,7 +127,7 @@ function attemptsOf(endpointId: string): Promise<Attempt[]> {
     where endpoint_id = ${endpointId} order by seq, attempt`;
 }
 
-/** The first call for the first event. */
+/** Returns the first attempt to deliver the first event. */
 async function firstAttempt(endpointId: string): Promise<Attempt> {
   const attempts = () => attemptsOf(endpointId);
   await expect.poll(async () => (await attempts()).length).toBeGreaterThan(0);
@@ -213,7 +213,7 @@ test('an answer without end is cut, and little of it is kept', async () => {
   const { status, answer } = await firstAttempt(id);
   expect(status).toBe(500);
   expect(Buffer.byteLength(answer ?? '')).toBeLessThanOrEqual(1_024);
-  // What the buffers of two sockets hold, and the cap.
+  // The buffers of two sockets and the cap.
   expect(written).toBeLessThan(32 * 1024 * 1024);
 });
 

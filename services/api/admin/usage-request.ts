@@ -6,10 +6,10 @@ import type { RequestFacts } from '../http/routes-kit.ts';
 import { timeField } from '../http/time-field.ts';
 
 export const USAGE_ITEMS_MAX = 10_000;
-/** An item has a row for each state that it has messages in. */
+/** An item has one row for each state in which it has messages. */
 export const USAGE_ROWS_MAX = 5 * USAGE_ITEMS_MAX;
 
-/** What both ways to ask for usage take. */
+/** The query parameters of both usage routes. */
 export const usageQuery = {
   since: timeField()
     .optional()
@@ -34,7 +34,7 @@ export const tooManyItems = () =>
     message: `Would have more than ${USAGE_ITEMS_MAX} items: ask for a shorter time or fewer groups`,
   });
 
-/** @param example some of the groups, for the document. */
+/** Returns the field `groupBy`. @param example some of the groups, for the document. */
 export function groupByField(groups: readonly string[], example: string) {
   const names = groups.join('|');
   return z
@@ -48,7 +48,7 @@ export function groupByField(groups: readonly string[], example: string) {
     .describe(`What to count by, such as \`${example}\`.`);
 }
 
-/** Each once, in the order in which they were asked for. */
+/** Returns each group once, in the order in which the caller named them. */
 export function groupsOf<Group extends string>(groupBy: string | undefined): ReadonlySet<Group> {
   return new Set((groupBy?.split(',') ?? []) as Group[]);
 }

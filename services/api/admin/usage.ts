@@ -130,7 +130,7 @@ export function usageRoute({ read }: Pick<AdminDeps, 'read'>): RouteModule {
       if (counts.length === most) throw tooManyItems();
       const accountOf = new Map(accounts.map((account) => [account.id, account]));
 
-      /** What is shown of a group, in the order of its fields. */
+      /** Returns the fields of a group, in their order. */
       function shown({ period, channel, value }: UsageKey) {
         const account = accountOf.get(value ?? '');
         return {
@@ -163,7 +163,7 @@ export function usageRoute({ read }: Pick<AdminDeps, 'read'>): RouteModule {
   });
 }
 
-/** Groups that are not shown by one field of their name. */
+/** Groups that a table shows in columns with other names than the group's. */
 const COLUMNS: Partial<Readonly<Record<UsageGroup, readonly string[]>>> = {
   provider: ['providerId', 'provider', 'providerLabel'],
   key: ['keyId'],

@@ -19,21 +19,21 @@ export type AuthenticateDeps = {
   readonly directory: Pick<DirectoryStore, 'signIn' | 'membership' | 'takeRate'>;
   readonly serviceKeys: ServiceKeys;
   readonly verifyToken: VerifyToken;
-  /** Subjects of the issuer that act for the platform. */
+  /** Subjects of the issuer that are platform admins. */
   readonly platformAdmins: ReadonlySet<string>;
-  /** The limit that a sender is to be told of before anything is done for it; undefined where it is heard. */
+  /** Returns the limit with which a sender is refused before any work is done for it; undefined where it is admitted. */
   readonly holdSender: (caller: KeyCaller) => Admitted['rate'];
-  /** How much a key may send a minute; its changes of what was sent have a limit of the same size. */
+  /** Returns how much a key may send a minute. Its changes of sent messages have a separate limit of the same size. */
   readonly sendLimit: (caller: KeyCaller) => { readonly name: string; readonly value: number };
 };
 
 export type Authentication = {
   readonly authenticate: Authenticate;
-  /** Drops the copies that a change makes stale. */
+  /** Drops the cached copies that a change makes stale. */
   readonly onNotice: (kind: NoticeKind, notice: Notice) => void;
 };
 
-/** Calls without a tenant, per user and minute; the same for everybody. */
+/** Limit of calls without a tenant, per user and minute; the same for every user. */
 export const USER_LIMIT = { name: 'userRequestsPerMinute', value: 60 } as const;
 const ENTRIES_MAX = 20_000;
 
@@ -47,10 +47,10 @@ const NEITHER =
 const NO_TOKEN = 'header Authorization with a bearer token is required';
 const NOT_BY_KEY = `${NO_TOKEN}; this endpoint takes no API key`;
 const BAD_TOKEN = 'the bearer token is not valid, or no longer';
-/** The same for one that is there and not the user's. */
+/** The same message for a tenant that exists but is not the user's. */
 const NO_SUCH_TENANT = 'Resource not found: X-Tenant-Slug names no tenant of yours';
 
-/** Answers who calls and whether they may: key or token, tenant, limit, suspension, scope or role, in this order. */
+/** Creates the authentication. It checks key or token, tenant, limit, suspension, scope or role, in this order. */
 export function createAuthentication(deps: AuthenticateDeps): Authentication {
   const { directory, serviceKeys, verifyToken, platformAdmins, holdSender, sendLimit } = deps;
   const signedIn = createFreshCache<{ readonly id: UserId }>(ENTRIES_MAX);
@@ -74,10 +74,10 @@ export function createAuthentication(deps: AuthenticateDeps): Authentication {
     const caller: KeyCaller = { kind: 'key', tenant, senders, routes, key: ofKey };
     if (countsChanges) {
       const { name, value } = sendLimit(caller);
-      // By a subject that is not that of its sends.
+      // A rate subject of its own, so that changes do not count as sends.
       return take(uuidFrom(`changes by ${id}`), name, value).then((rate) => ({ caller, rate }));
     }
-    // The limit is about sends, not about what people may do with what was sent.
+    // The limit is for sends, not for changes of what was sent.
     const rate = kind === 'key' && scope === 'messages:send' ? holdSender(caller) : undefined;
     return rate === undefined ? { caller } : { caller, rate };
   }
@@ -111,7 +111,7 @@ export function createAuthentication(deps: AuthenticateDeps): Authentication {
     return { caller, rate: await takeOwn(caller) };
   }
 
-  /** Looking for tenants by their slugs counts as a call of the user's own. */
+  /** A call with an unknown slug counts towards the user's own limit, which bounds guessing of slugs. */
   async function byStranger(caller: UserCaller): Promise<Admitted> {
     const rate = await takeOwn(caller);
     if (rate.passed) throw new AppError('not_found', { message: NO_SUCH_TENANT });
@@ -165,7 +165,7 @@ export function createAuthentication(deps: AuthenticateDeps): Authentication {
       serviceKeys.drop(tenantId, kind === 'key' ? id : undefined);
       if (kind !== 'tenant') return;
       members.clear();
-      // A new invitation is taken up by the next call of whom it names.
+      // The invited person's next call accepts a new invitation; a cached sign-in would skip that.
       signedIn.clear();
     },
   };

@@ -1,28 +1,28 @@
 import { LRUCache } from 'lru-cache';
 
-/** Sends of service keys that use nothing of a limit, being refused or replayed, and cost work all the same. */
+/** Tracks sends of service keys that were refused or replayed: they use up no limit but cost work. */
 export type UncountedSends = {
-  /** @param sends how many; default 1. */
+  /** Counts uncounted sends of a key. @param sends how many; default 1. */
   readonly note: (keyId: string, sends?: number) => void;
   /**
-   * Seconds until the key is heard again, 1 to 61; undefined where it is heard now.
-   * @param limit Its requests per minute.
+   * Returns the seconds until the key is admitted again, 1 to 61; undefined where it is admitted now.
+   * @param limit the key's requests per minute.
    */
   readonly retryAfter: (keyId: string, limit: number) => number | undefined;
 };
 
-/** One bucket a second; two calls 59.01 seconds apart can fall in buckets 60 apart. */
+/** One bucket per second. Two calls 59.01 seconds apart can fall into buckets that are 60 apart. */
 const BUCKETS = 61;
-/** A small limit leaves room for who repeats what has been accepted. */
+/** The least allowance, so that a key with a small limit can still repeat accepted requests. */
 const ALLOWED_MIN = 60;
 const KEYS_MAX = 20_000;
 
 type Window = { second: number; total: number; readonly counts: Uint32Array };
 
 /**
- * Counts what the database does not: in any rolling minute of this process a key has as many uncounted sends as counted
- * ones, and at least a few.
- * @param now Milliseconds of a clock that never goes back.
+ * Creates the counts of sends that the database does not count. In any rolling minute of this process a key may make as many
+ * uncounted sends as counted ones, and at least `ALLOWED_MIN`.
+ * @param now milliseconds of a monotonic clock.
  */
 export function createUncountedSends(now: () => number = () => performance.now()): UncountedSends {
   const windows = new LRUCache<string, Window>({ max: KEYS_MAX });

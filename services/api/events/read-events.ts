@@ -107,7 +107,7 @@ const query = z.object({
 const DESCRIPTION =
   'The oldest first, in the order of `data.seq`, each exactly once and kept as long as its message. To follow the feed, call again with `afterSeq` set to the `lastSeq` of the answer. A page reads at most 5,000 events or 100 ms: with a filter it may be short, even empty, and still have a `nextCursor`.';
 
-/** The feed for keys and for people, and what is in it. */
+/** Routes that read the feed, for keys and for people, and list the event types. */
 export function readEventRoutes({ read, cursors, loadIds }: ReadEventsDeps): RouteModule {
   async function page(
     { tenant: { id: tenantId } }: KeyCaller | MemberCaller,
@@ -116,13 +116,13 @@ export function readEventRoutes({ read, cursors, loadIds }: ReadEventsDeps): Rou
     test?: boolean,
   ) {
     const filter = { type, since, test, endpointId };
-    // Tests break this (mutant: feed-cursor): a cursor is good for the tenant, the endpoint and the filter that it was made for.
+    // Tests break this (mutant: feed-cursor): a cursor is valid for its own tenant, endpoint and filter only.
     const scope = ['feed', tenantId, filter, afterSeq];
     const from = cursor === undefined ? undefined : Number(cursors.open(scope, cursor));
     const { events: ids } = await loadIds();
     const found = await read(tenantId, gone, async (tx) => {
       const isMasked = endpointId === undefined ? false : await masksRecipients(tenantId, tx, endpointId);
-      // Whether the endpoint is another tenant's or none: one look, and the same answer.
+      // One query and the same answer, whether the endpoint is another tenant's or does not exist.
       if (isMasked === undefined) throw notFound();
       const start =
         from ??

@@ -6,17 +6,17 @@ import { rememberWarnings } from './request-warnings.ts';
 import { resolveAliases, caseAliasesOf } from './case-aliases.ts';
 
 const DEPTH_MAX = 32;
-/** Of all kinds and levels: what a body costs goes with them, and a megabyte has room for half a million. */
+/** Counts values of all kinds and levels: the cost of a body grows with them, and a megabyte has room for half a million. */
 export const VALUES_MAX = 30_000;
-/** A small body can hold faults without number; the answer to it stays small too. */
+/** A small body can contain very many faults; this keeps the answer small. */
 const DETAILS_MAX = 100;
-/** Only an escape can bring NUL or half a surrogate pair into a JSON text that is valid UTF-8. */
+/** In JSON text of valid UTF-8 only an escape can produce NUL or half a surrogate pair. */
 const SUSPECT_ESCAPE = /\\u(?:0000|[dD][89a-fA-F])/;
 
 /**
  * Reads a JSON body.
- * @returns undefined for an empty one.
- * @throws AppError for bytes that are no UTF-8, no JSON, nested too deeply, of too many values or no Unicode text.
+ * @returns undefined for an empty body.
+ * @throws AppError for bytes that are not UTF-8 or not JSON, too deep nesting, too many values, or text that is not Unicode.
  */
 export function readJson(bytes: Buffer): unknown {
   if (bytes.length === 0) return undefined;
@@ -32,13 +32,13 @@ export function readJson(bytes: Buffer): unknown {
   return value;
 }
 
-/** Looks at every value once. Where a value lies is only put into words when it is at fault. */
+/** Inspects every value once. It writes the path of a value only for a faulty one. */
 class Inspection {
   readonly #inspectTexts: boolean;
   readonly #trail: (string | number)[] = [];
   #values = 0;
 
-  /** @param inspectTexts False where the texts are known to be fine. */
+  /** @param inspectTexts false where the texts are known to be valid. */
   constructor(inspectTexts: boolean) {
     this.#inspectTexts = inspectTexts;
   }
@@ -58,7 +58,7 @@ class Inspection {
     }
     for (const name of Object.keys(value)) {
       if (this.#inspectTexts) assertText(name, this.#path());
-      // Copying an object would lose it without a word, or worse.
+      // Copying the object would silently drop the key, or set the copy's prototype.
       if (name === '__proto__') {
         const message = 'Must not have a field named __proto__';
         throw validationFailed({ field: this.#path(), rule: 'name', message });
@@ -92,17 +92,17 @@ function assertText(text: string, field: string): void {
   throw validationFailed({ field: name, rule: 'characters', message: 'Must be Unicode text without NUL' });
 }
 
-/** False for what Postgres and UTF-8 cannot hold. */
+/** Returns false for text that Postgres or UTF-8 cannot store. */
 export function isText(text: string): boolean {
   return !text.includes('\0') && text.isWellFormed();
 }
 
-/** Of bodies that have been read, what was sent: known fields alone, in one spelling. */
+/** For each parsed body what the client sent: the known fields alone, in one spelling. */
 const sentAs = new WeakMap<object, unknown>();
 
 /**
- * What was sent, where a value is what was read of it: without what this release has for fields that were not sent, and
- * without what it makes of those that were. Two requests are compared by it, which may be answered by two releases.
+ * Returns what the client sent, without the defaults and conversions of this release. Idempotency compares requests by it,
+ * because two releases may answer the original and its repetition. A value that is not a parsed body is returned as it is.
  */
 export function asSent(read: unknown): unknown {
   const isKnown = typeof read === 'object' && read !== null && sentAs.has(read);
@@ -111,13 +111,13 @@ export function asSent(read: unknown): unknown {
 
 type HttpPart = 'params' | 'querystring' | 'body' | 'headers';
 
-/** Makes the reader of one part of a route's requests: spelling, types, rules, and errors that name fields. */
+/** Returns the reader of one part of a route's requests. It handles spelling, types and rules, and its errors name the fields. */
 export const inputCompiler: FastifySchemaCompiler<z.ZodType> = ({ schema, httpPart, method }) => {
   const part = httpPart as HttpPart;
   const isQuery = part === 'querystring';
   const aliases = caseAliasesOf(schema);
   const options = {
-    // A change clears what it names as null; everywhere else serializers write null for what is not there.
+    // In a PATCH null clears the field; in other requests serializers write null for an absent field.
     nulls: part === 'body' && method === 'PATCH' ? 'kept' : 'absent',
     kind: isQuery ? 'query parameter' : 'field',
   } as const;
@@ -133,7 +133,7 @@ export const inputCompiler: FastifySchemaCompiler<z.ZodType> = ({ schema, httpPa
           sentAs.set(parsed.data, read.value);
         return { value: parsed.data };
       }
-      // A path that breaks the form of its ids names nothing.
+      // A path with malformed ids names no resource.
       return { error: part === 'params' ? notFound() : rejection(parsed.error.issues, read.value) };
     } catch (error) {
       return { error: error as Error };
@@ -141,21 +141,21 @@ export const inputCompiler: FastifySchemaCompiler<z.ZodType> = ({ schema, httpPa
   };
 };
 
-/** No body at all is one without fields; so is null. */
+/** An absent body counts as one without fields; so does null. */
 function assertObject(body: unknown): void {
   if (body === undefined || body === null || (typeof body === 'object' && !Array.isArray(body))) return;
   const message = 'Request body must be a JSON object';
   throw new AppError('validation_failed', { message, details: [{ field: 'body', rule: 'type', message }] });
 }
 
-/** Which parameters hold something else than text, by their names in lower case. */
+/** The parameters that are not text, by name in lower case. */
 type QueryKinds = ReadonlyMap<string, 'number' | 'boolean' | 'map'>;
 const NO_KINDS: QueryKinds = new Map();
 
-/** `name.key` and `name[key]`, as people and as generated clients write one pair of a map. */
+/** `name.key` and `name[key]`: two spellings for one pair of a map, used by people and by generated clients. */
 const PAIR = /^([A-Za-z_]+)(?:\.(.*)|\[(.*)\])$/s;
 
-/** Query values arrive as text; those of other kinds are read before the rules look at them. */
+/** Query values arrive as text; values of other kinds are converted before the schema validates them. */
 function readQuery(sent: unknown, kinds: QueryKinds): unknown {
   const query: Record<string, unknown> = {};
   const kindOf = (name: string) => kinds.get(name.replaceAll('_', '').toLowerCase());
@@ -206,7 +206,7 @@ const RULES: Readonly<Record<string, string>> = {
   invalid_union: 'type',
 };
 
-/** Which rules a schema's issues say are broken. */
+/** Returns the broken rules for a schema's issues. */
 export function brokenRules(issues: readonly z.core.$ZodIssue[], sent: unknown): ErrorDetail[] {
   return issues.map((issue): ErrorDetail => {
     const field = issue.path.length === 0 ? 'body' : issue.path.map(String).join('.');
@@ -217,7 +217,7 @@ export function brokenRules(issues: readonly z.core.$ZodIssue[], sent: unknown):
   });
 }
 
-/** The error for a schema's issues: `missing_field` as soon as one of them is a field that is not there. */
+/** Returns the error for a schema's issues: `missing_field` if any of them is an absent field. */
 function rejection(issues: readonly z.core.$ZodIssue[], sent: unknown): AppError {
   const details = brokenRules(issues, sent);
   const missing = details.find(({ rule }) => rule === 'required')?.message;
@@ -236,7 +236,7 @@ function ruleOf(issue: z.core.$ZodIssue, sent: unknown): string {
   return RULES[issue.code] ?? 'invalid';
 }
 
-/** A null that comes to the rules would clear what there has to be. */
+/** Whether the issue is a null that would clear a required field. */
 function isCleared({ path }: z.core.$ZodIssue, sent: unknown): boolean {
   return path.length === 1 && valueAt(sent, path) === null;
 }

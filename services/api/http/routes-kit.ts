@@ -24,51 +24,51 @@ import { warningsField, warningsOf, withWarnings } from './request-warnings.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Who calls; null on routes for anybody and until authentication is done. */
+    /** The authenticated caller; null on open routes and before authentication. */
     caller: Caller | null;
-    /** What the client says it is: at most 64 harmless characters. */
+    /** The client's own name: at most 64 characters of a safe alphabet. */
     appName: string | null;
     span: Span | null;
     response: ServerResponse | null;
-    /** Size of its body; 0 until that has been read. */
+    /** Size of the request's body; 0 until the body has been read. */
     bodyBytes: number;
-    /** Of the error that it was answered with. */
+    /** Code of the error that answered the request. */
     errorCode: ErrorCode | null;
-    /** Of the message that it is about. */
+    /** The message that the request is about. */
     messageId: string | null;
-    /** The account that a vendor reports to; null for everybody else's requests, and where the URL is none. */
+    /** The account to which a vendor reports; null for other requests and where the URL names no account. */
     reportedTo: { readonly tenantId: string; readonly providerId?: string } | null;
   }
   interface FastifyContextConfig {
     auth?: RouteAuth;
     docs?: RouteDocs;
-    /** How much of a long body's length does not count. */
+    /** Returns how many bytes of a long body do not count towards the size limit. */
     exemptBytes?: (body: unknown) => number;
-    /** Its query and body are taken as bytes. */
+    /** Passes query and body as bytes. */
     isRaw?: true;
   }
   interface FastifyInstance {
-    /** Reads a body byte for byte, of any type. */
+    /** Reads a body of any type unchanged. */
     readRaw: (request: FastifyRequest, bounds: RawBounds) => Promise<Buffer>;
     /** Key of idempotency fingerprints. */
     fingerprintKey: KeyObject;
   }
 }
 
-/** What the OpenAPI document says of a route beyond its schemas. */
+/** What the OpenAPI document says of a route besides its schemas. */
 export type RouteDocs = {
-  /** The operation's name in words, unique, such as `sendMessage`: generated clients call their functions so. */
+  /** The operation's unique name, such as `sendMessage`; generated clients name their functions after it. */
   readonly operation: string;
   readonly status: number;
   readonly idempotent: boolean;
   readonly hasInput: boolean;
-  /** Takes bytes of any type, and may answer 200 with what its caller expects to read. */
+  /** Takes bytes of any type and may answer 200 in the format that its caller expects. */
   readonly isRaw?: true;
-  /** Answers with `text/csv` too. */
+  /** Can also answer with `text/csv`. */
   readonly csv?: true;
-  /** Takes a file, by its types. */
+  /** Takes a file, with rules by type. */
   readonly upload?: UploadRules;
-  /** Answers with a file of one of these types, with an example each. */
+  /** Answers with a file: its possible types, each with an example. */
   readonly download?: Readonly<Record<string, string>>;
   readonly errors: readonly ErrorCode[];
   /** Answers with `ETag`; a change takes `If-Match`. */
@@ -76,10 +76,10 @@ export type RouteDocs = {
   readonly examples?: Examples;
 };
 
-/** Example bodies by name, as OpenAPI has them. */
+/** Example bodies by name, in OpenAPI's form. */
 export type Examples = Readonly<Record<string, { readonly summary: string; readonly value: unknown }>>;
 
-/** Adds routes. Made by a function that takes what the handlers need. */
+/** Adds routes to the app. A factory function creates it from the handlers' dependencies. */
 export type RouteModule = (app: FastifyInstance) => void;
 
 export type RouteContext<A extends RouteAuth, P, Q, B> = {
@@ -87,25 +87,25 @@ export type RouteContext<A extends RouteAuth, P, Q, B> = {
   readonly params: P;
   readonly query: Q;
   readonly body: B;
-  /** Of a route that takes a file. */
+  /** The file; null on routes that take none. */
   readonly upload: Upload | null;
-  /** Null where the request carries no idempotency key. */
+  /** Null where the request has no idempotency key. */
   readonly idempotency: IdempotencyClaim | null;
-  /** What the answer will warn of. A handler may add to it until it answers, or until it stores its answer. */
+  /** The warnings of the answer. A handler may add warnings until it answers or stores its answer. */
   readonly warnings: Warnings;
   readonly request: RequestFacts;
-  /** Fires when the client goes before it has its answer. Made for the handlers that ask for it. */
+  /** Aborts when the client disconnects before the answer is complete. Created only for handlers that read it. */
   readonly gone: AbortSignal;
 };
 
-/** What the audit log wants to know of a request. */
+/** Facts about a request for the audit log. */
 export type RequestFacts = {
   readonly id: string;
   readonly ip: string;
   readonly appName: string | null;
   /** Size of the body. */
   readonly bodyBytes: number;
-  /** Of the request's span; null while tracing is off. */
+  /** Trace context of the request's span; null while tracing is off. */
   readonly traceparent: string | null;
   /** The header `If-Match`; null without one. */
   readonly ifMatch: string | null;
@@ -117,12 +117,14 @@ export type Answer<Body> = {
   readonly body: Body;
   /** Default: the route's `status`. */
   readonly status?: number;
-  /** The body of an earlier request with the same idempotency key. */
+  /** Whether the body is the answer to an earlier request with the same idempotency key. */
   readonly replayed?: boolean;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Goes out instead of the body, as `text/csv`. */
+  /** Sent instead of the body, as `text/csv`. */
   readonly csv?: string;
-  /** Goes out instead of the body, as it comes. Where it throws, the answer breaks off: its client sees that it is not whole. */
+  /**
+   * Streamed instead of the body. If it throws, the connection breaks off, so that the client sees that the file is incomplete.
+   */
   readonly download?: { readonly type: string; readonly name: string; readonly parts: AsyncIterable<string> };
   /** The message that the answer is about, for the request's log line. */
   readonly messageId?: string;
@@ -142,34 +144,37 @@ export type Route<
   readonly description: string;
   readonly tag: Tag;
   readonly auth: A;
-  /** Path parameters; values that break it are 404. */
+  /** Path parameters; invalid values are answered with 404. */
   readonly params?: P;
-  /** Query parameters, in camelCase; both spellings are read, unknown ones are named in `warnings`. */
+  /** Query parameters, in camelCase. Both spellings are read; unknown parameters are named in `warnings`. */
   readonly query?: Q;
-  /** Body, in camelCase; both spellings are read, unknown fields dropped and named in `warnings`. Its meta has an `id` and an example. */
+  /**
+   * Body, in camelCase. Both spellings are read; unknown fields are dropped and named in `warnings`. Its meta has an `id` and an
+   * example.
+   */
   readonly body?: B;
-  /** Bytes of a body beyond the usual megabyte, and those of them that do not count for it. */
+  /** The bound of a body beyond the usual megabyte, and the bytes in it that do not count towards the usual limit. */
   readonly large?: { readonly bytesMax: number; readonly exempt: (body: unknown) => number };
-  /** Takes a file instead of a JSON body. The handler leaves the process to others while it reads it. */
+  /** Takes a file instead of a JSON body. The handler must yield to the event loop while it reads the file. */
   readonly upload?: UploadRules;
-  /** Answers with a file: types with an example each. */
+  /** Answers with a file: its possible types, each with an example. */
   readonly download?: Readonly<Record<string, string>>;
-  /** Reads an idempotency key from the header or from `idempotencyKey` in the body, which handlers see without it. */
+  /** Reads an idempotency key from the header, or from `idempotencyKey` in the body, which the handler does not see. */
   readonly idempotent?: boolean;
   /**
-   * What two bodies under one idempotency key are compared by.
-   * @param sent the body as it was sent, in one spelling and without the key. It is the default.
+   * Returns what is compared between two bodies under one idempotency key. Default: `sent` itself.
+   * @param sent the body as the client sent it, in one spelling and without the key.
    */
   readonly fingerprinted?: (sent: unknown) => unknown;
   /** Answers with `ETag`; a change takes `If-Match`. */
   readonly versioned?: true;
   /** Status of success. Default 200; 204 without `response`. */
   readonly status?: number;
-  /** Named by its meta `id`, with an example. */
+  /** Schema of the body; its meta has an `id` and an example. */
   readonly response?: R;
-  /** Whether the answer may be `text/csv` instead. */
+  /** The answer can be `text/csv` instead. */
   readonly csv?: true;
-  /** Codes that only this route answers, for the document. */
+  /** Error codes that are specific to this route, for the document. */
   readonly errors?: readonly ErrorCode[];
   readonly examples?: Examples;
   readonly handler: (
@@ -177,7 +182,7 @@ export type Route<
   ) => Promise<Answer<z.output<R>>>;
 };
 
-/** Path parameter `id`: a UUID of any case. */
+/** Path parameter `id`: a UUID in any case. */
 export const IdParams = z.object({
   id: z
     .uuid()
@@ -187,7 +192,7 @@ export const IdParams = z.object({
 
 export const PAGE_SIZE_MAX = 200;
 
-/** Query of every list. */
+/** Query parameters of every list. */
 export const pageQuery = {
   limit: z.int().min(1).max(PAGE_SIZE_MAX).default(50).describe('Items on a page.'),
   cursor: z.string().min(1).max(500).optional().describe('`nextCursor` of the page before.'),
@@ -201,7 +206,10 @@ type Page<Item extends z.ZodType> = z.ZodObject<
 >;
 const pages = new WeakMap<z.ZodType, z.ZodType>();
 
-/** Body of every list: a page of `item`, named after it. The same for the same item, as its name is taken once. */
+/**
+ * Returns the body of a list: a page of `item`, named after it. The same item always gets the same schema, because a name can be
+ * registered only once.
+ */
 export function pageOf<Item extends z.ZodType>(item: Item): Page<Item> {
   const known = pages.get(item);
   if (known !== undefined) return known as Page<Item>;
@@ -221,7 +229,7 @@ export function pageOf<Item extends z.ZodType>(item: Item): Page<Item> {
   return page;
 }
 
-/** The example in a schema's meta; undefined without one. */
+/** Returns the example in a schema's meta; undefined without one. */
 export function exampleOf(schema: unknown): unknown {
   const { examples } = (schema instanceof z.ZodType ? schema.meta() : undefined) ?? {};
   return (examples as readonly unknown[] | undefined)?.[0];
@@ -235,7 +243,7 @@ export const idempotencyKeyField = z
     'Makes the call repeatable, instead of the header `Idempotency-Key`. 1 to 255 printable ASCII characters, bare or in double quotes.',
   );
 
-/** Declares one route: authentication, input, output and documentation in one place, the handler beside them. */
+/** Declares one route: authentication, input, output and documentation in one place, beside the handler. */
 export function defineRoute<
   const A extends RouteAuth,
   P extends z.ZodObject,
@@ -268,7 +276,7 @@ export function defineRoute<
       url: route.path,
       config: { auth: route.auth, docs, ...(large === undefined ? {} : { exemptBytes: large.exempt }) },
       ...(large === undefined ? {} : { bodyLimit: large.bytesMax }),
-      // It would read all of the file for nobody.
+      // A HEAD request would read the whole file and discard it.
       ...(route.download === undefined ? {} : { exposeHeadRoute: false }),
       schema: {
         summary: route.summary,
@@ -316,7 +324,7 @@ export function defineRoute<
   };
 }
 
-/** A class for its getter: to give each request's object one of its own takes a call into the runtime. */
+/** A class because of its getters: defining a getter on each request's object takes a call into the runtime. */
 class Context<A extends RouteAuth, P, Q, B> implements RouteContext<A, P, Q, B> {
   readonly caller: CallerOf<A>;
   readonly params: P;
@@ -358,7 +366,7 @@ function factsOf(request: FastifyRequest): RequestFacts {
   };
 }
 
-/** What is read can hold what nobody reads: the answer has a place to say so. */
+/** Asserts that a route that may ignore unknown input has `warnings` in its answer, so that it can name that input. */
 function assertWarns(path: string, { hasInput }: RouteDocs, response: z.ZodType | undefined): void {
   if (!hasInput || response === undefined) return;
   const canWarn = response instanceof z.ZodObject && Object.hasOwn(response.shape, 'warnings');
@@ -388,7 +396,7 @@ function send(
     return reply.type(type).send(Readable.from(parts));
   }
   if (answer.csv !== undefined) return reply.type('text/csv; charset=utf-8').send(answer.csv);
-  // A replay has what was stored: the first answer's.
+  // A replay has the stored warnings of the first answer.
   return reply.send(answer.replayed === true ? answer.body : withWarnings(answer.body, warnings));
 }
 
@@ -402,7 +410,7 @@ function claimOf(
   },
 ): IdempotencyClaim | null {
   const field = (request.body as { idempotencyKey?: unknown } | null | undefined)?.idempotencyKey;
-  // Node would make one key of them.
+  // Node would join the two headers into one key.
   if (isGivenTwice(request.raw, 'idempotency-key')) {
     const message = 'Must be given once';
     throw validationFailed({ field: 'Idempotency-Key', rule: 'single', message });
@@ -420,7 +428,10 @@ function claimOf(
   });
 }
 
-/** Whose idempotency keys a caller's are. A test call must never answer for a live one: nothing would leave. */
+/**
+ * Returns the owner of a caller's idempotency keys. Test keys have an owner of their own: the stored answer of a test call must
+ * never replace a live send.
+ */
 export function keyOwnerOf(caller: Caller | null): string {
   if (caller === null) return '';
   if (caller.kind === 'key' && caller.key.mode === 'test') return `${caller.tenant.id} test`;

@@ -11,16 +11,16 @@ import type { SharedSlots } from '../http/shared-slots.ts';
 
 export type AdvanceTestClockDeps = {
   readonly sql: Sql;
-  /** Of the connections that messages are accepted on. */
+  /** Slots of the connection pool on which messages are accepted. */
   readonly slots: SharedSlots;
   readonly notify: PublishNotice;
 };
 
 const DAY_MS = 86_400_000;
 const ADVANCE_DAYS_MAX = 366;
-/** Of all advances together. */
+/** Limit for the sum of all advances. */
 const AHEAD_DAYS_MAX = 3_660;
-/** Messages of one call: all are moved in one commit, which is short. */
+/** The most messages that one call moves, so that its single commit stays short. */
 const MOVED_MAX = 2_000;
 
 const AdvanceTestClock = z
@@ -58,7 +58,7 @@ const TestClock = z
     examples: [{ now: '2026-01-18T09:30:00.000Z', moved: 12 }],
   });
 
-/** `POST /v1/messages/test-clock`. Live messages are out of its reach: its SQL function asks each row whether it is a test. */
+/** `POST /v1/messages/test-clock`. It never moves live messages: its SQL function checks that each row is a test. */
 export function advanceTestClockRoute({ sql, slots, notify }: AdvanceTestClockDeps): RouteModule {
   return defineRoute({
     method: 'POST',
@@ -94,7 +94,8 @@ export function advanceTestClockRoute({ sql, slots, notify }: AdvanceTestClockDe
           }
           return advanced;
         });
-        // Workers look at once. A key may ask for this thousands of times a minute: no copy of a tenant is dropped for it.
+        // Workers look for due messages at once. A key may call this thousands of times a minute, so no cached copy of the tenant
+        // is dropped.
         if (moved > 0) notify('clock', { tenantId });
         return { body: { now: new Date(Date.now() + aheadMs).toISOString(), moved } };
       } finally {

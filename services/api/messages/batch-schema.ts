@@ -10,13 +10,13 @@ import { idempotencyKeyField } from '../http/routes-kit.ts';
 import { ACCEPTED_EXAMPLE, AcceptedMessage, EXAMPLES } from './send-message.ts';
 import { SendMessage } from './send-message-schema.ts';
 
-/** An item as it was read: a message, or what is wrong with it. */
+/** An item after parsing: a message, or the fault found in it. */
 export type BatchItem = { readonly message: SendMessage } | { readonly fault: AppError };
 
 const read = inputCompiler({ schema: SendMessage, httpPart: 'body', method: 'POST', url: '/v1/messages' });
 const aliases = caseAliasesOf(SendMessage);
 
-/** Reads one item by the rules of a single message. Attachments are too large to come by the hundred. */
+/** Reads one item by the rules of a single message, but without attachments, which are too large for a batch. */
 export function readItem(sent: unknown): BatchItem {
   if (typeof sent !== 'object' || sent === null || Array.isArray(sent)) {
     return { fault: new AppError('validation_failed', { message: 'Message must be a JSON object' }) };
@@ -32,8 +32,8 @@ export function readItem(sent: unknown): BatchItem {
 }
 
 /**
- * What two batches under one idempotency key are compared by: the request alone, in one spelling. What a release says of an
- * item, and the values that it has for fields that were not sent, may change before the request is repeated.
+ * Returns what is compared between two batches under one idempotency key: the request alone, in one spelling. Defaults and
+ * validation results may change between the releases that answer the original and its repetition.
  */
 export function fingerprintedBatch(sent: unknown): unknown {
   const { messages, ...rest } = sent as Pick<SendBatch, 'messages'>;
@@ -44,14 +44,14 @@ function inOneSpelling(sent: unknown): unknown {
   try {
     return resolveAliases(aliases, sent).value;
   } catch {
-    // Both spellings are there, with different values.
+    // The item contains both spellings of a field with different values.
     return sent;
   }
 }
 
 /**
- * What `POST /v1/messages/batch` takes. Items are read by its handler, once the tenant's limits allow as many. One with a
- * fault is no fault of the body: `mode` decides what becomes of it.
+ * The body of `POST /v1/messages/batch`. The handler parses the items after it has checked the tenant's limit on their number. A
+ * faulty item does not make the body invalid: `mode` decides the result.
  */
 export const SendBatch = z
   .object({

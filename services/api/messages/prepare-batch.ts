@@ -39,26 +39,26 @@ export type PrepareBatchDeps = {
 
 export type NewRow = AcceptRow & { readonly response: Accepted };
 
-/** A batch as far as it is known before the database is asked. */
+/** A batch before the database is asked to accept it. */
 export type PreparedBatch = {
   readonly draft: BatchDraft<Accepted>;
-  /** Of the items without a fault, in their order, and the bytes of their contents. */
+  /** The rows of the items without a fault, in order, and the bytes of their contents. */
   readonly rows: readonly NewRow[];
   readonly bytes: readonly number[];
 };
 
-/** Of the event loop: single messages do not wait for hundreds of others. */
+/** Longest turn on the event loop, so that single messages do not wait for hundreds of others. */
 const TURN_MS = 5;
-/** Of one message in a batch, as of one that comes by itself with no attachments. */
+/** Limit of one message in a batch, the same as for a single message without attachments. */
 const ITEM_BYTES_MAX = 1024 * 1024;
 
 type Ready = { readonly row: NewRow; readonly bytes: number };
-/** `claim`: of an item that may have been taken when it had no fault yet, as time and settings change. */
+/** `claim`: a faulty item with a key may have been accepted earlier, because time and settings change which items are valid. */
 type Faulty = { readonly fault: AppError; readonly claim: IdempotencyClaim | null };
 
 /**
- * Reads each item, and makes of it the row that stores it, or tells its fault.
- * @throws AppError `dependency_unavailable`: of what it needs from the database no answer came.
+ * Parses each item and builds its row, or records its fault.
+ * @throws AppError `dependency_unavailable` where the database does not answer a query that this needs.
  */
 export async function prepareBatch(
   { sql, places, addressKeys, fingerprintKey }: PrepareBatchDeps,
@@ -68,7 +68,7 @@ export async function prepareBatch(
   const { tenant } = caller;
   const pause = createPauses(TURN_MS, 0, { wait: () => nextTurn() });
   const items = await readItems(sent, pause);
-  // One look for all of them.
+  // One query for all items.
   const named = items.flatMap((item) => ('fault' in item ? [] : [item.message]));
   const aheadMs = await sendersClock(sql, caller, named.find(namesInstant) ?? {});
   const clock = { now: Date.now(), aheadMs };
@@ -97,7 +97,10 @@ export async function prepareBatch(
     }
   }
 
-  /** The key's scope is that of `POST /v1/messages`: sent again by itself, the message is the same. */
+  /**
+   * Returns the item's claim in the scope of `POST /v1/messages`, so that sending the item on its own later is recognised as a
+   * repetition.
+   */
   function claimOf(message: SendMessage, field: string | undefined): IdempotencyClaim | null {
     const key = idempotencyKeyOf(undefined, field);
     if (key === null) return null;
@@ -127,7 +130,7 @@ export async function prepareBatch(
   };
 }
 
-/** What is answered for items that could not be taken now, but have been taken before. */
+/** Returns the stored answers of faulty items that were accepted in an earlier request. */
 async function earlierDrafts(
   sql: Sql,
   { tenant }: KeyCaller,
@@ -154,7 +157,10 @@ async function earlierDrafts(
 
 const NO_WARNINGS = { add: () => {}, list: () => [] };
 
-/** An error as it stands in the answer, and in what is stored of it: hundreds of them stay small. */
+/**
+ * Returns an error in the form for the answer and for its stored copy. It bounds the details, because a batch may have hundreds
+ * of errors.
+ */
 function faultOf({ code, message, details, limit, retryAfter }: AppError): ItemFault {
   return {
     code,
@@ -177,7 +183,10 @@ function refusalsOf(caller: KeyCaller): Readonly<Record<Refusal, ItemFault>> {
   };
 }
 
-/** Undefined where the batch has no more messages than may be sent at once, and could pass as a whole where it is to. */
+/**
+ * Returns the fault of a batch with more messages than one request may have, or, in strict mode, than could ever be accepted at
+ * once.
+ */
 export function batchSizeFault(caller: KeyCaller, count: number, isStrict: boolean): AppError | undefined {
   const sent = { name: 'batchMessagesMax', value: caller.tenant.limits.batchMessagesMax };
   const reached = [sent, ...(isStrict ? [sendRateLimit(caller)] : [])].find(({ value }) => count > value);

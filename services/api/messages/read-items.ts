@@ -1,7 +1,10 @@
 import type { Pauses } from '../http/pauses.ts';
 import { readItem, type BatchItem } from './batch-schema.ts';
 
-/** Reads the items of a batch. One with many faults takes a millisecond: single messages do not wait for hundreds of them. */
+/**
+ * Reads the items of a batch and pauses between them: one with many faults takes a millisecond, and single messages must not wait
+ * for hundreds of them.
+ */
 export async function readItems(sent: readonly unknown[], pause: Pauses): Promise<BatchItem[]> {
   const items: BatchItem[] = [];
   for (const one of sent) {

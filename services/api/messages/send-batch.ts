@@ -37,13 +37,13 @@ export type SendBatchDeps = Omit<SendMessageDeps, 'batcher' | 'metrics'> & {
 };
 
 type Context = RouteContext<{ kind: 'key'; scope: 'messages:send' }, object, object, SendBatch>;
-/** What the answer is made of, as it is stored under the request's idempotency key. */
+/** The data from which the answer is built; it is stored under the request's idempotency key. */
 type Settled = {
   readonly draft: BatchDraft<Accepted> & { readonly warnings?: readonly Warning[] };
   readonly verdicts: readonly ItemVerdict[];
 };
 
-/** Nothing is known against it. */
+/** The verdict of an item for which the database was not asked. */
 const UNASKED: ItemVerdict = { verdict: 'accepted' };
 
 /** `POST /v1/messages/batch`: one commit for all messages of the request. */
@@ -54,7 +54,7 @@ export function sendBatchRoute(deps: SendBatchDeps): RouteModule {
     const { caller, body, idempotency, warnings, request } = context;
     const { mode, messages } = body;
     const isStrict = mode === 'strict';
-    // What it may have been answered with before its limits or settings changed, it is answered again.
+    // A repeated request gets its first answer, even if limits or settings have changed since.
     const replay = async (): Promise<Answer<AcceptedBatch> | null> => {
       const earlier = await earlierAnswer<Settled>(sql, caller.tenant.id, idempotency);
       return earlier && replayOf(earlier.body);
@@ -77,7 +77,7 @@ export function sendBatchRoute(deps: SendBatchDeps): RouteModule {
     if (hasFault) noteUncounted(caller.key.id, faulty);
     const isAsked = batch.rows.length > 0 && !(isStrict && draft.items.some((item) => 'fault' in item));
     if (hasFault || apart.size > 0) {
-      // Contents that have been stored before need not be stored again to find that out.
+      // Looks for a stored answer before it stores large contents a second time.
       const again = await replay();
       if (again !== null) return again;
     }
@@ -98,14 +98,14 @@ export function sendBatchRoute(deps: SendBatchDeps): RouteModule {
     return retryAfter === undefined ? undefined : { verdict: 'rate_limited', retryAfter };
   }
 
-  /** Remembers what the next request of the key need not ask for, and counts what no limit counts. */
+  /** Remembers a refusal, so that the key's next request need not query the database, and counts sends that no limit counts. */
   function noteVerdicts(
     { key, ...caller }: KeyCaller,
     verdicts: readonly ItemVerdict[],
     { isStrict, isKeyed }: { isStrict: boolean; isKeyed: boolean },
   ): void {
     const limited = verdicts.find(({ verdict }) => verdict === 'rate_limited');
-    // A strict batch leaves the room that was too little for it to others.
+    // A refused strict batch used nothing, so the remaining room is left to other requests.
     if (limited !== undefined && !isStrict) {
       rateMemory.refused(key.id, sendsPerMinute({ key, ...caller }), limited.retryAfter ?? 1);
     }
@@ -115,7 +115,7 @@ export function sendBatchRoute(deps: SendBatchDeps): RouteModule {
     }
   }
 
-  /** @throws AppError where the request as a whole is refused. */
+  /** Returns the answer. @throws AppError where the request as a whole is refused. */
   function answerFor(
     { caller, body: { mode } }: Context,
     settled: Settled,
@@ -153,7 +153,7 @@ export function sendBatchRoute(deps: SendBatchDeps): RouteModule {
     for (const result of results) {
       if (result.kind === 'refused') {
         const reason = REASONS[result.fault.code] ?? 'validation';
-        // The app counts requests that are refused for what they say.
+        // The app counts requests that fail validation.
         if (isAnswered || reason !== 'validation') metrics.rejected(reason, tenant.id);
       } else if (isAnswered && result.kind === 'accepted')
         metrics.accepted(result.accepted.channel, tenant.id);
@@ -161,7 +161,7 @@ export function sendBatchRoute(deps: SendBatchDeps): RouteModule {
     }
   }
 
-  /** What became of the batch as a whole. */
+  /** Runs `work` and counts the result of the batch. */
   async function counted(
     context: Context,
     work: (context: Context) => Promise<Answer<AcceptedBatch>>,
@@ -252,7 +252,10 @@ function resultOf({ items }: AcceptedBatch): BatchResult {
   return refused === 0 ? 'whole' : refused < items.length ? 'partial' : 'refused';
 }
 
-/** Without an idempotency key anywhere: no limit is passed over by what may have been answered before. */
+/**
+ * Returns whether the batch has no idempotency key at all. Only then can a limit refuse it at once, because nothing can be a
+ * replay.
+ */
 function isUnkeyed({ rows }: PreparedBatch, idempotency: unknown): boolean {
   return idempotency === null && rows.every(({ scope }) => scope === null);
 }

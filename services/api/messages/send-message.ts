@@ -45,12 +45,12 @@ export type SendMessageDeps = {
   readonly addressKeys: AddressKeyRoot;
   readonly contents: LargeContents;
   readonly rateMemory: RateMemory;
-  /** Called for sends that cost work and that no limit counts, such as one that the database had to refuse. */
+  /** Counts sends that cost work and that no limit counts, such as one that the database refused. */
   readonly noteUncounted: (keyId: string, sends?: number) => void;
   readonly metrics: AcceptMetrics;
 };
 
-/** Shown of a message that was accepted, by itself, in a batch or again. */
+/** The example of an accepted message, for a single send, a batch and a replay. */
 export const ACCEPTED_EXAMPLE = {
   id: 'b7e23ec2-9f0a-4b1c-8d2e-3f4a5b6c7d8e',
   status: 'queued',
@@ -82,11 +82,11 @@ export const AcceptedMessage = z
 
 type Context = RouteContext<{ kind: 'key'; scope: 'messages:send' }, object, object, SendMessage>;
 
-/** `POST /v1/messages`. For a warm key, one commit shared with other requests is the only call to the database. */
+/** `POST /v1/messages`. For a warm key its only call to the database is one commit that it shares with other requests. */
 export function sendMessageRoute(deps: SendMessageDeps): RouteModule {
   const { sql, places, batcher, addressKeys, contents, rateMemory, noteUncounted, metrics } = deps;
 
-  /** Checks that a request may pass now and fail later, as time and settings change: its replay is answered all the same. */
+  /** Makes the checks whose result may change with time and settings. A replay is answered even where they fail now. */
   async function prepare(
     { body, caller, idempotency, warnings, request }: Context,
     place: NewPlace,
@@ -110,7 +110,7 @@ export function sendMessageRoute(deps: SendMessageDeps): RouteModule {
 
   async function send(context: Context): Promise<Answer<Accepted>> {
     const { caller, idempotency } = context;
-    // With an idempotency key it may be a replay, to which no limit applies.
+    // A request with an idempotency key may be a replay, to which no limit applies.
     if (idempotency === null) refuseAgain(caller);
     const countFault = (error: unknown): never => {
       metrics.rejected('dependency', caller.tenant.id);
@@ -131,7 +131,7 @@ export function sendMessageRoute(deps: SendMessageDeps): RouteModule {
     }
     const isLarge = context.request.bodyBytes > INLINE_BYTES_MAX;
     if (isLarge) {
-      // What has been stored before need not be stored again to find that out.
+      // Looks for a stored answer before it stores the content a second time.
       const earlier = await earlierAnswer<Accepted>(sql, caller.tenant.id, idempotency);
       if (earlier !== null) {
         metrics.replayed();
@@ -142,7 +142,10 @@ export function sendMessageRoute(deps: SendMessageDeps): RouteModule {
     return answerFor(verdict, row.response, caller, idempotency !== null);
   }
 
-  /** The bytes that a request waits with: its body, of which attachments and texts are all that can be large. */
+  /**
+   * Accepts the message. @param bytes the memory that the waiting request holds: its body, in which only attachments and texts
+   * can be large.
+   */
   async function accept(row: AcceptRow, isLarge: boolean, bytes: number): Promise<Verdict> {
     if (!isLarge) {
       const counted = bytes < COUNTED_BYTES_MIN ? row : { ...row, content_bytes: bytes };
@@ -170,7 +173,7 @@ export function sendMessageRoute(deps: SendMessageDeps): RouteModule {
         return { body: accepted, headers: rate(true), messageId: accepted.id };
       case 'replayed':
         metrics.replayed();
-        // The first request with this key is not settled: nothing can be promised yet.
+        // The first request with this key is not settled yet, so the result is unknown.
         if (verdict.response === null) throw unavailable();
         return replayOf(verdict.response as Accepted);
       case 'mismatch':
@@ -262,5 +265,5 @@ function replayOf(body: Accepted): Answer<Accepted> {
   return { body, replayed: true, messageId: body.id };
 }
 
-/** Memory that a waiting request takes besides its body, in bytes. */
+/** Memory of a waiting request besides its body, in bytes. */
 export const ROW_BYTES = 1_024;

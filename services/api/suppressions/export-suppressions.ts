@@ -12,9 +12,9 @@ import { viewSuppression } from './suppression-schema.ts';
 
 type Part = Scanned<ListedSuppression, number>;
 
-/** Of one read: what a client does not fetch waits in memory, twice. */
+/** Rows of one read. Until the client fetches them, memory holds them twice: as rows and as text. */
 const PART_ROWS = 1_000;
-/** A client that takes longer is cut off, and so sees that it has not all. */
+/** A slower client is disconnected, and so sees that the file is incomplete. */
 const EXPORT_MS_MAX = 15 * 60_000;
 
 const COLUMNS = [
@@ -69,7 +69,7 @@ export function exportSuppressionsRoute({ read, addressKeys, exports: slots }: S
         leave();
         deadline[Symbol.dispose]();
       };
-      // Of an answer that nobody has begun to read there is no other end.
+      // If the client never starts to read the answer, only this event releases the slot.
       over.addEventListener('abort', end);
       let first: Part;
       try {

@@ -21,15 +21,15 @@ import { AddSuppression } from './suppression-schema.ts';
 
 const BYTES_MAX = 15 * 1024 * 1024;
 const ROWS_MAX = 100_000;
-/** Of one transaction, for which others may have to wait. */
+/** Rows of one transaction, for whose locks others may have to wait. */
 const SLICE_ROWS = 1_000;
-/** Sends share the process. */
+/** Turns and pauses on the event loop, which sends share. */
 const [WORK_MS, REST_FOR] = [2, 1];
-/** The database is left to others for as long as a slice took, up to this. */
+/** After each slice the import leaves the database to others for as long as the slice took, up to this. */
 const SLICE_REST_MS_MAX = 50;
 
 const count = z.int().min(0).max(ROWS_MAX);
-/** There are no more than bytes. */
+/** A file has at most as many lines as bytes. */
 const line = z.int().min(1).max(BYTES_MAX);
 
 const ImportedSuppressions = z
@@ -142,15 +142,17 @@ export function importSuppressionsRoute(deps: SuppressionDeps): RouteModule {
   });
 }
 
-/** Read once to check all of it and once to store it: what is made of a row takes ten times its bytes. */
+/**
+ * The upload is parsed twice, once to check all rows and once to store them: parsed rows take ten times their bytes in memory.
+ */
 type Given = {
   readonly upload: Upload;
   readonly now: number;
-  /** Nobody is to be answered any more: the turn is somebody else's. */
+  /** Aborts when the client has gone; the import then gives up its slot. */
   readonly gone: AbortSignal;
 };
 
-/** @throws AppError where nobody can tell what the rows are, or where they are too many. */
+/** Checks all rows. @throws AppError where the file cannot be parsed into rows or has too many. */
 async function check(
   { upload, now, gone }: Given,
   warnings: Warnings,
@@ -177,7 +179,7 @@ async function check(
   return { received, faults };
 }
 
-/** Of names that nothing reads: more than warnings are told. */
+/** Bound on remembered names of unknown fields; it is more than the warnings list. */
 const UNKNOWN_MAX = 100;
 
 type ImportScope = {
@@ -188,8 +190,8 @@ type ImportScope = {
 type Counts = { readonly created: number; readonly replaced: number };
 
 /**
- * Stores the rows that are right, in slices.
- * @throws AppError that says which lines are stored.
+ * Stores the valid rows in slices.
+ * @throws AppError that names the stored lines.
  */
 async function store(deps: SuppressionDeps, given: Given, scope: ImportScope, rows: number): Promise<Counts> {
   const pause = createPauses(WORK_MS, REST_FOR);
@@ -232,19 +234,21 @@ async function store(deps: SuppressionDeps, given: Given, scope: ImportScope, ro
 type Progress = { readonly rows: number; done: number; stored: LineRange | undefined };
 type Slice = {
   readonly entries: readonly NewSuppression[];
-  /** Of the slices before. */
+  /** Sums of the slices before. */
   readonly counts: Counts;
   readonly progress: Progress;
 };
 
-/** One transaction. The log tells of an import as it ends, and as it begins where it takes several. */
+/**
+ * Stores one slice in one transaction. The audit log records the end of the import, and its beginning if it takes several slices.
+ */
 function storeEntries(
   deps: SuppressionDeps,
   { caller, request, importId }: ImportScope,
   { entries, counts, progress: { done, rows } }: Slice,
 ): Promise<Counts> {
   return changeTenant(deps, scopeOf(caller, request), async ({ tx, tenant, audit }) => {
-    // It may have been suspended, or deleted, since the import began.
+    // The tenant may have been suspended or deleted since the import began.
     assertActive(tenant);
     const { created, replaced } = await importSuppressions(caller.tenant.id, tx, entries);
     const sum = { created: counts.created + created, replaced: counts.replaced + replaced };
@@ -259,7 +263,7 @@ function storeEntries(
   });
 }
 
-/** What is said of an import that ended before its end: which lines are stored, and of which nobody knows. */
+/** Returns the error of an import that failed midway: it names the lines that are stored and those that may be. */
 function brokenOff(error: unknown, { stored }: Progress, trying: LineRange | undefined): AppError {
   const fault = toAppError(error);
   const [done, open] = [stored, trying].map((range) => (range === undefined ? '' : lineRangesText([range])));

@@ -20,12 +20,12 @@ import { factsOf } from './suppression-facts.ts';
 import { addressNames, suppressionFilter } from './suppression-filter.ts';
 import { AddSuppression, Suppression, viewSuppression } from './suppression-schema.ts';
 
-/** What the routes of the suppression list work with. */
+/** Dependencies of the routes of the suppression list. */
 export type SuppressionDeps = AdminDeps & {
   readonly addressKeys: AddressKeyRoot;
-  /** One import of a tenant at a time, and few in the process. */
+  /** Slots of imports: one per tenant, and few per process. */
   readonly imports: SharedSlots;
-  /** The same for exports. */
+  /** Slots of exports, with the same rule. */
   readonly exports: SharedSlots;
 };
 
@@ -61,7 +61,7 @@ function add(deps: SuppressionDeps): RouteModule {
     handler: async ({ caller, body, idempotency, request }) => {
       const tenantId = caller.tenant.id;
       return createInTenant(deps, scopeOf(caller, request), idempotency, async ({ tx, audit }) => {
-        // Not before: its time may be over when the request is repeated.
+        // Checked only after the search for a replay: the entry's expiry may have passed when the request is repeated.
         const checked = checkSuppression(body, Date.now());
         if ('rule' in checked) throw validationFailed(checked);
         const entry = suppressionEntry(deps.addressKeys, tenantId, 'api', checked);

@@ -7,11 +7,11 @@ import type { UnsubscribeRequest } from './unsubscribe-routes.ts';
 
 export type UnsubscribeRecipientDeps = Pick<AdminDeps, 'sql' | 'audit'> & {
   readonly addressKeys: AddressKeyRoot;
-  /** Called after the commit, where the recipient was not on the list. */
+  /** Called after the commit if the recipient was not on the list before. */
   readonly onUnsubscribed: () => void;
 };
 
-/** Adds the recipient to the tenant's suppression list. @throws AppError `not_found` where the tenant is gone. */
+/** Adds the recipient to the tenant's suppression list. @throws AppError `not_found` where the tenant no longer exists. */
 export async function suppressRecipient(
   deps: UnsubscribeRecipientDeps,
   { about: { tenantId: id, address, messageId }, id: requestId, ip }: UnsubscribeRequest,

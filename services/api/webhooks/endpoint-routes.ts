@@ -33,7 +33,7 @@ const tag = 'Webhooks';
 const writer = { kind: 'bearer', role: 'admin' } as const;
 const reader = { kind: 'bearer', role: 'viewer' } as const;
 
-/** Endpoints and their settings. */
+/** Routes for endpoints and their settings. */
 export function endpointRoutes(deps: WebhookDeps): RouteModule[] {
   return [create(deps), list(deps), read(deps), update(deps), remove(deps)];
 }
@@ -58,7 +58,7 @@ function create(deps: WebhookDeps): RouteModule {
     handler: async ({ caller, body, idempotency, request }) => {
       const tenantId = caller.tenant.id;
       const { clientCertificate, ...settings } = body;
-      // First of all: what the operator allows may have changed since.
+      // Looks for a replay first: the operator may have changed the allowed addresses since.
       const earlier = await earlierAnswer<EndpointWithSecret>(sql, tenantId, idempotency, restore);
       if (earlier !== null) return earlier;
       assertUrl(body.url, deps.urlRules);

@@ -15,7 +15,7 @@ const TAGS_MAX = 10;
 const PEM_CHARACTERS_MAX = 16_384;
 export const RATE_MAX = 1_000;
 
-/** What an endpoint can name: a type, all that begin so, or all. */
+/** The values of `eventTypes`: a type, a prefix of types, or `*` for all. */
 const EVENT_NAMES = [...FEED_EVENT_TYPES, ...FEED_EVENT_PREFIXES, '*'] as const;
 
 const headers = z

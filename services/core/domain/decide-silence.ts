@@ -4,67 +4,70 @@ import { assertMove, type MessageState } from './message-state.ts';
 import { orderOf, type Route } from './route.ts';
 import type { ClosedReason, LeftReason, SkippedAccount } from './skipped-account.ts';
 
-/** A sent message whose wait for a receipt is over, as the database describes it; expired and over are by its clock. */
+/**
+ * A sent message whose receipt timeout has passed, as the database describes it. The database's clock decides `isExpired` and the
+ * timeout.
+ */
 export type SilentMessage = {
-  /** These three are null where the message is gone. */
+  /** This and the next fields are null where the message is gone. */
   readonly id: string | null;
   readonly channel: string | null;
   readonly tenantStatus: string | null;
-  /** Null where it waits for a call again, or is gone. */
+  /** Null where the message waits for a call again, or is gone. */
   readonly status: MessageState | null;
   readonly final: boolean | null;
   readonly test: boolean | null;
-  /** The sender named the account. */
+  /** Whether the sender named the account. */
   readonly pinned: boolean | null;
   readonly deliveryGuarantee: 'at_least_once' | 'at_most_once' | null;
-  /** The sender has its content deleted as soon as a provider has it. */
+  /** Whether the sender wants the content deleted as soon as a provider has it. */
   readonly discard: boolean | null;
   readonly hasContent: boolean | null;
-  /** That accepted it. */
+  /** The account that accepted it. */
   readonly accountId: string | null;
-  /** It was accepted by its last call, and no receipt alone says so. */
+  /** Whether its last call was accepted; false if only a receipt says that it was sent. */
   readonly isByCall: boolean | null;
-  /** Receipts have said something of it, or of a copy of it. */
+  /** Whether receipts reported on it or on a copy of it. */
   readonly isTold: boolean | null;
-  /** Its receipt is waited for. */
+  /** Whether a receipt is awaited. */
   readonly isAwaited: boolean | null;
   readonly isExpired: boolean | null;
-  /** Somebody else has it locked. */
+  /** Whether another transaction has it locked. */
   readonly isBusy: boolean | null;
-  /** Receipts of its account are not applied yet that came between its call and the end of the time. */
+  /** Whether receipts of its account that arrived between its call and the timeout are not applied yet. */
   readonly isBehind: boolean | null;
-  /** Since the provider accepted it. */
+  /** Milliseconds since the provider accepted it. */
   readonly silentMs: number | null;
   /** Accounts that were called for it. */
   readonly tried: readonly string[];
-  /** Calls that may have reached a provider without an answer. */
+  /** Number of calls that may have reached a provider but got no answer. */
   readonly ambiguous: number;
 };
 
 export type SilenceDecision =
-  /** Another account is to send it too. */
+  /** Another account sends it as well. */
   | { readonly kind: 'move'; readonly rerouted: Rerouted }
-  /** It is to be looked at again. */
+  /** It is looked at again later. */
   | { readonly kind: 'later'; readonly ms: number }
-  /** It stays with its account, whose receipt is waited for as ever. */
+  /** It stays with its account, whose receipt is still awaited. */
   | { readonly kind: 'stay' };
 
 const STAY: SilenceDecision = { kind: 'stay' };
-/** Between two looks at what cannot be decided yet. */
+/** Time until the next look at a message that cannot be decided yet. */
 const BUSY: SilenceDecision = { kind: 'later', ms: 1_000 };
-/** Between two looks for an account that can be called. */
+/** Time until the next look for an account that can be called. */
 const CLOSED: SilenceDecision = { kind: 'later', ms: 30_000 };
-/** Between two looks at a tenant that may not send. */
+/** Time until the next look at a message of a suspended tenant. */
 const SUSPENDED: SilenceDecision = { kind: 'later', ms: 60_000 };
 
 type Account = { readonly id: string; readonly channel: string; readonly status: string };
 
 /**
- * Decides about a sent message on which its provider has not reported in time. The route in force now decides: where it names
- * no such time any more the message stays, and where it names a longer one that is waited for.
- * @param accounts The tenant's, neither disabled nor deleted.
- * @param routes Those that the tenant has set.
- * @param closed Accounts that cannot be called now.
+ * Decides about a sent message on which its provider did not report in time, by the route in force now: if the route has no
+ * receipt timeout any more the message stays, and if it has a longer one the message waits for that.
+ * @param accounts the tenant's accounts that are neither disabled nor deleted.
+ * @param routes the routes that the tenant has set.
+ * @param closed accounts that cannot be called now.
  */
 export function decideSilence(
   message: SilentMessage,
@@ -74,7 +77,7 @@ export function decideSilence(
 ): SilenceDecision {
   const { id, channel, status, accountId, silentMs, tenantStatus } = message;
   if (id === null || channel === null) return STAY;
-  // Tests break this (mutant: silent-status): what a receipt has moved on stays with its account.
+  // Tests break this (mutant: silent-status): a message that a receipt has moved on stays with its account.
   if (status !== 'sent') return STAY;
   if (accountId === null || silentMs === null || !mayMove(message)) return STAY;
   const route = routeFor(channel, routes);
@@ -105,14 +108,14 @@ export function decideSilence(
   }
 }
 
-/** Whether it may go out twice at all, and nothing was heard of it. */
+/** Whether the message may be sent twice at all and no receipt reported on it. */
 function mayMove(message: SilentMessage): boolean {
   if (message.tenantStatus === 'deleting' || message.tenantStatus === 'deleted') return false;
   if (message.test !== false || message.pinned !== false || message.discard !== false) return false;
-  // Tests break this (mutant: silent-once): what is to be called once at most goes out through one account.
+  // Tests break this (mutant: silent-once): an at-most-once message is sent through one account only.
   if (message.deliveryGuarantee !== 'at_least_once') return false;
   if (message.ambiguous > 0 || message.isByCall !== true) return false;
   if (message.hasContent !== true || message.isExpired !== false) return false;
-  // Tests break this (mutant: silent-heard): what was heard of in time stays with its account.
+  // Tests break this (mutant: silent-heard): a message with a receipt in time stays with its account.
   return message.final === false && message.isTold === false && message.isAwaited === true;
 }

@@ -2,7 +2,7 @@ import type { Channel } from './channel.ts';
 import type { StoredEvent } from './event-envelope.ts';
 import { maskRecipient } from './mask-recipient.ts';
 
-/** The event as it is told where the recipient is not to be: of a message, or of an entry of the suppression list. */
+/** Returns the event without the recipient, for an event of a message or of a suppression entry. */
 export function maskedEvent(event: StoredEvent): StoredEvent {
   const { message, details } = event;
   if (message !== null) {

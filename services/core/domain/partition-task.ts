@@ -1,6 +1,6 @@
 /**
- * What upkeep has to do about a partition; `blocked`: it cannot be made any more, as rows of its week are in the default
- * partition already.
+ * Upkeep's tasks for a partition. `blocked`: it can no longer be made, because rows of its week are already in the default
+ * partition.
  */
 export const PARTITION_TASKS = ['make', 'drop', 'blocked'] as const;
 export type PartitionTask = (typeof PARTITION_TASKS)[number];

@@ -7,7 +7,7 @@ import type { AttemptedMessage, Settlement } from './settlement.ts';
 import { deferral, failed, stored, type SettlementPart } from './settlement-part.ts';
 import { AMBIGUOUS_RETRY_MS, retryDelayMs } from './retry.ts';
 
-/** A provider that reports at all has done so after three days; then the message is `unknown`. */
+/** A provider that sends reports has done so after three days; after that the message is `unknown`. */
 export const RECEIPT_TIMEOUT_MS = 72 * 3_600_000;
 
 const NOT_STARTED_DELAY_MS: Readonly<Record<NotStartedReason, number>> = {
@@ -35,8 +35,8 @@ export function settle(
 }
 
 /**
- * What one account has accepted does not fail as another one refuses it: receipts of the call that was accepted still count, and
- * are waited for.
+ * Returns a message to `sent` if one account has accepted it before and another one refuses it: the receipts of the accepted call
+ * still count and are awaited.
  */
 function returned(settlement: Settlement, { sentBy, failover }: AttemptedMessage): Settlement {
   if (sentBy === undefined || settlement.status !== 'failed') return settlement;
@@ -88,7 +88,7 @@ function decide(outcome: AttemptOutcome, message: AttemptedMessage, now: number,
           deferral(outcome.failure, outcome.retryAfterMs, message, now, random)),
       };
     case 'ambiguous':
-      // Tests break this (mutant: ambiguous-stays): what may have gone out stays with its account.
+      // Tests break this (mutant: ambiguous-stays): a message that may have been sent stays with its account.
       return { ...base, ...ambiguity(outcome.failure, message, now, random) };
     case 'not_started':
       return {
@@ -100,14 +100,17 @@ function decide(outcome: AttemptOutcome, message: AttemptedMessage, now: number,
   }
 }
 
-/** The account that accepted it before reports on it, whether this one does or not. */
+/** Whether a receipt is awaited: this account reports, or an account that accepted the message before does. */
 function isAwaited({ receiptsExpected, sentBy }: AttemptedMessage): boolean {
   return receiptsExpected || sentBy !== undefined;
 }
 
-/** Whether another account may send it too if no receipt comes: where none can come, that would say nothing. */
+/**
+ * Whether another account may send the message as well if no receipt comes. If the provider sends none, a missing receipt means
+ * nothing.
+ */
 function mayGoOn({ receiptsExpected, deliveryGuarantee, ambiguous }: AttemptedMessage): boolean {
-  // Tests break this (mutant: once-settled): what is to be called once at most goes out through one account.
+  // Tests break this (mutant: once-settled): an at-most-once message is sent through one account only.
   return receiptsExpected && deliveryGuarantee === 'at_least_once' && ambiguous === 0;
 }
 
@@ -115,7 +118,7 @@ function firstLookMs({ lookup }: AttemptedMessage): number {
   return lookup === undefined ? RECEIPT_TIMEOUT_MS : FIRST_LOOKUP_MS;
 }
 
-/** What another account of the route makes of a refusal; undefined where it counts as if there were none. */
+/** Returns the settlement of a refusal that another account of the route changes; undefined where no other account matters. */
 function elsewhere(
   outcome: Extract<AttemptOutcome, { kind: 'rejected_permanent' | 'rejected_transient' }>,
   message: AttemptedMessage,
@@ -124,7 +127,7 @@ function elsewhere(
 ): SettlementPart | undefined {
   const { failover } = message;
   const { failure } = outcome;
-  // A copy that may have gone out is never sent through another account too.
+  // A message of which a copy may have been sent is never sent through another account too.
   if (failover === undefined || message.ambiguous > 0) return undefined;
   const isPermanent = outcome.kind === 'rejected_permanent';
   const decision = failOver({ isPermanent, class: failure.class }, failover);
@@ -143,7 +146,7 @@ function elsewhere(
   const retryAfterMs = outcome.kind === 'rejected_transient' ? outcome.retryAfterMs : undefined;
   const wait = deferral({ ...failure, class: decision.waitsFor }, retryAfterMs, message, now, random);
   const shown = { ...wait, failure: stored(failure, true) };
-  // One that ends, as no time is left, goes nowhere.
+  // A message that ends because no time is left gets no next account.
   return wait.status === 'deferred' ? { ...shown, ...place } : shown;
 }
 
@@ -165,7 +168,7 @@ function ambiguity(failure: Failure, message: AttemptedMessage, now: number, ran
       reason: 'ambiguous_attempt',
       nextAttemptAt: null,
       awaitUntil,
-      // Nobody is left who could tell.
+      // No receipt or lookup can report any more.
       final: !isAwaited(message) && awaitUntil === null,
     };
   }

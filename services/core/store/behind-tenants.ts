@@ -1,24 +1,25 @@
-/** A look that is not repeated for this long says nothing about who is behind now. */
+/** Findings older than this no longer tell which tenants are behind. */
 const LOOK_AGE_MAX_MS = 30_000;
 
 /**
- * Tenants with an endpoint that was behind when it was looked at: whoever asks how far they are behind need not read all endpoints.
- * Workers look every few seconds, at tenants that were given events since the last look, and at all where that is not enough.
+ * Remembers tenants with an endpoint that was behind when a worker looked, so that measuring the delay need not read all
+ * endpoints. Workers look every few seconds: at tenants with new events since the last look, or at all tenants if that does not
+ * suffice.
  */
 export function behindTenants(now: () => number = () => performance.now()) {
   const known = new Set<string>();
-  /** Since then each tenant that is behind is known. */
+  /** When `known` last contained every tenant that was behind. */
   let completeAt = -Infinity;
 
   return {
-    /** @param isComplete no others are behind but those that were found before. */
+    /** @param isComplete whether no tenant is behind except those found so far. */
     found(tenantIds: readonly string[], isComplete: boolean): void {
       for (const id of tenantIds) known.add(id);
       if (isComplete) completeAt = now();
     },
-    /** Undefined where nobody has looked lately. */
+    /** Returns undefined if there was no complete look lately. */
     all: (): readonly string[] | undefined => (now() - completeAt > LOOK_AGE_MAX_MS ? undefined : [...known]),
-    /** Of the `asked` ones these are behind still. */
+    /** Replaces the state of the `asked` tenants: only those in `behind` are still behind. */
     left(asked: readonly string[], behind: readonly string[]): void {
       for (const id of asked) known.delete(id);
       for (const id of behind) known.add(id);

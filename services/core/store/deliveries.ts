@@ -24,9 +24,9 @@ import { maintainPartitions } from './partitions.ts';
 import { silentMessageStore } from './silent-messages.ts';
 import { usageCountingStore } from './usage-counting.ts';
 
-/** A message that a worker has to act on; see the view `claimed_message`. */
+/** A message that a worker must act on; see the view `claimed_message`. */
 export type ClaimedMessage = {
-  /** `lost`: the worker that had begun the attempt is gone, and it is to be settled. */
+  /** `lost`: the worker that began the attempt is gone, and the attempt must be settled. */
   readonly action: 'send' | 'lost';
   readonly seq: number;
   readonly purgeOn: string;
@@ -42,16 +42,16 @@ export type ClaimedMessage = {
   readonly sender: string | null;
   /** The channel's content, as the api validated it; null with `lost`. */
   readonly content: unknown;
-  /** Null where they do not count towards a claim's `bytesMax`. */
+  /** Null for a small content, which does not count towards a claim's `bytesMax`. */
   readonly contentBytes: number | null;
   readonly test: boolean;
   readonly segments: number | null;
   readonly deliveryGuarantee: 'at_least_once' | 'at_most_once';
-  /** Its acceptance; the instant that its sender named where that is later. */
+  /** The time of acceptance, or the instant that its sender named if that is later. */
   readonly waitsSince: Date;
   readonly expiresAt: Date;
   readonly traceparent: string | null;
-  /** Of the request that sent it; null where none did. */
+  /** Id of the request that sent it; null if no request did. */
   readonly requestId: string | null;
   /** Null in test mode, where a simulator answers. */
   readonly accountId: string | null;
@@ -60,26 +60,26 @@ export type ClaimedMessage = {
   readonly accountVersion: number | null;
   /** In segments; null without a limit. */
   readonly rateLimitPerSecond: number | null;
-  /** Whether the content is to go as soon as no provider needs it. */
+  /** Whether to delete the content as soon as no provider needs it. */
   readonly discard: boolean;
-  /** Of the category `marketing`: its recipient may unsubscribe from it. */
+  /** Whether its category is `marketing`: the recipient may then unsubscribe from it. */
   readonly marketing: boolean;
-  /** The sender named the account. */
+  /** Whether the sender named the account. */
   readonly pinned: boolean;
-  /** The account that accepted it before and did not report on it in time; null where none has. */
+  /** The account that accepted it before and did not report in time; null if there is none. */
   readonly sentAccountId: string | null;
-  /** When it was given back that was held, for the last time; null where it never was. */
+  /** When it was last released from `held`; null if it was never held. */
   readonly releasedAt: Date | null;
-  /** A brake slows its channel: it has waited for its turn. */
+  /** Whether a brake slows its channel, so that it had to wait for a turn. */
   readonly isSlowed: boolean;
   /**
-   * With `send`: until when the attempt is surely ours, as `performance.now()` tells time. Counted from before the claim was
-   * sent, so that a late answer, or a pause of this process, makes it no longer.
+   * With `send`: until when this worker certainly owns the attempt, by `performance.now()`. Counted from before the claim was
+   * sent, so that a late answer or a pause of this process does not extend it.
    */
   readonly leaseEndsAt: number;
 };
 
-/** A message that waits and was not claimed; see the view `waiting_message`. */
+/** A waiting message that was not claimed; see the view `waiting_message`. */
 export type WaitingRow = WaitingMessage & {
   readonly seq: number;
   readonly id: string;
@@ -89,31 +89,31 @@ export type WaitingRow = WaitingMessage & {
   readonly waitsSince: Date;
   readonly requestId: string | null;
   readonly rateLimitPerSecond: number | null;
-  /** Of its account; null where that is deleted, or there is none. */
+  /** The account's provider; null if the account is deleted or there is none. */
   readonly provider: string | null;
 };
 
-/** Puts a waiting message into the queue of another account. */
+/** Moves a waiting message into another account's queue. */
 export type Assignment = {
   readonly seq: number;
-  /** The account that it waits for. */
+  /** The account for which it waits. */
   readonly from: string;
   readonly rerouted: Rerouted;
   readonly why: LeftReason;
   readonly waitedMs: number;
 };
 
-/** A message of a lane that is due for longer than its route has it wait. */
+/** A message of a lane that has been due for longer than its route allows. */
 export type DelayedMessage = {
   readonly seq: number;
   readonly priority: number;
-  /** Since when it is due, in microseconds since the epoch. */
+  /** When it became due, in microseconds since the epoch. */
   readonly dueUs: number;
-  /** Whether another account may have it at all. */
+  /** Whether another account may send it at all. */
   readonly isMovable: boolean;
 };
 
-/** How an attempt ended and what follows, in the names that `complete` reads. What is undefined does not travel. */
+/** How an attempt ended and what follows, in the names that `complete` reads. Undefined fields are not sent. */
 export type Completion = {
   readonly seq: number;
   readonly purge_on: string;
@@ -139,20 +139,22 @@ export type Completion = {
   readonly final: boolean;
   readonly await_ms: number | undefined;
   readonly failover_ms: number | undefined;
-  /** The message is sent by an earlier call, as this one was not accepted. */
+  /** Whether the message returns to `sent` through an earlier call, because this one was not accepted. */
   readonly returns: true | undefined;
   readonly receipts: Json | undefined;
   readonly discard: boolean;
-  /** How the call speaks of its account, and how long it took in whole milliseconds; both or none, where none was made. */
+  /**
+   * Whether the call speaks for or against its account, and its duration in whole milliseconds; both absent if no call was made.
+   */
   readonly call_end?: CallEnd;
   readonly call_ms?: number;
-  /** Why its recipient is to get nothing more. */
+  /** Why the recipient is to be suppressed. */
   readonly suppress?: SuppressionCause | undefined;
 };
 
-/** Without a route of the tenant's own its columns are null. */
+/** The columns of the route are null if the tenant has set none. */
 export type FailoverRow = { readonly seq: number } & Required<Pick<FailoverFacts, 'usable' | 'invalid'>> & {
-    /** What each usable account is one of, by their order. */
+    /** The provider of each usable account, in the same order. */
     readonly providers: readonly string[];
     readonly version: number | null;
     readonly strategy: Route['strategy'] | null;
@@ -164,36 +166,36 @@ export type FailoverRow = { readonly seq: number } & Required<Pick<FailoverFacts
 /** A tenant's queue for one account. */
 export type Lane = { readonly tenantId: string; readonly accountId: string };
 
-/** By priority, in ms since the epoch: before this nothing of a lane is due, as a look has shown. */
+/** By priority, in ms since the epoch: a look has shown that nothing in the lane is due before. */
 export type DueFrom = readonly [high: number, normal: number, bulk: number];
 
-/** A lane to search; without `dueFrom` all of it. */
+/** A lane to search; without `dueFrom` the whole lane. */
 export type SearchedLane = Lane & { readonly dueFrom?: DueFrom | undefined };
 
-/** How much of a lane one page looks at, of each priority: most messages to find, and most to read. */
+/** Bounds of one page of a lane, for each priority: messages to find and messages to read. */
 export type WaitingPageSize = { readonly most: number; readonly readsMax: number };
 
-/** Where a page of a lane has ended, by priority, in the words of `find_waiting_due`, which alone reads them. */
+/** Where a page of a lane ended, by priority, in the format of `find_waiting_due`, its only reader. */
 export type LanePlaces = readonly (Readonly<Record<string, Json>> | null)[];
 
 export type WaitingPage = {
   readonly rows: readonly WaitingRow[];
-  /** Where the next page begins; undefined: all of the lane has been read. */
+  /** Where the next page begins; undefined: the whole lane has been read. */
   readonly next: LanePlaces | undefined;
 };
 
-/** What to claim out of a lane. */
+/** A lane to claim from, with the bounds of the claim. */
 export type LaneClaim = SearchedLane & {
   readonly most: number;
-  /** How long before it is due a message may be claimed, in milliseconds. */
+  /** How long before its due time a message may be claimed, in milliseconds. */
   readonly aheadMs: number;
 };
 
-/** What an earlier look for due messages has shown, by the database's clock. */
+/** The result of an earlier look for due messages, by the database's clock. */
 export type EarlierLook = {
-  /** Up to then it has found all. */
+  /** The look found everything that was due by this time. */
   readonly after: Date;
-  /** Lanes that had something due before. */
+  /** Lanes in which something was due before that time. */
   readonly older: readonly (Lane & { readonly dueFrom: readonly number[] })[];
 };
 
@@ -201,53 +203,53 @@ export type EarlierLook = {
 export type DueRow =
   | (Lane & {
       readonly task: 'due';
-      /** With `SCHEDULED_PRIORITY` more for messages that are scheduled. */
+      /** Plus `SCHEDULED_PRIORITY` for scheduled messages. */
       readonly priority: number;
-      /** Of the longest due. */
+      /** When the longest due message became due. */
       readonly dueAt: Date;
-      /** The tenant is, and no brake holds the lane's channel. */
+      /** Whether the tenant is active and no brake holds the lane's channel. */
       readonly isActive: boolean;
-      /** A brake slows the lane's channel. */
+      /** Whether a brake slows the lane's channel. */
       readonly isSlowed: boolean;
     })
-  /** An active tenant with messages that are held. */
+  /** An active tenant with held messages. */
   | { readonly task: 'release'; readonly tenantId: string }
-  /** The last one: when was looked. */
+  /** The last row: the time of the look. */
   | { readonly task: 'looked'; readonly dueAt: Date };
 
 export type SweepTask =
-  /** `isSlowed`: a brake slows its channel, so that what waits is not late. */
+  /** `isSlowed`: a brake slows the channel, so waiting messages are not late. */
   | (Lane & { readonly task: 'due'; readonly oldestDue: Date; readonly isSlowed: boolean })
-  /** Of messages that are scheduled. */
+  /** For scheduled messages. */
   | { readonly task: 'queue'; readonly tenantId: string; readonly oldestDue: Date }
   | { readonly task: 'hold' | 'release'; readonly tenantId: string };
 
-/** Of a live row's priority while its message is scheduled: there are as many priorities. */
+/** Added to a live row's priority while its message is scheduled; it equals the number of priorities. */
 export const SCHEDULED_PRIORITY = 3;
 
-/** Of contents in one answer of a claim that are large enough to count (`COUNTED_BYTES_MIN`). */
+/** Bound on the contents in one answer of a claim. Only contents from `COUNTED_BYTES_MIN` on count. */
 export const CLAIM_BYTES_MAX = 768 * 1024;
 
-/** Why a message is `sent` again that was to go out through another account. */
+/** The reason of a message that returns to `sent` because no other account sent it. */
 const RETURNED = 'no_other_account' satisfies StatusReason;
 
 export type ClaimTerms = {
-  /** Names this start of the process, and no other one: what is claimed under it is its own. */
+  /** Identifies this start of the process and no other; messages claimed under it belong to this process. */
   readonly worker: string;
   readonly leaseMs: number;
-  /** Default `CLAIM_BYTES_MAX`. What goes beyond it is left for the next claim. */
+  /** Default `CLAIM_BYTES_MAX`. Messages beyond it are left for the next claim. */
   readonly bytesMax?: number;
 };
 
 /**
- * The worker's side of the store. Everything here works across tenants through functions of the schema; the worker's
- * role can touch no table. Every call is bounded by `deadlineMs`.
- * @param addressKeys Makes the keys of recipients that are suppressed.
+ * Creates the worker's side of the store. Everything here works across tenants through functions of the schema; the worker's role
+ * cannot access tables. `deadlineMs` bounds every call.
+ * @param addressKeys computes the keys of suppressed recipients.
  */
 export function deliveryStore(sql: Sql, deadlineMs: number, addressKeys: AddressKeyRoot) {
   const bounded: Bounded = (work) => withDeadline(work, deadlineMs);
   const { count, rowsOf, seqsOf, value } = boundedQueries(bounded);
-  /** The lease begins in the database, after the question was sent. */
+  /** Counts the lease from before the query: the database starts it later, so this end is never too late. */
   const claimed = async (query: ValuesQuery, leaseMs: number): Promise<ClaimedMessage[]> => {
     const leaseEndsAt = performance.now() + leaseMs;
     return camelRows<ClaimedMessage>(await bounded(query.values()), { leaseEndsAt });
@@ -256,8 +258,8 @@ export function deliveryStore(sql: Sql, deadlineMs: number, addressKeys: Address
   return {
     // Claims ----------------------------------------------------------------------------------------------------------
     /**
-     * Claims what waits, is due and may be sent now.
-     * @param beyondLimit also through an account with a rate limit, without tokens.
+     * Claims messages that wait, are due and may be sent now.
+     * @param beyondLimit whether to claim through accounts with a rate limit too, without taking tokens.
      */
     claim: (
       seqs: readonly number[],
@@ -269,35 +271,35 @@ export function deliveryStore(sql: Sql, deadlineMs: number, addressKeys: Address
         leaseMs,
       ),
     /**
-     * Claims out of lanes, each named once, of each the longest due first, and within its account's rate limit.
-     * `bytesMax` is for each of the lanes.
+     * Claims from lanes, each named once: the longest due messages of each lane first, within its account's rate limit.
+     * `bytesMax` applies to each lane.
      */
     claimDue: (lanes: readonly LaneClaim[], { worker, leaseMs, bytesMax = CLAIM_BYTES_MAX }: ClaimTerms) =>
       claimed(
         sql`select * from claim_due(${asJson(sql, lanes.map(laneTerms))}, ${worker}, ${leaseMs}, ${bytesMax})`,
         leaseMs,
       ),
-    /** The messages that a claim of the lane would try; only their numbers are read. */
+    /** Returns the messages that a claim of the lane would try; it reads only their numbers. */
     dueSeqs: ({ tenantId, accountId, dueFrom }: SearchedLane, most: number, aheadMs: number) =>
       seqsOf(
         sql`select due_seqs(${tenantId}, ${accountId}, ${most}, ${aheadMs}, ${arrayOf(dueFrom)}::float8[]) as seq`,
       ),
-    /** Of a tenant's messages that this worker has claimed and not settled, the first after `afterSeq`; none at the end. */
+    /** Returns the first messages after `afterSeq` of a tenant that this worker has claimed and not settled; none at the end. */
     claimedBy: (tenantId: string, { worker, leaseMs }: ClaimTerms, afterSeq: number) =>
       claimed(
         sql`select * from claimed_by(${tenantId}, ${worker}, ${afterSeq}, ${CLAIM_BYTES_MAX})`,
-        // At least half of it is left of what this returns.
+        // The function returns only messages with at least half of their lease left.
         leaseMs / 2,
       ),
-    /** Those of the messages whose worker is gone, to be settled. */
+    /** Returns those of the messages whose worker is gone, to be settled. */
     lost: (seqs: readonly number[]) => claimed(sql`select * from lost(${[...seqs]}::bigint[])`, 0),
 
     // What was not claimed --------------------------------------------------------------------------------------------
     findWaiting: (seqs: readonly number[]) =>
       rowsOf<WaitingRow>(sql`select * from find_waiting(${[...seqs]}::bigint[])`),
     /**
-     * Due messages of a lane that no claim takes, of one page of it.
-     * @param at where the page before has ended; undefined: the lane's beginning.
+     * Returns one page of a lane's due messages that no claim takes.
+     * @param at where the page before ended; undefined: the beginning of the lane.
      */
     async findWaitingDue(
       { tenantId, accountId, dueFrom }: SearchedLane,
@@ -313,23 +315,23 @@ export function deliveryStore(sql: Sql, deadlineMs: number, addressKeys: Address
         seqs.length === 0 ? [] : await rowsOf<WaitingRow>(sql`select * from find_waiting(${seqs}::bigint[])`);
       return { rows, next: page?.nextPlaces ?? undefined };
     },
-    /** Scheduled messages of a tenant whose instant has come. @param dueFrom before this none of them is due. */
+    /** Returns scheduled messages of a tenant whose time has come. @param dueFrom none of them is due before this. */
     findScheduledDue: (tenantId: string, most: number, dueFrom: Date) =>
       rowsOf<WaitingRow>(
         sql`select * from find_scheduled_due(${tenantId}, ${most}, ${dueFrom.toISOString()})`,
       ),
-    /** Accounts that are neither disabled nor deleted, the oldest first. */
+    /** Returns accounts that are neither disabled nor deleted, the oldest first. */
     accountsOf: (tenantIds: readonly string[]) =>
       rowsOf<{ tenantId: string; id: string; channel: Channel; provider: string; status: string }>(
         sql`select tenant_id, id, channel, provider, status from accounts_of(${[...tenantIds]}::uuid[])`,
       ),
-    /** The routes that the tenants have set. */
+    /** Returns the routes that the tenants have set. */
     routesOf: (tenantIds: readonly string[]) =>
       rowsOf<Route & { tenantId: string }>(
         sql`select tenant_id, channel, version, strategy, steps, failover_on, max_wait_ms, receipt_timeout_ms
           from routes_of(${[...tenantIds]}::uuid[])`,
       ),
-    /** These two pass over messages that have changed since they were read, and return those that they moved. */
+    /** This function and `returnSent` skip messages that have changed since they were read, and return those that they moved. */
     moveMessages: (
       seqs: readonly number[],
       status: MessageState,
@@ -340,20 +342,20 @@ export function deliveryStore(sql: Sql, deadlineMs: number, addressKeys: Address
         sql`select move_messages(${[...seqs]}::bigint[], ${status}, ${failure === null ? null : sql.json(failure)},
           ${reason}) as seq`,
       ),
-    /** Those of these messages that a provider has accepted before are sent as they were, and no other account sends them. */
+    /** Returns those of these messages that a provider has accepted before to `sent`; no other account sends them. */
     returnSent: (seqs: readonly number[], why: UnsentReason) =>
       seqsOf(
         sql`select move_messages(${[...seqs]}::bigint[], 'sent', ${sql.json({ why })}, ${RETURNED}) as seq`,
       ),
     assignAccounts: (moves: readonly Assignment[]) =>
       seqsOf(sql`select assign_accounts(${asJson(sql, moves.map(assignedTerms))}) as seq`),
-    /** Of lanes that are not claimed from now those whose messages go on to another account in the end. */
+    /** Returns those of these lanes whose route moves messages that wait too long to another account. */
     delayedLanes: (lanes: readonly Lane[]) =>
       rowsOf<Lane>(
         sql`select * from delayed_lanes(${lanes.map(({ tenantId }) => tenantId)}::uuid[],
           ${lanes.map(({ accountId }) => accountId)}::uuid[])`,
       ),
-    /** A page of the lane's messages that wait for too long; it begins after the message `after`. */
+    /** Returns a page of the lane's messages that have waited too long; it begins after the message `after`. */
     findDelayed: (
       { tenantId, accountId, dueFrom }: SearchedLane,
       most: number,
@@ -364,12 +366,12 @@ export function deliveryStore(sql: Sql, deadlineMs: number, addressKeys: Address
           ${after?.priority ?? null}::smallint, ${after?.dueUs ?? null}::bigint, ${after?.seq ?? null}::bigint)`,
       ),
 
-    /** What decides where messages go whose call was refused; without those that stay with their account. */
+    /** Returns the facts for the failover of refused messages, without messages that must stay with their account. */
     failoverFacts: (seqs: readonly number[]) =>
       rowsOf<FailoverRow>(sql`select * from failover_facts(${[...seqs]}::bigint[])`),
 
     // Ends ------------------------------------------------------------------------------------------------------------
-    /** Returns the messages whose completion counted; the others' attempts were no longer current. */
+    /** Returns the messages whose completion took effect; the attempts of the others were no longer current. */
     complete(batch: readonly Completion[]): Promise<Set<number>> {
       const causes = batch.flatMap(({ seq, purge_on: purgeOn, suppress: cause }) =>
         cause === undefined ? [] : [{ seq, purgeOn, cause }],
@@ -389,12 +391,12 @@ export function deliveryStore(sql: Sql, deadlineMs: number, addressKeys: Address
         }),
       );
     },
-    /** A content that is stored apart from its message; null where there is none any more. */
+    /** Returns a content that is stored apart from its message; null if it no longer exists. */
     async loadContent({ seq, purgeOn }: Pick<ClaimedMessage, 'seq' | 'purgeOn'>): Promise<unknown> {
       const content = await value<string | null>(sql`select load_content(${seq}, ${purgeOn}) as n`);
       return content == null ? null : (JSON.parse(content) as unknown);
     },
-    /** Deletes contents whose messages were never accepted. This and the next one return how many they processed. */
+    /** Deletes contents whose messages were never accepted. Returns how many it processed. */
     settleContents: (most: number) => count(sql`select settle_contents(${most}) as n`),
     ...receiptStore(sql, bounded, addressKeys),
     ...accountStore(sql, bounded),
@@ -404,7 +406,9 @@ export function deliveryStore(sql: Sql, deadlineMs: number, addressKeys: Address
     ...usageCountingStore(sql, bounded),
 
     // Tenants ---------------------------------------------------------------------------------------------------------
-    /** Looks at all messages; with an earlier look only for what fell due since, and at lanes that had something due. */
+    /**
+     * Looks at all messages or, after an earlier look, only at those that became due since and at lanes that had something due.
+     */
     dueLanes: (earlier?: EarlierLook) =>
       rowsOf<DueRow>(
         earlier === undefined
@@ -414,33 +418,36 @@ export function deliveryStore(sql: Sql, deadlineMs: number, addressKeys: Address
     holdTenant: (tenantId: string, most: number) => count(sql`select hold_tenant(${tenantId}, ${most}) as n`),
     releaseTenant: (tenantId: string, most: number) =>
       count(sql`select release_tenant(${tenantId}, ${most}) as n`),
-    /** `limits` is null where a tenant has no row of its own: the free plan holds. */
+    /** `limits` is null for a tenant without a row of its own, which has the free plan. */
     tenantLimits: (ids: readonly string[]) =>
       rowsOf<{ tenantId: string; limits: Limits | null }>(
         sql`select tenant_id, limits from tenant_limits_of(${[...ids]}::uuid[])`,
       ),
     /**
-     * Messages for which a provider may still be called, of all tenants that may send; without those that are scheduled, and
-     * those behind a brake.
+     * Returns the number of messages for which a provider may still be called, of all active tenants, without scheduled messages
+     * and those behind a brake.
      */
     backlogTotal: () => count(sql`select backlog as n from message_totals()`),
     scheduledTotal: () => count(sql`select scheduled as n from message_totals()`),
     brakedTotal: () => count(sql`select braked as n from message_totals()`),
-    /** Of all tenants that may send; without levels that no channel is at. */
+    /** Counts the braked channels of all active tenants by level; levels without channels are left out. */
     brakedChannels: () =>
       rowsOf<{ level: BrakeLevel; channels: number }>(sql`select level, channels from count_brakes()`),
 
     // Upkeep ----------------------------------------------------------------------------------------------------------
-    /** Ends by name what waits until its retention is over, before its record goes. Returns how many. */
+    /** Ends messages by name that still wait when their retention is over, before their records are dropped. Returns how many. */
     endOutlived: (most: number) => count(sql`select end_outlived(${most}) as n`),
-    /** Makes partitions ahead and drops those that have served; one worker at a time, the others return at once. */
+    /** Makes partitions ahead and drops expired ones. One worker at a time does this; the others return at once. */
     maintain: () => maintainPartitions(sql, bounded),
-    /** What `maintain` has left; `blocked`: rows of the week are in the default partition, until they have served their time. */
+    /**
+     * Returns the tasks that `maintain` has left. `blocked`: rows of the week are in the default partition until their retention
+     * is over.
+     */
     partitionsDue: () =>
       rowsOf<{ task: PartitionTask; partitions: number }>(sql`select task, partitions from partitions_due()`),
-    /** How long the deletion of a tenant that began first has taken; 0 where none is under way. */
+    /** Returns for how long the oldest deletion of a tenant has been under way; 0 if there is none. */
     oldestDeletionSeconds: () => count(sql`select oldest_deletion_seconds() as n`),
-    /** Empties what a new secret has replaced, once its quarter of an hour is over. */
+    /** Deletes secrets that were replaced more than a quarter of an hour ago. */
     async forgetReplacedSecrets(): Promise<void> {
       await bounded(sql`select forget_replaced_secrets()`);
     },
@@ -449,7 +456,7 @@ export function deliveryStore(sql: Sql, deadlineMs: number, addressKeys: Address
 
 export type DeliveryStore = ReturnType<typeof deliveryStore>;
 
-/** In the names that `assign_accounts` reads; `details` are those of the event. */
+/** In the names that `assign_accounts` reads; `details` are the event's details. */
 const assignedTerms = ({ seq, from, rerouted, why, waitedMs }: Assignment) => ({
   seq,
   from,

@@ -11,114 +11,114 @@ import { dueEndpoints } from './due-endpoints.ts';
 import { HISTORY_TYPES, isEvent, toStoredEvents, type EventRow, type FeedRow } from './feed.ts';
 import { matchedPositions } from './matched-positions.ts';
 
-/** An endpoint with all that a call to it takes. */
+/** An endpoint with everything that a call to it needs. */
 export type WebhookEndpoint = EndpointFilters & {
   readonly id: string;
-  /** With an event's number it is what a delivery's id hides. */
+  /** A delivery's id encrypts this number together with the event's number. */
   readonly number: number;
   readonly tenantId: string;
   readonly url: string;
-  /** The tenant's own, besides ours. */
+  /** Headers that the tenant set, sent besides Despatch's own. */
   readonly headers: Readonly<Record<string, string>>;
-  /** Events of one message are delivered one after the other. */
+  /** Whether the events of one message are delivered one after the other. */
   readonly ordered: boolean;
   readonly maskRecipients: boolean;
   readonly signatures: readonly ('v1' | 'v1a')[];
-  /** Of a claimed one `active` or `failing`; any endpoint may be tried out. */
+  /** `active` or `failing` for a claimed endpoint; a test call can be made to any endpoint. */
   readonly status: EndpointStatus;
   readonly failures: number;
   readonly failingSince: Date | null;
-  /** Raised with every change of a setting or a secret. */
+  /** Incremented by every change of a setting or a secret. */
   readonly version: number;
-  /** A ciphertext. */
+  /** Ciphertext. */
   readonly secret: string;
-  /** A ciphertext; null where its time is over. */
+  /** Ciphertext; null once its grace period is over. */
   readonly previousSecret: string | null;
-  /** The tenant's newest key for `v1a`; null where it has none. */
+  /** The tenant's current signing key for `v1a`; null if the tenant has none. */
   readonly signingKey: { readonly id: string; readonly ciphertext: string } | null;
-  /** A ciphertext. */
+  /** Ciphertext. */
   readonly clientCertificate: string | null;
 };
 
-/** One event to tell an endpoint of. */
+/** One event to deliver to an endpoint. */
 export type ClaimedEvent = {
-  /** Its number in the endpoint's feed. */
+  /** Number of the event in the endpoint's feed. */
   readonly seq: number;
   readonly event: StoredEvent;
-  /** Which message it tells of; null where it is none of a message. */
+  /** The event's message; null for an event without one. */
   readonly messageSeq: number | null;
 };
 
 /** A due row that belongs to this worker until its lease ends. */
 export type DeliveryClaim = {
   readonly dueId: number;
-  /** No other claim of the row has this number. */
+  /** Unique number of this claim of the row. */
   readonly claim: number;
   readonly endpoint: WebhookEndpoint;
   readonly purgeOn: string;
-  /** Calls that were made for it before. */
+  /** Number of calls made before. */
   readonly attempts: number;
-  /** A person asked for it: one call, and no other after a failure. */
+  /** Whether a person requested it: one call, without a retry after a failure. */
   readonly manual: boolean;
-  /** In their order; without those whose message is purged. */
+  /** In their order, without events whose message is purged. */
   readonly events: readonly ClaimedEvent[];
-  /** Messages of which an earlier event still waits; of an ordered endpoint alone. */
+  /** Messages with an earlier event that still waits; only for an ordered endpoint. */
   readonly blocked: ReadonlySet<number>;
   /** By `performance.now()`. */
   readonly leaseEndsAt: number;
 };
 
-/** A call that was made, as it ended. */
+/** A finished call. */
 export type DeliveryAttempt = {
-  /** The event's number in the endpoint's feed. */
+  /** Number of the event in the endpoint's feed. */
   readonly seq: number;
-  /** 1 and up. */
+  /** From 1. */
   readonly attempt: number;
   readonly at: Date;
   readonly durationMs: number;
-  /** Of the answer; null where none came. */
+  /** Status code of the answer; null if none arrived. */
   readonly status: number | null;
-  /** Why there is none. */
+  /** Why no answer arrived. */
   readonly error: string | null;
   /** The first KiB of the answer's body. */
   readonly answer: string | null;
   readonly succeeded: boolean;
 };
 
-/** What became of a claim. Events that are neither in `again` nor `uncalled` are done with. */
+/** The result of a claim. Events in neither `again` nor `uncalled` are done. */
 export type DeliveryCompletion = {
   readonly claim: DeliveryClaim;
   readonly attempts: readonly DeliveryAttempt[];
-  /** Events that have a row of their own from now on. */
+  /** Events that get a row of their own. */
   readonly again: readonly {
     readonly seq: number;
     readonly attempts: number;
-    /** `after_earlier`: when the earlier ones of its message are done with. */
+    /** `after_earlier`: when the earlier events of its message are done. */
     readonly dueAt: Date | 'after_earlier';
     readonly messageSeq: number | null;
   }[];
-  /** Neighbours that nobody called, by their first and last numbers: they are due as they were. */
+  /** Ranges of events for which no call was made, by first and last number; they become due again unchanged. */
   readonly uncalled: readonly { readonly first: number; readonly last: number }[];
 };
 
 export type MatchTerms = {
   readonly match: (endpoint: EndpointFilters, event: StoredEvent) => boolean;
-  /** Most due rows that the caller has room for; they are claimed as they are made. */
+  /** The most due rows for which the caller has room; they are claimed as they are inserted. */
   readonly claimsMax: number;
   readonly leaseMs: number;
-  /** Endpoints that take no further claim now, and tenants of which none does. */
+  /** Endpoints, and tenants, that take no further claim now. */
   readonly busy: readonly string[];
 };
 
 export type Matched = {
   readonly claims: readonly DeliveryClaim[];
-  /** Due rows were made that nobody has claimed. */
+  /** Whether due rows were inserted that no worker has claimed. */
   readonly isLeftDue: boolean;
   /** Tenants with events that are not matched yet. */
   readonly behind: readonly string[];
-  /** Tenants with an endpoint that somebody else had, or has just matched: to be matched again in a moment. */
+  /** Tenants with an endpoint that another worker has locked or has just matched; they are matched again in a moment. */
   readonly missed: readonly string[];
-  /** Why tenants could not be matched, an error for each; they are found again as ones that are behind. */
+  /** One error for each tenant that could not be matched. A later look finds these tenants as ones that are behind. */
   readonly failures: readonly Error[];
 };
 
@@ -129,24 +129,24 @@ export type TenantsBehind = {
 };
 
 export type ClaimTerms = {
-  /** Where the call before ended; null: at the first endpoint. */
+  /** Where the previous call ended; null: start at the first endpoint. */
   readonly after: string | null;
-  /** Most endpoints to look at. */
+  /** The most endpoints to look at. */
   readonly endpointsMax: number;
   readonly claimsMax: number;
   readonly busy: readonly string[];
   readonly leaseMs: number;
 };
 
-/** Most events of a tenant that are read and matched at once. */
+/** The most events of a tenant that are read and matched at once. */
 const EVENTS_MAX = 500;
-/** Most matched events that go to the database in one call, give or take those of one tenant. */
+/** The most matched events in one call of the database, give or take those of one tenant. */
 const APPENDED_MAX = 2_000;
 const TENANTS_AT_ONCE = 4;
 
 /**
- * The worker's side of webhook endpoints. It remembers how far feeds are matched where nothing passed, which endpoints
- * have something due, and which tenants are behind; each costs no more than another look where it is forgotten.
+ * Creates the worker's side of webhook endpoints. It remembers how far feeds are matched where no event passed, which endpoints
+ * have something due, and which tenants are behind; forgetting one of these costs no more than another look.
  * @param bounded gives a query its deadline.
  */
 export function webhookStore(sql: Sql, bounded: Bounded, loadIds: LoadIds) {
@@ -172,7 +172,7 @@ export function webhookStore(sql: Sql, bounded: Bounded, loadIds: LoadIds) {
     return new Map(rows.map((row) => [row.id, toEndpoint(row)]));
   }
 
-  /** What of the next events of a tenant goes to which of its endpoints. */
+  /** Matches the next events of a tenant with its endpoints. */
   async function matchTenant(
     tenantId: string,
     endpoints: readonly MatchedEndpoint[],
@@ -204,7 +204,10 @@ export function webhookStore(sql: Sql, bounded: Bounded, loadIds: LoadIds) {
     return { asks, isBehind: rows[0]?.scanned === EVENTS_MAX };
   }
 
-  /** @returns the claims that were made, whether rows were made that nobody has, and whose asks came to nothing. */
+  /**
+   * Appends the matches to the endpoints' feeds. @returns the claims that were made, whether rows were inserted that no worker
+   * has claimed, and the tenants with matches that were not stored.
+   */
   async function append(
     asks: readonly Ask[],
     claimsMax: number,
@@ -244,7 +247,7 @@ export function webhookStore(sql: Sql, bounded: Bounded, loadIds: LoadIds) {
   }
 
   return {
-    /** Reads the next events of these tenants, and makes due rows of what `match` lets pass. */
+    /** Reads the next events of these tenants and inserts due rows for the events that `match` accepts. */
     async matchEvents(tenantIds: readonly string[], terms: MatchTerms): Promise<Matched> {
       const endpoints = camelRows<MatchedEndpoint>(
         await bounded(sql`select * from endpoints_to_match(${[...tenantIds]}::uuid[])`.values()),
@@ -267,7 +270,7 @@ export function webhookStore(sql: Sql, bounded: Bounded, loadIds: LoadIds) {
           for (const id of made.missed) missed.add(id);
         } catch (error) {
           const theirs = Map.groupBy(some, ({ endpoint }) => endpoint.tenantId);
-          // What the database refuses of one tenant keeps no other tenant's back.
+          // A row of one tenant that the database refuses must not keep back the other tenants' rows.
           if (theirs.size > 1 && databaseFaultOf(error) === 'row')
             for (const one of theirs.values()) await flush(one);
           else for (const tenantId of theirs.keys()) fail(tenantId, error);
@@ -294,15 +297,16 @@ export function webhookStore(sql: Sql, bounded: Bounded, loadIds: LoadIds) {
           await flush(asks.splice(0));
       }
       await flush(asks);
-      // Where somebody has an endpoint locked, the next events are matched no sooner by asking at once.
+      // Another worker has an endpoint of these tenants locked, so matching them at once would be in vain.
       for (const id of missed) behind.delete(id);
       return { claims, isLeftDue, behind: [...behind], missed: [...missed], failures };
     },
 
     /**
-     * Tenants with endpoints that are not matched as far as the tenant's feed goes: of those that passes of the numbering after
-     * `afterPass` gave events to, and of `among`.
-     * @returns `newestPass`: where the next look begins; `isWhole`: false where only a look at all endpoints finds every tenant.
+     * Returns tenants with endpoints that are matched less far than the tenant's feed goes: among the tenants to which numbering
+     * passes after `afterPass` gave events, and among `among`.
+     * @returns `newestPass`: where the next look begins; `isWhole`: false if only a look at all endpoints finds every such
+     * tenant.
      */
     async tenantsBehind(afterPass: number | null, among: readonly string[]): Promise<TenantsBehind> {
       const [row] = await bounded(
@@ -314,7 +318,7 @@ export function webhookStore(sql: Sql, bounded: Bounded, loadIds: LoadIds) {
       return row ?? { tenantIds: [], newestPass: null, isWhole: false };
     },
 
-    /** The same of all endpoints, some at a time; `next`: where the next look begins. */
+    /** Does the same for all endpoints, some per call; `next`: where the next call begins. */
     async endpointsBehind(
       after: string | null,
       most: number,
@@ -323,12 +327,12 @@ export function webhookStore(sql: Sql, bounded: Bounded, loadIds: LoadIds) {
         sql<{ tenantIds: string[]; next: string | null }[]>`
           select tenant_ids as "tenantIds", next_id as next from endpoints_behind(${after}, ${most})`,
       );
-      // The pages before have been found by now.
+      // The calls before have reported the tenants of the earlier pages.
       if (row !== undefined) looked.found(row.tenantIds, row.next === null);
       return row ?? { tenantIds: [], next: null };
     },
 
-    /** Due rows, of one endpoint after the other; `next` null: that was the last one. */
+    /** Claims due rows, of one endpoint after the other; `next` null: that was the last endpoint. */
     async claimDeliveries({
       after,
       endpointsMax,
@@ -375,7 +379,10 @@ export function webhookStore(sql: Sql, bounded: Bounded, loadIds: LoadIds) {
       return { claims, next: look.next };
     },
 
-    /** `stale`: claims that were another worker's by then; nothing of them is stored. */
+    /**
+     * Stores the results of claims. `stale`: the number of claims that belonged to another worker by then; nothing of them is
+     * stored.
+     */
     async completeDeliveries(
       completions: readonly DeliveryCompletion[],
     ): Promise<{ readonly stale: number }> {
@@ -388,11 +395,11 @@ export function webhookStore(sql: Sql, bounded: Bounded, loadIds: LoadIds) {
     },
 
     /**
-     * Decides about an endpoint's health while nobody else does. Each change makes a version of the endpoint's row: outcomes
-     * of one moment are to be decided about together.
-     * @param version of the endpoint that was called; nothing is decided where it has changed since.
-     * @param decide undefined: it stays as it is.
-     * @returns its health now; undefined where it is deleted or changed.
+     * Changes an endpoint's health under a lock on its row. Each change makes a new row version, so outcomes of the same moment
+     * should be decided together.
+     * @param version of the endpoint that was called; nothing is decided if it has changed since.
+     * @param decide returns undefined to leave the health as it is.
+     * @returns the health after the decision; undefined if the endpoint is deleted or changed.
      */
     changeEndpoint: (
       id: string,
@@ -412,7 +419,7 @@ export function webhookStore(sql: Sql, bounded: Bounded, loadIds: LoadIds) {
         }),
       ),
 
-    /** Those of these endpoints that have changed since, or are deleted. */
+    /** Returns those of these endpoints that have changed since or are deleted. */
     async changedEndpoints(known: readonly Pick<WebhookEndpoint, 'id' | 'version'>[]): Promise<string[]> {
       const rows = await bounded(
         sql<{ id: string; version: number }[]>`
@@ -422,7 +429,7 @@ export function webhookStore(sql: Sql, bounded: Bounded, loadIds: LoadIds) {
       return known.filter(({ id, version }) => versions.get(id) !== version).map(({ id }) => id);
     },
 
-    /** Calls that people wait for. They come again after half a minute where nothing is stored of them. */
+    /** Takes test calls for which people wait. A test without a stored result can be taken again after half a minute. */
     async takeEndpointTests(
       most: number,
     ): Promise<readonly { readonly id: string; readonly endpoint: WebhookEndpoint }[]> {
@@ -441,15 +448,15 @@ export function webhookStore(sql: Sql, bounded: Bounded, loadIds: LoadIds) {
       await bounded(sql`select store_endpoint_test(${id}, ${sql.json(result as Json)})`);
     },
 
-    /** Of all tenants; without states that none is in. */
+    /** Counts the endpoints of all tenants by status; statuses without endpoints are left out. */
     endpointCounts: (): Promise<readonly { readonly status: EndpointStatus; readonly endpoints: number }[]> =>
       bounded(
         sql<{ status: EndpointStatus; endpoints: number }[]>`select status, endpoints from count_endpoints()`,
       ),
 
     /**
-     * How long the oldest event has waited to be matched since it has its number; 0 without any. Of tenants that looks have found
-     * behind, or of all where nobody has looked lately.
+     * Returns how long the oldest event has waited to be matched since it got its number; 0 if none waits. It reads the tenants
+     * that looks have found behind, or all tenants if there was no look lately.
      */
     async oldestUnmatchedSeconds(): Promise<number> {
       const asked = looked.all();
@@ -461,7 +468,7 @@ export function webhookStore(sql: Sql, bounded: Bounded, loadIds: LoadIds) {
       return row?.seconds ?? 0;
     },
 
-    /** How long the oldest row has waited that a worker should have taken; 0 without any. */
+    /** Returns how long the oldest row has waited that a worker should have taken; 0 if there is none. */
     async oldestDueSeconds(): Promise<number> {
       const [row] = await bounded(sql<{ seconds: number }[]>`select oldest_due_seconds() as seconds`);
       return row?.seconds ?? 0;
@@ -476,18 +483,18 @@ type EndpointRow = Omit<WebhookEndpoint, 'signingKey'> & {
   readonly keyCiphertext: string | null;
 };
 
-/** An endpoint with how far its tenant's feed is matched. */
+/** An endpoint with how far its tenant's feed is matched for it. */
 type MatchedEndpoint = EndpointFilters & {
   readonly id: string;
   readonly tenantId: string;
   readonly version: number;
   readonly matchedTo: number;
   readonly server: number;
-  /** What is made for it may be claimed at once. */
+  /** Whether rows inserted for it may be claimed at once. */
   readonly ready: boolean;
 };
 
-/** What is to be appended to an endpoint's feed; without an event it is matched further all the same. */
+/** Events to append to an endpoint's feed. Without events only the matched position advances. */
 type Ask = {
   readonly endpoint: MatchedEndpoint;
   readonly upto: number;

@@ -17,20 +17,20 @@ export type DelayedMovesDeps = {
   readonly isStopping: () => boolean;
 };
 
-/** Gives messages that wait for an account which cannot be called to the next one, where their route says for how long they may. */
+/** Moves messages that wait for an account that cannot be called to the next account, if their route limits the wait. */
 export type DelayedMoves = {
-  /** Something is due in a lane that is not claimed from now. */
+  /** Adds a lane in which something is due and that is not being claimed. */
   add(lane: Lane): void;
   /**
-   * Moves what waits for too long, a page of each lane in turn, as long as a page brings anything. What has to stay, as its
-   * sender named the account or no other one can be called, is passed once a look and hides nothing behind it.
-   * @throws the first failure, after all others had their turn; the lane is left to the next `add`.
+   * Moves messages that have waited too long, a page of each lane in turn, as long as a page moves any. Messages that must stay,
+   * because their sender named the account or no other one can be called, are passed once per look and hide nothing behind them.
+   * @throws the first failure, after all other lanes had their turn; the failed lane is left to the next `add`.
    */
   run(): Promise<void>;
 };
 
 const MOVED_AT_ONCE = 500;
-/** Lanes of which is remembered how far they were looked through; of others it begins anew. */
+/** The most lanes whose position is remembered; the look at any other lane starts from its beginning. */
 const POSITIONS_MAX = 10_000;
 
 export function createDelayedMoves(deps: DelayedMovesDeps): DelayedMoves {
@@ -38,7 +38,7 @@ export function createDelayedMoves(deps: DelayedMovesDeps): DelayedMoves {
   const added = new Map<string, Lane>();
   const positions = new LRUCache<string, DelayedMessage>({ max: POSITIONS_MAX });
 
-  /** @returns whether the lane may hold more to move. */
+  /** Moves one page. @returns whether the lane may hold more to move. */
   async function moveSome(lane: Lane): Promise<boolean> {
     const key = keyOf(lane);
     const after = positions.get(key);

@@ -42,7 +42,7 @@ const never = (): never => {
 const refused = () =>
   Promise.reject(Object.assign(new Error('no'), { name: 'PostgresError', code: 'XX001' }));
 
-/** A dispatcher whose claims are answered by hand. What it begins ends when it is told to. */
+/** Creates a dispatcher whose claims the test answers. Begun attempts end when the test says so. */
 function setup(store: Partial<DispatcherDeps['store']> = {}) {
   const claims: { seqs: number[]; answer: (claimed: ClaimedMessage[]) => void }[] = [];
   const claimedLanes: Lane[] = [];
@@ -136,7 +136,7 @@ test('what was not claimed is decided about at once, is told where it ends, and 
     },
     accountsOf: () => Promise.resolve([]),
     routesOf: () => Promise.resolve([]),
-    // Somebody else was faster with one of them.
+    // Another worker moved one of them first.
     moveMessages: (seqs, status) => Promise.resolve(new Set(status === 'expired' ? seqs : [])),
   });
   offer(1, 2, 3);
@@ -197,7 +197,7 @@ test('messages of an account with a rate limit are claimed out of its lane alone
     await new Promise(setImmediate);
   }
   expect(claims.length).toBe(1);
-  // One more where the second turned meanwhile.
+  // One more claim if the second turned over meanwhile.
   expect(claimedLanes.length).toBeLessThanOrEqual(2);
   await expect.poll(() => claimedLanes.length).toBeGreaterThanOrEqual(2);
   begun[0]?.end();

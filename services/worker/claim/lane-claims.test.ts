@@ -12,7 +12,7 @@ const never = (): never => {
   throw new Error('nothing of this was to be done');
 };
 
-/** A lane that always has more due than is claimed, whose pages are answered by hand. */
+/** Sets up a lane that always has more due than is claimed, and whose pages the test answers. */
 function setup(answers: (LanePlaces | undefined)[]) {
   const asked: (LanePlaces | undefined)[] = [];
   const marks: DueMark[] = [];

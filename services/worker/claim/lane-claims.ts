@@ -21,7 +21,7 @@ import type { NamedClaims } from './named-claims.ts';
 
 /** Slots that a tenant was given for messages that wait in the database. */
 export type Refill = { readonly tenantId: string; left: number };
-/** One lane of the tenant, to be claimed from. */
+/** One lane of the tenant to claim from. */
 export type LaneAsk = { readonly refill: Refill; readonly lane: DueLane; readonly most: number };
 
 export type LaneClaimsDeps = {
@@ -35,29 +35,29 @@ export type LaneClaimsDeps = {
 };
 
 /**
- * Claims out of lanes of different tenants in one statement and one commit, and takes what was claimed off the slots of
- * the refills. Lanes that may hold more are marked again.
- * @throws what the store throws; all lanes are marked again then, and the claim may have been committed.
+ * Claims from lanes of different tenants in one statement and one commit, and takes the claimed messages off the refills' slots.
+ * Lanes that may hold more are marked again.
+ * @throws the store's error; then all lanes are marked again, and the claim may have been committed.
  */
 export type ClaimLanes = (asks: readonly LaneAsk[]) => Promise<void>;
 
-/** Lanes in one statement: the bytes of an answer have room for two of the largest inline contents of each. */
+/** The most lanes per statement: an answer has room for two of the largest inline contents of each lane. */
 export const LANES_AT_ONCE = Math.floor(CLAIM_BYTES_MAX / INLINE_BYTES_MAX / 2);
-/** Between two reviews of a lane that has more due than can be sent: each finds messages that no claim takes. */
+/** Time between two reviews of a lane that has more due than can be sent. A review finds messages that no claim takes. */
 const REVIEW_MS = 5_000;
-/** The same between two pages of one: a lane of a million messages is read within minutes. */
+/** Time between two pages of one review: a lane of a million messages is read within minutes. */
 const REVIEW_PAGE_MS = 2_000;
 const REVIEWED_MAX = 20_000;
-/** Of one page, for each priority. A lane of a million is not read at once: that would exceed the deadline of a query. */
+/** Bounds of one page, for each priority. Reading a lane of a million at once would exceed a query's deadline. */
 const REVIEW_PAGE: WaitingPageSize = { most: 200, readsMax: 10_000 };
-/** With `ahead`, messages are claimed so long before they are due: their wake-up has come, or should have. */
+/** With `ahead`, messages are claimed this long before they are due: their wake-up has arrived, or should have. */
 const AHEAD_MS = 10_000;
 
 export function createClaimLanes(deps: LaneClaimsDeps): ClaimLanes {
   const { store, terms, lanes, gates, named } = deps;
-  /** When deep lanes that were reviewed not long ago are again, by `performance.now()`. */
+  /** Times of the next reviews of deep lanes that were reviewed recently, by `performance.now()`. */
   const nextReviews = new LRUCache<string, number>({ max: REVIEWED_MAX });
-  /** Where the next page of a lane begins that was not read to its end. Whoever forgets it begins anew. */
+  /** Where the next page of a partly read lane begins. If the cache drops it, the review starts from the beginning. */
   const places = new LRUCache<string, LanePlaces>({ max: REVIEWED_MAX });
 
   async function claimLanes(asks: readonly LaneAsk[]): Promise<void> {
@@ -83,7 +83,7 @@ export function createClaimLanes(deps: LaneClaimsDeps): ClaimLanes {
     await Promise.all(toReview.map(({ lane }) => named.decide(readPage(lane))));
   }
 
-  /** The next page of a lane: what of it no claim takes. */
+  /** Reads the next page of a lane: messages that no claim takes. */
   async function readPage(lane: DueLane): Promise<readonly WaitingRow[]> {
     const key = keyOf(lane);
     const { rows, next } = await store.findWaitingDue(searched(lane), REVIEW_PAGE, places.get(key));
@@ -95,7 +95,7 @@ export function createClaimLanes(deps: LaneClaimsDeps): ClaimLanes {
     return rows;
   }
 
-  /** Begins what was claimed out of a lane. @returns whether to look for what no claim takes. */
+  /** Begins the messages claimed from a lane. @returns whether to look for messages that no claim takes. */
   function take(
     { refill, lane, most }: LaneAsk,
     claimed: readonly ClaimedMessage[],
@@ -107,7 +107,7 @@ export function createClaimLanes(deps: LaneClaimsDeps): ClaimLanes {
     refill.left -= claimed.length;
     const segments = claimed.map((message) => message.segments ?? 1);
     const isDeep = gates.claimed(lane.accountId, most, segments);
-    // A review that has begun goes on without another sweep.
+    // A review that has begun continues without another sweep.
     if (isDeep || isFull(claimed, bytesMax))
       lanes.mark(lane, { ahead: lane.ahead, swept: places.has(keyOf(lane)) });
     return lane.swept && (!isDeep || isReviewDue(lane));
@@ -120,7 +120,7 @@ export function createClaimLanes(deps: LaneClaimsDeps): ClaimLanes {
     return true;
   }
 
-  /** Claims the lane's messages by name, which finds the one that makes the lane's claim fail. */
+  /** Claims the lane's messages by name, which isolates the message that makes the lane's claim fail. */
   async function claimByName({ refill, lane }: LaneAsk, refusal: unknown): Promise<void> {
     const seqs = await store.dueSeqs(searched(lane), refill.left, aheadMsOf(lane));
     if (seqs.size === 0) throw refusal;
@@ -149,7 +149,7 @@ export function createClaimLanes(deps: LaneClaimsDeps): ClaimLanes {
 const keyOf = ({ tenantId, accountId }: Lane): string => laneKey(tenantId, accountId);
 const aheadMsOf = ({ ahead }: DueLane): number => (ahead ? AHEAD_MS : 0);
 
-/** The next message's content may not have found room. */
+/** Whether the next message's content may not have fitted into the answer. */
 function isFull(claimed: readonly ClaimedMessage[], bytesMax: number): boolean {
   const bytes = claimed.reduce((sum, { contentBytes }) => sum + (contentBytes ?? 0), 0);
   return bytes > bytesMax - INLINE_BYTES_MAX;

@@ -15,12 +15,12 @@ export type NamedClaimsDeps = {
   readonly terms: ClaimTerms;
   readonly lanes: Pick<Lanes, 'mark'>;
   readonly gates: Pick<AccountGates, 'noteLimit'>;
-  /** Begins a claimed message. @param slotOf the tenant whose slot it has, null if it has none. */
+  /** Begins a claimed message. @param slotOf the tenant whose slot it occupies, null if none. */
   readonly begin: (message: ClaimedMessage, slotOf: string | null) => void;
   readonly release: (tenantId: string) => void;
-  /** A claim was not answered; it may have been committed. */
+  /** Notes that a claim got no answer; it may have been committed. */
   readonly noteUnanswered: (tenantId: string, slots: number) => void;
-  /** The database has failed. */
+  /** Reports a failure of the database. */
   readonly fail: (error: unknown) => void;
   readonly events: {
     claimRefused(message: Refused, error: unknown): void;
@@ -32,7 +32,7 @@ export type NamedClaimsDeps = {
 export type NamedClaims = {
   /**
    * Claims messages by name, each with a slot of its tenant, and decides about those that cannot be claimed.
-   * @param beyondLimit also of accounts with a rate limit, without tokens.
+   * @param beyondLimit whether to claim through accounts with a rate limit too, without tokens.
    */
   claim(named: readonly Named[], beyondLimit?: boolean): Promise<void>;
   /** Decides about messages that no claim takes. */
@@ -42,7 +42,7 @@ export type NamedClaims = {
 export function createNamedClaims(deps: NamedClaimsDeps): NamedClaims {
   const { store, lanes, gates, events, fail } = deps;
 
-  /** @returns the messages that were not claimed. */
+  /** Claims the messages. @returns those that were not claimed. */
   async function claimEach(named: readonly Named[], beyondLimit: boolean): Promise<number[]> {
     const seqs = named.map(({ seq }) => seq);
     let claimed: ClaimedMessage[];
@@ -62,7 +62,7 @@ export function createNamedClaims(deps: NamedClaimsDeps): NamedClaims {
     for (const { seq, tenantId } of named) {
       const message = started.get(seq);
       started.delete(seq);
-      // A wake-up may name the wrong tenant: the slot was taken, and is given back, in that one's name.
+      // A wake-up may name the wrong tenant. The slot was taken in that tenant's name, so it is released in it.
       if (message !== undefined) deps.begin(message, tenantId);
       else {
         deps.release(tenantId);
@@ -72,7 +72,7 @@ export function createNamedClaims(deps: NamedClaimsDeps): NamedClaims {
     return missed;
   }
 
-  /** Claims by halves, so that the one message that the database refuses is found and ended. */
+  /** Bisects the claim to find the one message that the database refuses, and ends that message. */
   async function claimApart(
     named: readonly Named[],
     beyondLimit: boolean,
@@ -87,10 +87,10 @@ export function createNamedClaims(deps: NamedClaimsDeps): NamedClaims {
       ];
     }
     try {
-      // Only to name it in the log: its row may be as unreadable as its content.
+      // Read only for the log: the row may be as unreadable as its content.
       const [row] = await store.findWaiting([first.seq]).catch(() => []);
       const ended = await store.moveMessages([first.seq], 'failed', UNPROCESSABLE);
-      // What a provider has accepted before is sent as it was.
+      // A message that a provider has accepted before returns to `sent`.
       if (!ended.has(first.seq)) await store.returnSent([first.seq], 'unknown');
       if (ended.has(first.seq)) events.claimRefused(row ?? first, refusal);
     } catch (error) {
@@ -100,7 +100,7 @@ export function createNamedClaims(deps: NamedClaimsDeps): NamedClaims {
     return [];
   }
 
-  /** Whatever fails here, the sweep finds again. */
+  /** Decides about the messages. After a failure the sweep finds them again. */
   async function decide(waiting: Promise<readonly WaitingRow[]>): Promise<void> {
     try {
       const rows = await waiting;

@@ -11,20 +11,20 @@ export type ResolveDeps = {
   >;
   readonly endedUncalled: (message: WaitingRow, reason: FailureClass | 'suppressed') => void;
   readonly failedOver: (failover: FailoverLabels) => void;
-  /** Why an account cannot be called now. Absent: what waits for one goes on waiting. */
+  /** Returns why an account cannot be called now. Absent: messages that wait for an account keep waiting. */
   readonly whyClosed?: (accountId: string) => ClosedReason | undefined;
 };
 
 export type Resolved = {
-  /** Where messages can be claimed now. */
+  /** Lanes with messages that can be claimed now. */
   readonly lanes: readonly Lane[];
   /** Attempts of workers that are gone, to be settled. */
   readonly lost: readonly ClaimedMessage[];
-  /** How many were moved: to another state, or to another account. */
+  /** Number of messages that were moved to another state or account. */
   readonly moved: number;
 };
 
-/** Carries out what was decided about waiting messages. Those that have changed since they were read are passed over. */
+/** Carries out the decisions about waiting messages. Messages that have changed since they were read are skipped. */
 export async function resolveWaiting(rows: readonly WaitingRow[], deps: ResolveDeps): Promise<Resolved> {
   const { store } = deps;
   const { accounts, routes } = await routingFor(rows, deps);
@@ -95,7 +95,7 @@ type Decided<Kind extends WaitingDecision['kind']> = {
 
 const seqsOf = (decided: readonly { row: WaitingRow }[]): number[] => decided.map(({ row }) => row.seq);
 
-/** Accounts and routes of the tenants with messages that may need another account. */
+/** Loads accounts and routes of the tenants with messages that may need another account. */
 async function routingFor(rows: readonly WaitingRow[], { store, whyClosed }: ResolveDeps) {
   const needsAnother = (row: WaitingRow): boolean =>
     !hasUsableAccount(row) || whyClosed?.(row.accountId) !== undefined;
@@ -110,7 +110,7 @@ async function routingFor(rows: readonly WaitingRow[], { store, whyClosed }: Res
   };
 }
 
-/** Asked once for each account, so that all messages are decided about alike. */
+/** Evaluates each account once, so that all messages are decided about alike. */
 function closedOf(
   accounts: Iterable<{ readonly id: string }>,
   { whyClosed }: ResolveDeps,

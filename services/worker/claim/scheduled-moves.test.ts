@@ -31,7 +31,7 @@ const row = (tenantId: string, seq: number): WaitingRow => ({
 
 const DUE = new Date(1_000);
 
-/** Of the n-th tenant the messages are numbered from n million on. @param due how many of each are due. */
+/** Sets up tenants; the numbers of the n-th tenant's messages start at n million. @param due number of due messages by tenant. */
 function setup(due: Record<string, number>, { isMovedElsewhere = false, isExpired = false } = {}) {
   const tenants = Object.keys(due);
   const done: string[] = [];

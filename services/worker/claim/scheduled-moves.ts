@@ -11,33 +11,33 @@ export type ScheduledMovesDeps = {
   readonly isStopping: () => boolean;
 };
 
-/** Moves scheduled messages into their queues when their instant has come. */
+/** Moves scheduled messages into their queues when their time has come. */
 export type ScheduledMoves = {
-  /** Something that the tenant has scheduled is due, the first of it since `oldestDue`. */
+  /** Adds a tenant with due scheduled messages, the first of them due since `oldestDue`. */
   add(tenantId: string, oldestDue: Date): void;
   /**
-   * Moves all that is due, a batch of each tenant in turn: a million messages of one that are due at the same instant hold
-   * up nobody else's, and no transaction is longer than a batch.
-   * @throws the first failure, after all others had their turn; the tenant is left to the next `add`.
+   * Moves everything that is due, one batch of each tenant in turn: a million messages of one tenant that are due at the same
+   * instant do not delay other tenants, and no transaction is longer than a batch.
+   * @throws the first failure, after all other tenants had their turn; the failed tenant is left to the next `add`.
    */
   run(): Promise<void>;
 };
 
 const MOVED_AT_ONCE = 500;
 
-/** Since when something of a tenant is due. */
+/** A tenant, and since when its first message is due. */
 type Due = { readonly tenantId: string; readonly dueFrom: Date };
 
 export function createScheduledMoves(deps: ScheduledMovesDeps): ScheduledMoves {
   const { store, mark, endedUncalled, failedOver, isStopping } = deps;
   const waiting = new Map<string, Due>();
 
-  /** @returns whether there may be more to move. */
+  /** Moves one batch. @returns whether there may be more to move. */
   async function moveSome({ tenantId, dueFrom }: Due): Promise<boolean> {
     const rows = await store.findScheduledDue(tenantId, MOVED_AT_ONCE, dueFrom);
     const { lanes, moved } = await resolveWaiting(rows, { store, endedUncalled, failedOver });
     for (const lane of lanes) mark(lane);
-    // Where nothing was moved another worker is at it.
+    // If nothing was moved, another worker is moving these messages.
     return rows.length === MOVED_AT_ONCE && moved > 0;
   }
 

@@ -11,12 +11,12 @@ export type ReceiptTimeoutsDeps = AskUntilAnsweredDeps & {
 
 export type ReceiptTimeouts = {
   /**
-   * How long a message that its account has accepted now waits for a receipt before another account sends it too; undefined
-   * where no other one does. No promise where that is known, as it is of nearly all messages.
-   * @throws what the database throws, once `signal` has fired.
+   * Returns how long a message that its account has just accepted waits for a receipt before another account sends it too;
+   * undefined if no other one does. It returns no promise if the result is known, as for nearly all messages.
+   * @throws the database's error, once `signal` has fired.
    */
   of(message: ClaimedMessage): number | undefined | Promise<number | undefined>;
-  /** The tenant has changed a route. */
+  /** Drops the tenant's cached routes after a change. */
   forget(tenantId: string): void;
 };
 
@@ -24,11 +24,11 @@ type Timeouts = readonly Pick<Route, 'channel' | 'steps' | 'receiptTimeoutMs'>[]
 
 const TENANTS_MAX = 20_000;
 const TENANTS_AT_ONCE = 256;
-/** Where the notice of a change was lost. */
+/** Age limit of cached routes, for the case that the notice of a change was lost. */
 const KNOWN_MS = 30_000;
 const NONE: Timeouts = [];
 
-/** The routes' waits for receipts, of each tenant read once in half a minute. */
+/** Caches the routes' receipt timeouts; each tenant's routes are read at most once in half a minute. */
 export function createReceiptTimeouts({ store, now, ...deps }: ReceiptTimeoutsDeps): ReceiptTimeouts {
   const known = new LRUCache<string, Timeouts>({
     max: TENANTS_MAX,
@@ -64,7 +64,7 @@ export function createReceiptTimeouts({ store, now, ...deps }: ReceiptTimeoutsDe
   };
 }
 
-/** What another account must not have, or has no content for, need not be asked about. */
+/** Whether another account may send the message and has its content; if not, its route need not be read. */
 function mayWait({
   accountId,
   pinned,
@@ -73,7 +73,7 @@ function mayWait({
   deliveryGuarantee,
   ambiguous,
 }: ClaimedMessage): boolean {
-  // Tests break this (mutant: once-waiting): what is to be called once at most goes out through one account.
+  // Tests break this (mutant: once-waiting): an at-most-once message is sent through one account only.
   return (
     accountId !== null &&
     !test &&
@@ -84,7 +84,7 @@ function mayWait({
   );
 }
 
-/** Undefined too where the route has no account that has not accepted it yet. */
+/** Returns the route's timeout; undefined if it has none, or no account that has not accepted the message yet. */
 function timeoutOf(
   { channel, accountId, sentAccountId }: ClaimedMessage,
   routes: Timeouts,

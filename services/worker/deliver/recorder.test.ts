@@ -4,7 +4,7 @@ import type { ClaimedMessage, Completion } from '#core/store/deliveries.ts';
 import type { FailoverLabels } from '#core/platform/telemetry/metrics.ts';
 import { createRecorder, type RecorderDeps } from './recorder.ts';
 
-/** Messages are told apart by their numbers. */
+/** Returns a message; messages differ by number only. */
 const message = (seq: number): ClaimedMessage => ({
   action: 'send',
   id: `m${seq}`,

@@ -12,9 +12,9 @@ import { toCompletion, withoutVendorWords } from './completion.ts';
 
 export type Recorder = {
   /**
-   * Records an attempt's end and what follows for the message. Waits out a database that is away, for as long as the
-   * process lives: the slots stay taken, so nothing new is claimed meanwhile.
-   * @returns null when the attempt was no longer the message's current one.
+   * Records an attempt's end and what follows for the message. Retries while the database is unavailable, for as long as the
+   * process lives: the slots stay taken, so the worker claims nothing new meanwhile.
+   * @returns null if the attempt was no longer the message's current one.
    */
   record(message: ClaimedMessage, delivered: Delivered): Promise<Settlement | null>;
   drain(): Promise<void>;
@@ -22,27 +22,27 @@ export type Recorder = {
 
 export type RecorderDeps = {
   readonly store: Pick<DeliveryStore, 'complete'>;
-  /** Through which accounts the message may go that was refused; undefined where it has to stay with its own. */
+  /** Returns the accounts through which a refused message may go on; undefined if it must stay with its own. */
   readonly failoverFacts: (message: ClaimedMessage) => Promise<AccountedFacts | undefined>;
   /** How long a message waits for its receipt before another account sends it too. */
   readonly receiptTimeouts: Pick<ReceiptTimeouts, 'of'>;
-  /** It is recorded that a message goes on to another account. */
+  /** Called when it is recorded that a message goes on to another account. */
   readonly onFailedOver: (failover: FailoverLabels) => void;
   readonly now: () => number;
   readonly random: () => number;
-  /** A batch could not be written; it is tried again. */
+  /** Called when a batch could not be written; the recorder retries it. */
   readonly onFailure: (error: unknown, rows: number) => void;
   readonly signal: AbortSignal;
-  /** Provider calls at once in this process; each holds its slot until it is recorded. */
+  /** The most provider calls at once in this process; each holds its slot until it is recorded. */
   readonly inFlightMax: number;
 };
 
 type Written = 'applied' | 'stale' | { readonly error: unknown };
 
 const BATCH_MAX = 256;
-/** It holds slots for longer: a tenant with ten slots and calls of 100 ms makes 80 calls a second instead of 100. */
+/** Gathering holds slots for longer: a tenant with ten slots and calls of 100 ms makes 80 calls a second instead of 100. */
 const GATHER_MS = 25;
-/** A larger batch costs each of its rows little less. */
+/** Beyond this size a larger batch hardly lowers the cost per row. */
 const ENOUGH = 64;
 const RETRY_MS_MAX = 5_000;
 
@@ -57,14 +57,14 @@ export function createRecorder(deps: RecorderDeps): Recorder {
     queuedMax: Number.POSITIVE_INFINITY,
   });
 
-  /** Rows that were refused once, without the texts of the provider that may have been the reason. */
+  /** Rows that were refused once and are written again without the provider's texts, which may have been the reason. */
   const stripped = new WeakSet<Completion>();
 
   function write(rows: readonly Completion[]): Promise<readonly Written[]> {
     return storeByHalves(rows, writeWithRetries, refuse);
   }
 
-  /** @throws where the database refuses a row, or nobody waits any more. */
+  /** Writes rows. @throws if the database refuses a row, or if the recorder was abandoned. */
   async function writeWithRetries(rows: readonly Completion[]): Promise<Written[]> {
     for (let delayMs = 50; ; delayMs = Math.min(delayMs * 2, RETRY_MS_MAX)) {
       try {
@@ -78,7 +78,7 @@ export function createRecorder(deps: RecorderDeps): Recorder {
     }
   }
 
-  /** Tries a row once more without the provider's texts. */
+  /** Retries a refused row once without the provider's texts. */
   async function refuse(rows: readonly Completion[], error: unknown): Promise<readonly Written[]> {
     if (databaseFaultOf(error) !== 'row' || deps.signal.aborted) throw error;
     const [row] = rows;
@@ -94,7 +94,7 @@ export function createRecorder(deps: RecorderDeps): Recorder {
       const failover = mayFailOver(outcome, message) ? await deps.failoverFacts(message) : undefined;
       const isAwaited = outcome.kind === 'accepted' && receiptsExpected;
       const timeout = isAwaited ? deps.receiptTimeouts.of(message) : undefined;
-      // Nobody waits a turn of the event loop for what is known.
+      // A known value needs no turn of the event loop.
       const receiptTimeoutMs = timeout instanceof Promise ? await timeout : timeout;
       const now = deps.now();
       const settlement = settle(

@@ -13,12 +13,12 @@ export type SilentMessagesDeps = {
   readonly isStopping: () => boolean;
 };
 
-/** Their locks are held while accounts and routes are read, and receipts of these messages wait. */
+/** Small, because the rows stay locked while accounts and routes are read, and receipts of these messages wait meanwhile. */
 const SETTLED_AT_ONCE = 100;
 
 /**
- * Sends messages through the next account of their route on which the one that accepted them did not report in time.
- * @throws what the database throws; what is left is due at the next run.
+ * Sends messages through the next account of their route if the account that accepted them did not report in time.
+ * @throws the database's error; the remaining messages are due at the next run.
  */
 export async function failOverSilent(deps: SilentMessagesDeps): Promise<void> {
   const { store, mark, onFailedOver, isStopping } = deps;
@@ -50,7 +50,7 @@ function decideEach(
 ): SilenceDecided[] {
   const accountsOf = Map.groupBy(accounts, ({ tenantId }) => tenantId);
   const routesOf = Map.groupBy(routes, ({ tenantId }) => tenantId);
-  // Asked once for each account, so that all messages are decided about alike.
+  // Evaluated once for each account, so that all messages are decided about alike.
   const closed = new Map<string, ClosedReason>();
   for (const { id } of accounts) {
     const why = whyClosed(id);

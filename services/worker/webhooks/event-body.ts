@@ -1,29 +1,29 @@
 import { toEnvelope, type StoredEvent } from '#core/domain/event-envelope.ts';
 import { maskedEvent } from '#core/domain/masked-event.ts';
 
-/** The envelope's text with the number that the event has for the endpoint that it was written for: each has its own. */
+/** The envelope's text for one endpoint, with the event's number in that endpoint's feed. */
 type Text = { readonly json: string; readonly seq: number };
 type Texts = { plain?: Text; masked?: Text };
 
-/** It is where the data begins, and nothing before it can hold this. */
+/** Marks the beginning of the data; nothing before it in the envelope can contain this text. */
 const BEFORE_SEQ = '"data":{"seq":';
 
 /**
- * Kept as long as the event is: endpoints that are told of the same one share the work. Each has the event as a copy with its
- * own number, and what it says of the message is the same object in all of them.
+ * Cached as long as the event lives, so that endpoints that get the same event share the work. Each endpoint has its own copy of
+ * the event with its own number, but all copies share the same message object, which is the key.
  */
 const known = new WeakMap<object, Texts>();
 
 /**
- * What an endpoint is sent for an event: its envelope as JSON.
- * @param seq of the endpoint's feed. @param isMasked the recipient is told as `maskedEvent` does.
- * @throws where what is stored is no event of its type.
+ * Returns the body that an endpoint gets for an event: its envelope as JSON.
+ * @param seq the event's number in the endpoint's feed. @param isMasked whether to mask the recipient (`maskedEvent`).
+ * @throws if the stored event does not match its type.
  */
 export function eventBody(event: StoredEvent, seq: number, isMasked: boolean): Buffer {
   const kind = isMasked ? 'masked' : 'plain';
   const texts = textsOf(event);
   const text = (texts[kind] ??= write(kind === 'masked' ? maskedEvent(event) : event, seq));
-  // Most events have one endpoint: their text is taken as it is.
+  // Most events go to one endpoint, whose text is used unchanged.
   return Buffer.from(text.seq === seq ? text.json : renumbered(text, seq));
 }
 

@@ -37,7 +37,7 @@ test('a transaction that is late is told to have failed, and is never committed'
   await expect(late).rejects.toMatchObject({ dependency: 'postgres', fault: 'deadline' });
   await work;
   const committed = async () => {
-    // The lock of the row goes with the end of the transaction.
+    // The lock on the row ends with the transaction, so this waits until the late change is rolled back.
     const [row] = await b.admin`select name from despatch.tenants where id = ${tenantId} for update`;
     return row?.['name'] === 'Late';
   };
@@ -169,7 +169,7 @@ describe('acceptance', () => {
       acceptRow(tenant, { rate_per_minute: 2 }),
       acceptRow(tenant, { rate_per_minute: 2 }),
     ]);
-    // Both sides leave a second for the test itself.
+    // 59 and 62 seconds leave room for the time that the test itself takes.
     await shiftWindow(b.admin, 59);
     expect(verdicts(await acceptBatch(b.api, [acceptRow(tenant, { rate_per_minute: 2 })]))).toEqual([
       'rate_limited',
@@ -294,7 +294,7 @@ describe('idempotent acceptance', () => {
   test.each([
     { of: 'the last generation', days: -7, turning: false },
     { of: 'the last generation', days: -7, turning: true },
-    // As a clock that ran ahead and came back leaves it.
+    // The state after a clock ran ahead and was set back.
     { of: 'the next generation', days: 7, turning: false },
     { of: 'the next generation', days: 7, turning: true },
   ])('a key of $of is still known, in the first minutes of one: $turning', async ({ days, turning }) => {
@@ -330,7 +330,7 @@ describe('idempotent acceptance', () => {
   });
 });
 
-/** Makes the one stored window look as if its two calls had been made `age` seconds ago. */
+/** Shifts the only stored window, as if its two calls had been made `age` seconds ago. */
 async function shiftWindow(admin: Sql, age: number): Promise<void> {
   const at = Math.floor(Date.now() / 1000) - age;
   const counts = Array.from({ length: 61 }, (_, i) => (i === 60 ? 2 : 0));

@@ -6,8 +6,8 @@ import type { Reply } from '#test/support/api.ts';
 import { routesOf } from '#test/support/routes-of.ts';
 
 /**
- * Who may call what: a role of the tenant, any signed-in `user`, a service `key`, a key or viewer (`either`),
- * or a key or developer (`sender`).
+ * Who may call each route: a role of the tenant, any signed-in `user`, a service `key`, a key or viewer (`either`), or a key or
+ * developer (`sender`).
  */
 const ACCESS = {
   'POST /v1/messages': 'key',
@@ -91,7 +91,7 @@ const ACCESS = {
   'GET /v1/admin/audit-log': 'admin',
 } as const satisfies Record<string, Role | 'user' | 'key' | 'either' | 'sender'>;
 
-/** Open to everybody: what describes the service itself, public keys, and what asks for a token in its path. */
+/** Routes without authentication: the service's own description, public keys, and routes with a token in the path. */
 const OPEN =
   /^GET \/(?:(?:docs|v1\/openapi\.json)(?:\/|$)|v1\/webhook-keys\/|$)|^(?:GET|POST) \/v1\/(?:receipts|unsubscribe)\//;
 
@@ -120,7 +120,7 @@ afterAll(() => api[Symbol.asyncDispose]());
 
 type Credential = { as?: TestTenant['members'][Role]; slug?: string; headers?: Record<string, string> };
 
-/** Calls a route with ids that name nothing, so that nothing comes of what is admitted. */
+/** Calls a route with random ids, so that an admitted call changes nothing. */
 function call(name: RouteName, credential: Credential): Promise<Reply> {
   const [method = '', path = ''] = name.split(' ');
   const url = path.replace(/:\w+/g, () => randomUUID());

@@ -108,7 +108,7 @@ describe('creating a key', () => {
   });
 
   test('ends exactly at the limit; revoked and expired keys do not count', async () => {
-    // The seed has one key.
+    // The seeded tenant already has one key.
     const own = await api.tenant({ apiKeysMax: 4 });
     const make = (body: object = {}) => api.callAs('admin', own, 'POST', PATH, { name: 'Limited', ...body });
     const replies = await Promise.all(Array.from({ length: 6 }, () => make()));

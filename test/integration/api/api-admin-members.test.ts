@@ -46,7 +46,7 @@ describe('adding a member', () => {
     for (const { status, text } of [added, shown, listed]) {
       expect([status, text.includes(subject), text.includes(email)]).toEqual([200, true, false]);
     }
-    // Nor does a guess of the address find them: it is an invitation like any other.
+    // Guessing the e-mail address does not find the member: the api creates an invitation, as for any address.
     const guessed = await as('admin', 'PUT', PATH, { email, role: 'viewer' });
     expect(guessed.body).toMatchObject({ subject: null, email });
     expect(guessed.body.userId).not.toBe(userId);

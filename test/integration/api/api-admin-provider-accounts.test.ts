@@ -361,7 +361,7 @@ describe('a stored secret', () => {
       await expect.poll(count).toBe(n);
     };
     const changes = await api.admin.begin(async (tx) => {
-      // Changes of one tenant wait for its row; both have judged the account before that.
+      // Changes of a tenant wait for its row lock; both requests have checked the account before they wait.
       await tx`select from tenants where id = ${tenant.id} for update`;
       const moved = asAdmin('PATCH', `${PATH}/${id}`, {
         publicConfig: { ...smtp().publicConfig, host: 'mail.example.net' },

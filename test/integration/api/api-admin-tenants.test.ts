@@ -445,7 +445,7 @@ describe('deleting a tenant', () => {
       expect([send, write, rename].map(answer)).toEqual(
         Array.from({ length: 3 }, () => '403 tenant_suspended'),
       );
-      // What was let in by an older copy is stopped where messages are stored.
+      // An api with an outdated copy of the tenant lets the request in; the acceptance in the database refuses it.
       const row = acceptRow({ tenantId: id, slug, apiKeyId: made.id });
       const sql = api.database.open('api');
       expect((await acceptBatch(sql, [row])).map(({ verdict }) => verdict)).toEqual(['suspended']);

@@ -33,7 +33,7 @@ describe('service keys', () => {
     const { text } = tenant.key;
     const typo = text.slice(0, -1) + (text.endsWith('0') ? '1' : '0');
     const { text: otherText } = (await api.tenant()).key;
-    // The secret of one key with the id of another, and no valid checksum.
+    // The secret of one key with the id of another; the checksum does not match.
     const mixed = text.slice(0, 26) + otherText.slice(26);
     for (const key of [undefined, '', 'dsp_live_x', typo, mixed, 'Bearer x']) {
       const headers: Record<string, string> = key === undefined ? {} : { 'x-service-key': key };
@@ -72,7 +72,7 @@ describe('service keys', () => {
   });
 
   test('a key that expires while it is in the cache is refused from that moment on', async () => {
-    // A busy machine may need longer than a short life for the first request.
+    // On a busy machine the first request may take longer than a short lifetime, so the test tries longer ones.
     for (const lifeMs of [400, 4_000, 15_000]) {
       const expiresAt = new Date(Date.now() + lifeMs);
       const key = await api.key(tenant.tenantId, { expiresAt });

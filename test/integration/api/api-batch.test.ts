@@ -224,7 +224,7 @@ describe('a strict batch', () => {
     const late = await strict(5);
     expect(late).toMatchObject({ status: 429, body: { limit: { name: 'rateLimitRpm', value: 10 } } });
     expect(Number(late.headers['retry-after'])).toSatisfy((s: number) => s >= 55 && s <= 61);
-    // The room that is left is still there for others.
+    // The refused batch used nothing of the limit.
     expect((await strict(4)).status).toBe(202);
     expect(await messageCount(fresh.tenantId)).toBe(10);
   });
@@ -273,7 +273,7 @@ describe('a message that the database cannot store', () => {
     expect([again.headers['idempotent-replayed'], again.body]).toEqual(['true', reply.body]);
     const wakes = () => api.first.wakes.filter(({ payload }) => String(payload).includes(own.tenantId));
     await expect.poll(wakes).toHaveLength(1);
-    // Of what was not stored no key is kept.
+    // The idempotency key of a message that was not stored is not kept.
     const single = await send(api.first, own.key, sms, { 'idempotency-key': 'bad' });
     expect([single.status, single.headers['idempotent-replayed']]).toEqual([202, undefined]);
   });
@@ -354,7 +354,7 @@ describe('limits', () => {
       limit: { name: 'rateLimitRpm', value: 5 },
       retryAfter: expect.any(Number),
     });
-    // Nothing could be taken: clients wait as they do with a single message.
+    // The batch as a whole is refused because no message had room: clients wait as with a single message.
     const full = await sendBatch(key, { messages: times(2, sms) });
     expect(full).toMatchObject({ status: 429, body: { code: 'rate_limited' } });
     expect(Number(full.headers['retry-after'])).toBeGreaterThan(0);
@@ -387,7 +387,7 @@ describe('limits', () => {
     const fresh = await api.tenant();
     expect((await sendBatch(fresh.key, { messages: [sms] })).status).toBe(202);
     await moveSuspension(api.admin, fresh.tenantId, 'manual');
-    // The copy that this process has of the tenant is older.
+    // This process may still have an outdated copy of the tenant.
     const reply = await sendBatch(fresh.key, { messages: [sms, INVALID] });
     expect([reply.status, reply.status === 202 ? codesOf(reply)[0] : reply.body.code]).toEqual(
       reply.status === 202 ? [202, 'tenant_suspended'] : [403, 'tenant_suspended'],
@@ -619,7 +619,7 @@ test('an item that is poison is the fault of its batch where no JSON reader woul
     { ...sms, batchId: tenant.tenantId, tenantId: tenant.tenantId },
     sms,
   ];
-  // A number that no program holds exactly.
+  // A number that a JavaScript number cannot hold exactly.
   const text = JSON.stringify({ messages }).replace('"huge"', '12345678901234567890');
   const reply = await sendBatch(fresh.key, text);
   expect(codesOf(reply)).toEqual([...times(4, 'validation_failed'), 'taken', 'taken']);

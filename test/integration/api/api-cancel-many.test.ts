@@ -27,7 +27,7 @@ function cancel(body: unknown, credential: Credential) {
 
 const none = { canceled: 0, alreadySending: 0, final: 0, more: false };
 
-/** Sends one, and says how it may be recognised. */
+/** Sends a message with marks for the filters. @returns its id. */
 async function sent(key: TestKey, body: object): Promise<string> {
   const reply = await send(api.first, key, body);
   expect(reply.status).toBe(202);
@@ -41,7 +41,7 @@ async function statusOf(ids: readonly string[]): Promise<string[]> {
   return ids.map((id) => states.get(id) ?? 'nowhere');
 }
 
-/** Plants messages that wait, by rows alone: thousands would take minutes to send. */
+/** Inserts waiting messages as rows: sending thousands would take minutes. */
 async function plant(
   { tenantId }: ApiTenant,
   n: number,
@@ -246,12 +246,12 @@ describe('a filter', () => {
       const step = await readAsTenant(scopes, id, new AbortController().signal, async (tx) => {
         await tx`set local role despatch_api`;
         const before = await rowsTouched(tx);
-        // No time at all: one stretch is looked at.
+        // The time limit is over at once, so the search reads only one stretch.
         const step = await findCancelable(id, tx, { tag: 'spread' }, { most: 10_001, ms: -1, from });
         return { ...step, rows: (await rowsTouched(tx)) - before };
       });
       for (const { seq } of step.live) found.add(seq);
-      // A live row and its message each.
+      // Two rows per message: the live row and the message.
       expect(step.rows).toBeLessThan(2 * 2_000 + 50);
       from = step.stoppedAt;
       looks += 1;
@@ -284,7 +284,7 @@ describe('a filter', () => {
       };
       const byTag = await read({ tag: 'planted' });
       expect(byTag.live).toBe(own + 7);
-      // A live row and its message each.
+      // Two rows per message: the live row and the message.
       expect(byTag.rows).toBeLessThan(2 * own + 50);
       const byChannel = await read({ channel: 'sms' });
       expect(byChannel.live).toBe(own + 7);

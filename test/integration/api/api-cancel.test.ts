@@ -28,7 +28,7 @@ async function member(role: 'viewer' | 'developer') {
   return { ...(await api.member(tenant, role)), slug: tenant.slug };
 }
 
-/** A message of the tenant's that is in this state. */
+/** Returns a message of the tenant in this state. */
 async function messageIn(state: MessageState, key = tenant.key): Promise<string> {
   const { body } = await send(api.first, key, { ...LEAST.sms, contentRetention: 'discard' });
   await api.admin`
@@ -82,7 +82,7 @@ describe('a message that waits', () => {
       const { body: history } = await get(api.first, `/v1/messages/${id}/events`, tenant.key);
       expect(history.items[0]).toMatchObject({ type: 'message.canceled', source: 'api', applied: true });
       expect(await backlog()).toBe(before - 1);
-      // Named for the feed, in the commit.
+      // The commit adds the event to `changes`, from which the feed is filled.
       const named = await api.admin`
         select from changes c, unnest(c.seqs, c.numbers) as u (seq, number)
         join event_log e on e.message_seq = u.seq and e.event_seq = u.number

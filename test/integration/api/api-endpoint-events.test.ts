@@ -43,7 +43,7 @@ async function endpoint(tenantId: string, isMasked = false): Promise<string> {
   return id;
 }
 
-/** The endpoint is told of these of the tenant's events, by their numbers, in runs of one each. */
+/** Inserts the tenant's events with these feed numbers into the endpoint's feed, as runs of one event each. */
 async function tell(tenantId: string, endpointId: string, seqs: readonly number[]): Promise<void> {
   for (const [i, seq] of seqs.entries()) {
     await api.admin`

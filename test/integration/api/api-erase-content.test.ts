@@ -23,7 +23,7 @@ function erase(id: string, who: { readonly token: string; readonly slug: string 
   });
 }
 
-/** A message that was canceled, so that nobody sends it any more. */
+/** Creates a canceled message, so that no worker sends it. */
 async function ended(body: object = { ...LEAST.sms, body: MARK }): Promise<string> {
   const { body: accepted } = await send(api.first, tenant.key, body);
   const headers = { 'x-service-key': tenant.key.text };

@@ -35,7 +35,7 @@ async function accept(key: TestKey, more: object = {}): Promise<string> {
   return body.id;
 }
 
-/** Every waiting message of the tenant is called for, with this outcome. */
+/** Claims every waiting message of the tenant and completes it with this outcome. */
 async function attempt({ tenantId }: ApiTenant, outcome: AttemptOutcome): Promise<void> {
   await api.admin`update live_messages set next_attempt_at = null, due_at = now() where tenant_id = ${tenantId}`;
   const seqs = await api.admin<

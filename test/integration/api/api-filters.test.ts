@@ -13,7 +13,7 @@ import type { TestKey } from '#test/support/service-keys.ts';
 import { filteredPage, PAGE_ROWS_MAX } from '../../../services/api/http/filtered-page.ts';
 
 const STORED = 30_000;
-/** One in so many is what a filter looks for. */
+/** The filter matches one message in this many. */
 const RARE = 3_000;
 const ACCOUNT = '5f3a4b1e-6a0c-4f0e-9f38-0a4f6c1d2e3f';
 
@@ -65,7 +65,7 @@ afterAll(() => api[Symbol.asyncDispose]());
 
 type Page = { items: { id: string; test: boolean }[]; nextCursor: string | null };
 
-/** All pages of a list, to its end. */
+/** Reads all pages of a list. */
 async function walk(
   query: string,
   as: TestKey | typeof viewer = viewer,
@@ -224,7 +224,7 @@ describe('the modes of keys', () => {
   });
 });
 
-/** One page as the api reads it, with its role, and what the server touched for it. */
+/** Reads one page in the api's role and counts what the server touched for it. */
 async function readPage(filter: MessageFilter) {
   return api.admin.begin(async (tx) => {
     await tx`set local role despatch_api`;
@@ -238,7 +238,7 @@ async function readPage(filter: MessageFilter) {
         positionOf: ({ enqueued_at, seq }) => ({ enqueuedAt: enqueued_at.toISOString(), seq }),
         scan: (range) => scanMessages(tenant.tenantId as TenantId, tx, filter, range),
       },
-      // The bound of rows alone: a busy machine would end a page sooner.
+      // Leaves only the bound on rows: on a busy machine the bound on time would end the page earlier.
       () => 0,
     );
     const after = await touched(tx);

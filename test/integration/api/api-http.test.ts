@@ -21,7 +21,7 @@ beforeAll(async () => {
 });
 afterAll(() => api[Symbol.asyncDispose]());
 
-/** Sends bytes as they are and reads until the server closes. */
+/** Sends bytes unchanged and reads until the server closes. */
 async function raw(text: string): Promise<{ status: number; body: unknown; headers: string }> {
   const socket = connect(port, '127.0.0.1');
   let answer = '';
@@ -238,7 +238,7 @@ test('readiness tells an absent database and an old schema apart', async () => {
   expect(await schemaReadiness(api.admin, needed)()).toEqual({ failing: [] });
   const later = { ...needed, migration: 9_999 };
   expect(await schemaReadiness(api.admin, later)()).toEqual({ failing: ['schema'] });
-  // A database before its first migration knows not even the question.
+  // A database before its first migration lacks the functions that the check calls.
   await using empty = openPostgres({ ...pool, url: secret(inject('postgres').superuserUrl) });
   expect(await schemaReadiness(empty.sql, needed)()).toEqual({ failing: ['schema'] });
 });
@@ -270,7 +270,7 @@ describe('the documentation', () => {
     );
     for (const { name, operation } of operations) {
       const { responses, security, summary } = operation;
-      // What vendors and recipients call has its credential in the path, and public keys are everybody's to read.
+      // The routes for vendors and recipients have their credential in the path, and public keys are public.
       const isOpen =
         /\/(?:receipts\/\{providerId\}|unsubscribe)\/\{token\}$|\/\{tenantId\}\/jwks\.json$/.test(name);
       const statuses = isOpen ? ['404', '413'] : ['401', '403', '429'];

@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 afterAll(() => api[Symbol.asyncDispose]());
 
-/** What was told of the tenant's limit, in the order of its events. */
+/** Returns the warnings about the tenant's limit, in the order of its events. */
 async function told(tenantId: string) {
   const events = await api.admin`
     select type, details ->> 'limit' as "limit", (details ->> 'value')::int as value, (details ->> 'used')::int as used

@@ -96,7 +96,7 @@ describe('requests per minute of a key', () => {
     };
     expect(await replies(own)).toBe(3);
     expect(await replies(tenant.key)).toBe(2);
-    // Refused out of this process's memory, too.
+    // The process refuses from its memory too, with the same limit in its answer.
     for (const key of [tenant.key, own]) {
       const { body } = await send(api.first, key, LEAST.sms);
       const limit =
@@ -118,7 +118,7 @@ describe('requests per minute of a key', () => {
 describe('sends that use nothing of a limit', () => {
   const LIMIT = 70;
   const PUSH = LEAST.push;
-  /** What each asks the database, and none is accepted for. */
+  /** Requests that query the database and are never accepted. */
   const REFUSED: [
     name: string,
     body: (i: number) => object,
@@ -156,7 +156,7 @@ describe('sends that use nothing of a limit', () => {
     const replies: Reply[] = [];
     for (let i = 0; i < LIMIT + 15; i++) replies.push(await send(api.first, key, body(i), headers(i)));
     const done = statuses(replies, first).length;
-    // An answer may be there before it is counted.
+    // The client may get an answer before the process has counted the request.
     expect(done).toBeGreaterThanOrEqual(LIMIT);
     expect(done).toBeLessThanOrEqual(LIMIT + 2);
     const held = statuses(replies, 429);
@@ -165,7 +165,7 @@ describe('sends that use nothing of a limit', () => {
       expect(said).toMatchObject({ code: 'rate_limited', limit: { name: 'rateLimitRpm', value: LIMIT } });
       expect(Number(by['retry-after'])).toSatisfy((s: number) => s >= 1 && s <= 61);
     }
-    // Neither another key of the tenant nor the reads of this one.
+    // The hold affects neither another key of the tenant nor reads with this key.
     expect((await send(api.first, tenant.key, PUSH)).status).toBe(202);
     expect((await get(api.first, '/v1/messages', key)).status).toBe(200);
   });
@@ -176,7 +176,7 @@ describe('sends that use nothing of a limit', () => {
     const once = (i: number) => send(api.first, key, LEAST.sms, { 'idempotency-key': `k${i}` });
     expect([(await once(0)).status, (await once(1)).status, (await once(0)).status]).toEqual([202, 429, 202]);
     for (let i = 2; i < 65; i++) expect((await once(i)).status).toBe(429);
-    // Not even what it may have said before is looked for any more.
+    // Once held, the api does not even look for a stored answer to replay.
     expect((await once(0)).status).toBe(429);
   });
 });

@@ -216,7 +216,7 @@ describe('rules of fields', () => {
     ['to', 200, (to: string) => ({ channel: 'push', to, title: 'x' })],
     ['body', 4096, (body: string) => ({ ...LEAST.sms, body })],
   ] as const)('%s may have %i code points and not one more', async (field, max, message) => {
-    // Each is two UTF-16 units, which must not be what is counted.
+    // Each emoji is two UTF-16 units; the limit must count characters instead.
     expect((await post(message('😀'.repeat(max)))).status).toBe(202);
     expect(await post(message('😀'.repeat(max + 1)))).toMatchObject(refusal(field, 'max'));
     expect(await post(message(''))).toMatchObject(refusal(field, 'min'));
@@ -282,7 +282,7 @@ describe('rules of fields', () => {
     ] as const) {
       const { body } = await post({ ...LEAST.sms, category });
       const { expires_at } = await stored(body.id);
-      // Counted from the commit, which comes a moment after the request.
+      // The lifetime starts at the commit, a moment after the request.
       const lifetimeMs = (expires_at as Date).getTime() - Date.parse(body.enqueuedAt);
       expect(lifetimeMs).toBeGreaterThanOrEqual(seconds * 1_000);
       expect(lifetimeMs).toBeLessThan(seconds * 1_000 + 5_000);
@@ -455,7 +455,7 @@ test('an api whose clock is refused says so once, and goes on with numbers and a
   }
   const { status, body } = await post(LEAST.sms);
   expect(status).toBe(202);
-  // Another block of numbers.
+  // The new number is from another reserved block.
   expect(Math.floor((await numberOf(body.id)) / 1_024)).toBeGreaterThan(Math.floor(before / 1_024));
 });
 

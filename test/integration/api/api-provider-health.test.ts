@@ -20,7 +20,10 @@ type Counted = {
   readonly times?: readonly number[];
 };
 
-/** Leaves counts as a worker's passes would, of the five minutes that began so long before the present ones. */
+/**
+ * Inserts the counts that a worker's pass would store, for the five minutes that began `minutesAgo` minutes before the current
+ * ones.
+ */
 async function plant(accountId: string, minutesAgo: number, counted: Counted): Promise<void> {
   const { accepted = 0, refused = 0, failed = 0, delivered = 0, undelivered = 0, times = [] } = counted;
   const longest = Math.max(-1, ...times.map(timeBucket));

@@ -224,7 +224,7 @@ describe('the record', () => {
     if (place === undefined) throw new Error('no id of ours');
     const unknown = [
       crypto.randomUUID(),
-      // Leads to a message that bears another id.
+      // Encodes the place of an existing message whose own id is another one.
       messageIds.encode(place),
       messageIds.encode({ seq: 2 ** 50 - 1, purgeOn: '2102-06-26' }),
       other.ids[0],

@@ -77,7 +77,7 @@ async function deliveryOf(tenant: Admin, eventId: string, endpointId: string) {
 const dueOf = (endpointId: string) => api.admin<{ first: number; last: number; manual: boolean }[]>`
   select first_seq as first, last_seq as last, manual from due_deliveries where endpoint_id = ${endpointId} order by first_seq`;
 
-/** The attempt under way is accepted by the provider. */
+/** Completes the attempt under way as accepted by the provider. */
 async function attempt({ tenantId }: ApiTenant): Promise<void> {
   await api.admin`update live_messages set next_attempt_at = null, due_at = now() where tenant_id = ${tenantId}`;
   const seqs = await api.admin<

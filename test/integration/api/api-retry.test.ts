@@ -35,7 +35,7 @@ function retry(id: string, who: Person = developer, { body, key, via = api.first
   });
 }
 
-/** A message that has come to this end. */
+/** Creates a message that ended in this status. */
 async function ended(
   status: string,
   body: object = LEAST.sms,
@@ -53,7 +53,7 @@ async function end(id: string, status: string, key: TestKey): Promise<void> {
     update message_results r set status = ${status} from messages m where m.seq = r.seq and m.id = ${id}`;
 }
 
-/** What is stored of a message, its content wherever it is. */
+/** The stored row of a message with its content, stored inline or apart. */
 async function stored(id: string) {
   const [row] = await api.admin`
     select coalesce((select c.content::jsonb from message_contents c where c.message_seq = m.seq), m.content) as content,
@@ -295,7 +295,7 @@ describe('a retry that is refused', () => {
     const codes = [];
     for (let i = 0; i < 3; i++) codes.push((await retry(other, whose)).body.code ?? 'taken');
     expect(codes).toEqual(['taken', 'taken', 'backlog_full']);
-    // What was copied for the one that was refused goes again.
+    // The copied content of the refused retry is deleted again.
     await expect
       .poll(
         async () =>

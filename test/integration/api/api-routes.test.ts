@@ -37,7 +37,7 @@ const send = (body: object = {}): Promise<Reply> =>
     headers: { 'x-service-key': key },
     body: { channel: 'sms', to: '+15550000009', body: 'Hello', ...body },
   });
-/** How a message was routed, as it is stored. */
+/** The stored routing decision of a message. */
 const stored = async ({ body }: Reply) => {
   const [row] = await api.admin`
     select l.account_id, m.route_version, m.route_skipped from messages m join live_messages l using (seq)

@@ -243,7 +243,7 @@ describe('another time for a scheduled message', () => {
     const { body } = await patch(id, ahead(-DAY_MS));
     expect(Math.abs(Date.parse(body.scheduledAt) - before)).toBeLessThan(5_000);
     expect(body.status).toBe('scheduled');
-    // A worker may be about to send it.
+    // A worker may already have claimed it.
     expect((await patch(id, ahead(DAY_MS))).body).toMatchObject({
       code: 'invalid_state',
       message: 'The time of this message has come',
@@ -346,7 +346,7 @@ describe('another time for a scheduled message', () => {
       moving = patch(id, sendAt);
       await expect
         .poll(async () => {
-          // On another connection: a transaction sees the same activity until its end.
+          // Uses another connection, because within a transaction pg_stat_activity is a snapshot.
           const [row] = await api.admin<{ n: number }[]>`
             select count(*)::int as n from pg_stat_activity where wait_event_type = 'Lock' and query like '%lock_schedule%'`;
           return row?.n;

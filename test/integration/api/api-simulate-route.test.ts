@@ -57,7 +57,7 @@ async function send(body: object = {}): Promise<string> {
   return reply.body.id;
 }
 
-/** Makes the message's next call, which ends so. */
+/** Claims the message and completes its next attempt with this outcome. */
 async function call(id: string, outcome: AttemptOutcome): Promise<void> {
   const [row] = await api.admin<{ seq: number }[]>`
     update live_messages l set next_attempt_at = null, due_at = now() from messages m
@@ -99,7 +99,7 @@ describe('a simulated route', () => {
       samples: [],
     });
     expect((await asAdmin('GET', `/v1/admin/messages/${one}`)).body.enqueuedAt).toBe(body.since);
-    // Weights are drawn by the version that is in force.
+    // Weighted draws depend on the route's version, so the simulation uses the version in force.
     await asAdmin('PUT', ROUTE, { ...priority(a, b, c), strategy: 'weighted' });
     for (let i = 0; i < 12; i += 1) await call(await send(), ACCEPTED);
     const weighted = await simulate({ ...priority(a, b, c), strategy: 'weighted' }, { last: 12 });
@@ -196,7 +196,7 @@ describe('a simulated route', () => {
       headers: { 'x-service-key': testKey },
       body: { channel: 'sms', to: '+15550000001', body: 'Hello' },
     });
-    // More of another channel than are read at once.
+    // More messages of another channel than one read returns.
     const sender = { tenantId: tenant.id, slug: tenant.slug, apiKeyId: kept };
     const mails = Array.from({ length: 620 }, () =>
       acceptRow(sender, { channel: 'email', api_key_id: null }),

@@ -343,7 +343,7 @@ describe('an import', () => {
     outgoing.end(lines(mails(20_000)));
     while ((await stored(tenant)) === 0) await sleep(20);
     outgoing.destroy();
-    // It begins when the other one has ended.
+    // The next import starts after the aborted one has ended.
     expect((await load(tenant, NDJSON, lines(mails(1)))).body).toMatchObject({ created: 1 });
     expect(await stored(tenant)).toBeLessThan(20_000);
     expect(await audited(tenant)).toMatchObject([
@@ -355,7 +355,7 @@ describe('an import', () => {
   test('of a tenant that was suspended meanwhile is refused', async () => {
     const tenant = await api.tenant();
     await load(tenant, NDJSON, lines(mails(1)));
-    // The caller's copy of the tenant is older than this.
+    // The api still has an older copy of the tenant.
     await api.admin`update tenants set status = 'suspended', suspension_reason = 'abuse', suspended_at = now(),
       suspended_by = 'x' where id = ${tenant.id}`;
     expect(await load(tenant, NDJSON, lines(mails(1)))).toMatchObject({

@@ -22,7 +22,7 @@ const advance = (key: TestKey, by: unknown) =>
   });
 const isNear = (text: string, at: number): boolean => Math.abs(Date.parse(text) - at) < 10_000;
 
-/** Every time that a message waits for, of all that is stored. */
+/** Every stored time for which a message waits. */
 async function timers(): Promise<readonly object[]> {
   return api.admin`
     select seq, due_at, next_attempt_at, expires_at, updated_at from live_messages
@@ -52,7 +52,7 @@ describe('the test clock', () => {
     expect(rows[0]?.wait).toBeGreaterThan(-10);
     expect(rows[0]?.wait).toBeLessThanOrEqual(0);
     expect(Math.abs((rows[1]?.wait ?? 0) - 28 * 3_600)).toBeLessThan(10);
-    // Told by the clock that has moved, nothing else has.
+    // The stored times moved with the clock, so the api still reports the same times.
     expect((await get(api.first, `/v1/messages/${later}`, testKey)).body).toEqual(before);
     expect(api.first.notices).toContainEqual({ kind: 'clock', notice: { tenantId } });
   });
@@ -163,7 +163,7 @@ describe('the test clock', () => {
       await send(api.first, key, later);
       await send(api.first, key, LEAST.sms);
     }
-    // A live message through a simulator, one that waits for a retry, and what waits for a receipt.
+    // A live message through a simulator, one that waits for a retry, and one that waits for a receipt.
     const simulated = await api.admin<{ id: string }[]>`
       insert into provider_accounts (id, tenant_id, provider, channel, label, config_public)
       values (gen_random_uuid(), ${own.tenantId}, 'simulator-sms', 'sms', 'sim', '{}') returning id`;
@@ -191,7 +191,7 @@ describe('the test clock', () => {
       select test_clock_ms as ms from tenants where id = any (${[own.tenantId, other.tenantId]}::uuid[]) order by 1`;
     expect(clocks).toEqual([{ ms: 0 }, { ms: 30 * DAY_MS }]);
 
-    // The tenant's own test messages are.
+    // Receipts awaited for the tenant's own test messages do move.
     const { id } = (await send(api.first, own.testKey, LEAST.sms)).body;
     await api.admin`
       insert into awaited_receipts (seq, purge_on, tenant_id, test, due_at)

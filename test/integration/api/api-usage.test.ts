@@ -25,7 +25,7 @@ type Counted = {
   segments?: number;
 };
 
-/** Leaves counts as a worker's passes would. */
+/** Inserts the counts that a worker's pass would store. */
 async function plant(of: TestTenant, ...rows: Counted[]): Promise<void> {
   for (const { dimension = 'day', period, channel = '', value = '', status, messages, segments = 0 } of rows)
     await api.admin`insert into usage_counts values

@@ -514,7 +514,7 @@ describe('deleting an endpoint', () => {
     const tests =
       await api.admin`select endpoint_id from endpoint_tests where endpoint_id in (${id}, ${other})`;
     expect(tests.map(({ endpoint_id }) => endpoint_id)).toEqual([other]);
-    // Workers delete these, a few at a time.
+    // Workers delete these rows later, in small batches.
     const due = await api.admin`select from due_deliveries where endpoint_id = ${id}`;
     expect(due).toHaveLength(2);
     for (const [method, url] of [
@@ -645,14 +645,14 @@ describe('the keys of v1a', () => {
     const [, , first] = await idsOf();
     await api.admin`select forget_replaced_secrets()`;
     expect(await idsOf()).toEqual([third, second, first]);
-    // Twelve minutes later: two before it signed no longer, and ten more.
+    // Twelve minutes: two until the new key signs, and ten for which the former key stays published.
     await api.admin`
       update webhook_keys set signs_from = signs_from - interval '12 minutes', shown_until = shown_until - interval '12 minutes'
       where tenant_id = ${own.id}`;
     expect((await jwks(own)).map(({ kid }) => kid)).toEqual([third, second]);
     await api.admin`select forget_replaced_secrets()`;
     expect(await idsOf()).toEqual([third, second]);
-    // Whoever trusts a former key no longer wants none of them shown.
+    // A rotation without grace withdraws all former keys: the tenant no longer trusts them.
     const last = await rotate(0);
     await api.admin`select forget_replaced_secrets()`;
     expect(await idsOf()).toEqual([last]);
@@ -661,7 +661,7 @@ describe('the keys of v1a', () => {
   test('are shown for longer than anybody remembers the others before they sign', async () => {
     const own = await api.tenant(limits(20));
     const { id } = await createFor(own, { signatures: ['v1', 'v1a'] });
-    /** The key that signs, those whose private key is kept, and those that are shown. */
+    /** Returns the key that signs, the keys whose private part is stored, and the published keys. */
     const look = async () => {
       const [endpoint] = await api.admin`select key_id from load_endpoints(${[id]}::uuid[])`;
       const kept = await api.admin<{ id: string }[]>`
@@ -685,7 +685,7 @@ describe('the keys of v1a', () => {
     expect(await look()).toEqual([old, [old], [old]]);
     const next = await rotate(3_600);
     expect(await look()).toEqual([old, [old, next], [old, next]]);
-    // A copy that an api gave away at the last moment is read again by now.
+    // By now every cached copy that an api served at the last moment has expired.
     await pass('66 s');
     expect(await look()).toEqual([old, [old, next], [old, next]]);
     await pass('55 s');
@@ -694,7 +694,7 @@ describe('the keys of v1a', () => {
     expect(await look()).toEqual([next, [next, third, fourth], [next, fourth, third, old]]);
     await pass('121 s');
     expect(await look()).toEqual([fourth, [fourth], [fourth, third, next, old]]);
-    // Whoever trusts the former ones no longer does not wait.
+    // A rotation without grace takes effect at once, because the tenant no longer trusts the former keys.
     const last = await rotate(0);
     expect(await look()).toEqual([last, [last], [last]]);
   });
@@ -710,7 +710,7 @@ const DAY = '2099-01-05';
 type Call = { attempt: number; succeeded?: boolean; status?: number | null; error?: string | null };
 
 describe('deliveries', () => {
-  /** A tenant with a message for each number of an endpoint's feed, and nothing done about any of them. */
+  /** Creates a tenant with one message for each number of an endpoint's feed, and no attempt for any of them. */
   async function told(count: number): Promise<{
     own: TestTenant;
     id: string;
@@ -817,7 +817,7 @@ describe('deliveries', () => {
 
   test('that are purged are left out without a page for each stretch of them', async () => {
     const to = await told(4);
-    /** A page may be short where reading it took long: each has at least one look. */
+    /** Reads all pages. A page may be short when its read reaches the time limit, but it reads at least one stretch. */
     const all = async (query: string) => {
       const seen: { id: string; seq: number }[] = [];
       let pages = 0;
@@ -830,7 +830,7 @@ describe('deliveries', () => {
       return seen;
     };
     const seqs = async (query = 'limit=50') => (await all(query)).map(({ seq }) => seq);
-    // The newest is far above the others, as where a plan kept what was between for a shorter time.
+    // Leaves a large gap below the newest number, as after a plan with a shorter retention purged the rows between.
     await api.admin`
       update endpoint_feed set first_seq = 1000000, last_seq = 1000000 where endpoint_id = ${to.id} and last_seq = 4`;
     expect(await seqs()).toEqual([1_000_000, 3, 2, 1]);
@@ -930,7 +930,7 @@ describe('deliveries', () => {
     const again = (seq: number) => to.call('POST', `/v1/admin/deliveries/${idOf(seq)}/redeliver`);
     const first = await again(1);
     expect([first.status, first.body]).toMatchObject([202, { seq: 1, status: 'pending', attempts: 2 }]);
-    // That one has succeeded before; this one has not.
+    // The first delivery had succeeded before; this one never has.
     expect((await again(2)).body).toMatchObject({ seq: 2, status: 'retrying', attempts: 1 });
     await Promise.all([again(1), again(1), again(2), again(2)]);
     expect(await again(3)).toMatchObject({ status: 202 });
@@ -973,7 +973,7 @@ describe('deliveries', () => {
     const [delivery] = (await to.call('GET', `${PATH}/${to.id}/deliveries`)).body.items;
     let again: Promise<Reply> | undefined;
     await api.admin.begin(async (tx) => {
-      // As a worker records an outcome: its row goes, and another one takes its place.
+      // Replaces the row, as a worker does when it records an outcome.
       await tx`delete from due_deliveries where endpoint_id = ${to.id}`;
       await tx`insert into due_deliveries (endpoint_id, tenant_id, first_seq, last_seq, purge_on, attempts, due_at)
         values (${to.id}, ${to.own.id}, 1, 1, ${DAY}, 2, now() + interval '5 minutes')`;
@@ -1109,7 +1109,7 @@ describe('trying an endpoint out', () => {
     await asked(id);
     going.abort();
     await expect(call).rejects.toThrow('aborted');
-    // Sooner than it would be given up.
+    // Earlier than the api gives up the call.
     await expect.poll(() => rowsOf(id), { timeout: 15_000 }).toEqual([]);
   });
 });

@@ -12,7 +12,7 @@ import { EXAMPLE_LANGUAGES } from '../../../services/api/docs/examples.ts';
 const EXAMPLES = fileURLToPath(new URL('../../../services/api/docs/examples', import.meta.url));
 const run = promisify(execFile);
 
-/** How an example of each language is started, and how one finds out whether it can be. */
+/** The command that runs an example of each language, and a probe whether it is installed. */
 const RUNNERS: Readonly<Record<string, { command: readonly string[]; probe: readonly string[] }>> = {
   sh: { command: ['bash', '-eu'], probe: ['curl', '--version'] },
   mjs: { command: [process.execPath], probe: [process.execPath, '--version'] },
@@ -49,7 +49,7 @@ async function isThere([program = '', ...args]: readonly string[]): Promise<bool
   );
 }
 
-/** Runs an example as its reader would, and gives what it printed. */
+/** Runs an example as its reader would. @returns its output. */
 async function runExample(name: string, extension: string, more: Record<string, string> = {}) {
   const [program = '', ...args] = RUNNERS[extension]?.command ?? [];
   const { stdout } = await run(program, [...args, join(EXAMPLES, `${name}.${extension}`)], {
@@ -71,7 +71,7 @@ describe.each(EXAMPLE_LANGUAGES)('the examples in $label', ({ extension }) => {
     const probe = RUNNERS[extension]?.probe ?? [];
     context.skip(!(await isThere(probe)), `${probe[0]} is not installed`);
 
-    // The examples share their idempotency keys: whoever comes second gets the first answer again.
+    // The examples share their idempotency keys, so every example after the first gets the stored answer.
     const sent = JSON.parse(await runExample('send-message', extension)) as { id: string; status: string };
     expect(sent).toMatchObject({ status: 'queued', channel: 'sms', to: '+15550000001' });
 

@@ -99,7 +99,7 @@ describe('what a vendor sends is stored before it is answered', () => {
     });
     expect(row.query).toMatch(/^\?mid=a%2Fb&x=%zz&&text=/);
     expect(row.body.equals(BYTES)).toBe(true);
-    // By the database's clock, which is this machine's here.
+    // The time is the database's, whose clock is this machine's here.
     expect(Math.abs(row.received_at.getTime() - before)).toBeLessThan(60_000);
     expect(row.due_at).toEqual(row.received_at);
   });
@@ -279,7 +279,7 @@ test('while the database is away nothing is promised, and what came meanwhile is
   const at = own.first;
   expect((await post(pathOf(known as string), { at })).status).toBe(200);
   const { name } = own.database;
-  // From another database: none shuts its own door.
+  // Runs on another database: a session cannot forbid connections to its own database.
   const accept = (isOn: boolean) =>
     admin`alter database ${admin(name)} allow_connections ${admin.unsafe(String(isOn))}`;
   await accept(false);

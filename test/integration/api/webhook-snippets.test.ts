@@ -12,7 +12,7 @@ const newSecret = (): string => `whsec_${randomBytes(32).toString('base64')}`;
 const [PRESENT, FORMER, FOREIGN] = [newSecret(), newSecret(), newSecret()];
 const BODY = JSON.stringify({ type: 'message.sent', data: { externalId: 'Grüße ✓' } });
 
-/** A call as our own signer makes it. */
+/** A call as the product's own signer makes it. */
 function call(
   secrets: readonly string[],
   ageSeconds = 0,
@@ -30,7 +30,7 @@ describe.each(Object.keys(SNIPPET_LANGUAGES))('the code of the guide in %s', (la
     if (snippet === null) return context.skip(`no program runs ${language}`);
     const fresh = call([PRESENT]);
     const rotated = call([PRESENT, FORMER]);
-    // One after the other, each made as it is given: what starts late is not older for that.
+    // One after the other, each signed right before its check: a slow start does not make a signature older.
     const cases: readonly [name: string, expected: boolean, call: () => SnippetCall][] = [
       ['ours', true, () => ({ ...fresh, secret: PRESENT })],
       ['rotated, by the present secret', true, () => ({ ...rotated, secret: PRESENT })],
@@ -72,7 +72,7 @@ describe.each(Object.keys(SNIPPET_LANGUAGES))('the code of the guide in %s', (la
     const found: [name: string, isTaken: boolean][] = [];
     for (const [name, , one] of cases) found.push([name, await snippet.verify(one())]);
     expect(found).toEqual(cases.map(([name, expected]) => [name, expected]));
-    // A compiler that was never used here before builds its own library first.
+    // On a machine where a compiler was never used it first builds its own standard library.
   }, 300_000);
 });
 

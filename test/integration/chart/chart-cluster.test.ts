@@ -21,7 +21,7 @@ const RESTRICTED = {
   'pod-security.kubernetes.io/enforce': 'restricted',
   'pod-security.kubernetes.io/warn': 'restricted',
 };
-/** Those of the values in `ci/`, and those of the releases below. */
+/** The namespaces of the values in `ci/` and of the releases below. */
 const NAMESPACES = ['despatch', 'elsewhere', 'team-a', 'team-b', 'monitoring'];
 const PLAN = 'despatch.dev/v1alpha1/Plan';
 
@@ -36,7 +36,7 @@ beforeAll(async () => {
   for (const file of await readdir(folder)) {
     await installCrd(kube, parse(await readFile(join(folder, file), 'utf8')) as KubeObject);
   }
-  // What pods of these names ask for.
+  // Objects to which pods with these names refer.
   await create({
     apiVersion: 'scheduling.k8s.io/v1',
     kind: 'PriorityClass',
@@ -77,7 +77,8 @@ describe('two releases, installed by Helm', () => {
     await helm(['uninstall', 'despatch', '--namespace', 'team-a', '--no-hooks'], kube.kubeconfigPath);
     expect([await exists(deployment('team-a')), await exists(definition)]).toEqual([false, true]);
 
-    // What was kept is the release's own when it comes back, and known before its Plans are made.
+    // After a reinstall the release owns the retained objects again, and the cluster serves the CRDs before the release's Plans
+    // are created.
     await install({
       ...first,
       set: { 'plans.create': [{ name: 'partner', limits: writtenLimits(BUILT_IN_PLANS.free) }] },
@@ -247,14 +248,14 @@ describe('the policy of Tenants', () => {
         roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: role },
         subjects: names.map((one) => ({ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name: one })),
       });
-    // What an editor of a namespace has once the cluster has aggregated it.
+    // The rights that an editor of a namespace has after the cluster has aggregated the roles.
     await bind(
       'editors',
       'despatch.despatch-edit',
       Object.values(who).map(({ name }) => name),
     );
     await bind('platform', 'cluster-admin', [who.platform.name]);
-    // A policy is in force some time after it was made.
+    // An admission policy takes effect some time after its creation.
     await vi.waitFor(async () => {
       const { status } = await declare('editor', { planRef: { name: 'enterprise' } }, true);
       if (status !== 403) throw new Error(`not yet: ${status}`);
@@ -271,7 +272,7 @@ describe('the policy of Tenants', () => {
     });
   const patch = (as: Who, name: string, change: object) =>
     who[as].request('PATCH', path(name), change, MERGE);
-  /** Made by somebody who may everything. */
+  /** Creates a tenant as a user with all rights. */
   async function tenant(spec: object, metadata: object = {}): Promise<string> {
     const made = await declare('platform', spec);
     expect([made.status, made.body.message]).toEqual([201, undefined]);
@@ -321,7 +322,7 @@ describe('the policy of Tenants', () => {
       expect([one, (await patch(one, name, { spec })).status]).toEqual([one, isOpen ? 200 : 403]);
     }
     const name = await tenant(spec);
-    // Whoever may name a plan may always go back to an open one; less is not asked of anybody.
+    // A user who may set a plan may always return to an open one; that change needs no further right.
     const isFree = [
       'an open plan',
       'a plan of some',
@@ -347,7 +348,7 @@ describe('the policy of Tenants', () => {
   test('keeps a suspension from being got round', async () => {
     const name = await tenant({ state: 'Suspended' }, { finalizers: [FINALIZER] });
     expect((await who.editor.request('DELETE', path(name))).status).toBe(403);
-    // An owner that is deleted takes it along.
+    // Deleting an owner makes the garbage collector delete the tenant.
     expect((await who.collector.request('DELETE', path(name))).status).toBe(403);
     for (const metadata of [{ annotations: { 'despatch.dev/paused': 'true' } }, { finalizers: null }]) {
       expect((await patch('editor', name, { metadata })).status).toBe(403);

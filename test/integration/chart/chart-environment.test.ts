@@ -17,7 +17,7 @@ const deployments = await readDeployments(new URL(`file://${projectRoot}/service
 const environments = new Map(deployments.map(({ deployment, environment }) => [deployment, environment]));
 const services = [...environments.keys()];
 
-/** Variables that the chart leaves as they are, each with its reason. */
+/** Variables that the chart does not set, each with the reason. */
 const LEFT_ALONE: Readonly<Record<string, string>> = {
   HOST: 'pods listen on all of their addresses',
   METRICS_HOST: 'pods listen on all of their addresses',
@@ -47,7 +47,7 @@ test.each(services)('every variable of %s can be set by a value', async (service
       .flatMap((pod) => (pod === undefined ? [] : Object.keys(variablesOf(pod))))
       .map((name) => name.replace(/_FILE$/, '')),
   );
-  // Those of a path end in _FILE themselves.
+  // A variable that is a path has a name that ends in _FILE itself.
   expect(known.filter((name) => !set.has(name.replace(/_FILE$/, '')))).toEqual([]);
 });
 
@@ -68,7 +68,7 @@ test.each(services)('a value of %s that is not set is the default of the program
     const isSame = preset === undefined || given[name] === undefined || preset === `\`${given[name]}\``;
     return isSame ? [] : [`${name}: ${given[name]} instead of ${preset}`];
   });
-  // These tell releases apart.
+  // Values that differ between releases by design.
   const ownNames = ['CONTROLLER_NAME', 'POD_NAMESPACE', 'VAULT_KUBERNETES_TOKEN_FILE'];
   expect(differing.filter((line) => !ownNames.includes(line.split(':')[0] ?? ''))).toEqual([]);
 });
@@ -78,7 +78,7 @@ async function podOf(service: string, options: RenderOptions): Promise<PodTempla
   return pods.find(({ spec }) => spec.containers.some(({ name }: { name: string }) => name === service));
 }
 
-/** A container's variables; one that comes from elsewhere has a value like what comes from there. */
+/** A container's variables; a variable from a Secret or a field reference gets a sample value. */
 function variablesOf(pod: PodTemplate): Record<string, string> {
   const [container] = pod.spec.containers as Container[];
   return Object.fromEntries(
@@ -95,7 +95,7 @@ const SAMPLES: Readonly<Record<string, string>> = {
   'receipt-pepper': 'p'.repeat(32),
 };
 
-/** The files that the pod's credentials would be, and its variables with their paths. */
+/** Writes the files that the pod's credentials would be. @returns its variables with the paths of these files. */
 async function credentials(pod: PodTemplate) {
   const folder = await mkdtemp(join(tmpdir(), 'despatch-chart-'));
   const volumes = pod.spec.volumes as { name: string; projected?: { sources: Source[] } }[];

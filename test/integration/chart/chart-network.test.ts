@@ -10,8 +10,8 @@ import {
 import { isAllowed, type Endpoint, type NetworkPolicy, type Pod } from '#test/suites/network-policy.ts';
 
 /*
- * What each pod of the chart may reach, by the rules of NetworkPolicy: policies and rules only add, so that each rule by
- * itself says little.
+ * Computes what each pod of the chart may reach under the rules of NetworkPolicy. Policies and rules are additive, so a single
+ * rule says little.
  */
 const METADATA = ['169.254.169.254', 'fd00:ec2::254'];
 const PRIVATE = [
@@ -28,9 +28,9 @@ const INTERNET = ['93.184.216.34', '2606:2800:220:1::1'];
 const TCP_PORTS = [
   22, 25, 80, 443, 465, 587, 2379, 2525, 4222, 4318, 5432, 6443, 8080, 8200, 8443, 9090, 10250,
 ];
-/** Backends and neighbours as the files in `ci/` have them. */
+/** Backends and neighbours as the files in `ci/` define them. */
 const PEERS: Readonly<Record<string, Endpoint>> = {
-  // In the release's own namespace.
+  // The empty name stands for the release's own namespace.
   database: { namespace: '', labels: { 'cnpg.io/cluster': 'despatch-db' } },
   nats: { namespace: 'nats', labels: { app: 'nats' } },
   vault: { namespace: 'vault', labels: { app: 'vault' } },
@@ -71,7 +71,7 @@ const policiesOf = (objects: readonly ChartObject[]): NetworkPolicy[] =>
 
 type View = { readonly objects: readonly ChartObject[]; readonly pod: Pod };
 
-/** TCP ports of a peer that the pod may reach. */
+/** Returns the TCP ports of a peer that the pod may reach. */
 function portsOf({ objects, pod }: View, peer: Endpoint | string): number[] {
   const policies = policiesOf(objects);
   const end = typeof peer === 'string' ? { address: peer } : peer;
@@ -80,7 +80,7 @@ function portsOf({ objects, pod }: View, peer: Endpoint | string): number[] {
   return TCP_PORTS.filter((port) => isAllowed(policies, 'Egress', pod, { peer: peerOf, port }));
 }
 
-/** Files that make policies. */
+/** Values files that create policies. */
 const VALUES = ciValues().filter((name) => name !== 'dev');
 const OUTSIDE = new Set(['client-certificates', 'credentials-files']);
 
@@ -104,9 +104,9 @@ describe.each(VALUES)('with ci/%s', (values) => {
       const [database, nats, vault] = ['database', 'nats', 'vault'].map(
         (name) => PEERS[isOutside ? `${name}Outside` : name] as Endpoint,
       ) as [Endpoint, Endpoint, Endpoint];
-      // What these two may reach anywhere, for the issuer and the API server.
+      // Ports that these two may reach anywhere: the identity provider and the API server.
       const anywhere = component === 'api' ? [443] : component === 'controller' ? [443, 6443] : [];
-      // The internet of the worker's providers begins outside the private ranges, where some backends are too.
+      // The worker's providers may have any address outside the private ranges, and some backends are outside too.
       const internet = component === 'worker' && isOutside ? [25, 443, 465, 587, 2525] : [];
       const also = (...ports: number[]): number[] =>
         [...new Set([...anywhere, ...internet, ...ports])].toSorted((a, b) => a - b);
@@ -136,7 +136,7 @@ describe.each(VALUES)('with ci/%s', (values) => {
       return seen && INTERNET.map((address) => portsOf(seen, address));
     };
     const twice = (...ports: number[]) => [ports, ports];
-    // Those of webhook endpoints too, as the values have them.
+    // The ports of webhook endpoints too, as the values define them.
     const opened =
       values === 'all-options' ? twice(25, 80, 443, 465, 587, 2525, 8443) : twice(25, 443, 465, 587, 2525);
     expect(await reach('worker')).toEqual(opened);

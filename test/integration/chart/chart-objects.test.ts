@@ -53,7 +53,7 @@ describe('what the controller may do', () => {
     expect(grants(objects)).toEqual([
       ['ClusterRole -/despatch.despatch-controller', PLANS],
       ['Role despatch/despatch-controller', LEASES],
-      // Those about Plans.
+      // Events about Plans, which have no namespace.
       ['Role default/despatch.despatch-controller', EVENTS],
       ['Role team-a/despatch.despatch-controller', TENANTS],
       ['Role team-b/despatch.despatch-controller', TENANTS],
@@ -149,7 +149,7 @@ describe.each(ciValues())('with the values of ci/%s', (values) => {
     });
     for (const object of objects.filter(({ metadata }) => metadata.labels !== undefined)) {
       const { kind, metadata } = object;
-      // Names of roles and bindings may be longer than a label.
+      // Names of roles and bindings may exceed the 63 characters of a label.
       if (!/Role|Binding/.test(kind) && !CLUSTER_SCOPED.has(kind)) {
         expect(metadata.name).toMatch(/^.{1,63}$/);
       }

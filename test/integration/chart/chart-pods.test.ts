@@ -11,7 +11,7 @@ import {
 
 const COMPONENTS = ['api', 'worker', 'controller'] as const;
 
-/** Containers that the chart itself makes. */
+/** Containers that the chart itself defines. */
 const ownContainers = (pod: PodTemplate) =>
   (pod.spec.containers as { name: string }[]).filter(({ name }) => name !== 'beside') as never[];
 
@@ -71,7 +71,7 @@ describe.each(ciValues())('with the values of ci/%s', (values) => {
       const others = [...COMPONENTS, 'migrate'].filter((other) => other !== component);
       const keys = keysOf(pod);
       expect(keys.length).toBeGreaterThan(0);
-      // The migration sets the passwords of all; that is what it is for.
+      // The migration sets the passwords of all roles, so it needs all keys.
       const foreign = keys.filter((key) => others.some((other) => key.startsWith(other)));
       if (component !== 'migrate') expect([component, foreign]).toEqual([component, []]);
       expect([component, keys.includes('key-pepper')]).toEqual([component, component === 'api']);

@@ -20,7 +20,7 @@ afterAll(() => rm(folder, { recursive: true }));
 
 type Run = { readonly code: number; readonly output: string };
 
-/** Runs the container of a Job as it is rendered, but for these variables. */
+/** Runs the container of a Job as rendered, with these variables replaced. */
 function runJob(job: ChartObject, variables: Readonly<Record<string, string>>): Promise<Run> {
   const [container] = job.spec.template.spec.containers;
   const args = [...container.command.slice(1), ...container.args];
@@ -118,7 +118,7 @@ describe('releasing finalizers before an uninstallation', () => {
   });
   afterAll(() => kube[Symbol.asyncDispose]());
 
-  /** With the rights that the chart gives it, and nobody else's. */
+  /** Runs the Job with exactly the rights that the chart grants it. */
   async function release(objects: readonly ChartObject[]): Promise<Run> {
     for (const object of objects.filter(isNeeded)) {
       const { status, body } = await kube.apply(object);
@@ -146,7 +146,7 @@ describe('releasing finalizers before an uninstallation', () => {
     return run;
   }
 
-  /** What the controllers of the cluster, which this one lacks, do about a Deployment of no pods. */
+  /** Does the work of the Deployment controller, which this cluster lacks, for a Deployment scaled to zero. */
   async function endOfController(): Promise<void> {
     const path = '/apis/apps/v1/namespaces/despatch/deployments/despatch-controller';
     await expect.poll(async () => (await kube.request('GET', path)).body.spec.replicas).toBe(0);

@@ -163,7 +163,7 @@ test('the schema and the tables are those of values.yaml', async () => {
   expect(await readFile(join(CHART, 'README.md'), 'utf8')).toBe(files.readme);
 });
 
-/** As `--set-json` replaces a map as a whole, only the leaves are given. */
+/** Returns the leaves only, because `--set-json` replaces a map as a whole. */
 function over(values: object, prefix = ''): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(values).flatMap(([key, value]): [string, unknown][] => {

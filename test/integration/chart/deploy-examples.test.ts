@@ -13,7 +13,7 @@ import { runProgram } from '../../../deploy/servers/run-program.ts';
 import { createTokenVerifier } from '../../../services/api/auth/bearer.ts';
 
 const EXAMPLES = 'deploy/examples';
-/** Made by others than us, and so of kinds that no server here knows. */
+/** Kinds of other projects, whose CRDs no server here has. */
 const FOREIGN = /^(cert-manager\.io|postgresql\.cnpg\.io|argoproj\.io)\//;
 
 const read = (path: string): Promise<string> => readFile(join(projectRoot, path), 'utf8');
@@ -82,7 +82,7 @@ describe('the API server', () => {
     expect(await verify(body.status.token as string)).toMatchObject({ subject: owners[0]?.subject });
   });
 
-  /** What names no namespace is applied to the one that the command names. */
+  /** An object without a namespace goes to the namespace of the command line. */
   function inNamespace(object: KubeObject): KubeObject {
     const { namespace = 'despatch' } = object.metadata;
     const isClusterScoped = /^(Namespace|ClusterRoleBinding)$/.test(object.kind);
@@ -95,7 +95,7 @@ describe('the example for the chart', () => {
     const made = new Set(
       (await madeSecrets()).filter(({ metadata }) => metadata.namespace === 'despatch').flatMap(keysOf),
     );
-    // Made by CloudNativePG, and by the command that copies the authority.
+    // Created by CloudNativePG and by the command that copies the certificate authority.
     for (const key of ['despatch-db-ca/ca.crt', 'backends-ca/ca.crt']) made.add(key);
     const asked = mounted(await renderChart({ values: join(projectRoot, EXAMPLES, 'values.yaml') }));
     expect(asked.length).toBeGreaterThan(8);
@@ -187,7 +187,7 @@ function keysOf({ metadata, stringData }: KubeObject): string[] {
   return Object.keys(stringData as object).map((key) => `${metadata.name}/${key}`);
 }
 
-/** Secrets and keys that pods mount, as `name/key`. */
+/** The Secrets and keys that pods mount, as `name/key`. */
 function mounted(objects: readonly ChartObject[]): string[] {
   type Volume = { projected?: { sources: { secret?: { name: string; items: { key: string }[] } }[] } };
   return podTemplates(objects).flatMap(({ spec }) =>

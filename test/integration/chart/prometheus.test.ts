@@ -24,7 +24,7 @@ import { startWebhookReceiver, type WebhookReceiver } from '#test/support/webhoo
 import { withoutMacros } from '#test/suites/promql.ts';
 import { findProgram } from '../../../deploy/servers/program.ts';
 
-/** Where there is no Prometheus to be had, these tests are counted as skipped; a CI must have one. */
+/** Without Prometheus these tests are reported as skipped; CI must have it. */
 const programs = await Promise.all([findProgram('promtool'), findProgram('prometheus')]).catch(
   (error: unknown) => {
     if (process.env['CI'] !== undefined) throw error;
@@ -93,7 +93,7 @@ describe.skipIf(programs === undefined)('a Prometheus that scrapes the running s
         target('controller')(controller),
       ],
     });
-    // Rates are of what Prometheus sees change, and a tenant's series begin with its first message.
+    // `rate` counts only changes between scrapes, and a tenant's series start with its first message.
     await vi.waitFor(async () => expect(sum(await prometheus.query('up'))).toBe(5), SOON);
     await declareTenant(namespace);
     const tenant = await stack.tenant(CHANNELS);
@@ -145,7 +145,7 @@ describe.skipIf(programs === undefined)('a Prometheus that scrapes the running s
     expect(added).toMatchObject({ status: 201 });
   }
 
-  /** A second account, to which messages go that the first one refuses. */
+  /** Adds a second account, to which messages that the first one refuses fail over. */
   async function addSpare({ token, slug }: StackTenant): Promise<void> {
     const body = {
       provider: 'twilio',
@@ -157,7 +157,7 @@ describe.skipIf(programs === undefined)('a Prometheus that scrapes the running s
     expect(added).toMatchObject({ status: 201 });
   }
 
-  /** Everything that a panel is about, at least once. */
+  /** Produces everything that a panel shows at least once. */
   async function drive({ serviceKey: key, id: tenantId }: StackTenant): Promise<void> {
     const [{ origin }] = stack.apis;
     const send = (body: object, headers: Record<string, string> = {}) =>
@@ -175,9 +175,9 @@ describe.skipIf(programs === undefined)('a Prometheus that scrapes the running s
     expect((await reportAsTwilio(taken, 'delivered')).status).toBe(200);
     const batch = { messages: [MESSAGE.sms, MESSAGE.email] };
     expect((await call(origin, 'POST', '/v1/messages/batch', { key, body: batch })).status).toBe(202);
-    // Not of the check of an account, which comes when it comes.
+    // The pattern spares the check of a new account, which happens at a time of the worker's choice.
     stack.twilio.fail({ kind: 'reply', status: 503, body: { message: 'Down' } }, /\/Messages\.json$/);
-    // Sent after the refusal, or while another message was refused: until nothing is on its way the next fault may be anybody's.
+    // Waits until no message is under way: a planted fault hits whichever message is sent next.
     const last = await send(MESSAGE.sms);
     await takenByTwilio(stack, key, (last.body as { id: string }).id);
     await vi.waitFor(async () => expect(await stack.states(tenantId)).not.toHaveProperty('queued'), SOON);
@@ -186,11 +186,11 @@ describe.skipIf(programs === undefined)('a Prometheus that scrapes the running s
       { kind: 'reply', status: 400, body: { code: 21211, message: 'No such number' } },
       /\/Messages\.json$/,
     );
-    // A number of its own: from then on it is suppressed.
+    // A random number, because this failure suppresses it.
     await send({ ...MESSAGE.sms, to: `+1415${randomInt(2_000_000, 9_999_999)}` });
   }
 
-  /** As Grafana would ask, with all there is chosen in every variable. */
+  /** Fills in the variables of an expression as Grafana does with all values selected. */
   function asked(expression: string): string {
     return withoutMacros(expression)
       .replaceAll('$namespace', NAMESPACE)
@@ -251,8 +251,8 @@ describe.skipIf(programs === undefined)('a Prometheus that scrapes the running s
   });
 
   test('a service that works as it should raises none of its alerts', async () => {
-    // Also those that wait for their time: nothing here lasts as long as they would want. How fast it all is, is up to
-    // the machine.
+    // Includes pending alerts, because this test is shorter than their `for` durations. Alerts about speed are left out: they
+    // depend on the machine.
     const raised = () =>
       prometheus.query(
         'ALERTS{alertname=~"Despatch.+", alertname!~".*(?:Latency|FirstAttempt|EventLoop).*"}',

@@ -21,7 +21,7 @@ afterAll(() => s[Symbol.asyncDispose]());
 
 type Own = { readonly id: TenantId; readonly slug: string; readonly apiKeyId: string };
 
-/** A tenant of the API with an owner, a key of Vault and rows in many tables. */
+/** Creates a tenant as the API does, with an owner, a Vault key and rows in many tables. */
 async function tenant(slug = `own-${randomUUID()}`): Promise<Own> {
   const id = newId<TenantId>();
   await withTenant(s.api, id, async (tx) => {
@@ -37,7 +37,7 @@ async function tenant(slug = `own-${randomUUID()}`): Promise<Own> {
 
 const remove = (id: TenantId): Promise<void> => withTenant(s.api, id, (tx) => beginDeletion(id, tx));
 
-/** One pass over a slug; what it asks for after it. */
+/** Runs one pass over a slug. @returns when the pass wants to run again. */
 const pass = (slug: string, parts: Partial<TenantDeps> = {}) =>
   createDeletionReconciler({ ...s.deps, ...parts })(slug, AbortSignal.timeout(20_000), s.deps.log);
 
@@ -140,7 +140,7 @@ describe('a tenant that the API deleted', () => {
   test('gives its slug to another one, which a pass that was stopped in between leaves alone', async () => {
     const first = await tenant();
     await remove(first.id);
-    // Stopped before it deletes anything, it goes on when the slug is another tenant's.
+    // The pass stops before it deletes anything and resumes when another tenant has the slug.
     const [reached, goOn] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     const stopped = pass(first.slug, {
       store: {
@@ -157,7 +157,7 @@ describe('a tenant that the API deleted', () => {
     const second = await tenant(first.slug);
     goOn.resolve();
     expect(await stopped).toEqual({});
-    // Nor does a pass touch one that is not deleted.
+    // A pass does not touch a tenant that is not being deleted either.
     expect(await pass(first.slug)).toEqual({});
     expect(await statusOf(first.slug)).toBe('active');
     expect((await leftovers(second.id))['messages']).toBe(30);
@@ -187,7 +187,7 @@ describe('a tenant that the API deleted', () => {
     const prefix = `z-${randomUUID().slice(0, 8)}`;
     const made = await Promise.all(['c', 'a', 'b', 'd'].map((name) => tenant(`${prefix}-${name}`)));
     for (const { id, slug } of made) if (!slug.endsWith('d')) await remove(id);
-    // An api may still have a copy of them, as active.
+    // An api may still have a cached copy of them as active.
     expect(await s.store.tenantsToPurge(prefix, 2)).toEqual([]);
     await s.admin`update tenants set updated_at = now() - interval '11 seconds' where slug like ${`${prefix}-%`}`;
     expect(await s.store.tenantsToPurge(prefix, 2)).toEqual([`${prefix}-a`, `${prefix}-b`]);

@@ -15,7 +15,7 @@ import { migrate } from '../../../services/migrate/migrate.ts';
 
 const STATEMENT_MS = 1_000;
 const RESYNC_SECONDS = 5;
-/** Three passes of one statement each, and what a busy machine adds. */
+/** Three passes of one statement each, and an allowance for a busy machine. */
 const SAID_MS = 20_000;
 
 const resources = new AsyncDisposableStack();
@@ -75,7 +75,7 @@ type Tenant = {
   };
 };
 
-/** Tenants of a namespace of their own. */
+/** Creates a namespace for the tenants of one test. */
 async function setup() {
   const namespace = await kube.createNamespace();
   const pathOf = (name: string): string =>
@@ -182,7 +182,7 @@ test('a Postgres that crashes takes Ready from the changed Tenants alone, and al
     [deleted, 2],
   ] as const)
     await expect.poll(() => condition(name)).toBe(`False DatabaseUnavailable ${of}`);
-  // What was known is still known, and of which generation.
+  // The status keeps the last known values and the generation to which they belong.
   expect((await read(changed))?.status).toMatchObject({
     observedGeneration: 2,
     tenantId: before?.status?.tenantId,
@@ -192,7 +192,7 @@ test('a Postgres that crashes takes Ready from the changed Tenants alone, and al
   expect(await condition(changed, 'KeyProvisioned')).toBe('True KeyReady 1');
   expect(await condition(changed, 'Suspended')).toBe('False Active 1');
 
-  // All unchanged ones are looked at, which finds nothing out and changes nothing.
+  // The resync looks at all unchanged tenants; it learns nothing and writes nothing.
   await expect
     .poll(() => metric(controller, LOOKS), { interval: 100 })
     .toBeGreaterThanOrEqual(looks + idle.length);
@@ -215,7 +215,7 @@ test('a Postgres that crashes takes Ready from the changed Tenants alone, and al
   ]);
   await expect.poll(async () => (await controller.readiness()).status).toBe(200);
   expect(await versions(idle)).toEqual(idleVersions);
-  // One change each of the three that waited, with all of their wait; the one that was deleted is forgotten.
+  // The metric counts one change for each of the three that waited, with its whole wait; the deleted tenant does not count.
   await expect.poll(() => metric(controller, CHANGES)).toBe(9);
   expect(await metric(controller, 'despatch_convergence_seconds_sum')).toBeGreaterThan(3 * RESYNC_SECONDS);
   await expect.poll(() => metric(controller, 'despatch_convergence_wait_seconds')).toBe(0);
@@ -233,7 +233,7 @@ test('a Postgres that says nothing any more holds no pass, and no scrape, for lo
   await expectReady(names);
 
   proxy.freeze();
-  // More than there are workers: whoever comes last waits for two others.
+  // More tenants than controller workers: the last tenant waits for two others.
   for (const name of names) await declare(name, { limits: { messagesPerDay: 20 } });
   const reasons = () => Promise.all(names.map((name) => condition(name)));
   await expect
@@ -243,7 +243,7 @@ test('a Postgres that says nothing any more holds no pass, and no scrape, for lo
   expect(await metric(controller, 'despatch_db_errors_total{op="find"}')).toBeGreaterThanOrEqual(
     names.length,
   );
-  // What a scrape may take, as it is configured nearly everywhere.
+  // The usual scrape timeout.
   expect(performance.now() - askedAt).toBeLessThan(10_000);
   expect(await statusOf(controller, '/healthz')).toBe(200);
   expect(await controller.readiness()).toEqual({ status: 503, failing: ['database'] });

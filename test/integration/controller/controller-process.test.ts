@@ -74,7 +74,7 @@ async function untilReady(name: string): Promise<string> {
   return (await read(name))?.status?.tenantId ?? '';
 }
 
-/** A declared tenant with an account at the provider and a key, made by its owner. */
+/** Declares a tenant whose owner adds a provider account and a key. */
 async function sendingTenant(
   spec: object = {},
   account: object = {},
@@ -120,7 +120,7 @@ const messageStatus = async (key: string, id: unknown): Promise<unknown> =>
   (await call('GET', `/v1/messages/${String(id)}`, undefined, { 'x-service-key': key })).body['status'];
 
 describe('a declared tenant', () => {
-  // At once, on a machine that is not too busy for it.
+  // Retried, because a busy machine may be too slow for the deadline.
   test(
     'signs in its owner by e-mail, sends, and is held and released by its resource at once',
     { retry: 2 },
@@ -133,7 +133,7 @@ describe('a declared tenant', () => {
       const suspendedAt = performance.now();
       await declare({ state: 'Suspended', suspendReason: 'billing' }, name);
       await expect.poll(async () => (await send(key)).status, { interval: 20 }).toBe(403);
-      // Sooner than the five seconds after which a process would find out by itself.
+      // Earlier than the five seconds after which a process rereads the tenant by itself.
       expect(performance.now() - suspendedAt).toBeLessThan(4_000);
       await expect.poll(() => condition(name, 'Suspended')).toBe('True SuspendedBySpec');
 
@@ -163,7 +163,7 @@ describe('a declared tenant', () => {
   });
 
   test('is held with what it has queued, and lets it go when it is resumed', async () => {
-    // So slow an account that most of the messages still wait when the suspension comes.
+    // The account's rate limit is so low that most messages still wait when the suspension takes effect.
     const { name, key, id } = await sendingTenant({}, { rateLimitPerSecond: 1 });
     const sent = await Promise.all(Array.from({ length: 24 }, () => send(key)));
     expect(sent.map(({ status }) => status)).toEqual(sent.map(() => 202));
@@ -193,7 +193,7 @@ test('each change is counted once, with the time until its status was Ready', as
   await expect.poll(count).toBe(before + 1);
   await declare({ displayName: 'Changed' }, name);
   await expect.poll(count).toBe(before + 2);
-  // Labels are no change of what is wanted, and a deletion is none that becomes Ready.
+  // A change of labels is not a change of the spec, and a deletion never becomes Ready.
   await kube.request('PATCH', pathOf(name), { metadata: { labels: { team: 'x' } } }, MERGE);
   await kube.request('DELETE', pathOf(name));
   await expect.poll(() => read(name)).toBeUndefined();
@@ -269,12 +269,12 @@ test('an unchanged cluster is looked at and not written to', async () => {
     /controller_runtime_reconcile_total\{controller="tenant",result="requeue_after"\} (\d+)/.exec(
       await controller.metrics(),
     )?.[1];
-  /** A look at everything, as after a restart. */
+  /** Looks at every tenant, as after a restart. */
   const lookAnew = async () => {
     await controller.end();
     await controller.start();
     await expect.poll(async () => Number(await passes())).toBeGreaterThan(0);
-    // Events and the status of a plan follow the pass that they come from.
+    // The controller writes events and a plan's status after the pass that produced them.
     await expect
       .poll(async () => {
         const count = writes();
@@ -283,14 +283,14 @@ test('an unchanged cluster is looked at and not written to', async () => {
       })
       .toBe(0);
   };
-  // What the tests before this one left to be written is written now.
+  // Writes whatever the tests before this one have left pending.
   await lookAnew();
   const version = (await read(name))?.metadata.resourceVersion;
   const before = [writes(), await rows()];
   await lookAnew();
   expect([writes(), await rows()]).toEqual(before);
   expect((await read(name))?.metadata.resourceVersion).toBe(version);
-  // Nor is it a change that came into force.
+  // It does not count as a converged change either.
   expect(await controller.metrics()).toContain('despatch_convergence_seconds_count 0\n');
 });
 
@@ -317,7 +317,8 @@ test('what happens while one controller takes over from another is not lost', as
   const name = await declare();
   await untilReady(name);
   expect(await leads(second)).toBe('1');
-  // One change, from when the second saw it, which was before it led; the one before was the first's to count.
+  // One change, measured from when the second process saw it, which was before it led. The first process counted the change
+  // before.
   const convergence = async (what: string): Promise<number> =>
     Number(new RegExp(`^despatch_convergence_seconds_${what} (.+)$`, 'm').exec(await second.metrics())?.[1]);
   await expect.poll(() => convergence('count')).toBe(1);
@@ -359,7 +360,7 @@ test.each([
     const database = new URL(environment['DATABASE_URL'] ?? '');
     await using proxy = await startTcpProxy(Number(database.port), () => postgresMoments([step]));
     database.port = String(proxy.port);
-    // Two leases, as where the one who was stopped has not noticed yet that it leads no longer.
+    // Two leases: the stopped process has not noticed that it lost the lead.
     const watching = { ...environment, WATCH_NAMESPACES: team };
     await using stopped = await startController('stopped', {
       ...watching,
@@ -391,7 +392,7 @@ test.each([
     const second = await get();
     expect(second?.metadata.uid).not.toBe(first?.metadata.uid);
     const id = second?.status?.tenantId ?? '';
-    // A tenant that was kept is taken back, one that was purged is another.
+    // A retained tenant is adopted again; a purged tenant is replaced by a new one.
     expect(id === first?.status?.tenantId).toBe(deletionPolicy === 'Retain');
 
     held.release('pass');
@@ -401,7 +402,7 @@ test.each([
     expect(stored).toEqual([{ id, owner_uid: second?.metadata.uid, status: 'active' }]);
     expect(await keyExists(id)).toBe(true);
     expect(await ready()).toBe('True');
-    // Nor has the stopped one said anything that the other cannot undo.
+    // The stopped process wrote nothing that the current leader cannot correct.
     await put({ state: 'Suspended' });
     await expect
       .poll(async () => (await stack.admin`select status from tenants where slug = ${team}`)[0]?.['status'])
@@ -422,7 +423,7 @@ test('a tenant that the API deletes is purged, by the next controller where one 
   };
   for (let n = 0; n < 10; n += 1) expect((await send(own.serviceKey)).status).toBe(202);
   expect(await keyExists(own.id)).toBe(true);
-  // No controller leads: the tenant waits for one.
+  // No controller runs, so the tenant waits for one.
   expect(await controller.end()).toBe('exit code 0');
   const removed = await fetch(`${stack.apis[0].origin}${path}`, { method: 'DELETE', headers: platform });
   expect([removed.status, await removed.json()]).toMatchObject([202, { id: own.id, status: 'deleting' }]);

@@ -31,7 +31,7 @@ type Runtime = AsyncDisposable & {
   readonly leads: () => Promise<boolean>;
 };
 
-/** A controller in a process of its own, once its caches are filled. */
+/** Starts a controller in a process of its own and waits until its caches are filled. */
 async function start(
   name: string,
   { kubeconfig = server.kubeconfigPath, leaseMs = 6_000 } = {},
@@ -66,7 +66,7 @@ async function start(
     leads: async () =>
       /^leader_election_master_status.* 1$/m.test(await (await fetch(`${origin}/metrics`)).text()),
     async [Symbol.asyncDispose]() {
-      // One that is stopped takes no other signal.
+      // A stopped process (SIGSTOP) reacts to SIGKILL only.
       await child.stop('SIGKILL');
     },
   };
@@ -90,7 +90,7 @@ const holder = async (): Promise<string> =>
 const steal = () => server.request('PATCH', leasePath(), { spec: { holderIdentity: 'thief' } }, merge);
 const go = (name: string) => server.request('PATCH', configPath(name), { data: { go: 'yes' } }, merge);
 
-/** An object that somebody began with and waits to go on with. */
+/** Creates an object whose pass has begun and waits to continue. */
 async function begun(by: Runtime): Promise<string> {
   const name = `c-${randomUUID().slice(0, 8)}`;
   await server.request('POST', configPath(), { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name } });
@@ -100,14 +100,14 @@ async function begun(by: Runtime): Promise<string> {
 
 test('SIGTERM in the middle of a pass: it is ended, the lease is given up, another one takes over at once', async () => {
   namespace = await server.createNamespace();
-  // So long that a lease which was given up can be told from one that has run out, on any machine.
+  // So long that a released lease differs clearly from an expired one, on any machine.
   const leaseMs = 30_000;
   await using first = await leader('first', { leaseMs });
   await using second = await start('second', { leaseMs });
   const name = await begun(first);
   process.kill(first.child.pid, 'SIGTERM');
   await expect.poll(first.log).toContain('Ending on a signal');
-  // Nothing new is begun, by nobody: the lease is still held.
+  // No process begins a new pass, because the first one still holds the lease.
   const late = `late-${name}`;
   await server.request('POST', configPath(), {
     apiVersion: 'v1',
@@ -148,7 +148,7 @@ test('a leader that was stopped for longer than its lease ends when it goes on, 
   await go(name);
   const done = { begun: 'second', go: 'yes', ended: 'second' };
   await expect.poll(() => read(name)).toEqual(done);
-  // What it waited for has come, so it would write now.
+  // The condition it waited for holds now, so it would write if it continued.
   process.kill(first.child.pid, 'SIGCONT');
   expect(await first.child.exited).toBe('exit code 1');
   expect(await read(name)).toEqual(done);

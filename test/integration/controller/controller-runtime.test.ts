@@ -35,7 +35,7 @@ const NAMESPACES: KubeResource = {
 const call = { signal: new AbortController().signal };
 
 let server: KubeApiServer;
-/** Whoever else writes to the cluster. */
+/** Another client that writes to the cluster. */
 let admin: KubeClient;
 
 beforeAll(async () => {
@@ -56,9 +56,9 @@ const change = (namespace: string, name: string, data: object) =>
 
 type Watching = AsyncDisposable & {
   readonly reflector: Reflector;
-  /** What subscribers were told, in order, for example `added x`. */
+  /** The notifications of subscribers in order, for example `added x`. */
   readonly told: string[];
-  /** Ends of watches, and new lists. */
+  /** Ends of watches and relists. */
   readonly metrics: string[];
 };
 
@@ -96,7 +96,7 @@ async function watching(
   };
 }
 
-/** A proxy in front of the server, and the kubeconfig that leads through it. */
+/** Starts a proxy in front of the server. @returns it with a kubeconfig that leads through it. */
 async function proxied(inspect?: () => Inspector) {
   const proxy = await startTcpProxy(Number(new URL(server.url).port), inspect);
   return { proxy, kubeconfig: adminKubeconfig(server.access, `https://127.0.0.1:${proxy.port}`) };
@@ -154,7 +154,7 @@ test('a version that the server no longer has leads to a new list; what was made
   await make(namespace, 'anew');
   await change(namespace, 'changed', { a: '1' });
   await make(namespace, 'new');
-  // A server that was started anew knows no event of before.
+  // A restarted server has no events from before its restart.
   await server.restart();
   gate.open();
   await expect.poll(() => one.metrics).toContain('relisted');
@@ -164,7 +164,7 @@ test('a version that the server no longer has leads to a new list; what was made
   );
   expect(one.told.indexOf('deleted anew')).toBeLessThan(one.told.indexOf('added anew'));
   expect(one.reflector.cache.get(`${namespace}/anew`)?.metadata.uid).not.toBe(uid);
-  // And it watches again.
+  // The watch works again.
   await make(namespace, 'later');
   await expect.poll(() => one.told.at(-1)).toBe('added later');
 });
@@ -257,7 +257,7 @@ test('two candidates on separate connections never lead at once, however often t
     await expect.poll(observe, { interval: 10 }).toBe(wanted);
     const leader = leaders.at(-1) ?? 0;
     if (wanted === 3) break;
-    // The network of the leader goes; nobody tells it.
+    // The leader's network stops without an error.
     sides[leader]?.proxy.freeze();
     let hasEnded = false;
     const ended = both[leader]?.ended.then((how) => {
@@ -265,7 +265,7 @@ test('two candidates on separate connections never lead at once, however often t
       return how;
     });
     await expect.poll(() => observe() > wanted, { interval: 10 }).toBe(true);
-    // Not only was it no longer the leader by the clock: it had come to its end before the other began.
+    // The old leader had ended before the new one began; it did not merely lose the lead by the clock.
     expect(hasEnded).toBe(true);
     expect(await ended).toBe('lost');
     sides[leader]?.proxy.cut();
@@ -294,7 +294,7 @@ test('a leader whose lease was stolen knows at its next look', async () => {
 
 test('a lease that is given up is taken at once', async () => {
   const namespace = await server.createNamespace();
-  // So long that a lease which was given up can be told from one that has run out, on any machine.
+  // So long that a released lease differs clearly from an expired one, on any machine.
   const leaseMs = 30_000;
   const two = candidate(admin, namespace, 'pod-b', leaseMs);
   await two.elector.elected;

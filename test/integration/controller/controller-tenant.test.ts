@@ -116,7 +116,7 @@ describe('a declared tenant', () => {
     const id = (await row(key))?.id ?? '';
     const before = await xminOf(id);
     expect(await s.reconcile(key)).toEqual([]);
-    // Not even a lock was written into a row.
+    // `xmin` is unchanged, so not even a row lock was written.
     expect(await xminOf(id)).toEqual(before);
     const { body } = await s.vault.request('GET', `${s.vault.mount}/keys/despatch-${id}`);
     expect(body).toMatchObject({ data: { latest_version: 1 } });
@@ -286,7 +286,7 @@ describe('who may speak for a tenant', () => {
     expect(await row(key)).toMatchObject({ status: 'suspended', owner_uid: null });
   });
 
-  /** A pass that was stopped between what it had read and what it writes, while others go on. */
+  /** Starts a pass that stops between its reads and its write, while other passes run. */
   function stoppedPass(key: string, before: 'find' | 'apply' | 'ensure' | 'retain') {
     const [reached, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     const hold = async (): Promise<void> => {
@@ -328,13 +328,13 @@ describe('who may speak for a tenant', () => {
       const stopped = stoppedPass(key, step);
       await stopped.reached;
       await s.reconcile(key);
-      // In the same second, as creation times tell no more.
+      // Within the same second, so that the creation times do not differ.
       s.putTenant({}, { key, uid: randomUUID() });
       await s.reconcile(key);
       await stopped.goOn();
       const uid = s.tenants.get(key)?.metadata.uid;
       expect(await row(key)).toMatchObject({ status: 'active', owner_uid: uid });
-      // And it can still speak.
+      // The new resource still controls the tenant.
       s.putTenant({ state: 'Suspended' }, { key });
       await s.reconcile(key);
       expect(await row(key)).toMatchObject({ status: 'suspended', owner_uid: uid });

@@ -18,9 +18,9 @@ const APPLY = { contentType: 'application/apply-patch+yaml' };
 const AS_TABLE = { accept: 'application/json;as=Table;v=v1;g=meta.k8s.io' };
 
 let kube: KubeConnection;
-/** Path of the tenants of this file's namespace. */
+/** The path of the tenants in this file's namespace. */
 let tenants: string;
-/** Plans have no namespace: those that are stored here begin with this. */
+/** Plans have no namespace; the names of the plans of this file begin with this prefix. */
 let ownPrefix: string;
 
 beforeAll(async () => {
@@ -40,14 +40,14 @@ const tenant = (name: string, spec?: unknown): object => ({
   ...(spec === undefined ? {} : { spec }),
 });
 
-/** Stores a tenant and returns it as the server made it. */
+/** Creates a tenant. @returns it as the server stored it. */
 async function stored(spec?: unknown, name = freshName()) {
   const { status, body } = await kube.request('POST', tenants, tenant(name, spec));
   expect([status, body.message]).toEqual([201, undefined]);
   return body;
 }
 
-/** What the server said, in a form that shows everything when it was something else. */
+/** The parts of an answer that the tests compare; a mismatch shows all of them. */
 const said = ({ status, body, warnings }: KubeAnswer) => ({ status, message: body.message, warnings });
 
 const verdict = (accepted: number, refused?: string) => ({
@@ -121,7 +121,7 @@ type Documented = {
   items?: Documented;
 };
 
-/** Path and description of a field and all below it. */
+/** Returns the path and description of a field and of every field below it. */
 function documented(field: Documented | undefined, path: string): (readonly [string, string])[] {
   return [
     [path, field?.description ?? ''],

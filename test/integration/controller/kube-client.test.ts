@@ -166,7 +166,7 @@ test('finalizers that many add at once are all there, and removing one leaves th
   const names = Array.from({ length: 6 }, (_, index) => `despatch.dev/f-${index}`);
   const all = () =>
     kube.get(CONFIGS, made.metadata, call).then((now) => now?.metadata.finalizers?.toSorted());
-  // Each knows the object as it was when it was made.
+  // Each call starts from the object as it was created.
   await Promise.all(names.map((add) => kube.patchFinalizers(CONFIGS, made, { add }, call)));
   expect(await all()).toEqual(names);
   const now = (await kube.get(CONFIGS, made.metadata, call)) as KubeObject;
@@ -197,7 +197,7 @@ test('a watch tells what happens from a version on, with bookmarks, and ends at 
   await watching;
   expect(events.slice(0, 2).map(({ type }) => type)).toEqual(['ADDED', 'DELETED']);
   expect((events[0] as { object: Config }).object.data?.['text']).toBe('Grüße 📨'.repeat(5_000));
-  // The server sends one before it ends a watch.
+  // The server sends a bookmark before it ends a watch.
   expect(events.at(-1)?.type).toBe('BOOKMARK');
 });
 
@@ -212,7 +212,7 @@ test('calls share few connections', async () => {
   const { metadata } = await makeConfig();
   const read = () => client.get(CONFIGS, metadata, call);
   for (let times = 0; times < 25; times += 1) await Promise.all([read(), read(), read(), read()]);
-  // Of a hundred calls, four at once: the next four begin before the last are told that their answers are over.
+  // A hundred calls, four at a time: the next four begin before the client has released the connections of the last.
   expect(connections).toBeLessThanOrEqual(8);
 });
 
@@ -248,7 +248,7 @@ test('in a pod, an expired token is replaced by the one that was written in its 
   });
   const read = () => client.get(CONFIGS, { namespace, name: 'any' }, call);
   await read();
-  // Deleting what a token is bound to ends it; the server believes it for another ten seconds.
+  // Deleting the Secret to which a token is bound revokes it; the server accepts it for another ten seconds.
   await first.end();
   await expect.poll(() => read().catch((error: KubeError) => error.code), { interval: 500 }).toBe(401);
   const { token } = await accountToken();
@@ -259,7 +259,7 @@ test('in a pod, an expired token is replaced by the one that was written in its 
   await rm(root, { recursive: true });
 });
 
-/** A token of the namespace's account, bound to a secret of its own. */
+/** Creates a token of the namespace's service account, bound to a Secret of its own. */
 async function accountToken(): Promise<{ token: string; end: () => Promise<unknown> }> {
   const name = `bound-${randomUUID().slice(0, 8)}`;
   const secret = { apiVersion: 'v1', kind: 'Secret', metadata: { name, namespace } };

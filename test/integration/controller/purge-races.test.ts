@@ -8,7 +8,7 @@ import { acceptBatch, acceptRow, seedAccount, seedTenant } from '#test/support/s
 import { leftoversOf } from '#test/support/tenant-leftovers.ts';
 import { setupStores } from '#test/support/worker.ts';
 
-/** A tenant whose purge has begun, with one message, and what others do beside the purge. */
+/** Sets up a tenant whose purge has begun, with one message, and the actions that race with the purge. */
 async function setup() {
   const stores = await setupStores();
   const { admin, api, worker, store } = stores;
@@ -43,7 +43,7 @@ async function setup() {
       await admin`update despatch.tenants set owner_uid = 'u', owner_ref = 'n/t' where id = ${tenant.tenantId}`;
       await controller.beginPurge({ ...owned, ref: 'n/t', createdAt: '2026-01-01T00:00:00Z' });
     },
-    /** The message was sent, and its result is all that is left of it. */
+    /** Moves the message to `message_results`, as when it was sent. */
     async send(): Promise<void> {
       await admin`
         with gone as (delete from despatch.live_messages where seq = ${row.seq} returning *)
@@ -52,7 +52,7 @@ async function setup() {
         select g.seq, g.purge_on, g.tenant_id, g.account_id, 'twilio', 'sent', 1, now(), now(), false, false, g.expires_at, now()
         from gone g`;
     },
-    /** Purges the message, and does `beside` before the commit; `beside` has to wait for that. */
+    /** Purges the message and runs `beside` before the commit; `beside` must wait for the commit. */
     async purgeWhile(beside: () => Promise<unknown>): Promise<void> {
       let pending: Promise<unknown> | undefined;
       await admin.begin(async (tx) => {
@@ -62,7 +62,7 @@ async function setup() {
       });
       await pending;
     },
-    /** Does `work` in a transaction that the purge has to wait for. */
+    /** Runs `work` in a transaction for which the end of the purge must wait. */
     async endWhile(work: (tx: TransactionSql) => Promise<unknown>): Promise<void> {
       let ended: Promise<unknown> | undefined;
       await admin.begin(async (tx) => {
@@ -97,7 +97,7 @@ test.each(['its own id', "the provider's id"])(
     await b.begin();
     await b.purgeWhile(async () => {
       const { results } = await b.store.applyReceipts(10, decideReceipts);
-      // Nothing is known of its message any more.
+      // The message is purged, so the receipt matches nothing.
       expect(results).toMatchObject([{ result: 'waiting' }]);
     });
     expect(await b.leftovers()).not.toHaveProperty('event_log');
@@ -110,7 +110,7 @@ test('an answer that comes after its lease and beside the purge leaves no receip
   await using b = await setup();
   const [message] = await b.store.claim([b.row.seq], { worker: 'w', leaseMs: 60_000 });
   if (message === undefined) throw new Error('nothing was claimed');
-  // Another worker found the lease over, and sent the message again.
+  // Another worker reclaimed the message after the lease expired, and sent it.
   await b.send();
   await b.admin`
     insert into despatch.attempt_log (message_seq, purge_on, number, tenant_id, account_id, provider, worker, outcome, started_at, ended_at,

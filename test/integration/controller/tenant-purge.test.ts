@@ -27,7 +27,7 @@ async function setup() {
     await admin`update despatch.tenants set owner_uid = 'u', owner_ref = 'n/t' where id = ${tenantId}`;
     await store.beginPurge({ ...owned, ref: 'n/t', createdAt: '2026-01-01T00:00:00Z' });
   }
-  /** Until only the tenant's own rows are left; how many rows went at each step. */
+  /** Purges until only the tenant's own rows are left. @returns the number of deleted rows of each step. */
   async function purge(): Promise<number[]> {
     const deleted: number[] = [];
     for (;;) {
@@ -124,7 +124,7 @@ test('what was accepted before the purge and is counted beside it leaves no usag
   await b.count();
   await b.purge();
   await b.count();
-  // A pass that began when the tenant was still there ends first, with what it stores.
+  // A pass that started before the purge commits first, with the rows that it stored.
   const [counting, done] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   const late = b.admin.begin(async (tx) => {
     await tx`select pg_advisory_xact_lock(hashtext('despatch.usage'))`;
@@ -204,7 +204,7 @@ test('a purge reads neither the receipts of others nor, at each step, the idempo
   });
   const rows = Object.fromEntries(read.map((one) => [one.name, one.rows]));
   expect(rows['receipts']).toBeLessThan(10 * 3 * ROWS);
-  // Once to find them, and once more to see that none is left.
+  // One read to find the rows, and one to verify that none is left.
   expect(rows['keys']).toBeLessThanOrEqual(3 * (many + ROWS));
   const left = await b.leftovers();
   for (const table of ['receipts', 'idempotency_keys', 'audit_log']) expect(left).not.toHaveProperty(table);

@@ -16,7 +16,7 @@ afterEach(() => b[Symbol.asyncDispose]());
 const OWN = functionFiles();
 const DENIED = { code: '42501' };
 
-/** A function file that answers with a number. */
+/** Returns a function file whose function returns a number. */
 const answer = (options: { name?: string; returns?: string; args?: string; to?: string } = {}) => {
   const { name = 'answer', returns = '1', args = '', to = 'despatch_api' } = options;
   const text = `create or replace function ${name}(${args}) returns integer language sql as $$ select ${returns} $$;

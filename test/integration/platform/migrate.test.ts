@@ -12,7 +12,7 @@ import { migrate } from '../../../services/migrate/migrate.ts';
 const UP_TO_DATE = { applied: [], functions: [], unused: [], unprepared: [] };
 const PASSWORDS = { api: 'a', worker: 'w', controller: 'c' };
 
-/** A database whose owner may create roles and is no superuser, as cloud databases give it. */
+/** Sets up a database whose owner may create roles but is no superuser, as managed databases have it. */
 async function setup() {
   const server = await startPostgres({ durable: false });
   const admin = postgres(server.superuserUrl('postgres'), { max: 1, onnotice: () => undefined });
@@ -48,7 +48,7 @@ describe('a migration of a table that somebody reads for long', () => {
     sql: () => 'alter table messages add column remark text',
   };
 
-  /** Holds a lock on the messages, as a backup or a report does, until it is told to end. */
+  /** Holds a lock on the messages, as a backup or a report does, until the caller ends it. */
   async function startReader(admin: Sql): Promise<{ end: () => Promise<void> }> {
     const [reading, finish] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     const reader = admin.begin(async (tx) => {
@@ -106,7 +106,7 @@ describe('a migration of a table that somebody reads for long', () => {
         databaseUrl: b.urls.admin,
         passwords: {},
         migrations: [MIGRATION],
-        // Whoever is in the way is looked for meanwhile.
+        // The time leaves room for the query that finds the session with the blocking lock.
         lockTimeoutMs: 2_000,
         lockWaitMsMax: 2_500,
       });

@@ -9,7 +9,7 @@ import { migrate } from '../../../services/migrate/migrate.ts';
 const STORE = 'services/core/store';
 
 test('the SQL of mutants is still SQL, and makes a schema', async () => {
-  // Two suites may break the same code.
+  // Two suites may change the same code.
   const changes = Object.assign(
     {},
     ...[...MUTANTS, ...GROUPS.flat()].map((mutant) => mutant.changes),

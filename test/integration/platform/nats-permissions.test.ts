@@ -71,7 +71,7 @@ test.each([
   await raw.close();
 });
 
-/** As the official chart does: JSON, and without quotes what stands between the marks. */
+/** Writes the configuration as the official chart does: JSON, with the text between the marks unquoted. */
 function asChartWrites(merge: object): string {
   return JSON.stringify(merge)
     .replace(/"<< (\$\w+) >>"/g, '$1')

@@ -47,7 +47,7 @@ function collect(nats: Nats, options: { maxMessages?: number } = {}) {
 
 const wake = (id: string) => ({ kind: 'normal' as const, id, payload: id });
 
-/** Publishes until it is acknowledged, as the sweep does. */
+/** Publishes until the server acknowledges, as the sweep does. */
 async function publishAtLast(nats: Nats, id: string): Promise<void> {
   await expect.poll(() => nats.publishWakes([wake(id)])).toEqual({ failed: [] });
 }
@@ -221,7 +221,7 @@ describe('a server that goes away', () => {
     await expect.poll(nats.isConnected).toBe(false);
     const started = performance.now();
     expect(await nats.publishWakes([wake('down')])).toEqual({ failed: ['down'] });
-    // Long before it would be given up.
+    // Much earlier than the publish would time out.
     expect(performance.now() - started).toBeLessThan(3_000);
     expect(await nats.consumerLag()).toBeNull();
 

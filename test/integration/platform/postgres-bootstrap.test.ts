@@ -19,7 +19,7 @@ beforeAll(async () => {
   await asSuperuser('postgres', async (sql) => void (await sql`create database messaging`));
   const script = await readFile(join(projectRoot, 'deploy/postgres/bootstrap.sql'), 'utf8');
   await asSuperuser('messaging', async (sql) => {
-    // Twice, as it may be run again.
+    // Twice, because an operator may run it again.
     await sql.unsafe(script);
     await sql.unsafe(script);
     for (const role of LOGINS) await sql.unsafe(`alter role ${role} password '${PASSWORD}'`);

@@ -27,7 +27,7 @@ async function setup() {
     direction === 'up' && bytes.includes('typcategory') ? ['types'] : [];
   const proxy = resources.use(await startTcpProxy(Number(url.port), asksForTypes));
   url.port = String(proxy.port);
-  // One place in the pool: whatever becomes of its connection, there is no other.
+  // A pool of one: no other connection can hide what happens to this one.
   const sql = resources.adopt(
     postgres(url.href, { max: 1, backoff: () => 0.05, connect_timeout: 2 }),
     (one) => one.end({ timeout: 1 }),
@@ -38,7 +38,7 @@ async function setup() {
 
 type Setup = Awaited<ReturnType<typeof setup>>;
 
-/** What is asked while the connection closes may still fail with it; a query without an answer is never allowed. */
+/** Expects a query to succeed soon. Queries may fail while the connection closes, but none may stay unanswered. */
 async function expectWorking({ sql }: Setup): Promise<void> {
   const ask = (): Promise<unknown> =>
     Promise.race([
@@ -75,7 +75,7 @@ describe('a connection that ends', () => {
     await using s = await setup();
     for (let round = 0; round < 40; round++) {
       await expectWorking(s);
-      // Failed queries ask again at once, as a service does: between the error and the close, and after both.
+      // A failed query is repeated at once, as a service does, so queries fall between the error and the close, and after both.
       const ask = (left: number): Promise<string> =>
         s.sql`select ${round}::int, ${'x'.repeat(round * 40)}::text`.then(
           () => 'answered',

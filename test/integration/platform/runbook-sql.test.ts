@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => database?.[Symbol.asyncDispose]());
 
-/** What stands in blocks of a runbook, each statement with an id where the operator puts one. */
+/** The SQL statements in the code blocks of the runbooks, with an id in each placeholder. */
 const statements = [...readRunbooks()].flatMap(([alert, text]) =>
   [...text.matchAll(/^```sql\n(.*?)^```/gms)]
     .flatMap(([, block = '']) => block.replaceAll(/--.*$/gm, '').split(';'))
@@ -31,7 +31,7 @@ describe('what runbooks ask the database', () => {
 
   test.each(statements)('%s: %s', async (_alert, statement) => {
     const asked = sql.begin(async (tx) => {
-      // As psql would have it.
+      // The search path of a psql session.
       await tx`set local search_path = public`;
       await tx.unsafe(statement);
       throw new TakenBack();

@@ -60,8 +60,8 @@ describe('Postgres', () => {
     await expect(access(dir)).rejects.toThrow('ENOENT');
   });
 
-  // All of 127.0.0.0/8 is this machine on Linux; elsewhere there is no second address to listen at. Whoever connects to
-  // one of them comes from 127.0.0.1 all the same, so the rule for strangers is read from the server.
+  // On Linux all of 127.0.0.0/8 is this machine; other systems have no second address to listen on. A connection to any of these
+  // addresses still comes from 127.0.0.1, so the test reads the rule for other clients from the server's configuration.
   test.skipIf(process.platform !== 'linux')(
     'another address than loopback gets in with TLS only',
     async () => {
@@ -203,7 +203,7 @@ describe('every server', () => {
     await access(dir);
     parent.kill('SIGKILL');
     await expect.poll(() => pids.map(isRunning)).toEqual([false, false, false]);
-    // Nor does data that may be in memory.
+    // The data folder, which may be in memory, is deleted too.
     await expect.poll(() => access(dir).then(Boolean, () => 'gone')).toBe('gone');
   });
 });

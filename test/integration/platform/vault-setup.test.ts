@@ -39,7 +39,10 @@ describe('policies for other names', () => {
 describe('roles for service accounts', () => {
   type Asked = { readonly method: string; readonly path: string; readonly body: Record<string, unknown> };
 
-  /** The Vault that tests build lacks the Kubernetes method; the end-to-end tests log in to one that has it. */
+  /**
+   * Records the calls to Vault: the tests' Vault lacks the Kubernetes auth method. The end-to-end tests log in to a Vault that
+   * has it.
+   */
   async function recordingVault(): Promise<
     AsyncDisposable & { readonly address: string; readonly asked: Asked[] }
   > {

@@ -48,7 +48,7 @@ function bindingOf(tenantId: TenantId): Binding {
   return accountSecretBinding(tenantId, newId());
 }
 
-/** A mount with the shipped policies on the shared Vault. */
+/** Sets up a transit mount with the shipped policies on the shared Vault. */
 async function setup(options: Partial<VaultSetup> = {}) {
   const stack = new AsyncDisposableStack();
   const vault = stack.use(await testVault());
@@ -247,7 +247,7 @@ describe('tokens', () => {
   }
 
   async function revoke(b: Awaited<ReturnType<typeof setup>>): Promise<void> {
-    // Tokens of this test's own roles only; the Vault is shared.
+    // Considers only tokens of this test's roles, because the Vault is shared.
     const accessors = await b.vault.request('LIST', 'auth/token/accessors');
     for (const accessor of (accessors.body as { data: { keys: string[] } }).data.keys) {
       const { body } = await b.vault.request('POST', 'auth/token/lookup-accessor', { accessor });
@@ -304,7 +304,7 @@ describe('tokens', () => {
     await api.ensureKey(b.tenantId);
     await expect.poll(() => api.count('login')).toBeGreaterThanOrEqual(2);
     await working(b, api);
-    // Vault may refuse the last renewal, which only means that it is time for the login.
+    // Vault may refuse the last renewal; the client then logs in.
     expect(api.requests.filter(({ op, code }) => op !== 'renew' && code !== '200')).toEqual([]);
   });
 
@@ -397,7 +397,7 @@ describe('a Vault in trouble', () => {
     });
     const started = performance.now();
     expect(await codeOf(api.ensureKey(newId()))).toBe('unavailable');
-    // Before the call would end by itself.
+    // Earlier than the call's own deadline.
     expect(performance.now() - started).toBeLessThan(4_000);
     expect(api.requests.every((request) => request.code === 'timeout')).toBe(true);
   });
@@ -452,7 +452,10 @@ describe('a login by Kubernetes', () => {
 
 type Reply = { status: number; body: unknown };
 
-/** Speaks the part of Vault's protocol that a test scripts; no answer for `undefined`. */
+/**
+ * Starts a server that speaks the part of Vault's protocol that a test scripts. It does not answer where the script returns
+ * `undefined`.
+ */
 async function standIn(
   answer: (path: string, body: unknown, token: string | undefined) => Reply | undefined,
 ) {

@@ -22,7 +22,7 @@ describe('the time zone and date style of a session decide nothing', () => {
     { TimeZone: 'Pacific/Pago_Pago', DateStyle: 'German' },
   ];
 
-  /** As psql would connect to a database with these settings, the superuser's rights included. */
+  /** Runs `ask` on a connection with these settings, as psql would make it, with a superuser's rights. */
   async function ask<Row extends object>(
     session: (typeof SESSIONS)[number],
     work: (sql: Sql) => Promise<Row[]>,
@@ -66,7 +66,7 @@ describe('the time zone and date style of a session decide nothing', () => {
       select 'purge ' || to_char(purge_day('2026-11-22T23:30:00Z', n), 'YYYYMMDD') as what from generate_series(1, 8) n
       union all
       select t.task || ' ' || t.parent || ' ' || to_char(t.monday, 'YYYYMMDD') from partition_tasks() t`;
-    // What is missing is to be made: all of it, in a transaction that ends as if nothing had been.
+    // Drops all partitions in a transaction that is rolled back, so that upkeep has to make every one.
     const undo = new Error('undo');
     const seen: string[] = [];
     const made: string[] = [];
@@ -93,7 +93,7 @@ describe('the time zone and date style of a session decide nothing', () => {
     const partitions = await b.admin<{ name: string }[]>`
       select c.relname as name from pg_class c where c.relname ~ '^messages_[0-9]{8}$' order by 1`;
     expect(made).toEqual(partitions.map(({ name }) => name));
-    // Sunday, late in the evening: a day later is a Monday's evening, and so a week's end late.
+    // Late on a Sunday: one day later is Monday evening, which is in the next week.
     expect(seen.filter((what) => what.startsWith('purge'))).toEqual([
       ...Array.from({ length: 7 }, () => 'purge 20261130'),
       'purge 20261207',
@@ -114,7 +114,7 @@ describe('the time zone and date style of a session decide nothing', () => {
 describe('a clock that ran ahead and came back', () => {
   const HOURS = 7_200;
 
-  /** Fills the window of a subject with calls of `age` seconds before an instant `ahead` seconds from now. */
+  /** Fills the rate window of a subject with calls, `age` seconds before an instant that is `ahead` seconds from now. */
   async function fillWindow(subject: string, calls: number, ahead: number, age: number): Promise<void> {
     await b.admin`delete from rate_windows where subject = ${subject}`;
     await b.admin`
@@ -125,7 +125,7 @@ describe('a clock that ran ahead and came back', () => {
           from generate_series(60, 0, -1) age), ${calls} from at`;
   }
 
-  /** How many seconds the stored window is ahead of the clock, and what it holds. */
+  /** Returns by how many seconds the stored window is ahead of the clock, and its counts. */
   async function windowOf(subject: string): Promise<{ ahead: number; total: number; sum: number }> {
     const [row] = await b.admin<{ ahead: number; total: number; sum: number }[]>`
       select (second - extract(epoch from clock_timestamp()))::float8 as ahead, total,
@@ -142,7 +142,7 @@ describe('a clock that ran ahead and came back', () => {
     const [refused] = await send();
     expect(refused?.verdict).toBe('rate_limited');
     expect(refused?.retryAfter).toBe(21);
-    // A refusal is remembered with its time, or the minute would begin anew with each.
+    // The refusal stores the window at the corrected time; otherwise every refusal would restart the minute.
     const stored = await windowOf(subject);
     expect(Math.abs(stored.ahead)).toBeLessThan(60);
     expect(stored).toMatchObject({ total: 10, sum: 10 });

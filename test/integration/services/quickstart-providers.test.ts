@@ -6,7 +6,7 @@ import { runQuickstart, type RunningQuickstart } from '#test/support/running-qui
 import { messageOf, VENDOR_ACCOUNTS } from '#test/support/vendor-accounts.ts';
 import type { StandInId } from '../../../deploy/quickstart/vendors.ts';
 
-/** Of the catalog: mail servers are the inbox's, and simulators call nobody. */
+/** The providers with an HTTP API: mail goes to the inbox, and simulators make no calls. */
 const CALLING = [...PROVIDERS.keys()].filter(
   (id) => id !== 'smtp' && !id.startsWith('simulator-'),
 ) as StandInId[];
@@ -14,10 +14,10 @@ const CALLING = [...PROVIDERS.keys()].filter(
 type Account = { readonly id: string };
 type Shown = { readonly status: string; readonly failure: { readonly class: string } | null };
 
-/** The codes of Sinch do not tell which part of a request is at fault. */
+/** Sinch's error codes do not tell which part of a request is invalid. */
 const REFUSED_AS: Readonly<Record<string, string>> = { sinch: 'unknown' };
 
-/** What a person does who tries a provider out: adds it, and sends by it. */
+/** Does what a user does to try out a provider: adds it and sends through it. */
 describe('a provider that is added to a running quick start', () => {
   let quickstart: RunningQuickstart;
   beforeAll(async () => {
@@ -42,9 +42,9 @@ describe('a provider that is added to a running quick start', () => {
     ).json()) as Received[];
     expect(received.map(({ method }) => method)).toContain('POST');
 
-    // Apple knows a device by its token, which cannot be a word.
+    // APNs addresses a device by its token, so the recipient cannot be the word `invalid`.
     if (provider === 'apns') return;
-    // The one before was told the same, and had the recipient suppressed.
+    // The provider before refused the same recipient, which suppressed it.
     const { items } = await asOwner<{ items: Account[] }>('GET', '/v1/admin/suppressions');
     for (const { id } of items) await asOwner('DELETE', `/v1/admin/suppressions/${id}`);
     const refused = await send('invalid');

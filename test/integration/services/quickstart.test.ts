@@ -16,7 +16,7 @@ const MINUTE_MS = 60_000;
 
 async function stateFolder() {
   const path = await mkdtemp(join(tmpdir(), 'despatch-quickstart-'));
-  // Postgres may run as another user and has to reach its data.
+  // Postgres may run as another user, who must reach the data folder.
   await chmod(path, 0o755);
   return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) };
 }
@@ -50,7 +50,7 @@ async function untilPrinted({ child, stdout, stderr }: Run, text: string): Promi
 }
 
 function expectSuccess({ code, stderr }: Awaited<ReturnType<typeof runOnce>>): void {
-  // Both together, so that a failure shows what the program said.
+  // Compares both at once, so that a failure shows the program's output.
   expect({ code, stderr: stderr() }).toEqual({ code: 0, stderr: expect.any(String) });
 }
 
@@ -66,12 +66,12 @@ function urlsOf({ baseUrl, metricsUrls, inboxUrl, webhookReceiverUrl, providerUr
 async function expectNothingLeft(state: string): Promise<void> {
   for (const url of urlsOf(await readConnection(state)))
     await expect(fetch(url)).rejects.toThrow('fetch failed');
-  // Servers name their folder on their command line.
+  // The servers' command lines contain their folder.
   const processes = await runProgram('ps', ['-A', '-o', 'args=']);
   expect(processes.split('\n').filter((line) => line.includes(state))).toEqual([]);
 }
 
-/** FCM reports no deliveries. */
+/** FCM sends no delivery reports. */
 const CHANNEL_LINES = [
   ['sms', 'delivered +\\d+ ms +\\d+ ms  3 of 3, verified'],
   ['email', 'delivered +\\d+ ms +\\d+ ms  3 of 3, verified'],
@@ -118,7 +118,7 @@ test(
 
     const second = await runOnce(state.path);
     expectSuccess(second);
-    // Addresses and keys stay good; tokens of a sign-in are new.
+    // Addresses and keys survive a restart; sign-in tokens are new.
     const { adminToken: _, viewerToken: _v, platformToken: _p, otherTenant: _o, ...kept } = connection;
     expect(await readConnection(state.path)).toMatchObject(kept);
 
@@ -181,7 +181,7 @@ test(
   },
 );
 
-/** Of the message that the start has sent, and of the one that the printed line has. */
+/** Checks the failover of the message sent at the start and of the one sent by the printed command. */
 async function expectFailovers(connection: Connection, first: string): Promise<void> {
   const { baseUrl, adminToken, tenantSlug, providerUrls } = connection;
   const headers = { authorization: `Bearer ${adminToken}`, 'x-tenant-slug': tenantSlug };
@@ -205,7 +205,9 @@ async function expectFailovers(connection: Connection, first: string): Promise<v
   expect(await (await fetch(providerUrls.plivo)).text()).toContain('Hello by the second');
 }
 
-/** Both services are killed as the system does it when memory runs out; what was promised is done by their successors. */
+/**
+ * Kills both services with SIGKILL, as the kernel does when memory runs out. The restarted services complete the accepted work.
+ */
 async function expectRestarts({ child, stderr }: Run, { baseUrl, testKey }: Connection): Promise<void> {
   const processes = await runProgram('ps', ['-A', '-o', 'pid=,ppid=,args=']);
   for (const name of ['api', 'worker']) {
@@ -228,7 +230,7 @@ async function expectRestarts({ child, stderr }: Run, { baseUrl, testKey }: Conn
   };
   const body = { channel: 'sms', to: '+15550000001', body: 'Still there?' };
   let id: string | undefined;
-  // Until what was killed is back, there is no answer or none with an id.
+  // Until the services are back, the request fails or its answer has no id.
   await expect.poll(async () => (id ??= (await ask('', body)).id)).toEqual(expect.any(String));
   await expect.poll(async () => (await ask(`/${id}`)).status).toBe('delivered');
 }
@@ -261,7 +263,7 @@ async function expectPages({ inboxUrl, providerUrls, baseUrl }: Connection): Pro
     expect({ url, status: response.status }).toEqual({ url, status: 200 });
     return response.text();
   };
-  // The curl lines sent this one a moment ago.
+  // The printed curl commands sent this message before.
   await expect.poll(() => read(inboxUrl)).toContain('you@example.com');
   const mails = JSON.parse(await read(`${inboxUrl}/received`)) as { id: number; subject: string }[];
   const welcome = mails.find(({ subject }) => subject === 'Welcome to Acme');
@@ -278,7 +280,7 @@ async function expectPages({ inboxUrl, providerUrls, baseUrl }: Connection): Pro
   await read(`${baseUrl}/docs`);
 }
 
-/** From the message to its event at the receiver, for the tenant's first endpoint and for one that is added. */
+/** Sends a message and expects its event at the receiver, for the tenant's first endpoint and for an added one. */
 async function expectEvents({ baseUrl, tenantSlug, testKey, adminToken, webhookReceiverUrl }: Connection) {
   const post = async <T>(path: string, headers: Record<string, string>, body: object): Promise<T> => {
     const json = { 'content-type': 'application/json', ...headers };
@@ -333,7 +335,7 @@ async function expectEvents({ baseUrl, tenantSlug, testKey, adminToken, webhookR
   });
   expect(tampered.status).toBe(401);
   const readPage = async () => (await fetch(webhookReceiverUrl)).text();
-  // Events of earlier messages may still be on their way, in any order.
+  // Events of earlier messages may still arrive, in any order.
   await expect.poll(readPage).not.toContain('missing:');
   const page = await readPage();
   expect(page).toContain(`<td>${id}</td>`);
@@ -342,7 +344,7 @@ async function expectEvents({ baseUrl, tenantSlug, testKey, adminToken, webhookR
   expect(page).toContain('none missing');
 }
 
-/** What somebody who plays with it may do: no key, one provider less, one disabled, endpoints paused, the tenant suspended. */
+/** Makes changes that a user may try: revokes a key, removes a provider, disables one, pauses endpoints, suspends the tenant. */
 async function breakTenant(connection: Connection): Promise<void> {
   const { baseUrl, tenantSlug, adminToken, platformToken } = connection;
   const call = async <T>(token: string, method: string, path: string): Promise<T> => {

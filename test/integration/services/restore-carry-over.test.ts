@@ -10,8 +10,8 @@ import { testDatabase } from '#test/support/servers.ts';
 import { main } from '../../../deploy/restore/carry-over.ts';
 
 /*
- * Messages wait; a copy of the database is taken; messages are canceled and recipients suppressed; the copy takes the
- * database's place, which can still be read.
+ * The test seeds waiting messages, copies the database, cancels messages and suppresses recipients in the original, then restores
+ * the copy. The original can still be read.
  */
 const stack = new AsyncDisposableStack();
 let [oldUrl, restoredUrl] = ['', ''];
@@ -59,7 +59,7 @@ beforeAll(async () => {
   seqs = rows.map(({ seq }) => seq);
   await acceptBatch(before, rows, 0);
   await suppress(before, tenant.tenantId, '+15550000001', 'import');
-  // The fourth is on its way at that time.
+  // The fourth message is being sent when the copy is made.
   await before`update live_messages set status = 'sending', attempt = 1, started_at = now(), lease_until = now() where seq = ${seqs[3] ?? 0}`;
   await before.end();
 
@@ -86,7 +86,7 @@ beforeAll(async () => {
   await suppress(old, tenant.tenantId, '+15550000002', 'receipt');
   await suppress(old, tenant.tenantId, '+15550000003', 'refusal', 'opt_out');
   await suppress(old, purged.tenantId, '+15550000004', 'receipt');
-  // What took rights away is done again before.
+  // The replay of the audit log has already withdrawn the rights again.
   await restored`update tenants set status = 'deleting' where id = ${purged.tenantId}`;
 }, 60_000);
 

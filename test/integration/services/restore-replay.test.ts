@@ -21,8 +21,8 @@ import { testVault, type TestVault } from '#test/support/servers.ts';
 import { main } from '../../../deploy/restore/replay-audit.ts';
 
 /*
- * Things are made; a copy of the database is taken; rights are taken away; the copy takes the database's place, and what
- * api and controller wrote to their logs is done again in it.
+ * The test creates objects, copies the database, withdraws rights in the original, restores the copy, and replays there the audit
+ * lines from the logs of api and controller.
  */
 const stack = new AsyncDisposableStack();
 let api: AdminApi;
@@ -82,7 +82,9 @@ function wanted(slug: string, change: Partial<WantedTenant> = {}): WantedTenant 
 
 const goneOf = ({ slug, uid, ref, createdAt }: WantedTenant): GoneResource => ({ slug, uid, ref, createdAt });
 
-/** Copies the database as it is now. Nobody may be connected to the original; those who were come back by themselves. */
+/**
+ * Copies the database as it is now. This needs an original without connections; the terminated sessions reconnect by themselves.
+ */
 async function snapshot(name: string): Promise<string> {
   const url = new URL(api.database.superuserUrl);
   url.pathname = 'postgres';
@@ -212,7 +214,7 @@ beforeAll(async () => {
   await remove(`/v1/admin/members/${tenant.members.developer.userId}`);
   await put(`/v1/admin/members/${tenant.members.admin.userId}`, { role: 'viewer' });
   await put(`/v1/admin/members/${tenant.members.viewer.userId}`, { role: 'owner' });
-  // Takes the invitation up under an id that the copy does not know, and is removed under it.
+  // Accepts the invitation under a user id that the copy does not contain; this id is then removed.
   const guest = await api.person({ email: invited });
   done(await api.call('GET', '/v1/admin/me', { as: guest }));
   await remove(`/v1/admin/members/${guest.userId}`);
@@ -229,7 +231,7 @@ beforeAll(async () => {
     while ((await store.purgeSome(owned, 100)).outcome !== 'empty');
     await store.endPurge(owned);
   }
-  // Vault was restored too, to a time when the key was there.
+  // Vault was restored too, to a time when the key existed.
 
   const folder = await mkdtemp(join(tmpdir(), 'despatch-replay-'));
   stack.defer(() => rm(folder, { recursive: true, force: true }));
@@ -251,7 +253,7 @@ function randomSlug(): string {
   return `s-${randomUUID().slice(0, 8)}`;
 }
 
-/** What the restored database says about everything that was changed. */
+/** Returns from the restored database everything that was changed. */
 async function state(): Promise<Record<string, unknown>> {
   const keys = await restored<{ id: string; ended: boolean; scopes: string[] }[]>`
     select id, revoked_at is not null or coalesce(expires_at <= now(), false) as ended, scopes from api_keys where tenant_id = ${tenant.id}`;
@@ -328,9 +330,9 @@ const REPLAYED = {
   secretOfDeleted: true,
   receiptVersion: 3,
   endpoints: ['gone', 'paused', 'active', 'active'],
-  // The address is in no log.
+  // The log contains no addresses.
   suppressed: [{ channel: 'sms', address: null, reason: 'opt_out', scope: 'all' }],
-  // Nobody gets more than they had: the viewer who became an owner since is made one again by people.
+  // The replay never raises rights: people must promote again the viewer who had become an owner since.
   roles: ['owner', 'viewer', undefined, 'viewer', undefined],
   tenants: ['active', 'suspended abuse', 'suspended billing', 'suspended manual', 'absent', 'absent'],
   retainedOwner: null,
@@ -349,7 +351,7 @@ describe('the audit lines of api and controller', () => {
   test('are one of each change that was committed, and hold neither address nor secret', async () => {
     const told = entries();
     const stored = await api.admin`select id from audit_log`;
-    // The log of a tenant that is purged goes with it.
+    // A purged tenant's rows in the audit log are purged too.
     const gone = new Set<unknown>([ids['purged'], ids['removed']]);
     const mine = told.filter(({ audit }) => !gone.has(audit['tenantId']));
     expect(new Set(mine.map(({ audit }) => audit['id']))).toEqual(
@@ -395,14 +397,14 @@ test('a replay takes them away again, purges what was purged, and leaves everyth
     '1  keys narrowed',
     '2  members removed',
     '1  roles lowered',
-    // Their entries are in no log, and so not among what is suppressed again.
+    // The imported addresses are in no log, so the replay cannot suppress them again.
     '1  suppression.imported',
   ])
     expect(text).toContain(line);
   expect(await state()).toMatchObject(REPLAYED);
   for (const name of ['purged', 'removed']) expect(await keyExists(ids[name] ?? '')).toBe(false);
   expect(await keyExists(ids['retained'] ?? '')).toBe(true);
-  // The log is whole again, under its own times.
+  // The audit log is complete again, with the original times.
   const [lost] = await api.admin`select count(*)::integer as n from audit_log`;
   const [found] = await restored`select count(*)::integer as n from audit_log`;
   expect(found?.['n']).toBe(lost?.['n']);
@@ -412,7 +414,7 @@ test('a second replay does nothing, and undoes nothing that was decided in betwe
   await restored`select set_config('app.tenant', ${ids['suspended'] ?? ''}, false)`;
   await restored`select set_suspension(${ids['suspended'] ?? ''}, null, 'someone')`;
   const { text } = await replay('--apply');
-  // Of tenants without rows there is no log to find their three entries in.
+  // The log of a tenant without rows is gone, so the replay does not find its three entries.
   expect(text).toMatch(/^3 entries that the database does not know\n$/m);
   expect(text).not.toContain('Done:');
   expect(await state()).toMatchObject({

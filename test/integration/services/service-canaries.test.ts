@@ -14,10 +14,10 @@ import { VENDORS, type StandInId } from '../../../deploy/quickstart/vendors.ts';
 type Shown = { readonly id: string; readonly status: string };
 type Entered = CanaryAccount & { readonly id: string; readonly receiptUrl: string | null };
 
-/** Vendors that are called by HTTP. Simulators have no secrets. */
+/** Vendors with an HTTP API. Simulators have no secrets. */
 const CALLED = (Object.keys(VENDORS) as StandInId[]).filter((id) => !id.startsWith('simulator-'));
 const ASKED = CALLED.filter((id) => PROVIDERS.get(id)?.lookup !== undefined);
-/** Its body stands in the database for good reasons: a search that does not see it there sees nothing. */
+/** The body is stored in the database by design, so a search that does not find it there is broken. */
 const CONTROL: Canary = { name: 'a body', secret: 'this body is stored as it was sent' };
 
 let stack: ServiceStack;
@@ -26,14 +26,14 @@ let tenant: StackTenant;
 let search: CanarySearch;
 const standIns = new AsyncDisposableStack();
 const accounts = new Map<ProviderKind, Entered>();
-/** Of messages, by their ids: the account that they went through. */
+/** The account that sent each message, by message id. */
 const sentBy = new Map<string, Entered>();
-/** Vendors that refuse everything, and say back what they were called with. */
+/** Vendors that refuse every call and repeat its content in their answer. */
 const echoing = new Map<ProviderKind, number>();
 const echoed = new Map<ProviderKind, number>();
 
 const SMTP = CATALOG_ACCOUNTS.smtp.publicConfig;
-/** Secrets that take the place of those that an account has in the catalog's list. */
+/** Alternative secrets for accounts that are in the catalog's list. */
 const OTHERS = [
   canaryAccountOf(
     'fcm',
@@ -86,7 +86,7 @@ afterAll(async () => {
 async function startVendor(id: StandInId): Promise<StandIn> {
   const standIn = await VENDORS[id].start({
     isReporting: true,
-    // As a vendor that has not been told of the new secret yet.
+    // Signs with the former secret, as a vendor that does not have the new one yet.
     accountOf: async (reference) => {
       const by = sentBy.get(reference);
       return by?.receiptUrl == null
@@ -98,7 +98,7 @@ async function startVendor(id: StandInId): Promise<StandIn> {
   return standIns.use(standIn);
 }
 
-/** The refusal of every vendor at once, with each secret of the account in each form. */
+/** Returns a vendor's refusal that repeats the request and a secret of the account in all encodings, another one at each call. */
 function echo(id: ProviderKind, { headers, body }: Received): Fault | undefined {
   const status = echoing.get(id);
   const account = accounts.get(id);
@@ -140,7 +140,7 @@ function echo(id: ProviderKind, { headers, body }: Received): Fault | undefined 
   };
 }
 
-/** Calls as an owner or with a key; what is answered is looked through. */
+/** Calls as an owner or with a key and searches the answer. */
 async function ask<T>(method: string, path: string, options: CallOptions): Promise<T> {
   const { status, body, headers } = await call(stack.apis[0].origin, method, path, options);
   search.inText(
@@ -169,7 +169,7 @@ async function enter(account: CanaryAccount): Promise<Entered> {
   return { ...account, id: made.id, receiptUrl: made.receiptUrl };
 }
 
-/** What the api refuses, with secrets in it. */
+/** Makes requests with secrets that the api refuses. */
 async function enterBadly({ id, provider, publicConfig, present }: Entered): Promise<void> {
   for (const [field, secret] of Object.entries(present)) {
     const secretConfig = { ...present, [field]: [secret] };
@@ -216,7 +216,7 @@ test('no secret of any provider stands anywhere but in Vault’s ciphertext, wha
   const others = await Promise.all(OTHERS.map(enter));
   await Promise.all([...accounts.values(), ...others].map(enterBadly));
 
-  // What is delivered and reported on, signed with the secret before.
+  // Sends messages that are delivered and reported on, signed with the former secret.
   const delivered = await Promise.all(CALLED.map(async (id) => [id, await send(id, 'delivered')] as const));
   await expect
     .poll(async () => {
@@ -228,7 +228,7 @@ test('no secret of any provider stands anywhere but in Vault’s ciphertext, wha
       );
     }, POLL)
     .toEqual([]);
-  // What is reported in their names, and is not theirs.
+  // Sends forged reports to the receipt URLs.
   await Promise.all(
     [...accounts.values()].map(async ({ receiptUrl }) => {
       if (receiptUrl === null) return;
@@ -237,7 +237,7 @@ test('no secret of any provider stands anywhere but in Vault’s ciphertext, wha
     }),
   );
 
-  // What the vendors say back.
+  // Sends messages without a report, so that the worker looks them up and the vendors answer.
   const silent = await Promise.all(ASKED.map(async (id) => [id, await send(id, 'silent')] as const));
   await expect
     .poll(async () => {
@@ -288,7 +288,7 @@ test('no secret of any provider stands anywhere but in Vault’s ciphertext, wha
   expect(new Set(CANARIES.map(({ name }) => name.split(' ')[0])).size).toBe(CALLED.length + 1);
 });
 
-/** Has the vendors asked about the messages now, and waits until they were. */
+/** Makes the lookups of these messages due now and waits until they are done. */
 async function lookAgain(ids: readonly string[]): Promise<void> {
   const asks = async (): Promise<number[]> => {
     const rows = await stack.admin<{ asks: number }[]>`

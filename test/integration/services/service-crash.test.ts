@@ -6,7 +6,7 @@ import { startLoad } from '#test/support/send-load.ts';
 import type { ServiceProcess } from '#test/support/service-process.ts';
 import { startServiceStack, type ServiceStack, type StackTenant } from '#test/support/service-stack.ts';
 
-// A few rounds of sends take seconds on a busy machine, and none of their calls may end before the last.
+// Several rounds of sends take seconds on a busy machine, and no call of the first round may time out before the last.
 const DEADLINE_MS = 15_000;
 const LEASE_MS = 30_000;
 
@@ -16,7 +16,8 @@ beforeAll(async () => {
   stack = await startServiceStack({
     worker: {
       PROVIDER_DEADLINE_MS: String(DEADLINE_MS),
-      // The stand-in shares a process with the load: what it holds at once it must answer within the deadline.
+      // The provider's stand-in shares a process with the load, so the number of open calls is bounded: all of them must be
+      // answered within the deadline.
       IN_FLIGHT_MAX: '90',
       LEASE_MS: String(LEASE_MS),
       SWEEP_INTERVAL_MS: '250',
@@ -32,7 +33,7 @@ afterEach(async () => {
 });
 
 const SOON = { interval: 25 };
-/** A lease, the pause after an ambiguous call, a sweep and some breath. */
+/** A lease, the backoff after an ambiguous call, a sweep, and an allowance. */
 const AFTER_LEASE = { timeout: LEASE_MS + 45_000, interval: 100 };
 
 const newMark = (): string => `mark${randomBytes(8).toString('hex')}`;
@@ -81,12 +82,12 @@ async function openAttempts(worker?: string): Promise<number> {
 
 test('a worker killed with calls in flight loses nothing, and only what is marked with duplicateRisk arrives twice', async () => {
   const tenant = await stack.tenant();
-  // The check of a new account is a call too.
+  // The check of a new account makes a provider call too.
   await expect.poll(() => uncheckedAccounts(tenant), SOON).toBe(0);
   stack.gate.close();
   const [first, second] = stack.workers;
-  // Both shares matter: what the dead has in flight, and what the other goes on with. What is committed together is one
-  // wake-up, and one worker takes it.
+  // Repeats until both workers have calls in flight: the killed worker's attempts and those that the other continues. Messages of
+  // one commit share a wake-up, which one worker takes.
   let lost = 0;
   let count = 0;
   while (lost === 0 || (await openAttempts(second.name)) === 0) {
@@ -163,7 +164,7 @@ test('an api told to end answers the requests in flight and ends with exit code 
   expect(texts.filter((text) => arrived.get(text) !== 1)).toEqual([]);
 });
 
-/** Makes every acceptance wait until it is released. */
+/** Blocks every acceptance in the database. @returns a function that releases them. */
 async function blockAccepting(): Promise<() => Promise<void>> {
   const [locked, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   const blocking = stack.admin.begin(async (tx) => {
@@ -182,7 +183,7 @@ function inFlight(exposition: string): number {
   return Number(/^despatch_http_requests_in_flight (\d+)/m.exec(exposition)?.[1]);
 }
 
-/** Whether it takes no new connection. */
+/** Returns whether the process refuses new connections. */
 function refuses({ origin }: ServiceProcess): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect(Number(new URL(origin).port), '127.0.0.1');
@@ -201,7 +202,7 @@ test('a worker told to end under load records what it has in flight, leaves noth
   const load = startLoad(stack.apis, tenant.serviceKey, 8);
   await expect.poll(() => load.acknowledged.size, SOON).toBeGreaterThan(100);
   stack.gate.close();
-  // Those that were past the gate as it closed have ended: all that are left are held.
+  // Calls that had passed the gate before it closed have ended, so all open attempts wait at the gate.
   const isHeld = async (): Promise<boolean> =>
     (await openAttempts(first.name)) > 0 && (await openAttempts()) <= stack.gate.waiting();
   await expect.poll(isHeld, SOON).toBe(true);

@@ -32,10 +32,10 @@ afterAll(async () => {
 });
 
 const SOON = { interval: 50 };
-/** Calls with a message: a new account is checked by calls too, at a time of the worker's choice. */
+/** Matches sends only: the check of a new account makes calls too, at a time of the worker's choice. */
 const SENDS = /\/Messages\.json$/;
 
-/** What a message of each channel needs; its mark is how its arrival is known. */
+/** The fields that a message of each channel needs; the mark identifies it at the provider. */
 const MESSAGE: Readonly<Record<Channel, (mark: string) => Record<string, string>>> = {
   sms: (mark) => ({ to: '+14155550100', body: mark }),
   email: (mark) => ({
@@ -48,7 +48,7 @@ const MESSAGE: Readonly<Record<Channel, (mark: string) => Record<string, string>
   whatsapp: (mark) => ({ to: '+14155550100', body: mark }),
 };
 
-/** Everything that a channel's provider was sent. */
+/** Everything that a channel's provider received. */
 function arrivedAt(channel: Channel): string[] {
   switch (channel) {
     case 'sms':
@@ -62,7 +62,7 @@ function arrivedAt(channel: Channel): string[] {
   }
 }
 
-/** Who each channel's message goes from: as sent, or the account's own. */
+/** The sender of each channel's message: from the request, or the account's own. */
 const SENDER: Readonly<Record<Channel, unknown>> = {
   sms: '+15005550006',
   email: 'Acme <hello@acme.example>',
@@ -87,7 +87,7 @@ async function send(
   return answer.body as { id: string; enqueuedAt: string };
 }
 
-/** As the other api process tells it. */
+/** Reads the message through the other api process. */
 async function recordOf(tenant: StackTenant, id: string): Promise<Record<string, unknown>> {
   const answer = await call(stack.apis[1].origin, 'GET', `/v1/messages/${id}`, { key: tenant.serviceKey });
   expect(answer.status).toBe(200);
@@ -312,7 +312,7 @@ const BOTH_METRICS = [
   'build_info',
 ];
 
-/** The sum of a metric's series whose labels hold all of these. */
+/** Sums the series of a metric whose labels contain all of these. */
 function valueOf(exposition: string, name: string, ...labels: readonly string[]): number {
   return exposition
     .split('\n')
@@ -393,14 +393,14 @@ test('the metrics of both services are there by their names, move with the messa
   }
 });
 
-// A change that was told is seen at once, on a machine that is not too busy for it.
+// The other processes apply a notified change at once; the retries allow for a busy machine.
 describe('a change made through one api process', { retry: 2 }, () => {
-  /** Sooner than the five seconds after which a process would find out by itself. */
+  /** Earlier than the five seconds after which a process rereads the change by itself. */
   const TOLD = { timeout: 4_000, interval: 20 };
 
   const isLive = ({ mode }: { mode: string }): boolean => mode === 'live';
 
-  /** Texts that the other api process took in are added to `accepted`. */
+  /** Sends through the other api process and adds each accepted text to `accepted`. */
   async function trySend(tenant: StackTenant, accepted: string[] = []): Promise<CallAnswer> {
     const text = newMark();
     const answer = await call(stack.apis[1].origin, 'POST', '/v1/messages', {
@@ -413,7 +413,7 @@ describe('a change made through one api process', { retry: 2 }, () => {
 
   test('suspends a tenant at once in the other api and the workers, holds what is queued, and resuming delivers it', async () => {
     const tenant = await stack.tenant();
-    // So slow that most of them still wait when the suspension comes, on any machine.
+    // So low a rate that most messages still wait when the suspension takes effect, on any machine.
     await limitAccount(tenant, 1);
     const accepted: string[] = [];
     await Promise.all(Array.from({ length: 60 }, () => trySend(tenant, accepted)));
@@ -424,7 +424,7 @@ describe('a change made through one api process', { retry: 2 }, () => {
         .filter((text) => accepted.includes(text));
     await expect.poll(() => arrived().length, SOON).toBeGreaterThan(0);
 
-    // What the acceptance decides in its own commit, reads decide by what this process remembers.
+    // The acceptance checks the suspension in its own transaction; reads check this process's cached copy.
     const tryRead = () => call(stack.apis[1].origin, 'GET', '/v1/messages', { key: tenant.serviceKey });
     expect(await tryRead()).toMatchObject({ status: 200 });
 
@@ -471,7 +471,7 @@ describe('a change made through one api process', { retry: 2 }, () => {
   });
 });
 
-/** So that messages wait. */
+/** Lowers the account's rate limit so that messages wait. */
 async function limitAccount(tenant: StackTenant, rateLimitPerSecond: number): Promise<void> {
   const owner = { token: tenant.token, slug: tenant.slug };
   const { body } = await call(stack.apis[0].origin, 'GET', '/v1/admin/providers', owner);
@@ -539,7 +539,7 @@ test('an account is checked by itself when it is new and when it has changed, an
       providerMessage: 'The server of the provider refused the connection',
     });
 
-  // A password that is stored for one server is not to be had by naming another.
+  // Changing the server requires the password again, so a stored password cannot be sent to another server.
   const refused = await admin('PATCH', `/${good}`, { publicConfig: at(own.port) });
   expect([refused.status, refused.body.details[0].field]).toEqual([400, 'secretConfig']);
   const changed = await admin('PATCH', `/${good}`, {
@@ -583,7 +583,7 @@ test('what is secret or private is in no log line, metric, error or wake-up, and
   const text = newMark();
   const message = { channel: 'sms', to: recipient, body: text };
   const [delivered, bad] = [await sent(tenant, message), newMark()];
-  // A provider that repeats what it was told.
+  // A provider whose error message repeats the request.
   const said = `'To' ${recipient}, text '${text}', password ${authToken}`;
   stack.twilio.fail({ kind: 'reply', status: 400, body: { code: 21211, message: said } }, SENDS);
   const { id: failed } = await send(tenant, message, { 'idempotency-key': 'once' });
@@ -625,7 +625,7 @@ test('what is secret or private is in no log line, metric, error or wake-up, and
     errors: JSON.stringify(errors.map(({ body }) => body as unknown)),
     nats: overheard.join('\n'),
   };
-  // The places were looked at while something happened in them.
+  // Proves that the searched outputs contain these messages at all.
   expect(outputs.logs).toContain(delivered);
   expect(outputs.logs).toContain(failed);
   expect(outputs.nats).toContain(delivered);
@@ -636,15 +636,15 @@ test('what is secret or private is in no log line, metric, error or wake-up, and
   expect(found(tables, [...credentials, ...stack.secrets])).toEqual([]);
   const { messages: _messages, ...others } = tables;
   expect(found(others, content)).toEqual([]);
-  // A replay answers with the recipient, as the first answer did.
+  // A stored answer for replays contains the recipient, as the first answer did.
   const { idempotency_keys: _replays, suppressions, tenant_events: told, ...without } = others;
   expect(found(without, [address])).toEqual([]);
-  // The provider said that there is no such number: the tenant's list has it, and its feed says so.
+  // The provider reported an invalid number, so the suppression list and the tenant's feed contain it.
   expect(suppressions).toContain(address);
   expect(told).toContain(address);
 });
 
-/** Which of the needles are where, as they are, in hex or in base64. */
+/** Returns the needles found in each place, verbatim, in hex or in base64. */
 function found(places: Readonly<Record<string, string>>, needles: readonly string[]): string[] {
   return Object.entries(places).flatMap(([place, haystack]) =>
     needles.flatMap((needle, i) => {
@@ -658,7 +658,7 @@ function found(places: Readonly<Record<string, string>>, needles: readonly strin
   );
 }
 
-/** Every row of every table, by the name of the table that programs know. */
+/** Returns every row of every table, by the base name of the table. */
 async function contentsOfTables(): Promise<Record<string, string>> {
   const names = await stack.admin<{ name: string }[]>`
     select relname as name from pg_class c join pg_namespace n on n.oid = c.relnamespace

@@ -72,7 +72,7 @@ async function untilReadiness(
 test('without NATS messages are taken in and delivered by the sweep, and suspension and revocation take five seconds', async () => {
   const [sender, suspended, revoked] = await Promise.all([stack.tenant(), stack.tenant(), stack.tenant()]);
   const { body: keys } = await admin(revoked, 'GET', 'api-keys');
-  // So slow that most of its messages wait.
+  // So low a rate that most of its messages wait.
   const { body: accounts } = await admin(suspended, 'GET', 'providers');
   await admin(suspended, 'PATCH', `providers/${accounts.items[0].id}`, { body: { rateLimitPerSecond: 1 } });
   await stack.nats.stop();
@@ -113,7 +113,7 @@ test('a NATS that comes back with nothing in its store wakes the workers again',
   await stack.nats.restart();
   await untilConnected(1);
 
-  // A wake-up that was lost costs five seconds, one that came milliseconds.
+  // A lost wake-up costs five seconds, a delivered one milliseconds.
   const msToAttempt = async (): Promise<number> => {
     const [id = ''] = await expectAccepted(tenant, 1);
     const find = () => stack.admin<{ ms: number }[]>`
@@ -158,7 +158,7 @@ test('a Postgres that crashes under load costs answers of 503 but no message tha
     });
   }
   expect(load.slowestMs()).toBeLessThan(15_000);
-  // A commit whose answer was lost may come through after its 503: what is counted is what there is in the end.
+  // A commit whose answer was lost may take effect after its 503, so the test compares the final state.
   await expect.poll(async () => Object.keys(await stack.states(tenant.id))).toEqual(['sent']);
   const rows = await stack.admin<{ id: string; text: string; risk: boolean }[]>`
     select m.id, m.content ->> 'body' as text, s.duplicate_risk as risk
@@ -174,7 +174,7 @@ test('a Postgres that crashes under load costs answers of 503 but no message tha
 
 test('a sealed Vault stops no tenant whose credentials are cached, keeps the messages of others without using a retry, and refuses only credentials', async () => {
   const [cached, uncached] = await Promise.all([stack.tenant(), stack.tenant()]);
-  // The check of a new account leaves its credential with a worker: what has been started since knows none.
+  // The check of a new account caches its credential in a worker; the restarted workers have none cached.
   const unchecked = () => stack.admin`select from provider_accounts where verify_requested_at is not null`;
   await expect.poll(async () => (await unchecked()).length, SOON).toBe(0);
   for (const worker of stack.workers) {
@@ -183,7 +183,7 @@ test('a sealed Vault stops no tenant whose credentials are cached, keeps the mes
   }
   const workers = async (): Promise<number> => {
     await expectAccepted(cached, 4);
-    // A worker has its credential for certain when a call has ended well.
+    // An accepted call proves that the worker has the credential cached.
     const served = await stack.admin`
       select distinct worker from attempts where tenant_id = ${cached.id} and outcome = 'accepted'`;
     return served.length;

@@ -26,7 +26,7 @@ beforeAll(async () => {
     OTEL_TRACES_SAMPLE_RATIO: '1',
     OTEL_BSP_SCHEDULE_DELAY: '100',
   };
-  // Workers look by themselves once a minute: what is applied within seconds, the api has woken one for.
+  // Workers poll once a minute here, so a receipt that is applied within seconds came through a wake-up of the api.
   stack = await startServiceStack({
     api: environment,
     worker: { ...environment, SWEEP_INTERVAL_MS: '60000' },
@@ -60,7 +60,7 @@ async function providerOf(): Promise<Record<string, unknown>> {
 test('a tenant sees that its message was delivered, and when, as soon as the report has come', async () => {
   const one = await sent();
   expect(one.url).toBe(`${String((await providerOf())['receiptUrl'])}?mid=${one.id}`);
-  // What Twilio takes for an empty answer in its own language.
+  // TwiML for an empty answer.
   expect(await report(one, 'sent')).toEqual({ status: 200, text: '<Response/>' });
   expect(await report(one, 'delivered')).toEqual({ status: 200, text: '<Response/>' });
   await expect
@@ -75,7 +75,7 @@ test('a tenant sees that its message was delivered, and when, as soon as the rep
     key: tenant.serviceKey,
   });
   const { items } = body as { items: { type: string; source: string }[] };
-  // The other report may be applied after it.
+  // The other report may be applied after this one.
   expect(items.find(({ type }) => type === 'message.delivered')).toMatchObject({
     source: 'receipt',
     applied: true,

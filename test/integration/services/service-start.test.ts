@@ -12,7 +12,7 @@ import { runService, startServiceProcess, type Environment } from '#test/support
 
 const CANARY = 'canary0secret';
 
-/** Each variable with a value that is wrong, or an empty one where none is wrong. */
+/** Each variable with an invalid value; empty where every value is valid. */
 const FAULTS: Readonly<Record<'api' | 'worker' | 'migrate', Environment>> = {
   api: {
     DATABASE_URL: `mysql://someone:${CANARY}@localhost/despatch`,
@@ -49,7 +49,7 @@ const FAULTS: Readonly<Record<'api' | 'worker' | 'migrate', Environment>> = {
   },
 };
 
-/** Faults of variables that are well formed, but not together. */
+/** Variables that are valid on their own but contradict each other. */
 const CONTRADICTIONS: Readonly<Record<'api' | 'worker', { environment: Environment; named: string[] }>> = {
   api: {
     environment: {
@@ -102,7 +102,7 @@ describe('a wrong configuration', () => {
 
 type Database = { readonly apiUrl: string; readonly workerUrl: string };
 
-/** Both services on a database as it is, not ready; without Vault and tenants, which they do not need for that. */
+/** Starts both services on a database that is not ready, without Vault and tenants, which this does not need. */
 async function startUnready({ apiUrl, workerUrl }: Database) {
   await using stack = new AsyncDisposableStack();
   const folder = await mkdtemp(join(tmpdir(), 'despatch-start-'));

@@ -9,7 +9,7 @@ import {
 } from '#test/support/webhook-receiver.ts';
 
 const DEADLINE_MS = 5_000;
-/** A lease, a look and some breath. */
+/** A lease, a poll, and an allowance. */
 const AFTER_LEASE = { timeout: 4 * DEADLINE_MS + 50_000, interval: 100 };
 
 let stack: ServiceStack;
@@ -93,6 +93,6 @@ test('workers that are killed with calls under way lose no event', async () => {
   const numbers = [...new Set(taken().map(({ data }) => data.seq))].toSorted((a, b) => a - b);
   expect(numbers).toEqual(sent.map((_, i) => i + 1));
   expect(cut).toBeGreaterThan(0);
-  // Of events and their numbers each belongs to one of the other, however often they came.
+  // Every event has one number and every number one event, however often they were delivered.
   expect(new Set(receiver.at('/crash').map(({ id, data }) => `${id} ${data.seq}`)).size).toBe(sent.length);
 });

@@ -15,7 +15,7 @@ const PATH = '/v1/admin/webhook-endpoints';
 const POLL = { interval: 200 };
 const OPENED = { LOG_LEVEL: 'debug', EGRESS_ALLOW_CIDRS: '127.0.0.0/8', WEBHOOK_ALLOW_HTTP: 'true' };
 const TOKEN = randomBytes(24).toString('hex');
-/** Stands where it should, so that a search that does not see it there sees nothing. */
+/** Stored by design, so a search that does not find it is broken. */
 const CONTROL = 'a description that is stored as it was sent';
 
 type Received = { readonly headers: Readonly<Record<string, string>>; readonly body: string };
@@ -27,7 +27,7 @@ let search: CanarySearch | undefined;
 const cleanup = new AsyncDisposableStack();
 const said: string[] = [];
 const received: Received[] = [];
-/** Says everything back that it was called with, in several forms. */
+/** Repeats the whole request in its answer, in several encodings. */
 const receiver = createServer((request, response) => {
   const chunks: Buffer[] = [];
   request.on('data', (chunk: Buffer) => chunks.push(chunk));
@@ -69,7 +69,7 @@ async function ask<T>(method: string, path: string, options: CallOptions): Promi
   search?.inText(`answer of ${method} ${path}`, `${JSON.stringify(body)} ${JSON.stringify([...headers])}`);
   return body as T;
 }
-/** How many calls have ended so, without a question that a limit would count. */
+/** Counts finished calls in the database, without an api request that would use a rate limit. */
 async function calls(succeeded: boolean): Promise<number> {
   const [row] = await stack.admin<{ n: number }[]>`
     select count(*)::integer as n from delivery_attempts where succeeded = ${succeeded}`;
@@ -78,7 +78,7 @@ async function calls(succeeded: boolean): Promise<number> {
 const asOwner = <T = Shown>(method: string, path: string, body?: unknown): Promise<T> =>
   ask(method, path, { token: tenant.token, slug: tenant.slug, ...(body === undefined ? {} : { body }) });
 
-/** Standard Webhooks, as a receiver checks it. */
+/** Verifies a Standard Webhooks signature as a receiver does. */
 function isSignedBy(secret: string, { headers, body }: Received): boolean {
   const key = Buffer.from(secret.slice('whsec_'.length), 'base64');
   const signed = `${headers['webhook-id']}.${headers['webhook-timestamp']}.${body}`;
@@ -135,7 +135,7 @@ test('secrets of an endpoint sign and open what they should, and stand nowhere b
   const { body: answers } = (await asOwner<{ response: { body: string } }>('POST', `${PATH}/${id}/test`))
     .response;
   expect(answers).toEqual(expect.any(String));
-  // Of the message's events some may come later.
+  // Other events of the message may arrive later.
   expect(received.filter(({ body }) => body.includes('test.ping'))).toHaveLength(1);
 
   isAway = true;

@@ -86,7 +86,7 @@ describe("an account's counts", () => {
     const calls = { account_id: b.accountId, accepted: 2, refused: 1, failed: 3 };
     expect(await b.counts()).toEqual([{ ...calls, delivered: 0, undelivered: 0 }]);
 
-    // What was counted is not counted again, and what comes later is added to it.
+    // A pass counts nothing twice and adds what came later.
     await b.count();
     await b.attempt([waiting], ACCEPTED, 100);
     await b.count();
@@ -122,7 +122,7 @@ describe("an account's counts", () => {
     await b.receive(two, 'delivered');
     await b.count();
     expect(await b.counts()).toMatchObject([{ accepted: 3, delivered: 2, undelivered: 0 }]);
-    // Nothing of an account that is there no more, nor of a tenant that is being purged.
+    // A pass counts nothing for an account that no longer exists or a tenant that is being purged.
     await b.admin`insert into despatch.usage_moves (at, purge_on, was, became, seqs, account_ids, call_end, call_ms)
       values (now(), current_date, 'in_progress', 'in_progress', '{1}', array[gen_random_uuid()], 'failed', '{5}')`;
     await b.count();

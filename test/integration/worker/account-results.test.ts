@@ -55,7 +55,7 @@ describe('provider accounts', () => {
     };
     expect(await verified('unknown', 'dns')).toEqual([null, 'unverified', 'dns', 'unknown', 'dns', false]);
     expect(await verified('valid', null)).toEqual(['active', 'active', null, 'valid', null, true]);
-    // A provider that could not be asked takes nothing back.
+    // A check that could not reach the provider leaves an active account active.
     expect(await verified('unknown', 'tls')).toEqual([null, 'active', null, 'unknown', 'tls', true]);
     expect(await verified('invalid', 'forbidden')).toEqual([
       'invalid',

@@ -39,7 +39,7 @@ async function setup(limits: Partial<Limits> = {}) {
     await acceptBatch(api, rows, 0);
     return rows.map(({ seq }) => seq);
   }
-  /** Sends so many messages, of which nothing more is to be learned. */
+  /** Sends this many messages that await no receipt. */
   async function send(n: number, outcome = SENT, over: Record<string, unknown> = {}): Promise<number[]> {
     const seqs: number[] = [];
     for (let left = n; left > 0; left -= AT_ONCE) {
@@ -51,7 +51,7 @@ async function setup(limits: Partial<Limits> = {}) {
     }
     return seqs;
   }
-  /** A pass, and what is decided after it. */
+  /** Runs a counting pass and the decision after it. */
   async function pass(): Promise<string[]> {
     const { windows } = await store.countUsage(10_000, 0);
     const entries = await brakeChannels(store, windows);
@@ -123,7 +123,7 @@ test('what waits behind a brake is no backlog, and is counted beside it; channel
   expect(await b.hold()).toBe(4);
   expect(await totals()).toEqual([5, 4]);
 
-  // A slowed channel goes on at a tenth: what waits for its turns is the brake's doing too.
+  // A slowed channel continues at a tenth of its rate; its waiting messages count as braked too.
   await b.brake('email', 'slowed');
   expect(await totals()).toEqual([2, 7]);
   expect(await channels()).toEqual([
@@ -134,7 +134,7 @@ test('what waits behind a brake is no backlog, and is counted beside it; channel
   expect(await b.lift('sms')).toHaveLength(1);
   await b.release();
   expect(await totals()).toEqual([6, 3]);
-  // Of a suspended tenant nothing waits for a worker.
+  // Workers do not wait for messages of a suspended tenant.
   await moveSuspension(b.admin, b.tenantId, 'billing');
   expect(await totals()).toEqual([0, 0]);
   expect(await channels()).toEqual([]);
@@ -162,7 +162,7 @@ test('999 finals brake nothing, however many bounce; from 1,000 on a rate above 
   await b.send(101, BOUNCED);
   await b.send(898);
   expect(await b.pass()).toEqual([]);
-  // Neither of another channel, nor of a test, nor what nobody was called for.
+  // Messages of another channel, test messages, and messages without a call do not count.
   await b.send(1, SENT, { channel: 'email' });
   await b.send(1, SENT, { test: true });
   await b.store.moveMessages(await b.accept(3), 'canceled', null);
@@ -193,11 +193,11 @@ test('the window moves on: of more than 1,000 finals the last 1,000 to 1,049 cou
   expect(await windowOf()).toEqual([[1_000, 60]]);
   await b.send(49);
   expect(await windowOf()).toEqual([[1_049, 60]]);
-  // The first fifty leave, all of which had bounced.
+  // The oldest fifty leave the window; all of them had bounced.
   await b.send(1);
   expect(await windowOf()).toEqual([[1_000, 10]]);
   await b.send(50);
-  // Nothing that counts is left in it.
+  // The window contains no bounce any more.
   expect(await windowOf()).toEqual([]);
   const [kept] =
     await b.admin`select count(*)::int as n, sum(finals)::int as finals from despatch.final_stretches`;
@@ -253,7 +253,7 @@ test('a held channel sends nothing and holds what waits, with its reason; other 
 
   expect(await b.claimDue(10)).toEqual([]);
   expect(await b.store.claim([first, second, third], TERMS)).toEqual([]);
-  // The one that its wake-up named, then the others.
+  // Holds the message of the wake-up first, then the others.
   await b.resolve([first]);
   expect(await b.hold()).toBe(2);
   expect(await b.hold()).toBe(0);
@@ -268,7 +268,7 @@ test('a held channel sends nothing and holds what waits, with its reason; other 
   expect(await b.claimDue(10, 'email')).toMatchObject([{ seq: mail }]);
   expect(await b.store.claim([tried], TERMS)).toMatchObject([{ seq: tried }]);
 
-  // What is held can be canceled.
+  // A held message can be canceled.
   await b.api.begin(async (tx) => {
     await tx`select set_config('app.tenant', ${b.tenantId}, true)`;
     await tx`select * from cancel_messages(${[third]}::bigint[])`;
@@ -378,7 +378,7 @@ test('a slowed channel has its turns out of its lane alone, a tenth of what its 
   expect(await b.store.findWaiting(seqs.slice(0, 1))).toMatchObject([
     { brake: 'slowed', rateLimitPerSecond: 1 },
   ]);
-  // One now, and then one each gap, whoever asks how often; what was not taken for longer than ten seconds is lost.
+  // One claim at once, then one per gap, however often workers ask. Unused turns accumulate for ten seconds at most.
   expect(await b.claimDue(50)).toMatchObject([{ rateLimitPerSecond: 1 }]);
   expect(await b.claimDue(50)).toEqual([]);
   await b.admin`update despatch.brakes set next_at = next_at - interval '36 seconds'`;

@@ -37,7 +37,7 @@ async function setup() {
         select status from despatch.message_states where seq = ${seq}`;
       return row?.status;
     },
-    /** Resolves when so many sessions wait for a lock. */
+    /** Resolves when this many sessions wait for a lock. */
     async waiting(sessions: number) {
       const waiters = () => stores.admin`select from pg_stat_activity
             where datname = current_database() and wait_event_type = 'Lock'`;
@@ -49,7 +49,7 @@ async function setup() {
 
 type Bench = Awaited<ReturnType<typeof setup>>;
 
-/** Holds open what `work` has done until the function that is returned has been called. */
+/** Runs `work` in a transaction. @returns a function that commits it. */
 async function heldOpen(b: Bench, work: (tx: TransactionSql) => Promise<unknown>) {
   const done = Promise.withResolvers<void>();
   const commit = Promise.withResolvers<void>();
@@ -177,7 +177,7 @@ test('a message is canceled or goes with its purged tenant, whoever comes first'
     outcome = row?.['outcome'];
   } while (outcome === 'deleted');
   await canceling;
-  // What was canceled after its message had gone is nobody's.
+  // The cancellation of a purged message leaves no rows.
   for (const table of ['live_messages', 'messages']) {
     expect(await b.admin`select from despatch.${b.admin(table)} where tenant_id = ${tenantId}`).toEqual([]);
   }
@@ -193,7 +193,7 @@ test('of messages that are claimed, completed and canceled at once each has one 
     for (const seq of shuffled()) {
       const found = await b.cancel([seq], (of) => of.get(seq));
       if (found === undefined || decideCancel(found) !== 'cancel') continue;
-      // Its commit has been answered.
+      // The cancellation has been committed and answered.
       expect(canceled.has(seq)).toBe(false);
       canceled.add(seq);
       await sleep(Math.random() * 3);

@@ -4,18 +4,23 @@ import type { ClaimedMessage, DeliveryStore } from '#core/store/deliveries.ts';
 import { setupDelivery } from '#test/support/delivery.ts';
 import { acceptBatch, acceptRow, seedAccount } from '#test/support/seed.ts';
 
-/** What a claim brings may not grow with the contents that wait: it is held in memory at both ends, all at once. */
+/**
+ * The size of a claim's answer must not grow with the waiting contents: the database and the worker hold it in memory at once.
+ */
 const MESSAGES = 128;
 const CONTENT_BYTES = 30 * 1024;
-/** Of contents in one answer: those that count, and as many as a claim takes of those that do not. */
+/**
+ * Bound on the contents in one answer: those that count towards `bytesMax`, and the largest number of small ones that a claim
+ * takes.
+ */
 const ANSWER_BYTES_MAX = 1024 * 1024;
 const POLL = { interval: 20 };
-/** Long after the test, so that nothing is found by the sweep that a claim has left behind. */
+/** Far beyond the test's duration, so that the sweep does not find what a claim has left. */
 const NO_SWEEP = { inFlightMax: 512, sweepMs: 600_000 };
 
 type Delivery = Awaited<ReturnType<typeof setupDelivery>>;
 
-/** Messages whose contents are just small enough to stay with them. */
+/** Accepts messages whose contents are just small enough to be stored inline. */
 async function queue(b: Delivery, overrides: object = {}) {
   const accountId = await seedAccount(b.admin, b.tenant.tenantId, { channel: 'email' });
   const text = 'x'.repeat(CONTENT_BYTES);
@@ -29,7 +34,7 @@ async function queue(b: Delivery, overrides: object = {}) {
   return { seqs: rows.map(({ seq }) => seq), lane: { tenantId: b.tenant.tenantId, accountId } };
 }
 
-/** The same store, and the bytes of contents in each answer of a claim. */
+/** Wraps the store and records the bytes of contents in each answer of a claim. */
 function weighed(store: DeliveryStore) {
   const answers: number[] = [];
   const weigh = (claimed: ClaimedMessage[]): ClaimedMessage[] => {
@@ -68,7 +73,7 @@ test('claims out of a lane bring no more, and leave none of it for the sweep', a
   const { seqs } = await queue(b);
   await b.admin`update despatch.live_messages set due_at = now() where seq = any (${seqs}::bigint[])`;
   const { answers, store } = weighed(b.store);
-  // Its first sweep, which comes as it starts, finds them.
+  // The worker's first sweep, at its start, finds them.
   b.startWorker({}, store);
   await expect.poll(() => sentCount(b), POLL).toBe(MESSAGES);
   expect(Math.max(...answers)).toBeLessThanOrEqual(ANSWER_BYTES_MAX);

@@ -4,15 +4,18 @@ import { rowsRead } from '#test/support/rows-read.ts';
 import { ADDRESS_KEYS } from '#test/support/seed.ts';
 import { setupMessages, type MessageBench } from '#test/support/setup-messages.ts';
 
-/** A lane with far more messages than one call may read: what waits in good order hides nothing for long. */
+/**
+ * A lane with far more messages than one call may read. Messages that wait normally must not hide the others behind them for
+ * long.
+ */
 const DEPTH = 30_000;
 const PAGE = { most: 200, readsMax: 5_000 };
-/** So many that each page may be full, and another one that is not. */
+/** As many as full pages need, plus a last one that is not full. */
 const PAGES = DEPTH / PAGE.readsMax + 1;
 
 const laneOf = ({ tenant, accountId }: MessageBench) => ({ tenantId: tenant.tenantId, accountId });
 
-/** One message, and behind it as many that are due a millisecond after each other. */
+/** Sets up six messages, and behind them `DEPTH` ones that are due `gapMs` apart. */
 async function setup({ begunAgo = 3_600_000, gapMs = 1 } = {}) {
   const b = await setupMessages();
   const seqs = await b.accept(6);
@@ -30,7 +33,7 @@ async function setup({ begunAgo = 3_600_000, gapMs = 1 } = {}) {
   return { ...b, seqs, put, [Symbol.asyncDispose]: () => b[Symbol.asyncDispose]() };
 }
 
-/** All pages of a lane, on one connection: what each has found, and how many rows it has read. */
+/** Reads all pages of a lane on one connection. @returns what each found and how many rows it read. */
 async function readLane(b: MessageBench, betweenPages = async (): Promise<unknown> => undefined) {
   const connection = await b.admin.reserve();
   try {
@@ -71,12 +74,12 @@ test('each call reads a page of a deep lane, and a few of them find what no clai
   const round = await readLane(b);
   expect(round.found).toEqual([expired, suppressed, lost, last]);
   expect(round.reads.length).toBeLessThanOrEqual(PAGES);
-  // Besides the page: what it looks up once, what it has found, and the index of suppressions.
+  // Besides the page: rows read once per call, the found messages, and the index of suppressions.
   expect(round.reads.filter((n) => n > PAGE.readsMax + 200)).toEqual([]);
   const [shown] =
     await b.admin`select due_at > lease_until as later from despatch.live_messages where seq = ${underWay}`;
   expect(shown).toEqual({ later: true });
-  // The next round begins anew.
+  // The next round starts from the beginning.
   expect((await readLane(b)).found).toEqual([expired, suppressed, lost, last]);
 });
 
@@ -91,7 +94,7 @@ test('a page that has found as much as it may goes on behind that', async () => 
 });
 
 test('a lane that grows as fast as it is read is begun anew all the same, and ties are passed one by one', async () => {
-  // All of them are due at one instant.
+  // All of them are due at the same instant.
   await using b = await setup({ gapMs: 0 });
   const [, expired = 0] = b.seqs;
   await b.admin`update despatch.live_messages set expires_at = now() where seq = ${expired}`;

@@ -22,7 +22,7 @@ import { resolveWaiting } from '../../../services/worker/claim/resolve-waiting.t
 const POLL = { interval: 20, timeout: 10_000 };
 const down: Fault = { kind: 'reply', status: 503, body: 'down' };
 
-/** A tenant with three accounts, and a route over them from which messages go on after `maxWaitMs`. */
+/** Sets up a tenant with three accounts and a route over them that moves messages on after `maxWaitMs`. */
 async function setup(maxWaitMs: number | null = 0, failoverOn: string[] = []) {
   const b = await setupDelivery();
   const { tenantId } = b.tenant;
@@ -39,7 +39,7 @@ async function setup(maxWaitMs: number | null = 0, failoverOn: string[] = []) {
     values (${tenantId}, 'sms', 4, 'priority', ${b.admin.json(steps)}, ${failoverOn}, ${maxWaitMs})`;
   const closed = new Map<string, ClosedReason>([[accounts.first.id, 'breaker_open']]);
   const counted: FailoverLabels[] = [];
-  /** What a worker does to which the accounts in `closed` are closed. */
+  /** The moves of a worker for which the accounts in `closed` are closed. */
   const moves = () => {
     const marked = new Set<string>();
     const own = createDelayedMoves({
@@ -57,7 +57,7 @@ async function setup(maxWaitMs: number | null = 0, failoverOn: string[] = []) {
     };
     return { run, marked };
   };
-  /** Accepts messages that are due by now. */
+  /** Accepts messages that are already due. */
   const accept = async (n: number, overrides: Record<string, unknown> = {}) => {
     const sent = await b.send(n, { account_id: accounts.first.id, ...overrides }, { wake: false });
     const seqs = sent.map(({ seq }) => seq);
@@ -66,7 +66,7 @@ async function setup(maxWaitMs: number | null = 0, failoverOn: string[] = []) {
   };
   const events = (): Promise<{ message_seq: number; details: Details }[]> =>
     b.admin`select message_seq, details from despatch.event_log where type = 'message.failed_over' order by event_seq`;
-  /** How many messages wait in the lane of each account. */
+  /** Counts the waiting messages in the lane of each account. */
   const lanes = async () => {
     const rows = await b.admin<{ account_id: string; n: number }[]>`
       select account_id, count(*)::integer as n from despatch.live_messages group by account_id`;

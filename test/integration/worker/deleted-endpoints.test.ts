@@ -46,7 +46,7 @@ test('an endpoint that was deleted goes when nothing is left of what it was told
   const due = await b.admin<{ id: string }[]>`select endpoint_id as id from despatch.due_deliveries`;
   expect(due.map(({ id }) => id).toSorted()).toEqual([live.id, fresh.id].toSorted());
   await b.admin`delete from despatch.endpoint_feed`;
-  // Not before partitions may have been dropped.
+  // The endpoint is looked at until its partitions may have been dropped.
   expect(await looksAt()).toContain(read.id);
   await b.admin`update despatch.webhook_endpoints set look_on = look_on - 7 where id = ${read.id}`;
   expect(await looksAt()).toEqual([live.id, fresh.id].toSorted());

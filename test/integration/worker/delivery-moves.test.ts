@@ -8,19 +8,22 @@ import type { DeliveryClaim } from '#core/store/webhook-deliveries.ts';
 import { findEndpoint } from '#core/store/webhook-endpoints.ts';
 import { attemptOf, setupWebhooks } from '#test/support/setup-webhooks.ts';
 
-/** What workers and people do with a delivery: a call succeeds, fails, or was the last one; nobody calls; a lease is over. */
+/**
+ * The actions of workers and people on a delivery: a call succeeds, fails or exhausts its retries; no call is made; a lease
+ * expires.
+ */
 const STEPS = ['claim', 'succeed', 'fail', 'give_up', 'leave', 'lose', 'redeliver', 'recover'] as const;
 type Step = (typeof STEPS)[number];
-/** They make every move. */
+/** Together these make every move. */
 const TOURS: readonly Step[][] = [
   ['claim', 'leave', 'claim', 'fail', 'claim', 'lose', 'claim', 'succeed'],
   ['claim', 'succeed', 'redeliver', 'claim', 'fail', 'redeliver'],
   ['claim', 'give_up', 'recover', 'claim'],
 ];
-/** Others, each drawn anew. */
+/** Random histories beside the tours. */
 const HISTORIES = 8;
 
-/** One event of an endpoint of its own. */
+/** Sets up an endpoint with one event. */
 async function startDelivery(b: Awaited<ReturnType<typeof setupWebhooks>>) {
   const tenantId = b.tenant.tenantId as TenantId;
   const { events } = await b.loadIds();
@@ -47,7 +50,7 @@ async function startDelivery(b: Awaited<ReturnType<typeof setupWebhooks>>) {
     const completion = {
       claim: made,
       attempts: how === 'leave' ? [] : [attemptOf(made, 1, how === 'succeed')],
-      // What a person asked for is called once.
+      // A redelivery that a person requested is not retried.
       again: how === 'fail' && !made.manual ? again : [],
       uncalled: how === 'leave' ? [{ first: 1, last: 1 }] : [],
     };

@@ -13,11 +13,11 @@ import { ADDRESS_KEYS, acceptBatch, acceptRow, seedAccount, seedTenant } from '#
 import { setupStores } from '#test/support/worker.ts';
 
 const STORED = 600;
-/** So many that the planner takes one tenant's rows for few. */
+/** So many tenants that the planner expects few rows for one of them. */
 const OTHERS = 60;
 const TERMS = { worker: 'w1', leaseMs: 60_000 };
 
-/** What the planner thinks of empty tables stays with a connection, and connections live long. */
+/** A connection keeps the plans that it made while the tables were empty, and connections live long. */
 test('what a batch reads does not grow with what is stored, on a connection that first met the tables empty', async () => {
   await using b = await setupStores();
   const tenant = await seedTenant(b.admin);
@@ -77,7 +77,7 @@ test('nor does what accepts with a key, looks for work or wakes what waits for a
     };
     const read = async (name: string) => rowsRead(connection, async () => void (await works[name]?.()));
 
-    // As often as it takes for a plan to be kept.
+    // Enough executions for the connection to keep a generic plan.
     for (const name of Object.keys(works)) for (let i = 0; i < 10; i++) await read(name);
     await b.admin`analyze despatch.live_messages, despatch.idempotency_keys`;
     for (const name of Object.keys(works)) for (let i = 0; i < 10; i++) await read(name);
@@ -110,7 +110,7 @@ test('a page of the list reads no more than a page, whatever is stored and howev
   try {
     await connection`set search_path = despatch`;
     const read = await rowsRead(connection, async () => {
-      // As the api's role, whose rows are those of one tenant.
+      // The api's role; row-level security shows it one tenant's rows.
       await connection`set local role despatch_api`;
       await connection`select set_config('app.tenant', ${tenantId}, true)`;
       const { found } = await scanMessages(
@@ -122,7 +122,7 @@ test('a page of the list reads no more than a page, whatever is stored and howev
       expect(found).toHaveLength(page);
       await connection`reset role`;
     });
-    // A message, its state, and what tells which accounts were tried.
+    // Per message: its row, its state, and the rows that tell which accounts were tried.
     expect(read).toBeLessThan(10 * page);
   } finally {
     connection.release();
@@ -145,13 +145,13 @@ test('a filtered page reads no more than its rows, on a connection that first me
       return (await rowsTouched(tx)) - before;
     });
 
-  // As often as it takes for a plan to be kept.
+  // Enough executions for the connection to keep a generic plan.
   for (let i = 0; i < 10; i++) await readPage();
   await acceptBatch(
     b.api,
     Array.from({ length: STORED }, () => acceptRow(tenant)),
   );
-  // A message and its state, live or not.
+  // Per message: its row and its state, live or not.
   expect(await readPage()).toBeLessThan(4 * rows);
 });
 
@@ -190,7 +190,7 @@ test('a page of the list looks once at each message and at its result, and nowhe
       };
     });
 
-  // As often as it takes for a plan to be kept: to plan means to look into every index that is empty.
+  // Enough executions for the connection to keep a generic plan, because planning reads every empty index.
   for (let i = 0; i < 10; i++) await readPage();
   const { found, blocks, jit } = await readPage();
   expect(found.map(({ status, account_id: called, left_accounts: left }) => [status, called, left])).toEqual(
@@ -198,9 +198,9 @@ test('a page of the list looks once at each message and at its result, and nowhe
   );
   expect(jit).toBe('off');
   expect(blocks).toMatchObject({ attempts: 0, live: 0, messageKeys: 0 });
-  // Once for its place in the list, once for the row; and the first look into each partition.
+  // Per message one block of the list's index and one of its row, plus the first access to each partition.
   expect(blocks['messages']).toBeLessThan(2 * page + 20);
-  // From the root of the index to the row.
+  // Blocks from the root of the index to the row.
   expect(blocks['results']).toBeLessThan(4 * page);
 });
 
@@ -216,7 +216,7 @@ async function fillFor(b: Stores, messages: number): Promise<SeededTenant> {
   return tenant;
 }
 
-/** One connection, whose plans are kept from one read to the next. */
+/** Opens one connection, which keeps its plans between reads. */
 const openReads = ({ urls }: Pick<Stores, 'urls'>) =>
   openPostgres({
     url: secret(urls.admin),
@@ -231,7 +231,7 @@ type SeededTenant = Awaited<ReturnType<typeof seedTenant>>;
 const accepted = (message: ClaimedMessage): Completion =>
   completionOf(message, { kind: 'accepted', providerMessageId: 'p-1' });
 
-/** Blocks that this transaction has asked for, of tables and their indexes. */
+/** Returns the blocks that this transaction has read, per table with its indexes. */
 async function blocksTouched(tx: TransactionSql): Promise<Record<string, number>> {
   const [row] = await tx<Record<string, number>[]>`
     select coalesce(sum(n) filter (where relname ~ '^messages' and relname !~ '_pkey$'), 0)::int as messages,

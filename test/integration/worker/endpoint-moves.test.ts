@@ -15,7 +15,10 @@ import { deleteEndpoint, moveEndpointTo, updateEndpoint } from '#core/store/webh
 import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { setupWebhooks } from '#test/support/setup-webhooks.ts';
 
-/** Every statement that moves webhook endpoints meets one in each state; what it has done is held against the table. */
+/**
+ * Runs every statement that moves webhook endpoints on one endpoint in each state, and compares the result with the table of
+ * moves.
+ */
 let b: Awaited<ReturnType<typeof setupWebhooks>>;
 beforeAll(async () => (b = await setupWebhooks()));
 afterAll(() => b[Symbol.asyncDispose]());
@@ -28,7 +31,7 @@ const SINCE = new Date('2026-01-02T03:04:05Z');
 const CALL_AT = new Date('2026-01-03T03:04:05Z');
 const STATES: readonly State[] = [...ENDPOINT_STATUSES, 'deleted'];
 
-/** An endpoint in each state, of which calls have failed; each has one event due, and a call has been put off. */
+/** Inserts an endpoint in each state, with failed calls, one due event and a postponed call. */
 async function plant(): Promise<Planted> {
   await b.admin`update despatch.webhook_endpoints set deleted_at = now() where deleted_at is null`;
   const planted: Partial<Record<State, string>> = {};
@@ -63,7 +66,7 @@ async function shown(planted: Planted): Promise<Record<State, Shown>> {
   >;
 }
 
-/** What the table says becomes of an endpoint that was planted in this state. */
+/** Returns the result for this state according to the table of moves. */
 function tabled(name: EndpointMoveName, state: State, before: Shown, callAt: Date | null): Shown {
   if (state === 'deleted' || !canMoveEndpoint(name, state)) return before;
   return {
@@ -73,8 +76,8 @@ function tabled(name: EndpointMoveName, state: State, before: Shown, callAt: Dat
 }
 
 /**
- * Has `run` done to an endpoint in each of these states. What has become of them, and what the table says: those that the move is not
- * for stay what they are.
+ * Runs `run` on an endpoint in each of these states. @returns the results and the expectations of the table; an endpoint to which
+ * the move does not apply stays unchanged.
  */
 async function moved(
   name: EndpointMoveName,
@@ -134,7 +137,7 @@ test.each(STORED)(
     const { from } = ENDPOINT_MOVES[name];
     const states = STATES.filter((state) => state === 'deleted' || from.includes(state) || !isCalled(state));
     const store = async (id: string, before: Shown) => {
-      // What it would store of one that it has known as another.
+      // A worker whose copy of the endpoint has a state from which the move is allowed.
       const known = from.includes(before.status) ? before.status : (from[0] ?? before.status);
       const later = new Date(Date.now() + 60_000);
       const { status, statusReason, failures, failingSince, callAt } = moveEndpoint(
@@ -167,7 +170,7 @@ test('whoever gives that back makes the move spare', async () => {
     claims.map((claim) => ({ claim, attempts: [], again: [], uncalled: [{ first: 1, last: 1 }] })),
   );
   const after = await shown(planted);
-  // A call is made at once: the time of a call that is put off no longer is the time of that.
+  // The next call is due at once, because the postponed call's time is dropped.
   expect(after.failing.callAt?.getTime()).toBeLessThanOrEqual(Date.now());
   const expected = Object.fromEntries(
     STATES.map((state) => [state, tabled('spare', state, before[state], null)]),

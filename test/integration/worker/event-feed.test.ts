@@ -53,7 +53,7 @@ async function setup() {
       if (outcome !== 'more') return all;
     }
   }
-  /** A tenant's feed as it is stored. */
+  /** Returns a tenant's feed as it is stored. */
   async function feed(tenantId = tenant.tenantId): Promise<FeedRow[]> {
     return admin<FeedRow[]>`
       select f.first_seq + u.nth - 1 as seq, u.message, u.number
@@ -171,7 +171,7 @@ describe('the numbering', () => {
     await using b = await setup();
     for (const _ of upTo(7)) await b.accept(2);
     expect(await b.store.numberChanges(2, 0)).toMatchObject({ outcome: 'more', numbered: 4 });
-    // What is committed in the middle of it has its turn after the rest.
+    // A change that is committed during the passes gets its numbers after the others.
     const later = await b.accept(2);
     await b.admin
       .begin(async (tx) => {
@@ -227,7 +227,7 @@ describe('the numbering', () => {
       const keys = (all: readonly { message: number; number: number }[]) =>
         all.map(({ message, number }) => `${message} ${number}`);
       expect(keys(rows).toSorted()).toEqual(keys(expected).toSorted());
-      // Of one message in their order.
+      // The events of one message are in their order.
       for (const ofOne of Map.groupBy(rows, ({ message }) => message).values())
         expect(ofOne.map(({ number }) => Math.abs(number))).toEqual(upTo(ofOne.length).map((n) => n - 1));
     }
@@ -239,7 +239,7 @@ describe('the numbering', () => {
     await b.number();
     const claimed = await b.store.claim([y], TERMS);
     const locked = Promise.withResolvers<void>();
-    // Has its number of a transaction, and waits for the row of the message whose attempt is about to end.
+    // The mover's transaction has its id already and waits for the row of the message whose attempt is about to end.
     const mover = b.admin.begin(async (tx) => {
       await tx`select despatch.move_messages(array[${x}]::bigint[], 'expired', null)`;
       locked.resolve();
@@ -261,7 +261,10 @@ describe('the numbering', () => {
       await tx`select count(*) from despatch.changes`;
       await held.promise;
     });
-    /** The least of some looks: the first plans, and any asks about each transaction that others have open on this server. */
+    /**
+     * Returns the minimum of ten reads: the first one includes planning, and each may include checks of transactions that other
+     * sessions have open on this server.
+     */
     const buffersOf = async (): Promise<number> =>
       Math.min(...(await Array.fromAsync({ length: 10 }, readOnce)));
     const readOnce = async (): Promise<number> => {
@@ -278,11 +281,11 @@ describe('the numbering', () => {
       }
     };
     try {
-      // Until each index has the levels that it will have.
+      // Until every index has reached its final depth.
       await pass(300);
       const early = await buffersOf();
       await pass(100);
-      // As an hour leaves them: nobody sees these rows, and they stay.
+      // Leaves as many dead rows as an hour of traffic does; the old snapshot keeps vacuum from removing them.
       await b.admin.begin(async (tx) => {
         await tx`insert into despatch.changes (tenant_ids, counts, seqs, purge_ons)
           select array[${b.tenant.tenantId}::uuid], '{1}', '{1}', array[current_date] from generate_series(1, 20000)`;
@@ -301,7 +304,7 @@ describe('the numbering', () => {
     const first = await b.accept(2);
     await b.number();
     const waiting = await b.accept(1);
-    // As a dump would bring it: rows and position of transactions that are all yet to come here.
+    // As after a restore from a dump: rows and position refer to transaction ids that this cluster has not reached yet.
     await b.admin`update despatch.changes set xid = (xid::text::bigint + 1000000000)::text::xid8`;
     await b.admin`
       update despatch.feed_passes set done = (pg_snapshot_xmin(done)::text::bigint + 1000000000 || ':'

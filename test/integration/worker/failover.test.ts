@@ -23,7 +23,7 @@ const refusal = (status: number, code: number): Fault => ({
 const badSender = refusal(400, 21_606);
 const badCredential = refusal(401, 20_003);
 
-/** A tenant with three accounts, and a route over the last two and the first, in this order. */
+/** Sets up a tenant with three accounts and a route over them. The route's last account is the one that the bench made first. */
 async function setup(failoverOn = ['provider_unavailable', 'auth_or_config', 'sender_rejected']) {
   const b = await setupDelivery();
   const { tenantId } = b.tenant;
@@ -43,18 +43,18 @@ async function setup(failoverOn = ['provider_unavailable', 'auth_or_config', 'se
   await b.admin`insert into despatch.routes (tenant_id, channel, version, strategy, steps, failover_on)
     values (${tenantId}, 'sms', 4, 'priority', ${b.admin.json(steps)}, ${failoverOn})`;
   const names = new Map(Object.entries(accounts).map(([name, { id }]) => [id, name]));
-  /** Sends a message through the first account, whose calls fail as told. */
+  /** Sends a message through the first account, whose calls fail as planted. */
   const send = async (overrides: Record<string, unknown> = {}) => {
     const [sent] = await b.send(1, { account_id: accounts.first.id, ...overrides });
     return sent?.seq ?? 0;
   };
-  /** Which account each attempt of a message called, and how it ended. */
+  /** Returns the account and the outcome of each attempt of a message. */
   const attempts = async (seq: number) => {
     const rows = await b.admin<{ account_id: string; outcome: string }[]>`
       select account_id, outcome from despatch.attempts where message_seq = ${seq} order by number`;
     return rows.map(({ account_id, outcome }) => `${names.get(account_id)} ${outcome}`);
   };
-  /** What its record says of the accounts that were considered. */
+  /** Returns the accounts that the message's route considered. */
   const route = async (seq: number) => {
     const [place] = await b.admin<MessageAddress[]>`
       select id, seq, purge_on::text as "purgeOn" from despatch.messages where seq = ${seq}`;
@@ -200,7 +200,7 @@ test('after a full round the retry schedule begins, without the account that ref
   await using b = await setup();
   b.startWorker();
   b.twilio.fail(badSender, b.accounts.first.path);
-  // The first retry is at once.
+  // The first retry follows at once, so each account fails twice.
   for (let i = 0; i < 2; i++) {
     b.twilio.fail(down, b.accounts.second.path);
     b.twilio.fail(down, b.accounts.last.path);

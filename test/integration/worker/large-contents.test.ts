@@ -25,7 +25,7 @@ const attachment = (bytes: Buffer) => ({
 const mail = (...files: Buffer[]) => ({ ...LEAST.email, attachments: files.map(attachment) });
 const post = (body: unknown, headers?: Record<string, string>) => send(api.first, tenant.key, body, headers);
 
-/** What is stored for a message, or for a tenant's, beside the messages themselves. */
+/** Returns the contents that are stored apart, for a message or for a tenant. */
 async function contentsOf(where: { seq?: number; id?: string; tenantId?: string }): Promise<unknown[]> {
   const { seq = null, id = null, tenantId = null } = where;
   const rows = await api.admin<{ content: string }[]>`
@@ -35,10 +35,12 @@ async function contentsOf(where: { seq?: number; id?: string; tenantId?: string 
   return rows.map(({ content }) => JSON.parse(content) as unknown);
 }
 
-/** Numbers that no message has. */
+/** Sequence numbers that no message has. */
 let plantedSeq = 2 ** 45;
 
-/** A content as an api leaves it that stores it and goes away. Returns whose it would have been. */
+/**
+ * Stores a content without its message, as an api does that dies in between. @returns the sequence number of the missing message.
+ */
 async function plant(tenantId: string): Promise<number> {
   const seq = plantedSeq++;
   await api.admin.begin(async (tx) => {
@@ -69,7 +71,7 @@ describe('ten megabytes of attachments', () => {
       select m::text as text, m.tableoid::regclass::text as own, c.tableoid::regclass::text as place
       from messages m join message_contents c on c.message_seq = m.seq and c.purge_on = m.purge_on where m.id = ${body.id}`;
     expect(row?.text.length).toBeLessThan(2_000);
-    // One retention week, one partition: they are dropped together.
+    // Both rows are in partitions of the same retention week, which are dropped together.
     expect(row?.place.replace('message_contents', 'messages')).toBe(row?.own);
     await expect
       .poll(() => api.first.wakes.find(({ id }) => id === body.id)?.payload.length)

@@ -7,7 +7,7 @@ import { setupStores } from '#test/support/worker.ts';
 
 type Stores = Awaited<ReturnType<typeof setupStores>>;
 
-/** Each row of the table is held for a while before the next one is changed. */
+/** Makes every update of a row in the table take half a second, so that locks are held between rows. */
 async function slowDown({ admin }: Stores, table: string): Promise<void> {
   await admin`create function public.slow() returns trigger language plpgsql as
     'begin perform pg_sleep(0.5); return new; end'`;
@@ -75,7 +75,7 @@ test('two workers that settle questions to the same accounts do not block each o
 test('a purge locks results in the order in which receipts are applied, whichever partitions they are in', async () => {
   await using stores = await setupStores();
   const tenant = await seedTenant(stores.admin);
-  // The later one lies in the partition that comes first.
+  // The later message is in the earlier partition.
   const rows = [acceptRow(tenant, { retention_days: 60 }), acceptRow(tenant, { retention_days: 7 })];
   await acceptBatch(stores.api, rows);
   await stores.admin`with gone as (delete from despatch.live_messages returning *)
@@ -176,12 +176,12 @@ async function reserved(sql: Stores['admin']) {
 test('whoever keeps the numbers of endpoints locks them in the order in which completions do', async () => {
   await using b = await setupWebhooks();
   const ids = Array.from({ length: 4 }, () => randomUUID()).toSorted();
-  // The later an id, the earlier its row in the table.
+  // Inserts in reverse order of the ids, so that the physical order differs from the lock order.
   for (const id of ids.toReversed()) await b.endpoint({ id });
   await b.send(2);
   await b.match();
   await b.admin`update despatch.endpoint_feed set purge_on = '2020-01-06'`;
-  // A plan that reads them in the order in which they lie in the table, as one of many rows may.
+  // Forces a sequential scan, which reads the rows in physical order, as the planner may choose for many rows.
   const purge = async () => {
     await using connection = await reserved(b.admin);
     await connection.sql`set enable_indexscan = off`;

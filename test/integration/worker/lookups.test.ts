@@ -9,7 +9,7 @@ import { acceptBatch, acceptRow, seedAccount, seedTenant } from '#test/support/s
 import { setupStores } from '#test/support/worker.ts';
 import type { Worker } from '../../../services/worker/build-worker.ts';
 
-/** Asked at a vendor, and none of its business otherwise. */
+/** The path of a lookup at Twilio. No other call matches it. */
 const ASKED = /\/Messages\/[^/]+\.json$/;
 const TERMS = {
   accountsMax: 8,
@@ -50,7 +50,7 @@ const sidOf = async (seq: number) => (await recordOf(seq))['provider_message_id'
 const askedAbout = (sid: string): number =>
   b.twilio.received.filter(({ path }) => path.endsWith(`/Messages/${sid}.json`)).length;
 
-/** A message that the provider has accepted, and that nothing has been heard of for an hour. */
+/** Sends a message that the provider accepted an hour ago and has not reported on. */
 async function silent(faults: readonly Fault[] = [], meanwhile?: () => Promise<void>): Promise<number> {
   const seq = (await b.send(1))[0]?.seq ?? 0;
   await expect.poll(() => statusOf(seq)).toBe('sent');
@@ -59,7 +59,7 @@ async function silent(faults: readonly Fault[] = [], meanwhile?: () => Promise<v
   await b.admin`update despatch.message_results set sent_at = now() - interval '1 hour' where seq = ${seq}`;
   await b.admin`update despatch.awaited_receipts set due_at = now() where seq = ${seq}`;
   await meanwhile?.();
-  // What workers do every ten seconds.
+  // Workers do this every ten seconds.
   await b.store.expireReceipts(100, ['twilio'], RECEIPT_TIMEOUT_MS);
   return seq;
 }
@@ -162,7 +162,7 @@ describe('a message whose receipt does not come', () => {
     expect(account).toEqual({ status: 'active', health: 'healthy' });
     const other = (await b.send(1))[0]?.seq ?? 0;
     await expect.poll(() => statusOf(other)).toBe('sent');
-    // Its key was replaced.
+    // The account's key was replaced.
     b.asking.notice('account', { tenantId: b.tenant.tenantId, id: b.accountId });
     await expect.poll(() => statusOf(seq)).toBe('delivered');
   });
@@ -202,7 +202,7 @@ describe('a call without an answer, to a provider that can be asked by our refer
   const sends = (id: string) =>
     sinch.received.filter((one) => one.method === 'POST' && one.body.includes(id));
 
-  /** A message whose first call breaks off, and its id. */
+  /** Sends a message whose first call breaks off. @returns it with its id. */
   async function broken(overrides: Record<string, unknown> = {}): Promise<{ seq: number; id: string }> {
     const accountId = await seedAccount(b.admin, b.tenant.tenantId, {
       provider: 'sinch',
@@ -216,7 +216,7 @@ describe('a call without an answer, to a provider that can be asked by our refer
     return { seq, id: String(row?.['id']) };
   }
 
-  /** What the broken call had brought to the provider all the same. */
+  /** Repeats the broken call to the provider, as if it had arrived. */
   async function taken(id: string): Promise<void> {
     const [call] = sends(id);
     await fetch(sinch.origin + (call?.path ?? ''), {
@@ -235,7 +235,7 @@ describe('a call without an answer, to a provider that can be asked by our refer
     await expect.poll(() => statusOf(seq)).toBe('sent');
     expect(await recordOf(seq)).toMatchObject({ duplicate_risk: false, attempt: 2 });
     expect(await sidOf(seq)).toMatch(/^01[0-9A-F]{24}$/);
-    // The broken one, and the one that stands for what it had brought.
+    // The broken call and the one with which the test repeated it.
     expect(sends(id)).toHaveLength(2);
   });
 
@@ -283,7 +283,7 @@ describe('a call without an answer, to a provider that can be asked by our refer
       details: { providerStatus: 'Queued', verified: true },
     });
     await expect.poll(async () => (await lookupOf(seq))?.['asks']).toBe(1);
-    // A receipt that names it by that id alone.
+    // A receipt that identifies the message only by the provider's id.
     await b.admin`insert into despatch.receipts (tenant_id, account_id, provider_message_id, receipt, apply_at)
       select tenant_id, account_id, provider_message_id, 'delivered', now() from despatch.message_results
       where seq = ${seq}`;
@@ -291,7 +291,7 @@ describe('a call without an answer, to a provider that can be asked by our refer
   });
 });
 
-/** Messages to ask about, each of them accepted as `S<n>`, without a worker that asks. */
+/** Inserts messages to look up, each accepted as `S<n>`, without a worker that does lookups. */
 async function planted(stores: Awaited<ReturnType<typeof setupStores>>, messages: number, accounts = 1) {
   const tenant = await seedTenant(stores.admin);
   const ids: string[] = [];
@@ -321,7 +321,7 @@ const turnOf = (account_id: string, turn: number, failures: number, pause_ms: nu
   pause_ms,
 });
 
-/** In how many seconds accounts may be asked, the first one first. */
+/** Returns in how many seconds each account's next lookup is allowed, the earliest first. */
 async function turnsOf({ admin }: Awaited<ReturnType<typeof setupStores>>): Promise<number[]> {
   const rows = await admin<{ s: number }[]>`
     select ceil(extract(epoch from next_at - now()))::int as s from despatch.lookup_turns order by next_at`;
@@ -337,7 +337,7 @@ describe('questions', () => {
     expect(counts).toEqual([4, 4]);
     expect(new Set(taken.map(({ seq }) => seq)).size).toBe(8);
     expect(await stores.store.takeLookups(TERMS)).toEqual([]);
-    // Until they are settled, or the worker that has them is gone.
+    // The turns are leased until they are settled or the worker's lease expires.
     expect(await turnsOf(stores)).toEqual([60, 60]);
     const turns = taken.slice(0, 1).map(({ accountId, turn }) => turnOf(accountId, turn, 0, 4_000));
     await stores.store.settleLookups({ reports: [], found: [], done: [], again: [], turns });
@@ -400,7 +400,7 @@ describe('questions', () => {
       if (due === undefined) throw new Error('nothing to ask about');
       return due;
     };
-    // The worker that asks first dies, the second one is slow, and the third one is in time.
+    // The first worker dies, the second one answers late, and the third one in time.
     const first = await again();
     const second = await again();
     const third = await again();

@@ -161,11 +161,11 @@ describe('claims', () => {
     await using b = await setupMessages();
     await b.admin`update despatch.provider_accounts set rate_limit_per_second = 10`;
     const seqs = await b.accept(12, { segments: 2 });
-    // By name no message of such an account is claimed, unless to find the one that cannot be.
+    // A claim by name takes no message of an account with a rate limit, except with `beyondLimit`.
     expect(await b.store.claim(seqs, terms())).toEqual([]);
     const started = Date.now();
     const first = await Promise.all([b.claimDue(6, 10_000), b.claimDue(12, 10_000, { worker: 'w2' })]);
-    // Two calls may straddle a second's edge, never more than two seconds' worth.
+    // Two calls may fall into two seconds, so they may take two seconds' worth of tokens, never more.
     const seconds = Math.floor(Date.now() / 1000) - Math.floor(started / 1000) + 1;
     expect(first.flat().length).toBeLessThanOrEqual(5 * seconds);
     expect(first.flat().length).toBeGreaterThanOrEqual(5);

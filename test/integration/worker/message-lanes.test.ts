@@ -54,7 +54,7 @@ describe('lanes', () => {
     const other = await seedTenant(b.admin);
     await acceptBatch(b.api, [acceptRow(b.tenant, { priority: 0, test: true }), acceptRow(b.tenant)], 0);
     await acceptBatch(b.api, [acceptRow(other, { test: true })], 0);
-    // One that is to be looked at later.
+    // A message that is due later.
     await acceptBatch(b.api, [acceptRow(await seedTenant(b.admin), { test: true })]);
     const found = await dueRows(b, { after, older });
     const named = found.map((row) => row.task === 'due' && [row.tenantId, row.accountId, row.priority]);
@@ -154,7 +154,7 @@ describe('lanes', () => {
     const claimed = await b.store.claimDue(lanes, terms({ bytesMax: 64_000 }));
     const counts = Map.groupBy(claimed, ({ tenantId }) => tenantId);
     expect(lanes.map(({ tenantId }) => counts.get(tenantId)?.length ?? 0)).toEqual([3, 1, 0, 2]);
-    // A new second may have begun for the account with a limit.
+    // The account with a limit is left out, because a new second may have begun for it.
     const others = lanes.filter(({ tenantId }) => tenantId !== limited.tenantId);
     expect(await b.store.claimDue(others, terms({ bytesMax: 64_000 }))).toHaveLength(2 + 1);
   });
@@ -184,7 +184,7 @@ describe('lanes', () => {
       { action: 'send', seq: mine, attempt: 1 },
     ]);
     expect(await b.store.claimedBy(tenantId, terms(), mine)).toEqual([]);
-    // With less than half of its lease left a call could outlast it.
+    // With less than half of its lease left, a call could outlast the lease.
     await b.admin`update despatch.live_messages set started_at = now() - interval '40 seconds', lease_until = now() + interval '20 seconds'`;
     expect(await b.store.claimedBy(tenantId, terms(), 0)).toEqual([]);
   });

@@ -15,7 +15,7 @@ import { withTenant } from '#core/store/tenant-scope.ts';
 import { acceptBatch, acceptRow, moveSuspension, seedAccount, seedTenant } from '#test/support/seed.ts';
 import { setupStores } from '#test/support/worker.ts';
 
-/** Every function that moves messages meets one in each state; what it has moved is held against the table. */
+/** Runs every function that moves messages on one message in each state, and compares the moves with the table of moves. */
 let b: Awaited<ReturnType<typeof setupStores>>;
 beforeAll(async () => (b = await setupStores()));
 afterAll(() => b[Symbol.asyncDispose]());
@@ -31,7 +31,7 @@ type Planted = {
   readonly seqs: number[];
 };
 
-/** Messages of a tenant of their own, one in each of these states. */
+/** Inserts messages of a new tenant, one in each of these states. */
 async function plant(states: readonly MessageState[] = MESSAGE_STATES): Promise<Planted> {
   const tenant = await seedTenant(b.admin);
   const accountId = await seedAccount(b.admin, tenant.tenantId);
@@ -64,7 +64,7 @@ async function statesOf({ seqs }: Planted): Promise<Map<number, MessageState>> {
   return new Map(rows.map(({ seq, status }) => [seq, status]));
 }
 
-/** The moves that `work` makes among planted messages. */
+/** Returns the moves that `work` makes among planted messages. */
 async function movesOf(planted: Planted, work: () => Promise<unknown>): Promise<string[]> {
   const before = await statesOf(planted);
   await work();
@@ -94,7 +94,7 @@ type Mover = {
 
 const WAITING = LIVE_STATES.filter((state) => state !== 'sending');
 const ENDED = MESSAGE_STATES.filter((state) => !isLive(state));
-/** What waits is sent first, and from there moves on. */
+/** A waiting message is first moved to `sent`, then on from there. */
 const foundAs = (receipt: MessageState): string[] =>
   WAITING.filter((state) => canMove(state, 'sent')).map((state) => `${state} -> ${receipt}`);
 
@@ -200,7 +200,7 @@ const MOVERS: readonly Mover[] = [
       await makeReceipts(planted, 'delivered');
       await b.store.applyReceipts(100, decideReceipts);
     },
-    // A final `undelivered` stays: the one move that the table alone cannot decide.
+    // A final `undelivered` stays: the only move that the table alone does not decide.
     moves: [...tabled(['sent', 'unknown'], ['delivered']), ...foundAs('delivered')],
   },
   {

@@ -114,7 +114,7 @@ test('what a vendor’s clock says is believed between the acceptance of the mes
 describe('a receipt between two calls', () => {
   const timeout: AttemptOutcome = { kind: 'ambiguous', failure: { class: 'unknown', code: 'timeout' } };
 
-  /** A message that waits for its second call, as its first one had no answer. */
+  /** Accepts a message that waits for its second call, because its first one had no answer. */
   async function deferred(b: MessageBench, overrides: Record<string, unknown> = {}) {
     const [seq] = await b.accept(1, overrides);
     const [message] = await b.store.claim([seq ?? 0], terms());
@@ -233,14 +233,14 @@ describe('a receipt between two calls', () => {
     await b.store.complete([completionOf(lost, timeout)]);
     await b.store.complete([completionOf(zombie, accepted)]);
     await b.store.applyReceipts(10, decideReceipts);
-    // Nothing more is to come of it: this provider reports nothing.
+    // The status is final: this provider sends no reports.
     expect(await record(b)).toMatchObject({ status: 'sent', final: true, provider_message_id: null });
     expect(await b.admin`select from despatch.awaited_receipts`).toHaveLength(0);
   });
 });
 
 describe('receipts of a message that was sent twice', () => {
-  /** Its first call had no answer; of the second one the provider's id is known. */
+  /** Sends a message twice: its first call had no answer, and the second one returned the provider's id. */
   async function twice(b: MessageBench, overrides: Record<string, unknown> = {}) {
     const seqs = await b.accept(1, overrides);
     const timeout: AttemptOutcome = { kind: 'ambiguous', failure: { class: 'unknown', code: 'timeout' } };

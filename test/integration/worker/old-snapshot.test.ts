@@ -9,8 +9,8 @@ import { acceptRow, seedAccount, seedTenant } from '#test/support/seed.ts';
 import { setupStores } from '#test/support/worker.ts';
 
 /**
- * A transaction that has looked at the data and is left open, as a backup's is: no row version that dies from then on is
- * cleared away. What a call reads must not grow with what was changed since.
+ * A transaction takes a snapshot and stays open, as a backup's does, so vacuum cannot remove row versions that die from then on.
+ * The pages that a call reads must not grow with the number of changes since.
  */
 const ROUNDS = 600;
 const TENANTS = 2;
@@ -37,7 +37,7 @@ async function setup() {
     complete: [],
   };
 
-  /** Calls a function of the schema, and notes how many pages it and all that it calls have read. */
+  /** Calls a function of the schema and records how many pages it and everything it calls have read. */
   async function call(step: Step, sql: Sql, text: string, args: Json[]): Promise<void> {
     const rows = await sql.unsafe<{ 'QUERY PLAN': [{ Plan: Record<string, number> }] }[]>(
       `explain (analyze, buffers, format json) ${text}`,
@@ -47,7 +47,7 @@ async function setup() {
     read[step].push((plan?.['Shared Hit Blocks'] ?? 0) + (plan?.['Shared Read Blocks'] ?? 0));
   }
 
-  /** As a worker does that has looked at this instant. */
+  /** Claims out of the lanes as a worker does whose look for due messages was at this instant. */
   async function claimOutOfLanes(looked: Date): Promise<void> {
     const at = looked.getTime();
     const dueFrom = [at, at, at];
@@ -68,7 +68,7 @@ async function setup() {
     }
   }
 
-  /** A scheduled message of each tenant whose time comes at once is found, and becomes queued. */
+  /** Accepts a scheduled message of each tenant whose time comes at once, finds it and queues it. */
   async function queueScheduled(): Promise<void> {
     const [begun] = await stores.admin<{ now: Date }[]>`select clock_timestamp() as now`;
     const looked = begun?.now ?? new Date(0);
@@ -88,7 +88,7 @@ async function setup() {
     await complete(rows);
   }
 
-  /** A message of each tenant from its acceptance to its end, claimed out of its lane or by its name. */
+  /** Takes a message of each tenant from its acceptance to its end, claimed out of its lane or by name. */
   async function round({ isNamed = false } = {}): Promise<void> {
     const [begun] = await stores.admin<{ now: Date }[]>`select clock_timestamp() as now`;
     const keys = tenants.map(({ apiKeyId }) => apiKeyId as ApiKeyId);
@@ -141,7 +141,7 @@ async function setup() {
   };
 }
 
-/** What the planner knows is what the test tells it, whatever else the machine does meanwhile. */
+/** Stops autovacuum, so that only the test updates the planner's statistics, whatever the load of the machine. */
 async function stopAutovacuum(admin: Sql): Promise<void> {
   const tables = await admin<{ name: string }[]>`
     select oid::regclass::text as name from pg_class where relnamespace = 'despatch'::regnamespace and relkind = 'r'`;
@@ -159,7 +159,7 @@ test('what many processes count at once is counted once, while rows of the count
   expect(counted).toEqual(b.tenants.map(() => each));
 });
 
-/** Without the highest tenth: what a connection has to learn anew, as others change what they share with it. */
+/** Returns the mean without the highest tenth, which includes cache misses after other sessions changed shared catalogs. */
 function usual(pages: readonly number[]): number {
   const kept = pages.toSorted((a, b) => a - b).slice(0, Math.ceil(0.9 * pages.length));
   return kept.reduce((sum, n) => sum + n, 0) / kept.length;
@@ -175,7 +175,7 @@ test.each([
     await stopAutovacuum(b.admin);
     const reader = await holdSnapshot(b.admin);
     for (let i = 0; i < ROUNDS; i += 1) {
-      // As autovacuum does: what a planner is told then is that there are hardly any rows.
+      // Analyzes as autovacuum does; the statistics then say that there are hardly any rows.
       if (i === ROUNDS / 10) await b.admin`analyze`;
       await b[round]();
     }
@@ -183,7 +183,7 @@ test.each([
     const made = Object.entries(b.read).filter(([, pages]) => pages.length > 0);
     const growth = made.map(([step, pages]) => {
       const tenth = pages.length / 10;
-      // Plans have been made anew by then.
+      // By then the plans have been made again.
       return { step, early: usual(pages.slice(2 * tenth, 3 * tenth)), late: usual(pages.slice(-tenth)) };
     });
     const [ended] = await b.admin`select count(*)::int as n from despatch.message_results`;
@@ -198,7 +198,7 @@ test('beside an old snapshot a claim begins by the numbers of its messages, what
   await stopAutovacuum(b.admin);
   const reader = await holdSnapshot(b.admin);
   for (let i = 0; i < 160; i += 1) {
-    // Of hardly any messages, which are of two states.
+    // The statistics are of hardly any messages, which are in two states.
     if (i === 60) await b.admin`analyze`;
     await b.round();
     await b.queueScheduled();

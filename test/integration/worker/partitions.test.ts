@@ -40,7 +40,7 @@ describe('retention', () => {
     });
     await reading.promise;
     const maintained = b.store.maintain();
-    // Whoever accepts now waits no longer than the one second that the drop waits.
+    // An acceptance waits no longer than the one second for which the drop waits for its lock.
     const slowest = await slowestAccept(b, maintained);
     expect(slowest).toBeLessThan(10_000);
     expect(await maintained).toEqual({ made: 1, dropped: [], busy: ['messages'] });
@@ -59,7 +59,7 @@ async function makeOldPartition(b: MessageBench, monday: string): Promise<string
   return name;
 }
 
-/** Accepts one message after the other until the work has ended. Returns the longest time in milliseconds. */
+/** Accepts one message after the other until the work has ended. @returns the longest time in milliseconds. */
 async function slowestAccept(b: MessageBench, work: Promise<unknown>): Promise<number> {
   const over = new AbortController();
   void work.finally(() => over.abort());

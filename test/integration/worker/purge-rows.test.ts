@@ -4,7 +4,7 @@ import { setupStores } from '#test/support/worker.ts';
 
 const EXPIRED = 12_000;
 
-/** Due rows of events that are gone. */
+/** Inserts due rows, five of six for events whose retention is over. */
 async function expire(admin: Awaited<ReturnType<typeof setupStores>>['admin']): Promise<void> {
   await admin`
     insert into despatch.due_deliveries (endpoint_id, tenant_id, first_seq, last_seq, purge_on, due_at)

@@ -29,7 +29,7 @@ beforeAll(async () => {
     {},
     { receipts: { publicBaseUrl: BASE, receiptKey: KEY }, replacedCredentials: replaced },
   );
-  // The key that the ids of planted messages are made with.
+  // The key with which the ids of planted messages are encoded.
   await b.admin`update despatch.message_id_key set key = ${Buffer.alloc(16)}`;
   b.startWorker();
 });
@@ -37,7 +37,7 @@ afterAll(() => b?.[Symbol.asyncDispose]());
 
 type Sent = { readonly id: string; readonly seq: number; readonly sid: string; readonly callback: string };
 
-/** A message that the provider has accepted. */
+/** Sends a message that the provider accepts. */
 async function sent(overrides: Record<string, unknown> = {}): Promise<Sent> {
   const before = b.twilio.received.length;
   const seq = (await b.send(1, overrides))[0]?.seq ?? 0;
@@ -237,7 +237,10 @@ describe('what is no receipt', () => {
 describe("the vendor's id of a message", () => {
   type Named = { readonly found: boolean; readonly by?: string };
 
-  /** What becomes of a message that the vendor knows as `X-1`, after a receipt that says no more than an id. */
+  /**
+   * Applies a receipt that has only an id to a message that the vendor knows as `X-1`. @returns the message's status and the
+   * number of remaining receipts.
+   */
   async function afterReport({ found, by = 'X-1' }: Named): Promise<{ status: string; left: number }> {
     await using stores = await setupStores();
     const tenant = await seedTenant(stores.admin);
@@ -287,10 +290,10 @@ test('a flood of one account does not hold up another one', async () => {
     (await stores.store.takeReceiptCalls(most, bytesMax, 60_000, [])).map(({ accountId }) => accountId);
   const first = await accountsOf(10, 1_000_000);
   expect([first.length, first.filter((one) => one === quiet).length]).toEqual([10, 3]);
-  // One in any case, and as many besides as the bytes allow.
+  // A batch contains one call in any case, and further ones as the bytes allow.
   expect(await accountsOf(10, 4_500)).toHaveLength(5);
   expect(await accountsOf(10, 1)).toHaveLength(1);
-  // What was given out belongs to who has it, until the lease is over.
+  // Taken calls belong to the worker that took them until the lease expires.
   expect(first).not.toEqual([]);
   const [left] =
     await stores.admin`select count(*) as n from despatch.receipt_calls where leased_until <= now()`;
@@ -312,7 +315,7 @@ test("a quiet account's small call is taken beside the large ones of others", as
     (call) => `${call?.accountId === quiet ? 'quiet' : 'other'} ${call?.body.length}`,
   );
   expect(taken.toSorted((a, b) => a.localeCompare(b))).toEqual(['other 100000', 'other 100000', 'quiet 100']);
-  // The longest waiting one is given in any case.
+  // The batch always contains the longest waiting call.
   const [{ id: oldest } = {}] = await stores.admin`select min(id) as id from despatch.receipt_calls`;
   expect(Math.min(...[first, ...rest].map((call) => call?.id ?? 0))).toBe(oldest);
 });
@@ -320,7 +323,7 @@ test("a quiet account's small call is taken beside the large ones of others", as
 test('a batch reads no more of an account that is flooded than it takes, whatever was planned before', async () => {
   await using stores = await setupStores();
   const flooded = randomUUID();
-  // One connection has one plan, made while there was nothing to read.
+  // A connection keeps the plan that it made while the table was empty.
   const session = await stores.admin.reserve();
   const look = `select * from despatch.lock_receipts(10, 10, '{}')`;
   await session.unsafe(look);
@@ -357,7 +360,7 @@ describe('the turns of receipts', () => {
             report_key, received_at, apply_at, waiting)
           select ${tenantId}, ${accountId}, 1, '2031-01-06', gen_random_uuid(), 'delivered', gen_random_uuid(),
             now() - ${age}::interval, now() - ${age}::interval, ${waiting} from generate_series(1, ${n})`,
-      /** Whose receipts are next. */
+      /** Takes a batch. @returns the number of receipts of each tenant in it. */
       async take(most: number, without: readonly string[] = []): Promise<Record<string, number>> {
         let owners: (string | null)[] = [];
         const decide = (due: readonly DueReceipt[]) => {
@@ -479,7 +482,7 @@ test('what a call says in several commits is there once, and the call until the 
   expect(await left()).toEqual([2, 1]);
   await stores.store.settleReceiptCalls({ ...none, reports: [report], done: [id] });
   expect(await left()).toEqual([3, 0]);
-  // Another worker, whose lease ran out meanwhile.
+  // Another worker settles the call after its own lease expired.
   await stores.store.settleReceiptCalls({ ...none, reports: [report], begun: [id] });
   await stores.store.settleReceiptCalls({ ...none, reports: [report], done: [id] });
   expect(await left()).toEqual([3, 0]);

@@ -38,7 +38,7 @@ describe('a scheduled message', () => {
     expect(attempt?.wait).toBeGreaterThanOrEqual(0);
     await expect.poll(feed, POLL).toEqual([0, 1, 1]);
 
-    /** Of its events in the tenant's feed: the acceptance, then two by their numbers. */
+    /** Returns the message's events in the tenant's feed: the acceptance, then two with numbers. */
     async function feed() {
       const rows = await b.admin<{ n: number }[]>`
         select sign(u.number)::int as n from despatch.feed f, unnest(f.seqs, f.numbers) as u (seq, number)
@@ -51,7 +51,7 @@ describe('a scheduled message', () => {
     await using b = await setupMessages();
     const rows = [
       acceptRow(b.tenant, scheduled(3_600_000)),
-      // An api whose clock is ahead takes it for due.
+      // An api whose clock is ahead stores the message as due.
       acceptRow(b.tenant, { send_at: at(3_600_000) }),
     ];
     await acceptBatch(b.api, rows, 0);
@@ -177,7 +177,7 @@ test('tens of thousands that are scheduled are passed by nobody who looks for wh
   await using b = await setupMessages();
   const { tenantId } = b.tenant;
   await acceptBatch(b.api, [acceptRow(b.tenant, scheduled(-1_000))], 0);
-  // Half of them are due at this very instant.
+  // Half of them are due at the same instant.
   await b.admin`
     insert into despatch.live_messages (seq, purge_on, tenant_id, account_id, due_at, next_attempt_at, status, priority, channel,
       test, pinned, expires_at, updated_at)

@@ -17,7 +17,7 @@ import { seedAccount, seedTenant, type SeededTenant } from '#test/support/seed.t
 import { miscounts } from '#test/support/usage-recount.ts';
 import { toMessage } from '../../../services/api/messages/message-view.ts';
 
-/** Sent messages that go on to the next account of their route, with running workers and on their own. */
+/** Tests sent messages that go on to the next account of their route, with running workers and with single calls of the store. */
 const BASE = 'https://hooks.example/despatch';
 const KEY = createSecretKey(randomBytes(32));
 const POLL = { interval: 20, timeout: 15_000 };
@@ -65,7 +65,7 @@ const setRoute = async (
       ${timeoutMs})`;
 };
 
-/** A message that the first account has accepted. */
+/** Sends a message that the first account accepts. */
 async function sent(overrides: Record<string, unknown> = {}): Promise<number> {
   const of = { account_id: accounts.first.id, ...overrides };
   const [one] = await b.send(1, of, { of: tenant });
@@ -73,7 +73,7 @@ async function sent(overrides: Record<string, unknown> = {}): Promise<number> {
   await expect.poll(() => statusOf(seq), POLL).toBe('sent');
   return seq;
 }
-/** So long has the provider not reported on it. */
+/** Moves the message's times into the past, as if this long had passed without a report. */
 async function pass(seq: number, ms = TIMEOUT_MS): Promise<void> {
   await b.admin`
     update despatch.message_results set sent_at = sent_at - make_interval(secs => ${ms / 1_000}),
@@ -120,7 +120,7 @@ const routeOf = async (seq: number): Promise<string[]> =>
 const waitsLeft = async (seq: number) =>
   (await b.admin`select from despatch.failover_waits where seq = ${seq}`).length;
 
-/** What an account's vendor reports of the message that it accepted with so manieth call of the account. */
+/** Sends a vendor's report on the message of the account's last call. */
 async function report(
   name: keyof typeof accounts,
   status: string,
@@ -345,11 +345,11 @@ describe('stays with its account', () => {
   });
 });
 
-/** A message that waits for the second account, which cannot be called. */
+/** Sends a message that waits for the second account, which fails. */
 const waiting = async (): Promise<number> => {
   await setRoute();
   const seq = await sent();
-  // The first retry follows at once.
+  // The first retry follows at once, so two calls fail.
   for (let i = 0; i < 2; i++) b.twilio.fail(down, accounts.second.path);
   await pass(seq);
   await expect.poll(async () => (await attemptsOf(seq)).length, POLL).toBe(3);
@@ -383,7 +383,7 @@ describe('that the first account delivered it is known', () => {
     await pass(seq);
     await expect.poll(() => statusOf(seq), POLL).toBe('sending');
     await report('first', 'delivered');
-    // It waits for the end of the call.
+    // The receipt is applied only after the open call has ended.
     await expect.poll(() => statusOf(seq), { ...POLL, timeout: 45_000 }).toBe('delivered');
     expect((await attemptsOf(seq)).slice(0, 2)).toEqual(['first accepted', 'second ambiguous']);
   });

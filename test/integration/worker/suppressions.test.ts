@@ -139,7 +139,7 @@ test('an entry that is committed while a claim waits for a lock is seen by the n
   const [entry] = await b.admin<{ at: Date }[]>`select created_at as at from despatch.suppressions`;
   release.resolve();
   await hold;
-  // Its attempt was begun before the entry, by what is written of it.
+  // The stored start of its attempt is before the entry.
   expect(await claim).toHaveLength(1);
   const [attempt] = await b.admin<
     { at: Date }[]
@@ -157,7 +157,7 @@ test('an entry that is committed after a claim has looked, and before it begins 
   ];
   const held = Promise.withResolvers<void>();
   const release = Promise.withResolvers<void>();
-  // Tokens are taken between the two.
+  // The claim takes rate tokens between its look for suppressions and the start of attempts; this lock holds it there.
   const hold = b.admin.begin(async (tx) => {
     await tx`insert into despatch.counter_locks (owner, counter) values (${b.accountId}, 'tokens') on conflict do nothing`;
     await tx`select from despatch.counter_locks where owner = ${b.accountId} for update`;
@@ -191,7 +191,7 @@ test('entries that have been over for a day are deleted without an event, and no
   expect(told).toEqual([{ type: 'suppression.added' }]);
 });
 
-/** How a call for a message ended that was claimed: refused for good, by a provider that means its recipient. */
+/** Claims a message and completes it as refused for good because of its recipient. */
 async function refuse(
   b: MessageBench,
   seq: number,
@@ -315,7 +315,7 @@ test.each([
   const after = await entry();
   expect(after).toMatchObject([{ scope: given.scope, expires_at: null }]);
   expect(after[0]?.['id'] === (before as { id: string }).id).toBe(given.isKept);
-  // Of an entry in force the address is not kept against its tenant's wish.
+  // An entry in force without an address keeps none: the tenant asked for that.
   const isOver = 'expiresIn' in given.entry && given.entry.expiresIn.startsWith('-');
   expect(after[0]?.['address']).toBe(isOver ? '+15550000001' : null);
   const told = await b.admin`select from despatch.tenant_events where type = 'suppression.added'
@@ -327,7 +327,7 @@ test('an entry is found by its key, also where a planner knows of no entries yet
   await using b = await setupMessages();
   const { tenantId } = b.tenant;
   const seqs = await b.accept(50, { address: '+15550000002' });
-  // Plans are made while there are none.
+  // The connection makes its plans while there are no entries.
   await b.store.claim(seqs.slice(0, 10), terms());
   await b.admin`insert into despatch.suppressions (tenant_id, channel, address_key, reason, scope, source)
     select ${tenantId}, 'sms', decode(md5(n::text), 'hex'), 'manual', 'all', 'api' from generate_series(1, 3000) n`;
@@ -340,7 +340,7 @@ test('an entry is found by its key, also where a planner knows of no entries yet
   const before = await read();
   for (const seq of seqs.slice(10)) await b.store.claim([seq], terms());
   await b.store.findWaiting(seqs);
-  // What a connection has counted it tells a moment later, or as it ends.
+  // A session reports its statistics with a delay, or when it ends.
   await b.worker`select pg_stat_force_next_flush()`;
   await b.admin`select pg_stat_clear_snapshot()`;
   expect((await read()) - before).toBeLessThan(1_000);

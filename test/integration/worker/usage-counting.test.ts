@@ -45,7 +45,7 @@ async function setup() {
       claimed.map((message) => completionOf(message, outcome, { receiptsExpected: true })),
     );
   }
-  /** @param accountId which account reports: another one than the message was last given to, too. */
+  /** @param accountId the account that reports; it may differ from the account of the message's last attempt. */
   async function receive(seq: number, receipt: string, accountId: string | null = null): Promise<void> {
     await admin`
       insert into despatch.receipts (tenant_id, message_seq, purge_on, receipt, account_id, temporary, report_key, apply_at)
@@ -53,7 +53,7 @@ async function setup() {
       from despatch.messages where seq = ${seq}`;
     await store.applyReceipts(100, decideReceipts);
   }
-  /** @param most commits a pass. */
+  /** Runs counting passes until none is left. @param most commits per pass. */
   async function count(most = 100): Promise<void> {
     while ((await store.countUsage(most, 0)).outcome === 'more');
   }
@@ -180,7 +180,7 @@ describe('the counting', () => {
     await b.attempt(seqs, OUTCOMES['accepted'] as AttemptOutcome);
     await b.admin`update despatch.message_results set sent_at = sent_at - interval '1 hour' where seq = ${seqs[0] ?? 0}`;
     for (const seq of seqs.slice(0, 2)) await b.receive(seq, 'undelivered');
-    // A better one takes no time of its own.
+    // A later, better receipt does not count its time again.
     await b.receive(seqs[0] ?? 0, 'delivered');
     await b.count();
     const times = await b.admin<{ until: string; bucket: number; n: number }[]>`

@@ -5,14 +5,14 @@ import { setupDelivery } from '#test/support/delivery.ts';
 import { acceptBatch, acceptRow, seedAccount, seedTenant, type SeededTenant } from '#test/support/seed.ts';
 import type { Worker } from '../../../services/worker/build-worker.ts';
 
-/** What waits for its provider must not keep the database busy: what is asked of it is counted. */
+/** Messages that wait for their provider must not keep the database busy: the tests count the worker's queries. */
 type Delivery = Awaited<ReturnType<typeof setupDelivery>>;
 
 const POLL = { interval: 20 };
 const QUEUED = 10_000;
 const LIMITS = { rate_per_minute: 1_000_000, messages_per_day: 1_000_000 };
 
-/** Accepts as many, due at once for the sweep too. */
+/** Accepts this many messages, due at once for the sweep too. */
 async function queue(b: Delivery, of: SeededTenant, n: number, overrides: object = {}): Promise<Wake[]> {
   const rows = Array.from({ length: n }, () => acceptRow(of, { ...LIMITS, ...overrides }));
   for (let i = 0; i < n; i += 1_000) await acceptBatch(b.api, rows.slice(i, i + 1_000), 0);
@@ -23,7 +23,7 @@ function wakeAll(worker: Worker, wakes: readonly Wake[]): void {
   for (let i = 0; i < wakes.length; i += 100) worker.wake(encodeWakes(wakes.slice(i, i + 100)), 'normal');
 }
 
-/** The same store, and how often each of its functions was called. */
+/** Wraps the store and counts the calls of each function. */
 function counted(store: DeliveryStore) {
   const calls: Record<string, number> = {};
   const watched = Object.entries(store).map(([name, call]) => [
@@ -54,11 +54,11 @@ test('ten thousand messages that wait for an account of one a second cost a few 
   const [before, updates, sent] = [{ ...calls }, await liveUpdates(b), b.twilio.received.length];
   const started = performance.now();
   await expect.poll(() => b.twilio.received.length, POLL).toBeGreaterThanOrEqual(sent + 5);
-  // The edges of the seconds at both ends.
+  // Adds the partial seconds at both ends.
   const seconds = (performance.now() - started) / 1_000 + 2;
   const since = (name: keyof DeliveryStore) => (calls[name] ?? 0) - (before[name] ?? 0);
   expect(since('claim') + since('claimDue')).toBeLessThanOrEqual(3 * seconds);
-  // A look for what is expired or lost passes all of them.
+  // The search for expired or lost messages reads past all of them.
   expect(since('findWaiting') + since('findWaitingDue')).toBeLessThanOrEqual(seconds / 2);
   expect((await liveUpdates(b)) - updates).toBeLessThanOrEqual(3 * seconds);
 });
@@ -72,13 +72,13 @@ test('seven hundred large messages of a blocked account are neither claimed nor 
   const wakes = await queue(b, b.tenant, 700, { content: { storedBytes: 1_048_576 } });
   const worker = b.startWorker({}, store);
   wakeAll(worker, wakes);
-  // The first claim finds out.
+  // The first claimed attempts find out that the account is blocked.
   await expect.poll(attempts, POLL).toBeGreaterThan(0);
   wakeAll(worker, wakes);
   await b.send(20, {}, { of: other });
   await expect.poll(async () => (await b.statuses())['delivered'], POLL).toBe(20);
   expect(calls['loadContent']).toBeUndefined();
-  // No more than were in flight as the account was found to be blocked.
+  // At most the attempts that were in flight when the worker found the account blocked.
   expect(await attempts()).toBeLessThanOrEqual(64);
   expect(b.twilio.received).toEqual([]);
 

@@ -25,7 +25,7 @@ describe('claims', () => {
     const told =
       await b.admin`select from despatch.due_deliveries where endpoint_id = ${few} and claim is not null`;
     expect(told).toHaveLength(1);
-    // In one round, and by the limits of one look.
+    // Claims one round in several calls, each with its own limits.
     await b.over();
     const first = await b.claim({ endpointsMax: 1 });
     expect(first.next).not.toBeNull();
@@ -85,7 +85,7 @@ describe('claims', () => {
     const [found] = await b.claims({}, other);
     expect(found && seqsOf([found])).toEqual([1, 2]);
     expect(found?.claim).not.toBe(lost.claim);
-    // Whoever was too late changes nothing.
+    // A completion after the lease changes nothing.
     const late = {
       ...succeeded(lost),
       again: [{ seq: 2, attempts: 1, dueAt: new Date(), messageSeq: null }],
@@ -160,7 +160,7 @@ describe('claims', () => {
     const called = await probe();
     await b.webhooks.completeDeliveries([succeeded(called)]);
     expect(await b.claims()).toEqual([]);
-    // Nor does one that was given back undo what a call has said meanwhile.
+    // A claim that is given back does not undo a change that another call stored meanwhile.
     await b.admin`update despatch.webhook_endpoints set call_at = now() where id = ${id}`;
     const late = await probe();
     await b.webhooks.changeEndpoint(id, 1, (now) => ({ ...now, callAt: new Date(Date.now() + 300_000) }));
@@ -237,7 +237,7 @@ describe('claims', () => {
       seen.push(...claimed);
     }
     expect(seen).toEqual(upTo(10));
-    // A claim may be of the second before the one in which it is looked at the clock.
+    // The claim may have read the clock one second before the test does.
     expect(Math.max(...seconds.values())).toBeLessThanOrEqual(6);
     expect(seconds.size).toBeGreaterThanOrEqual(2);
   });
@@ -245,7 +245,7 @@ describe('claims', () => {
   test('find rows that a look has passed over: of a busy endpoint, of one that was paused, and what is due later', async () => {
     await using b = await setupWebhooks();
     const id = await b.endpoint();
-    // A round that has seen nothing: from here on, what is older than that is not looked at again.
+    // A round that found nothing: later rounds do not look at older rows again.
     expect(await b.claim()).toEqual({ claims: [], next: null });
     await b.send(1);
     await b.match();
@@ -260,7 +260,7 @@ describe('claims', () => {
   });
 });
 
-/** What waits for an endpoint that is paused, or is due later, lies between the others in no index that a look reads. */
+/** Rows of a paused endpoint or with a later due time are not in the index ranges that a look reads. */
 test('a look passes over what is not to be called for, however much that is', async () => {
   await using b = await setupWebhooks();
   const [paused, later, idle] = [
@@ -289,7 +289,7 @@ test('a look passes over what is not to be called for, however much that is', as
     return row?.n ?? 0;
   };
   try {
-    // The first look is at all, the second one at what fell due since.
+    // The first look reads all rows, the second one those that became due since.
     for (const _ of upTo(2)) {
       const before = await pages();
       expect(await b.claims({}, counted)).toEqual([]);

@@ -81,7 +81,7 @@ describe('completions', () => {
       await b.webhooks.completeDeliveries([{ claim: retry, attempts: [], again: [], uncalled }]);
     };
     await back();
-    // The later one waits for it still.
+    // The later event still waits for the first one.
     await back();
     expect(await b.due(id)).toMatchObject([
       { first: 1, last: 1 },
@@ -97,7 +97,7 @@ describe('completions', () => {
     const [first] = await b.claims();
     if (first === undefined) throw new Error('nothing was claimed');
     expect(first.blocked.size).toBe(0);
-    // Another claim of it is under way.
+    // Another event of x and y comes while the first claim is under way.
     await b.admin`select despatch.move_messages(${[x, y]}::bigint[], 'expired', null)`;
     await b.number();
     await b.match();
@@ -124,7 +124,7 @@ describe('completions', () => {
       { claim: second, attempts: [attemptOf(second, 4, true)], again: [behind], uncalled: [] },
     ]);
     expect(await b.claims()).toEqual([]);
-    // It succeeds at last, and the later one follows.
+    // The retry succeeds, and the later event follows.
     await b.admin`update despatch.due_deliveries set due_at = now() where first_seq = 1`;
     const [third] = await b.claims();
     expect(third && seqsOf([third])).toEqual([1]);
@@ -146,7 +146,7 @@ describe('completions', () => {
     const again = [{ seq: 1, attempts: 0, dueAt: 'after_earlier' as const, messageSeq: x }];
     await b.webhooks.completeDeliveries([{ claim: claimed, attempts: [], again, uncalled: [] }]);
     expect(seqsOf(await b.claims())).toEqual([1]);
-    // Nor does anything wait where no order is asked for any more.
+    // Nothing waits either once the endpoint no longer asks for order.
     await b.admin`update despatch.due_deliveries set due_at = 'infinity', claim = null`;
     await b.admin`update despatch.webhook_endpoints set ordered = false where id = ${id}`;
     expect(seqsOf(await b.claims())).toEqual([1]);

@@ -170,7 +170,7 @@ describe('an endpoint', () => {
     expect(seqsOf(claimed)).toEqual([1]);
     await b.webhooks.completeDeliveries(claimed.map(succeeded));
     expect(await b.webhooks.oldestDueSeconds()).toBeLessThan(50);
-    // Nobody calls for the others, though there is a token each second.
+    // The others are not claimed although a rate token is available each second, so they count as late.
     await b.admin`update despatch.account_rates set second = second - 100`;
     expect(await b.webhooks.oldestDueSeconds()).toBeGreaterThan(99);
   });

@@ -64,7 +64,7 @@ describe('matching', () => {
     };
     const append = (one: object) =>
       b.worker`select * from append_matches(${b.worker.typed([one] as never, 114)}, 0, 1000)`;
-    // What a server has said that has made way for this one.
+    // A match from a server that has been replaced by this one appends nothing.
     expect(await append({ ...ask, server: ask.server - 1 })).toEqual([]);
     expect(await append(ask)).toHaveLength(1);
     expect(await append(ask)).toEqual([]);
@@ -83,7 +83,7 @@ describe('matching', () => {
     expect([await b.feed(locked), await b.feed(free)].map(({ length }) => length)).toEqual([0, 2]);
     expect((await b.match()).missed).toEqual([]);
     expect(await b.feed(locked)).toHaveLength(2);
-    // Two that match at once: one of them has nothing done, and is told so.
+    // Two workers match at the same time: one of them stores nothing and is told so.
     await b.send(1);
     const workers = upTo(3).map(() => webhookStore(b.worker, direct, b.loadIds));
     const matched = await Promise.all(workers.map((worker) => b.match(0, worker)));
@@ -127,7 +127,7 @@ describe('matching', () => {
     await b.match(5, b.webhooks, LEASE_MS, [b.tenant.tenantId, other.tenantId]);
     expect(await b.feed(mine)).toEqual([]);
     expect((await b.feed(theirs)).map(({ message }) => message)).toEqual(sent);
-    // Nor where a worker names their keys.
+    // A worker that names the other tenant's keys gets nothing either.
     const [day] = await b.admin<{ day: string }[]>`select purge_on as day from despatch.messages limit 1`;
     const ask = {
       endpoint_id: mine,
@@ -159,7 +159,7 @@ describe('matching', () => {
     ]);
     expect(claims.map(({ endpoint }) => endpoint.id)).toEqual([taken]);
     expect((await b.feed(taken)).map(({ message }) => message)).toEqual(sent);
-    // It is tried again as one that is behind, not at once and for ever.
+    // The tenant is retried later as one that is behind, not at once in a loop.
     expect(behind).toEqual([]);
     expect(failures).toEqual([
       expect.objectContaining({ message: `Events of tenant ${b.tenant.tenantId} are not matched` }),

@@ -6,8 +6,8 @@ import { direct, setupWebhooks, succeeded } from '#test/support/setup-webhooks.t
 const median = (some: readonly number[]) => some.toSorted((x, y) => x - y)[some.length >> 1] ?? Number.NaN;
 
 /**
- * Matches, claims and completes; with the pages that each step reads. Where the machine becomes quicker or slower meanwhile,
- * as many more or fewer are passed over: that is over with another try, and what grows with all that was delivered is not.
+ * Matches, claims and completes, and counts the pages that each step reads. If the machine's speed changes during the test, a
+ * step skips more or fewer recent rows; a retry removes that effect, but not growth with everything delivered.
  */
 test(
   'beside an old snapshot no step reads more the more was delivered since',
@@ -20,7 +20,7 @@ test(
     const connection = await b.admin.reserve();
     await connection`set search_path = despatch`;
     const counted = webhookStore(connection, direct, b.loadIds);
-    // Who looks for a claim that is under way reads the rows of one lease.
+    // The search for open claims reads the rows of one lease, so the lease is short.
     const leaseMs = 1_000;
     const pages = async (): Promise<number> => {
       const [row] = await b.admin<{ n: number }[]>`
@@ -40,8 +40,8 @@ test(
     };
     try {
       await using reader = await holdSnapshot(b.admin);
-      // Looks begin some seconds before the last one: what they pass over is what was delivered in that time, which is more
-      // where the machine is quicker, and no more than that.
+      // A look starts some seconds before the last one and skips what was delivered in that time: more on a faster machine, but
+      // no further rows.
       const from = performance.now();
       const ended: number[] = [];
       const timed = async () => {
@@ -60,7 +60,7 @@ test(
       const early = await roundsUntil(9_000);
       const late = (await roundsUntil(18_000)).slice(-100);
       const usual = median(early.map(({ recent }) => recent));
-      // Where the machine has become slower, what a round reads in any case is read in fewer of them.
+      // On a slower machine fewer rounds share the pages that are read in any case, so the reads are scaled.
       const comparable = late.map(({ read, recent }) => read / Math.max(1, recent / usual));
       expect(median(comparable)).toBeLessThan(1.5 * median(early.map(({ read }) => read)));
       expect(reader).toBeDefined();

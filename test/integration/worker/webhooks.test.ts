@@ -12,7 +12,7 @@ import type { Worker } from '../../../services/worker/build-worker.ts';
 import { createEndpointSecrets } from '../../../services/worker/webhooks/endpoint-secrets.ts';
 
 const SECRET = `whsec_${randomBytes(32).toString('base64')}`;
-/** However busy the machine, whoever answers does so in time. */
+/** Long enough for every receiver that answers, even on a busy machine. */
 const DEADLINE_MS = 5_000;
 /** Longer than any test. */
 const LEASE_MS = 300_000;
@@ -22,7 +22,7 @@ let receiver: WebhookReceiver;
 let worker: Worker;
 const open = new AsyncDisposableStack();
 let paths = 0;
-/** What calls come to that reach nobody, by their path. */
+/** The results of calls that reach no receiver, by path. */
 const unheard = new Map<string, Promise<HttpResult>>();
 
 beforeAll(async () => {
@@ -60,7 +60,7 @@ async function tenantOf(): Promise<SeededTenant & { accountId: string }> {
   };
 }
 
-/** An endpoint at a path of its own. */
+/** Inserts an endpoint with a path of its own. */
 async function endpointOf({ tenantId }: SeededTenant, settings: Record<string, unknown> = {}) {
   const path = `/hook-${++paths}`;
   const row = {
@@ -221,7 +221,7 @@ test('an endpoint that is dead is failing soon, and delays no other one', async 
   unheard.set(dead.path, deadlines.promise);
   await send(200, tenant);
   for (const { path } of others) await expect.poll(() => receiver.at(path).length).toBe(200);
-  // No call to it has ended so far.
+  // No call to the endpoint has ended so far.
   expect(await attemptsOf(dead.id)).toEqual([]);
   deadlines.resolve({ kind: 'ambiguous', code: 'timeout' });
   await expect.poll(() => healthOf(dead.id)).toMatchObject({ status: 'failing' });
@@ -246,7 +246,7 @@ test('an ordered endpoint is told of each message in order, across a failure', a
   const failed = new Set<string>();
   receiver.answer(path, ({ type, data }) => {
     const { messageId = '' } = data;
-    // The first event of every other message, once.
+    // Fails the first event of three messages, once each.
     const isFirst = type === 'message.queued' && failed.size < 3 && !failed.has(messageId);
     if (isFirst) failed.add(messageId);
     return { status: isFirst ? 503 : 200 };

@@ -108,11 +108,11 @@ test('tenants whose provider takes long leave places to others, one after the ot
   }
   await b.send(20);
   await expect.poll(b.statuses, POLL).toMatchObject({ sent: 20 });
-  // None of the others has given a place back.
+  // No call of the other tenants has ended and released its slot.
   const [row] = await b.admin`select count(*)::integer as ended from despatch.attempts
     where tenant_id <> ${b.tenant.tenantId} and ended_at is not null`;
   expect(row?.['ended']).toBe(0);
-  // Ends the calls that hang.
+  // Ends the hanging calls.
   await b.twilio[Symbol.asyncDispose]();
 });
 
@@ -329,14 +329,14 @@ describe('stopping', () => {
           if (++claims === 2) throw new Error('the answer was lost');
           return claimed;
         },
-        // The first message is still being recorded when the database is asked, and is no more when its answer arrives.
+        // The first message is still being recorded when the worker queries the database, and is done when the answer arrives.
         async complete(...terms) {
           await searched.promise;
           return b.store.complete(...terms);
         },
         async claimedBy(...terms) {
           const found = await b.store.claimedBy(...terms);
-          // The search goes on until it finds no more, and the second message may be sent by then.
+          // The search continues until it finds nothing more; by then the second message may be sent.
           if (++searches > 1) return found;
           searched.resolve();
           await expect.poll(b.statuses, POLL).toEqual({ sent: 1, sending: 1 });
@@ -357,7 +357,7 @@ describe('stopping', () => {
     b.startWorker();
     await b.send(1, { delivery_guarantee: 'at_most_once' });
     await expect.poll(() => b.twilio.received.length, POLL).toBe(1);
-    // As after the restart of a container: the same host name, and the answer of the first claim is lost.
+    // As after the restart of a container: the new process has the same host name, and the answer to its first claim is lost.
     let claims = 0;
     const successor = b.startWorker(
       { deadlineMs: 10_000 },
@@ -381,7 +381,7 @@ describe('stopping', () => {
   test('messages of a lost worker are taken over after its lease', async () => {
     await using b = await setup();
     const wakes = await b.send(2, {}, { wake: false });
-    // A worker that claims and is never heard of again.
+    // A worker that claims and then disappears.
     await b.store.claim(
       wakes.map(({ seq }) => seq),
       { worker: 'gone', leaseMs: 300 },
@@ -397,7 +397,7 @@ describe('stopping', () => {
 test('a worker holds a channel whose messages bounce too often, and sends what it held when the brake is lifted', async () => {
   await using b = await setup();
   const { tenantId } = b.tenant;
-  // All but the last report of a window, and one that no pass has counted.
+  // The window lacks only its last report, which is stored but not counted yet.
   await b.admin`insert into despatch.final_stretches (tenant_id, channel, stretch, finals, hard_bounces, complaints)
     select ${tenantId}, 'sms', n, 50, case n when 0 then 199 else 0 end, 0 from generate_series(0, 19) n`;
   await b.admin`insert into despatch.usage_moves (at, purge_on, tells, seqs, account_ids)
@@ -429,6 +429,6 @@ test('a worker sends the messages of a slowed channel no faster than its turns c
   const begun = performance.now();
   await b.send(20);
   await expect.poll(b.statuses, { ...POLL, timeout: 20_000 }).toEqual({ sent: 20 });
-  // Twenty turns, the first of which is now; what was not taken before may be ten seconds of them at most.
+  // Twenty turns of 100 ms, the first at once. Unused turns accumulate for at most ten seconds.
   expect(performance.now() - begun).toBeGreaterThan(1_500);
 });

@@ -1,8 +1,8 @@
 import type { Sql } from './postgres.ts';
 
 /**
- * By how much the clock of this process is ahead of the database's, in seconds; negative where it is behind. The answer is taken
- * for the middle between question and answer: it is wrong by half of what they took at most.
+ * Returns by how many seconds this process's clock is ahead of the database's; negative where it is behind. It takes the
+ * database's time as the middle between query and answer, so the error is at most half of the round trip.
  */
 export async function clockOffsetSeconds(sql: Sql, now: () => number = Date.now): Promise<number> {
   const asked = now();

@@ -2,20 +2,20 @@ import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { sampled, sampledSeries } from './sampled-metrics.ts';
 import type { VaultOperation, VaultRequest } from '../vault/vault.ts';
 
-/** What a scrape gets. */
+/** The response to a scrape. */
 export type Exposition = { readonly contentType: string; readonly text: string };
 
-/** Provider calls and accept batches share it: a millisecond to the longest provider deadline. */
+/** Buckets for provider calls and accept batches: from a millisecond to the longest provider deadline. */
 export const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
-/** Every deployment logs in. */
+/** Vault operations of every deployment's login. */
 const VAULT_SESSION: readonly VaultOperation[] = ['login', 'renew', 'lookup'];
-/** Answers whose first occurrence `rate()` must see; others begin when they come. */
+/** Codes whose series start at 0, so that `rate()` sees their first occurrence; other series start when they occur. */
 const VAULT_CODES = ['200', '403', '503', 'timeout', 'network'];
 
 /**
- * What every deployment says of itself and of what it depends on. Labels are bounded words: never a recipient or an id,
- * and a tenant only where the operator asks for it.
+ * Creates the metrics of every deployment and its dependencies. Labels have bounded values: never a recipient or an id, and a
+ * tenant only if the operator enables that.
  */
 export function createBaseMetrics(vaultOperations: readonly VaultOperation[]) {
   const registry = new Registry();
@@ -68,7 +68,7 @@ export function createBaseMetrics(vaultOperations: readonly VaultOperation[]) {
     },
     vaultTokenExpires: (epochSeconds: number): void => vaultTokenExpiry.set(epochSeconds),
     natsConnection: (isConnected: boolean): void => natsConnected.set(isConnected ? 1 : 0),
-    /** For `timedStore`. */
+    /** The metrics that `timedStore` records. */
     database: {
       known(op: string): void {
         databaseSeconds.zero({ op });

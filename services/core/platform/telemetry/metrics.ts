@@ -10,7 +10,7 @@ import { createBaseMetrics, SECONDS } from './base-metrics.ts';
 import { sampled, sampledSeries } from './sampled-metrics.ts';
 import { tenantCounters } from './tenant-metrics.ts';
 
-/** From a first attempt at once to a retry schedule of a day. */
+/** From an immediate first attempt to a retry schedule of a day. */
 const DELIVERY_SECONDS = [
   0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1_800, 7_200, 28_800, 86_400,
 ];
@@ -30,24 +30,21 @@ export const ATTEMPT_OUTCOMES = [
 const CIRCUIT_STATES = ['open', 'probing'] as const;
 
 /**
- * Why a message was given up. A class of failure tells whose fault that was; without an answer to the last call nobody
- * knows what became of it; `worker_lost` and `adapter_fault` are ours.
+ * Why a message was given up. A failure class names the cause; `no_answer`: the last call got no answer, so the result is
+ * unknown; `worker_lost` and `adapter_fault` are Despatch's own faults.
  */
 export const GIVEN_UP_REASONS = [...FAILURE_CLASSES, 'no_answer', 'worker_lost', 'adapter_fault'] as const;
 export type GivenUpReason = (typeof GIVEN_UP_REASONS)[number];
 
-/**
- * Whether the provider has told how a message ended, by itself or only because it was asked, or nothing was heard of it
- * until nobody waited any more.
- */
+/** How the wait for a message's result ended: a report arrived, a lookup found it, or neither happened before the wait ended. */
 const AWAITED_OUTCOMES = ['heard', 'asked', 'silent'] as const;
 export type AwaitedOutcome = (typeof AWAITED_OUTCOMES)[number];
 
 /**
- * What receipts came to. `applied`: something new was learned; `unapplied`: nothing that was not known or may be believed
- * any more; `repeated`; `orphan`: of no message; `full`: of no message that is known yet, and too many of its account wait for
- * theirs; `forged`: not the vendor's; `unreadable`: not in the vendor's format.
- * `asked`: whatever a vendor has said because it was asked; the others are reports that came by themselves.
+ * Results of receipts. `applied`: it changed the message; `unapplied`: it contained nothing new, or nothing credible any more;
+ * `repeated`; `orphan`: it matches no message; `full`: it matches no message yet, and too many receipts of its account are
+ * waiting; `forged`: not authentic; `unreadable`: not in the vendor's format.
+ * `asked`: any answer to a lookup; all others are reports that the vendor sent by itself.
  */
 export const RECEIPT_RESULTS = [
   'applied',
@@ -62,9 +59,9 @@ export const RECEIPT_RESULTS = [
 export type ReceiptResult = (typeof RECEIPT_RESULTS)[number];
 
 /**
- * What asking a provider about a message came to. `final`: what became of it; `pending`: it is still under way, or the
- * provider does not tell; `not_found`: not known there; `unanswerable`: cannot be asked about; `forbidden`: not with the
- * account's key; `unanswered`: no answer.
+ * Results of lookups. `final`: the message's outcome; `pending`: it is still under way, or the provider does not tell;
+ * `not_found`: the provider does not know it; `unanswerable`: it cannot be looked up; `forbidden`: the account's key may not look
+ * it up; `unanswered`: no answer.
  */
 export const LOOKUP_RESULTS = [
   'final',
@@ -76,35 +73,35 @@ export const LOOKUP_RESULTS = [
 ] as const;
 export type LookupOutcome = (typeof LOOKUP_RESULTS)[number];
 
-/** How messages were canceled: one by its id, or all that fit a filter. */
+/** How messages were canceled: one by its id, or all that match a filter. */
 export const CANCEL_MEANS = ['id', 'filter'] as const;
 export type CancelMeans = (typeof CANCEL_MEANS)[number];
 
 /**
- * What became of a batch that a client has sent. `whole`: every message was taken; `partial`: some were not; `refused`: none
- * was; `replayed`: answered from a stored answer; `failed`: the database did not answer.
+ * Results of a client's batch. `whole`: every message was accepted; `partial`: some were not; `refused`: none was; `replayed`:
+ * answered from a stored answer; `failed`: the database did not answer.
  */
 export const BATCH_RESULTS = ['whole', 'partial', 'refused', 'replayed', 'failed'] as const;
 export type BatchResult = (typeof BATCH_RESULTS)[number];
 
-/** Up to the largest `batchMessagesMax` of a built-in plan, and what an operator may have set beyond it. */
+/** Up to the largest `batchMessagesMax` of a built-in plan, and larger values that an operator may set. */
 const BATCH_MESSAGES = [1, 10, 50, 100, 200, 500, 1_000];
 
-/** What a call to a webhook endpoint came to; `exhausted`: it failed, and was the last one of its event. */
+/** Results of a call to a webhook endpoint; `exhausted`: the last call for its event failed. */
 export const WEBHOOK_RESULTS = ['succeeded', 'failed', 'exhausted'] as const;
 export type WebhookResult = (typeof WEBHOOK_RESULTS)[number];
 
 export type TenantMetricsOptions = {
-  /** Tenants with series of their own. Default 0: no metric names a tenant. */
+  /** Number of tenants with series of their own. Default 0: no metric names a tenant. */
   readonly tenantsMax?: number;
 };
 
 export type WorkerMetricsOptions = TenantMetricsOptions & {
-  /** Ids of the catalog with their channel, whose series begin at 0. */
+  /** The providers of the catalog with their channels; their series start at 0. */
   readonly providers?: readonly {
     readonly id: string;
     readonly channel: Channel;
-    /** How it is asked about messages, if it can be. */
+    /** The provider's lookup, if it has one. */
     readonly lookup?: unknown;
   }[];
 };
@@ -194,7 +191,7 @@ export function createApiMetrics({ tenantsMax = 0 }: TenantMetricsOptions = {}) 
   return {
     ...base,
     registry,
-    /** Begins a route's series, so that its first fault is seen. */
+    /** Starts a route's series at 0, so that its first fault is visible. */
     routeKnown(known: { method: string; route: string; codes: readonly number[] }): void {
       const { method, route } = known;
       for (const code of known.codes) requests.inc({ method, route, code: String(code) }, 0);
@@ -207,7 +204,7 @@ export function createApiMetrics({ tenantsMax = 0 }: TenantMetricsOptions = {}) 
     ),
     bodyRefused: (reason: 'memory' | 'slow' | 'answer'): void => bodiesRefused.inc({ reason }),
     requestStarted: (): void => inFlight.inc(),
-    /** @param request `seconds` null where only the client was waited for. */
+    /** @param request `seconds` is null if the time was spent waiting for the client. */
     requestFinished(request: {
       method: string;
       route: string;
@@ -229,7 +226,7 @@ export function createApiMetrics({ tenantsMax = 0 }: TenantMetricsOptions = {}) 
       batchMessages.observe(messages);
     },
     limitWarned: (level: 'approaching' | 'reached'): void => limitWarnings.inc({ level }),
-    /** @param tenantId null where it is not known who was refused. */
+    /** @param tenantId null where the tenant is unknown. */
     rejected(reason: RejectionReason, tenantId: string | null): void {
       rejected.inc({ reason });
       if (tenantId !== null) tenants.rejected(tenantId, reason);
@@ -249,14 +246,14 @@ export function createApiMetrics({ tenantsMax = 0 }: TenantMetricsOptions = {}) 
 
 export type ApiMetrics = ReturnType<typeof createApiMetrics>;
 
-/** A message on its way from one account to another. */
+/** The labels of a message's move from one account to another. */
 export type FailoverLabels = {
   readonly channel: Channel;
-  /** Of the account that it goes on from, an id of the catalog. */
+  /** Provider of the account that the message leaves, an id of the catalog. */
   readonly provider: string;
-  /** Of the account that is next; `unknown` where it cannot be used any more. */
+  /** Provider of the next account; `unknown` if that account can no longer be used. */
   readonly to: string;
-  /** What its call failed by; that no report came in time; or why it waited for an account that was not called. */
+  /** The failure of the call; a receipt timeout; or why the account was not called. */
   readonly because: FailureClass | 'receipt_timeout' | LeftReason;
 };
 
@@ -276,7 +273,7 @@ export function createWorkerMetrics({ providers = [], tenantsMax = 0 }: WorkerMe
     labelNames: ['channel', 'provider', 'outcome'],
     registers: on,
   });
-  // Pairs are many and few of them occur: their series begin when they do.
+  // There are many pairs and few occur, so their series start when they do.
   const failovers = new Counter({
     name: 'despatch_failovers_total',
     help: 'Messages that went on to another account, by the provider that they left, the one that they went to and why: the class of the failure where a call was refused, receipt_timeout where no report came in time, or why the account that they waited for was not called (breaker_open, rate_used_up, invalid, disabled).',
@@ -395,7 +392,7 @@ export function createWorkerMetrics({ providers = [], tenantsMax = 0 }: WorkerMe
     awaited: (provider: string, outcome: AwaitedOutcome, messages = 1): void =>
       awaited.inc({ provider, outcome }, messages),
     lookedUp: (provider: string, result: LookupOutcome): void => lookups.inc({ provider, result }),
-    /** @param seconds since the event; null where it is no first call, or was not taken. */
+    /** @param seconds since the event; null if this is not the first call or it failed. */
     webhookCalled(result: WebhookResult, seconds: number | null): void {
       webhookCalls.inc({ result });
       if (seconds !== null) webhookSeconds.observe(seconds);
@@ -491,7 +488,7 @@ export function createWorkerMetrics({ providers = [], tenantsMax = 0 }: WorkerMe
       'despatch_events_oldest_seconds',
       "For how long the oldest event has waited for its number in its tenant's feed; every worker shows the same.",
     ),
-    /** Begins a task's series, so that one that never succeeds is seen too. */
+    /** Starts a task's series, so that a task that never succeeds is visible too. */
     taskBegun(task: string, epochSeconds: number): void {
       taskSuccess.set({ task }, epochSeconds);
       taskFailures.inc({ task }, 0);
@@ -523,20 +520,20 @@ export function createWorkerMetrics({ providers = [], tenantsMax = 0 }: WorkerMe
 
 export type WorkerMetrics = ReturnType<typeof createWorkerMetrics>;
 
-/** Adds the process's own metrics, event-loop lag among them, and which build runs. */
+/** Adds the process's own metrics, such as event-loop lag, and the build's version. */
 export function collectProcessMetrics(
   metrics: { readonly registry: Registry },
   build: { readonly component: 'api' | 'worker' | 'controller'; readonly version: string },
 ): void {
   collectDefaultMetrics({ register: metrics.registry });
-  // Sums of gauges that are there by type as well, under names that Prometheus keeps for counters.
+  // Drops the sums of gauges that exist by type as well: Prometheus reserves their `_total` names for counters.
   for (const kind of ['handles', 'requests', 'resources']) {
     metrics.registry.removeSingleMetric(`nodejs_active_${kind}_total`);
   }
   new Gauge({
     name: 'despatch_build_info',
     help: 'Always 1; the labels name the build.',
-    // The component tells our processes from others that name their metrics as every controller does.
+    // `component` tells these processes from other controllers, whose metrics have the same names.
     labelNames: ['component', 'version', 'node'],
     registers: [metrics.registry],
   }).set({ component: build.component, version: build.version, node: process.version }, 1);

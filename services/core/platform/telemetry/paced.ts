@@ -1,9 +1,9 @@
-/** What is read takes this part of the time at most. */
+/** Reads take at most this part of the time. */
 const READING_PART = 50;
 
 /**
- * The same reading, not repeated before fifty times as long as it took: until then its last answer is given, or its failure. What a
- * scrape asks for is then no load, however long it takes and however often it is asked for.
+ * Returns a `read` that repeats at the earliest after fifty times its own duration. Until then it returns the last result or
+ * failure, so that scrapes cause no load, however slow the read is and however often they ask.
  */
 export function paced<T>(
   read: () => Promise<T>,

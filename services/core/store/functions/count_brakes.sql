@@ -1,4 +1,4 @@
--- How many channels of tenants that may send are at each level of a brake; nothing of a level that none is at.
+-- Counts the channels of active tenants by the level of their brake; levels without channels are left out.
 create or replace function count_brakes() returns table (level text, channels integer)
 language sql stable security definer set search_path = despatch, pg_temp as $$
   select b.level, count(*)::integer from brakes b join tenants t on t.id = b.tenant_id and t.status = 'active'

@@ -1,7 +1,6 @@
--- Stores what was decided about messages that `take_silent` has locked in the same transaction. `moves`: {seq, purge_on, to,
--- address_key, details} of those that go on to the account `to`: the attempt that was accepted is in the log from now on, and
--- the message waits for a call. `later`: {seq, ms} of those to be looked at again; `done`: those that stay where they are.
--- Returns those that were moved.
+-- Stores the decisions about messages that `take_silent` has locked in the same transaction. `moves`: {seq, purge_on, to,
+-- address_key, details} of messages that go on to the account `to`: their accepted attempt moves to the log, and the message
+-- waits for a call. `later`: {seq, ms} of messages to look at again; `done`: messages that stay. Returns the moved messages.
 create or replace function fail_over_silent(moves json, later json, done bigint[]) returns setof bigint
 language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
   set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
@@ -28,7 +27,7 @@ begin
       http_status, started_at, ended_at, message_status, provider_message_id, found_by_id, sent_from, await_until)
     select g.seq, g.purge_on, g.event_seq, g.attempt, g.tenant_id, g.account_id, g.provider, g.worker, 'accepted',
       g.http_status, g.started_at, g.sent_at, 'sent', g.provider_message_id, g.found_by_id, g.sent_from,
-      -- One that was being asked about is asked about at once, should it be sent by this attempt in the end.
+      -- A pending lookup is due at once if the message returns to this attempt in the end.
       coalesce((select x.due_at from stopped x where x.seq = g.seq), at_now)
     from gone g
   ), queued as (

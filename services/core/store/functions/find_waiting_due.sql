@@ -1,9 +1,10 @@
--- Messages of a lane that are due and that `claim_due` will not take: of a tenant that is not active, of a channel that a brake holds, expired, of an account
--- that cannot be used, to a recipient that is suppressed, under way for longer than their lease. What is under way in good order is put out of sight until its
--- lease is over.
--- A lane may hold a million messages that wait in good order. Of each priority a call therefore reads `reads_max` of them and finds `most`, and returns in
--- `next_places` where the following call, which gets it as `places`, is to go on; null where all has been read, and the following call begins anew. `until` bounds
--- what is read until then: a lane that grows as fast as it is read would never be begun anew. `due_from`: as for `due_floor`.
+-- Returns due messages of a lane that `claim_due` will not take: of an inactive tenant, of a channel that a brake holds, expired,
+-- of an unusable account, to a suppressed recipient, or under way for longer than their lease. It postpones `due_at` of messages
+-- under way to the end of their lease, so that later looks skip them.
+-- A lane may hold a million messages that wait normally. A call therefore reads `reads_max` messages of each priority and finds
+-- `most`. `next_places` is where the next call, which gets it as `places`, continues; null when everything has been read and the
+-- next call starts from the beginning. `until` bounds one round of calls: without it a lane that grows as fast as it is read
+-- would never start again. `due_from`: as for `due_floor`.
 create or replace function find_waiting_due(for_tenant uuid, for_account uuid, most integer, reads_max integer, due_from float8[],
   places json default null) returns table (seqs bigint[], next_places json)
 language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
@@ -25,7 +26,7 @@ begin
     after_due := coalesce((places -> urgency ->> 'due_at')::timestamptz, '-infinity');
     after_seq := coalesce((places -> urgency ->> 'seq')::bigint, 0);
     until := coalesce((places -> urgency ->> 'until')::timestamptz, at_now);
-    -- From the narrow table alone.
+    -- Reads only the narrow table.
     with looked as materialized (
       select l.seq, l.due_at, l.status, l.lease_until, l.expires_at, l.test, l.marketing, l.tenant_id, l.address_key from live_messages l
       where l.tenant_id = for_tenant and l.account_id = for_account and l.priority = urgency::smallint
@@ -44,7 +45,7 @@ begin
     select array(select f.seq from found f) as seqs,
       array(select l.seq from looked l where l.status = 'sending' and l.lease_until > at_now limit most) as under_way,
       (select json_build_object('due_at', x.due_at, 'seq', x.seq, 'until', until) from (
-        -- Where the page is full of what was found, what was read behind that is read again.
+        -- If the page is full of found messages, the messages read behind the last found one are read again.
         (select f.due_at, f.seq from found f order by f.due_at desc, f.seq desc limit case when (select count(*) from found) >= most then 1 else 0 end)
         union all
         (select l.due_at, l.seq from looked l order by l.due_at desc, l.seq desc limit case when (select count(*) from looked) >= reads_max then 1 else 0 end)

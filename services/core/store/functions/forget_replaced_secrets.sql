@@ -1,5 +1,4 @@
--- Drops the replaced ciphertexts that have been kept long enough, and the public keys of what signs no longer. Returns the number
--- of rows.
+-- Deletes replaced ciphertexts that have been kept long enough, and public keys that no longer sign. Returns the number of rows.
 create or replace function forget_replaced_secrets() returns integer
 language plpgsql security definer set search_path = despatch, pg_temp as $$
 declare
@@ -7,7 +6,7 @@ declare
   endpoints integer;
   keys integer;
 begin
-  -- Whoever has one locked may wait for another one: what is locked is left to the next call.
+  -- A transaction that has one row locked may wait for another one, so locked rows are left to the next call.
   update provider_accounts set previous_ciphertext = null, previous_until = null
   where id = any (array(select p.id from provider_accounts p where p.previous_until <= now() for no key update skip locked));
   get diagnostics accounts = row_count;

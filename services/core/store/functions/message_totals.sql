@@ -1,8 +1,8 @@
--- Messages accepted and not finished, of all tenants that may send: those of a suspended one are held, and no worker can do
--- anything about them. Those that wait for the instant that their sender named are `scheduled`, and no backlog; nor is what
--- waits behind a brake (`braked`), which a person lifts. Counters know no channels: of a tenant with a brake the messages of its
--- other channels are counted, up to 100,000, and the rest of its backlog is `braked`. Few wait there as a rule, whereas millions
--- may behind the brake.
+-- Counts accepted and unfinished messages of all active tenants; the messages of a suspended tenant are held, and no worker can
+-- send them. `scheduled`: messages that wait for the instant that their sender named. `braked`: messages behind a brake, which a
+-- person lifts. Neither is backlog. The counters do not distinguish channels: for a tenant with a brake the messages of its other
+-- channels are counted, up to 100,000, and the rest of its backlog is `braked`. Usually few messages wait in the other channels,
+-- whereas millions may wait behind the brake.
 create or replace function message_totals() returns table (backlog bigint, scheduled bigint, braked bigint)
 language sql stable security definer set search_path = despatch, pg_temp set enable_seqscan = off set enable_bitmapscan = off as $$
   select coalesce(sum(w.waiting - b.braked), 0)::bigint, coalesce(sum(s.scheduled), 0)::bigint, coalesce(sum(b.braked), 0)::bigint
@@ -11,7 +11,7 @@ language sql stable security definer set search_path = despatch, pg_temp set ena
   left join lateral (select x.finished, x.unscheduled from tenant_progress x where x.tenant_id = t.id order by x.slot desc limit 1) p on true
   cross join lateral (select u.scheduled - coalesce(p.unscheduled, 0) as scheduled) s
   cross join lateral (select u.accepted - coalesce(p.finished, 0) - s.scheduled as waiting) w
-  -- Hardly any tenant has one: they are read once, and not looked for tenant by tenant.
+  -- Few tenants have a brake: all brakes are read once instead of one lookup per tenant.
   left join (select distinct x.tenant_id from brakes x where x.level is not null) h on h.tenant_id = t.id
   cross join lateral (
     select case when h.tenant_id is null then 0
@@ -19,7 +19,7 @@ language sql stable security definer set search_path = despatch, pg_temp set ena
         select count(*) from (
           select from (
             select a.id from provider_accounts a where a.tenant_id = t.id and brake_of(t.id, a.id) is null
-            -- Of simulators.
+            -- The account id of simulators.
             union all select '00000000-0000-0000-0000-000000000000'
           ) a,
           (values (0::smallint), (1::smallint), (2::smallint)) as q (priority),

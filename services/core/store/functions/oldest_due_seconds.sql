@@ -1,13 +1,13 @@
--- How long the oldest due delivery has waited that a worker should have taken by now; 0 without any. What an endpoint's own state
--- and settings hold back is left out: one that fails, is paused or has asked for time, one of which a claim is under way, as it
--- takes no more or wants its events in order, and the time since one with a rate limit was last called.
+-- Returns how long the oldest due delivery has waited that a worker should have taken by now; 0 if there is none. Waits that an
+-- endpoint's own state and settings cause do not count: of an endpoint that fails, is paused or asked for a pause, of one with a
+-- claim under way (it takes no more, or wants its events in order), and the time since the last call of one with a rate limit.
 create or replace function oldest_due_seconds() returns double precision
 language plpgsql stable security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
   set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
 begin
   return coalesce((
     with recursive earliest as (
-      -- From one endpoint that waits for something to the next one, however much each has: most wait for nothing.
+      -- A recursive skip scan over the endpoints with waiting rows, however many rows each has; most endpoints have none.
       (select x.endpoint_id, x.due_at from due_deliveries x order by x.endpoint_id, x.due_at limit 1)
       union all
       select n.endpoint_id, n.due_at from earliest e cross join lateral (
@@ -22,9 +22,9 @@ begin
       order by r.slot desc limit 1
     ) k on true
     where e.due_at <= clock_timestamp() and w.status = 'active' and w.call_at <= clock_timestamp()
-      -- Put so that no partial index fits: while the table is small a planner would as soon read the whole of one.
+      -- Written so that no partial index matches: while the table is small the planner would scan such an index as a whole.
       and coalesce(w.deleted_at, 'infinity') = 'infinity'
-      -- A row under a lease is due when that is over, within two minutes.
+      -- A leased row's `due_at` is the end of the lease, within two minutes.
       and not exists (
         select from due_deliveries c where c.endpoint_id = w.id and c.claim is not null
           and c.due_at > clock_timestamp() and c.due_at < clock_timestamp() + interval '2 minutes')), 0);

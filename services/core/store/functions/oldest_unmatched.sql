@@ -1,6 +1,6 @@
--- How long the oldest event of these tenants has waited to be matched with an endpoint of its tenant, since it has its number; 0 where
--- none waits. `of_tenants` null: of all tenants, which reads all endpoints. `tenant_ids`: those of whom something waits.
--- Up to 40 seconds say nothing: where no event passes an endpoint's filters a worker stores that seldom.
+-- Returns how long the oldest event of these tenants has waited to be matched with an endpoint, since it got its number; 0 if
+-- none waits. `of_tenants` null: all tenants, which reads all endpoints. `tenant_ids`: the tenants with waiting events. Values up
+-- to 40 seconds mean nothing: where no event passes an endpoint's filters, a worker stores its progress that rarely.
 create or replace function oldest_unmatched(of_tenants uuid[]) returns table (seconds double precision, tenant_ids uuid[])
 language plpgsql stable security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
   set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
@@ -10,7 +10,7 @@ begin
   if of_tenants is null then
     ids := array(select w.id from webhook_endpoints w where w.deleted_at is null);
   else
-    -- Put so that no partial index fits: while the table is small a planner would as soon read the whole of one.
+    -- Written so that no partial index matches: while the table is small the planner would scan such an index as a whole.
     ids := array(select w.id from unnest(of_tenants) as o (id)
       join webhook_endpoints w on w.tenant_id = any (array[o.id]) and coalesce(w.deleted_at, 'infinity') = 'infinity');
   end if;

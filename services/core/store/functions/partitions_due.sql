@@ -1,5 +1,5 @@
--- How many partitions are to be made and to be dropped; `blocked`: cannot be made any more, as rows of their week are in the default
--- partition already (`make_partition`). Nothing where all is as it should be.
+-- Returns how many partitions must be made and dropped. `blocked`: they can no longer be made, because rows of their week are
+-- already in the default partition (`make_partition`). No rows if nothing is due.
 create or replace function partitions_due() returns table (task text, partitions integer)
 language plpgsql stable security definer set search_path = despatch, pg_temp as $$
 declare

@@ -1,7 +1,7 @@
--- Deletes at most `most` messages with all that hangs on them, or other rows when no message is left.
--- `outcome`: deleted (there may be more), draining (only provider calls under way are left, they end by themselves or
--- with their lease), empty (only the tenant's own rows are left), absent (no purge of this resource is under way).
--- `id`: whose rows they are; the key to destroy is that tenant's and no other's.
+-- Deletes at most `most` messages with all their rows, or other rows when no message is left.
+-- `outcome`: deleted (there may be more), draining (only provider calls under way are left; they end by themselves or with their
+-- lease), empty (only the tenant's own rows are left), absent (no purge of this resource is under way). `id`: the tenant whose
+-- rows they are; only this tenant's key may be destroyed.
 create or replace function purge_some(of_slug text, of_uid text, most integer) returns table (outcome text, deleted integer, id uuid)
 language plpgsql security definer set search_path = despatch, pg_temp set enable_seqscan = off as $$
 #variable_conflict use_column
@@ -22,11 +22,11 @@ begin
     and not exists (select from live_messages l where l.seq = m.seq and l.status = 'sending' and l.lease_until >= now())
     limit most);
   if cardinality(seqs) > 0 then
-    -- Rows that others lock too are locked in their order: by number, whichever partition they are in. These come first: who has
-    -- one may make its message live again.
+    -- Rows that other transactions lock too are locked in the common order: by number, whichever partition they are in.
+    -- `failover_waits` comes first, because a transaction that holds such a row may make its message live again.
     perform from failover_waits w where w.seq = any (seqs) order by w.seq for update;
     perform from live_messages l where l.seq = any (seqs) order by l.seq for update;
-    -- A call under way keeps its message until its outcome is recorded or its lease is over.
+    -- A message with a call under way stays until the outcome is recorded or the lease is over.
     delete from live_messages l where l.seq = any (seqs) and (l.status <> 'sending' or l.lease_until < now());
     seqs := array(select u.seq from unnest(seqs) as u (seq)
       where not exists (select from live_messages l where l.seq = u.seq));
@@ -35,9 +35,10 @@ begin
     delete from awaited_receipts a where a.seq = any (seqs);
     perform from lookups l where l.seq = any (seqs) order by l.seq for update;
     delete from lookups l where l.seq = any (seqs);
-    -- Whoever applies receipts has these before.
+    -- Transactions that apply receipts lock these rows first.
     perform from message_results s where s.seq = any (seqs) order by s.seq for update;
-    -- And who stores something of a message without either of its rows has this one (`complete`, `settle_lookups`).
+    -- Transactions that store something of a message with neither a live row nor a result lock this row (`complete`,
+    -- `settle_lookups`).
     perform from messages m where m.seq = any (seqs) order by m.seq for update;
     delete from attempt_log a where a.message_seq = any (seqs);
     delete from event_log e where e.message_seq = any (seqs);
@@ -52,7 +53,7 @@ begin
     return query select 'draining', 0, who;
     return;
   end if;
-  -- A tenant may have had very many endpoints: some of them at a time, with all that is theirs.
+  -- A tenant may have had very many endpoints: each call purges some of them with all their rows.
   endpoints := array(select w.id from webhook_endpoints w where w.tenant_id = who order by w.number limit 100);
   if cardinality(endpoints) > 0 then
     n := purge_endpoint_rows(endpoints, most);
@@ -69,7 +70,7 @@ begin
     return query select 'deleted', n, who;
     return;
   end if;
-  -- Nothing of it is numbered any more, but by a pass that had begun before.
+  -- No pass numbers events of this tenant any more, except one that began before the purge.
   delete from feed f using (select x.last_seq, x.purge_on from feed x where x.tenant_id = who limit most) k
   where f.tenant_id = who and (f.last_seq, f.purge_on) = (k.last_seq, k.purge_on);
   get diagnostics n = row_count;
@@ -82,8 +83,8 @@ begin
     return query select 'deleted', n, who;
     return;
   end if;
-  -- No index leads to the receipts of a message: they are looked for when none is left, by the turns of the tenant's accounts and
-  -- simulators. Those of simulators whose time has not come are few, and left to `end_purge`.
+  -- No index leads from a message to its receipts. They are deleted when no message is left, by the turns of the tenant's
+  -- accounts and simulators. Waiting receipts of simulators are few and left to `end_purge`.
   delete from receipts r where r.id = any (array(
     select x.id from (select who as turn union all select p.id from provider_accounts p where p.tenant_id = who) t
     cross join lateral (
@@ -123,8 +124,8 @@ begin
     return query select 'deleted', n, who;
     return;
   end if;
-  -- No index leads from a tenant to its idempotency keys: one look over a partition takes all of them. They are last, as each call
-  -- that comes so far looks at all partitions.
+  -- No index leads from a tenant to its idempotency keys: one scan of a partition deletes all of them. This step is last, because
+  -- every call that gets here scans all partitions.
   for part in
     select c.relname from pg_inherits i join pg_class c on c.oid = i.inhrelid
     where i.inhparent = 'despatch.idempotency_keys'::regclass order by 1
