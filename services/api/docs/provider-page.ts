@@ -6,20 +6,20 @@ import { settingRows } from './setting-rows.ts';
 import { describeMessageFields } from './message-fields.ts';
 
 const DEDUPE = {
-  key: 'A message that is sent again carries the same key, and the provider drops the copy.',
-  lookup: 'After a call without an answer the provider is asked whether it has the message.',
-  none: 'The provider has no guard: after a call without an answer one repetition is made, unless the message says `at_most_once`.',
+  key: 'The worker sends the same key again with a repeated message, and the provider drops the copy.',
+  lookup: 'After a call without an answer the worker asks the provider whether it has the message.',
+  none: 'The provider does not prevent duplicates: after a call without an answer the worker calls once more, unless the message says `at_most_once`.',
 } as const;
 
 const LOOKUP = {
-  id: 'yes, by its own id: after a call that was answered, where no receipt comes.',
-  reference: 'yes, by the id of the message: after a call without an answer, and where no receipt comes.',
+  id: 'yes, by the provider’s id: after an answered call, if no receipt comes.',
+  reference: 'yes, by the id of the message: after a call without an answer, and if no receipt comes.',
   none: 'no',
 } as const;
 
 const MODES = {
-  automatic: 'Each message tells the provider where to report.',
-  manual: 'Somebody has to enter the receipt URL at the provider: `receiptUrl` of the provider account.',
+  automatic: 'The worker gives the provider the receipt URL with each message.',
+  manual: 'You must enter the receipt URL at the provider: `receiptUrl` of the provider account.',
   none: 'None.',
 } as const;
 
@@ -44,10 +44,10 @@ export function providerPage(provider: AnyProvider): string {
           ['Channel', code(channel)],
           ['Repetitions', prose(DEDUPE[capabilities.dedupe])],
           ['Receipts', prose(receiptsText(provider))],
-          ['Asked about a message', escapeHtml(LOOKUP[capabilities.lookup])],
-          ['Tells of recipients', capabilities.engagement.map(code).join(', ') || 'nothing'],
+          ['Can be asked about a message', escapeHtml(LOOKUP[capabilities.lookup])],
+          ['Reported actions of recipients', capabilities.engagement.map(code).join(', ') || 'nothing'],
           ['Longest body', lengthText(capabilities.bodyCharactersMax)],
-          ['Fields that it has no place for', capabilities.unsupportedFields.map(code).join(', ') || 'none'],
+          ['Unsupported fields', capabilities.unsupportedFields.map(code).join(', ') || 'none'],
         ],
       ),
       documentation,
@@ -86,7 +86,7 @@ export function providerPage(provider: AnyProvider): string {
       '<h2 id="limits">Limits</h2>',
       list('ul', [
         ...guide.limits,
-        'A message has one recipient. `rateLimitPerSecond` of the provider account holds calls to a rate.',
+        'A message has one recipient. `rateLimitPerSecond` of the provider account limits the rate of calls.',
       ]),
       '<h2 id="unsupported">Not supported</h2>',
       list('ul', guide.unsupported),
@@ -103,16 +103,16 @@ function meaningOf(meaning: string | null | undefined): string {
 function receiptsText(provider: AnyProvider): string {
   if (provider.receipts === 'simulated') return 'made by the simulator';
   const definition = receiptsOf(provider);
-  if (definition === undefined) return 'none: the last state of a message is `sent`';
+  if (definition === undefined) return 'none: `sent` is the last state of a message';
   const signed =
     definition.verify === undefined
-      ? 'not signed: the receipt URL is the secret'
-      : 'verified by their signature, where the account has the key for it';
+      ? 'not signed: the secret in the receipt URL authenticates them'
+      : 'verified by their signature, if the account has the key for it';
   return `${definition.setup.mode}, ${signed}`;
 }
 
 function lengthText(max: number | null): string {
-  return max === null ? 'no bound of its own' : `${max} characters`;
+  return max === null ? 'no limit of the provider' : `${max} characters`;
 }
 
 function settingsTable(schema: Record<string, unknown>, route: readonly string[]): string {

@@ -4,9 +4,9 @@ export const apnsGuide: ProviderGuide<'push'> = {
   documentation:
     'https://developer.apple.com/documentation/usernotifications/sending-notification-requests-to-apns',
   credentials: [
-    'In the Apple Developer account open Membership details. `Team ID` is `teamId`.',
+    'In the Apple Developer account open Membership details. The `Team ID` is `teamId`.',
     'Under Certificates, Identifiers & Profiles > Keys create a key with Apple Push Notifications service. Its id is `keyId`; the file AuthKey_<id>.p8 can be downloaded once, and its content is `privateKey`.',
-    '`bundleId` is that of the app under Identifiers. Apps run from Xcode have tokens of the sandbox: store a second provider with `environment` sandbox for them.',
+    '`bundleId` is the bundle id of the app under Identifiers. Apps that run from Xcode have sandbox tokens: store a second provider with `environment` sandbox for them.',
   ],
   account: {
     publicConfig: { teamId: 'ABCDE12345', keyId: 'FGHIJ67890', bundleId: 'com.example.app' },
@@ -15,7 +15,7 @@ export const apnsGuide: ProviderGuide<'push'> = {
   fields: {
     title: '`aps.alert.title`.',
     body: '`aps.alert.body`.',
-    data: 'Names beside `aps`: texts as they are, anything else as its JSON.',
+    data: 'Keys beside `aps`: strings unchanged, other values as JSON text.',
     badge: '`aps.badge`.',
     sound: '`aps.sound`.',
     collapseKey: '`apns-collapse-id`.',
@@ -31,11 +31,11 @@ export const apnsGuide: ProviderGuide<'push'> = {
   ],
   limits: [
     'A notification has at most 4096 bytes.',
-    'A message with `data` alone goes to the app silently, which Apple does less often than showing one.',
-    'A token that is no longer one ends the message as `invalid_recipient`. Take it off your list.',
+    'A message with only `data` is a silent notification. Apple delivers those less often than visible ones.',
+    'A token that is no longer valid ends the message as `invalid_recipient`. Remove it from your list.',
   ],
   unsupported: [
-    'Receipts: the last state of a message is `sent`.',
-    'Certificates in the place of a key, VoIP, live activities, localised texts, categories and threads.',
+    'Receipts: `sent` is the last state of a message.',
+    'Certificates instead of a key, VoIP, live activities, localised texts, categories and threads.',
   ],
 };

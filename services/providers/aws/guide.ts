@@ -3,7 +3,7 @@ import { MAIL_EXAMPLE } from '../mail-guide.ts';
 
 const keys = (actions: string): readonly string[] => [
   `In the console of IAM create a user for Despatch, with a policy that allows ${actions} and nothing else.`,
-  'Open the user, tab Security credentials, and create an access key. Its id is `accessKeyId`, its secret `secretAccessKey`. Temporary credentials need `sessionToken` too, and end at their time.',
+  'Open the user, tab Security credentials, and create an access key. Its id is `accessKeyId`, its secret `secretAccessKey`. Temporary credentials also need `sessionToken`, and expire.',
 ];
 const secretConfig = { secretAccessKey: 'your-secret-access-key' };
 const publicConfig = { region: 'eu-central-1', accessKeyId: 'AKIAIOSFODNN7EXAMPLE' };
@@ -15,24 +15,24 @@ export const smsGuide: ProviderGuide<'sms'> = {
     ...keys(
       '`sms-voice:SendTextMessage` and `sms-voice:DescribeAccountAttributes`, with `mode` sns `sns:Publish` and `sns:GetSMSAttributes`,',
     ),
-    'In the console of AWS End User Messaging, SMS, the pages Phone numbers, Sender IDs and Phone pools show what can be `originationIdentity`.',
-    'A new account is in the sandbox and sends to verified numbers alone, until AWS has granted production access.',
+    'In the console of AWS End User Messaging, SMS, the pages Phone numbers, Sender IDs and Phone pools show the values that `originationIdentity` can have.',
+    'A new account is in the sandbox and sends only to verified numbers until AWS has granted production access.',
   ],
   account: { publicConfig: { ...publicConfig, senderId: 'Acme' }, secretConfig },
   fields: {
     body: '`MessageBody`; with the mode sns `Message`.',
     from: '`OriginationIdentity`; with the mode sns an attribute of the message.',
     expiresAt:
-      '`TimeToLive`, where less than 72 hours are left; at least 5 seconds. With the mode sns AWS is not told.',
+      '`TimeToLive`, if less than 72 hours are left; at least 5 seconds. With the mode sns AWS does not get it.',
   },
   messages: [{ to: '+15551230001', body: 'Your code is 1234', category: 'otp' }],
   limits: [
     'A `body` has at most 1600 characters.',
-    'AWS holds an account to a monthly spend limit; beyond it messages wait until it is raised or they expire.',
+    'AWS limits an account’s spend per month. Above the limit messages wait until AWS raises it or they expire.',
   ],
   unsupported: [
-    'With the mode sns: receipts. The last state of a message is `sent`.',
-    'Media (MMS), and a highest price for a message.',
+    'With the mode sns: receipts. `sent` is the last state of a message.',
+    'Media (MMS), and a maximum price for a message.',
   ],
 };
 
@@ -40,12 +40,12 @@ export const sesGuide: ProviderGuide<'email'> = {
   documentation: 'https://docs.aws.amazon.com/ses/latest/APIReference-V2/API_SendEmail.html',
   credentials: [
     ...keys('`ses:SendEmail` and `ses:GetAccount`'),
-    'In the console of Amazon SES, page Identities, verify the domain or the address that mails come from, in the region that sends.',
-    'A new account is in the sandbox and sends to verified addresses alone, until AWS has granted production access.',
+    'In the console of Amazon SES, page Identities, verify the domain or the address of the sender, in the region that sends.',
+    'A new account is in the sandbox and sends only to verified addresses until AWS has granted production access.',
   ],
   account: { publicConfig: { ...publicConfig, from: 'hello@example.com', fromName: 'Acme' }, secretConfig },
   fields: {
-    from: '`FromEmailAddress`. An identity of the account has to cover it.',
+    from: '`FromEmailAddress`. An identity of the account must cover it.',
     subject: '`Subject`.',
     bodyHtml: '`Html`.',
     bodyText: '`Text`.',
@@ -56,8 +56,8 @@ export const sesGuide: ProviderGuide<'email'> = {
   },
   messages: [MAIL_EXAMPLE],
   limits: [
-    'AWS holds an account to a number of mails in 24 hours and in a second; what is beyond it is tried again.',
-    'How long SES tries to deliver a mail is a setting of the configuration set.',
+    'AWS limits the mails of an account per 24 hours and per second; mails above the limit are retried.',
+    'The configuration set defines how long SES tries to deliver a mail.',
   ],
   unsupported: ['Templates of SES, cc and bcc.'],
 };

@@ -5,7 +5,7 @@ export const fcmGuide: ProviderGuide<'push'> = {
   credentials: [
     'In the Firebase console open Project settings. The tab General shows the project id, which is `projectId`.',
     'In the tab Service accounts generate a new private key. The content of the file is `serviceAccountJson`; or give its `client_email` as `clientEmail` and its `private_key` as `privateKey`.',
-    'For devices of Apple upload their authentication key in the tab Cloud Messaging.',
+    'For Apple devices upload their authentication key in the tab Cloud Messaging.',
   ],
   account: {
     publicConfig: {
@@ -17,11 +17,11 @@ export const fcmGuide: ProviderGuide<'push'> = {
   fields: {
     title: '`notification.title`.',
     body: '`notification.body`.',
-    data: '`data`: texts as they are, anything else as its JSON.',
-    badge: '`aps.badge`; on Android `notification_count`, where there is a title or a body.',
-    sound: '`aps.sound`; on Android `notification.sound`, where there is a title or a body.',
-    collapseKey: '`collapse_key`; on devices of Apple `apns-collapse-id`.',
-    expiresAt: 'How long the device may be out of reach: at most 28 days.',
+    data: '`data`: strings unchanged, other values as JSON text.',
+    badge: '`aps.badge`; on Android `notification_count`, if there is a title or a body.',
+    sound: '`aps.sound`; on Android `notification.sound`, if there is a title or a body.',
+    collapseKey: '`collapse_key`; on Apple devices `apns-collapse-id`.',
+    expiresAt: 'How long FCM waits for an offline device: at most 28 days.',
   },
   messages: [
     {
@@ -32,11 +32,11 @@ export const fcmGuide: ProviderGuide<'push'> = {
     },
   ],
   limits: [
-    'Names and values of `data` have at most 4096 bytes in all. Names that Firebase or Apple keep for themselves are refused.',
-    'A token that is no longer registered ends the message as `invalid_recipient`. Take it off your list.',
+    'Names and values of `data` have at most 4096 bytes in total. Names that Firebase or Apple reserve are refused.',
+    'A token that is no longer registered ends the message as `invalid_recipient`. Remove it from your list.',
   ],
   unsupported: [
-    'Receipts: the last state of a message is `sent`.',
-    'Topics, conditions, pictures, channels of Android and links of web push.',
+    'Receipts: `sent` is the last state of a message.',
+    'Topics, conditions, pictures, Android channels and web push links.',
   ],
 };

@@ -2,13 +2,13 @@ import type { ProviderGuide } from '../guide.ts';
 
 const credentials = [
   'Sign in to the Infobip portal. Its start page shows the base URL of the account, which is `baseUrl`.',
-  'Create an API key under Developer Tools > API Keys, and give it as `apiKey`. A key that may only send is enough; the credential check then ends without a verdict, as it asks for the balance.',
+  'Create an API key under Developer Tools > API Keys, and give it as `apiKey`. A key that may only send is enough; the credential check then has no result, because it asks for the balance.',
 ];
 const common = {
   documentation: 'https://www.infobip.com/docs/api',
   secretConfig: { apiKey: 'your-api-key' },
   repeated:
-    'A message that is sent again after a lost answer goes under the same id. Infobip refuses the copy, and it counts as accepted.',
+    'A message that is sent again after a lost answer has the same id. Infobip refuses the copy; the message then counts as accepted.',
 } as const;
 
 export const smsGuide: ProviderGuide<'sms'> = {
@@ -20,7 +20,7 @@ export const smsGuide: ProviderGuide<'sms'> = {
   },
   fields: {
     body: '`content.text`.',
-    from: '`sender`, in the place of the sender of the account.',
+    from: '`sender`, instead of the account’s sender.',
     expiresAt: '`options.validityPeriod`: at most 48 hours.',
   },
   messages: [{ to: '+15551230001', body: 'Your code is 1234', category: 'otp' }],
@@ -36,10 +36,10 @@ export const whatsappGuide: ProviderGuide<'whatsapp'> = {
     secretConfig: common.secretConfig,
   },
   fields: {
-    body: '`content.text`. Only within 24 hours of the last message of the recipient.',
+    body: '`content.text`. Only within 24 hours after the recipient’s last message.',
     template: '`templateName` and `language`; variables are a list, or an object whose keys count from 1.',
-    'template.header': '`templateData.header`. A location goes without a name and an address.',
-    'template.buttons': '`templateData.buttons`, in the order of their places.',
+    'template.header': '`templateData.header`. A location is sent without a name and an address.',
+    'template.buttons': '`templateData.buttons`, in the order of their positions.',
     media: '`content.mediaUrl`.',
     'media.caption': '`content.caption`.',
     'media.filename': '`content.filename`.',
@@ -53,6 +53,6 @@ export const whatsappGuide: ProviderGuide<'whatsapp'> = {
   limits: ['A `body` has at most 4096 characters.', common.repeated],
   unsupported: [
     'Interactive messages, contacts, and failover to SMS at Infobip.',
-    'Templates with variables of other names than 1, 2 and so on are refused before any call.',
+    'Templates whose variables have names other than 1, 2 and so on are refused before any call.',
   ],
 };

@@ -5,8 +5,8 @@ export const mailgunGuide: ProviderGuide<'email'> = {
   documentation:
     'https://documentation.mailgun.com/docs/mailgun/api-reference/send/mailgun/messages/post-v3--domain-name--messages',
   credentials: [
-    'In Mailgun open Send > Sending > Domains. `domain` is the name of the sending domain, and `region` where it was made: us or eu.',
-    'A sending key of the domain (Domain settings > Sending keys) is enough for `apiKey`; with an API key of the account (Account settings > API security) Despatch can also ask about messages that Mailgun has not reported on.',
+    'In Mailgun open Send > Sending > Domains. `domain` is the name of the sending domain, and `region` the region in which it was created: us or eu.',
+    'A sending key of the domain (Domain settings > Sending keys) is enough for `apiKey`; with an API key of the account (Account settings > API security) Despatch can also look up messages on which Mailgun has not reported.',
   ],
   account: {
     publicConfig: { domain: 'mg.example.com', region: 'eu', from: 'hello@mg.example.com', fromName: 'Acme' },
@@ -17,10 +17,10 @@ export const mailgunGuide: ProviderGuide<'email'> = {
     subject: '`subject`.',
     bodyHtml: '`html`.',
     bodyText: '`text`.',
-    replyTo: '`h:Reply-To`, in the place of that of the account.',
+    replyTo: '`h:Reply-To`, instead of the account’s.',
     headers: 'Fields that begin with `h:`.',
     attachments: '`attachment`.',
-    expiresAt: '`o:deliver-within`, where less than eight hours are left; at least five minutes.',
+    expiresAt: '`o:deliver-within`, if less than eight hours are left; at least five minutes.',
   },
   messages: [MAIL_EXAMPLE],
   limits: [
@@ -29,6 +29,6 @@ export const mailgunGuide: ProviderGuide<'email'> = {
   ],
   unsupported: [
     'Templates, tags, cc and bcc, test mode and scheduling at Mailgun.',
-    'The signature of a receipt covers its token and its time, not what it says. The secret in the receipt URL stands for that.',
+    'The signature of a receipt covers its token and its time, not its content. The secret in the receipt URL authenticates the content.',
   ],
 };

@@ -5,7 +5,7 @@ export const messagebirdGuide: ProviderGuide<'sms'> = {
   credentials: [
     'Open the MessageBird dashboard and its page Developers > API access. A live access key is `accessKey`.',
     'The signing key under Developers > API settings is `signingKey`.',
-    'Accounts of the new platform at `api.bird.com` have another API, which this provider does not speak.',
+    'Accounts of the new platform at `api.bird.com` have another API, which this provider does not use.',
   ],
   account: {
     publicConfig: { originator: '+15005550006' },
@@ -13,13 +13,13 @@ export const messagebirdGuide: ProviderGuide<'sms'> = {
   },
   fields: {
     body: '`body`, with the encoding chosen by MessageBird.',
-    from: '`originator`, in the place of that of the account.',
-    expiresAt: '`validity`, where less than two days are left.',
+    from: '`originator`, instead of the account’s.',
+    expiresAt: '`validity`, if less than two days are left.',
   },
   messages: [{ to: '+15551230001', body: 'Your code is 1234', category: 'otp' }],
   limits: ['MessageBird tries for at most two days.'],
   unsupported: [
     'Flash and binary messages, scheduling at MessageBird and several recipients of one message.',
-    'Ids of the DLT register of India: the API takes none with a message.',
+    'Ids of the DLT register of India: the API accepts none.',
   ],
 };

@@ -12,16 +12,16 @@ export const plivoGuide: ProviderGuide<'sms'> = {
   },
   fields: {
     body: '`text`.',
-    from: '`src`, in the place of the sender of the account and of its Powerpack.',
-    expiresAt: '`message_expiry`, where less than three hours are left; at least 5 seconds.',
+    from: '`src`, instead of the account’s sender and its Powerpack.',
+    expiresAt: '`message_expiry`, if less than three hours are left; at least 5 seconds.',
   },
   messages: [{ to: '+15551230001', body: 'Your code is 1234', category: 'otp' }],
   limits: [
-    'A `body` has at most 1600 characters, and at most 737 where one of them is outside of the GSM alphabet.',
+    'A `body` has at most 1600 characters, and at most 737 if one of them is outside the GSM alphabet.',
     'Plivo holds a message for at most three hours.',
   ],
   unsupported: [
-    'MMS and WhatsApp of Plivo, and several recipients of one message.',
-    'The signature of a receipt covers its address and not what it says. The secret in the receipt URL stands for that.',
+    'MMS and WhatsApp through Plivo, and several recipients of one message.',
+    'The signature of a receipt covers its URL, not its content. The secret in the receipt URL authenticates the content.',
   ],
 };

@@ -4,27 +4,27 @@ import { MAIL_EXAMPLE } from '../mail-guide.ts';
 export const resendGuide: ProviderGuide<'email'> = {
   documentation: 'https://resend.com/docs/api-reference/emails/send-email',
   credentials: [
-    'In Resend open API Keys and create a key with the permission Sending access, or Full access, with which Despatch can also ask about messages that Resend has not reported on.',
-    'Add and verify the domain that mails come from under Domains.',
+    'In Resend open API Keys and create a key with the permission Sending access, or Full access, with which Despatch can also look up messages on which Resend has not reported.',
+    'Add and verify the sender’s domain under Domains.',
   ],
   account: {
     publicConfig: { from: 'hello@example.com', fromName: 'Acme' },
     secretConfig: { apiKey: 're_your_api_key' },
   },
   fields: {
-    from: '`from`. Its domain has to be verified with Resend.',
+    from: '`from`. Its domain must be verified with Resend.',
     subject: '`subject`.',
     bodyHtml: '`html`.',
     bodyText: '`text`.',
-    replyTo: '`reply_to`, in the place of that of the account.',
+    replyTo: '`reply_to`, instead of the account’s.',
     headers: '`headers`.',
     attachments: '`attachments`.',
     expiresAt: null,
   },
   messages: [MAIL_EXAMPLE],
   limits: [
-    'By default Resend takes two calls in a second for all of a team; set `rateLimitPerSecond` accordingly.',
-    'Each call carries the message’s id as its idempotency key, which Resend knows for 24 hours.',
+    'By default Resend accepts two calls per second for a whole team; set `rateLimitPerSecond` accordingly.',
+    'Each call carries the message’s id as its idempotency key, which Resend stores for 24 hours.',
   ],
   unsupported: ['Templates, topics, cc and bcc, and scheduling at Resend.'],
 };

@@ -50,7 +50,7 @@ export const sendgridReceipts: ReceiptDefinition<
       'Enter the receipt URL of this provider as its Post URL.',
       'Choose all deliverability events, and those engagement events that you want to see.',
       'Switch on Signed Event Webhook, save, and put the verification key that SendGrid then shows into the setting webhookPublicKey of this provider.',
-      'Messages sent by anything else in the same SendGrid account are reported too, and passed over.',
+      'SendGrid also reports messages that other programs send through the same account; Despatch ignores them.',
     ],
   },
   // Calls carry batches of events, thousands from a busy account.

@@ -13,19 +13,19 @@ function guideFor<C extends Channel>(
 ): ProviderGuide<C> {
   return {
     documentation: null,
-    credentials: ['None: a simulator has neither settings nor a secret, and calls nobody.'],
+    credentials: ['None: a simulator has neither settings nor a secret, and makes no calls.'],
     account: { publicConfig: {}, secretConfig: {} },
     fields: Object.fromEntries(fields.map((field) => [field, KEPT])) as Record<MessageFields[C], string>,
     messages,
     limits: [choice],
-    unsupported: ['Nothing arrives anywhere.'],
+    unsupported: ['Delivery: no message leaves Despatch.'],
   };
 }
 
 const number =
-  'The recipient chooses what happens: `+15550000001` is delivered, 02 refused, 03 refused for the moment, 04 without an answer, 05 reported twice, 06 reported out of order, 07 never reported; any other is delivered.';
+  'The recipient determines the outcome: `+15550000001` is delivered, 02 refused, 03 refused temporarily, 04 without an answer, 05 reported twice, 06 reported out of order, 07 never reported; messages to any other number are delivered.';
 const word = (of: string) =>
-  `The recipient chooses what happens: ${of} delivered, invalid, transient, ambiguous, repeated, reordered or silent; any other is delivered.`;
+  `The recipient determines the outcome: ${of} delivered, invalid, transient, ambiguous, repeated, reordered or silent; messages to any other recipient are delivered.`;
 
 export const simulatorGuides: Guides = {
   sms: guideFor<'sms'>(['body', 'from', 'expiresAt'], number, [

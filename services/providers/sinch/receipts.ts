@@ -33,7 +33,7 @@ export const sinchReceipts: ReceiptDefinition<unknown, { readonly webhookSecret?
     mode: 'automatic',
     steps: [
       'Nothing to configure: each message carries its own callback address.',
-      'Sinch signs callbacks only where your account manager at Sinch has it switched on for the service plan; then enter the secret as webhookSecret.',
+      'Sinch signs callbacks only if your account manager at Sinch has enabled it for the service plan; then enter the secret as webhookSecret.',
     ],
   },
   headers: [SIGNATURE, NONCE, TIMESTAMP],

@@ -15,16 +15,16 @@ export const telnyxGuide: ProviderGuide<'sms'> = {
   },
   fields: {
     body: '`text`.',
-    from: '`from`, in the place of the sender of the account.',
+    from: '`from`, instead of the account’s sender.',
     expiresAt: null,
   },
   messages: [{ to: '+15551230001', body: 'Your code is 1234', category: 'otp' }],
   limits: [
-    'How long a text may be depends on the recipient’s operator and on the profile.',
-    'Telnyx holds a message for at most four hours, whatever its expiry.',
+    'The maximum length of a text depends on the recipient’s operator and on the profile.',
+    'Telnyx keeps a message for at most four hours, even if it expires later.',
   ],
   unsupported: [
     'MMS, scheduling at Telnyx and failover URLs.',
-    'Ids of the DLT register of India: the API takes none with a message.',
+    'Ids of the DLT register of India: the API accepts none.',
   ],
 };

@@ -39,7 +39,7 @@ export const telnyxReceipts: ReceiptDefinition<{ readonly publicKey: string }, u
   setup: {
     mode: 'automatic',
     steps: [
-      'Nothing to configure: each message carries its own webhook address, which goes before that of the messaging profile.',
+      'Nothing to configure: each message carries its own webhook address, which takes precedence over that of the messaging profile.',
     ],
   },
   headers: ['telnyx-signature-ed25519', 'telnyx-timestamp'],

@@ -4,14 +4,14 @@ const ACCOUNT_SID = 'AC00000000000000000000000000000001';
 
 const credentials = [
   'Open the Twilio Console. Its start page shows `Account SID` and `Auth Token` under Account Info.',
-  'To call with an API key in place of the auth token, create one under Account > API keys & tokens, and give its SID as `apiKeySid` and its secret as `apiKeySecret`. The auth token is needed all the same: Twilio signs receipts with it.',
+  'To call with an API key instead of the auth token, create one under Account > API keys & tokens, and give its SID as `apiKeySid` and its secret as `apiKeySecret`. The auth token is still required: Twilio signs receipts with it.',
 ];
 const common = {
   documentation: 'https://www.twilio.com/docs/messaging/api/message-resource',
   limits: [
     'A `body` has at most 1600 characters.',
     'Twilio keeps a message in its queue for at most 10 hours.',
-    'A sender has a queue of its own. One that is full answers that it is, and the message is tried again.',
+    'Twilio has a queue for each sender. If it is full, Twilio refuses the message, and the worker retries.',
   ],
 } as const;
 
@@ -27,13 +27,13 @@ export const smsGuide: ProviderGuide<'sms'> = {
   },
   fields: {
     body: '`Body`.',
-    from: '`From`, in the place of the sender of the account.',
-    expiresAt: '`ValidityPeriod`, where less than 10 hours are left.',
+    from: '`From`, instead of the account’s sender.',
+    expiresAt: '`ValidityPeriod`, if less than 10 hours are left.',
   },
   messages: [{ to: '+15551230001', body: 'Your code is 1234', category: 'otp' }],
   unsupported: [
     'Pictures (MMS), scheduling at Twilio, shortened links and smart encoding.',
-    'Ids of the DLT register of India: Twilio takes none with a message.',
+    'Ids of the DLT register of India: Twilio accepts none.',
   ],
 };
 
@@ -42,22 +42,22 @@ export const whatsappGuide: ProviderGuide<'whatsapp'> = {
   credentials: [
     ...credentials,
     'The sender is a number under Messaging > Senders > WhatsApp senders.',
-    'Templates are made in the Content Template Builder. The name of a template is its Content SID (`HX` and 32 hexadecimal digits).',
+    'Create templates in the Content Template Builder. The name of a template is its Content SID (`HX` and 32 hexadecimal digits).',
   ],
   account: {
     publicConfig: { accountSid: ACCOUNT_SID, from: '+15005550006' },
     secretConfig: { authToken: 'your-auth-token' },
   },
   fields: {
-    body: '`Body`. Only within 24 hours of the last message of the recipient.',
+    body: '`Body`. Only within 24 hours after the recipient’s last message.',
     template:
-      '`ContentSid` is the name, `ContentVariables` are the variables. Those of header and buttons count among them; the language is that of the template.',
+      '`ContentSid` is the name, `ContentVariables` are the variables, including those of header and buttons; the template defines the language.',
     'template.header': null,
     'template.buttons': null,
     media: '`MediaUrl`.',
-    'media.caption': '`Body`. With a document it is refused: Twilio would not show it.',
+    'media.caption': '`Body`. Refused with a document, because Twilio would not show it.',
     'media.filename': null,
-    expiresAt: '`ValidityPeriod`, where less than 10 hours are left.',
+    expiresAt: '`ValidityPeriod`, if less than 10 hours are left.',
   },
   messages: [
     { to: '+15551230001', body: 'Your parcel is on its way.' },

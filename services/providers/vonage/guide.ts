@@ -2,7 +2,7 @@ import { PEM_EXAMPLE, type ProviderGuide } from '../guide.ts';
 
 const credentials = [
   'Open the Vonage API Dashboard. `apiKey` and `apiSecret` are under API settings.',
-  'For the Messages API create an application under Applications: switch on the capability Messages, generate a key pair, and keep the private key that the page offers for download. The id of the application is `applicationId`, the content of the file `privateKey`.',
+  'For the Messages API create an application under Applications: enable the capability Messages, generate a key pair, and keep the private key that the page offers for download. The id of the application is `applicationId`, the content of the file `privateKey`.',
   'The signature secret under API settings is `signatureSecret`.',
 ];
 const account = {
@@ -20,12 +20,12 @@ export const smsGuide: ProviderGuide<'sms'> = {
   account,
   fields: {
     body: '`text`.',
-    from: '`from`, without the plus of a number, in the place of the sender of the account.',
+    from: '`from`, without the plus of a number, instead of the account’s sender.',
     expiresAt: '`ttl`: at least 20 seconds, at most 7 days.',
   },
   messages: [{ to: '+15551230001', body: 'Your code is 1234', category: 'otp' }],
   limits: [
-    'The Messages API takes at most 1000 characters, the SMS API 3200.',
+    'The Messages API accepts at most 1000 characters, the SMS API 3200.',
     'With the SMS API a long text has an id and receipts for each of its segments; the record names the first id.',
   ],
   unsupported: ['MMS, RCS and the other channels of the Messages API.'],
@@ -39,8 +39,8 @@ export const whatsappGuide: ProviderGuide<'whatsapp'> = {
   ],
   account,
   fields: {
-    body: '`text`. Only within 24 hours of the last message of the recipient.',
-    template: '`custom.template`, as WhatsApp itself writes it.',
+    body: '`text`. Only within 24 hours after the recipient’s last message.',
+    template: '`custom.template`, in WhatsApp’s own format.',
     'template.header': 'A component of the template.',
     'template.buttons': 'Components of the template.',
     media: '`image`, `audio`, `video`, `file` or `sticker`.',

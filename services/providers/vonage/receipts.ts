@@ -72,7 +72,7 @@ export const vonageWhatsappReceipts: ReceiptDefinition<Config, Secrets> = {
   setup: {
     mode: 'automatic',
     steps: [
-      'Each message carries the address of its receipts. That needs applicationId and privateKey, and an application whose Messages capability is on (Vonage dashboard, Applications) and that the WhatsApp number is linked to.',
+      'Each message carries the address of its receipts. That needs applicationId and privateKey, and an application whose Messages capability is on (Vonage dashboard, Applications) and to which the WhatsApp number is linked.',
       `${SIGNED}. What was read comes along with the other receipts.`,
     ],
   },

@@ -13,8 +13,8 @@ function guideFor<C extends Channel>(
   return {
     documentation: 'https://www.standardwebhooks.com',
     credentials: [
-      'There is no vendor: `url` is where your own gateway takes messages. The guide to own gateways in the documentation describes the call.',
-      'Make 24 to 64 random bytes, write them in base64 behind `whsec_`, and give the same `signingSecret` to the gateway and to this provider.',
+      'There is no vendor: `url` is the address at which your own gateway accepts messages. The guide to own gateways in the documentation describes the call.',
+      'Generate 24 to 64 random bytes, write `whsec_` and the bytes in base64, and give the same `signingSecret` to the gateway and to this provider.',
     ],
     account: {
       publicConfig: { url: URL_EXAMPLE, ...own },
@@ -23,17 +23,17 @@ function guideFor<C extends Channel>(
     fields,
     messages,
     limits: [
-      'A call carries the message’s id as `webhook-id`, the same on every attempt: send a message that comes twice once.',
-      'The gateway answers within the deadline of an attempt. `Retry-After` of a 429 or 503 is heeded.',
+      'A call has the message’s id as `webhook-id`, the same on every attempt: if a message comes twice, send it once.',
+      'The gateway must answer within the deadline of an attempt. The worker honours `Retry-After` of a 429 or 503.',
     ],
     unsupported: [
-      'URLs without TLS and redirects. Private addresses and ports other than 443 need the permission of the operator.',
+      'URLs without TLS and redirects. Private addresses and ports other than 443 need the permission of the platform’s operator.',
     ],
   };
 }
 
 export const smsGuide = guideFor<'sms'>(
-  { body: '`content.body`.', from: '`from`, in the place of the sender of the account.', expiresAt: EXPIRY },
+  { body: '`content.body`.', from: '`from`, instead of the account’s sender.', expiresAt: EXPIRY },
   { from: 'Acme' },
   [{ to: '+15551230001', body: 'Your code is 1234', category: 'otp' }],
 );

@@ -4,7 +4,7 @@ export const whatsappCloudGuide: ProviderGuide<'whatsapp'> = {
   documentation: 'https://developers.facebook.com/docs/whatsapp/cloud-api/messages',
   credentials: [
     'In the App Dashboard of Meta for Developers open WhatsApp > API Setup. It shows the Phone number ID (`phoneNumberId`) and the WhatsApp Business Account ID (`businessAccountId`).',
-    'In the Business settings, under Users > System users, generate a token for the app with the permission `whatsapp_business_messaging`. The token that API Setup shows ends after a day.',
+    'In the Business settings, under Users > System users, generate a token for the app with the permission `whatsapp_business_messaging`. The token that API Setup shows expires after a day.',
     'The app secret is under App settings > Basic.',
   ],
   account: {
@@ -12,8 +12,8 @@ export const whatsappCloudGuide: ProviderGuide<'whatsapp'> = {
     secretConfig: { accessToken: 'your-access-token', appSecret: 'your-app-secret' },
   },
   fields: {
-    body: '`text.body`, without a preview of links. Only within 24 hours of the last message of the recipient.',
-    template: '`template`; variables are a list, or an object where the template names them.',
+    body: '`text.body`, without link previews. Only within 24 hours after the recipient’s last message.',
+    template: '`template`; variables are a list, or an object if the template names them.',
     'template.header': 'A component of the template.',
     'template.buttons': 'Components of the template.',
     media: '`image`, `video`, `audio`, `document` or `sticker`, which Meta fetches from its link.',
@@ -39,7 +39,7 @@ export const whatsappCloudGuide: ProviderGuide<'whatsapp'> = {
   ],
   limits: [
     'A `body` has at most 4096 characters.',
-    'Meta takes so many messages to one person in a time, and so many new people in a day; what is beyond it is tried again.',
+    'Meta limits the messages to one person per period and the new recipients per day; messages above a limit are retried.',
   ],
   unsupported: ['Interactive lists, locations, contacts, reactions and uploaded media.'],
 };

@@ -46,10 +46,10 @@ export const whatsappReceipts: ReceiptDefinition<unknown, { readonly appSecret?:
     mode: 'manual',
     steps: [
       'In the App Dashboard of Meta for Developers open WhatsApp > Configuration.',
-      'Enter the receipt URL of this provider as the Callback URL, and what follows its last slash as the Verify token.',
+      'Enter the receipt URL of this provider as the Callback URL, and the part after its last slash as the Verify token.',
       'Subscribe to the field messages.',
       'Put the app secret (App settings > Basic) into the secret appSecret of this provider, so that signatures are verified.',
-      'An app has one Callback URL: for several numbers with providers of their own, override it for each number.',
+      'An app has one Callback URL: if several numbers have separate providers, override it for each number.',
     ],
   },
   // Meta batches up to a thousand reports in at most three megabytes.
