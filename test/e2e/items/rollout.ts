@@ -65,7 +65,7 @@ export const rollout: Item<Stage> = {
       note(`${checked.acknowledged} promised, ${checked.stored} stored, ${checked.calls} calls`);
       assert.deepEqual(violationsOf(checked), []);
       // No call was cut off, so none was repeated to resolve an ambiguous attempt.
-      assert.deepEqual(checked.repeats, { duplicateRisk: 0, askedFor: 0, unexplained: 0 });
+      assert.deepEqual(checked.repeats, { duplicateRisk: 0, askedFor: 0, silent: 0, unexplained: 0 });
     });
     await step('a Tenant becomes Ready with the new image', async () => {
       await kubectl.apply(tenantManifest(tenantNamespace, 'after-upgrade'));

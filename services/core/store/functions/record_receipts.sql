@@ -13,7 +13,7 @@ declare
   seqs bigint[];
   days date[];
   numbers bigint[];
-  -- The changed messages, and bounds of the days of all events: partitions outside are pruned before a statement starts.
+  -- The changed messages, and bounds of all days: partitions outside are pruned before a statement starts.
   of_changed bigint[];
   first_day date;
   last_day date;
@@ -23,8 +23,9 @@ begin
     perform move_messages(known, 'sent', null);
   end if;
   of_changed := array(select r.seq from json_to_recordset(messages) as r (seq bigint));
-  -- Whatever changes has an event.
-  select min(e.purge_on), max(e.purge_on) into first_day, last_day from json_to_recordset(events) as e (purge_on date);
+  select min(u.purge_on), max(u.purge_on) into first_day, last_day from (
+    select e.purge_on from json_to_recordset(events) as e (purge_on date)
+    union all select r.purge_on from json_to_recordset(messages) as r (purge_on date)) u;
   with told as (
     insert into event_log (message_seq, purge_on, tenant_id, type, source, applied, details, report_key, at)
     select e.seq, e.purge_on, e.tenant_id, e.type, 'receipt', e.applied, e.details, e.report_key, at_now
