@@ -1,4 +1,4 @@
-import { hurryDeliveries, hurrySilent, undelivered, unfinished } from './records.ts';
+import { endOrphanedLeases, hurryDeliveries, hurrySilent, undelivered, unfinished } from './records.ts';
 import type { Servers } from './servers.ts';
 
 /** The longest backoff that refusals cause in a run, plus a sweep. Measured from the last message that was finished. */
@@ -24,13 +24,14 @@ export async function drainDeliveries(ask: Servers['ask']): Promise<number> {
 }
 
 /**
- * Waits until every receipt timeout that has passed so far is decided, or a time limit is reached. A killed worker may hold
- * claimed receipts that prevent a failover: their lease ends within a minute, and the rest of the drain waits as long.
+ * Waits until every receipt timeout that has passed so far is decided, or a time limit is reached. Receipts that a killed worker
+ * had claimed prevent a failover, so their leases are ended.
  * @returns the time up to which timeouts were considered.
  */
 export async function drainSilent(ask: Servers['ask']): Promise<number> {
   const begunAt = Date.now();
   while ((await ask((sql) => hurrySilent(sql, begunAt))) > 0 && Date.now() - begunAt < DRAIN_MS_MAX) {
+    await ask(endOrphanedLeases);
     await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
   }
   return begunAt;

@@ -203,6 +203,14 @@ export async function hurrySilent(sql: Sql, by: number): Promise<number> {
   return rows.length;
 }
 
+/**
+ * Ends the leases of vendors' calls that a killed worker had claimed. A running worker settles a call within seconds, so a lease that is
+ * ten seconds old belongs to none; it would last a minute.
+ */
+export async function endOrphanedLeases(sql: Sql): Promise<void> {
+  await sql`update receipt_calls set leased_until = now() where leased_until between now() and now() + interval '50 seconds'`;
+}
+
 /** Counts the messages that the load sent, up to `most`. */
 export async function storedMessages(sql: Sql, most: number): Promise<number> {
   const [row] = await sql<{ stored: number }[]>`
