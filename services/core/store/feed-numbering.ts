@@ -1,5 +1,5 @@
 import type { Sql } from '#core/platform/postgres/postgres.ts';
-import type { Bounded } from './bounded-queries.ts';
+import { boundedQueries, type Bounded } from './bounded-queries.ts';
 
 /** The result of one numbering pass; see SQL `number_changes`. */
 export type NumberingPass = {
@@ -12,6 +12,7 @@ export type NumberingPass = {
 
 /** The worker's access to the numbering of event feeds. */
 export function feedNumberingStore(sql: Sql, bounded: Bounded) {
+  const { count } = boundedQueries(bounded);
   return {
     /**
      * Numbers the changes committed since the previous pass; one worker at a time.
@@ -26,9 +27,6 @@ export function feedNumberingStore(sql: Sql, bounded: Bounded) {
       return pass ?? { outcome: 'idle', numbered: 0, endpointTenants: [] };
     },
     /** Returns how long the oldest event has waited for its number; 0 if none waits. */
-    async oldestChangeSeconds(): Promise<number> {
-      const [row] = await bounded(sql<{ seconds: number }[]>`select oldest_change_seconds() as seconds`);
-      return row?.seconds ?? 0;
-    },
+    oldestChangeSeconds: () => count(sql`select oldest_change_seconds() as n`),
   };
 }

@@ -1,6 +1,5 @@
 import { asJson, type Sql } from '#core/platform/postgres/postgres.ts';
-import type { Bounded } from './bounded-queries.ts';
-import { camelRows } from './camel-rows.ts';
+import { boundedQueries, type Bounded } from './bounded-queries.ts';
 import type { ReportRow } from './receipt-reports.ts';
 
 /** A message whose outcome is to be looked up at its provider. */
@@ -70,6 +69,7 @@ export type SilentMessages = {
 
 /** Messages that have been silent for too long. @param bounded gives a query its deadline. */
 export function lookupStore(sql: Sql, bounded: Bounded) {
+  const { rowsOf } = boundedQueries(bounded);
   return {
     /**
      * Ends the wait for receipts that have not arrived: messages of providers that can be asked are looked up, and become
@@ -88,11 +88,9 @@ export function lookupStore(sql: Sql, bounded: Bounded) {
       return rows[0] ?? { seen: 0, silent: [] };
     },
     /** Claims messages to look up. They are claimed again after `leaseMs` unless they are settled. */
-    takeLookups: async ({ accountsMax, failingMax, paces, leaseMs }: LookupTerms) =>
-      camelRows<DueLookup>(
-        await bounded(
-          sql`select * from take_lookups(${accountsMax}, ${failingMax}, ${asJson(sql, paces)}, ${leaseMs})`.values(),
-        ),
+    takeLookups: ({ accountsMax, failingMax, paces, leaseMs }: LookupTerms) =>
+      rowsOf<DueLookup>(
+        sql`select * from take_lookups(${accountsMax}, ${failingMax}, ${asJson(sql, paces)}, ${leaseMs})`,
       ),
     async settleLookups({ reports, found, done, again, turns }: SettledLookups): Promise<void> {
       await bounded(

@@ -5,7 +5,7 @@ import type { LoadIds } from '#core/domain/id-loader.ts';
 import type { EndpointFilters } from '#core/domain/webhook-endpoint.ts';
 import { asJson, type Json, type Sql, type TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { behindTenants } from './behind-tenants.ts';
-import type { Bounded } from './bounded-queries.ts';
+import { boundedQueries, type Bounded } from './bounded-queries.ts';
 import { camelRows } from './camel-rows.ts';
 import { dueEndpoints } from './due-endpoints.ts';
 import { HISTORY_TYPES, isEvent, toStoredEvents, type EventRow, type FeedRow } from './feed.ts';
@@ -150,6 +150,7 @@ const TENANTS_AT_ONCE = 4;
  * @param bounded gives a query its deadline.
  */
 export function webhookStore(sql: Sql, bounded: Bounded, loadIds: LoadIds) {
+  const { count, rowsOf } = boundedQueries(bounded);
   const positions = matchedPositions();
   const due = dueEndpoints();
   const looked = behindTenants();
@@ -166,9 +167,7 @@ export function webhookStore(sql: Sql, bounded: Bounded, loadIds: LoadIds) {
 
   async function loadEndpoints(ids: readonly string[]): Promise<Map<string, WebhookEndpoint>> {
     if (ids.length === 0) return new Map();
-    const rows = camelRows<EndpointRow>(
-      await bounded(sql`select * from load_endpoints(${[...new Set(ids)]}::uuid[])`.values()),
-    );
+    const rows = await rowsOf<EndpointRow>(sql`select * from load_endpoints(${[...new Set(ids)]}::uuid[])`);
     return new Map(rows.map((row) => [row.id, toEndpoint(row)]));
   }
 
@@ -180,10 +179,8 @@ export function webhookStore(sql: Sql, bounded: Bounded, loadIds: LoadIds) {
   ): Promise<{ readonly asks: readonly Ask[]; readonly isBehind: boolean }> {
     const from = new Map(endpoints.map((endpoint) => [endpoint.id, positions.of(endpoint)]));
     const start = Math.min(...from.values());
-    const rows = camelRows<FeedRow>(
-      await bounded(
-        sql`select * from read_tenant_events(${tenantId}, ${start}, ${EVENTS_MAX}, ${HISTORY_TYPES}::text[])`.values(),
-      ),
+    const rows = await rowsOf<FeedRow>(
+      sql`select * from read_tenant_events(${tenantId}, ${start}, ${EVENTS_MAX}, ${HISTORY_TYPES}::text[])`,
     );
     const end = rows[0]?.endSeq ?? start;
     const events = await toEvents(rows.filter(isEvent));
@@ -215,10 +212,8 @@ export function webhookStore(sql: Sql, bounded: Bounded, loadIds: LoadIds) {
   ): Promise<Pick<Matched, 'claims' | 'isLeftDue' | 'missed'>> {
     if (asks.length === 0) return { claims: [], isLeftDue: false, missed: [] };
     const leaseEndsAt = performance.now() + leaseMs;
-    const rows = camelRows<StretchRow>(
-      await bounded(
-        sql`select * from append_matches(${asJson(sql, asks.map(toMatch))}, ${claimsMax}, ${leaseMs})`.values(),
-      ),
+    const rows = await rowsOf<StretchRow>(
+      sql`select * from append_matches(${asJson(sql, asks.map(toMatch))}, ${claimsMax}, ${leaseMs})`,
     );
     const stretches = rows.filter(({ dueId }) => dueId !== null);
     const claimed = stretches.filter(({ claim }) => claim !== null);
@@ -249,8 +244,8 @@ export function webhookStore(sql: Sql, bounded: Bounded, loadIds: LoadIds) {
   return {
     /** Reads the next events of these tenants and inserts due rows for the events that `match` accepts. */
     async matchEvents(tenantIds: readonly string[], terms: MatchTerms): Promise<Matched> {
-      const endpoints = camelRows<MatchedEndpoint>(
-        await bounded(sql`select * from endpoints_to_match(${[...tenantIds]}::uuid[])`.values()),
+      const endpoints = await rowsOf<MatchedEndpoint>(
+        sql`select * from endpoints_to_match(${[...tenantIds]}::uuid[])`,
       );
       const behind = new Set<string>();
       const missed = new Set<string>();
@@ -469,10 +464,7 @@ export function webhookStore(sql: Sql, bounded: Bounded, loadIds: LoadIds) {
     },
 
     /** Returns how long the oldest row has waited that a worker should have taken; 0 if there is none. */
-    async oldestDueSeconds(): Promise<number> {
-      const [row] = await bounded(sql<{ seconds: number }[]>`select oldest_due_seconds() as seconds`);
-      return row?.seconds ?? 0;
-    },
+    oldestDueSeconds: () => count(sql`select oldest_due_seconds() as n`),
   };
 }
 
