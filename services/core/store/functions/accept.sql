@@ -59,7 +59,7 @@ begin
   ), caller as materialized (
     -- How many messages the caller's rate still permits this minute, and what is left of its tenant's day and backlog. The count
     -- of a past day is ignored. A day in the future was counted before the clock went back, and counts as today.
-    select c.*, u.slot as usage_slot, u.uses as usage_uses, u.day,
+    select c.*, u.slot as usage_slot, u.day,
       case when u.day >= today then u.used else 0 end as used,
       case when u.day >= today then u.warned else 0 end as warned, (r.w).second as stored_second, a.slot, a.uses, a.second,
       a.counts, a.total, coalesce(t.status = 'active', false) as is_active,
@@ -99,8 +99,8 @@ begin
   ), rated_on as (
     -- `= any (array[…])` instead of `=`, here and below: for an equality of columns the planner may choose a merge join, which
     -- reads the whole index.
-    update rate_windows x set second = n.second, counts = n.counts, total = n.total, slot = x.slot + (n.uses >= uses_per_slot())::integer,
-      uses = case when n.uses < uses_per_slot() then x.uses + 1 else 1 end
+    update rate_windows x set second = n.second, counts = n.counts, total = n.total, slot = next_slot(x.slot, x.uses),
+      uses = next_uses(x.uses)
     from rated n where x.subject = any (array[n.subject]) and x.slot = any (array[n.slot])
   ), rated_anew as (
     insert into rate_windows (subject, second, counts, total, uses)
@@ -112,7 +112,7 @@ begin
     select g.*, g.was_scheduled + coalesce(s.calls, 0) as scheduled,
       greatest(g.warned, case when g.counting > 0 then limit_percent((g.used + g.counting)::bigint, g.day_limit) end) as warns from (
       select a.tenant_id, min(a.messages_per_day) as day_limit, min(a.warned) as warned, min(a.usage_slot) as slot,
-        min(a.usage_uses) as uses, min(a.day) as day, min(a.used) as used, min(a.accepted) as accepted,
+        min(a.day) as day, min(a.used) as used, min(a.accepted) as accepted,
         min(a.scheduled) as was_scheduled, sum(a.calls) as calls,
         -- Tests break this (mutant: counted-each): each message of a batch counts.
         coalesce(sum(a.calls) filter (where not a.test), 0) as counting
@@ -122,8 +122,7 @@ begin
     where g.calls > 0 or g.day > today
   ), used_on as (
     update tenant_usage x set day = today, used = g.used + g.counting, warned = g.warns, accepted = g.accepted + g.calls,
-      scheduled = g.scheduled, slot = x.slot + (g.uses >= uses_per_slot())::integer,
-      uses = case when g.uses < uses_per_slot() then x.uses + 1 else 1 end
+      scheduled = g.scheduled, slot = next_slot(x.slot, x.uses), uses = next_uses(x.uses)
     from used g where x.tenant_id = any (array[g.tenant_id]) and x.slot = any (array[g.slot])
   ), used_anew as (
     insert into tenant_usage (tenant_id, day, uses, used, warned, accepted, scheduled)

@@ -6,7 +6,7 @@ language plpgsql set search_path = despatch, pg_temp as $$
 begin
   perform lock_counters('finished', array(select distinct t.id from unnest(tenants || of_unscheduled || of_resumed) as t (id)));
   with counted as materialized (
-    select t.id, t.n, p.slot, p.uses, coalesce(p.finished, 0) + t.n as finished, coalesce(p.unscheduled, 0) + t.begun as unscheduled
+    select t.id, p.slot, coalesce(p.finished, 0) + t.n as finished, coalesce(p.unscheduled, 0) + t.begun as unscheduled
     from (
       select x.id, sum(x.n)::bigint as n, sum(x.begun)::bigint as begun from (
         select f.id, 1 as n, 0 as begun from unnest(tenants) as f (id)
@@ -19,7 +19,7 @@ begin
     ) p on true
   ), kept as (
     update tenant_progress p set finished = c.finished, unscheduled = c.unscheduled,
-      slot = p.slot + (c.uses >= uses_per_slot())::integer, uses = case when c.uses < uses_per_slot() then p.uses + 1 else 1 end
+      slot = next_slot(p.slot, p.uses), uses = next_uses(p.uses)
     from counted c where p.tenant_id = any (array[c.id]) and p.slot = any (array[c.slot])
   )
   insert into tenant_progress (tenant_id, uses, finished, unscheduled)
