@@ -44,7 +44,7 @@ export async function findRetried(
       m.content_retention, m.metadata, m.tags
     from messages m
     cross join lateral (
-      select t.status from message_states t where t.seq = m.seq and t.purge_on = m.purge_on limit 1) s
+      select t.status from message_states t where t.seq = m.seq and t.purge_on = ${address.purgeOn} limit 1) s
     where ${isAt(tenantId, tx, address)}`;
   return row;
 }

@@ -1,0 +1,47 @@
+import { describe, expect, test } from 'vitest';
+import type { TenantId } from '#core/domain/ids.ts';
+import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
+import {
+  findMessage,
+  findMessageKey,
+  listAttempts,
+  listEvents,
+  type MessageKey,
+} from '#core/store/messages.ts';
+import { findRetried } from '#core/store/retries.ts';
+import { withTenant } from '#core/store/tenant-scope.ts';
+import { acceptBatch, acceptRow, seedTenant, type TestRow } from '#test/support/seed.ts';
+import { setupStores } from '#test/support/worker.ts';
+
+const PAGE = { before: undefined, most: 51 };
+
+type Read = (tenantId: TenantId, tx: TransactionSql, row: TestRow) => Promise<unknown>;
+const addressOf = ({ id, seq, purge_on: purgeOn }: TestRow) => ({ id, seq, purgeOn });
+const keyOf = ({ id, seq, purge_on }: TestRow) => ({ id, seq, purge_on }) as MessageKey;
+
+const READS: Record<string, Read> = {
+  'its record': (tenantId, tx, row) => findMessage(tenantId, tx, addressOf(row)),
+  'its key': (tenantId, tx, row) => findMessageKey(tenantId, tx, addressOf(row)),
+  'its attempts': (tenantId, tx, row) => listAttempts(tenantId, tx, keyOf(row), PAGE),
+  'its events': (tenantId, tx, row) => listEvents(tenantId, tx, keyOf(row), PAGE),
+  'what a retry repeats': (tenantId, tx, row) => findRetried(tenantId, tx, addressOf(row)),
+};
+
+describe('a read of one message plans for the partitions of its week alone', () => {
+  test.each(Object.entries(READS))('%s', async (_, read) => {
+    await using b = await setupStores();
+    const tenant = await seedTenant(b.admin);
+    const row = acceptRow(tenant);
+    await acceptBatch(b.api, [row]);
+    const tenantId = tenant.tenantId as TenantId;
+    // The planner locks every partition that it does not leave out.
+    const weeks = await withTenant(b.api, tenantId, async (tx) => {
+      await read(tenantId, tx, row);
+      const locked = await tx<{ week: string }[]>`
+        select distinct right(c.relname, 8) as week from pg_locks l join pg_class c on c.oid = l.relation
+        where l.pid = pg_backend_pid() and c.relispartition and c.relkind = 'r'`;
+      return locked.map(({ week }) => week);
+    });
+    expect(weeks).toEqual([row.purge_on.replaceAll('-', '')]);
+  });
+});
