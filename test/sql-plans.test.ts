@@ -8,7 +8,7 @@ import { projectRoot } from './support/command.ts';
  * possibly a hundred thousand rows a call, until autovacuum analyzes it a minute later.
  */
 const GROWING =
-  /\b(?:from|join|update|into|using)\s+(?:messages|live_messages|message_(?:results|contents|states)|unsettled_contents|awaited_receipts|failover_waits|lookups|lookup_turns|attempt_log|event_log|tenant_events|changes|feed_passes|usage_(?:moves|counts|times)|account_counts|feed|endpoint_feed|endpoint_positions|due_deliveries|delivery_attempts|receipts|receipt_calls|idempotency_keys|suppressions|suppressions_now|claimed_message|waiting_message)\b/;
+  /\b(?:from|join|update|into|using)\s+(?:messages|live_messages|message_(?:results|contents|states)|unsettled_contents|awaited_receipts|failover_waits|lookups|lookup_turns|attempt_log|event_log|tenant_events|changes|feed_passes|usage_(?:moves|counts|times)|account_counts|feed|endpoint_feed|endpoint_heads|due_deliveries|delivery_attempts|receipts|receipt_calls|idempotency_keys|suppressions|suppressions_now|claimed_message|waiting_message)\b/;
 
 const EXEMPT: Readonly<Record<string, string>> = {
   begin_attempts: 'called by claims, under their settings',

@@ -11,7 +11,7 @@ import type { ClaimedMessage, WaitingRow } from '#core/store/deliveries.ts';
 import type { DueLookup, SilentMessages } from '#core/store/lookups.ts';
 import type { Maintained } from '#core/store/partitions.ts';
 import type { StoredReceiptCall } from '#core/store/receipt-reports.ts';
-import type { WebhookEndpoint } from '#core/store/webhook-deliveries.ts';
+import type { WebhookEndpoint } from '#core/store/delivery-claim.ts';
 import type { Logger } from '#core/platform/telemetry/logger.ts';
 import type {
   FailoverLabels,

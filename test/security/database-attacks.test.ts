@@ -105,7 +105,7 @@ const CALLABLE: Readonly<Record<string, readonly RoleName[]>> = {
   endpoints_to_match: ['worker'],
   endpoints_behind: ['worker'],
   tenants_behind: ['worker'],
-  read_tenant_events: ['worker'],
+  read_feeds: ['worker'],
   append_matches: ['worker'],
   load_endpoints: ['worker'],
   endpoint_versions: ['worker'],

@@ -115,7 +115,7 @@ async function seedEverything(): Promise<SeededTenant & { accountId: string }> {
   const endpointId = endpoint?.id ?? '';
   await admin`insert into webhook_keys (tenant_id, public_key, ciphertext) values (${tenantId}, 'x', 'vault:v1:x')`;
   await admin`insert into endpoint_feed values (1, 1, 1, now(), ${endpointId}, ${tenantId}, ${purge_on}, ${[seq]}, '{0}')`;
-  await admin`insert into endpoint_positions values (${endpointId}, 2, ${tenantId})`;
+  await admin`insert into endpoint_heads values (${endpointId}, 2, 1, now(), ${tenantId})`;
   await admin`insert into due_deliveries (endpoint_id, tenant_id, first_seq, last_seq, purge_on, due_at)
     values (${endpointId}, ${tenantId}, 1, 1, ${purge_on}, now())`;
   await admin`insert into delivery_attempts (endpoint_id, seq, attempt, purge_on, tenant_id, at, duration_ms, succeeded)

@@ -153,7 +153,7 @@ export const GROUPS: readonly (readonly Attack[])[] = [
     },
     {
       name: "a webhook is told of another tenant's message",
-      changes: { 'event-tenant': [/ and x\.tenant_id = of_tenant/, ''] },
+      changes: { 'event-tenant': [/ and x\.tenant_id = k\.tenant_id/, ''] },
       project: 'integration',
       suite: 'test/integration/worker/webhook-matching.test.ts',
       test: "shows nobody another tenant's events",

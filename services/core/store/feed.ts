@@ -109,13 +109,18 @@ async function endpointFeedStart(
       (select f.first_seq - 1 from endpoint_feed f
         where f.tenant_id = ${tenantId} and f.endpoint_id = ${endpointId} and f.matched_at >= ${since}::text::timestamptz
         order by f.matched_at, f.last_seq limit 1),
-      (select f.last_seq from endpoint_feed f where f.tenant_id = ${tenantId} and f.endpoint_id = ${endpointId}
-        order by f.last_seq desc limit 1), 0) as seq`;
+      (select h.last_seq from endpoint_heads h where h.tenant_id = ${tenantId} and h.endpoint_id = ${endpointId}
+        order by h.feed_seq desc, h.last_seq desc limit 1), 0) as seq`;
   return row?.seq ?? 0;
 }
 
-export function isEvent(row: FeedRow): row is EventRow {
+export function isEvent<Row extends FeedRow>(row: Row): row is Row & EventRow {
   return row.seq !== null;
+}
+
+/** Returns the key of an event's message; null for an event without one. */
+export function messageSeqOf({ messageSeq: seq }: EventRow): number | null {
+  return seq === 0 ? null : seq;
 }
 
 export function toStoredEvents(rows: readonly EventRow[], ids: EventIds): StoredEvent[] {

@@ -1,72 +1,14 @@
-import { databaseFaultOf } from '#core/domain/database-fault.ts';
 import type { EndpointHealth, EndpointStatus } from '#core/domain/endpoint-state.ts';
 import type { StoredEvent } from '#core/domain/event-envelope.ts';
 import type { LoadIds } from '#core/domain/id-loader.ts';
-import type { EndpointFilters } from '#core/domain/webhook-endpoint.ts';
 import { asJson, type Json, type Sql, type TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { behindTenants } from './behind-tenants.ts';
 import { boundedQueries, type Bounded } from './bounded-queries.ts';
 import { camelRows } from './camel-rows.ts';
 import { dueEndpoints } from './due-endpoints.ts';
-import { HISTORY_TYPES, isEvent, toStoredEvents, type EventRow, type FeedRow } from './feed.ts';
-import { matchedPositions } from './matched-positions.ts';
-
-/** An endpoint with everything that a call to it needs. */
-export type WebhookEndpoint = EndpointFilters & {
-  readonly id: string;
-  /** A delivery's id encrypts this number together with the event's number. */
-  readonly number: number;
-  readonly tenantId: string;
-  readonly url: string;
-  /** Headers that the tenant set, sent besides Despatch's own. */
-  readonly headers: Readonly<Record<string, string>>;
-  /** Whether the events of one message are delivered one after the other. */
-  readonly ordered: boolean;
-  readonly maskRecipients: boolean;
-  readonly signatures: readonly ('v1' | 'v1a')[];
-  /** `active` or `failing` for a claimed endpoint; a test call can be made to any endpoint. */
-  readonly status: EndpointStatus;
-  readonly failures: number;
-  readonly failingSince: Date | null;
-  /** Incremented by every change of a setting or a secret. */
-  readonly version: number;
-  /** Ciphertext. */
-  readonly secret: string;
-  /** Ciphertext; null once its grace period is over. */
-  readonly previousSecret: string | null;
-  /** The tenant's current signing key for `v1a`; null if the tenant has none. */
-  readonly signingKey: { readonly id: string; readonly ciphertext: string } | null;
-  /** Ciphertext. */
-  readonly clientCertificate: string | null;
-};
-
-/** One event to deliver to an endpoint. */
-export type ClaimedEvent = {
-  /** Number of the event in the endpoint's feed. */
-  readonly seq: number;
-  readonly event: StoredEvent;
-  /** The event's message; null for an event without one. */
-  readonly messageSeq: number | null;
-};
-
-/** A due row that belongs to this worker until its lease ends. */
-export type DeliveryClaim = {
-  readonly dueId: number;
-  /** Unique number of this claim of the row. */
-  readonly claim: number;
-  readonly endpoint: WebhookEndpoint;
-  readonly purgeOn: string;
-  /** Number of calls made before. */
-  readonly attempts: number;
-  /** Whether a person requested it: one call, without a retry after a failure. */
-  readonly manual: boolean;
-  /** In their order, without events whose message is purged. */
-  readonly events: readonly ClaimedEvent[];
-  /** Messages with an earlier event that still waits; only for an ordered endpoint. */
-  readonly blocked: ReadonlySet<number>;
-  /** By `performance.now()`. */
-  readonly leaseEndsAt: number;
-};
+import { eventMatching } from './event-matching.ts';
+import type { DeliveryClaim, WebhookEndpoint } from './delivery-claim.ts';
+import { HISTORY_TYPES, messageSeqOf, toStoredEvents, type EventRow } from './feed.ts';
 
 /** A finished call. */
 export type DeliveryAttempt = {
@@ -101,27 +43,6 @@ export type DeliveryCompletion = {
   readonly uncalled: readonly { readonly first: number; readonly last: number }[];
 };
 
-export type MatchTerms = {
-  readonly match: (endpoint: EndpointFilters, event: StoredEvent) => boolean;
-  /** The most due rows for which the caller has room; they are claimed as they are inserted. */
-  readonly claimsMax: number;
-  readonly leaseMs: number;
-  /** Endpoints, and tenants, that take no further claim now. */
-  readonly busy: readonly string[];
-};
-
-export type Matched = {
-  readonly claims: readonly DeliveryClaim[];
-  /** Whether due rows were inserted that no worker has claimed. */
-  readonly isLeftDue: boolean;
-  /** Tenants with events that are not matched yet. */
-  readonly behind: readonly string[];
-  /** Tenants with an endpoint that another worker has locked or has just matched; they are matched again in a moment. */
-  readonly missed: readonly string[];
-  /** One error for each tenant that could not be matched. A later look finds these tenants as ones that are behind. */
-  readonly failures: readonly Error[];
-};
-
 export type TenantsBehind = {
   readonly tenantIds: readonly string[];
   readonly newestPass: number | null;
@@ -138,12 +59,6 @@ export type ClaimTerms = {
   readonly leaseMs: number;
 };
 
-/** The most events of a tenant that are read and matched at once. */
-const EVENTS_MAX = 500;
-/** The most matched events in one call of the database, give or take those of one tenant. */
-const APPENDED_MAX = 2_000;
-const TENANTS_AT_ONCE = 4;
-
 /**
  * Creates the worker's side of webhook endpoints. It remembers how far feeds are matched where no event passed, which endpoints
  * have something due, and which tenants are behind; forgetting one of these costs no more than another look.
@@ -151,7 +66,6 @@ const TENANTS_AT_ONCE = 4;
  */
 export function webhookStore(sql: Sql, bounded: Bounded, loadIds: LoadIds) {
   const { count, rowsOf } = boundedQueries(bounded);
-  const positions = matchedPositions();
   const due = dueEndpoints();
   const looked = behindTenants();
 
@@ -171,131 +85,8 @@ export function webhookStore(sql: Sql, bounded: Bounded, loadIds: LoadIds) {
     return new Map(rows.map((row) => [row.id, toEndpoint(row)]));
   }
 
-  /** Matches the next events of a tenant with its endpoints. */
-  async function matchTenant(
-    tenantId: string,
-    endpoints: readonly MatchedEndpoint[],
-    { match, busy }: MatchTerms,
-  ): Promise<{ readonly asks: readonly Ask[]; readonly isBehind: boolean }> {
-    const from = new Map(endpoints.map((endpoint) => [endpoint.id, positions.of(endpoint)]));
-    const start = Math.min(...from.values());
-    const rows = await rowsOf<FeedRow>(
-      sql`select * from read_tenant_events(${tenantId}, ${start}, ${EVENTS_MAX}, ${HISTORY_TYPES}::text[])`,
-    );
-    const end = rows[0]?.endSeq ?? start;
-    const events = await toEvents(rows.filter(isEvent));
-    const asks = endpoints.flatMap((endpoint): Ask[] => {
-      const reached = from.get(endpoint.id) ?? start;
-      const passed = events.filter(({ event }) => event.seq > reached && match(endpoint, event));
-      const upto = Math.max(reached, end);
-      if (passed.length === 0 && !positions.note(endpoint, upto)) return [];
-      return [
-        {
-          endpoint,
-          upto,
-          passed,
-          isClaimable: endpoint.ready && !busy.includes(endpoint.id) && !busy.includes(tenantId),
-        },
-      ];
-    });
-    return { asks, isBehind: rows[0]?.scanned === EVENTS_MAX };
-  }
-
-  /**
-   * Appends the matches to the endpoints' feeds. @returns the claims that were made, whether rows were inserted that no worker
-   * has claimed, and the tenants with matches that were not stored.
-   */
-  async function append(
-    asks: readonly Ask[],
-    claimsMax: number,
-    leaseMs: number,
-  ): Promise<Pick<Matched, 'claims' | 'isLeftDue' | 'missed'>> {
-    if (asks.length === 0) return { claims: [], isLeftDue: false, missed: [] };
-    const leaseEndsAt = performance.now() + leaseMs;
-    const rows = await rowsOf<StretchRow>(
-      sql`select * from append_matches(${asJson(sql, asks.map(toMatch))}, ${claimsMax}, ${leaseMs})`,
-    );
-    const stretches = rows.filter(({ dueId }) => dueId !== null);
-    const claimed = stretches.filter(({ claim }) => claim !== null);
-    const appended = new Set(rows.map(({ endpointId }) => endpointId));
-    for (const id of appended) positions.forget(id);
-    const missed = asks.filter(({ endpoint }) => !appended.has(endpoint.id));
-    const endpoints = await loadEndpoints(claimed.map(({ endpointId }) => endpointId));
-    const claims = claimed.flatMap(({ endpointId, dueId, claim, firstSeq, lastSeq, purgeOn }) => {
-      const endpoint = endpoints.get(endpointId);
-      const ask = asks.find((one) => one.endpoint.id === endpointId);
-      if (endpoint === undefined || ask === undefined) return [];
-      // Only an endpoint's first stretch is claimed.
-      const events = ask.passed.slice(0, lastSeq - firstSeq + 1).map(({ row, event }, nth) => ({
-        seq: firstSeq + nth,
-        event: { ...event, seq: firstSeq + nth },
-        messageSeq: messageSeqOf(row),
-      }));
-      const none = { attempts: 0, manual: false, blocked: new Set<number>() };
-      return [{ ...none, dueId, claim, endpoint, purgeOn, events, leaseEndsAt }];
-    });
-    return {
-      claims,
-      isLeftDue: claimed.length < stretches.length,
-      missed: missed.map(({ endpoint }) => endpoint.tenantId),
-    };
-  }
-
   return {
-    /** Reads the next events of these tenants and inserts due rows for the events that `match` accepts. */
-    async matchEvents(tenantIds: readonly string[], terms: MatchTerms): Promise<Matched> {
-      const endpoints = await rowsOf<MatchedEndpoint>(
-        sql`select * from endpoints_to_match(${[...tenantIds]}::uuid[])`,
-      );
-      const behind = new Set<string>();
-      const missed = new Set<string>();
-      const failures: Error[] = [];
-      const claims: DeliveryClaim[] = [];
-      let isLeftDue = false;
-      const asks: Ask[] = [];
-      const fail = (tenantId: string, cause: unknown): void => {
-        behind.delete(tenantId);
-        failures.push(new Error(`Events of tenant ${tenantId} are not matched`, { cause }));
-      };
-      const flush = async (some: readonly Ask[]): Promise<void> => {
-        try {
-          const made = await append(some, terms.claimsMax - claims.length, terms.leaseMs);
-          claims.push(...made.claims);
-          isLeftDue ||= made.isLeftDue;
-          for (const id of made.missed) missed.add(id);
-        } catch (error) {
-          const theirs = Map.groupBy(some, ({ endpoint }) => endpoint.tenantId);
-          // A row of one tenant that the database refuses must not keep back the other tenants' rows.
-          if (theirs.size > 1 && databaseFaultOf(error) === 'row')
-            for (const one of theirs.values()) await flush(one);
-          else for (const tenantId of theirs.keys()) fail(tenantId, error);
-        }
-      };
-      const tenants = [...Map.groupBy(endpoints, ({ tenantId }) => tenantId)];
-      for (let i = 0; i < tenants.length; i += TENANTS_AT_ONCE) {
-        const some = tenants.slice(i, i + TENANTS_AT_ONCE);
-        const matched = await Promise.all(
-          some.map(async ([tenantId, theirs]) => {
-            try {
-              return { tenantId, ...(await matchTenant(tenantId, theirs, terms)) };
-            } catch (error) {
-              fail(tenantId, error);
-              return { tenantId, asks: [], isBehind: false };
-            }
-          }),
-        );
-        for (const one of matched) {
-          asks.push(...one.asks);
-          if (one.isBehind) behind.add(one.tenantId);
-        }
-        if (asks.reduce((sum, { passed }) => sum + passed.length, 0) >= APPENDED_MAX)
-          await flush(asks.splice(0));
-      }
-      await flush(asks);
-      // Another worker has an endpoint of these tenants locked, so matching them at once would be in vain.
-      for (const id of missed) behind.delete(id);
-      return { claims, isLeftDue, behind: [...behind], missed: [...missed], failures };
-    },
+    matchEvents: eventMatching({ sql, rowsOf, toEvents, loadEndpoints }),
 
     /**
      * Returns tenants with endpoints that are matched less far than the tenant's feed goes: among the tenants to which numbering
@@ -475,34 +266,6 @@ type EndpointRow = Omit<WebhookEndpoint, 'signingKey'> & {
   readonly keyCiphertext: string | null;
 };
 
-/** An endpoint with how far its tenant's feed is matched for it. */
-type MatchedEndpoint = EndpointFilters & {
-  readonly id: string;
-  readonly tenantId: string;
-  readonly version: number;
-  readonly matchedTo: number;
-  readonly server: number;
-  /** Whether rows inserted for it may be claimed at once. */
-  readonly ready: boolean;
-};
-
-/** Events to append to an endpoint's feed. Without events only the matched position advances. */
-type Ask = {
-  readonly endpoint: MatchedEndpoint;
-  readonly upto: number;
-  readonly passed: readonly { readonly row: EventRow; readonly event: StoredEvent }[];
-  readonly isClaimable: boolean;
-};
-
-type StretchRow = {
-  readonly endpointId: string;
-  readonly dueId: number;
-  readonly firstSeq: number;
-  readonly lastSeq: number;
-  readonly purgeOn: string;
-  readonly claim: number;
-};
-
 type ClaimLook = {
   readonly claims: readonly {
     readonly due_id: number;
@@ -525,22 +288,6 @@ function toEndpoint({ keyId, keyCiphertext, ...endpoint }: EndpointRow): Webhook
     keyId === null || keyCiphertext === null ? null : { id: keyId, ciphertext: keyCiphertext };
   return { ...endpoint, signingKey };
 }
-
-function messageSeqOf({ messageSeq: seq }: EventRow): number | null {
-  return seq === 0 ? null : seq;
-}
-
-const toMatch = ({ endpoint, upto, passed, isClaimable }: Ask) => ({
-  endpoint_id: endpoint.id,
-  expected: endpoint.matchedTo,
-  server: endpoint.server,
-  upto,
-  claimable: isClaimable,
-  feed_seqs: passed.map(({ event }) => event.seq),
-  message_seqs: passed.map(({ row }) => row.messageSeq),
-  numbers: passed.map(({ row }) => row.number),
-  days: passed.map(({ row }) => row.purgeOn),
-});
 
 function toCompletion({ claim, attempts, again, uncalled }: DeliveryCompletion, now: number) {
   const { ordered } = claim.endpoint;

@@ -260,10 +260,11 @@ function endpoints(tx: TransactionSql, tenantId: TenantId) {
     select e.id, e.number, e.url, e.description, e.event_types, e.final_only, e.channels, e.tags, e.headers, e.ordered,
       e.mask_recipients, e.rate_limit_per_second, e.signatures, e.has_client_certificate, e.status, e.status_reason, e.failures,
       e.failing_since, e.secret_version, case when e.previous_until > now() then e.previous_until end as previous_until,
-      e.version, e.created_at, e.updated_at, greatest(e.purged_to, coalesce(f.last_seq, 0)) as last_seq, d.pending
+      e.version, e.created_at, e.updated_at, coalesce(h.last_seq, 0) as last_seq, d.pending
     from webhook_endpoints e
     left join lateral (
-      select x.last_seq from endpoint_feed x where x.endpoint_id = e.id order by x.last_seq desc limit 1) f on true
+      select x.last_seq from endpoint_heads x where x.endpoint_id = e.id
+      order by x.feed_seq desc, x.last_seq desc limit 1) h on true
     cross join lateral (
       select least(coalesce(sum(y.last_seq - y.first_seq + 1), 0), ${PENDING_MAX})::integer as pending
       from (select x.first_seq, x.last_seq from due_deliveries x where x.endpoint_id = e.id limit ${PENDING_MAX}) y) d

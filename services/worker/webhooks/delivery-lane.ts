@@ -4,7 +4,7 @@ import type { EndpointHealth } from '#core/domain/endpoint-state.ts';
 import { isBehind, type Behind } from '#core/domain/expected-work.ts';
 import { slotsLeftTo } from '#core/domain/fair-share.ts';
 import { REST_MS_MAX, restBesideSendsMs } from '#core/domain/rest-beside-sends.ts';
-import type { ClaimedEvent, DeliveryClaim, WebhookEndpoint } from '#core/store/webhook-deliveries.ts';
+import type { ClaimedEvent, DeliveryClaim, WebhookEndpoint } from '#core/store/delivery-claim.ts';
 import {
   deliverEvent,
   readyEndpoint,

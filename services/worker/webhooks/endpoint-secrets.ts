@@ -5,7 +5,7 @@ import { hiddenInHeaders } from '#core/domain/webhook-headers.ts';
 import { hiddenInSecret } from '#core/domain/webhook-secret.ts';
 import { hiddenInUrl } from '#core/domain/webhook-url.ts';
 import { createWebhookSigner, type WebhookSigner } from '#core/domain/webhook-signature.ts';
-import type { WebhookEndpoint } from '#core/store/webhook-deliveries.ts';
+import type { WebhookEndpoint } from '#core/store/delivery-claim.ts';
 import { createCredentials, type CredentialsOptions } from '../accounts/credentials.ts';
 
 export type EndpointKeys = {

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { PingEnvelope } from '#core/domain/event-envelope.ts';
-import type { WebhookEndpoint, WebhookStore } from '#core/store/webhook-deliveries.ts';
+import type { WebhookEndpoint } from '#core/store/delivery-claim.ts';
+import type { WebhookStore } from '#core/store/webhook-deliveries.ts';
 import { deliverEvent, readyEndpoint, type DeliverEventDeps } from './deliver-event.ts';
 import type { EndpointSecrets } from './endpoint-secrets.ts';
 

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
 import type { EndpointCall } from '#core/domain/endpoint-health.ts';
 import type { EndpointHealth } from '#core/domain/endpoint-state.ts';
-import type { WebhookEndpoint } from '#core/store/webhook-deliveries.ts';
+import type { WebhookEndpoint } from '#core/store/delivery-claim.ts';
 import { createEndpointWatch } from './endpoint-watch.ts';
 
 const FINE: EndpointHealth = {

@@ -1,6 +1,7 @@
 import { decideHealth, type EndpointCall } from '#core/domain/endpoint-health.ts';
 import type { EndpointHealth } from '#core/domain/endpoint-state.ts';
-import type { WebhookEndpoint, WebhookStore } from '#core/store/webhook-deliveries.ts';
+import type { WebhookEndpoint } from '#core/store/delivery-claim.ts';
+import type { WebhookStore } from '#core/store/webhook-deliveries.ts';
 
 export type EndpointWatchDeps = {
   readonly store: Pick<WebhookStore, 'changeEndpoint'>;

@@ -5,12 +5,8 @@ import { createExpectedWork, type ExpectedWork } from '#core/domain/expected-wor
 import type { HttpRequest, HttpResult } from '#core/domain/http-exchange.ts';
 import type { TenantId } from '#core/domain/ids.ts';
 import { TOLD_EVENT_SCHEMAS, type StoredEvent } from '#core/domain/event-envelope.ts';
-import type {
-  DeliveryClaim,
-  DeliveryCompletion,
-  WebhookEndpoint,
-  WebhookStore,
-} from '#core/store/webhook-deliveries.ts';
+import type { DeliveryClaim, WebhookEndpoint } from '#core/store/delivery-claim.ts';
+import type { DeliveryCompletion, WebhookStore } from '#core/store/webhook-deliveries.ts';
 import { createEndpointSecrets } from './endpoint-secrets.ts';
 import { createWebhooks } from './webhooks.ts';
 

@@ -52,6 +52,9 @@ describe('deliveries', () => {
         insert into feed (first_seq, last_seq, numbered_at, tenant_id, purge_on, seqs, numbers)
         values (${index + 1}, ${index + 1}, now(), ${own.id}, ${DAY}, ${[seq]}, '{0}')`;
     }
+    await api.admin`
+      insert into endpoint_heads (endpoint_id, feed_seq, last_seq, matched_at, tenant_id)
+      values (${id}, ${count}, ${count}, now(), ${own.id})`;
     return { own, id, messages: [...messages], call: (...args) => api.callAs('admin', own, ...args) };
   }
 
@@ -154,11 +157,11 @@ describe('deliveries', () => {
     // Leaves a large gap below the newest number, as after a plan with a shorter retention purged the rows between.
     await api.admin`
       update endpoint_feed set first_seq = 1000000, last_seq = 1000000 where endpoint_id = ${to.id} and last_seq = 4`;
+    await api.admin`update endpoint_heads set last_seq = 1000000 where endpoint_id = ${to.id}`;
     expect(await seqs()).toEqual([1_000_000, 3, 2, 1]);
     expect(await seqs('limit=1&status=exhausted')).toEqual([1_000_000, 3, 2, 1]);
     const [delivery] = await all('limit=1');
     await api.admin`delete from endpoint_feed where endpoint_id = ${to.id} and last_seq >= 3`;
-    await api.admin`update webhook_endpoints set purged_to = 1000000 where id = ${to.id}`;
     expect(await seqs()).toEqual([2, 1]);
     expect((await to.call('GET', `/v1/admin/deliveries/${delivery?.id}`)).status).toBe(404);
   });

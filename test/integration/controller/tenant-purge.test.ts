@@ -70,8 +70,8 @@ test('a long feed and long queues of endpoints go in small steps, before the num
     insert into despatch.endpoint_feed (first_seq, last_seq, feed_seq, matched_at, endpoint_id, tenant_id, purge_on, seqs, numbers)
     select n, n, n, now(), ${endpoint}, ${tenantId}, current_date + 30, array[n], array[0] from generate_series(1, ${ROWS}::int) n`;
   await b.admin`
-    insert into despatch.endpoint_positions (endpoint_id, feed_seq, tenant_id)
-    select ${endpoint}, n, ${tenantId} from generate_series(1, ${ROWS}::int) n`;
+    insert into despatch.endpoint_heads (endpoint_id, feed_seq, last_seq, tenant_id)
+    select ${endpoint}, n, n, ${tenantId} from generate_series(1, ${ROWS}::int) n`;
   await b.admin`
     insert into despatch.due_deliveries (endpoint_id, tenant_id, first_seq, last_seq, purge_on, due_at)
     select ${endpoint}, ${tenantId}, n, n, current_date + 30, now() from generate_series(1, ${ROWS}::int) n`;
@@ -100,7 +100,7 @@ test('a long feed and long queues of endpoints go in small steps, before the num
     'feed',
     'tenant_events',
     'endpoint_feed',
-    'endpoint_positions',
+    'endpoint_heads',
     'due_deliveries',
     'delivery_attempts',
     'webhook_endpoints',

@@ -35,14 +35,14 @@ test('an endpoint that was deleted goes when nothing is left of what it was told
     await b.endpoint('2 hours'),
   ];
   for (const { id } of [live, fresh, waiting, read]) await b.due(id);
-  await b.admin`insert into despatch.endpoint_positions (endpoint_id, feed_seq, tenant_id) values (${idle.id}, 1, ${b.tenantId})`;
+  await b.admin`insert into despatch.endpoint_heads (endpoint_id, feed_seq, last_seq, tenant_id) values (${idle.id}, 1, 1, ${b.tenantId})`;
   await b.told(read.id);
   const looksAt = async () => {
     await b.store.maintain();
     return b.left();
   };
   expect(await looksAt()).toEqual([live.id, fresh.id, read.id].toSorted());
-  expect(await b.admin`select from despatch.endpoint_positions`).toHaveLength(0);
+  expect(await b.admin`select from despatch.endpoint_heads`).toHaveLength(0);
   const due = await b.admin<{ id: string }[]>`select endpoint_id as id from despatch.due_deliveries`;
   expect(due.map(({ id }) => id).toSorted()).toEqual([live.id, fresh.id].toSorted());
   await b.admin`delete from despatch.endpoint_feed`;

@@ -4,7 +4,7 @@ import { DELIVERY_MOVES, type DeliveryStatus } from '#core/domain/delivery-state
 import type { TenantId } from '#core/domain/ids.ts';
 import { findDelivery, recoverDeliveries, redeliver } from '#core/store/endpoint-deliveries.ts';
 import { withTenant } from '#core/store/tenant-scope.ts';
-import type { DeliveryClaim } from '#core/store/webhook-deliveries.ts';
+import type { DeliveryClaim } from '#core/store/delivery-claim.ts';
 import { findEndpoint } from '#core/store/webhook-endpoints.ts';
 import { attemptOf, setupWebhooks } from '#test/support/setup-webhooks.ts';
 

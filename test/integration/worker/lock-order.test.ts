@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { asJson } from '#core/platform/postgres/postgres.ts';
 import { acceptBatch, acceptRow, seedAccount, seedTenant } from '#test/support/seed.ts';
@@ -172,34 +171,6 @@ async function reserved(sql: Stores['admin']) {
     },
   };
 }
-
-test('whoever keeps the numbers of endpoints locks them in the order in which completions do', async () => {
-  await using b = await setupWebhooks();
-  const ids = Array.from({ length: 4 }, () => randomUUID()).toSorted();
-  // Inserts in reverse order of the ids, so that the physical order differs from the lock order.
-  for (const id of ids.toReversed()) await b.endpoint({ id });
-  await b.send(2);
-  await b.match();
-  await b.admin`update despatch.endpoint_feed set purge_on = '2020-01-06'`;
-  // Forces a sequential scan, which reads the rows in physical order, as the planner may choose for many rows.
-  const purge = async () => {
-    await using connection = await reserved(b.admin);
-    await connection.sql`set enable_indexscan = off`;
-    await connection.sql`select despatch.purge_rows('endpoint_feed_default', 100)`;
-  };
-  let purged: Promise<unknown> | undefined;
-  await b.admin.begin(async (tx) => {
-    const lock = (id: string | undefined) =>
-      tx`select from despatch.webhook_endpoints where id = ${id ?? ''} for no key update`;
-    await lock(ids[0]);
-    purged = purge();
-    await waitingFor(b.admin, 1);
-    for (const id of ids.slice(1)) await lock(id);
-  });
-  await purged;
-  const kept = await b.admin`select distinct purged_to from despatch.webhook_endpoints`;
-  expect(kept).toEqual([{ purged_to: 2 }]);
-});
 
 test('whoever drops replaced secrets waits for no endpoint and no account, and comes back for those that are locked', async () => {
   await using b = await setupWebhooks();

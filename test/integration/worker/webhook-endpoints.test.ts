@@ -229,8 +229,8 @@ describe('an endpoint', () => {
     await b.admin`update despatch.endpoint_feed set purge_on = '2020-01-06'`;
     const [dropped] = await b.worker`select drop_partition('endpoint_feed', '2020-01-06') as done`;
     expect(dropped).toEqual({ done: true });
-    const kept = await b.admin`select purged_to, matched_to from despatch.webhook_endpoints where id = ${id}`;
-    expect(kept).toEqual([{ purged_to: 3, matched_to: 3 }]);
+    const kept = await b.admin`select last_seq, matched_to from despatch.endpoint_reach where id = ${id}`;
+    expect(kept).toEqual([{ last_seq: 3, matched_to: 3 }]);
     await b.match();
     expect(await b.feed(id)).toEqual([]);
   });
@@ -245,7 +245,6 @@ describe('an endpoint', () => {
     await b.webhooks.completeDeliveries(claimed.map(succeeded));
     await b.send(3);
     await b.match();
-    await b.admin`insert into despatch.endpoint_positions values (${id}, 99, ${b.tenant.tenantId})`;
     await b.admin`update despatch.tenants set owner_uid = 'u', owner_ref = 'n/t', status = 'deleting' where id = ${b.tenant.tenantId}`;
     const purge = () =>
       b.admin<{ outcome: string }[]>`select outcome from despatch.purge_some(${b.tenant.slug}, 'u', 100)`;
@@ -253,7 +252,7 @@ describe('an endpoint', () => {
     await b.admin`select despatch.end_purge(${b.tenant.slug}, 'u')`;
     const left = await b.admin`
       select 'endpoints' as of from despatch.webhook_endpoints union all select 'keys' from despatch.webhook_keys
-      union all select 'feed' from despatch.endpoint_feed union all select 'positions' from despatch.endpoint_positions
+      union all select 'feed' from despatch.endpoint_feed union all select 'heads' from despatch.endpoint_heads
       union all select 'due' from despatch.due_deliveries union all select 'attempts' from despatch.delivery_attempts
       union all select 'tests' from despatch.endpoint_tests union all select 'tenant' from despatch.tenants`;
     expect(left).toEqual([]);

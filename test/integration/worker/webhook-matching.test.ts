@@ -173,18 +173,18 @@ describe('matching', () => {
     await b.send(600);
     await b.matchAll();
     const positions = () =>
-      b.admin`select feed_seq from despatch.endpoint_positions where endpoint_id = ${id}`;
+      b.admin`select feed_seq, last_seq from despatch.endpoint_heads where endpoint_id = ${id}`;
     expect(await positions()).toEqual([]);
     await b.send(600);
     await b.matchAll();
-    expect(await positions()).toMatchObject([{ feed_seq: 1_100 }]);
+    expect(await positions()).toEqual([{ feed_seq: 1_100, last_seq: 0 }]);
     await b.send(1_100);
     await b.matchAll();
-    expect(await positions()).toMatchObject([{ feed_seq: 2_200 }]);
+    expect(await positions()).toEqual([{ feed_seq: 2_200, last_seq: 0 }]);
     await moveSuspension(b.admin, b.tenant.tenantId, 'manual');
     await b.number();
     await b.match();
-    expect(await positions()).toEqual([]);
+    expect(await positions()).toEqual([{ feed_seq: 2_301, last_seq: 1 }]);
     expect(await b.feed(id)).toEqual([{ seq: 1, message: 0 }]);
   });
 

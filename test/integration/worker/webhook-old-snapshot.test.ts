@@ -25,7 +25,7 @@ test(
     const pages = async (): Promise<number> => {
       const [row] = await b.admin<{ n: number }[]>`
       select sum(heap_blks_read + heap_blks_hit + idx_blks_read + idx_blks_hit)::bigint as n from pg_statio_user_tables
-      where schemaname = 'despatch' and relname ~ '^(due_deliveries|endpoint_positions|webhook_endpoints|account_rates)$'`;
+      where schemaname = 'despatch' and relname ~ '^(due_deliveries|endpoint_heads|webhook_endpoints|account_rates)$'`;
       return row?.n ?? 0;
     };
     const round = async (): Promise<number> => {

@@ -23,7 +23,7 @@ begin
   return query
     -- Read after the lock, so that the changes of its previous holder are visible.
     with reach as materialized (
-      select m.*, w.tenant_id, r.last_seq as base, greatest(at_now, r.matched_at) as at,
+      select m.*, w.tenant_id, r.last_seq as base, r.matched_at as was_at, greatest(at_now, r.matched_at) as at,
         w.status = 'active' and not w.ordered and w.rate_limit_per_second is null and w.call_at <= at_now as ready
       from json_to_recordset(matches) as m (endpoint_id uuid, expected bigint, server bigint, upto bigint, feed_seqs bigint[],
         message_seqs bigint[], numbers bigint[], days date[], claimable boolean)
@@ -50,11 +50,14 @@ begin
         case when c.last_nth = cardinality(r.feed_seqs) then r.upto else c.feed_seq end, r.at, r.endpoint_id, r.tenant_id, c.day,
         c.message_seqs, c.numbers
       from chunk c join reach r on r.endpoint_id = c.endpoint_id
-    ), passed_over as (
-      insert into endpoint_positions (endpoint_id, feed_seq, tenant_id)
-      select r.endpoint_id, r.upto, r.tenant_id from reach r where cardinality(r.feed_seqs) = 0
     ), left_behind as (
-      delete from endpoint_positions p using reach r where p.endpoint_id = r.endpoint_id and p.feed_seq = r.expected
+      delete from endpoint_heads h using reach r
+      where h.endpoint_id = any (array[r.endpoint_id]) and h.feed_seq = any (array[r.expected]) and h.last_seq = any (array[r.base])
+    ), headed as (
+      insert into endpoint_heads (endpoint_id, feed_seq, last_seq, matched_at, tenant_id)
+      select r.endpoint_id, r.upto, r.base + cardinality(r.feed_seqs),
+        case when cardinality(r.feed_seqs) = 0 then r.was_at else r.at end, r.tenant_id
+      from reach r
     ), stretch as (
       select r.endpoint_id, r.tenant_id, c.day, r.ready and coalesce(r.claimable, true) as ready,
         r.base + c.first_nth + g.nth * 100 as first_seq, r.base + least(c.first_nth + g.nth * 100 + 99, c.last_nth) as last_seq

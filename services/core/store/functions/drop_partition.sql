@@ -6,9 +6,6 @@ begin
     where t.task = 'drop' and t.parent = of_parent and t.monday = of_monday) then
     return false;
   end if;
-  if of_parent = 'endpoint_feed' then
-    perform keep_endpoint_floors(to_regclass('despatch.endpoint_feed_' || to_char(of_monday::timestamp, 'YYYYMMDD')), 'infinity');
-  end if;
   execute format('drop table %I', of_parent || '_' || to_char(of_monday::timestamp, 'YYYYMMDD'));
   return true;
 end $$;

@@ -1,4 +1,4 @@
--- Deletes at most `most` rows (null: all) of one table that belong to these endpoints: due deliveries, calls, feeds, positions,
+-- Deletes at most `most` rows (null: all) of one table that belong to these endpoints: due deliveries, calls, feeds, heads,
 -- in this order. Returns how many rows it found, even if another transaction deleted them first: 0 means that none are left.
 create or replace function purge_endpoint_rows(endpoints uuid[], most integer) returns integer
 language plpgsql set search_path = despatch, pg_temp set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
@@ -28,9 +28,9 @@ begin
   if n > 0 then
     return n;
   end if;
-  delete from endpoint_positions p using (
-    select x.endpoint_id, x.feed_seq from endpoint_positions x where x.endpoint_id = any (endpoints) limit most
-  ) k where (p.endpoint_id, p.feed_seq) = (k.endpoint_id, k.feed_seq);
+  delete from endpoint_heads h using (
+    select x.endpoint_id, x.feed_seq, x.last_seq from endpoint_heads x where x.endpoint_id = any (endpoints) limit most
+  ) k where (h.endpoint_id, h.feed_seq, h.last_seq) = (k.endpoint_id, k.feed_seq, k.last_seq);
   get diagnostics n = row_count;
   return n;
 end $$;

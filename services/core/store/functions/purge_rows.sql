@@ -70,9 +70,6 @@ begin
       if not found_any then
         return 0;
       end if;
-      if of_parent = 'endpoint_feed' then
-        perform keep_endpoint_floors(of_table::regclass, today);
-      end if;
       execute format('delete from %1$I d where d.ctid = any (array(select x.ctid from %1$I x where has_served(%2$L, x.%3$I, $1) limit $2))',
         of_table, of_parent, partition_key(of_parent)) using today, most;
   end case;

@@ -19,6 +19,7 @@ declare
   numbered_at timestamptz;
   run record;
   reach record;
+  given_at timestamptz;
 begin
   if of_tenant is distinct from current_tenant() then
     return query select 'gone', null::bigint;
@@ -89,8 +90,13 @@ begin
   end loop;
 
   seq := reach.last_seq + 1;
+  given_at := greatest(clock_timestamp(), reach.matched_at);
+  delete from endpoint_heads h
+  where h.endpoint_id = of_endpoint and h.feed_seq = reach.matched_to and h.last_seq = reach.last_seq;
+  insert into endpoint_heads (endpoint_id, feed_seq, last_seq, matched_at, tenant_id)
+  values (of_endpoint, reach.matched_to, seq, given_at, of_tenant);
   insert into endpoint_feed (first_seq, last_seq, feed_seq, matched_at, endpoint_id, tenant_id, purge_on, seqs, numbers, replayed)
-  select seq, seq, reach.matched_to, greatest(clock_timestamp(), reach.matched_at), of_endpoint, of_tenant, day, array[of_message],
+  select seq, seq, reach.matched_to, given_at, of_endpoint, of_tenant, day, array[of_message],
     array[of_number], true;
   insert into due_deliveries (endpoint_id, tenant_id, first_seq, last_seq, purge_on, manual, due_at)
   select of_endpoint, of_tenant, seq, seq, day, true, clock_timestamp();

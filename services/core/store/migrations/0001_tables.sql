@@ -804,10 +804,8 @@ create table webhook_endpoints (
   has_client_certificate boolean not null generated always as (client_certificate is not null) stored,
   -- Incremented by every change of a setting or a secret.
   version integer not null default 1,
-  -- The tenant's feed is matched at least up to here; `endpoint_feed` and `endpoint_positions` may say further.
+  -- Where the tenant's feed ended when the endpoint was created: it gets the events after that.
   matched_to bigint not null,
-  -- The highest number of the endpoint's own feed that is purged.
-  purged_to bigint not null default 0,
   created_at timestamptz not null default now(),
   updated_at timestamptz not null default now(),
   -- When it was deleted; it has no ciphertexts from then on. The row stays as long as any row belongs to it.
@@ -858,27 +856,27 @@ create table endpoint_feed (
 create index endpoint_feed_since on endpoint_feed (endpoint_id, matched_at, last_seq);
 create index endpoint_feed_replayed on endpoint_feed (endpoint_id, (seqs[1])) where replayed;
 
--- How far the tenant's feed is matched, if that is further than the endpoint's newest run says, because no later event matched. A
--- row is replaced by a higher one, which is found first from that end of the index: versions of a single row would pile up under
--- an old snapshot.
-create table endpoint_positions (
+-- How far the tenant's feed is matched for an endpoint, and the last number of the endpoint's own feed; kept when the events are
+-- purged, so that numbers never repeat. Finding them in `endpoint_feed` would take a look-up in every week's partition. A row is
+-- replaced and not updated, like those of `feed_heads`.
+create table endpoint_heads (
   endpoint_id uuid not null,
   feed_seq bigint not null,
+  last_seq bigint not null,
+  -- When the last number was given; null before the first one.
+  matched_at timestamptz,
   tenant_id uuid not null,
-  primary key (endpoint_id, feed_seq)
+  primary key (endpoint_id, feed_seq, last_seq)
 );
 
--- How far the tenant's feed is matched for an endpoint, and the last number of the endpoint's own feed.
+-- The same for every endpoint, including those for which nothing has been matched yet.
 create view endpoint_reach with (security_invoker) as
-  select w.id, greatest(w.matched_to, f.feed_seq, p.feed_seq) as matched_to, greatest(w.purged_to, f.last_seq) as last_seq,
-    f.matched_at
+  select w.id, coalesce(h.feed_seq, w.matched_to) as matched_to, coalesce(h.last_seq, 0) as last_seq, h.matched_at
   from webhook_endpoints w
   left join lateral (
-    select x.feed_seq, x.last_seq, x.matched_at from endpoint_feed x where x.endpoint_id = w.id order by x.last_seq desc limit 1
-  ) f on true
-  left join lateral (
-    select x.feed_seq from endpoint_positions x where x.endpoint_id = w.id order by x.feed_seq desc limit 1
-  ) p on true;
+    select x.feed_seq, x.last_seq, x.matched_at from endpoint_heads x where x.endpoint_id = w.id
+    order by x.feed_seq desc, x.last_seq desc limit 1
+  ) h on true;
 
 -- An event as `read_events` returns it, and how far the call has read.
 create type feed_event as (
@@ -1210,7 +1208,7 @@ begin
   foreach t in array array['tenant_limits', 'members', 'api_keys', 'api_key_uses', 'provider_accounts', 'routes', 'audit_log', 'messages',
     'live_messages', 'suppressions', 'message_results', 'awaited_receipts', 'lookups', 'failover_waits', 'message_contents', 'unsettled_contents', 'attempt_log',
     'event_log', 'receipts', 'receipt_calls', 'idempotency_keys', 'tenant_usage', 'tenant_progress', 'tenant_events', 'feed',
-    'feed_heads', 'usage_counts', 'usage_times', 'account_counts', 'brakes', 'final_stretches', 'final_hours', 'webhook_endpoints', 'webhook_keys', 'endpoint_feed', 'endpoint_positions', 'due_deliveries',
+    'feed_heads', 'usage_counts', 'usage_times', 'account_counts', 'brakes', 'final_stretches', 'final_hours', 'webhook_endpoints', 'webhook_keys', 'endpoint_feed', 'endpoint_heads', 'due_deliveries',
     'delivery_attempts', 'endpoint_tests', 'tenant_events_default', 'feed_default', 'endpoint_feed_default',
     'delivery_attempts_default', 'messages_default', 'message_results_default', 'message_contents_default', 'attempt_log_default', 'event_log_default',
     'idempotency_keys_default']
@@ -1242,7 +1240,7 @@ end $$;
 -- The api reads and writes its tenant's rows; it can write a provider's ciphertext but not read one, nor a key's hash.
 grant usage on schema despatch to despatch_api, despatch_worker, despatch_controller;
 grant select on tenants, tenant_limits, members, users, api_key_uses, messages, live_messages, message_results, message_states,
-  attempt_log, attempts, event_log, events, tenant_events, feed, feed_heads, endpoint_feed, due_deliveries, delivery_attempts,
+  attempt_log, attempts, event_log, events, tenant_events, feed, feed_heads, endpoint_feed, endpoint_heads, due_deliveries, delivery_attempts,
   endpoint_tests, audit_log, tenant_usage, tenant_progress, usage_counts, usage_times, account_counts, brakes to despatch_api;
 grant select, insert on routes to despatch_api;
 grant update (replaced_at) on routes to despatch_api;
@@ -1258,7 +1256,7 @@ grant select (seq, id, tenant_id, provider, channel, label, status, status_reaso
   receipt_refused_reason, created_at, updated_at), insert, update on provider_accounts to despatch_api;
 grant select (id, number, tenant_id, url, description, event_types, final_only, channels, tags, headers, ordered, mask_recipients,
   rate_limit_per_second, signatures, status, status_reason, failures, failing_since, call_at, secret_version, previous_until,
-  has_client_certificate, version, matched_to, purged_to, created_at, updated_at, deleted_at), insert, update on webhook_endpoints to despatch_api;
+  has_client_certificate, version, matched_to, created_at, updated_at, deleted_at), insert, update on webhook_endpoints to despatch_api;
 grant select (id, tenant_id, public_key, signs_from, shown_until), insert, update on webhook_keys to despatch_api;
 grant update (due_at) on due_deliveries to despatch_api;
 grant insert, delete on endpoint_tests to despatch_api;

@@ -1,0 +1,250 @@
+import { chunks } from '#core/domain/chunks.ts';
+import { databaseFaultOf } from '#core/domain/database-fault.ts';
+import type { StoredEvent } from '#core/domain/event-envelope.ts';
+import type { EndpointFilters } from '#core/domain/webhook-endpoint.ts';
+import { asJson, type Sql } from '#core/platform/postgres/postgres.ts';
+import type { boundedQueries } from './bounded-queries.ts';
+import type { DeliveryClaim, WebhookEndpoint } from './delivery-claim.ts';
+import { HISTORY_TYPES, isEvent, messageSeqOf, type EventRow, type FeedRow } from './feed.ts';
+import { matchedPositions } from './matched-positions.ts';
+
+export type EventMatchingDeps = Pick<ReturnType<typeof boundedQueries>, 'rowsOf'> & {
+  readonly sql: Sql;
+  readonly toEvents: <Row extends EventRow>(rows: readonly Row[]) => Promise<readonly FeedEvent<Row>[]>;
+  readonly loadEndpoints: (ids: readonly string[]) => Promise<ReadonlyMap<string, WebhookEndpoint>>;
+};
+
+/** An event with the row that it was read from. */
+type FeedEvent<Row extends EventRow = EventRow> = { readonly row: Row; readonly event: StoredEvent };
+
+export type MatchTerms = {
+  readonly match: (endpoint: EndpointFilters, event: StoredEvent) => boolean;
+  /** The most due rows for which the caller has room; they are claimed as they are inserted. */
+  readonly claimsMax: number;
+  readonly leaseMs: number;
+  /** Endpoints, and tenants, that take no further claim now. */
+  readonly busy: readonly string[];
+};
+
+export type Matched = {
+  readonly claims: readonly DeliveryClaim[];
+  /** Whether due rows were inserted that no worker has claimed. */
+  readonly isLeftDue: boolean;
+  /** Tenants with events that are not matched yet. */
+  readonly behind: readonly string[];
+  /** Tenants with an endpoint that another worker has locked or has just matched; they are matched again in a moment. */
+  readonly missed: readonly string[];
+  /** One error for each tenant that could not be matched. A later look finds these tenants as ones that are behind. */
+  readonly failures: readonly Error[];
+};
+
+/** An endpoint with how far its tenant's feed is matched for it. */
+type MatchedEndpoint = EndpointFilters & {
+  readonly id: string;
+  readonly tenantId: string;
+  readonly version: number;
+  readonly matchedTo: number;
+  readonly server: number;
+  /** Whether rows inserted for it may be claimed at once. */
+  readonly ready: boolean;
+};
+
+type MatchedTenant = { readonly id: string; readonly endpoints: readonly MatchedEndpoint[] };
+
+/** The next events of a tenant's feed. */
+type FeedStretch = {
+  readonly events: readonly FeedEvent[];
+  /** The last number that was read. */
+  readonly end: number;
+  /** Whether there may be more. */
+  readonly isCut: boolean;
+};
+
+/** Events to append to an endpoint's feed. Without events only the matched position advances. */
+type Ask = {
+  readonly endpoint: MatchedEndpoint;
+  readonly upto: number;
+  readonly passed: readonly FeedEvent[];
+  readonly isClaimable: boolean;
+};
+
+type StretchRow = {
+  readonly endpointId: string;
+  readonly dueId: number;
+  readonly firstSeq: number;
+  readonly lastSeq: number;
+  readonly purgeOn: string;
+  readonly claim: number;
+};
+
+/** Events that are read and matched at once, as far as each tenant can have as many as one due row holds. */
+const EVENTS_MAX = 2_500;
+const EVENTS_OF_TENANT_MIN = 100;
+const EVENTS_OF_TENANT_MAX = 500;
+/** Queries beside each other, when the tenants are read one by one. */
+const TENANTS_AT_ONCE = 4;
+
+/**
+ * Creates the matching of tenants' events with their endpoints: it reads the next events of these tenants, and inserts due rows for
+ * the events that `match` accepts. It remembers how far feeds are matched where no event passed.
+ */
+export function eventMatching({ sql, rowsOf, toEvents, loadEndpoints }: EventMatchingDeps) {
+  const positions = matchedPositions();
+
+  /**
+   * Reads the next events of these tenants, with one query for all of them.
+   * @param onFailed called for each tenant whose events cannot be read; they do not keep back the others' events.
+   */
+  async function readFeeds(
+    tenants: readonly MatchedTenant[],
+    onFailed: (tenantId: string, error: unknown) => void,
+  ): Promise<Map<string, FeedStretch>> {
+    const share = Math.floor(EVENTS_MAX / tenants.length);
+    const most = Math.min(EVENTS_OF_TENANT_MAX, Math.max(EVENTS_OF_TENANT_MIN, share));
+    try {
+      return await readStretches(tenants, most);
+    } catch {
+      const read = new Map<string, FeedStretch>();
+      const readOne = async (tenant: MatchedTenant): Promise<void> => {
+        const stretch = (await readStretches([tenant], most)).get(tenant.id);
+        if (stretch !== undefined) read.set(tenant.id, stretch);
+      };
+      for (const some of chunks(tenants, TENANTS_AT_ONCE))
+        await Promise.all(some.map((one) => readOne(one).catch((error) => onFailed(one.id, error))));
+      return read;
+    }
+  }
+
+  /** @param most events of each tenant. */
+  async function readStretches(
+    tenants: readonly MatchedTenant[],
+    most: number,
+  ): Promise<Map<string, FeedStretch>> {
+    const starts = tenants.map(({ endpoints }) => Math.min(...endpoints.map(positions.of)));
+    const rows = await rowsOf<FeedRow & { readonly tenantId: string }>(
+      sql`
+        select tenant_id, (event).*
+        from read_feeds(${tenants.map(({ id }) => id)}::uuid[], ${starts}::bigint[], ${most}, ${HISTORY_TYPES}::text[])`,
+    );
+    const events = Map.groupBy(await toEvents(rows.filter(isEvent)), ({ row }) => row.tenantId);
+    const read = new Map(rows.map((row) => [row.tenantId, row]));
+    return new Map(
+      tenants.map(({ id }, i): [string, FeedStretch] => {
+        const { scanned, endSeq } = read.get(id) ?? { scanned: 0, endSeq: starts[i] ?? 0 };
+        return [id, { events: events.get(id) ?? [], end: endSeq, isCut: scanned === most }];
+      }),
+    );
+  }
+
+  /** Matches the events that were read of a tenant's feed with the tenant's endpoints. */
+  function matchTenant(
+    { id, endpoints }: MatchedTenant,
+    read: FeedStretch,
+    { match, busy }: MatchTerms,
+  ): Ask[] {
+    return endpoints.flatMap((endpoint): Ask[] => {
+      const reached = positions.of(endpoint);
+      const passed = read.events.filter(({ event }) => event.seq > reached && match(endpoint, event));
+      const upto = Math.max(reached, read.end);
+      if (passed.length === 0 && !positions.note(endpoint, upto)) return [];
+      const isClaimable = endpoint.ready && !busy.includes(endpoint.id) && !busy.includes(id);
+      return [{ endpoint, upto, passed, isClaimable }];
+    });
+  }
+
+  /**
+   * Appends the matches to the endpoints' feeds. @returns the claims that were made, whether rows were inserted that no worker
+   * has claimed, and the tenants with matches that were not stored.
+   */
+  async function append(
+    asks: readonly Ask[],
+    claimsMax: number,
+    leaseMs: number,
+  ): Promise<Pick<Matched, 'claims' | 'isLeftDue' | 'missed'>> {
+    if (asks.length === 0) return { claims: [], isLeftDue: false, missed: [] };
+    const leaseEndsAt = performance.now() + leaseMs;
+    const rows = await rowsOf<StretchRow>(
+      sql`select * from append_matches(${asJson(sql, asks.map(toMatch))}, ${claimsMax}, ${leaseMs})`,
+    );
+    const stretches = rows.filter(({ dueId }) => dueId !== null);
+    const claimed = stretches.filter(({ claim }) => claim !== null);
+    const appended = new Set(rows.map(({ endpointId }) => endpointId));
+    for (const id of appended) positions.forget(id);
+    const missed = asks.filter(({ endpoint }) => !appended.has(endpoint.id));
+    const endpoints = await loadEndpoints(claimed.map(({ endpointId }) => endpointId));
+    const claims = claimed.flatMap(({ endpointId, dueId, claim, firstSeq, lastSeq, purgeOn }) => {
+      const endpoint = endpoints.get(endpointId);
+      const ask = asks.find((one) => one.endpoint.id === endpointId);
+      if (endpoint === undefined || ask === undefined) return [];
+      // Only an endpoint's first stretch is claimed.
+      const events = ask.passed.slice(0, lastSeq - firstSeq + 1).map(({ row, event }, nth) => ({
+        seq: firstSeq + nth,
+        event: { ...event, seq: firstSeq + nth },
+        messageSeq: messageSeqOf(row),
+      }));
+      const none = { attempts: 0, manual: false, blocked: new Set<number>() };
+      return [{ ...none, dueId, claim, endpoint, purgeOn, events, leaseEndsAt }];
+    });
+    return {
+      claims,
+      isLeftDue: claimed.length < stretches.length,
+      missed: missed.map(({ endpoint }) => endpoint.tenantId),
+    };
+  }
+
+  return async (tenantIds: readonly string[], terms: MatchTerms): Promise<Matched> => {
+    const endpoints = await rowsOf<MatchedEndpoint>(
+      sql`select * from endpoints_to_match(${[...tenantIds]}::uuid[])`,
+    );
+    const behind = new Set<string>();
+    const missed = new Set<string>();
+    const failures: Error[] = [];
+    const claims: DeliveryClaim[] = [];
+    let isLeftDue = false;
+    const fail = (tenantId: string, cause: unknown): void => {
+      behind.delete(tenantId);
+      failures.push(new Error(`Events of tenant ${tenantId} are not matched`, { cause }));
+    };
+    const flush = async (some: readonly Ask[]): Promise<void> => {
+      try {
+        const made = await append(some, terms.claimsMax - claims.length, terms.leaseMs);
+        claims.push(...made.claims);
+        isLeftDue ||= made.isLeftDue;
+        for (const id of made.missed) missed.add(id);
+      } catch (error) {
+        const theirs = Map.groupBy(some, ({ endpoint }) => endpoint.tenantId);
+        // A row of one tenant that the database refuses must not keep back the other tenants' rows.
+        if (theirs.size > 1 && databaseFaultOf(error) === 'row')
+          for (const one of theirs.values()) await flush(one);
+        else for (const tenantId of theirs.keys()) fail(tenantId, error);
+      }
+    };
+    const tenants = [...Map.groupBy(endpoints, ({ tenantId }) => tenantId)].map(
+      ([id, theirs]): MatchedTenant => ({ id, endpoints: theirs }),
+    );
+    if (tenants.length === 0) return { claims, isLeftDue, behind: [], missed: [], failures };
+    const read = await readFeeds(tenants, fail);
+    const asks = tenants.flatMap((tenant) => {
+      const theirs = read.get(tenant.id);
+      if (theirs === undefined) return [];
+      if (theirs.isCut) behind.add(tenant.id);
+      return matchTenant(tenant, theirs, terms);
+    });
+    await flush(asks);
+    // Another worker has an endpoint of these tenants locked, so matching them at once would be in vain.
+    for (const id of missed) behind.delete(id);
+    return { claims, isLeftDue, behind: [...behind], missed: [...missed], failures };
+  };
+}
+
+const toMatch = ({ endpoint, upto, passed, isClaimable }: Ask) => ({
+  endpoint_id: endpoint.id,
+  expected: endpoint.matchedTo,
+  server: endpoint.server,
+  upto,
+  claimable: isClaimable,
+  feed_seqs: passed.map(({ event }) => event.seq),
+  message_seqs: passed.map(({ row }) => row.messageSeq),
+  numbers: passed.map(({ row }) => row.number),
+  days: passed.map(({ row }) => row.purgeOn),
+});
