@@ -74,9 +74,11 @@ export type DeliveryLane = {
   readonly inFlight: number;
 };
 
-/** Concurrent claims, of up to a hundred events each. */
-const CLAIMS_MAX = 64;
+/** Claims with events that are not begun, of up to a hundred events each. Those whose calls are under way take no room. */
+const CLAIMS_MAX = 128;
 const CLAIMS_PER_ENDPOINT_MAX = 2;
+/** An endpoint whose claim has fewer events has no others that are due. */
+const FULL_CLAIM = 20;
 /** Maximum number of concurrent calls to one endpoint. */
 const CALLS_PER_ENDPOINT_MAX = 20;
 /** Time reserved within the lease to record the end of a call. */
@@ -112,7 +114,6 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
   let resting = new Set<Entry>();
   const heldBy = new Map<string, number>();
   let inFlight = 0;
-  let claims = 0;
   let isScheduled = false;
   let restUntil = 0;
   let restTimer: NodeJS.Timeout | undefined;
@@ -126,7 +127,6 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
       const entry = entries.get(id) ?? open(id, first.endpoint);
       if (!hasSameKeys(entry.run.endpoint, first.endpoint)) entry.ready = undefined;
       entry.claims += some.length;
-      claims += some.length;
       // For an ordered endpoint the claims of one query form one sequence.
       entry.run.add(some.toSorted((a, b) => (a.events[0]?.seq ?? 0) - (b.events[0]?.seq ?? 0)));
       if (isStopping) entry.run.giveBack();
@@ -141,7 +141,6 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
         // The claims of an entry that was forgotten are already subtracted.
         if (entries.get(id) === entry) {
           entry.claims--;
-          claims--;
           closeIfOver(id, entry);
         }
         deps.onRoom();
@@ -190,7 +189,6 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
       if (keys !== null) continue;
       if (!mayCallBefore(leaseEndsAt) && entry.run.underWay === 0) {
         // No call was made for these claims: after their leases the events are due as before.
-        claims -= entry.claims;
         forget(id, entry);
         break;
       }
@@ -274,8 +272,12 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
       stalled.add(entry);
       return undefined;
     }
+    const before = entry.run.waitingClaims;
     const delivery = entry.run.next();
     if (delivery === undefined) closeIfOver(entry.run.endpoint.id, entry);
+    // Asks for the next claim now, so that it is there when the calls of this one have ended.
+    else if (entry.run.waitingClaims < before && delivery.open.claim.events.length >= FULL_CLAIM)
+      deps.onRoom();
     return delivery;
   }
 
@@ -374,14 +376,17 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
   return {
     take,
     get room() {
-      return isStopping ? 0 : Math.max(0, CLAIMS_MAX - claims);
+      return isStopping ? 0 : Math.max(0, CLAIMS_MAX - waitingClaims([...entries.values()]));
     },
     get busy() {
       const open = [...entries.values()];
       const endpoints = open
         .filter(
-          ({ run, ready, isHeld, claims: held }) =>
-            run.endpoint.ordered || ready === undefined || isHeld || held >= CLAIMS_PER_ENDPOINT_MAX,
+          ({ run, ready, isHeld }) =>
+            run.endpoint.ordered ||
+            ready === undefined ||
+            isHeld ||
+            run.waitingClaims >= CLAIMS_PER_ENDPOINT_MAX,
         )
         .map(({ run }) => run.endpoint.id);
       return [...endpoints, ...tenantsWithTheirShare(open)];
@@ -429,10 +434,14 @@ function hasSameKeys(one: WebhookEndpoint, other: WebhookEndpoint): boolean {
   );
 }
 
-/** Returns tenants with as many claims as each could have if one more tenant came, so that a new tenant always finds capacity. */
+function waitingClaims(entries: readonly Entry[]): number {
+  return entries.reduce((sum, { run }) => sum + run.waitingClaims, 0);
+}
+
+/** Returns tenants with as many waiting claims as each could have if one more tenant came, so that a new tenant always finds capacity. */
 function tenantsWithTheirShare(entries: readonly Entry[]): string[] {
   const held = new Map<string, number>();
-  for (const { tenantId, claims } of entries) held.set(tenantId, (held.get(tenantId) ?? 0) + claims);
+  for (const { tenantId, run } of entries) held.set(tenantId, (held.get(tenantId) ?? 0) + run.waitingClaims);
   const share = Math.max(1, Math.floor(CLAIMS_MAX / (held.size + 1)));
   return [...held].filter(([, claims]) => claims >= share).map(([tenantId]) => tenantId);
 }

@@ -32,6 +32,8 @@ export type EndpointRun = {
   /** Returns all events that are not under way; they are due as before. */
   giveBack(): void;
   readonly underWay: number;
+  /** Number of claims with events that are not begun. */
+  readonly waitingClaims: number;
   /** Whether no event is left or under way. */
   readonly isOver: boolean;
 };
@@ -119,6 +121,10 @@ export function createEndpointRun(
     },
     get underWay() {
       return underWay;
+    },
+    get waitingClaims() {
+      const [first] = opens;
+      return first === undefined || place < first.claim.events.length ? opens.length : opens.length - 1;
     },
     get isOver() {
       return underWay === 0 && opens.length === 0 && freed.length === 0 && busy.size === 0;

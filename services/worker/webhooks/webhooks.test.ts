@@ -752,6 +752,22 @@ test('what an endpoint has left is claimed as soon as it has room, with no other
   expect(s.calls).toHaveLength(36);
 });
 
+test.each([
+  ['is taken while the calls of a full one are under way', 20, 0],
+  ['waits for the end of a small one, as there seldom is one', 2, 1],
+])('the next claim of an endpoint %s', async (_, size, left) => {
+  const { answer, release } = hold();
+  const endpoint = endpointOf();
+  const messages = Array.from({ length: size }, (_none, n) => n + 1);
+  const s = setup([claimOf(endpoint, messages), claimOf(endpoint, messages)], answer);
+  await s.webhooks.claim();
+  await expect.poll(() => s.calls.length).toBe(size);
+  await expect.poll(() => s.left.length).toBe(left);
+  expect(s.completions).toEqual([]);
+  release();
+  await expect.poll(() => s.completions.length).toBe(2);
+});
+
 test('what is matched is called for at once, whoever found it', async () => {
   const s = setup([claimOf(endpointOf(), [1])], () => OK);
   await s.webhooks.findBehind();
