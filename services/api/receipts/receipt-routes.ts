@@ -104,7 +104,7 @@ export function receiptRoutes(deps: ReceiptRoutesDeps): RouteModule {
     summary: 'Take what a provider reports',
     description:
       'For providers alone, at the `receiptUrl` of the account. The body may be of any type, and is at most 256 KiB long, or up to 4 MiB where the provider reports on many messages at once. The call is stored as it came before it is answered; whether it is genuine is decided later. Some providers are answered with 200 and what they expect to read.',
-    errors: ['not_found'],
+    errors: ['not_found', 'rate_limited'],
     admit,
     handler: take,
   });
@@ -115,7 +115,7 @@ export function receiptRoutes(deps: ReceiptRoutesDeps): RouteModule {
     summary: 'Take what a provider reports in a query',
     description:
       'For providers alone, at the `receiptUrl` of the account: reports in the query, and calls that only make sure that the URL is ours. Otherwise as with POST.',
-    errors: ['not_found'],
+    errors: ['not_found', 'rate_limited'],
     admit,
     handler: take,
   });
@@ -132,9 +132,13 @@ function holds({ receiptVersion, receiptGraceUntil }: ReceiptAccount, version: n
   return isInGrace && version === receiptVersion - 1;
 }
 
+/**
+ * A flood of one account is no fault of the service: a 5xx would be logged and counted against its objective. Vendors repeat a call
+ * after a 429.
+ */
 function tooMany(): AppError {
-  const message = 'Too many reports on this account wait to be looked into';
-  return new AppError('dependency_unavailable', { retryAfter: RETRY_AFTER_S, message });
+  const message = 'Too many reports on this account are waiting to be processed';
+  return new AppError('rate_limited', { retryAfter: RETRY_AFTER_S, message });
 }
 
 function pick(headers: IncomingHttpHeaders, names: readonly string[]): Record<string, string> {
