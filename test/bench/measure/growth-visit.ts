@@ -1,10 +1,11 @@
 import type { BenchTenant } from '../stack/seed.ts';
 import type { World } from '../stack/stack.ts';
-import { startService, type Bench } from './bench.ts';
+import { meterOf, startService, type Bench } from './bench.ts';
 import { readFigures } from './growth-reads.ts';
 import { openLoopFigures } from './latency.ts';
 import { ledgerOf, type Ledger } from './ledger.ts';
-import { offerUnmetered } from './offer.ts';
+import { ownUsOf } from './meter.ts';
+import { offer, offerUnmetered } from './offer.ts';
 import { untilArrived, untilQuiet } from './until.ts';
 
 export type Visit = {
@@ -16,7 +17,7 @@ export type Visit = {
   readonly isLeft: boolean;
 };
 
-/** Measures messages at a constant rate, and reads, in milliseconds. */
+/** Measures messages at a constant rate, and reads, in milliseconds, and the processor time of a message in microseconds. */
 export async function visitDatabase(
   bench: Bench,
   { world, tenants, weights, rate, isLeft }: Visit,
@@ -24,7 +25,7 @@ export async function visitDatabase(
   const { helpers } = bench;
   await helpers.provider.run('reset');
   await using services = new AsyncDisposableStack();
-  services.use(await startService(bench, world, 'worker'));
+  const worker = services.use(await startService(bench, world, 'worker'));
   if (isLeft) await untilQuiet(bench);
   const api = services.use(await startService(bench, world, 'api'));
   const keys = tenants.map(({ key }) => key);
@@ -40,12 +41,13 @@ export async function visitDatabase(
   });
   await untilArrived(bench, first.accepted);
   await helpers.provider.run('reset');
-  const result = await offerUnmetered(bench, api, { keys, weights, rate });
+  const meter = meterOf({ bench, world, services: { api, worker } });
+  const { result, cost } = await offer(bench, api, meter, { keys, weights, rate });
   await untilArrived(bench, result.accepted);
   const { arrivals } = await helpers.provider.run('take');
   const reads = await readFigures(bench, world, api, tenants);
   return {
-    figures: { ...openLoopFigures(result, arrivals), ...reads },
+    figures: { ...openLoopFigures(result, arrivals), messageUs: ownUsOf(cost), ...reads },
     ledger: ledgerOf(result.accepted, arrivals),
   };
 }

@@ -26,6 +26,19 @@ export function processorUs({ cpuUs }: Cost): number {
   return cpuUs === null ? Number.NaN : Object.values(cpuUs).reduce((total, us) => total + us, 0);
 }
 
+/**
+ * The processes that belong to a contestant, without load generator, stand-in and Vault; with cached credentials, Vault is not
+ * called.
+ */
+const OWN_PROCESSES = ['api', 'worker', 'postgres', 'nats'];
+
+/** Returns the sum over a contestant's own processes in microseconds; NaN where it was not measured. */
+export function ownUsOf(cost: Cost | undefined): number {
+  const cpuUs = cost?.cpuUs ?? null;
+  if (cpuUs === null) return Number.NaN;
+  return OWN_PROCESSES.reduce((sum, process) => sum + (cpuUs[process] ?? 0), 0);
+}
+
 export type Meter = {
   /** Starts counting. The returned function stops; the function that it returns divides by the number of messages. */
   start(): Promise<() => Promise<(messages: number) => Cost>>;

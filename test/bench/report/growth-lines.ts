@@ -9,11 +9,12 @@ export function plantedLines(points: readonly PlantedPoint[]): string[] {
     ['accept', 'acceptP99Ms'],
     ['202 to provider', 'deliverP99Ms'],
     ['first page', 'listP99Ms'],
+    ['µs a message', 'messageUs'],
   ] as const;
   const plain = points.find(({ planted }) => planted === 'nothing');
   if (plain === undefined) return [];
   return [
-    'p99 in milliseconds, and to the database with nothing beside its messages.',
+    'p99 in milliseconds, the processor time of a message, and each to the database with nothing beside its messages.',
     '',
     ...table(
       ['', ...columns.flatMap(([words]) => [words, 'to nothing'])],

@@ -1,7 +1,8 @@
 import { CONTESTANTS, type ContestantName } from '../contestants.ts';
 import type { Round } from '../measure/round.ts';
 import { LOADS } from '../measure/running.ts';
-import { costOf, figureOf, ownUs, ownUsOf, spreadOver, type FigurePath } from './result.ts';
+import { ownUsOf } from '../measure/meter.ts';
+import { costOf, figureOf, ownUs, spreadOver, type FigurePath } from './result.ts';
 import { show, showSpread, table } from './text.ts';
 
 /** The contestants that accept and deliver at the same time: the service first, the others at its rates. */

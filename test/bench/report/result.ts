@@ -4,7 +4,7 @@ import { growthLedger, type Growth } from '../measure/growth.ts';
 import type { Ledger } from '../measure/ledger.ts';
 import { sumLedgers } from '../measure/ledger.ts';
 import type { Machine } from '../measure/machine.ts';
-import type { Cost } from '../measure/meter.ts';
+import { ownUsOf, type Cost } from '../measure/meter.ts';
 import { spreadOf, type Spread } from '../measure/percentile.ts';
 import { soakLedger, type Soak } from '../measure/soak.ts';
 import type { Round } from '../measure/round.ts';
@@ -75,23 +75,11 @@ function roundCost(round: Round, name: ContestantName, load?: number | string): 
 }
 
 /**
- * The processes that belong to a contestant, without load generator, stand-in and Vault; with cached credentials, Vault is not
- * called.
- */
-const OWN_PROCESSES = ['api', 'worker', 'postgres', 'nats'];
-
-/**
  * Returns one round's processor time per message over all processes of a contestant, in microseconds; NaN where it was not
  * measured.
  */
 export function ownUs(round: Round, name: ContestantName, load?: number | string): number {
   return ownUsOf(roundCost(round, name, load));
-}
-
-export function ownUsOf(cost: Cost | undefined): number {
-  const cpuUs = cost?.cpuUs ?? null;
-  if (cpuUs === null) return Number.NaN;
-  return OWN_PROCESSES.reduce((sum, process) => sum + (cpuUs[process] ?? 0), 0);
 }
 
 export function ledgerOfResult({ rounds, growth, soak }: Findings): Ledger {

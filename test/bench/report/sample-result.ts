@@ -219,6 +219,7 @@ const MEMORY: Measured = {
 function growthVisit(p99Ms: number): Record<string, number> {
   const names = ['accept', 'deliver', 'get', 'list', 'deep'];
   return {
+    messageUs: 100 + 2 * p99Ms,
     ...Object.fromEntries(names.map((name) => [`${name}P99Ms`, p99Ms])),
     ...Object.fromEntries(['get', 'list', 'deep'].map((name) => [`${name}FirstP99Ms`, 3 * p99Ms])),
     ...Object.fromEntries(

@@ -1,7 +1,7 @@
 import { soakPlan } from '../measure/soak-plan.ts';
 import type { SoakSlice } from '../measure/soak-slice.ts';
 import type { Soak } from '../measure/soak.ts';
-import { ownUsOf } from './result.ts';
+import { ownUsOf } from '../measure/meter.ts';
 import { sliceMedian, soakFigures } from './soak-figures.ts';
 import { show, table } from './text.ts';
 
