@@ -1,5 +1,5 @@
-// After a restore of the database to an earlier time, where the database before can still be read: cancels messages and
-// suppresses recipients that it knows as canceled and suppressed. `--help` says how.
+// For use after the database was restored to an earlier time, while the previous database can still be read: repeats the cancels
+// and the suppressions that the restore has undone. See `--help`.
 import { parseArgs } from 'node:util';
 import { postgres } from '#core/platform/postgres/postgres-driver.ts';
 import type { Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
@@ -11,18 +11,18 @@ const OPTIONS = {
 
 const HELP = `OLD_DATABASE_URL=… DATABASE_URL=… node deploy/restore/carry-over.ts [--apply]
 
-Reads the database before the restore, and does again in the restored one what is in no log: cancels messages that were
-canceled after the time that it was restored to, and suppresses recipients who were suppressed after it, by providers and by
-imports too. Nothing is changed in the old database. A second run does nothing.
-Run replay-audit.ts first: nothing is carried over to tenants that were purged. Stop all services before.
+Reads the previous database and repeats in the restored one what no log contains: cancels the messages that were canceled after
+the time of the restore, and suppresses the recipients that were suppressed after it, also those suppressed by providers and
+imports. The previous database is not changed. A second run changes nothing.
+Stop all services first, then run replay-audit.ts: purged tenants get nothing.
 
-  --apply   write; without it everything is tried and taken back
-  --help    show this
+  --apply   commit; without it, all changes are made and rolled back
+  --help    show this text
 
 Both URLs are those of a superuser. Both databases must have the same schema.
 `;
 
-/** Rows of one statement. */
+/** Rows per statement. */
 const AT_ONCE = 1_000;
 
 type Carried = { readonly suppressed: number; readonly canceled: number; readonly underWay: number };
@@ -31,7 +31,7 @@ class TakenBack extends Error {
   override readonly name = 'TakenBack';
 }
 
-/** In one transaction of the restored database. */
+/** Makes all changes in one transaction of the restored database. */
 async function carryOver(old: Sql, restored: Sql, apply: boolean): Promise<Carried> {
   let carried: Carried = { suppressed: 0, canceled: 0, underWay: 0 };
   await restored
@@ -45,7 +45,7 @@ async function carryOver(old: Sql, restored: Sql, apply: boolean): Promise<Carri
   return carried;
 }
 
-/** Whoever was taken off the list since stays on it: nobody is to be written to by mistake. */
+/** Entries that were removed after the restored time remain: sending to nobody by mistake is more important. */
 async function suppressAgain(old: Sql, tx: TransactionSql): Promise<number> {
   let suppressed = 0;
   const entries = old<{ entry: string }[]>`
@@ -63,7 +63,7 @@ async function suppressAgain(old: Sql, tx: TransactionSql): Promise<number> {
   return suppressed;
 }
 
-/** No service has run since the restore: a number of a message that waits is that of the same message in both databases. */
+/** No service has run since the restore, so the number of a waiting message denotes the same message in both databases. */
 async function cancelAgain(old: Sql, tx: TransactionSql): Promise<Omit<Carried, 'suppressed'>> {
   let [canceled, underWay, after] = [0, 0, -1];
   for (;;) {
@@ -84,7 +84,7 @@ async function cancelAgain(old: Sql, tx: TransactionSql): Promise<Omit<Carried, 
   }
 }
 
-/** @returns the exit code: 2 where the command line or the environment could not be read. */
+/** @returns the exit code: 2 if the command line or the environment is invalid. */
 export async function main(
   args: readonly string[],
   env: NodeJS.ProcessEnv,
