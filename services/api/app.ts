@@ -6,6 +6,7 @@ import { AppError, limitReached } from '#core/domain/app-error.ts';
 import { newId } from '#core/domain/ids.ts';
 import { UNSUBSCRIBE_TOKEN_MAX } from '#core/domain/unsubscribe-token.ts';
 import type { Logger } from '#core/platform/telemetry/logger.ts';
+import { FullAccountError } from './receipts/receipt-routes.ts';
 import { QueueFullError } from '#core/platform/process/micro-batch.ts';
 import { beginSpan } from '#core/platform/telemetry/telemetry.ts';
 import type { Admitted, Authenticate, RouteAuth } from './auth/auth.ts';
@@ -203,7 +204,9 @@ function answerFaults(app: FastifyInstance, log: Logger): AnswerUnknown {
 
 /** Requests shed under overload are not faults, and they are too many to log as such. */
 function isShed(error: unknown): boolean {
-  return error instanceof OverloadedError || error instanceof NoRoomError || error instanceof QueueFullError;
+  return [OverloadedError, NoRoomError, QueueFullError, FullAccountError].some(
+    (kind) => error instanceof kind,
+  );
 }
 
 /** Returns a lookup of the methods that a path supports, taken from the registered routes. */

@@ -66,7 +66,7 @@ export function receiptRoutes(deps: ReceiptRoutesDeps): RouteModule {
     if (account === undefined || !holds(account, version)) throw notFound();
     const receipts = receiptsOf(findProvider(account.provider));
     if (receipts === undefined) throw notFound();
-    if (full.has(id)) throw tooMany();
+    if (full.has(id)) throw new FullAccountError();
     const { bytesMax = BODY_BYTES_MAX } = receipts;
     return { owner: account.tenantId, providerId: id, bytesMax, account, receipts, version, token };
   }
@@ -92,7 +92,7 @@ export function receiptRoutes(deps: ReceiptRoutesDeps): RouteModule {
     if (verdict === 'gone') throw notFound();
     if (verdict === 'full') {
       full.note(account.id);
-      throw tooMany();
+      throw new FullAccountError();
     }
     return receipts.answer ?? { status: 204 };
   }
@@ -104,7 +104,7 @@ export function receiptRoutes(deps: ReceiptRoutesDeps): RouteModule {
     summary: 'Take what a provider reports',
     description:
       'For providers alone, at the `receiptUrl` of the account. The body may be of any type, and is at most 256 KiB long, or up to 4 MiB where the provider reports on many messages at once. The call is stored as it came before it is answered; whether it is genuine is decided later. Some providers are answered with 200 and what they expect to read.',
-    errors: ['not_found', 'rate_limited'],
+    errors: ['not_found'],
     admit,
     handler: take,
   });
@@ -115,7 +115,7 @@ export function receiptRoutes(deps: ReceiptRoutesDeps): RouteModule {
     summary: 'Take what a provider reports in a query',
     description:
       'For providers alone, at the `receiptUrl` of the account: reports in the query, and calls that only make sure that the URL is ours. Otherwise as with POST.',
-    errors: ['not_found', 'rate_limited'],
+    errors: ['not_found'],
     admit,
     handler: take,
   });
@@ -132,13 +132,12 @@ function holds({ receiptVersion, receiptGraceUntil }: ReceiptAccount, version: n
   return isInGrace && version === receiptVersion - 1;
 }
 
-/**
- * A flood of one account is no fault of the service: a 5xx would be logged and counted against its objective. Vendors repeat a call
- * after a 429.
- */
-function tooMany(): AppError {
-  const message = 'Too many reports on this account are waiting to be processed';
-  return new AppError('rate_limited', { retryAfter: RETRY_AFTER_S, message });
+/** Too many calls of the account are waiting. A 503, because not every vendor repeats a call after a 4xx. */
+export class FullAccountError extends AppError {
+  constructor() {
+    const message = 'Too many reports on this account are waiting to be processed';
+    super('dependency_unavailable', { retryAfter: RETRY_AFTER_S, message });
+  }
 }
 
 function pick(headers: IncomingHttpHeaders, names: readonly string[]): Record<string, string> {

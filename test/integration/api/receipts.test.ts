@@ -222,8 +222,8 @@ describe('what waits to be looked into', () => {
     expect(verdicts).toEqual(['stored', 'stored', 'stored', 'full', 'stored']);
     expect(await countOf(account)).toBe(WAITING_CALLS_MAX);
     const refused = await post(pathOf(account));
-    expect([refused.status, refused.headers['retry-after']]).toEqual([429, '10']);
-    expect(JSON.parse(refused.text)).toMatchObject({ code: 'rate_limited' });
+    expect([refused.status, refused.headers['retry-after']]).toEqual([503, '10']);
+    expect(JSON.parse(refused.text)).toMatchObject({ code: 'dependency_unavailable' });
     expect((await post(pathOf(other))).status).toBe(200);
     await admin`delete from receipt_calls where account_id = ${account}`;
     await expect.poll(async () => (await post(pathOf(account))).status).toBe(200);
