@@ -81,6 +81,8 @@ type StretchRow = {
 const EVENTS_MAX = 2_500;
 const EVENTS_OF_TENANT_MIN = 100;
 const EVENTS_OF_TENANT_MAX = 500;
+/** Matched events of one statement, give or take those of one endpoint. */
+const APPENDED_MAX = 2_000;
 /** Queries beside each other, when the tenants are read one by one. */
 const TENANTS_AT_ONCE = 4;
 
@@ -93,24 +95,26 @@ export function eventMatching({ sql, rowsOf, toEvents, loadEndpoints }: EventMat
 
   /**
    * Reads the next events of these tenants, with one query for all of them.
-   * @param onFailed called for each tenant whose events cannot be read; they do not keep back the others' events.
+   * @param onFailed called with each tenant whose events cannot be read, which do not keep back the others' events; and without a
+   * tenant if the query for all of them failed.
    */
   async function readFeeds(
     tenants: readonly MatchedTenant[],
-    onFailed: (tenantId: string, error: unknown) => void,
+    onFailed: (error: unknown, tenantId?: string) => void,
   ): Promise<Map<string, FeedStretch>> {
     const share = Math.floor(EVENTS_MAX / tenants.length);
     const most = Math.min(EVENTS_OF_TENANT_MAX, Math.max(EVENTS_OF_TENANT_MIN, share));
     try {
       return await readStretches(tenants, most);
-    } catch {
+    } catch (error) {
+      onFailed(error);
       const read = new Map<string, FeedStretch>();
       const readOne = async (tenant: MatchedTenant): Promise<void> => {
         const stretch = (await readStretches([tenant], most)).get(tenant.id);
         if (stretch !== undefined) read.set(tenant.id, stretch);
       };
       for (const some of chunks(tenants, TENANTS_AT_ONCE))
-        await Promise.all(some.map((one) => readOne(one).catch((error) => onFailed(one.id, error))));
+        await Promise.all(some.map((one) => readOne(one).catch((cause: unknown) => onFailed(cause, one.id))));
       return read;
     }
   }
@@ -201,9 +205,13 @@ export function eventMatching({ sql, rowsOf, toEvents, loadEndpoints }: EventMat
     const failures: Error[] = [];
     const claims: DeliveryClaim[] = [];
     let isLeftDue = false;
-    const fail = (tenantId: string, cause: unknown): void => {
-      behind.delete(tenantId);
-      failures.push(new Error(`Events of tenant ${tenantId} are not matched`, { cause }));
+    const fail = (cause: unknown, tenantId?: string): void => {
+      if (tenantId !== undefined) behind.delete(tenantId);
+      const whose =
+        tenantId === undefined
+          ? 'several tenants were not read together'
+          : `tenant ${tenantId} are not matched`;
+      failures.push(new Error(`Events of ${whose}`, { cause }));
     };
     const flush = async (some: readonly Ask[]): Promise<void> => {
       try {
@@ -216,7 +224,7 @@ export function eventMatching({ sql, rowsOf, toEvents, loadEndpoints }: EventMat
         // A row of one tenant that the database refuses must not keep back the other tenants' rows.
         if (theirs.size > 1 && databaseFaultOf(error) === 'row')
           for (const one of theirs.values()) await flush(one);
-        else for (const tenantId of theirs.keys()) fail(tenantId, error);
+        else for (const tenantId of theirs.keys()) fail(error, tenantId);
       }
     };
     const tenants = [...Map.groupBy(endpoints, ({ tenantId }) => tenantId)].map(
@@ -230,11 +238,26 @@ export function eventMatching({ sql, rowsOf, toEvents, loadEndpoints }: EventMat
       if (theirs.isCut) behind.add(tenant.id);
       return matchTenant(tenant, theirs, terms);
     });
-    await flush(asks);
+    for (const some of inStatements(asks)) await flush(some);
     // Another worker has an endpoint of these tenants locked, so matching them at once would be in vain.
     for (const id of missed) behind.delete(id);
     return { claims, isLeftDue, behind: [...behind], missed: [...missed], failures };
   };
+}
+
+/** Splits asks into those of one statement each: a tenant with very many matches has statements of its own, and delays no other. */
+function inStatements(asks: readonly Ask[]): Ask[][] {
+  const statements: Ask[][] = [];
+  let events = Number.POSITIVE_INFINITY;
+  for (const ask of asks) {
+    events += ask.passed.length;
+    if (events > APPENDED_MAX) {
+      statements.push([]);
+      events = ask.passed.length;
+    }
+    statements.at(-1)?.push(ask);
+  }
+  return statements;
 }
 
 const toMatch = ({ endpoint, upto, passed, isClaimable }: Ask) => ({

@@ -74,10 +74,20 @@ export type DeliveryLane = {
   readonly inFlight: number;
 };
 
-/** Claims with events that are not begun, of up to a hundred events each. Those whose calls are under way take no room. */
-const CLAIMS_MAX = 128;
-const CLAIMS_PER_ENDPOINT_MAX = 2;
-/** An endpoint whose claim has fewer events has no others that are due. */
+/** Waiting claims: those with events that are not begun, up to a hundred each. */
+const WAITING_MAX = 128;
+const WAITING_PER_ENDPOINT_MAX = 2;
+/**
+ * All claims that are not recorded: if the database records slowly, no more calls are made than can be recorded within the leases,
+ * and the results that wait have a bounded size.
+ */
+const CLAIMS_MAX = 256;
+const CLAIMS_PER_ENDPOINT_MAX = 8;
+/** The waiting events should begin within this time, well before their leases end. */
+const WAIT_MS = 20_000;
+/** Weight of one call in the average duration. */
+const CALL_WEIGHT = 1 / 64;
+/** After a claim with fewer events, most endpoints have no others that are due. */
 const FULL_CLAIM = 20;
 /** Maximum number of concurrent calls to one endpoint. */
 const CALLS_PER_ENDPOINT_MAX = 20;
@@ -114,6 +124,10 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
   let resting = new Set<Entry>();
   const heldBy = new Map<string, number>();
   let inFlight = 0;
+  /** Claims that are not recorded. */
+  let claims = 0;
+  /** Average duration of a call. */
+  let callMs = 0;
   let isScheduled = false;
   let restUntil = 0;
   let restTimer: NodeJS.Timeout | undefined;
@@ -127,6 +141,7 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
       const entry = entries.get(id) ?? open(id, first.endpoint);
       if (!hasSameKeys(entry.run.endpoint, first.endpoint)) entry.ready = undefined;
       entry.claims += some.length;
+      claims += some.length;
       // For an ordered endpoint the claims of one query form one sequence.
       entry.run.add(some.toSorted((a, b) => (a.events[0]?.seq ?? 0) - (b.events[0]?.seq ?? 0)));
       if (isStopping) entry.run.giveBack();
@@ -141,6 +156,7 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
         // The claims of an entry that was forgotten are already subtracted.
         if (entries.get(id) === entry) {
           entry.claims--;
+          claims--;
           closeIfOver(id, entry);
         }
         deps.onRoom();
@@ -189,6 +205,7 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
       if (keys !== null) continue;
       if (!mayCallBefore(leaseEndsAt) && entry.run.underWay === 0) {
         // No call was made for these claims: after their leases the events are due as before.
+        claims -= entry.claims;
         forget(id, entry);
         break;
       }
@@ -320,6 +337,7 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
     const body = bodyOf(endpoint, told);
     const delivered =
       body === undefined ? unreadable(deps.now()) : await deliverEvent(ready, told.event.id, body, deps);
+    callMs += (delivered.durationMs - callMs) * CALL_WEIGHT;
     const attempt = claim.attempts + 1;
     const againAt = delivered.succeeded || claim.manual ? null : againAfter(attempt, delivered);
     entry.run.end(delivery, {
@@ -376,17 +394,22 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
   return {
     take,
     get room() {
-      return isStopping ? 0 : Math.max(0, CLAIMS_MAX - waitingClaims([...entries.values()]));
+      if (isStopping) return 0;
+      const runs = [...entries.values()].map(({ run }) => run);
+      const [waiting, events] = [sumOf(runs, 'waitingClaims'), sumOf(runs, 'waitingEvents')];
+      if (events * callMs >= deps.inFlightMax * WAIT_MS) return 0;
+      return Math.max(0, Math.min(WAITING_MAX - waiting, CLAIMS_MAX - claims));
     },
     get busy() {
       const open = [...entries.values()];
       const endpoints = open
         .filter(
-          ({ run, ready, isHeld }) =>
+          ({ run, ready, isHeld, claims: held }) =>
             run.endpoint.ordered ||
             ready === undefined ||
             isHeld ||
-            run.waitingClaims >= CLAIMS_PER_ENDPOINT_MAX,
+            run.waitingClaims >= WAITING_PER_ENDPOINT_MAX ||
+            held >= CLAIMS_PER_ENDPOINT_MAX,
         )
         .map(({ run }) => run.endpoint.id);
       return [...endpoints, ...tenantsWithTheirShare(open)];
@@ -434,16 +457,24 @@ function hasSameKeys(one: WebhookEndpoint, other: WebhookEndpoint): boolean {
   );
 }
 
-function waitingClaims(entries: readonly Entry[]): number {
-  return entries.reduce((sum, { run }) => sum + run.waitingClaims, 0);
+function sumOf(runs: readonly EndpointRun[], what: 'waitingClaims' | 'waitingEvents'): number {
+  return runs.reduce((sum, run) => sum + run[what], 0);
 }
 
-/** Returns tenants with as many waiting claims as each could have if one more tenant came, so that a new tenant always finds capacity. */
+/** Returns tenants with as many claims as each could have if one more tenant came, so that a new tenant always finds capacity. */
 function tenantsWithTheirShare(entries: readonly Entry[]): string[] {
+  const waiting = new Map<string, number>();
   const held = new Map<string, number>();
-  for (const { tenantId, run } of entries) held.set(tenantId, (held.get(tenantId) ?? 0) + run.waitingClaims);
-  const share = Math.max(1, Math.floor(CLAIMS_MAX / (held.size + 1)));
-  return [...held].filter(([, claims]) => claims >= share).map(([tenantId]) => tenantId);
+  for (const { tenantId, claims, run } of entries) {
+    held.set(tenantId, (held.get(tenantId) ?? 0) + claims);
+    if (run.waitingClaims > 0) waiting.set(tenantId, (waiting.get(tenantId) ?? 0) + run.waitingClaims);
+  }
+  const waitingShare = Math.max(1, Math.floor(WAITING_MAX / (waiting.size + 1)));
+  // One more than the waiting claims of an endpoint, so that these are there while an earlier one is recorded.
+  const share = Math.max(WAITING_PER_ENDPOINT_MAX + 1, Math.floor(CLAIMS_MAX / (held.size + 1)));
+  return [...held].flatMap(([id, claims]) =>
+    claims >= share || (waiting.get(id) ?? 0) >= waitingShare ? [id] : [],
+  );
 }
 
 function unreadable(now: number): DeliveredEvent {

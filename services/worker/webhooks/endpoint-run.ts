@@ -32,8 +32,9 @@ export type EndpointRun = {
   /** Returns all events that are not under way; they are due as before. */
   giveBack(): void;
   readonly underWay: number;
-  /** Number of claims with events that are not begun. */
+  /** Number of claims with events that are not begun, and number of these events. */
   readonly waitingClaims: number;
+  readonly waitingEvents: number;
   /** Whether no event is left or under way. */
   readonly isOver: boolean;
 };
@@ -125,6 +126,9 @@ export function createEndpointRun(
     get waitingClaims() {
       const [first] = opens;
       return first === undefined || place < first.claim.events.length ? opens.length : opens.length - 1;
+    },
+    get waitingEvents() {
+      return opens.reduce((sum, { claim }) => sum + claim.events.length, 0) - place;
     },
     get isOver() {
       return underWay === 0 && opens.length === 0 && freed.length === 0 && busy.size === 0;

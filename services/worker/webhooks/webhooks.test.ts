@@ -105,6 +105,8 @@ function setup(
     allowHttp?: boolean;
     isSending?: boolean;
     expected?: ExpectedWork;
+    /** Until then, nothing is recorded. */
+    recorded?: Promise<void>;
   } & Partial<Pick<WebhookStore, 'matchEvents'>> = {},
 ) {
   const left = [...claims];
@@ -142,6 +144,7 @@ function setup(
       return { claims: free, next: null };
     },
     completeDeliveries: async (some) => {
+      await more.recorded;
       completions.push(...some);
       return { stale: 0 };
     },
@@ -766,6 +769,39 @@ test.each([
   expect(s.completions).toEqual([]);
   release();
   await expect.poll(() => s.completions.length).toBe(2);
+});
+
+test('no more is claimed than can be recorded', async () => {
+  const recording = Promise.withResolvers<void>();
+  const endpoints = Array.from({ length: 100 }, () => endpointOf({ tenantId: randomUUID() }));
+  const claims = endpoints.flatMap((endpoint) => Array.from({ length: 10 }, () => claimOf(endpoint, [1])));
+  const s = setup(claims, () => OK, { recorded: recording.promise });
+  await s.webhooks.claim();
+  for (let look = 0; look < 20; look++) {
+    await s.webhooks.claim();
+    await new Promise(setImmediate);
+  }
+  const taken = claims.length - s.left.length;
+  expect(taken).toBeGreaterThan(100);
+  expect(taken).toBeLessThanOrEqual(256);
+  recording.resolve();
+  await expect.poll(() => s.completions.length, { timeout: 10_000 }).toBe(claims.length);
+});
+
+test.each([
+  ['many more where calls are short', 0, 0],
+  ['no more where these take long to call for', 300, 5],
+])('of what is due while a thousand events wait, a worker takes %s', async (_, ms, left) => {
+  const messages = Array.from({ length: 100 }, (_none, n) => n);
+  const some = (n: number) =>
+    Array.from({ length: n }, () => claimOf(endpointOf({ tenantId: randomUUID() }), messages));
+  const answer = () => new Promise<HttpResult>((resolve) => setTimeout(() => resolve(OK), ms));
+  const s = setup(some(10), answer, { inFlightMax: 2 });
+  await s.webhooks.claim();
+  await expect.poll(() => s.calls.length, { timeout: 10_000 }).toBeGreaterThan(20);
+  s.left.push(...some(5));
+  await s.webhooks.claim();
+  expect(s.left).toHaveLength(left);
 });
 
 test('what is matched is called for at once, whoever found it', async () => {

@@ -52,6 +52,9 @@ async function tell(tenantId: string, endpointId: string, seqs: readonly number[
         array[f.seqs[${seq} - f.first_seq + 1]], array[f.numbers[${seq} - f.first_seq + 1]]
       from feed f where f.tenant_id = ${tenantId} and ${seq} between f.first_seq and f.last_seq`;
   }
+  await api.admin`
+    insert into endpoint_heads (endpoint_id, feed_seq, last_seq, matched_at, tenant_id)
+    values (${endpointId}, ${Math.max(...seqs)}, ${seqs.length}, clock_timestamp(), ${tenantId})`;
 }
 
 function ask(who: Caller, query: string) {

@@ -167,6 +167,32 @@ describe('matching', () => {
     expect((await b.webhooks.endpointsBehind(null, 10)).tenantIds).toEqual([b.tenant.tenantId]);
   });
 
+  test('of a tenant whose events cannot be read keeps no other tenant’s back', async () => {
+    await using b = await setupWebhooks();
+    const other = await seedTenant(b.admin);
+    await seedAccount(b.admin, other.tenantId);
+    const [, readable] = [await b.endpoint(), await b.endpoint({}, other.tenantId)];
+    await b.send(2);
+    const sent = await b.send(2, other);
+    const refusing = new Proxy(b.worker, {
+      apply(sql, _self, [strings, ...values]: [TemplateStringsArray, ...unknown[]]) {
+        const isRefused =
+          strings.join('').includes('read_feeds') && [values[0]].flat().includes(b.tenant.tenantId);
+        return isRefused ? sql`select 1 / 0` : sql(strings, ...(values as never[]));
+      },
+    });
+    const { behind, failures } = await b.match(5, webhookStore(refusing, direct, b.loadIds), LEASE_MS, [
+      b.tenant.tenantId,
+      other.tenantId,
+    ]);
+    expect((await b.feed(readable)).map(({ message }) => message)).toEqual(sent);
+    expect(behind).toEqual([]);
+    expect(failures.map(({ message }) => message)).toEqual([
+      'Events of several tenants were not read together',
+      `Events of tenant ${b.tenant.tenantId} are not matched`,
+    ]);
+  });
+
   test('stores how far it is where nothing passes, but seldom', async () => {
     await using b = await setupWebhooks();
     const id = await b.endpoint({ event_types: ['tenant.*'] });
