@@ -45,6 +45,9 @@ export async function plantDeliveries(
     await admin`insert into delivery_attempts (endpoint_id, seq, attempt, purge_on, tenant_id, at, duration_ms, status, answer, succeeded)
       select ${endpointId}, ${index + 1}, 1, purge_on, tenant_id, now(), 1, 500, ${mark}, false from messages where id = ${id}`;
   }
+  const [last] = messages.slice(-1);
+  await admin`insert into endpoint_heads (endpoint_id, feed_seq, last_seq, matched_at, tenant_id)
+    select ${endpointId}, 0, ${messages.length}, now(), tenant_id from messages where id = ${last ?? ''}`;
 }
 
 /**
