@@ -19,7 +19,7 @@ import {
   variableQuery,
   type Dashboard,
 } from '#test/suites/monitoring-files.ts';
-import { reportAsTwilio, takenByTwilio } from '#test/support/twilio-receipts.ts';
+import { messageRecord, reportAsTwilio, takenByTwilio } from '#test/support/twilio-receipts.ts';
 import { startWebhookReceiver, type WebhookReceiver } from '#test/support/webhook-receiver.ts';
 import { withoutMacros } from '#test/suites/promql.ts';
 import { findProgram } from '../../../deploy/servers/program.ts';
@@ -187,7 +187,13 @@ describe.skipIf(programs === undefined)('a Prometheus that scrapes the running s
       /\/Messages\.json$/,
     );
     // A random number, because this failure suppresses it.
-    await send({ ...MESSAGE.sms, to: `+1415${randomInt(2_000_000, 9_999_999)}` });
+    const refused = await send({ ...MESSAGE.sms, to: `+1415${randomInt(2_000_000, 9_999_999)}` });
+    const { id } = refused.body as { id: string };
+    // The next round's messages must not meet the planted refusal: it would suppress their recipient.
+    await vi.waitFor(
+      async () => expect(await messageRecord(stack, key, id)).toMatchObject({ finality: 'final' }),
+      SOON,
+    );
   }
 
   /** Fills in the variables of an expression as Grafana does with all values selected. */
