@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { createFreshCache } from './fresh-cache.ts';
 
 test('concurrent misses of one key ask once', async () => {
@@ -34,6 +34,25 @@ test('no copy outlives its time', async () => {
   const load = () => Promise.resolve(++asked);
   await cache.get('k', load);
   await expect.poll(() => cache.get('k', load)).toBe(2);
+});
+
+test('copies that were loaded together are not all loaded again together', async () => {
+  const ttlMs = 60_000;
+  const now = vi.spyOn(performance, 'now').mockReturnValue(1_000);
+  const cache = createFreshCache<string>(1_000, ttlMs);
+  const keys = Array.from({ length: 1_000 }, (_, n) => String(n));
+  await Promise.all(keys.map((key) => cache.get(key, () => Promise.resolve(key))));
+  const keptAt = (ms: number) => {
+    now.mockReturnValue(1_000 + ms);
+    return keys.filter((key) => cache.peek(key) !== undefined).length;
+  };
+  try {
+    expect(keptAt(ttlMs / 2 - 1)).toBe(1_000);
+    expect(Math.abs(keptAt(0.75 * ttlMs) - 500)).toBeLessThan(100);
+    expect(keptAt(ttlMs + 1)).toBe(0);
+  } finally {
+    now.mockRestore();
+  }
 });
 
 test('the least used copy gives way', async () => {

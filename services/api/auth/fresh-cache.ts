@@ -4,8 +4,12 @@ import { LRUCache } from 'lru-cache';
 // Tests break this (mutant: fresh-copies): a revoked key is refused after five seconds even if its notice is lost.
 const FRESH_MS = 5_000;
 
+/** A copy is kept for at least this part of its maximum age. */
+const KEPT_SHARE_MIN = 0.5;
+
 /**
- * Caches values from the database for at most `ttlMs`. Concurrent misses of one key share a single load; a failed load is
+ * Caches values from the database for at most `ttlMs`, and for a random time of at least half of it: copies that were loaded
+ * together, as after a start, would otherwise all be loaded again together, while requests wait. Concurrent misses of one key share a single load; a failed load is
  * not cached. A key that is dropped while it is being loaded is not cached either.
  */
 export type FreshCache<Value> = {
@@ -32,7 +36,8 @@ export function createFreshCache<Value extends {}>(
     try {
       const value = await question;
       // The age counts from the start of the load: the answer may be that old.
-      const ttl = ttlMs - (performance.now() - asked);
+      const keptMs = ttlMs * (KEPT_SHARE_MIN + (1 - KEPT_SHARE_MIN) * Math.random());
+      const ttl = keptMs - (performance.now() - asked);
       if (loading.get(key) === question && ttl > 0) values.set(key, value, { ttl });
       return value;
     } finally {
