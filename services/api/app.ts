@@ -6,7 +6,6 @@ import { AppError, limitReached } from '#core/domain/app-error.ts';
 import { newId } from '#core/domain/ids.ts';
 import { UNSUBSCRIBE_TOKEN_MAX } from '#core/domain/unsubscribe-token.ts';
 import type { Logger } from '#core/platform/telemetry/logger.ts';
-import { FullAccountError } from './receipts/receipt-routes.ts';
 import { QueueFullError } from '#core/platform/process/micro-batch.ts';
 import { beginSpan } from '#core/platform/telemetry/telemetry.ts';
 import type { Admitted, Authenticate, RouteAuth } from './auth/auth.ts';
@@ -44,6 +43,7 @@ import {
 import { inputCompiler } from './http/read-input.ts';
 import type { RouteModule } from './http/routes-kit.ts';
 import { createSlowBodies } from './http/slow-bodies.ts';
+import { FullAccountError } from './receipts/receipt-routes.ts';
 
 /** The default where a route does not set a limit. */
 const BODY_BYTES_MAX = 1024 * 1024;

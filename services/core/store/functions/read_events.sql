@@ -47,7 +47,8 @@ begin
         ) r
       ) w
       cross join lateral (
-        select * from endpoint_feed f where f.endpoint_id = of_endpoint and f.tenant_id = of_tenant and f.last_seq = w.last_seq and f.purge_on = w.purge_on offset 0
+        select * from endpoint_feed f
+        where f.endpoint_id = of_endpoint and f.tenant_id = of_tenant and f.last_seq = w.last_seq and f.purge_on = w.purge_on offset 0
       ) f, unnest(f.seqs, f.numbers) with ordinality as u (message_seq, number, nth)
       where w.passed < rows and f.first_seq + u.nth - 1 > after_seq
       order by 1 limit rows
