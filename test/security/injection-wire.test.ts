@@ -183,8 +183,7 @@ async function send(
 const GIVEN = {
   place: { seq: 1, purgeOn: '2099-01-05', id: newId<MessageId>() },
   routed: { accountId: NO_ACCOUNT, routeVersion: null, skipped: [] },
-  now: Date.now(),
-  aheadMs: 0,
+  clock: { now: Date.now(), enqueuedAt: new Date().toISOString(), aheadMs: 0 },
   warnings: createWarnings(),
   addressKeys: addressKeyRoot(secret('p'.repeat(32))),
 };

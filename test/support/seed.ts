@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { addressKey, addressKeyRoot } from '#core/domain/address-key.ts';
+import { addressKeyHex, addressKeyRoot } from '#core/domain/address-key.ts';
 import type { Channel } from '#core/domain/channel.ts';
 import { NO_ACCOUNT } from '#core/domain/choose-account.ts';
 import { createMessageIds } from '#core/domain/message-id.ts';
@@ -92,7 +92,7 @@ export function acceptRow(tenant: SeededTenant, overrides: Record<string, unknow
     channel: 'sms',
     recipient: '+15550000001',
     address: '+15550000001',
-    address_key: `\\x${addressKey(ADDRESS_KEYS, tenant.tenantId, channel as Channel, address as string).toString('hex')}`,
+    address_key: `\\x${addressKeyHex(ADDRESS_KEYS, tenant.tenantId, channel as Channel, address as string)}`,
     content: { body: 'Hello' },
     category: 'transactional',
     priority: 1,

@@ -2,6 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import type { FastifySchemaCompiler } from 'fastify';
 import { z } from 'zod';
 import { AppError, notFound, validationFailed, type ErrorDetail } from '#core/domain/app-error.ts';
+import type { Warning } from '#core/domain/warning.ts';
 import { rememberWarnings } from './request-warnings.ts';
 import { resolveAliases, caseAliasesOf } from './case-aliases.ts';
 
@@ -111,9 +112,17 @@ export function asSent(read: unknown): unknown {
 
 type HttpPart = 'params' | 'querystring' | 'body' | 'headers';
 
+/** An input that keeps the rules. `sent`: the known fields as the client sent them, in one spelling. */
+export type ReadInput =
+  | { readonly value: unknown; readonly sent: unknown; readonly warnings: readonly Warning[] }
+  | { readonly error: Error };
+
 /** Returns the reader of one part of a route's requests. It handles spelling, types and rules, and its errors name the fields. */
-export const inputCompiler: FastifySchemaCompiler<z.ZodType> = ({ schema, httpPart, method }) => {
-  const part = httpPart as HttpPart;
+export function inputReader(
+  schema: z.ZodType,
+  part: HttpPart,
+  method?: string,
+): (sent: unknown) => ReadInput {
   const isQuery = part === 'querystring';
   const aliases = caseAliasesOf(schema);
   const options = {
@@ -122,22 +131,32 @@ export const inputCompiler: FastifySchemaCompiler<z.ZodType> = ({ schema, httpPa
     kind: isQuery ? 'query parameter' : 'field',
   } as const;
   const kinds = isQuery ? queryKinds(schema) : NO_KINDS;
-  return (sent: unknown) => {
+  return (sent) => {
     try {
       if (part === 'body') assertObject(sent);
       const read = resolveAliases(aliases, isQuery ? readQuery(sent, kinds) : (sent ?? {}), options);
       const parsed = schema.safeParse(read.value);
-      if (parsed.success) {
-        if (read.warnings.length > 0) rememberWarnings(parsed.data as object, read.warnings);
-        if (part === 'body' && typeof parsed.data === 'object' && parsed.data !== null)
-          sentAs.set(parsed.data, read.value);
-        return { value: parsed.data };
-      }
+      if (parsed.success) return { value: parsed.data, sent: read.value, warnings: read.warnings };
       // A path with malformed ids names no resource.
       return { error: part === 'params' ? notFound() : rejection(parsed.error.issues, read.value) };
     } catch (error) {
       return { error: error as Error };
     }
+  };
+}
+
+/** Gives fastify the reader of one part of a route's requests, and remembers what it found beside the value. */
+export const inputCompiler: FastifySchemaCompiler<z.ZodType> = ({ schema, httpPart, method }) => {
+  const read = inputReader(schema, httpPart as HttpPart, method);
+  return (sent: unknown) => {
+    const result = read(sent);
+    if ('error' in result) return result;
+    const { value } = result;
+    if (typeof value === 'object' && value !== null) {
+      rememberWarnings(value, result.warnings);
+      if (httpPart === 'body') sentAs.set(value, result.sent);
+    }
+    return { value };
   };
 };
 

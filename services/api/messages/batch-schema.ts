@@ -2,18 +2,21 @@ import { z } from 'zod';
 import { AppError, ERROR_CODES, validationFailed, type ErrorCode } from '#core/domain/app-error.ts';
 import { BATCH_MODES, ITEM_DETAILS_MAX } from '#core/domain/batch-answer.ts';
 import { LIMIT_BOUNDS } from '#core/domain/limit-bounds.ts';
+import type { Warning } from '#core/domain/warning.ts';
 import { caseAliasesOf, resolveAliases } from '../http/case-aliases.ts';
-import { inputCompiler } from '../http/read-input.ts';
+import { inputReader } from '../http/read-input.ts';
 import { ErrorDetail, ReachedLimit } from '../http/errors.ts';
 import { warningsField } from '../http/request-warnings.ts';
 import { idempotencyKeyField } from '../http/routes-kit.ts';
 import { ACCEPTED_EXAMPLE, AcceptedMessage, EXAMPLES } from './send-message.ts';
 import { SendMessage } from './send-message-schema.ts';
 
-/** An item after parsing: a message, or the fault found in it. */
-export type BatchItem = { readonly message: SendMessage } | { readonly fault: AppError };
+/** An item after parsing: a message, what was sent of it and warnings about it, or the fault found in it. */
+export type BatchItem =
+  | { readonly message: SendMessage; readonly sent: unknown; readonly warnings: readonly Warning[] }
+  | { readonly fault: AppError };
 
-const read = inputCompiler({ schema: SendMessage, httpPart: 'body', method: 'POST', url: '/v1/messages' });
+const read = inputReader(SendMessage, 'body', 'POST');
 const aliases = caseAliasesOf(SendMessage);
 
 /** Reads one item by the rules of a single message, but without attachments, which are too large for a batch. */
@@ -21,14 +24,14 @@ export function readItem(sent: unknown): BatchItem {
   if (typeof sent !== 'object' || sent === null || Array.isArray(sent)) {
     return { fault: new AppError('validation_failed', { message: 'Message must be a JSON object' }) };
   }
-  const result = read(sent) as { readonly value: SendMessage } | { readonly error: AppError };
-  if ('error' in result) return { fault: result.error };
-  const { value: message } = result;
+  const result = read(sent);
+  if ('error' in result) return { fault: result.error as AppError };
+  const message = result.value as SendMessage;
   if (message.channel === 'email' && (message.attachments?.length ?? 0) > 0) {
     const text = 'Is not taken in a batch: send the message by itself';
     return { fault: validationFailed({ field: 'attachments', rule: 'unsupported', message: text }) };
   }
-  return { message };
+  return { message, sent: result.sent, warnings: result.warnings };
 }
 
 /**

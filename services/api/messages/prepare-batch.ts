@@ -10,14 +10,13 @@ import {
   type Refusal,
 } from '#core/domain/batch-answer.ts';
 import { COUNTED_BYTES_MIN } from '#core/domain/content.ts';
+import { createWarnings } from '#core/domain/warning.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
 import type { AcceptRow } from '#core/store/acceptance.ts';
 import { findEarlierAnswers } from '#core/store/batch-acceptance.ts';
 import type { KeyCaller } from '../auth/auth.ts';
 import { idempotencyClaim, idempotencyKeyOf, type IdempotencyClaim } from '../http/idempotency.ts';
 import { createPauses } from '../http/pauses.ts';
-import { asSent } from '../http/read-input.ts';
-import { warningsOf } from '../http/request-warnings.ts';
 import { keyOwnerOf, type RequestFacts } from '../http/routes-kit.ts';
 import { accountFor, loadRouting } from './account-for.ts';
 import type { BatchItem } from './batch-schema.ts';
@@ -27,7 +26,6 @@ import { readItems } from './read-items.ts';
 import { newMessageRow, recordKeptFrom, sendRateLimit, type Accepted } from './new-message.ts';
 import { limitOf } from './send-message.ts';
 import { namesInstant, sendersClock } from './senders-clock.ts';
-import type { SendMessage } from './send-message-schema.ts';
 
 export type PrepareBatchDeps = {
   readonly sql: Sql;
@@ -70,26 +68,25 @@ export async function prepareBatch(
   const items = await readItems(sent, pause);
   // One query for all items.
   const named = items.flatMap((item) => ('fault' in item ? [] : [item.message]));
-  const aheadMs = await sendersClock(sql, caller, named.find(namesInstant) ?? {});
-  const clock = { now: Date.now(), aheadMs };
+  const clock = await sendersClock(sql, caller, named.find(namesInstant) ?? {});
   let routing: ReturnType<typeof loadRouting> | undefined;
   const load = () => (routing ??= loadRouting(sql, tenant.id));
 
   async function prepare(item: BatchItem): Promise<Ready | Faulty> {
     if ('fault' in item) return { fault: item.fault, claim: null };
-    const { idempotencyKey, ...message } = item.message;
-    const warnings = warningsOf(item.message);
-    const claim = claimOf(item.message, idempotencyKey);
+    const { message } = item;
+    const warnings = createWarnings();
+    for (const warning of item.warnings) warnings.add(warning);
+    const claim = claimOf(item.sent, message.idempotencyKey);
     const place = await places.take(tenant.limits.retentionDays, recordKeptFrom(message, caller, clock));
     try {
       const { routing, routed } = await accountFor(caller, message, place.id, load);
       for (const warning of messageWarnings(message, routing)) warnings.add(warning);
-      const given = { place, routed, ...clock, warnings, addressKeys };
+      const given = { place, routed, clock, warnings, addressKeys, batchId };
       const row = newMessageRow(message, caller, given, claim, request);
       const bytes = Buffer.byteLength(JSON.stringify(row.content));
       if (bytes > ITEM_BYTES_MAX) return { fault: new AppError('payload_too_large'), claim };
-      const counted = bytes < COUNTED_BYTES_MIN ? {} : { content_bytes: bytes };
-      return { row: { ...row, ...counted, batch_id: batchId }, bytes };
+      return { row: bytes < COUNTED_BYTES_MIN ? row : { ...row, content_bytes: bytes }, bytes };
     } catch (error) {
       if (error instanceof AppError && error.code !== 'dependency_unavailable')
         return { fault: error, claim };
@@ -101,11 +98,11 @@ export async function prepareBatch(
    * Returns the item's claim in the scope of `POST /v1/messages`, so that sending the item on its own later is recognised as a
    * repetition.
    */
-  function claimOf(message: SendMessage, field: string | undefined): IdempotencyClaim | null {
+  function claimOf(sent: unknown, field: string | undefined): IdempotencyClaim | null {
     const key = idempotencyKeyOf(undefined, field);
     if (key === null) return null;
     const owner = keyOwnerOf(caller);
-    const { idempotencyKey: _, ...body } = asSent(message) as Record<string, unknown>;
+    const { idempotencyKey: _, ...body } = sent as Record<string, unknown>;
     const params = {};
     const route = '/v1/messages';
     const warnings = NO_WARNINGS;

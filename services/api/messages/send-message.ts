@@ -26,7 +26,7 @@ import {
   type Accepted,
 } from './new-message.ts';
 import { defineRoute, type Answer, type RouteContext, type RouteModule } from '../http/routes-kit.ts';
-import { sendersClock } from './senders-clock.ts';
+import { sendersClock, type SendersClock } from './senders-clock.ts';
 import { attachedLength, SEND_BYTES_MAX, SendMessage } from './send-message-schema.ts';
 
 export type AcceptMetrics = {
@@ -90,12 +90,12 @@ export function sendMessageRoute(deps: SendMessageDeps): RouteModule {
   async function prepare(
     { body, caller, idempotency, warnings, request }: Context,
     place: NewPlace,
-    clock: { readonly now: number; readonly aheadMs: number },
+    clock: SendersClock,
   ) {
     const load = () => loadRouting(sql, caller.tenant.id);
     const { routing, routed } = await accountFor(caller, body, place.id, load);
     for (const warning of messageWarnings(body, routing)) warnings.add(warning);
-    const given = { place, routed, ...clock, warnings, addressKeys };
+    const given = { place, routed, clock, warnings, addressKeys };
     return newMessageRow(body, caller, given, idempotency, request);
   }
 
@@ -116,8 +116,7 @@ export function sendMessageRoute(deps: SendMessageDeps): RouteModule {
       metrics.rejected('dependency', caller.tenant.id);
       throw error;
     };
-    const aheadMs = await sendersClock(sql, caller, context.body).catch(countFault);
-    const clock = { now: Date.now(), aheadMs };
+    const clock = await sendersClock(sql, caller, context.body).catch(countFault);
     const keptFrom = recordKeptFrom(context.body, caller, clock);
     const place = await places.take(caller.tenant.limits.retentionDays, keptFrom).catch(countFault);
     let row: Awaited<ReturnType<typeof prepare>>;

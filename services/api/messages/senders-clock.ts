@@ -3,12 +3,28 @@ import { readTestClock } from '#core/store/test-clock.ts';
 import type { KeyCaller } from '../auth/auth.ts';
 import type { SendMessage } from './send-message-schema.ts';
 
+/** The times of one request. */
+export type SendersClock = {
+  /** Milliseconds since the epoch. */
+  readonly now: number;
+  /** `now` in ISO 8601: all messages of a batch have the same. */
+  readonly enqueuedAt: string;
+  /** How far the sender's clock is ahead of ours, in milliseconds: the tenant's test clock for test messages. */
+  readonly aheadMs: number;
+};
+
 /**
- * Returns how far the clock of a message's times is ahead of ours, in milliseconds. Queries the database only for a test
- * message that contains a time.
+ * Returns the clock by which the times in a message are read. Queries the database only for a test message that contains a
+ * time.
  */
-export async function sendersClock(sql: Sql, { key, tenant }: KeyCaller, message: Instants): Promise<number> {
-  return key.mode === 'test' && namesInstant(message) ? readTestClock(sql, tenant.id) : 0;
+export async function sendersClock(
+  sql: Sql,
+  { key, tenant }: KeyCaller,
+  message: Instants,
+): Promise<SendersClock> {
+  const aheadMs = key.mode === 'test' && namesInstant(message) ? await readTestClock(sql, tenant.id) : 0;
+  const now = Date.now();
+  return { now, enqueuedAt: new Date(now).toISOString(), aheadMs };
 }
 
 type Instants = Partial<Pick<SendMessage, 'sendAt' | 'expiresAt'>>;

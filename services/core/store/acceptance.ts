@@ -40,7 +40,7 @@ export type AcceptRow = {
   readonly traceparent: string | null;
   readonly request_id: string;
   /** Id of the request, if it was for several messages. */
-  readonly batch_id?: string;
+  readonly batch_id?: string | undefined;
   /** Version of the route that chose its account; absent if the sender named the account, or no route is set. */
   readonly route_version?: number | undefined;
   /** Accounts of the route that came first and could not be used; absent if there are none. */
@@ -52,11 +52,11 @@ export type AcceptRow = {
   /** Replaces `expires_at`, counted from the commit, if this process's clock is wrong; null if the sender named an instant. */
   readonly lifetime_ms?: number | null;
   /** `scheduled` for a message that waits until `send_at`; otherwise it is queued at once. */
-  readonly status?: 'scheduled';
+  readonly status?: 'scheduled' | undefined;
   /** Not sent before this, by the database's clock. */
-  readonly send_at?: string;
+  readonly send_at?: string | undefined;
   /** The instant that its record shows instead, if the test clock is ahead. */
-  readonly scheduled_at?: string;
+  readonly scheduled_at?: string | undefined;
   readonly retention_days: number;
   readonly rate_per_minute: number;
   readonly messages_per_day: number;

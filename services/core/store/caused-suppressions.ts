@@ -1,4 +1,4 @@
-import { addressKey, type AddressKeyRoot } from '#core/domain/address-key.ts';
+import { addressKeyHex, type AddressKeyRoot } from '#core/domain/address-key.ts';
 import type { Channel } from '#core/domain/channel.ts';
 import { suppressionFor, type SuppressionCause } from '#core/domain/suppression-cause.ts';
 import type { SuppressionSource } from '#core/domain/suppression.ts';
@@ -52,7 +52,7 @@ export async function suppressCaused(
       tenant_id: tenantId,
       channel,
       address,
-      address_key: addressKey(addressKeys, tenantId, channel, address).toString('hex'),
+      address_key: addressKeyHex(addressKeys, tenantId, channel, address),
       source,
       message_id: messageId,
     };

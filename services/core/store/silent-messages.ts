@@ -1,4 +1,4 @@
-import { addressKey, type AddressKeyRoot } from '#core/domain/address-key.ts';
+import { addressKeyHex, type AddressKeyRoot } from '#core/domain/address-key.ts';
 import type { Channel } from '#core/domain/channel.ts';
 import type { SilenceDecision, SilentMessage } from '#core/domain/decide-silence.ts';
 import type { Route } from '#core/domain/route.ts';
@@ -81,7 +81,7 @@ function moveOf({ row, decision }: SilenceDecided, addressKeys: AddressKeyRoot) 
     seq,
     purge_on: purgeOn,
     to: rerouted.accountId,
-    address_key: addressKey(addressKeys, tenantId, channel, address).toString('hex'),
+    address_key: addressKeyHex(addressKeys, tenantId, channel, address),
     details: { reason: 'failed_over', from, why: 'receipt_timeout', waitedMs, rerouted },
   };
 }

@@ -1,4 +1,4 @@
-import { addressKey, addressKeyRoot } from '#core/domain/address-key.ts';
+import { addressKeyHex, addressKeyRoot } from '#core/domain/address-key.ts';
 import { chunks } from '#core/domain/chunks.ts';
 import { BUILT_IN_PLANS } from '#core/domain/plan.ts';
 import { secret } from '#core/domain/secret.ts';
@@ -60,7 +60,7 @@ function row(
     channel: 'sms',
     recipient: to,
     address: to,
-    address_key: `\\x${addressKey(ADDRESS_KEYS, tenantId, 'sms', to).toString('hex')}`,
+    address_key: `\\x${addressKeyHex(ADDRESS_KEYS, tenantId, 'sms', to)}`,
     sender: null,
     content: { body },
     external_id: externalId,

@@ -15,9 +15,7 @@ language plpgsql security definer set search_path = despatch, pg_temp set enable
 declare
   own_scope bytea := decode(own ->> 'scope', 'hex');
   earlier record;
-  settled json;
-  warnings json[];
-  is_kept boolean;
+  settled record;
 begin
   begin
     if own is not null then
@@ -29,29 +27,31 @@ begin
         return;
       end if;
     end if;
-    select json_agg(json_build_object('ord', a.ord, 'verdict', a.verdict, 'response', a.response,
-        'retryAfter', a.retry_after, 'remaining', a.remaining) order by a.ord) filter (where a.ord is not null),
-      array_agg(a.response) filter (where a.verdict = 'warned'),
-      case when whole then bool_and(t.is_taken) else bool_or(t.is_taken) end
-    into settled, warnings, is_kept
+    select array_agg(a.ord) as ords, array_agg(a.verdict) as verdicts, array_agg(a.response) as responses,
+      array_agg(a.retry_after) as retries, array_agg(a.remaining) as remainings,
+      case when whole then bool_and(t.is_taken) else bool_or(t.is_taken) end as is_kept
+    into settled
     from accept(callers, batch, keys, sweep_after_ms) a,
     lateral (select a.verdict = 'accepted' or a.verdict = 'warned' or a.verdict = 'replayed' and a.response is not null as is_taken) t;
-    if not is_kept then
+    if not settled.is_kept then
       raise exception 'nothing of the batch is to be stored' using errcode = 'DS002';
     end if;
     if own is not null then
-      perform store_idempotent_response(array[own_scope], array[202::smallint],
-        array[json_build_object('draft', own -> 'draft', 'verdicts', settled)], array[null::bytea]);
+      perform store_idempotent_response(array[own_scope], array[202::smallint], array[json_build_object('draft', own -> 'draft', 'verdicts', (
+        select json_agg(json_build_object('ord', s.ord, 'verdict', s.verdict, 'response', s.response,
+            'retryAfter', s.retry_after, 'remaining', s.remaining) order by s.ord)
+        from unnest(settled.ords, settled.verdicts, settled.responses, settled.retries, settled.remainings)
+          as s (ord, verdict, response, retry_after, remaining)
+        where s.ord is not null))], array[null::bytea]);
     end if;
   exception when sqlstate 'DS002' then
     null;
   end;
-  if is_kept then
-    return query select null::integer, 'warned', w, null::integer, null::integer from unnest(warnings) w;
-  end if;
   return query
-    select s.ord, s.verdict, s.response, s."retryAfter", s.remaining
-    from json_to_recordset(settled) as s (ord integer, verdict text, response json, "retryAfter" integer, remaining integer);
+    select s.ord, s.verdict, s.response, s.retry_after, s.remaining
+    from unnest(settled.ords, settled.verdicts, settled.responses, settled.retries, settled.remainings)
+      as s (ord, verdict, response, retry_after, remaining)
+    where s.ord is not null or settled.is_kept;
 end $$;
 
 grant execute on function accept_batch(json, json, json, json, boolean, integer) to despatch_api;

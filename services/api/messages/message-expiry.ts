@@ -1,0 +1,35 @@
+import { validationFailed } from '#core/domain/app-error.ts';
+import { DAY_MS, lifetimeOf } from '#core/domain/lifetime.ts';
+import type { SendMessage } from './send-message-schema.ts';
+
+/**
+ * Returns when a message expires, in milliseconds since the epoch.
+ * @param retentionDays days that the tenant's records are kept.
+ * @param from start of the message's lifetime, in milliseconds since the epoch: `sendAt` of a scheduled message.
+ * @throws AppError when the sender's expiry is not between that and the end of the record's retention.
+ */
+export function expiryOf(
+  message: SendMessage,
+  retentionDays: number,
+  from: number,
+  isScheduled: boolean,
+): number {
+  const { expiresAt, ttlSeconds, category } = message;
+  const field = expiresAt === undefined ? 'ttlSeconds' : 'expiresAt';
+  const latest = from + retentionDays * DAY_MS;
+  const expiry =
+    expiresAt !== undefined
+      ? Date.parse(expiresAt)
+      : ttlSeconds !== undefined
+        ? from + ttlSeconds * 1000
+        : from + lifetimeOf(category, retentionDays);
+  if (expiry <= from) {
+    const message = isScheduled ? 'Must lie after sendAt' : 'Must lie in the future';
+    throw validationFailed({ field, rule: 'min', message });
+  }
+  if (expiry > latest) {
+    const message = `Must lie within the ${retentionDays} days that records are kept`;
+    throw validationFailed({ field, rule: 'max', message });
+  }
+  return expiry;
+}
