@@ -286,12 +286,14 @@ create table messages (
   scheduled_at timestamptz,
   primary key (seq, purge_on)
 ) partition by range (purge_on);
-create index messages_list on messages (tenant_id, enqueued_at desc, seq desc);
-create index messages_external on messages (tenant_id, external_id, enqueued_at desc, seq desc)
+-- Ascending, though lists are read from their newest end: new entries then extend the last page of a tenant instead of halving its
+-- first.
+create index messages_list on messages (tenant_id, enqueued_at, seq);
+create index messages_external on messages (tenant_id, external_id, enqueued_at, seq)
   where external_id is not null;
-create index messages_batch on messages (tenant_id, batch_id, enqueued_at desc, seq desc) where batch_id is not null;
+create index messages_batch on messages (tenant_id, batch_id, enqueued_at, seq) where batch_id is not null;
 -- A test key lists these alone, however many other messages there are.
-create index messages_test on messages (tenant_id, enqueued_at desc, seq desc) where test;
+create index messages_test on messages (tenant_id, enqueued_at, seq) where test;
 
 -- Starts of workers that have claimed messages; attempts name a start by its number.
 create table workers (
