@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { TenantId } from '#core/domain/ids.ts';
+import { lockSchedule, storeSchedule } from '#core/store/schedule.ts';
 import { withTenant } from '#core/store/tenant-scope.ts';
 import { advanceTestClock } from '#core/store/test-clock.ts';
 import { setupDelivery } from '#test/support/delivery.ts';
@@ -95,6 +96,31 @@ describe('a scheduled message', () => {
     expect([urgent?.seq, next?.seq]).toEqual([rows[1]?.seq, rows[0]?.seq]);
   });
 
+  test('is not queued by a worker that found it due just before the sender moved it to later', async () => {
+    await using b = await setupMessages();
+    const tenantId = b.tenant.tenantId as TenantId;
+    const row = acceptRow(b.tenant, scheduled(0));
+    await acceptBatch(b.api, [row], 0);
+    expect(await b.store.findScheduledDue(tenantId, 10, LONG_AGO)).toHaveLength(1);
+    let moving: Promise<ReadonlySet<number>> | undefined;
+    await withTenant(b.api, tenantId, async (tx) => {
+      await lockSchedule(tx, row.seq);
+      moving = b.store.moveMessages([row.seq], 'queued', null);
+      await expect.poll(waitingForLocks, POLL).toBe(1);
+      const later = { sendAt: Date.now() + 3_600_000, expiresAt: Date.now() + 7_200_000 };
+      await storeSchedule(tx, row.seq, later, later.sendAt);
+    });
+    expect(await moving).toEqual(new Set());
+    expect(await states(b)).toEqual(['scheduled']);
+
+    async function waitingForLocks(): Promise<number> {
+      const [found] = await b.admin<{ n: number }[]>`
+        select count(*)::int as n from pg_stat_activity
+        where datname = current_database() and wait_event_type = 'Lock'`;
+      return found?.n ?? 0;
+    }
+  });
+
   test('is held with its tenant and comes back to its instant; only time after that is added to its lifetime', async () => {
     await using b = await setupMessages();
     const { tenantId } = b.tenant;
@@ -125,7 +151,7 @@ describe('a scheduled message', () => {
 
   test('is no backlog that workers are scaled by, until it is queued', async () => {
     await using b = await setupMessages();
-    const rows = Array.from({ length: 4 }, () => acceptRow(b.tenant, scheduled(60_000)));
+    const rows = Array.from({ length: 4 }, (_, i) => acceptRow(b.tenant, scheduled(i === 0 ? 0 : 60_000)));
     const totals = () => Promise.all([b.store.backlogTotal(), b.store.scheduledTotal()]);
     await acceptBatch(b.api, [...rows, acceptRow(b.tenant)], 0);
     expect(await totals()).toEqual([1, 4]);
