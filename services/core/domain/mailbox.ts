@@ -1,4 +1,5 @@
 import emailAddresses from 'email-addresses';
+import { domainToASCII } from 'node:url';
 import { isMailboxShaped } from './is-mailbox-shaped.ts';
 
 export type Mailbox = { readonly name?: string; readonly address: string };
@@ -10,6 +11,7 @@ const ADDRESS = `${DOT_ATOM}@${LABEL}(?:\\.${LABEL})*`;
 /** Matches most addresses; the full grammar costs a hundred times as much. */
 const PLAIN = new RegExp(`^${ADDRESS}$`);
 const NAMED = new RegExp(`^(${ATEXT}+(?: ${ATEXT}+)*) <(${ADDRESS})>$`);
+const ASCII = /^\p{ASCII}*$/u;
 const LOCAL_DOT_ATOM = new RegExp(`^[^\\s"(),:;<>@[\\\\\\]]+$`, 'u');
 
 /**
@@ -34,12 +36,22 @@ export function parseMailbox(text: string): Mailbox | undefined {
   return parsed.name === null || parsed.name === '' ? { address } : { name: parsed.name, address };
 }
 
-/** Returns the address, with its domain in lower case, if the text is only an address; undefined for anything else. */
+/**
+ * Returns the address in the form in which addresses are compared, if the text is only an address; undefined for anything else.
+ * Its local part is in Unicode's normal form C, as RFC 6532 (3.1) recommends; its domain is in lower case, and in ASCII
+ * (RFC 5890), so that both spellings of an internationalized domain are one recipient.
+ */
 export function normalAddress(text: string): string | undefined {
   const address = parseMailbox(text)?.address;
   if (address !== text) return undefined;
   const at = text.lastIndexOf('@');
-  return text.slice(0, at) + text.slice(at).toLowerCase();
+  return `${text.slice(0, at).normalize('NFC')}@${normalDomain(text.slice(at + 1))}`;
+}
+
+function normalDomain(domain: string): string {
+  if (ASCII.test(domain)) return domain.toLowerCase();
+  // Empty for a name that no domain can have.
+  return domainToASCII(domain) || domain.normalize('NFC').toLowerCase();
 }
 
 /** Restores the quotes of a quoted local part, which the parser removes. */

@@ -3,8 +3,8 @@ import { normalAddress } from './mailbox.ts';
 import { normalNumber } from './phone-number.ts';
 
 /**
- * Returns the form in which recipients are compared and sent to providers: E.164, an address with its domain in lower case, or a
- * device token without surrounding space. Undefined for a text that is no recipient of the channel.
+ * Returns the form in which recipients are compared and sent to providers: E.164, an address in its normal form
+ * (`normalAddress`), or a device token without surrounding space. Undefined for a text that is no recipient of the channel.
  */
 export function normalRecipient(channel: Channel, text: string): string | undefined {
   switch (channel) {
