@@ -35,7 +35,7 @@ export async function importSuppressions(
       select ${tenantId}, g.channel, g.address_key, g.address, g.reason, g.scope, g.source, g.expires_at from given g
       order by g.address_key, g.reason
       on conflict (address_key, reason) do update set
-        id = excluded.id, address = excluded.address, scope = excluded.scope, source = excluded.source, message_id = null,
+        id = excluded.id, seq = default, address = excluded.address, scope = excluded.scope, source = excluded.source, message_id = null,
         expires_at = excluded.expires_at, created_at = excluded.created_at
       where (s.address, s.scope, s.expires_at) is distinct from (excluded.address, excluded.scope, excluded.expires_at)
         -- A file may be older than what recipients have said since.

@@ -56,7 +56,7 @@ export async function putSuppression(
     insert into suppressions (tenant_id, channel, address_key, address, reason, scope, source, expires_at)
     values (${tenantId}, ${channel}, ${key}, ${address}, ${reason}, ${scope}, ${source}, ${expiresAt})
     on conflict (address_key, reason) do update set
-      id = excluded.id, address = excluded.address, scope = excluded.scope, source = excluded.source, message_id = null,
+      id = excluded.id, seq = default, address = excluded.address, scope = excluded.scope, source = excluded.source, message_id = null,
       expires_at = excluded.expires_at, created_at = excluded.created_at
     returning ${columns(tx)}`;
   if (row === undefined) throw new Error('a suppression returned no row');
@@ -77,7 +77,7 @@ export async function unsubscribeRecipient(
     insert into suppressions as s (tenant_id, channel, address_key, address, reason, scope, source, message_id)
     values (${tenantId}, 'email', ${key}, ${address}, 'unsubscribe', 'marketing', 'recipient', ${messageId})
     on conflict (address_key, reason) do update set
-      id = excluded.id, source = excluded.source, message_id = excluded.message_id, expires_at = null,
+      id = excluded.id, seq = default, source = excluded.source, message_id = excluded.message_id, expires_at = null,
       created_at = excluded.created_at,
       address = case when s.expires_at <= clock_timestamp() then excluded.address else s.address end,
       scope = case when s.expires_at <= clock_timestamp() then excluded.scope else s.scope end

@@ -157,6 +157,19 @@ test.each(['(', '"', '+1', 'ä', '💥', '@', '\u{202e}'])(
   },
 );
 
+test('an entry that replaces another is the newest of the list', async () => {
+  const mine = await api.tenant();
+  const put = (n: number) =>
+    api.callAs('developer', mine, 'POST', URL, {
+      channel: 'sms',
+      address: `+1555000000${n}`,
+      reason: 'manual',
+    });
+  for (const n of [0, 1, 2, 0]) await put(n);
+  const { items } = (await api.callAs('developer', mine, 'GET', URL)).body;
+  expect(items.map(({ address }: { address: string }) => address.at(-1))).toEqual(['0', '2', '1']);
+});
+
 test('a list is paged newest first, and filtered', async () => {
   const mine = await api.tenant();
   const call = (url: string) => api.callAs('developer', mine, 'GET', url);

@@ -14,7 +14,7 @@ begin
     tenant_id uuid, channel text, address_key text, address text, reason text, scope text, source text, message_id uuid)
   order by e.address_key, e.reason, e.scope
   on conflict (address_key, reason) do update set
-    id = excluded.id, source = excluded.source, message_id = excluded.message_id, expires_at = null,
+    id = excluded.id, seq = default, source = excluded.source, message_id = excluded.message_id, expires_at = null,
     created_at = excluded.created_at,
     address = case when s.expires_at <= clock_timestamp() then excluded.address else s.address end,
     scope = case when s.expires_at <= clock_timestamp() or excluded.scope = 'all' then excluded.scope else s.scope end
