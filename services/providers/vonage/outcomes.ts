@@ -20,17 +20,20 @@ export const SMS_CODES: CodeTable = {
 /** `err-code` in receipts of the SMS API, https://developer.vonage.com/en/messaging/sms/guides/delivery-receipts. */
 export const SMS_RECEIPT_CODES: CodeTable = {
   ...each(permanent('recipient_unavailable', 'handset_unreachable'), 2, 7, 8),
-  ...each(permanent('invalid_recipient', 'unreachable_number'), 3, 9, 12),
+  ...each(permanent('invalid_recipient', 'unreachable_number'), 3, 12),
   ...each(permanent('recipient_unavailable', 'recipient_blocked'), 4, 13, 14),
-  ...each(permanent('provider_unavailable', 'provider_error'), 5, 16),
+  // 99 is a general error, mostly on the route of the message.
+  ...each(permanent('provider_unavailable', 'provider_error'), 5, 16, 99),
   ...each(permanent('content_rejected', 'blocked'), 6),
   ...each(permanent('content_rejected', 'invalid_content'), 10),
-  ...each(permanent('invalid_recipient', 'invalid_number'), 11, 99),
+  // Vonage has no route to the number; another provider may have one.
+  ...each(permanent('recipient_unavailable', 'unroutable'), 11),
   ...each(permanent('recipient_unavailable', 'recipient_credit'), 15),
   ...each(permanent('sender_rejected', 'invalid_sender'), 39),
   ...each(permanent('sender_rejected', 'sender_unregistered'), 50, 51),
   ...each(permanent('content_rejected', 'blocked'), 52, 54),
-  ...each(permanent('recipient_unavailable', 'recipient_opted_out'), 53),
+  // Vonage calls 9 an illegal number and explains that its user asked for no messages from this service.
+  ...each(permanent('recipient_unavailable', 'recipient_opted_out'), 9, 53),
 };
 
 /**
@@ -57,7 +60,8 @@ export const MESSAGES_CODES: CodeTable = {
   ...each(account('insufficient_credit'), 1070, 'low-balance'),
   ...each(permanent('content_rejected', 'invalid_parameter'), 1010, 1020, 1021, 1150, 'invalid-params'),
   ...each(permanent('content_rejected', 'invalid_template'), 1022),
-  ...each(permanent('invalid_recipient', 'invalid_number'), 1040, 1170, 1250),
+  ...each(permanent('invalid_recipient', 'invalid_number'), 1040, 1170),
+  ...each(permanent('recipient_unavailable', 'unroutable'), 1250),
   ...each(permanent('recipient_unavailable', 'recipient_blocked'), 1050, 1200, 1270, 1280),
   ...each(permanent('content_rejected', 'body_too_long'), 1090),
   ...each(permanent('sender_rejected', 'invalid_sender'), 1120),

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { SentAccount } from '#test/suites/provider-conformance.ts';
 import { receiptSuite, RECEIPT_URL, type UnsignedCall } from '#test/suites/receipt-conformance.ts';
 import type { ReceiptCall } from '../receipt.ts';
+import { MESSAGES_CODES, SMS_RECEIPT_CODES } from './outcomes.ts';
 import definitions from './provider.ts';
 import { vonageSmsReceipts } from './receipts.ts';
 import { DIGESTS, signVonageCall, signVonageParameters } from './stand-in-signature.ts';
@@ -239,6 +240,24 @@ describe.each(Object.keys(DIGESTS))('vonage by the SMS API, signed by %s', (sign
         receipts: [],
       },
     ],
+  });
+});
+
+test.each([
+  ['3', 'invalid_recipient', 'unreachable_number'],
+  ['9', 'recipient_unavailable', 'recipient_opted_out'],
+  ['11', 'recipient_unavailable', 'unroutable'],
+  ['16', 'provider_unavailable', 'provider_error'],
+  ['99', 'provider_unavailable', 'provider_error'],
+])('the err-code %s of the SMS API is %s, %s', (code, failureClass, reason) => {
+  expect(SMS_RECEIPT_CODES[code]).toEqual({ class: failureClass, code: reason, retry: false });
+});
+
+test('a number that the Messages API has no route to is no invalid number', () => {
+  expect(MESSAGES_CODES['1250']).toEqual({
+    class: 'recipient_unavailable',
+    code: 'unroutable',
+    retry: false,
   });
 });
 
