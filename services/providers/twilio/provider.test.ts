@@ -238,6 +238,8 @@ describe('twilio', () => {
     ['20003', 'auth_or_config', true],
     ['20429', 'provider_throttled', true],
     ['21211', 'invalid_recipient', false],
+    ['21266', 'sender_rejected', false],
+    ['21401', 'sender_rejected', false],
     ['21408', 'sender_rejected', false],
     ['21610', 'recipient_unavailable', false],
     ['21730', 'provider_unavailable', true],
@@ -248,4 +250,24 @@ describe('twilio', () => {
   ])('code %s is %s, retry %s', (code, failureClass, retry) => {
     expect(TWILIO_CODES[code]).toMatchObject({ class: failureClass, retry });
   });
+
+  test.each([21267, 21268, 21421])(
+    'code %i says nothing about the recipient, and ends the message',
+    async (code) => {
+      await using http = createHttpClient();
+      await using standIn = await startTwilioStandIn();
+      standIn.fail({ kind: 'reply', ...refusal(400, code) });
+      const config = { accountSid: ACCOUNT_SID, from: '+15005550006' };
+      expect(
+        await twilio.send(
+          message,
+          { config, secrets: { authToken: 'token' } },
+          contextAt(twilio, http, standIn.origin),
+        ),
+      ).toMatchObject({
+        kind: 'rejected_permanent',
+        failure: { class: 'unknown', code: 'http_400', providerCode: String(code) },
+      });
+    },
+  );
 });
