@@ -28,14 +28,17 @@ const BY_DETAIL: Readonly<Record<string, Meaning>> = {
   '7.23': { class: 'sender_rejected', code: 'sender_unauthenticated' },
   '7.26': { class: 'sender_rejected', code: 'sender_unauthenticated' },
 };
-const ENHANCED = /(?<![\d.])[45]\.(\d{1,3})\.(\d{1,3})(?![\d.]*\d)/;
+const ENHANCED = /(?<![\d.])([45])\.(\d{1,3})\.(\d{1,3})(?![\d.]*\d)/;
+
+const HARD: Meaning = { class: 'invalid_recipient', code: 'bounced' };
+const SOFT: Meaning = { class: 'recipient_unavailable', code: 'bounced' };
 
 type Bounce = {
   /** The enhanced status code, where the vendor sends it separately from the text. */
   readonly status?: string | undefined;
   /** The text of the receiving server or of the vendor. */
   readonly text?: string | undefined;
-  /** Whether the vendor considers the address invalid. Decides when there is no code. */
+  /** Whether the vendor considers the address invalid. Decides when there is no code, or one that says too little. */
   readonly isHard: boolean;
   /** The vendor's own name for the bounce type; default: the status. */
   readonly providerCode?: string | undefined;
@@ -56,9 +59,12 @@ export function bounceFailure(bounce: Bounce, hidden: readonly string[]): Failur
 }
 
 function meaningOf({ status, text, isHard }: Bounce): Meaning {
-  const [, subject = '', detail = ''] = ENHANCED.exec(status ?? '') ?? ENHANCED.exec(text ?? '') ?? [];
-  const fallback: Meaning = isHard
-    ? { class: 'invalid_recipient', code: 'bounced' }
-    : { class: 'recipient_unavailable', code: 'bounced' };
-  return BY_DETAIL[`${subject}.${detail}`] ?? BY_DETAIL[subject] ?? fallback;
+  const [, digit = '', subject = '', detail = ''] =
+    ENHANCED.exec(status ?? '') ?? ENHANCED.exec(text ?? '') ?? [];
+  const fallback = isHard ? HARD : SOFT;
+  // x.1.0 is an "other address status" (RFC 3463, 3.2): it names neither a fault nor whose address has it.
+  const isVague = subject === '1' && detail === '0';
+  const meaning = isVague ? fallback : (BY_DETAIL[`${subject}.${detail}`] ?? BY_DETAIL[subject] ?? fallback);
+  // Class 4 is a persistent transient failure (RFC 3463, 2): the same address may work later.
+  return digit === '4' && meaning.class === 'invalid_recipient' ? SOFT : meaning;
 }
