@@ -103,7 +103,12 @@ receiptSuite({
       { type: 'Undetermined', subType: 'constructor' },
       { class: 'recipient_unavailable', code: 'bounced', providerCode: 'constructor' },
     ),
-    bounced('a bounce without a word', undefined, { class: 'invalid_recipient', code: 'bounced' }),
+    bounced('a bounce without a word', undefined, { class: 'recipient_unavailable', code: 'bounced' }),
+    bounced(
+      'a bounce of a type that is new',
+      { type: 'Pondered' },
+      { class: 'recipient_unavailable', code: 'bounced', providerCode: 'Pondered' },
+    ),
     {
       name: 'failed',
       call: call('email.failed', { failed: { reason: 'reached_daily_quota' } }),

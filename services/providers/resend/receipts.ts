@@ -116,7 +116,8 @@ export function meaningOf({
 
 function bounced({ bounce = {}, to = [] }: Event['data']): Failure {
   const { message, type, subType = '' } = bounce;
-  const isHard = type !== 'Transient' && type !== 'Undetermined';
+  // Without a type, as in a lookup, or with a new one nothing says that the address is invalid.
+  const isHard = type === 'Permanent';
   const meaning = BOUNCES.get(subType);
   return bounceFailure({ text: message, isHard, providerCode: subType || type, meaning }, to);
 }
