@@ -34,6 +34,12 @@ export async function sendUnderOwnId(
   return { kind: 'rejected_transient', failure: unreached('message_ids_used_up') };
 }
 
+/** Returns our id of the message that was sent under this id. */
+export function ownIdOf(messageId: string): string {
+  const [, id, count] = /^(.+)-(\d)$/.exec(messageId) ?? [];
+  return id !== undefined && Number(count) >= 2 && Number(count) <= IDS_MAX ? id : messageId;
+}
+
 /** Returns whether the message that used this id before was rejected. False when the log does not say. */
 async function wasRejectedBefore(
   messageId: string,

@@ -159,7 +159,7 @@ describe.each(definitions.map((provider) => [provider.id, provider] as const))('
         }),
         receipts: [
           {
-            providerMessageId: REFERENCE,
+            ...about,
             state: 'delivered',
             engagement: 'read',
             at,
@@ -218,6 +218,29 @@ describe('a report of Infobip', () => {
       ],
     });
   });
+
+  test.each([
+    ['2', undefined, REFERENCE],
+    ['4', undefined, REFERENCE],
+    ['4', 'other', 'other'],
+    ['1', undefined, `${REFERENCE}-1`],
+    ['5', undefined, `${REFERENCE}-5`],
+  ])(
+    'of what was seen under the id with -%s and callback data %s is about %s',
+    (count, callbackData, reference) => {
+      const messageId = `${REFERENCE}-${count}`;
+      const seen = {
+        messageId,
+        from: '447860099299',
+        to: '15551230001',
+        seenAt: '2026-11-22T12:00:00.000+0000',
+        callbackData,
+      };
+      expect(parse({ results: [seen] })).toMatchObject({
+        receipts: [{ reference, providerMessageId: messageId, engagement: 'read' }],
+      });
+    },
+  );
 
   test('repeats nothing that could hold a number', () => {
     expect(JSON.stringify(parse({ results: [result('9', unknownSubscriber)] }))).not.toContain('1555');

@@ -5,6 +5,7 @@ import { parseJson } from '../classify-error.ts';
 import { PROVIDER_STATUS_MAX, type ParsedReceipt, type ReceiptDefinition } from '../receipt.ts';
 import { isFailed, meaningOfStatus, Status } from './answers.ts';
 import { DUPLICATE, ERROR_CODES } from './outcomes.ts';
+import { ownIdOf } from './own-id.ts';
 
 /** Accounts can configure any number of reports per call; a hundred is usual. */
 const BYTES_MAX = 1024 * 1024;
@@ -128,6 +129,7 @@ function failureOf(status: Status, error: z.output<typeof ReportedError> | undef
   };
 }
 
+/** Reports of what was seen repeat no callback data, but every message has our own id at Infobip. */
 function aboutOf({
   messageId,
   callbackData,
@@ -135,7 +137,7 @@ function aboutOf({
   readonly messageId: string;
   readonly callbackData?: string | undefined;
 }): Pick<ParsedReceipt, 'reference' | 'providerMessageId'> {
-  return { ...(callbackData === undefined ? {} : { reference: callbackData }), providerMessageId: messageId };
+  return { reference: callbackData ?? ownIdOf(messageId), providerMessageId: messageId };
 }
 
 /** Infobip writes the time zone without a colon. */
