@@ -14,6 +14,7 @@ const TEXTS: Readonly<Record<string, string>> = {
   timeout: 'The provider did not answer in time',
   connection_reset: 'The connection to the provider broke off',
   connection_closed: 'The provider closed the connection',
+  payload_too_large: 'The mail is larger than the server allows',
   protocol_error: 'The server does not speak the protocol',
   unreadable_response: 'The answer of the provider cannot be read',
 };

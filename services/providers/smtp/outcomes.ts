@@ -16,6 +16,10 @@ export const REPLY_CODES: CodeTable = {
   538: account('encryption_required'),
 };
 
+const INVALID_SENDER = permanent('sender_rejected', 'invalid_sender');
+/** The mail is larger than the server allows. */
+export const TOO_LARGE = permanent('content_rejected', 'payload_too_large');
+
 /** Enhanced status codes without their first digit, RFC 3463; an entry with two numbers covers every code below it. */
 export const ENHANCED_CODES: CodeTable = {
   '5.1.0': permanent('invalid_recipient', 'unknown_recipient'),
@@ -23,13 +27,13 @@ export const ENHANCED_CODES: CodeTable = {
   '5.1.2': permanent('invalid_recipient', 'unknown_domain'),
   '5.1.3': permanent('invalid_recipient', 'invalid_address'),
   '5.1.6': permanent('invalid_recipient', 'recipient_moved'),
-  '5.1.7': permanent('sender_rejected', 'invalid_sender'),
-  '5.1.8': permanent('sender_rejected', 'invalid_sender'),
+  '5.1.7': INVALID_SENDER,
+  '5.1.8': INVALID_SENDER,
   '5.1.10': permanent('invalid_recipient', 'unknown_domain'),
   '5.2.1': permanent('recipient_unavailable', 'mailbox_disabled'),
   '5.2.2': permanent('recipient_unavailable', 'mailbox_full'),
-  '5.2.3': permanent('content_rejected', 'payload_too_large'),
-  '5.3.4': permanent('content_rejected', 'payload_too_large'),
+  '5.2.3': TOO_LARGE,
+  '5.3.4': TOO_LARGE,
   '5.6': permanent('content_rejected', 'invalid_content'),
   '5.7.0': permanent('content_rejected', 'rejected_by_policy'),
   '5.7.1': permanent('content_rejected', 'rejected_by_policy'),
@@ -77,13 +81,19 @@ export function meaningOfReply(
   if (stage === 'greeting') return later;
   // A temporary refusal of one recipient is greylisting or a busy mailbox, whatever its code; the server itself works.
   if (stage === 'recipient' && replyCode >= 400 && replyCode < 500 && replyCode !== 421) return later;
-  const byEnhanced = enhancedCode === undefined ? undefined : enhancedRuling(enhancedCode, replyCode);
-  return byEnhanced ?? byReply ?? (replyCode < 500 ? later : never);
+  const byEnhanced = enhancedCode === undefined ? undefined : enhancedRuling(stage, enhancedCode, replyCode);
+  // RFC 1870, 6.1: the answer to a MAIL FROM whose SIZE is above the limit of the server.
+  const isTooLarge = stage === 'sender' && replyCode === 552;
+  return byEnhanced ?? (isTooLarge ? TOO_LARGE : byReply) ?? (replyCode < 500 ? later : never);
 }
 
 /** An enhanced code that contradicts the reply's first digit is ignored: the reply code decides whether to retry. */
-function enhancedRuling(code: string, replyCode: number): ErrorMeaning | undefined {
+function enhancedRuling(stage: Stage, code: string, replyCode: number): ErrorMeaning | undefined {
   if (code[0] !== String(replyCode)[0]) return undefined;
+  // X.1.x is about an address (RFC 3463, 3.2), and MAIL FROM has none but the sender's.
+  if (stage === 'sender' && code.startsWith('5.1.')) return INVALID_SENDER;
+  // X.1.0 does not say whose address it is about: only the answer to RCPT TO is certainly about the recipient's.
+  if (stage !== 'recipient' && code === '5.1.0') return undefined;
   return ENHANCED_CODES[code] ?? ENHANCED_CODES[code.split('.', 2).join('.')];
 }
 

@@ -383,9 +383,16 @@ describe('a session that goes wrong', () => {
       'authentication_required',
     ],
     ['sender', 550, '5.1.8 Bad sender', 'rejected_permanent', 'sender_rejected', 'invalid_sender'],
+    ['sender', 550, '5.1.0 Address rejected', 'rejected_permanent', 'sender_rejected', 'invalid_sender'],
+    ['sender', 550, '5.1.1 No such sender', 'rejected_permanent', 'sender_rejected', 'invalid_sender'],
+    ['sender', 553, '5.1.3 Bad syntax', 'rejected_permanent', 'sender_rejected', 'invalid_sender'],
+    ['sender', 450, '4.1.8 No such domain', 'rejected_transient', 'provider_unavailable', 'sender_deferred'],
+    ['sender', 552, 'Message is too big', 'rejected_permanent', 'content_rejected', 'payload_too_large'],
     ['sender', 553, 'Sender refused', 'rejected_permanent', 'sender_rejected', 'sender_refused'],
     ['sender', 451, '4.3.0 Local error', 'rejected_transient', 'provider_unavailable', 'provider_error'],
     ['recipient', 550, '5.1.1 User unknown', 'rejected_permanent', 'invalid_recipient', 'unknown_recipient'],
+    ['recipient', 550, '5.1.0 Unknown', 'rejected_permanent', 'invalid_recipient', 'unknown_recipient'],
+    ['recipient', 450, '4.1.1 Unknown', 'rejected_transient', 'recipient_unavailable', 'recipient_deferred'],
     ['recipient', 550, 'No such user', 'rejected_permanent', 'invalid_recipient', 'recipient_refused'],
     ['recipient', 552, '5.2.2 Over quota', 'rejected_permanent', 'recipient_unavailable', 'mailbox_full'],
     [
@@ -396,6 +403,8 @@ describe('a session that goes wrong', () => {
       'recipient_unavailable',
       'recipient_deferred',
     ],
+    ['content', 550, '5.1.0 Sender denied', 'rejected_permanent', 'content_rejected', 'content_refused'],
+    ['content', 550, '5.1.10 Unknown', 'rejected_permanent', 'invalid_recipient', 'unknown_domain'],
     ['content', 552, '5.3.4 Too big', 'rejected_permanent', 'content_rejected', 'payload_too_large'],
     ['content', 554, '5.7.1 Looks like spam', 'rejected_permanent', 'content_rejected', 'rejected_by_policy'],
     ['content', 554, '4.7.1 Contradiction', 'rejected_permanent', 'content_rejected', 'content_refused'],
@@ -429,6 +438,20 @@ describe('a session that goes wrong', () => {
       kind: outcome,
       failure: { class: 'provider_unavailable' },
     });
+  });
+
+  test('because the mail is larger than the server announces is not repeated', async () => {
+    await using small = await startSmtpStandIn({ bytesMax: 100 });
+    const outcome = await smtp.send(message, accountAt(small.port), contextFor());
+    expect(outcome).toEqual({
+      kind: 'rejected_permanent',
+      failure: {
+        class: 'content_rejected',
+        code: 'payload_too_large',
+        providerMessage: 'The mail is larger than the server allows',
+      },
+    });
+    expect(small.received).toHaveLength(0);
   });
 
   test('because nothing listens was not sent', async () => {

@@ -26,6 +26,7 @@ import {
   meaningOfReply,
   SESSION_CODES,
   SOCKET_CODES,
+  TOO_LARGE,
   type Stage,
 } from './outcomes.ts';
 import { inSession, step, type SmtpError, type SmtpLogin } from './session.ts';
@@ -194,6 +195,7 @@ function meaningOfError(error: SmtpError, enhanced: string | undefined): ErrorMe
   if (error.command === 'STARTTLS') return isCertificateError(error) ? CERTIFICATE : ENCRYPTION;
   if (error.responseCode !== undefined) return meaningOfReply(stageOf(error), error.responseCode, enhanced);
   if (isCertificateError(error)) return CERTIFICATE;
+  if (isAboveAnnouncedSize(error)) return TOO_LARGE;
   const known = SOCKET_CODES[error.originalCode ?? ''] ?? SESSION_CODES[error.code ?? ''];
   return known ?? transient('provider_unavailable', 'connection_closed');
 }
@@ -208,6 +210,14 @@ function stageOf({ command = '', code, responseCode }: SmtpError): Stage {
 
 function isCertificateError({ message, originalCode = '', code = '' }: SmtpError): boolean {
   return /CERT|SELF_SIGNED|UNABLE_TO_VERIFY/.test(`${originalCode} ${code}`) || /certificate/i.test(message);
+}
+
+/**
+ * Returns whether nodemailer itself refused the mail, before MAIL FROM, because it is larger than the SIZE that the server
+ * announced (RFC 1870). The same code at another command means that the answer to the content has no reply code.
+ */
+function isAboveAnnouncedSize({ code, command }: SmtpError): boolean {
+  return code === 'EMESSAGE' && command === 'MAIL FROM';
 }
 
 function isLoginError(error: unknown): boolean {

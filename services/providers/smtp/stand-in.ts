@@ -37,6 +37,8 @@ export type SmtpStandIn = AsyncDisposable & {
 export type SmtpStandInOptions = {
   /** Default: a free port. */
   readonly port?: number;
+  /** The largest mail, as the server announces it. Default: any size. */
+  readonly bytesMax?: number;
   /** How many mails are kept. Default 1000. */
   readonly keep?: number;
   /** `starttls` (default) offers STARTTLS, `tls` uses TLS from the first byte, `none` is unencrypted. */
@@ -51,7 +53,8 @@ type Answer = (error?: Error | null) => void;
 
 /** Starts a mail server on loopback. It accepts any user, any recipient, and mails without a login. */
 export async function startSmtpStandIn(options: SmtpStandInOptions = {}): Promise<SmtpStandIn> {
-  const { port = 0, keep = 1_000, encryption = 'starttls', onMail, isUnknown = () => false } = options;
+  const { port = 0, bytesMax, keep = 1_000, encryption = 'starttls' } = options;
+  const { onMail, isUnknown = () => false } = options;
   const received: ReceivedMail[] = [];
   const passwords: string[] = [];
   const faults: { readonly stage: SmtpStage; readonly fault: SmtpFault }[] = [];
@@ -117,6 +120,7 @@ export async function startSmtpStandIn(options: SmtpStandInOptions = {}): Promis
     disabledCommands: encryption === 'none' ? ['STARTTLS'] : [],
     disableReverseLookup: true,
     hideENHANCEDSTATUSCODES: true,
+    ...(bytesMax === undefined ? {} : { size: bytesMax }),
     closeTimeout: 1,
     logger: false,
   });
