@@ -52,6 +52,7 @@ test('only what is refused for good is a cause, by the recipient and not by the 
   for (const code of [
     'recipient_not_allowed',
     'unreachable_number',
+    'undeliverable',
     'token_of_other_app',
     'invalid_recipient',
   ])

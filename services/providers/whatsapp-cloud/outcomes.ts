@@ -18,7 +18,9 @@ export const WHATSAPP_CODES: CodeTable = {
   ...each(account('account_suspended'), 368, 131031),
   ...each(account('sender_unregistered'), 131037, 131045, 133010),
   ...each(account('insufficient_credit'), 131042),
-  ...each(permanent('invalid_recipient', 'unknown_recipient'), 131026),
+  // No reason to suppress the recipient: Meta gives the same code where the number has no WhatsApp, where the client is too
+  // old and where the recipient has not accepted the current terms.
+  ...each(permanent('invalid_recipient', 'undeliverable'), 131026),
   ...each(permanent('invalid_recipient', 'recipient_not_allowed'), 131030),
   ...each(permanent('invalid_recipient', 'recipient_is_sender'), 131021),
   ...each(permanent('recipient_unavailable', 'recipient_opted_out'), 131050),

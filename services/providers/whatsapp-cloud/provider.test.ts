@@ -60,7 +60,7 @@ httpProviderSuite({
         kind: 'rejected_permanent',
         failure: {
           class: 'invalid_recipient',
-          code: 'unknown_recipient',
+          code: 'undeliverable',
           providerCode: '131026',
           providerMessage: 'Undeliverable',
           httpStatus: 400,

@@ -79,7 +79,7 @@ receiptSuite({
       ],
       {
         class: 'invalid_recipient',
-        code: 'unknown_recipient',
+        code: 'undeliverable',
         providerCode: '131026',
         providerMessage: 'Über [redacted] ist nichts bekannt',
       },
