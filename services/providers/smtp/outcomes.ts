@@ -20,9 +20,11 @@ const INVALID_SENDER = permanent('sender_rejected', 'invalid_sender');
 /** The mail is larger than the server allows. */
 export const TOO_LARGE = permanent('content_rejected', 'payload_too_large');
 
-/** Enhanced status codes without their first digit, RFC 3463; an entry with two numbers covers every code below it. */
+/**
+ * Enhanced status codes, RFC 3463; an entry with two numbers covers every code below it. Without 5.1.0, which does not say whose
+ * address it is about: Postfix answers it to RCPT TO for an unknown sender.
+ */
 export const ENHANCED_CODES: CodeTable = {
-  '5.1.0': permanent('invalid_recipient', 'unknown_recipient'),
   '5.1.1': permanent('invalid_recipient', 'unknown_recipient'),
   '5.1.2': permanent('invalid_recipient', 'unknown_domain'),
   '5.1.3': permanent('invalid_recipient', 'invalid_address'),
@@ -92,8 +94,6 @@ function enhancedRuling(stage: Stage, code: string, replyCode: number): ErrorMea
   if (code[0] !== String(replyCode)[0]) return undefined;
   // X.1.x is about an address (RFC 3463, 3.2), and MAIL FROM has none but the sender's.
   if (stage === 'sender' && code.startsWith('5.1.')) return INVALID_SENDER;
-  // X.1.0 does not say whose address it is about: only the answer to RCPT TO is certainly about the recipient's.
-  if (stage !== 'recipient' && code === '5.1.0') return undefined;
   return ENHANCED_CODES[code] ?? ENHANCED_CODES[code.split('.', 2).join('.')];
 }
 

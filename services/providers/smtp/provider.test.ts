@@ -391,7 +391,7 @@ describe('a session that goes wrong', () => {
     ['sender', 553, 'Sender refused', 'rejected_permanent', 'sender_rejected', 'sender_refused'],
     ['sender', 451, '4.3.0 Local error', 'rejected_transient', 'provider_unavailable', 'provider_error'],
     ['recipient', 550, '5.1.1 User unknown', 'rejected_permanent', 'invalid_recipient', 'unknown_recipient'],
-    ['recipient', 550, '5.1.0 Unknown', 'rejected_permanent', 'invalid_recipient', 'unknown_recipient'],
+    ['recipient', 550, '5.1.0 Sender address rejected', 'rejected_permanent', 'invalid_recipient', 'recipient_refused'],
     ['recipient', 450, '4.1.1 Unknown', 'rejected_transient', 'recipient_unavailable', 'recipient_deferred'],
     ['recipient', 550, 'No such user', 'rejected_permanent', 'invalid_recipient', 'recipient_refused'],
     ['recipient', 552, '5.2.2 Over quota', 'rejected_permanent', 'recipient_unavailable', 'mailbox_full'],
