@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { bounceFailure } from '../bounce.ts';
+import { boundedList, firstOfList } from '../bounded-elements.ts';
 import type { ErrorMeaning } from '../classify-error.ts';
 import {
   PROVIDER_STATUS_MAX,
@@ -22,7 +23,7 @@ const Event = z.looseObject({
     messageId: z.string().min(1),
     timestamp: Text,
     tags: z
-      .looseObject({ [REFERENCE]: z.array(z.string()).optional().catch(undefined) })
+      .looseObject({ [REFERENCE]: firstOfList(z.string()).optional().catch(undefined) })
       .optional()
       .catch(undefined),
   }),
@@ -31,7 +32,7 @@ const Event = z.looseObject({
       ...Part,
       bounceType: Text,
       bounceSubType: Text,
-      bouncedRecipients: z.array(z.looseObject({ status: Text, diagnosticCode: Text })).catch([]),
+      bouncedRecipients: firstOfList(z.looseObject({ status: Text, diagnosticCode: Text })).catch([]),
     })
     .optional()
     .catch(undefined),
@@ -53,7 +54,7 @@ const Event = z.looseObject({
       newTopicPreferences: z
         .looseObject({
           unsubscribeAll: z.boolean().optional().catch(undefined),
-          topicSubscriptionStatus: z.array(z.looseObject({ subscriptionStatus: Text })).catch([]),
+          topicSubscriptionStatus: boundedList(z.looseObject({ subscriptionStatus: Text })).catch([]),
         })
         .optional()
         .catch(undefined),

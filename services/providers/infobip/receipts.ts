@@ -1,6 +1,7 @@
 import type { Engagement } from '#core/domain/engagement.ts';
 import { z } from 'zod';
 import type { Failure } from '#core/domain/failure.ts';
+import { boundedObjects, RawList } from '../bounded-elements.ts';
 import { parseJson } from '../classify-error.ts';
 import { PROVIDER_STATUS_MAX, type ParsedReceipt, type ReceiptDefinition } from '../receipt.ts';
 import { isFailed, meaningOfStatus, Status } from './answers.ts';
@@ -24,7 +25,7 @@ export const DeliveryReport = z.looseObject({
 });
 type DeliveryReport = z.output<typeof DeliveryReport>;
 const Seen = z.looseObject({ ...About, seenAt: z.string() });
-const Call = z.looseObject({ results: z.array(z.unknown()) });
+const Call = z.looseObject({ results: RawList });
 
 /**
  * Reports are unsigned, so the token in the URL authenticates them,
@@ -42,8 +43,9 @@ function receiptsSetUp(
 
     parse(call) {
       const body = Call.safeParse(parseJson(Buffer.from(call.body).toString('utf8')));
-      if (!body.success) return { kind: 'unreadable' };
-      return { kind: 'receipts', receipts: body.data.results.flatMap(receiptOf) };
+      const results = body.success ? boundedObjects([body.data.results]) : undefined;
+      if (results === undefined) return { kind: 'unreadable' };
+      return { kind: 'receipts', receipts: results.flatMap(receiptOf) };
     },
   };
 }

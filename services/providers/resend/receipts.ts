@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { Failure } from '#core/domain/failure.ts';
 import { bounceFailure } from '../bounce.ts';
+import { boundedList } from '../bounded-elements.ts';
 import { parseJson } from '../classify-error.ts';
 import { PROVIDER_STATUS_MAX, type ParsedReceipt, type ReceiptDefinition } from '../receipt.ts';
 import { UNSIGNED } from '../signature.ts';
@@ -9,12 +10,15 @@ import { signingKey, type Account } from './account.ts';
 import { BOUNCES, ON_SUPPRESSION_LIST } from './outcomes.ts';
 import { REFERENCE } from './payload.ts';
 
+/** Resend takes at most 50 recipients for a mail. Each one is looked for in the text of a bounce. */
+const RECIPIENTS_MAX = 50;
+
 const text = z.string().optional().catch(undefined);
 const tag = { [REFERENCE]: text };
 /** Resend sends a map; the list form of the send request is accepted too. */
 const Tags = z
   .union([
-    z.array(z.looseObject({ name: z.string(), value: z.string() })).transform((tags) => ({
+    boundedList(z.looseObject({ name: z.string(), value: z.string() })).transform((tags) => ({
       [REFERENCE]: tags.find(({ name }) => name === REFERENCE)?.value,
     })),
     z.looseObject(tag),
@@ -26,7 +30,7 @@ const Event = z.looseObject({
   created_at: text,
   data: z.looseObject({
     email_id: text,
-    to: z.array(z.string()).optional().catch(undefined),
+    to: boundedList(z.string(), RECIPIENTS_MAX).optional().catch(undefined),
     tags: Tags,
     bounce: z.looseObject({ message: text, type: text, subType: text }).optional().catch(undefined),
     failed: z.looseObject({ reason: text }).optional().catch(undefined),

@@ -2,6 +2,7 @@ import { createPublicKey, verify, type KeyObject } from 'node:crypto';
 import { z } from 'zod';
 import type { Failure } from '#core/domain/failure.ts';
 import { bounceFailure } from '../bounce.ts';
+import { boundedObjects } from '../bounded-elements.ts';
 import { parseJson } from '../classify-error.ts';
 import { PROVIDER_STATUS_MAX, type ParsedReceipt, type ReceiptDefinition } from '../receipt.ts';
 import { GENUINE, isTimely, MISMATCH, MISSING, UNSIGNED, UNTIMELY } from '../signature.ts';
@@ -78,8 +79,9 @@ export const sendgridReceipts: ReceiptDefinition<
 
   parse(call) {
     const events = parseJson(Buffer.from(call.body).toString('utf8'));
-    if (!Array.isArray(events)) return { kind: 'unreadable' };
-    return { kind: 'receipts', receipts: events.flatMap(receiptsOf) };
+    const given = Array.isArray(events) ? boundedObjects([events]) : undefined;
+    if (given === undefined) return { kind: 'unreadable' };
+    return { kind: 'receipts', receipts: given.flatMap(receiptsOf) };
   },
 };
 

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { Failure } from '#core/domain/failure.ts';
+import { boundedList } from '../bounded-elements.ts';
 import { parseJson } from '../classify-error.ts';
 import {
   PROVIDER_STATUS_MAX,
@@ -24,7 +25,7 @@ const Report = z.looseObject({
 });
 type Report = z.output<typeof Report>;
 const OfRecipient = Report.extend(Status.shape);
-const OfBatch = Report.extend({ statuses: z.array(Status) });
+const OfBatch = Report.extend({ statuses: boundedList(Status) });
 const Callback = z.looseObject({ type: z.string().min(1) });
 
 /** https://developers.sinch.com/docs/sms/api-reference/sms/tag/Webhooks */

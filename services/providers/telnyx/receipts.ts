@@ -1,6 +1,7 @@
 import { createPublicKey, verify } from 'node:crypto';
 import { z } from 'zod';
 import type { Failure } from '#core/domain/failure.ts';
+import { firstOfList } from '../bounded-elements.ts';
 import { referenceOf } from '../callback-reference.ts';
 import { parseJson } from '../classify-error.ts';
 import {
@@ -24,9 +25,8 @@ const Event = z.looseObject({
     occurred_at: z.string().optional().catch(undefined),
     payload: z.looseObject({
       id: z.string().min(1),
-      to: z.array(z.looseObject({ status: z.string().min(1) })).min(1),
-      errors: z
-        .array(z.looseObject({ code: z.union([z.string(), z.number()]) }))
+      to: firstOfList(z.looseObject({ status: z.string().min(1) })).refine(({ length }) => length > 0),
+      errors: firstOfList(z.looseObject({ code: z.union([z.string(), z.number()]) }))
         .optional()
         .catch(undefined),
     }),

@@ -1,6 +1,7 @@
 import { ENGAGEMENTS } from '#core/domain/engagement.ts';
 import { z } from 'zod';
 import { RECEIPT_KINDS } from '#core/domain/outcome.ts';
+import { boundedObjects } from '../bounded-elements.ts';
 import { parseJson } from '../classify-error.ts';
 import {
   PROVIDER_STATUS_MAX,
@@ -58,14 +59,13 @@ export const gatewayReceipts: ReceiptDefinition<unknown, Account['secrets']> = {
     const sent = parseJson(Buffer.from(call.body).toString('utf8'));
     const reports = Array.isArray(sent) ? (sent as unknown[]) : [sent];
     // An unreadable report is skipped; the others of the call still count.
-    const receipts = reports.slice(0, REPORTS_MAX).flatMap((one) => {
+    const receipts = boundedObjects([reports], REPORTS_MAX)?.flatMap((one) => {
       const report = Report.safeParse(one);
       return report.success ? [receiptOf(report.data)] : [];
     });
+    if (receipts === undefined) return { kind: 'unreadable' };
     const isFormat = receipts.length > 0 || reports.length === 0;
-    return !isFormat || reports.length > REPORTS_MAX
-      ? { kind: 'unreadable' }
-      : { kind: 'receipts', receipts };
+    return isFormat ? { kind: 'receipts', receipts } : { kind: 'unreadable' };
   },
 };
 

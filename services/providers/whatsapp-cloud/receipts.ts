@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { Failure } from '#core/domain/failure.ts';
+import { boundedList, boundedObjects, firstOfList, RawList } from '../bounded-elements.ts';
 import { parseJson } from '../classify-error.ts';
 import {
   PROVIDER_STATUS_MAX,
@@ -27,17 +28,17 @@ const Status = z.looseObject({
   timestamp: z.coerce.number().int().positive().optional().catch(undefined),
   recipient_id: text,
   biz_opaque_callback_data: text,
-  errors: z.array(Fault).optional().catch(undefined),
+  errors: firstOfList(Fault).optional().catch(undefined),
 });
 type Status = z.output<typeof Status>;
 /** Changes of other fields are about calls, templates and the account. */
 const Change = z.looseObject({
   field: z.literal('messages'),
-  value: z.looseObject({ statuses: z.array(z.unknown()) }),
+  value: z.looseObject({ statuses: RawList }),
 });
 const Body = z.looseObject({
   object: z.literal('whatsapp_business_account'),
-  entry: z.array(z.looseObject({ changes: z.array(z.unknown()) })),
+  entry: boundedList(z.looseObject({ changes: RawList })),
 });
 
 /** https://developers.facebook.com/docs/whatsapp/cloud-api/webhooks/payload-examples#message-status-updates */
@@ -74,11 +75,12 @@ export const whatsappReceipts: ReceiptDefinition<unknown, { readonly appSecret?:
   parse(call) {
     const body = Body.safeParse(parseJson(Buffer.from(call.body).toString('utf8')));
     if (!body.success) return { kind: 'unreadable' };
-    const statuses = body.data.entry
-      .flatMap(({ changes }) => changes)
-      .flatMap((change) => Change.safeParse(change).data?.value.statuses ?? [])
-      .flatMap((one) => Status.safeParse(one).data ?? []);
-    return { kind: 'receipts', receipts: statuses.map(receiptOf) };
+    const changes = boundedObjects(body.data.entry.map((entry) => entry.changes));
+    const sent = changes?.map((change) => Change.safeParse(change).data?.value.statuses ?? []);
+    const statuses = sent && boundedObjects(sent);
+    if (statuses === undefined) return { kind: 'unreadable' };
+    const receipts = statuses.flatMap((one) => Status.safeParse(one).data ?? []).map(receiptOf);
+    return { kind: 'receipts', receipts };
   },
 };
 

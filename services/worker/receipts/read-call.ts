@@ -3,6 +3,7 @@ import type { MessageIds } from '#core/domain/message-id.ts';
 import { receiptToken, receiptUrl, type ReceiptKey } from '#core/domain/receipt-token.ts';
 import type { LoopTurns } from '#core/platform/process/loop-turns.ts';
 import type { CallReportRow, StoredReceiptCall } from '#core/store/receipt-reports.ts';
+import { ELEMENTS_MAX } from '#providers/bounded-elements.ts';
 import type { ProviderContext } from '#providers/provider.ts';
 import type { ForgeryReason, ReceiptCall, ReceiptDefinition, ReceiptVerdict } from '#providers/receipt.ts';
 import { createRedactor, secretStrings } from '#providers/redact.ts';
@@ -11,11 +12,6 @@ import { UNSIGNED } from '#providers/signature.ts';
 import type { Account } from '../accounts/accounts.ts';
 import { placeOf, toReport } from './to-report.ts';
 
-/**
- * Maximum number of reports in one call. The largest batches that vendors document, SendGrid's of 4 MiB, have less than half of
- * it.
- */
-const REPORTS_MAX = 20_000;
 /** Processing one report takes as long as processing this many bytes: some hundredths of a millisecond. */
 const REPORT_WEIGHT = 2_048;
 const REPORTS_IN_A_TURN = 64;
@@ -66,7 +62,7 @@ export async function readCall(
   if (verdict.kind !== 'genuine') return verdict;
   const parsed = definition.parse(call);
   if (parsed.kind !== 'receipts') return parsed;
-  if (parsed.receipts.length > REPORTS_MAX) return { kind: 'unreadable' };
+  if (parsed.receipts.length > ELEMENTS_MAX) return { kind: 'unreadable' };
   const origin = {
     ...stored,
     redact: createRedactor(accounts.flatMap(({ secrets }) => secretStrings(secrets))),
