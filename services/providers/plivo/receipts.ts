@@ -1,4 +1,5 @@
 import type { Failure } from '#core/domain/failure.ts';
+import { boundedParameters } from '../bounded-parameters.ts';
 import { referenceOf } from '../callback-reference.ts';
 import {
   PROVIDER_STATUS_MAX,
@@ -30,8 +31,11 @@ export const plivoReceipts: ReceiptDefinition<unknown, { readonly authToken: str
   /** V2 covers neither query nor body, so it is accepted only when there is no V3 signature. */
   verify(call, { secrets }) {
     const third = signaturesOf(call, 'v3');
-    if (third.length > 0)
-      return judged(third, `${addressAndForm(call)}.`, nonceOf(call, 'v3'), secrets.authToken);
+    if (third.length > 0) {
+      const signed = addressAndForm(call);
+      if (signed === undefined) return MISMATCH;
+      return judged(third, `${signed}.`, nonceOf(call, 'v3'), secrets.authToken);
+    }
     const second = signaturesOf(call, 'v2');
     if (second.length === 0) return MISSING;
     return judged(second, addressOf(call.url), nonceOf(call, 'v2'), secrets.authToken);
@@ -39,6 +43,7 @@ export const plivoReceipts: ReceiptDefinition<unknown, { readonly authToken: str
 
   parse(call) {
     const form = formOf(call);
+    if (form === undefined) return { kind: 'unreadable' };
     const uuid = form.get('MessageUUID');
     const providerStatus = form.get('Status');
     if (!uuid) return { kind: 'unreadable' };
@@ -99,11 +104,17 @@ function addressOf(url: string): string {
   return url.split('?', 1)[0] ?? url;
 }
 
-/** Joins the address, the query parameters and the body parameters, decoded and sorted, as Plivo's own libraries do. */
-function addressAndForm(call: ReceiptCall): string {
+/**
+ * Joins the address, the query parameters and the body parameters, decoded and sorted, as Plivo's own libraries do.
+ * Undefined if there are too many parameters.
+ */
+function addressAndForm(call: ReceiptCall): string | undefined {
   const address = addressOf(call.url);
-  const query = ordered(new URLSearchParams(call.url.slice(address.length)), '=').join('&');
-  const form = call.method === 'POST' ? ordered(formOf(call), '').join('') : '';
+  const ofQuery = boundedParameters(call.url.slice(address.length));
+  const ofForm = call.method === 'POST' ? formOf(call) : new URLSearchParams();
+  if (ofQuery === undefined || ofForm === undefined) return undefined;
+  const query = ordered(ofQuery, '=').join('&');
+  const form = ordered(ofForm, '').join('');
   if (query === '' && form === '') return address;
   return `${address}?${query}${query !== '' && form !== '' ? '.' : ''}${form}`;
 }
@@ -114,8 +125,8 @@ function ordered(parameters: URLSearchParams, between: string): string[] {
   );
 }
 
-function formOf({ body }: ReceiptCall): URLSearchParams {
-  return new URLSearchParams(Buffer.from(body).toString('utf8'));
+function formOf({ body }: ReceiptCall): URLSearchParams | undefined {
+  return boundedParameters(Buffer.from(body).toString('utf8'));
 }
 
 /** Returns the meaning of a Plivo message state. */

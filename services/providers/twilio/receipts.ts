@@ -1,4 +1,5 @@
 import type { Failure } from '#core/domain/failure.ts';
+import { boundedParameters } from '../bounded-parameters.ts';
 import {
   PROVIDER_STATUS_MAX,
   type ParsedReceipt,
@@ -26,7 +27,9 @@ export const twilioReceipts: ReceiptDefinition<unknown, { readonly authToken: st
   verify(call, { secrets }) {
     const signature = call.headers['x-twilio-signature'];
     if (signature === undefined) return MISSING;
-    const parameters = signedParameters(formOf(call));
+    const form = formOf(call);
+    if (form === undefined) return MISMATCH;
+    const parameters = signedParameters(form);
     const isSigned = spellingsOf(call.url).some((url) =>
       isSame(signature, hmac('sha1', secrets.authToken, url + parameters, 'base64')),
     );
@@ -35,6 +38,7 @@ export const twilioReceipts: ReceiptDefinition<unknown, { readonly authToken: st
 
   parse(call) {
     const form = formOf(call);
+    if (form === undefined) return { kind: 'unreadable' };
     const providerMessageId = form.get('MessageSid') ?? form.get('SmsSid');
     const providerStatus = form.get('MessageStatus') ?? form.get('SmsStatus');
     if (!providerMessageId || !providerStatus) return { kind: 'unreadable' };
@@ -60,10 +64,10 @@ export function statusCallback(receiptUrl: string, messageId: string): string {
   return `${receiptUrl}?${REFERENCE}=${messageId}`;
 }
 
-function formOf({ method, url, body }: ReceiptCall): URLSearchParams {
-  return method === 'GET'
-    ? new URLSearchParams(URL.parse(url)?.search)
-    : new URLSearchParams(Buffer.from(body).toString('utf8'));
+function formOf({ method, url, body }: ReceiptCall): URLSearchParams | undefined {
+  return boundedParameters(
+    method === 'GET' ? (URL.parse(url)?.search ?? '') : Buffer.from(body).toString('utf8'),
+  );
 }
 
 /** Concatenates the names in order, with each distinct value of a repeated name once and in order, without separators. */
