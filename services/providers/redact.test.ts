@@ -32,6 +32,29 @@ describe('a provider text', () => {
     expect(process.cpuUsage(before).user / 1_000).toBeLessThan(1_000);
   });
 
+  test('is searched only at its start, and shows no part of a secret that the cut there divides', () => {
+    const secret = 'k3y-0123456789';
+    // White space at the start is what brings the text around the cut into the result.
+    for (const before of [16_384, 16_384 - 4, 16_384 + 4, 16_384 + secret.length - 1])
+      for (const gap of ['\n', '\u0000'])
+        expect(redact(`a${gap.repeat(before - 1)}${secret}${'x'.repeat(99)}`, [secret])).not.toContain('k3');
+    expect(redact(`${'\n'.repeat(40_000)}end`, [])).toBe('');
+  });
+
+  test.each([
+    ['in one word', 'a@b@c and d@e', '[redacted] and [redacted]'],
+    ['with long parts', `x ${'a'.repeat(100)}@${'b'.repeat(300)} y`, 'x [redacted] y'],
+    ['that begin with a number', '+15551230001@example.com', '[redacted]'],
+    ['next to an @ that belongs to none', '@ada@example.com @ +15551230001', '@[redacted] @ [redacted]'],
+  ])('loses addresses %s', (_, text, clean) => {
+    expect(redact(text, [])).toBe(clean);
+  });
+
+  test('is searched for a mail address from the start of each word only', () => {
+    // An attempt from inside the word would leave the word's first characters.
+    expect(redact(`${'a'.repeat(70)}@example.com`, [])).toBe('[redacted]');
+  });
+
   test('never shows a secret, whatever surrounds it', () => {
     const secret = string({ minLength: 4, maxLength: 40 }).filter(
       (text) => !'[redacted]'.includes(text.trim()),

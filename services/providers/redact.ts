@@ -1,13 +1,17 @@
 const MARK = '[redacted]';
 const TEXT_LENGTH_MAX = 300;
+/** Characters of a text that are searched. A vendor's call can hold a text of megabytes, of which only the start is kept. */
+const SEARCHED_MAX = 16_384;
 
 // oxlint-disable-next-line no-control-regex -- control characters are what is removed here
 const CONTROL = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]+/g;
 /**
- * Numbers in E.164 form and mail addresses, which provider texts often repeat. The quantifiers are bounded, so matching
- * stays fast on any text.
+ * Mail addresses and numbers in E.164 form, which provider texts often repeat. A mail address is matched only from the start
+ * of its word, so each word is searched for an `@` once; the quantifiers of a number are bounded.
  */
-const ADDRESS = /\+[1-9]\d{6,14}|[^\s@<>"'(),:;]{1,64}@[^\s@<>"'(),:;]{1,255}/g;
+const ADDRESS = /(?<![^\s@<>"'(),:;])[^\s@<>"'(),:;]+(?:@[^\s@<>"'(),:;]+)+|\+[1-9]\d{6,14}/g;
+/** Stands for a secret until the text is cut. One character, so that replacing never lengthens a text; not a valid one. */
+const PLACEHOLDER = '\uffff';
 
 /** Makes a provider's text safe to store. */
 export type Redactor = (text: string) => string;
@@ -22,9 +26,14 @@ export function createRedactor(hidden: readonly string[], lengthMax = TEXT_LENGT
   const spellings = [...new Set(hidden.flatMap(spellingsOf))]
     .filter((one) => one !== '')
     .toSorted((a, b) => b.length - a.length);
+  const [{ length: longest } = ''] = spellings;
   return (text) => {
-    const withoutRaw = replaceAll(text, spellings).replace(CONTROL, ' ');
-    const clean = replaceAll(withoutRaw, spellings).replace(ADDRESS, MARK).trim();
+    const start = text.slice(0, SEARCHED_MAX + longest);
+    const withoutRaw = replaceAll(start, spellings).replace(CONTROL, ' ');
+    const hiding = replaceAll(withoutRaw, spellings);
+    // A secret that the cut divides is not found, and its first part is at most this far from the end.
+    const whole = start === text ? hiding : hiding.slice(0, Math.max(0, hiding.length - longest));
+    const clean = whole.replaceAll(PLACEHOLDER, MARK).replace(ADDRESS, MARK).trim();
     // A cut inside a surrogate pair leaves a lone surrogate, which the database does not accept.
     return clean
       .slice(0, lengthMax)
@@ -62,5 +71,5 @@ function spellingsOf(value: string): string[] {
 }
 
 function replaceAll(text: string, values: readonly string[]): string {
-  return values.reduce((left, value) => left.replaceAll(value, MARK), text);
+  return values.reduce((left, value) => left.replaceAll(value, PLACEHOLDER), text);
 }
