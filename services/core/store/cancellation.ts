@@ -41,12 +41,13 @@ export type FoundCancelable = {
   readonly stoppedAt: LivePosition | undefined;
 };
 
-/** A live row's position among its tenant's rows; rows that are due at the same instant share one. */
+/** A live row's position among its tenant's rows. */
 export type LivePosition = {
   readonly accountId: string;
   readonly priority: number;
-  /** As the database prints it, with microseconds. */
+  /** As the database prints it, with microseconds. Any number of messages may be due at one instant. */
   readonly dueAt: string;
+  readonly seq: number;
 };
 
 export type CancelBounds = {
@@ -117,15 +118,28 @@ async function findLive(
   const until = performance.now() + ms;
   let found: Cancelable[] = [];
   let stoppedAt: LivePosition | undefined;
-  // A bitmap scan or a sort would read all rows before it returns the first one.
+  // A bitmap scan or a full sort would read all rows before it returns the first one. An incremental sort reads no more than the
+  // rows that are due at the same instant.
   await tx`select set_config('enable_bitmapscan', 'off', true), set_config('enable_sort', 'off', true)`;
   // Rows that do not match are returned too: otherwise a stretch could take unbounded time.
   const fitsRow = tx`(true ${channel === undefined ? tx`` : tx`and l.channel = ${channel}`}
     ${test === undefined ? tx`` : tx`and l.test = ${test}`})`;
+  // Sorted before the join: the messages of the rows that are read are looked up, not those of all rows of an instant.
   const stretches = tx<LiveRow[]>`
     select l.seq, l.channel, ${isInRow ? fitsRow : tx`m.fits is not null`} as fits, l.account_id as "accountId", l.priority,
       l.due_at::text as "dueAt"
-    from live_messages l
+    from (
+      select l.* from live_messages l
+      -- One that was sent before ends in no state but \`sent\`.
+      where l.tenant_id = ${tenantId} and l.sent_attempt is null
+      ${
+        from === undefined
+          ? tx``
+          : tx`and (l.account_id, l.priority, l.due_at, l.seq) >
+            (${from.accountId}, ${from.priority}, ${from.dueAt}::text::timestamptz, ${from.seq})`
+      }
+      order by l.account_id, l.priority, l.due_at, l.seq
+    ) l
     ${
       isInRow
         ? tx``
@@ -134,20 +148,14 @@ async function findLive(
       where ${fitsRow} and m.seq = l.seq and m.purge_on = l.purge_on and m.tenant_id = ${tenantId} ${fits(tx, filter)}
       limit 1) m on true`
     }
-    where l.tenant_id = ${tenantId}
-      ${
-        from === undefined
-          ? tx``
-          : tx`and (l.account_id, l.priority, l.due_at) >= (${from.accountId}, ${from.priority}, ${from.dueAt}::text::timestamptz)`
-      }
-    order by l.account_id, l.priority, l.due_at`.cursor(LIVE_AT_ONCE);
+    order by l.account_id, l.priority, l.due_at, l.seq`.cursor(LIVE_AT_ONCE);
   for await (const rows of stretches) {
     for (const { seq, channel: by, fits } of rows) if (fits) found.push({ seq, channel: by });
     if (found.length > 4 * most) found = oldest(found, most);
     const last = rows.at(-1);
     if (performance.now() > until && rows.length === LIVE_AT_ONCE && last !== undefined) {
-      const { accountId, priority, dueAt } = last;
-      stoppedAt = { accountId, priority, dueAt };
+      const { accountId, priority, dueAt, seq } = last;
+      stoppedAt = { accountId, priority, dueAt, seq };
       break;
     }
   }
