@@ -27,12 +27,14 @@ export type Brake = {
 export const BRAKE_WINDOW = 1_000;
 /** A slowed channel sends per hour this part of the messages that became final in its busiest hour. */
 const SLOWED_PART = 1 / 10;
+/** Messages an hour that a slowed channel sends at least, also one whose busiest hour is not known. */
+const SLOWED_MIN = 6;
 const HOUR_MS = 3_600_000;
 
 /**
  * Returns the minimum time between two messages of a slowed channel, in milliseconds.
- * @param busiestHour number of messages that became final in the busiest of the last 24 hours.
+ * @param busiestHour number of messages that became final in the busiest hour of the last eight days; null if none did.
  */
-export function slowedGapMs(busiestHour: number): number {
-  return HOUR_MS / (Math.max(1, busiestHour) * SLOWED_PART);
+export function slowedGapMs(busiestHour: number | null): number {
+  return HOUR_MS / Math.max(SLOWED_MIN, (busiestHour ?? 0) * SLOWED_PART);
 }

@@ -272,3 +272,35 @@ test('how late receipts are is told by those that were never put off', () => {
   ).toBe(70);
   expect(decideReceipts([]).waitedMs).toBe(0);
 });
+
+const BOUNCE = {
+  receipt: 'undelivered',
+  failure: { class: 'invalid_recipient', code: 'invalid_number' },
+} as const;
+
+describe('a message counts once towards a brake', () => {
+  const hits = (receipts: readonly DueReceipt[]) =>
+    decideReceipts(receipts).suppress.map(({ isHit }) => isHit);
+
+  test('however many of its segments bounce, in one call or in several', () => {
+    const parts = ['a', 'b', 'c'].map((segment) => ({ ...BOUNCE, segments: 3, segment }));
+    expect(hits(due(...parts))).toEqual([true, false, false]);
+    const segmentStates = { 1: { a: 'undelivered' } } as const;
+    expect(hits(due({ ...BOUNCE, segments: 3, segment: 'b', segmentStates }))).toEqual([false]);
+  });
+
+  test('with its bounce as a whole, and with one after its delivery', () => {
+    expect(hits(due(BOUNCE))).toEqual([true]);
+    expect(hits(due({ ...BOUNCE, status: 'delivered', final: true }))).toEqual([true]);
+  });
+
+  test('whoever complains how often, and in whatever order the reports come', () => {
+    const complaint = { receipt: null, engagement: 'complained' } as const;
+    const [later, earlier] = [
+      { ...complaint, happenedMs: 2_000 },
+      { ...complaint, happenedMs: 1_000 },
+    ];
+    expect(hits(due(later, earlier))).toEqual([true, false]);
+    expect(hits(due({ ...earlier, engaged: { complained: 2_000 } }))).toEqual([false]);
+  });
+});

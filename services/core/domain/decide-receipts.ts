@@ -113,6 +113,8 @@ export type ReceiptDecisions = {
     readonly seq: number;
     readonly purgeOn: string;
     readonly cause: SuppressionCause;
+    /** Whether it counts towards a brake: rates are of messages, and each message counts once. */
+    readonly isHit: boolean;
   }[];
   readonly results: readonly ReceiptResult[];
   /** The longest wait of the receipts that were never postponed. */
@@ -141,7 +143,7 @@ export function decideReceipts(due: readonly DueReceipt[]): ReceiptDecisions {
   const done: string[] = [];
   const results: ReceiptResult[] = [];
   const refused = new Set<string>();
-  const suppress: { seq: number; purgeOn: string; cause: SuppressionCause }[] = [];
+  const suppress: ReceiptDecisions['suppress'][number][] = [];
   const isAdmitted = createWaitingRoom();
 
   function decide(one: DueReceipt): Decision {
@@ -166,7 +168,7 @@ export function decideReceipts(due: readonly DueReceipt[]): ReceiptDecisions {
     const { applied } = after;
     // Simulators have no account. They suppress nobody: their recipients are chosen in order to fail repeatedly.
     const cause = applied && one.accountId !== null ? causeOfReport(one) : null;
-    if (cause !== null) suppress.push({ seq, purgeOn, cause });
+    if (cause !== null) suppress.push({ seq, purgeOn, cause, isHit: isFirst(cause, before) });
     const types = receiptEvents(before, after);
     for (const [n, type] of types.entries()) {
       events.push({
@@ -305,4 +307,12 @@ function reportOf(one: DueReceipt): Report {
 function detailsOf({ attempt, failure, providerStatus, verified, engagement, segment }: DueReceipt) {
   const all = { attempt, failure, providerStatus, verified, engagement, segment };
   return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== null));
+}
+
+/** Returns whether a report is the first of its message with this cause; a message may have several segments, and several copies. */
+function isFirst(cause: SuppressionCause, { copies, engagement }: ReportedMessage): boolean {
+  if (cause === 'complaint') return engagement.complained === undefined;
+  if (cause !== 'hard_bounce') return false;
+  const parts = Object.values(copies).flatMap((copy) => Object.values(copy));
+  return !parts.some((state) => state === 'undelivered' || state === 'bounced');
 }

@@ -10,6 +10,8 @@ export type CausedSuppression = {
   readonly seq: number;
   readonly purgeOn: string;
   readonly cause: SuppressionCause;
+  /** Whether it counts towards a brake. */
+  readonly isHit: boolean;
 };
 
 type Recipient = {
@@ -31,7 +33,7 @@ export async function suppressCaused(
   caused: readonly CausedSuppression[],
 ): Promise<void> {
   if (caused.length === 0) return;
-  const hits = caused.filter(({ cause }) => cause === 'hard_bounce' || cause === 'complaint');
+  const hits = caused.filter(({ isHit }) => isHit);
   if (hits.length > 0) {
     const causes = hits.map(({ cause }) => cause);
     const hitDays = hits.map(({ purgeOn }) => purgeOn);

@@ -374,7 +374,7 @@ export function deliveryStore(sql: Sql, deadlineMs: number, addressKeys: Address
     /** Returns the messages whose completion took effect; the attempts of the others were no longer current. */
     complete(batch: readonly Completion[]): Promise<Set<number>> {
       const causes = batch.flatMap(({ seq, purge_on: purgeOn, suppress: cause }) =>
-        cause === undefined ? [] : [{ seq, purgeOn, cause }],
+        cause === undefined ? [] : [{ seq, purgeOn, cause, isHit: cause === 'hard_bounce' }],
       );
       const returned = batch.flatMap(({ seq, returns }) => (returns === true ? [seq] : []));
       if (causes.length + returned.length === 0)

@@ -18,8 +18,8 @@ export type CountedWindow = BrakeWindow & {
   readonly tenantId: string;
   readonly channel: Channel;
   readonly level: BrakeLevel | null;
-  /** Messages that became final in the busiest of the last 24 hours. */
-  readonly busiestHour: number;
+  /** Messages that became final in the busiest hour of the last eight days; null if none did. */
+  readonly busiestHour: number | null;
   /** When the last brake was lifted, as the database prints it; null for never. */
   readonly liftedAt: string | null;
   /** Null: the free plan applies. */

@@ -105,6 +105,13 @@ async function setup(limits: Partial<Limits> = {}) {
   };
 }
 
+function reportComplaint(b: Awaited<ReturnType<typeof setup>>, seq: number) {
+  return b.admin`
+    insert into despatch.receipts (tenant_id, message_seq, purge_on, account_id, engagement, report_key, apply_at)
+    select tenant_id, seq, purge_on, ${b.accounts.sms}, 'complained', gen_random_uuid()::text, now()
+    from despatch.messages where seq = ${seq}`;
+}
+
 test('what waits behind a brake is no backlog, and is counted beside it; channels with a brake are counted by its level', async () => {
   await using b = await setup();
   const totals = async () => [await b.store.backlogTotal(), await b.store.brakedTotal()];
@@ -229,11 +236,7 @@ test('late complaints count where their channel is now, and slow and then hold i
   const seqs = await b.send(1_000);
   expect(await b.pass()).toEqual([]);
   const complain = async (n: number) => {
-    for (const seq of seqs.splice(0, n))
-      await b.admin`
-        insert into despatch.receipts (tenant_id, message_seq, purge_on, account_id, engagement, report_key, apply_at)
-        select tenant_id, seq, purge_on, ${b.accounts.sms}, 'complained', gen_random_uuid()::text, now()
-        from despatch.messages where seq = ${seq}`;
+    for (const seq of seqs.splice(0, n)) await reportComplaint(b, seq);
     await b.store.applyReceipts(100, decideReceipts);
     return b.pass();
   };
@@ -242,6 +245,18 @@ test('late complaints count where their channel is now, and slow and then hold i
   expect(await complain(1)).toEqual([]);
   expect(await complain(1)).toEqual(['sms held 0.006']);
   expect(await b.told()).toEqual(['tenant.brake_applied slowed', 'tenant.brake_applied held']);
+});
+
+test('complaints that come days after a mailing slow its channel to a tenth of the mailing', async () => {
+  await using b = await setup();
+  const seqs = await b.send(1_000);
+  await b.pass();
+  await b.admin`update despatch.final_hours set hour = hour - interval '6 days'`;
+  for (const seq of seqs.slice(0, 4)) await reportComplaint(b, seq);
+  await b.store.applyReceipts(100, decideReceipts);
+  expect(await b.pass()).toEqual(['sms slowed 0.004']);
+  const [brake] = await b.admin`select gap_ms as gap from despatch.brakes`;
+  expect(brake?.['gap']).toBe(36_000);
 });
 
 test('a held channel sends nothing and holds what waits, with its reason; other channels and tests go on', async () => {

@@ -58,8 +58,9 @@ begin
     where s.tenant_id = c.tenant_id and s.channel = c.channel and s.stretch < (
       select max(50 * x.stretch + x.finals) / 50 - 20 from final_stretches x where x.tenant_id = c.tenant_id and x.channel = c.channel)
   )
+  -- Longer than a week: complaints come days after a mailing, and many senders have one mailing a week.
   delete from final_hours h using changed c
-  where h.tenant_id = c.tenant_id and h.channel = c.channel and h.hour < clock_timestamp() - interval '24 hours';
+  where h.tenant_id = c.tenant_id and h.channel = c.channel and h.hour < clock_timestamp() - interval '8 days';
 
   return (
     select jsonb_agg(jsonb_build_object('tenantId', c.tenant_id, 'channel', c.channel, 'finals', w.finals,
