@@ -121,7 +121,7 @@ const VENDORS: Readonly<Record<string, RegExp>> = {
   zod: /^services\//,
 };
 
-const PURE_BUILTINS = new Set(['node:buffer', 'node:crypto', 'node:util', 'node:zlib']);
+const PURE_BUILTINS = new Set(['node:buffer', 'node:crypto', 'node:util', 'node:zlib', 'node:url']);
 /** A provider receives its connections, so that deadline, size limit and address guard apply to all of them. */
 const CONNECTING_BUILTINS =
   /^node:(http|https|http2|tls|dgram|dns|fs|child_process|worker_threads|module)(\/|$)/;

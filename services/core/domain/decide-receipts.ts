@@ -168,7 +168,7 @@ export function decideReceipts(due: readonly DueReceipt[]): ReceiptDecisions {
     const { applied } = after;
     // Simulators have no account. They suppress nobody: their recipients are chosen in order to fail repeatedly.
     const cause = applied && one.accountId !== null ? causeOfReport(one) : null;
-    if (cause !== null) suppress.push({ seq, purgeOn, cause, isHit: isFirst(cause, before) });
+    if (cause !== null) suppress.push({ seq, purgeOn, cause, isHit: isFirst(cause, before, after.message) });
     const types = receiptEvents(before, after);
     for (const [n, type] of types.entries()) {
       events.push({
@@ -310,9 +310,12 @@ function detailsOf({ attempt, failure, providerStatus, verified, engagement, seg
 }
 
 /** Returns whether a report is the first of its message with this cause; a message may have several segments, and several copies. */
-function isFirst(cause: SuppressionCause, { copies, engagement }: ReportedMessage): boolean {
-  if (cause === 'complaint') return engagement.complained === undefined;
-  if (cause !== 'hard_bounce') return false;
+function isFirst(cause: SuppressionCause, before: ReportedMessage, after: ReportedMessage): boolean {
+  if (cause === 'complaint') return before.engagement.complained === undefined;
+  return cause === 'hard_bounce' && hasBounced(after) && !hasBounced(before);
+}
+
+function hasBounced({ copies }: ReportedMessage): boolean {
   const parts = Object.values(copies).flatMap((copy) => Object.values(copy));
-  return !parts.some((state) => state === 'undelivered' || state === 'bounced');
+  return parts.some((state) => state === 'undelivered' || state === 'bounced');
 }

@@ -373,9 +373,11 @@ export function deliveryStore(sql: Sql, deadlineMs: number, addressKeys: Address
     // Ends ------------------------------------------------------------------------------------------------------------
     /** Returns the messages whose completion took effect; the attempts of the others were no longer current. */
     complete(batch: readonly Completion[]): Promise<Set<number>> {
-      const causes = batch.flatMap(({ seq, purge_on: purgeOn, suppress: cause }) =>
-        cause === undefined ? [] : [{ seq, purgeOn, cause, isHit: cause === 'hard_bounce' }],
-      );
+      const causes = batch.flatMap(({ seq, purge_on: purgeOn, suppress: cause, returns }) => {
+        // Receipts decide about a message that returns to `sent`.
+        const isHit = cause === 'hard_bounce' && returns !== true;
+        return cause === undefined ? [] : [{ seq, purgeOn, cause, isHit }];
+      });
       const returned = batch.flatMap(({ seq, returns }) => (returns === true ? [seq] : []));
       if (causes.length + returned.length === 0)
         return seqsOf(sql`select complete(${asJson(sql, batch)}) as seq`);

@@ -1128,7 +1128,7 @@ create table final_stretches (
   primary key (tenant_id, channel, stretch)
 ) with (fillfactor = 70);
 
--- How many messages became final in each of the last 24 hours: a channel's throughput before it is slowed.
+-- How many messages became final in each hour of the last eight days: a channel's throughput before it is slowed.
 create table final_hours (
   tenant_id uuid not null references tenants on delete cascade,
   channel text not null,
