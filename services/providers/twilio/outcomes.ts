@@ -23,13 +23,14 @@ export const TWILIO_CODES: CodeTable = {
   ...each(transient('provider_unavailable', 'media_unavailable'), 63019),
   ...each(permanent('invalid_recipient', 'invalid_number'), 21211, 21217, 21265),
   ...each(permanent('invalid_recipient', 'unreachable_number'), 21612, 21614, 30005, 30006),
+  // Not confirmed to say that the number does not exist, so the recipient is not suppressed for them.
+  ...each(permanent('invalid_recipient', 'unreachable_number'), 21266, 21267, 21268, 21401, 21421),
   ...each(permanent('invalid_recipient', 'unknown_recipient'), 63003, 63024),
   ...each(permanent('invalid_recipient', 'recipient_not_allowed'), 63015),
   ...each(permanent('recipient_unavailable', 'recipient_opted_out'), 21610),
   ...each(permanent('recipient_unavailable', 'not_delivered_by_choice'), 63032, 63049),
   ...each(transient('recipient_unavailable', 'handset_unreachable'), 30003),
-  // 21266: the sender is the recipient itself; 21401: the sender cannot send SMS.
-  ...each(permanent('sender_rejected', 'invalid_sender'), 21212, 21266, 21401, 21606, 21659, 21660, 21661),
+  ...each(permanent('sender_rejected', 'invalid_sender'), 21212, 21606, 21659, 21660, 21661),
   ...each(permanent('sender_rejected', 'region_not_permitted'), 21408),
   ...each(permanent('sender_rejected', 'trial_restriction'), 21607, 21608),
   ...each(permanent('sender_rejected', 'invalid_messaging_service'), 21701, 21702, 21703, 21704, 21705),

@@ -238,8 +238,6 @@ describe('twilio', () => {
     ['20003', 'auth_or_config', true],
     ['20429', 'provider_throttled', true],
     ['21211', 'invalid_recipient', false],
-    ['21266', 'sender_rejected', false],
-    ['21401', 'sender_rejected', false],
     ['21408', 'sender_rejected', false],
     ['21610', 'recipient_unavailable', false],
     ['21730', 'provider_unavailable', true],
@@ -251,8 +249,8 @@ describe('twilio', () => {
     expect(TWILIO_CODES[code]).toMatchObject({ class: failureClass, retry });
   });
 
-  test.each([21267, 21268, 21421])(
-    'code %i says nothing about the recipient, and ends the message',
+  test.each([21266, 21267, 21268, 21401, 21421])(
+    'code %i ends the message and suppresses nobody',
     async (code) => {
       await using http = createHttpClient();
       await using standIn = await startTwilioStandIn();
@@ -266,7 +264,7 @@ describe('twilio', () => {
         ),
       ).toMatchObject({
         kind: 'rejected_permanent',
-        failure: { class: 'unknown', code: 'http_400', providerCode: String(code) },
+        failure: { class: 'invalid_recipient', code: 'unreachable_number', providerCode: String(code) },
       });
     },
   );
