@@ -33,7 +33,7 @@ begin
     select l.seq, l.purge_on, l.tenant_id, l.priority from live_messages l
     where l.seq = any (seqs) and l.status <> 'sending' and may_move(l.status, to_status)
       -- The worker that found a message due took no lock: its sender may have moved it to a later instant since.
-      and (to_status <> 'queued' or l.status <> 'scheduled' or l.next_attempt_at <= clock_timestamp())
+      and (to_status <> 'queued' or l.status <> 'scheduled' or coalesce(l.next_attempt_at, '-infinity') <= clock_timestamp())
       and case when is_return then l.sent_attempt is not null else l.sent_attempt is null or is_live(to_status) or to_status = 'sent' end
     order by l.seq for update) x;
   if movable is null then
