@@ -89,7 +89,7 @@ const CanceledMessages = z
     canceled: count.describe('Messages that this call has canceled: no call is begun for them any more.'),
     alreadySending: count.describe('Messages with a call under way, which nobody can take back.'),
     final: count.describe(
-      'Messages that have come to their end: with `batchId` or `externalId` all that bear it, else those that ended during this call.',
+      'Messages that were sent or have come to their end: with `batchId` or `externalId` all that bear it, else those that ended during this call.',
     ),
     more: z
       .boolean()

@@ -30,9 +30,9 @@ export type CancelFilter = {
 export type Cancelable = { readonly seq: number; readonly channel: Channel };
 
 export type FoundCancelable = {
-  /** Live messages, the oldest first. */
+  /** Live messages that were not sent before, the oldest first. */
   readonly live: readonly Cancelable[];
-  /** Number of messages that have ended, if a batch or a reference names them. */
+  /** Number of messages that were sent or have ended, if a batch or a reference names them. */
   readonly ended: number;
   /**
    * Set if the time ran out before all live messages were read: `live` then has the oldest of those read, and the search stopped
@@ -53,7 +53,7 @@ export type LivePosition = {
 export type CancelBounds = {
   /** Maximum number of messages in the answer. */
   readonly most: number;
-  /** Milliseconds after which no further rows are read. */
+  /** Milliseconds after the first rows, after which no further ones are read. */
   readonly ms: number;
   /** Where an earlier search stopped. */
   readonly from?: LivePosition | undefined;
@@ -91,7 +91,9 @@ async function findNamed(
       where m.tenant_id = ${tenantId} and ${isNamed}
       order by m.enqueued_at desc, m.seq desc limit ${most + 1}
     )
-    select n.seq, n.channel, n.fits, exists (select from live_messages l where l.seq = any (array[n.seq])) as is_live
+    -- One that was sent before cannot be canceled. It counts as ended, and does not keep back those behind it.
+    select n.seq, n.channel, n.fits, exists (
+      select from live_messages l where l.seq = any (array[n.seq]) and l.sent_attempt is null) as is_live
     from named n order by n.seq`;
   if (rows.length > most) return undefined;
   const fitting = rows.filter((row) => row.fits);
@@ -115,7 +117,7 @@ async function findLive(
 ): Promise<FoundCancelable> {
   const { batchId, externalId, tag, channel, category, test } = filter;
   const isInRow = [batchId, externalId, tag, category].every((criterion) => criterion === undefined);
-  const until = performance.now() + ms;
+  let until: number | undefined;
   let found: Cancelable[] = [];
   let stoppedAt: LivePosition | undefined;
   // A bitmap scan or a full sort would read all rows before it returns the first one. An incremental sort reads no more than the
@@ -129,7 +131,8 @@ async function findLive(
     select l.seq, l.channel, ${isInRow ? fitsRow : tx`m.fits is not null`} as fits, l.account_id as "accountId", l.priority,
       l.due_at::text as "dueAt"
     from (
-      select l.* from live_messages l
+      -- Few columns, as a sort keeps all rows of an instant.
+      select l.seq, l.channel, l.test, l.account_id, l.priority, l.due_at, l.purge_on from live_messages l
       -- One that was sent before ends in no state but \`sent\`.
       where l.tenant_id = ${tenantId} and l.sent_attempt is null
       ${
@@ -150,6 +153,9 @@ async function findLive(
     }
     order by l.account_id, l.priority, l.due_at, l.seq`.cursor(LIVE_AT_ONCE);
   for await (const rows of stretches) {
+    // The first stretch waits for the sort of all rows of its instant, in each call again. If that were part of the time, a call
+    // in a large instant would get no further than one stretch.
+    until ??= performance.now() + ms;
     for (const { seq, channel: by, fits } of rows) if (fits) found.push({ seq, channel: by });
     if (found.length > 4 * most) found = oldest(found, most);
     const last = rows.at(-1);

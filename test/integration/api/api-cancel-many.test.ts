@@ -266,6 +266,36 @@ describe('a filter', () => {
     },
   );
 
+  test('looks at more than one stretch of an instant per call, however long the sort of the instant takes', async () => {
+    const tenant = await api.tenant();
+    await plant(tenant, 20_000, { tag: 'other' });
+    await plant(tenant, 10, { tag: 'last' });
+    await api.admin`update live_messages set due_at = date_trunc('day', now()), account_id = md5('one')::uuid
+      where tenant_id = ${tenant.tenantId}`;
+    await api.admin`analyze messages, live_messages`;
+    const id = tenant.tenantId as TenantId;
+    const found = new Set<number>();
+    let from: LivePosition | undefined;
+    let looks = 0;
+    do {
+      const step = await readAsTenant(
+        { sql: api.admin, cancelSql: api.admin },
+        id,
+        new AbortController().signal,
+        async (tx) => {
+          await tx`set local role despatch_api`;
+          return findCancelable(id, tx, { tag: 'last' }, { most: 10_001, ms: 1, from });
+        },
+      );
+      for (const { seq } of step.live) found.add(seq);
+      from = step.stoppedAt;
+      looks += 1;
+    } while (from !== undefined && looks < 20);
+    expect(found.size).toBe(10);
+    // Eleven stretches of 2,000.
+    expect(looks).toBeLessThanOrEqual(6);
+  });
+
   test('passes over messages that were sent before and wait for another account', async () => {
     const tenant = await api.tenant();
     await plant(tenant, 20, { tag: 'sale' });
@@ -274,6 +304,16 @@ describe('a filter', () => {
         and seq in (select seq from live_messages where tenant_id = ${tenant.tenantId} order by seq limit 15)`;
     const { body } = await cancel({ filter: { tag: 'sale' } }, tenant.key);
     expect(body).toEqual({ ...none, canceled: 5 });
+  });
+
+  test('of a reference counts as final those that were sent before, and reaches the ones behind them', async () => {
+    const tenant = await api.tenant();
+    await plant(tenant, 10_001, { externalId: 'campaign' });
+    await api.admin`update live_messages set sent_attempt = 1, sent_account_id = account_id
+      where tenant_id = ${tenant.tenantId}
+        and seq in (select seq from live_messages where tenant_id = ${tenant.tenantId} order by seq limit 10000)`;
+    const { body } = await cancel({ filter: { externalId: 'campaign' } }, tenant.key);
+    expect(body).toEqual({ ...none, canceled: 1, final: 10_000 });
   });
 
   test('reads the rows that its tenant has waiting, once, and nothing of what is stored besides', async () => {
