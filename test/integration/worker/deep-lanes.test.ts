@@ -112,3 +112,24 @@ test('a lane that grows as fast as it is read is begun anew all the same, and ti
   expect(round.found).toEqual([expired]);
   expect(round.reads.length).toBeLessThanOrEqual(PAGES + 1);
 });
+
+test('replaced credentials wake the messages that wait for them, and read none of those that are due', async () => {
+  await using b = await setup();
+  const [, waiting = 0, throttled = 0] = b.seqs;
+  for (const [seq, reason] of [
+    [waiting, 'provider_not_ready'],
+    [throttled, 'provider_throttled'],
+  ] as const) {
+    await b.admin`update despatch.live_messages set status = 'deferred', reason = ${reason},
+      due_at = now() + interval '1 minute', next_attempt_at = now() + interval '1 minute' where seq = ${seq}`;
+  }
+  const connection = await b.admin.reserve();
+  try {
+    const wake = async () => void (await connection`select despatch.wake_deferred(${b.accountId})`);
+    expect(await rowsRead(connection, wake)).toBeLessThan(100);
+  } finally {
+    connection.release();
+  }
+  const later = await b.admin`select seq from despatch.live_messages where next_attempt_at > now()`;
+  expect(later.map(({ seq }) => Number(seq))).toEqual([throttled]);
+});
