@@ -1,9 +1,8 @@
 import type { KeyObject } from 'node:crypto';
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { serializerCompiler } from 'fastify-type-provider-zod';
-import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
 import { AppError, limitReached } from '#core/domain/app-error.ts';
-import { newId } from '#core/domain/ids.ts';
 import { UNSUBSCRIBE_TOKEN_MAX } from '#core/domain/unsubscribe-token.ts';
 import type { Logger } from '#core/platform/telemetry/logger.ts';
 import { QueueFullError } from '#core/platform/process/micro-batch.ts';
@@ -33,6 +32,7 @@ import { observeEnd, routeOf, tenantOf } from './http/observe-end.ts';
 import { createMemoryBudget, type MemoryBudget } from './http/memory-budget.ts';
 import { installDocs } from './openapi/openapi.ts';
 import { rateHeaders } from './http/rate-headers.ts';
+import { requestIdOf } from './http/request-id.ts';
 import {
   createBodyReader,
   NoRoomError,
@@ -133,12 +133,6 @@ function meetExpectations({ server }: FastifyInstance): void {
   for (const expectation of ['checkContinue', 'checkExpectation']) {
     server.on(expectation, (request, response) => server.emit('request', request, response));
   }
-}
-
-/** Uses the caller's own request id if it is safe to log. */
-function requestIdOf(request: Pick<IncomingMessage, 'headers'>): string {
-  const given = request.headers['x-request-id'];
-  return typeof given === 'string' && /^[A-Za-z0-9._-]{1,128}$/.test(given) ? given : newId<string>();
 }
 
 function readBodies(app: FastifyInstance, reader: BodyReader): void {

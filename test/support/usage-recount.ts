@@ -24,7 +24,7 @@ export async function miscounts(sql: Sql): Promise<Miscount[]> {
       select m.tenant_id, d.dimension, d.period, d.channel, d.value, m.status, count(*) as messages, sum(m.segments) as segments
       from message m, lateral (
         values ('hour', m.hour, m.channel, m.account), ('day', m.day, m.channel, m.account), ('key', m.day, '', m.key)
-        union all select distinct 'tag', m.day, '', case when t <> 'other' then t else '' end from unnest(m.tags) t
+        union all select distinct 'tag', m.day, '', case when t <> 'other' then t else '' end from json_array_elements_text(m.tags) t
       ) d (dimension, period, channel, value)
       group by 1, 2, 3, 4, 5, 6
     )

@@ -10,9 +10,9 @@ import {
 } from '#core/domain/app-error.ts';
 import { databaseFaultOf } from '#core/domain/database-fault.ts';
 import { DependencyError } from '#core/domain/dependency-error.ts';
-import { newId } from '#core/domain/ids.ts';
 import { QueueFullError } from '#core/platform/process/micro-batch.ts';
 import type { Lingering } from './lingering.ts';
+import { newRequestId } from './request-id.ts';
 
 /** The only place that maps a failure to an HTTP status. */
 export const STATUS: Readonly<Record<ErrorCode, number>> = {
@@ -191,7 +191,7 @@ export function answerParserError(error: NodeJS.ErrnoException, socket: Socket, 
     return;
   }
   const app = parserError(error.code);
-  const requestId = newId<string>();
+  const requestId = newRequestId();
   const body = JSON.stringify(errorBody(app, '', requestId));
   socket.write(
     [

@@ -178,7 +178,7 @@ function fits(tx: TransactionSql, { batchId, externalId, tag, channel, category,
   return tx`
     ${batchId === undefined ? tx`` : tx`and m.batch_id = ${batchId}`}
     ${externalId === undefined ? tx`` : tx`and m.external_id = ${externalId}`}
-    ${tag === undefined ? tx`` : tx`and ${tag} = any (m.tags)`}
+    ${tag === undefined ? tx`` : tx`and ${tag} in (select json_array_elements_text(m.tags))`}
     ${channel === undefined ? tx`` : tx`and m.channel = ${channel}`}
     ${category === undefined ? tx`` : tx`and m.category = ${category}`}
     ${test === undefined ? tx`` : tx`and m.test = ${test}`}`;

@@ -133,7 +133,7 @@ export async function scanMessages(
       select m.seq, m.purge_on, m.ctid as at_row, m.enqueued_at, (true
         ${channel === undefined ? tx`` : tx`and m.channel = ${channel}`}
         ${to === undefined ? tx`` : tx`and (m.recipient = ${to} or m.address = ${to})`}
-        ${tag === undefined ? tx`` : tx`and ${tag} = any (m.tags)`}
+        ${tag === undefined ? tx`` : tx`and ${tag} in (select json_array_elements_text(m.tags))`}
         ${test === undefined ? tx`` : tx`and m.test = ${test}`}
         ${Object.entries(metadata).reduce((all, [key, value]) => tx`${all} and m.metadata ->> ${key} = ${value}`, tx``)}
       ) as fits

@@ -119,9 +119,9 @@ export async function preloadMessages(sql: Sql, options: PreloadOptions): Promis
         insert into messages (seq, purge_on, id, tenant_id, channel, recipient, address, content, external_id, category,
           priority, test, segments, encoding, delivery_guarantee, content_retention, metadata, tags, enqueued_at)
         select seq, purge_on, id, tenant, 'sms', '+15550000000', '+15550000000',
-          jsonb_build_object('body', 'm' || n || ' Your parcel is on its way and will reach you between nine and noon.'),
+          json_build_object('body', 'm' || n || ' Your parcel is on its way and will reach you between nine and noon.'),
           'order-' || n, 'transactional', 1, false, 1, 'GSM-7', 'at_least_once', 'retain',
-          jsonb_build_object('order', n::text), array['parcel'], at
+          json_build_object('order', n::text), '["parcel"]', at
         from fresh order by seq
       ), live as (
         insert into live_messages (seq, purge_on, tenant_id, account_id, due_at, status, priority, channel, test, pinned,
@@ -199,7 +199,7 @@ export async function acceptOne(tx: TransactionSql, row: AcceptRow): Promise<Ver
     values (${row.seq}, ${row.purge_on}, ${row.id}, ${row.tenant_id}, ${row.api_key_id}, ${row.channel},
       ${row.recipient}, ${row.address}, ${row.sender}, ${tx.json(row.content as Json)}, ${row.external_id},
       ${row.category}, ${row.priority}, ${row.test}, ${row.pinned_account_id}, ${row.segments}, ${row.encoding},
-      ${row.delivery_guarantee}, ${row.content_retention}, ${tx.json(row.metadata as Json)}, ${row.tags as string[] | null},
+      ${row.delivery_guarantee}, ${row.content_retention}, ${tx.json(row.metadata as Json)}, ${tx.json(row.tags as Json)},
       ${row.traceparent}, ${row.request_id}, ${row.enqueued_at})`;
   await tx`
     insert into live_messages (seq, purge_on, tenant_id, account_id, due_at, status, priority, channel, test, pinned,
@@ -243,8 +243,8 @@ export async function insertPlain(
   await sql`
     insert into bench.messages (id, purge_on, tenant_id, channel, recipient, address, content, external_id, category,
       priority, test, segments, encoding, delivery_guarantee, content_retention, metadata, tags, enqueued_at)
-    select u.id, now()::date + 90, ${PLAIN_TENANT}, 'sms', u.address, u.address, u.content::jsonb, u.external_id,
-      'transactional', 1, false, 1, 'GSM-7', 'at_least_once', 'retain', '{"region": "eu-central"}', '{parcel}', now()
+    select u.id, now()::date + 90, ${PLAIN_TENANT}, 'sms', u.address, u.address, u.content::json, u.external_id,
+      'transactional', 1, false, 1, 'GSM-7', 'at_least_once', 'retain', '{"region": "eu-central"}', '["parcel"]', now()
     from unnest(${ids}::uuid[], ${rows.map((row) => row.to)}::text[],
       ${rows.map((row) => JSON.stringify({ body: row.body }))}::text[], ${rows.map((row) => row.externalId)}::text[])
       as u (id, address, content, external_id)`;
@@ -259,7 +259,7 @@ export async function insertPlainWithJob(sql: Sql, { to, body, externalId }: Pla
       insert into bench.messages (id, purge_on, tenant_id, channel, recipient, address, content, external_id, category,
         priority, test, segments, encoding, delivery_guarantee, content_retention, metadata, tags, enqueued_at)
       values (${id}, now()::date + 90, ${PLAIN_TENANT}, 'sms', ${to}, ${to}, ${sql.json({ body })}, ${externalId},
-        'transactional', 1, false, 1, 'GSM-7', 'at_least_once', 'retain', '{"region": "eu-central"}', '{parcel}', now())
+        'transactional', 1, false, 1, 'GSM-7', 'at_least_once', 'retain', '{"region": "eu-central"}', '["parcel"]', now())
     )
     select id from graphile_worker.add_job('send', ${sql.json({ id, to, body })}::json)`;
   return id;

@@ -36,8 +36,8 @@ export async function plantScheduled(
         insert into messages (seq, purge_on, id, tenant_id, channel, recipient, address, content, category, priority, test,
           segments, encoding, delivery_guarantee, content_retention, tags, scheduled_at, enqueued_at)
         select seq, purge_on, id, tenant, 'sms', '+15550000000', '+15550000000',
-          jsonb_build_object('body', 'Your parcel is on its way and will reach you between nine and noon.'), 'marketing', 1,
-          false, 1, 'GSM-7', 'at_least_once', 'retain', array['campaign'], at, now()
+          json_build_object('body', 'Your parcel is on its way and will reach you between nine and noon.'), 'marketing', 1,
+          false, 1, 'GSM-7', 'at_least_once', 'retain', '["campaign"]', at, now()
         from fresh order by seq
       ), live as (
         -- As accept stores them: three above their own priority.

@@ -51,7 +51,7 @@ async function storeSome(
     ), stored as (
       insert into messages (seq, purge_on, id, tenant_id, channel, recipient, address, content, category, priority, test,
         segments, encoding, delivery_guarantee, content_retention, enqueued_at)
-      select seq, purge_on, id, tenant, 'sms', recipient, recipient, jsonb_build_object('body', body), 'transactional', 1,
+      select seq, purge_on, id, tenant, 'sms', recipient, recipient, json_build_object('body', body), 'transactional', 1,
         false, 1, 'GSM-7', 'at_least_once', 'retain', now()
       from fresh order by seq
     ), results as (

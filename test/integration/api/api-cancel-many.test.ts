@@ -60,7 +60,7 @@ async function plant(
       insert into messages (seq, id, purge_on, tenant_id, channel, recipient, category, priority, test, delivery_guarantee,
         content_retention, tags, external_id, batch_id, enqueued_at)
       select p.seq, gen_random_uuid(), date_trunc('week', current_date + 20), ${tenantId}, 'sms', '+15550000001', ${category}, 1,
-        false, 'at_least_once', 'retain', ${[tag]}, ${externalId}, ${batchId}, now() from place p
+        false, 'at_least_once', 'retain', json_build_array(${tag}::text), ${externalId}, ${batchId}, now() from place p
       returning seq, purge_on, tenant_id
     ), live as (
       insert into live_messages (seq, purge_on, tenant_id, account_id, due_at, status, priority, channel, test, pinned,

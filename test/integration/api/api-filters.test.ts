@@ -37,8 +37,8 @@ beforeAll(async () => {
       select ${2 ** 40}::bigint + i, gen_random_uuid(), date_trunc('week', current_date + 20), ${of}, case when is_rare then 'push' else 'sms' end,
         case when is_rare then 'rare' else 'token' end, 'token', case when is_rare then 'rare' else 'r-' || i end,
         'transactional', 1, is_rare, 'at_least_once', 'retain',
-        case when is_rare then '{"order": 7, "kind": "rare", "a.b": true}'::jsonb end,
-        case when is_rare then array['rare', 'other'] else array['usual'] end,
+        case when is_rare then '{"order": 7, "kind": "rare", "a.b": true}'::json end,
+        case when is_rare then '["rare", "other"]'::json else '["usual"]' end,
         date_trunc('milliseconds', now()) - make_interval(secs => i * 0.01)
       from (select i, i % ${RARE} = 0 as is_rare from generate_series(1, ${STORED}) i) n
       returning seq, purge_on, tenant_id, test

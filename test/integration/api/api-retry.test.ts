@@ -56,7 +56,7 @@ async function end(id: string, status: string, key: TestKey): Promise<void> {
 /** The stored row of a message with its content, stored inline or apart. */
 async function stored(id: string) {
   const [row] = await api.admin`
-    select coalesce((select c.content::jsonb from message_contents c where c.message_seq = m.seq), m.content) as content,
+    select coalesce((select c.content::json from message_contents c where c.message_seq = m.seq), m.content) as content,
       (select count(*)::int from unsettled_contents u where u.message_seq = m.seq) as unsettled,
       m.channel, m.recipient, m.address, m.sender, m.external_id, m.category, m.priority, m.test, m.segments, m.encoding,
       m.delivery_guarantee, m.content_retention, m.metadata, m.tags

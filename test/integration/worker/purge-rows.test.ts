@@ -39,7 +39,7 @@ test('what cannot be deleted of one table keeps no other one', async () => {
   await b.admin`
     insert into despatch.messages_default (seq, enqueued_at, purge_on, priority, test, id, tenant_id, channel, recipient, category,
       delivery_guarantee, content_retention)
-    values (1, now(), '2020-01-06', 1, false, ${randomUUID()}, ${randomUUID()}, 'sms', 'x', 'x', 'x', 'x')`;
+    values (1, now(), '2020-01-06', 1, false, ${randomUUID()}, ${randomUUID()}, 'sms', 'x', 'otp', 'at_most_once', 'discard')`;
   await b.admin`create function public.refuse() returns trigger language plpgsql as $$ begin raise exception 'refused'; end $$`;
   for (const table of ['messages_default', 'due_deliveries'])
     await b.admin`create trigger refuse before delete on ${b.admin(`despatch.${table}`)} for each row execute function public.refuse()`;

@@ -46,9 +46,9 @@ begin
     select r.*, row_number() over (partition by r.caller order by r.ord) as nth
     from json_to_recordset(batch) as r (
       ord integer, caller integer, seq bigint, purge_on date, id uuid, channel text, recipient text, address text,
-      address_key bytea, sender text, content jsonb, external_id text, category text, priority smallint, account_id uuid,
-      pinned_account_id uuid, segments smallint, content_bytes integer, encoding text, delivery_guarantee text,
-      content_retention text, metadata jsonb, tags text[], traceparent text, request_id text, batch_id uuid, parent_id uuid,
+      address_key bytea, sender text, content json, external_id text, category message_category, priority smallint, account_id uuid,
+      pinned_account_id uuid, segments smallint, content_bytes integer, encoding text, delivery_guarantee delivery_guarantee,
+      content_retention content_retention, metadata json, tags json, traceparent text, request_id text, batch_id uuid, parent_id uuid,
       route_version integer, route_skipped uuid[], enqueued_at timestamptz, expires_at timestamptz,
       -- `status` is `scheduled` for a message that waits until `send_at`, else absent; `send_at` is absent too if the sender
       -- named no instant. `scheduled_at` is set if the clock of test messages gives a different instant.
@@ -163,7 +163,7 @@ begin
     array_agg(s.purge_on) filter (where s.verdict = 'accepted') as days, array_agg(s.seq) filter (where s.verdict = 'accepted' and s.is_apart) as apart
   into settled
   from (
-    select r.ord, g.tenant_id, r.seq, r.purge_on, r.content_bytes is not null and r.content ? 'storedBytes' as is_apart, greatest(g.rate_per_minute - g.total - r.nth, 0)::integer as remaining,
+    select r.ord, g.tenant_id, r.seq, r.purge_on, r.content_bytes is not null and r.content -> 'storedBytes' is not null as is_apart, greatest(g.rate_per_minute - g.total - r.nth, 0)::integer as remaining,
       r.purge_on < purge_day(greatest(now_at - interval '10 minutes', case when r.status = 'scheduled' then r.send_at end), g.retention_days) as is_too_early,
       case
         when r.nth <= g.calls then 'accepted'

@@ -83,7 +83,7 @@ begin
       select g.*, date_trunc('day', g.hour, 'UTC') as day from (
         select f.tenant_id, f.hour, u.tag, f.was, f.became, f.provider_bucket, f.receipt_bucket, min(f.seq) as first_seq,
           count(*) as n, sum(f.segments) as segments
-        from fact f, lateral (select distinct t.tag from unnest(f.tags) as t (tag)) u
+        from fact f, lateral (select distinct t.tag from json_array_elements_text(f.tags) as t (tag)) u
         where f.tags is not null group by 1, 2, 3, 4, 5, 6, 7
       ) g
       where exists (select from tenants t where t.id = g.tenant_id and t.status <> 'deleting')

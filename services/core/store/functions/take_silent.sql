@@ -5,7 +5,7 @@
 -- the call began and within the time of the route in force are not applied yet; `due_at` is put off while there are any.
 create or replace function take_silent(most integer) returns table (
   seq bigint, purge_on date, tenant_id uuid, id uuid, channel text, address text, test boolean, pinned boolean,
-  delivery_guarantee text, discard boolean, has_content boolean, tenant_status text, status text, final boolean,
+  delivery_guarantee delivery_guarantee, discard boolean, has_content boolean, tenant_status text, status text, final boolean,
   account_id uuid, provider text, is_by_call boolean, is_told boolean, is_awaited boolean, is_expired boolean, is_busy boolean,
   is_behind boolean, silent_ms bigint, tried uuid[], ambiguous integer)
 language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
