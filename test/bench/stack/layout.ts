@@ -199,7 +199,7 @@ export async function acceptOne(tx: TransactionSql, row: AcceptRow): Promise<Ver
     values (${row.seq}, ${row.purge_on}, ${row.id}, ${row.tenant_id}, ${row.api_key_id}, ${row.channel},
       ${row.recipient}, ${row.address}, ${row.sender}, ${tx.json(row.content as Json)}, ${row.external_id},
       ${row.category}, ${row.priority}, ${row.test}, ${row.pinned_account_id}, ${row.segments}, ${row.encoding},
-      ${row.delivery_guarantee}, ${row.content_retention}, ${tx.json(row.metadata as Json)}, ${tx.json(row.tags as Json)},
+      ${row.delivery_guarantee}, ${row.content_retention}, ${tx.json(row.metadata as Json)}, ${tx.json(row.tags)},
       ${row.traceparent}, ${row.request_id}, ${row.enqueued_at})`;
   await tx`
     insert into live_messages (seq, purge_on, tenant_id, account_id, due_at, status, priority, channel, test, pinned,

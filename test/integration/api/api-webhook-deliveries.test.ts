@@ -41,7 +41,7 @@ describe('deliveries', () => {
       insert into messages (seq, id, tenant_id, channel, recipient, category, priority, enqueued_at, purge_on, test,
         delivery_guarantee, content_retention)
       select nextval('message_blocks') * 1024 + 1, gen_random_uuid(), ${own.id}, 'sms', '+15550000001', 'transactional', 1,
-        now() - make_interval(mins => ${count}::integer - n), ${DAY}, false, 'default', 'default'
+        now() - make_interval(mins => ${count}::integer - n), ${DAY}, false, 'at_least_once', 'retain'
       from generate_series(1, ${count}::integer) n returning id, seq`;
     for (const [index, { seq }] of messages.entries()) {
       await api.admin`

@@ -116,7 +116,7 @@ test('a content that is neither small nor large stays with its message, and clai
   const sizeOf = async (bytes: number) => {
     const { body } = await post({ ...LEAST.email, bodyHtml: 'a'.repeat(bytes) });
     const [row] = await api.admin<{ content_bytes: number | null; apart: boolean }[]>`
-      select l.content_bytes, m.content ? 'storedBytes' as apart from live_messages l join messages m using (seq, purge_on)
+      select l.content_bytes, m.content -> 'storedBytes' is not null as apart from live_messages l join messages m using (seq, purge_on)
       where m.id = ${body.id}`;
     return [row?.content_bytes ?? null, row?.apart];
   };
