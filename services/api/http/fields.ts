@@ -19,7 +19,7 @@ export function text(min: number, max: number): z.ZodString {
   return z
     .string()
     .check((context) => {
-      const length = codePoints(context.value, max);
+      const length = codePoints(context.value, min, max);
       if (length >= min && length <= max) return;
       context.issues.push({
         code: 'custom',
@@ -51,9 +51,9 @@ export function lineIssue(input: unknown) {
   };
 }
 
-/** Counts code points only when necessary: there are never more code points than code units. */
-function codePoints(value: string, max: number): number {
-  if (value.length <= max) return value.length;
+/** Counts code points only when necessary: there are never more than code units, and never fewer than half as many. */
+function codePoints(value: string, min: number, max: number): number {
+  if (value.length <= max && value.length >= 2 * min) return value.length;
   let count = 0;
   for (const _ of value) count += 1;
   return count;
