@@ -136,6 +136,12 @@ function meetExpectations({ server }: FastifyInstance): void {
 }
 
 function readBodies(app: FastifyInstance, reader: BodyReader): void {
+  const onAnswer = new WeakMap<FastifyRequest, () => void>();
+  app.addHook('onSend', (request, _reply, _payload, done) => {
+    onAnswer.get(request)?.();
+    done();
+  });
+  const momentsOf = (request: FastifyRequest) => requestMoments(request, onAnswer);
   app.decorate('readRaw', (request, bounds) => reader.raw(request, bounds, momentsOf(request)));
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('application/json', async (request: FastifyRequest) => {
@@ -154,15 +160,29 @@ function readBodies(app: FastifyInstance, reader: BodyReader): void {
   });
 }
 
-function momentsOf(request: FastifyRequest): RequestMoments {
+/** @param onAnswer what to call when a request's answer is made. */
+function requestMoments(
+  request: FastifyRequest,
+  onAnswer: WeakMap<FastifyRequest, () => void>,
+): RequestMoments {
   const response = request.response as ServerResponse;
+  const ended = (then: () => void): void => {
+    if (response.closed) then();
+    else response.on('close', then);
+  };
   return {
     begin: () => {
       if (request.headers.expect?.toLowerCase() === '100-continue') response.writeContinue();
     },
-    ended(then) {
-      if (response.closed) then();
-      else response.on('close', then);
+    ended,
+    answered(then) {
+      let isCalled = false;
+      const once = (): void => {
+        if (!isCalled) then();
+        isCalled = true;
+      };
+      onAnswer.set(request, once);
+      ended(once);
     },
     isOver: () => response.closed,
   };

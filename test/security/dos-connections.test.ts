@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises';
+import { setTimeout } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { call } from '#test/support/http-call.ts';
 import { startDosTarget, type DosTarget } from './dos-target.ts';
@@ -102,6 +103,39 @@ describe('connections that take their time', () => {
     expect((await target.memoryMib()) - before).toBeLessThan(300);
     for (const { socket } of sockets) socket.resume();
     await Promise.all(sockets.map(({ closed }) => closed));
+  });
+
+  test('and never read the answer to a large request let the large ones of others pass', async () => {
+    // Each of the messages is answered with twenty warnings.
+    const ignored = Object.fromEntries(Array.from({ length: 20 }, (_, i) => [`${i}`.padEnd(64, 'x'), 1]));
+    const body = JSON.stringify({
+      messages: Array.from({ length: 500 }, () => ({ ...MESSAGE, ...ignored })),
+    });
+    const reader = await openRaw(target.port);
+    reader.socket.pause();
+    const large = await target.key({ batchMessagesMax: 500, sendRequestsPerMinute: 60_000 });
+    const batch = `${head.replace('/messages', '/messages/batch')}X-Service-Key: ${large}\r\nContent-Length: ${body.length}\r\n\r\n`;
+    // The first answers fill what the connection buffers; a later one does not leave the api.
+    reader.socket.write((batch + body).repeat(8));
+    const stored = async (): Promise<number> =>
+      Number((await target.admin`select count(*) as n from despatch.messages`)[0]?.['n']);
+    let before = -1;
+    while (before !== (before = await stored())) await setTimeout(1_000);
+
+    const other = await target.key();
+    const text = {
+      channel: 'email',
+      from: 'a@example.com',
+      to: 'b@example.com',
+      subject: 'Hello',
+      html: 'x'.repeat(400_000),
+    };
+    const { status } = await call(target.api.origin, 'POST', '/v1/messages', { key: other, body: text });
+    expect(status).toBe(202);
+    expect(reader.isClosed()).toBe(false);
+    reader.socket.resume();
+    await expect.poll(() => reader.text().length, { timeout: LATE_MS }).toBeGreaterThan(1_000_000);
+    reader.socket.destroy();
   });
 
   test('and send requests by the hundred without awaiting an answer are closed', async () => {

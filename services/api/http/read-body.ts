@@ -80,8 +80,8 @@ export function createBodyReader({ memory, slow, onRefused }: ReadBodyDeps): Bod
   }
 
   /** For a large body, before the first look at its bytes. */
-  async function takeTurn(owner: string, bytes: Buffer, { ended, isOver }: RequestMoments): Promise<void> {
-    ended(await turns.take(owner, bytes.length));
+  async function takeTurn(owner: string, bytes: Buffer, { answered, isOver }: RequestMoments): Promise<void> {
+    answered(await turns.take(owner, bytes.length));
     if (isOver()) throw truncated();
   }
 
@@ -150,6 +150,11 @@ export type RequestMoments = {
   readonly begin: () => void;
   /** Registers a callback for the end of the request, however it ends; runs it at once if the request has ended. */
   readonly ended: (then: () => void) => void;
+  /**
+   * Registers the callback, one per request, for the moment when the answer is made, or for the end of a request without one. A
+   * client that does not read its answer delays the end, but not this moment.
+   */
+  readonly answered: (then: () => void) => void;
   readonly isOver: () => boolean;
 };
 
