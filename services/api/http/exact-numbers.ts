@@ -1,11 +1,14 @@
 import type { z } from 'zod';
 
+/** A small body can contain very many inexact numbers; an answer names no more than a hundred faults. */
+const PLACES_MAX = 100;
+
 /**
  * A rule for maps that are returned as they were sent: JSON can contain integers that a number cannot hold exactly, and a
  * different one must not be returned. The fault names the path, never the number.
  */
 export function exactNumbers(context: z.core.ParsePayload<Record<string, unknown>>): void {
-  for (const path of inexactPlaces(context.value)) {
+  for (const path of inexactPlaces(context.value, PLACES_MAX)) {
     context.issues.push({
       code: 'custom',
       input: context.value,
@@ -16,17 +19,21 @@ export function exactNumbers(context: z.core.ParsePayload<Record<string, unknown
   }
 }
 
-/** Returns the paths of inexact numbers in a value and below it; usually none. */
-function inexactPlaces(value: unknown): readonly PropertyKey[][] {
+/** Returns the paths of inexact numbers in a value and below it, at most `most`; usually none. */
+function inexactPlaces(value: unknown, most: number): readonly PropertyKey[][] {
   // A number beyond the range of doubles is parsed as Infinity.
   if (typeof value === 'number') return Math.abs(value) > Number.MAX_SAFE_INTEGER ? [[]] : NO_PLACES;
   if (typeof value !== 'object' || value === null) return NO_PLACES;
   let places: PropertyKey[][] | undefined;
   for (const name of Object.keys(value)) {
-    for (const path of inexactPlaces((value as Record<string, unknown>)[name])) {
+    for (const path of inexactPlaces(
+      (value as Record<string, unknown>)[name],
+      most - (places?.length ?? 0),
+    )) {
       places ??= [];
       places.push([name, ...path]);
     }
+    if (places?.length === most) break;
   }
   return places ?? NO_PLACES;
 }

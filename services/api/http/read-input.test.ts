@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import type { AppError } from '#core/domain/app-error.ts';
-import { inputCompiler, readJson } from './read-input.ts';
+import { exactNumbers } from './exact-numbers.ts';
+import { inputCompiler, inputReader, readJson } from './read-input.ts';
 
 const read = (text: string) => readJson(Buffer.from(text));
 
@@ -72,4 +73,42 @@ test('a change that clears what cannot be cleared is told so', () => {
   });
   const { error } = validate({ plan: null }) as { error: AppError };
   expect(error).toMatchObject({ code: 'missing_field', message: "Field 'plan' cannot be null" });
+});
+
+test('a long name in a fault is shortened, and faults beyond the first hundred are not written', () => {
+  const read = inputReader(z.object({ data: z.record(z.string(), z.unknown()).check(exactNumbers) }), 'body');
+  const name = 'k'.repeat(100_000);
+  const result = read({ data: { [name]: Array.from({ length: 10_000 }, () => 1e16) } });
+  const { details = [] } = 'error' in result ? (result.error as AppError) : {};
+  expect(details).toHaveLength(100);
+  expect(details[1]).toMatchObject({ field: `data.${'k'.repeat(64)}….1`, rule: 'precision' });
+});
+
+test('a fault in a text is named by its place with a shortened name', () => {
+  expect(() => read(`{"metadata":{"${'k'.repeat(100_000)}":"\\u0000"}}`)).toThrow(
+    expect.objectContaining({ details: [expect.objectContaining({ field: `metadata.${'k'.repeat(64)}…` })] }),
+  );
+});
+
+const readPairs = inputReader(z.object({ metadata: z.record(z.string(), z.string()) }), 'querystring');
+
+test('pairs of a map are read in time that grows with their number', () => {
+  const query = (count: number) =>
+    Object.fromEntries(Array.from({ length: count }, (_, i) => [`metadata.k${i}`, 'v']));
+  const milliseconds = (count: number) => {
+    const sent = query(count);
+    const from = process.cpuUsage().user;
+    readPairs(sent);
+    return (process.cpuUsage().user - from) / 1_000;
+  };
+  milliseconds(1_000);
+  // Copying all pairs for each one takes several seconds.
+  expect(milliseconds(20_000)).toBeLessThan(1_000);
+});
+
+test('a pair may have any name, and a map that is sent as text too is refused', () => {
+  const sent = JSON.parse('{"metadata.__proto__":"a","metadata[b]":"c"}') as unknown;
+  expect(readPairs(sent)).toMatchObject({ value: { metadata: { b: 'c' } } });
+  expect(readPairs({ metadata: 'x', 'metadata.a': 'b' })).toHaveProperty('error');
+  expect(readPairs({ 'metadata.a': 'b', metadata: 'x' })).toHaveProperty('error');
 });

@@ -2,6 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import type { FastifySchemaCompiler } from 'fastify';
 import { z } from 'zod';
 import { AppError, notFound, validationFailed, type ErrorDetail } from '#core/domain/app-error.ts';
+import { shortName } from '#core/domain/short-name.ts';
 import type { Warning } from '#core/domain/warning.ts';
 import { rememberWarnings } from './request-warnings.ts';
 import { resolveAliases, caseAliasesOf } from './case-aliases.ts';
@@ -75,7 +76,7 @@ class Inspection {
   }
 
   #path(): string {
-    return this.#trail.length === 0 ? 'body' : this.#trail.join('.');
+    return fieldAt(this.#trail);
   }
 }
 
@@ -177,6 +178,7 @@ const PAIR = /^([A-Za-z_]+)(?:\.(.*)|\[(.*)\])$/s;
 /** Query values arrive as text; values of other kinds are converted before the schema validates them. */
 function readQuery(sent: unknown, kinds: QueryKinds): unknown {
   const query: Record<string, unknown> = {};
+  const maps = new Map<string, Map<string, unknown>>();
   const kindOf = (name: string) => kinds.get(name.replaceAll('_', '').toLowerCase());
   for (const [name, value] of Object.entries(sent as Record<string, unknown>)) {
     assertText(name, 'query');
@@ -184,10 +186,12 @@ function readQuery(sent: unknown, kinds: QueryKinds): unknown {
     const pair = PAIR.exec(name);
     const map = pair?.[1];
     if (pair !== null && map !== undefined && kindOf(map) === 'map') {
-      const pairs = (Object.hasOwn(query, map) ? query[map] : {}) as Record<string, unknown>;
-      query[map] = { ...pairs, [pair[2] ?? pair[3] ?? '']: value };
+      const pairs = maps.get(map) ?? new Map<string, unknown>();
+      maps.set(map, pairs.set(pair[2] ?? pair[3] ?? '', value));
     } else query[name] = readValue(value, kindOf(name));
   }
+  // A map that was also sent as text is left so, for the schema to refuse.
+  for (const [map, pairs] of maps) if (!Object.hasOwn(query, map)) query[map] = Object.fromEntries(pairs);
   return query;
 }
 
@@ -225,25 +229,33 @@ const RULES: Readonly<Record<string, string>> = {
   invalid_union: 'type',
 };
 
-/** Returns the broken rules for a schema's issues. */
+/** Returns the broken rules for a schema's first issues, as many as an answer shows. */
 export function brokenRules(issues: readonly z.core.$ZodIssue[], sent: unknown): ErrorDetail[] {
-  return issues.map((issue): ErrorDetail => {
-    const field = issue.path.length === 0 ? 'body' : issue.path.map(String).join('.');
-    const rule = ruleOf(issue, sent);
-    if (rule !== 'required' || issue.code === 'custom') return { field, rule, message: issue.message };
-    const message = `Field '${field}' ${isCleared(issue, sent) ? 'cannot be null' : 'is required'}`;
-    return { field, rule, message };
-  });
+  return issues.slice(0, DETAILS_MAX).map((issue) => brokenRule(issue, sent));
+}
+
+function brokenRule(issue: z.core.$ZodIssue, sent: unknown): ErrorDetail {
+  const field = fieldAt(issue.path);
+  const rule = ruleOf(issue, sent);
+  if (rule !== 'required' || issue.code === 'custom') return { field, rule, message: issue.message };
+  const message = `Field '${field}' ${isCleared(issue, sent) ? 'cannot be null' : 'is required'}`;
+  return { field, rule, message };
+}
+
+/** Returns how an answer names a place of a request. */
+function fieldAt(path: readonly PropertyKey[]): string {
+  return path.length === 0 ? 'body' : path.map((name) => shortName(String(name))).join('.');
 }
 
 /** Returns the error for a schema's issues: `missing_field` if any of them is an absent field. */
 function rejection(issues: readonly z.core.$ZodIssue[], sent: unknown): AppError {
   const details = brokenRules(issues, sent);
-  const missing = details.find(({ rule }) => rule === 'required')?.message;
-  const shown = details.slice(0, DETAILS_MAX);
-  if (missing !== undefined) return new AppError('missing_field', { message: missing, details: shown });
-  const isUrlBlocked = details.every(({ rule }) => rule === 'url_blocked');
-  return new AppError(isUrlBlocked ? 'url_blocked' : 'validation_failed', { details: shown });
+  const missing = issues.find((issue) => ruleOf(issue, sent) === 'required');
+  if (missing !== undefined) {
+    return new AppError('missing_field', { message: brokenRule(missing, sent).message, details });
+  }
+  const isUrlBlocked = issues.every((issue) => ruleOf(issue, sent) === 'url_blocked');
+  return new AppError(isUrlBlocked ? 'url_blocked' : 'validation_failed', { details });
 }
 
 function ruleOf(issue: z.core.$ZodIssue, sent: unknown): string {

@@ -1,4 +1,5 @@
 import { nearName } from './near-name.ts';
+import { shortName } from './short-name.ts';
 
 /** A part of a request that had no effect, or will not have the intended one. Returned with the success. */
 export type Warning = { readonly field: string; readonly message: string };
@@ -12,7 +13,6 @@ export type Warnings = {
 
 /** Bounds the answer and its stored copy, whatever was sent. */
 export const WARNINGS_MAX = 20;
-const NAME_CHARACTERS_MAX = 64;
 
 export function createWarnings(): Warnings {
   const kept: Warning[] = [];
@@ -48,8 +48,5 @@ export function unknownField(
 }
 
 function printable(name: string): string {
-  const letters = Array.from(name.slice(0, 2 * NAME_CHARACTERS_MAX));
-  const shown = letters.slice(0, NAME_CHARACTERS_MAX).join('');
-  const end = shown.length < name.length ? '…' : '';
-  return shown.replace(/[^\p{L}\p{N}_.$@[\]-]/gu, '?') + end;
+  return shortName(name).replace(/[^\p{L}\p{N}_.$@[\]…-]/gu, '?');
 }
