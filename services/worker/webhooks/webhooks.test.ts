@@ -586,6 +586,31 @@ describe('an ordered endpoint', () => {
     expect(s.completions[0]?.uncalled).toEqual([{ first: 5, last: 5 }]);
   });
 
+  test('is told of a message’s events in order across claims, and of none behind one that failed', async () => {
+    const endpoint = endpointOf({ ordered: true });
+    const claims = [
+      [1, 2],
+      [1, 3],
+      [2, 1],
+    ].map(([a = 0, b = 0], nth) => {
+      const claim = claimOf(endpoint, [a, b]);
+      return { ...claim, events: claim.events.map((told) => ({ ...told, seq: told.seq + 2 * nth })) };
+    });
+    const slow = hold((call) => (dataOf(call).seq === 1 ? ERROR : OK));
+    const s = setup(claims.toReversed(), slow.answer);
+    s.webhooks.matchSoon([TENANT]);
+    await expect.poll(() => s.calls.length).toBe(3);
+    slow.release();
+    await expect.poll(() => s.completions.length).toBe(3);
+    expect(s.calls.map((call) => dataOf(call).seq)).toEqual([1, 2, 4, 5]);
+    const again = s.completions.flatMap((one) => one.again).toSorted((a, b) => a.seq - b.seq);
+    expect(again).toMatchObject([
+      { seq: 1, attempts: 1, messageSeq: 1 },
+      { seq: 3, attempts: 0, messageSeq: 1, dueAt: 'after_earlier' },
+      { seq: 6, attempts: 0, messageSeq: 1, dueAt: 'after_earlier' },
+    ]);
+  });
+
   test('is not told of what waits for an earlier event in the database', async () => {
     const s = setup([claimOf(endpointOf({ ordered: true }), [1, 2], { blocked: new Set([1]) })], () => OK);
     await s.webhooks.claim();

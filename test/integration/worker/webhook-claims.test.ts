@@ -242,6 +242,36 @@ describe('claims', () => {
     expect(seconds.size).toBeGreaterThanOrEqual(2);
   });
 
+  test('bring an ordered endpoint all that waits, in its order', async () => {
+    await using b = await setupWebhooks();
+    await b.endpoint({ ordered: true });
+    for (const _ of upTo(5)) {
+      await b.send(1);
+      await b.match();
+    }
+    expect(seqsOf(await b.claims())).toEqual([1, 2, 3, 4, 5]);
+    expect(await b.claims()).toEqual([]);
+    // After the leases, an event that was called for before goes out in its place too.
+    await b.admin`update despatch.due_deliveries set message_seq = 7, attempts = 1 where first_seq = 3`;
+    await b.over();
+    expect(seqsOf(await b.claims())).toEqual([1, 2, 3, 4, 5]);
+  });
+
+  test('of an ordered endpoint end before an event that another transaction holds', async () => {
+    await using b = await setupWebhooks();
+    await b.endpoint({ ordered: true });
+    for (const _ of upTo(4)) {
+      await b.send(1);
+      await b.match();
+    }
+    await b.admin.begin(async (tx) => {
+      await tx`select from despatch.due_deliveries where first_seq = 3 for update`;
+      expect(seqsOf(await b.claims())).toEqual([1, 2]);
+    });
+    await b.admin`delete from despatch.due_deliveries where claim is not null`;
+    expect(seqsOf(await b.claims())).toEqual([3, 4]);
+  });
+
   test('find rows that a look has passed over: of a busy endpoint, of one that was paused, and what is due later', async () => {
     await using b = await setupWebhooks();
     const id = await b.endpoint();

@@ -1,8 +1,9 @@
 -- Claims due rows, endpoint by endpoint in the order of their ids, starting after `after_id`. Considers endpoints that may be
 -- called now, are not in `busy` and do not belong to a tenant in it. Looks at no more than `hops` endpoints and claims about
 -- `claims_most` rows; at most 20 rows and about 100 events of an endpoint, fewer if its rate limit says so. From a failing
--- endpoint it claims a single event, and no other one before that lease ends. From an ordered endpoint it claims nothing while
--- another claim of that endpoint is under way. Due rows of deleted endpoints are deleted, at most 1,000 per call.
+-- endpoint it claims a single event, and no other one before that lease ends. From an ordered endpoint it claims the rows with the
+-- earliest events, so that these go out in their order also after a lease was lost, and nothing while another claim of that
+-- endpoint is under way. Due rows of deleted endpoints are deleted, at most 1,000 per call.
 --
 -- A full look (`since` is `-infinity`) hops from each endpoint's earliest row to that of the next endpoint. Any other look finds
 -- the rows that became due after `since` through the index by time. Neither depends on index skip scans, which Postgres
@@ -118,23 +119,26 @@ begin
     end if;
 
     if most > 0 then
-      with fresh as (
-        -- New events of an ordered endpoint go out in the order of their numbers, also after a lease was lost.
-        select d.id from due_deliveries d
-        where endpoint.ordered and d.endpoint_id = candidate and d.due_at between due_from and at_now and d.message_seq is null
-        order by d.first_seq limit 1
-      ), in_order as (
-        select d.id, d.first_seq, d.last_seq, 2 as turn, d.due_at from due_deliveries d
-        where d.id = any (array(select f.id from fresh f)) for update skip locked
-      ), as_due as (
-        select d.id, d.first_seq, d.last_seq, 1 as turn, d.due_at from due_deliveries d
-        where d.endpoint_id = candidate and d.due_at between due_from and at_now
-          and (not endpoint.ordered or d.message_seq is not null)
+      with as_due as (
+        select d.id, d.first_seq, d.last_seq, d.due_at, false as in_order from due_deliveries d
+        where not endpoint.ordered and d.endpoint_id = candidate and d.due_at between due_from and at_now
         order by d.due_at limit 20 for update skip locked
+      ), earliest_events as materialized (
+        select d.id, d.first_seq from due_deliveries d
+        where endpoint.ordered and d.endpoint_id = candidate and d.due_at between due_from and at_now
+        order by d.first_seq limit 20
+      ), unlocked as materialized (
+        select d.id, d.first_seq, d.last_seq, d.due_at, true as in_order from due_deliveries d
+        where d.id = any (array(select e.id from earliest_events e)) for update skip locked
       ), due as (
-        select * from as_due union all select * from in_order
+        select * from as_due
+        union all
+        -- A row that another transaction holds is not overtaken: its events may be earlier ones of the same messages.
+        select u.* from unlocked u where not exists (
+          select from earliest_events e where e.first_seq < u.first_seq and e.id <> all (array(select x.id from unlocked x)))
       ), reach as (
-        select d.*, sum(d.last_seq - d.first_seq + 1) over (order by d.turn, d.due_at, d.id) as upto from due d
+        select d.*, sum(d.last_seq - d.first_seq + 1)
+          over (order by case when d.in_order then d.first_seq end, d.due_at, d.id) as upto from due d
       ), chosen as materialized (
         select r.id, r.last_seq, least(r.last_seq, r.last_seq - (r.upto - most)) as keep_to from reach r
         where r.upto - (r.last_seq - r.first_seq + 1) < most
