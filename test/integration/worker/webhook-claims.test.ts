@@ -272,6 +272,23 @@ describe('claims', () => {
     expect(seqsOf(await b.claims())).toEqual([3, 4]);
   });
 
+  test('take from the rate limit of an ordered endpoint what they bring, and no more', async () => {
+    await using b = await setupWebhooks();
+    const id = await b.endpoint({ ordered: true, rate_limit_per_second: 90 });
+    await b.send(60);
+    await b.match();
+    // The later events wait for longer, as where a person sends the earlier ones again.
+    await b.admin`delete from despatch.due_deliveries`;
+    await b.admin`
+      insert into despatch.due_deliveries (endpoint_id, tenant_id, first_seq, last_seq, purge_on, due_at)
+      select ${id}, ${b.tenant.tenantId}, n, n + size - 1, current_date + 30, now() - size * interval '1 second'
+      from (select n, 1 as size from generate_series(1, 20) n union all select n, 2 from generate_series(21, 59, 2) n) x`;
+    expect(seqsOf(await b.claims())).toEqual(upTo(20));
+    expect(await b.admin`select used from despatch.account_rates where account_id = ${id}`).toEqual([
+      { used: 20 },
+    ]);
+  });
+
   test('find rows that a look has passed over: of a busy endpoint, of one that was paused, and what is due later', async () => {
     await using b = await setupWebhooks();
     const id = await b.endpoint();

@@ -114,8 +114,14 @@ begin
     if most > 0 and endpoint.rate_limit_per_second is not null then
       most := take_endpoint_tokens(candidate, endpoint.rate_limit_per_second, most,
         (select coalesce(sum(d.last_seq - d.first_seq + 1), 0)::integer from (
-          select x.first_seq, x.last_seq from due_deliveries x
-          where x.endpoint_id = candidate and x.due_at between due_from and at_now order by x.due_at limit 20) d));
+          -- The rows that the claim below reads.
+          (select x.first_seq, x.last_seq from due_deliveries x
+          where not endpoint.ordered and x.endpoint_id = candidate and x.due_at between due_from and at_now
+          order by x.due_at limit 20)
+          union all
+          (select x.first_seq, x.last_seq from due_deliveries x
+          where endpoint.ordered and x.endpoint_id = candidate and x.due_at between due_from and at_now
+          order by x.first_seq limit 20)) d));
     end if;
 
     if most > 0 then
