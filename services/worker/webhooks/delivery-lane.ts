@@ -395,9 +395,7 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
     take,
     get room() {
       if (isStopping) return 0;
-      const runs = [...entries.values()].map(({ run }) => run);
-      const [waiting, events] = [sumOf(runs, 'waitingClaims'), sumOf(runs, 'waitingEvents')];
-      if (events * callMs >= deps.inFlightMax * WAIT_MS) return 0;
+      const waiting = [...entries.values()].reduce((sum, { run }) => sum + run.waitingClaims, 0);
       return Math.max(0, Math.min(WAITING_MAX - waiting, CLAIMS_MAX - claims));
     },
     get busy() {
@@ -412,7 +410,7 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
             held >= CLAIMS_PER_ENDPOINT_MAX,
         )
         .map(({ run }) => run.endpoint.id);
-      return [...endpoints, ...tenantsWithTheirShare(open)];
+      return [...endpoints, ...tenantsWithTheirShare(open, (deps.inFlightMax * WAIT_MS) / callMs)];
     },
     get endpoints() {
       return [...entries.values()].map(({ run }) => run.endpoint);
@@ -457,24 +455,31 @@ function hasSameKeys(one: WebhookEndpoint, other: WebhookEndpoint): boolean {
   );
 }
 
-function sumOf(runs: readonly EndpointRun[], what: 'waitingClaims' | 'waitingEvents'): number {
-  return runs.reduce((sum, run) => sum + run[what], 0);
-}
-
-/** Returns tenants with as many claims as each could have if one more tenant came, so that a new tenant always finds capacity. */
-function tenantsWithTheirShare(entries: readonly Entry[]): string[] {
-  const waiting = new Map<string, number>();
+/**
+ * Returns tenants with as many claims or waiting events as each could have if one more tenant came, so that a new tenant always
+ * finds capacity.
+ * @param eventsMax number of waiting events of all tenants that can begin in time.
+ */
+function tenantsWithTheirShare(entries: readonly Entry[], eventsMax: number): string[] {
+  const waiting = new Map<string, { claims: number; events: number }>();
   const held = new Map<string, number>();
   for (const { tenantId, claims, run } of entries) {
     held.set(tenantId, (held.get(tenantId) ?? 0) + claims);
-    if (run.waitingClaims > 0) waiting.set(tenantId, (waiting.get(tenantId) ?? 0) + run.waitingClaims);
+    if (run.waitingClaims === 0) continue;
+    const before = waiting.get(tenantId) ?? { claims: 0, events: 0 };
+    waiting.set(tenantId, {
+      claims: before.claims + run.waitingClaims,
+      events: before.events + run.waitingEvents,
+    });
   }
   const waitingShare = Math.max(1, Math.floor(WAITING_MAX / (waiting.size + 1)));
+  const eventsShare = eventsMax / (waiting.size + 1);
   // One more than the waiting claims of an endpoint, so that these are there while an earlier one is recorded.
   const share = Math.max(WAITING_PER_ENDPOINT_MAX + 1, Math.floor(CLAIMS_MAX / (held.size + 1)));
-  return [...held].flatMap(([id, claims]) =>
-    claims >= share || (waiting.get(id) ?? 0) >= waitingShare ? [id] : [],
-  );
+  return [...held].flatMap(([id, claims]) => {
+    const its = waiting.get(id) ?? { claims: 0, events: 0 };
+    return claims >= share || its.claims >= waitingShare || its.events >= eventsShare ? [id] : [];
+  });
 }
 
 function unreadable(now: number): DeliveredEvent {
