@@ -11,7 +11,7 @@ const LOOPBACK = ['127.0.0.1'];
 async function guardOver(reply: (question: DnsQuestion) => DnsReply) {
   const dns = await startDnsServer(reply);
   const resolveHost = createHostResolver({ servers: [dns.address] });
-  const guard = createEgressGuard({ allowCidrs: ['127.0.0.0/8'], ports: [], resolveHost });
+  const guard = createEgressGuard({ allowCidrs: ['127.0.0.0/8', '::1/128'], ports: [], resolveHost });
   return { dns, guard, [Symbol.asyncDispose]: () => dns[Symbol.asyncDispose]() };
 }
 
@@ -55,6 +55,18 @@ describe('a name', () => {
     await guard.resolve('mail.example', 587);
     expect(dns.asked).toHaveLength(4);
   });
+
+  test.each([
+    ['AAAA', LOOPBACK, '127.0.0.1'],
+    ['A', ['::1'], '::1'],
+  ])(
+    'whose server never answers the query for %s has the addresses of the other family',
+    async (silent, addresses, address) => {
+      await using setup = await guardOver(({ type }) => (type === silent ? 'silence' : addresses));
+      const found = await setup.guard.resolve('half.example', 587);
+      expect(found).toEqual({ kind: 'address', address });
+    },
+  );
 
   test.each(['unknown name', 'server failure', []] as const)(
     'without an address (%j) is refused, and not asked for again at once',

@@ -1,6 +1,7 @@
 import { Resolver } from 'node:dns/promises';
 import { isIP } from 'node:net';
 import { LRUCache } from 'lru-cache';
+import { answerWithin } from '../process/deadline.ts';
 
 export type HostResolverOptions = {
   /** Name servers in the form that `isNameServer` accepts. Empty: those of the machine. */
@@ -14,6 +15,8 @@ export type HostResolver = (name: string) => Promise<readonly string[]>;
 const TRY_MS = 1_000;
 const TRY_MS_MAX = 2_000;
 const TRIES = 4;
+/** How long the addresses of one family wait for those of the other: some servers never answer a query for IPv6 (RFC 4074, 4.1). */
+const OTHER_FAMILY_MS = 1_000;
 /** How long a failed name is not resolved again. */
 const FAILED_FOR_MS = 3_000;
 const FAILED_MAX = 10_000;
@@ -30,11 +33,17 @@ export function createHostResolver({ servers }: HostResolverOptions): HostResolv
   const failed = new LRUCache<string, true>({ max: FAILED_MAX, ttl: FAILED_FOR_MS });
 
   async function ask(name: string): Promise<readonly string[]> {
-    const [v4, v6] = await Promise.allSettled([resolver.resolve4(name), resolver.resolve6(name)]);
-    const addresses = [v4, v6].flatMap((one) => (one.status === 'fulfilled' ? one.value : []));
-    if (addresses.length > 0) return addresses;
-    failed.set(name, true);
-    throw new Error('The name has no address');
+    const families = [resolver.resolve4(name), resolver.resolve6(name)];
+    try {
+      await Promise.any(families);
+    } catch (error) {
+      failed.set(name, true);
+      throw new Error('The name has no address', { cause: error });
+    }
+    const found = await Promise.allSettled(
+      families.map((family) => answerWithin('dns', family, OTHER_FAMILY_MS)),
+    );
+    return found.flatMap((one) => (one.status === 'fulfilled' ? one.value : []));
   }
 
   return (name) => {
