@@ -4,6 +4,7 @@ import {
   insertWebhookKey,
   KEYS_FRESH_SECONDS,
   loadWebhookKeys,
+  signClaimedAnew,
   type WebhookKey,
 } from '#core/store/webhook-keys.ts';
 import { createInTenant, earlierAnswer, scopeOf } from '../admin/admin-change.ts';
@@ -113,6 +114,7 @@ function rotate(deps: WebhookDeps): RouteModule {
         idempotency,
         async ({ tx, audit }) => {
           await insertWebhookKey(tenantId, tx, key, graceSeconds);
+          if (graceSeconds === 0) await signClaimedAnew(tenantId, tx);
           await audit('webhook_key.rotated', key.id, { graceSeconds });
           return { status: 201, body: toJwk(key) };
         },

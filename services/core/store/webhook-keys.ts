@@ -61,3 +61,15 @@ export async function insertWebhookKey(
     values (${key.id}, ${tenantId}, ${key.publicKey}, ${key.ciphertext},
       clock_timestamp() + make_interval(secs => case when exists (select from former) then ${waitSeconds}::integer else 0 end))`;
 }
+
+/**
+ * Raises the versions of the tenant's endpoints with `v1a` signatures, so that workers return the events that they have claimed with
+ * a former key, and claim them again. Locks the rows in the order of their ids, as SQL `complete_deliveries` does.
+ */
+export async function signClaimedAnew(tenantId: TenantId, tx: TransactionSql): Promise<void> {
+  await tx`
+    update webhook_endpoints set version = version + 1 where tenant_id = ${tenantId} and id = any (array(
+      select w.id from webhook_endpoints w
+      where w.tenant_id = ${tenantId} and w.deleted_at is null and 'v1a' = any (w.signatures)
+      order by w.id for no key update))`;
+}

@@ -139,6 +139,26 @@ describe('the keys of v1a', () => {
     expect(await look()).toEqual([last, [last], [last]]);
   });
 
+  test('that are withdrawn sign nothing more of what workers have claimed', async () => {
+    const [own, foreign] = [await api.tenant(endpointLimits(20)), await api.tenant(endpointLimits(20))];
+    const signed = { signatures: ['v1', 'v1a'] };
+    const [one, other] = [await createFor(own, signed), await createFor(foreign, signed)];
+    const [plain, gone] = [await createFor(own), await createFor(own, signed)];
+    await api.callAs('admin', own, 'DELETE', `${ENDPOINTS_PATH}/${gone.id}`);
+    const ids = [one.id, other.id, plain.id, gone.id];
+    const rows = () => api.admin<{ id: string; version: number }[]>`
+      select id, version from webhook_endpoints where id = any (${ids}::uuid[])`;
+    const before = new Map((await rows()).map(({ id, version }) => [id, version]));
+    const raised = async () =>
+      (await rows()).flatMap(({ id, version }) => (before.get(id) === version ? [] : [id]));
+    const rotate = (graceSeconds: number) =>
+      api.callAs('admin', own, 'POST', '/v1/admin/webhook-keys/rotate', { graceSeconds });
+    await rotate(600);
+    expect(await raised()).toEqual([]);
+    await rotate(0);
+    expect(await raised()).toEqual([one.id]);
+  });
+
   test('of a tenant that is none are none', async () => {
     const { status, body } = await api.call('GET', `/v1/webhook-keys/${randomUUID()}/jwks.json`);
     expect([status, body]).toEqual([200, { keys: [] }]);
