@@ -38,7 +38,7 @@ export function replayRoute(deps: WebhookDeps): RouteModule {
     operation: 'replayEvent',
     summary: 'Tell an endpoint of an event',
     description:
-      "Under the number that the event has in the endpoint's feed, as `redeliver` does; where the endpoint's filters had left it out, or it is older than the endpoint, under the next one, for one call. 409 `invalid_state` while it is called for, after 1,000 calls, and in the first seconds of an event, before it is known whether the endpoint is told of it anyway.",
+      "Under the number that the event has in the endpoint's feed, as `redeliver` does; where the endpoint's filters had left it out, or it is older than the endpoint, under the next one, for one call. 409 `invalid_state` while it is called for, after 1,000 calls, and within the first minute of an event while it is not known yet whether the endpoint is told of it anyway.",
     tag: 'Webhooks',
     auth: { kind: 'bearer', role: 'admin' },
     params: IdParams,
@@ -60,7 +60,7 @@ export function replayRoute(deps: WebhookDeps): RouteModule {
           if (place === undefined) throw notFound();
           const { verdict, seq } = await replayEvent(tenantId, tx, endpointId, place);
           if (verdict === 'early') {
-            const message = 'Whether the endpoint is told of the event anyway is known in a few seconds';
+            const message = 'Whether the endpoint is told of the event anyway is known within a minute';
             throw new AppError('invalid_state', { message });
           }
           if (verdict === 'in_flight') {
