@@ -7,6 +7,8 @@ export type AppliedFunctions = {
   readonly applied: readonly string[];
   /** Names of functions that were applied before and have no file any more: a migration of a later release drops them. */
   readonly unused: readonly string[];
+  /** Whether functions of a newer release were found and left in force. */
+  readonly isNewerKept: boolean;
 };
 
 class FunctionFileError extends Error {
@@ -16,6 +18,9 @@ class FunctionFileError extends Error {
 /**
  * Applies the function files whose text differs from the text applied last. All or none, in the caller's transaction. Drops
  * nothing, because services of the previous release keep calling its functions during an upgrade.
+ *
+ * Changes nothing if these files were applied before and other ones were first applied after them: a release that comes back
+ * works with newer functions, while services of the newer release do not work with older functions.
  *
  * Each file is run twice. The first run does not check bodies, because functions call each other and the files have no order.
  * Then every execute right on the new functions is revoked, and the second run, which checks the bodies too, grants exactly the
@@ -27,6 +32,8 @@ export async function applyFunctions(
   files: readonly FunctionFile[],
 ): Promise<AppliedFunctions> {
   await tx`set local role despatch_definer`;
+  const digest = functionsDigest(files);
+  if (await isReplaced(tx, digest)) return { applied: [], unused: [], isNewerKept: true };
   const stored = new Map(
     (
       await tx<{ name: string; hash: string }[]>`
@@ -47,13 +54,23 @@ export async function applyFunctions(
     }
   }
   await tx`
-    insert into despatch.function_releases (digest) values (decode(${functionsDigest(files)}, 'hex'))
+    insert into despatch.function_releases (digest) values (decode(${digest}, 'hex'))
     on conflict do nothing`;
   const names = new Set(files.map(({ name }) => name));
   return {
     applied: changed.map(({ name }) => name),
     unused: [...stored.keys()].filter((name) => !names.has(name)),
+    isNewerKept: false,
   };
+}
+
+/** Returns whether the functions with this digest were applied before other ones were applied for the first time. */
+async function isReplaced(tx: TransactionSql, digest: string): Promise<boolean> {
+  const [found] = await tx<{ isReplaced: boolean }[]>`
+    select exists (
+      select from despatch.function_releases own join despatch.function_releases later on later.applied_at > own.applied_at
+      where own.digest = decode(${digest}, 'hex')) as "isReplaced"`;
+  return found?.isReplaced === true;
 }
 
 async function run(tx: TransactionSql, files: readonly FunctionFile[]): Promise<void> {

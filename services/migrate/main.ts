@@ -6,13 +6,17 @@ const log = createLogger({ level: 'info', component: 'migrate' });
 
 try {
   const { postgres, roles } = migrateConfig(process.env);
-  const { applied, functions, unused, unprepared } = await migrate({
+  const { applied, functions, unused, unprepared, isNewerKept } = await migrate({
     databaseUrl: postgres.url.reveal(),
     passwords: roles,
     ...(postgres.caFile === undefined ? {} : { caFile: postgres.caFile }),
     onWait: (wait) => log.warn({ ...wait }, 'Migration waits for a lock'),
     onApplied: (migration) => log.info({ migration }, 'Migration applied'),
   });
+  if (isNewerKept)
+    log.warn(
+      'The functions in force are of a newer release and were left as they are; this release works with them',
+    );
   if (unused.length > 0)
     log.warn({ functions: unused }, 'Functions in the database that this release does not use');
   if (unprepared.length > 0) log.warn({ tables: unprepared }, 'Partitions are left to the workers to make');

@@ -53,12 +53,15 @@ export type Migrated = {
   readonly unused: readonly string[];
   /** Tables whose future partitions are left to the workers, because other sessions held locks. */
   readonly unprepared: readonly string[];
+  /** Whether the functions of a newer build were left in force. */
+  readonly isNewerKept: boolean;
 };
 
 /**
  * Brings the schema up to date: forward-only numbered files, each in one transaction with its version row; then the functions
  * whose text has changed, in one transaction; then the partitions of the coming weeks. All under one advisory lock, so that any
- * number of concurrent runs end in the same state. Idempotent. A build older than the schema leaves the functions unchanged.
+ * number of concurrent runs end in the same state. Idempotent. A build older than the schema, or than the functions in
+ * force, leaves the functions unchanged.
  * @throws ServerVersionError if the server is too old; LockWaitError if a step did not get its locks in time; FunctionFileError
  *   if a function is invalid. The failed step has changed nothing.
  */
@@ -115,8 +118,9 @@ export async function migrate(options: MigrateOptions): Promise<Migrated> {
       options.onApplied?.(migration.name);
       applied.push(migration.name);
     }
-    if (lastOf(done) > lastOf(migrations)) return { applied, functions: [], unused: [], unprepared: [] };
-    let changed: AppliedFunctions = { applied: [], unused: [] };
+    if (lastOf(done) > lastOf(migrations))
+      return { applied, functions: [], unused: [], unprepared: [], isNewerKept: true };
+    let changed: AppliedFunctions = { applied: [], unused: [], isNewerKept: false };
     await step('functions', async (tx) => {
       changed = await applyFunctions(tx, options.functions ?? functionFiles());
     });
@@ -126,6 +130,7 @@ export async function migrate(options: MigrateOptions): Promise<Migrated> {
       functions: changed.applied,
       unused: changed.unused,
       unprepared: await makePartitions(sql),
+      isNewerKept: changed.isNewerKept,
     };
   } finally {
     await sql`select pg_advisory_unlock(${LOCK.toString()}::bigint)`;

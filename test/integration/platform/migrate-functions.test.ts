@@ -93,7 +93,11 @@ test('what services of the release before call stays: other arguments beside it,
   expect(await run({ functions: [...OWN, other] })).toMatchObject({ functions: ['answer'], unused: [] });
   expect(await b.api`select answer() as old, answer(1) as new`).toEqual([{ old: 1, new: 2 }]);
 
-  expect(await run({ functions: OWN })).toMatchObject({ functions: [], unused: ['answer'] });
+  const later = answer({ name: 'later' });
+  expect(await run({ functions: [...OWN, later] })).toMatchObject({
+    functions: ['later'],
+    unused: ['answer'],
+  });
   expect(await b.api`select answer() as old, answer(1) as new`).toEqual([{ old: 1, new: 2 }]);
 });
 
@@ -113,12 +117,34 @@ test('a service is ready from the moment its functions are applied, and stays re
   expect([await readiness(older), await readiness(newer)]).toEqual([{ failing: [] }, { failing: [] }]);
 });
 
+test('a release that comes back after a newer one leaves the functions of the newer one in force, and tells so', async () => {
+  const { migration } = requiredSchemaVersion();
+  const [older, newer] = [
+    [...OWN, answer(), answer({ name: 'dropped' })],
+    [...OWN, answer({ returns: '2' })],
+  ];
+  await run({ functions: older });
+  expect(await run({ functions: newer })).toMatchObject({ functions: ['answer'], isNewerKept: false });
+  expect(await run({ functions: newer })).toMatchObject({ functions: [], isNewerKept: false });
+
+  expect(await run({ functions: older })).toMatchObject({ functions: [], unused: [], isNewerKept: true });
+  expect(await b.api`select answer() as n`).toEqual([{ n: 2 }]);
+  const readiness = (files: typeof OWN) =>
+    schemaReadiness(b.api, { migration, functions: functionsDigest(files) })();
+  expect([await readiness(older), await readiness(newer)]).toEqual([{ failing: [] }, { failing: [] }]);
+
+  const repaired = [...OWN, answer({ returns: '3' })];
+  expect(await run({ functions: repaired })).toMatchObject({ functions: ['answer'], isNewerKept: false });
+  expect(await b.api`select answer() as n`).toEqual([{ n: 3 }]);
+});
+
 test('a build that is older than the schema leaves its functions alone', async () => {
   const sql = () => 'create table later (id integer)';
   await run({ migrations: [{ version: 9_999, name: '9999_test.sql', sql }], functions: [...OWN, answer()] });
   expect(await run({ functions: [...OWN, answer({ returns: '2' })] })).toMatchObject({
     functions: [],
     unused: [],
+    isNewerKept: true,
   });
   expect(await b.api`select answer() as n`).toEqual([{ n: 1 }]);
   expect(await schemaReadiness(b.api, requiredSchemaVersion())()).toEqual({ failing: [] });

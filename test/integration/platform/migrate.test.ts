@@ -9,7 +9,7 @@ import { setupStores } from '#test/support/worker.ts';
 import type { LockWait } from '../../../services/migrate/lock-retries.ts';
 import { migrate } from '../../../services/migrate/migrate.ts';
 
-const UP_TO_DATE = { applied: [], functions: [], unused: [], unprepared: [] };
+const UP_TO_DATE = { applied: [], functions: [], unused: [], unprepared: [], isNewerKept: false };
 const PASSWORDS = { api: 'a', worker: 'w', controller: 'c' };
 
 /** Sets up a database whose owner may create roles but is no superuser, as managed databases have it. */

@@ -31,7 +31,7 @@ afterAll(() => server[Symbol.asyncDispose]());
 
 test('the migration needs no more than it is given, and may run again', async () => {
   const repeated = await migrate({ databaseUrl: urlOf('despatch_migrate'), passwords: {} });
-  expect(repeated).toEqual({ applied: [], functions: [], unused: [], unprepared: [] });
+  expect(repeated).toEqual({ applied: [], functions: [], unused: [], unprepared: [], isNewerKept: false });
 });
 
 test.each(['despatch_api', 'despatch_worker', 'despatch_controller'])(
