@@ -157,6 +157,18 @@ spec:
         - {protocol: TCP, port: metrics}
       from:
         {{- default (list (dict "namespaceSelector" (dict))) .root.Values.networkPolicy.metricsFrom | toYaml | nindent 8 }}
+    {{- if .root.Values.tests.enabled }}
+    # The pod of `helm test`.
+    - ports:
+        {{- if eq .component "api" }}
+        - {protocol: TCP, port: http}
+        {{- end }}
+        - {protocol: TCP, port: metrics}
+      from:
+        - podSelector:
+            matchLabels:
+              {{- include "despatch.selectorLabels" (dict "root" .root "component" "test") | nindent 14 }}
+    {{- end }}
     {{- with $own.networkPolicy.ingress }}
     {{- toYaml . | nindent 4 }}
     {{- end }}

@@ -43,7 +43,7 @@ const PEERS: Readonly<Record<string, Endpoint>> = {
   dashboard: { namespace: 'monitoring', labels: { app: 'grafana' } },
 };
 
-type Component = 'api' | 'worker' | 'controller' | 'migrate';
+type Component = 'api' | 'worker' | 'controller' | 'migrate' | 'test';
 
 const componentOf = ({ metadata }: PodTemplate): string =>
   metadata.labels['app.kubernetes.io/component'] ?? '';
@@ -159,6 +159,51 @@ describe.each(VALUES)('with ci/%s', (values) => {
       expect(comes({ address: '93.184.216.34' })).toEqual(http);
       if (isNarrow && component !== 'migrate') expect(comes(PEERS['dashboard'] as Endpoint)).toEqual([9090]);
     }
+  });
+});
+
+/** Returns the connections from the pod of `helm test` to the services that a policy of either end prevents. */
+function preventedOf(objects: readonly ChartObject[]): string[] {
+  const policies = policiesOf(objects);
+  const tester = podOf(objects, 'test');
+  if (tester === undefined) throw new Error('no pod of `helm test`');
+  return (['api', 'worker', 'controller'] as const).flatMap((component) => {
+    const pod = podOf(objects, component);
+    if (pod === undefined) return [];
+    return (component === 'api' ? [8080, 9090] : [9090])
+      .filter(
+        (port) =>
+          !isAllowed(policies, 'Egress', tester, { peer: pod, port }) ||
+          !isAllowed(policies, 'Ingress', pod, { peer: tester, port }),
+      )
+      .map((port) => `${component}:${port}`);
+  });
+}
+
+describe('the pod of `helm test`', () => {
+  test.each(VALUES)(
+    'reaches the api, and health and schema of every component, with ci/%s',
+    async (values) => {
+      expect(preventedOf(await renderChart({ values }))).toEqual([]);
+    },
+  );
+
+  test('reaches them where only a gateway and a monitoring namespace may come in', async () => {
+    const only = (name: string) => [
+      { namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': name } } },
+    ];
+    const set = {
+      'networkPolicy.apiFrom': only('gateway-system'),
+      'networkPolicy.metricsFrom': only('monitoring'),
+    };
+    const objects = await renderChart({ values: 'production', set });
+    expect(preventedOf(objects)).toEqual([]);
+    const tester = podOf(objects, 'test');
+    const untested = await renderChart({ values: 'production', set: { ...set, 'tests.enabled': false } });
+    const api = podOf(untested, 'api');
+    if (api === undefined || tester === undefined) throw new Error('no pod');
+    for (const port of [8080, 9090])
+      expect(isAllowed(policiesOf(untested), 'Ingress', api, { peer: tester, port })).toBe(false);
   });
 });
 
