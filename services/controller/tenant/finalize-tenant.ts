@@ -1,6 +1,9 @@
+import { KeyringError } from '#core/platform/vault/keyring.ts';
+import type { Finding } from '../conditions.ts';
 import type { TenantResource } from '../resources/tenant-resource.ts';
 import type { ReconcileResult } from '../runtime/controller-loop.ts';
 import { continuePurge, PURGE_RECHECK_MS } from './continue-purge.ts';
+import { keyVerdict } from './key-verdict.ts';
 import { TENANT_FINALIZER, type TenantDeps } from './tenant-deps.ts';
 import { notReady } from './tenant-findings.ts';
 import { refOf, slugOf } from './wanted-tenant.ts';
@@ -8,7 +11,7 @@ import { writeNotReady } from './write-status.ts';
 
 /**
  * Handles the deletion of a resource: keeps its tenant, suspended, or purges it. Removes the finalizer last, and can be
- * interrupted and repeated at every step.
+ * interrupted and repeated at every step. A step that fails is reported in the status and thrown, to be retried.
  */
 export async function finalizeTenant(
   deps: TenantDeps,
@@ -16,12 +19,26 @@ export async function finalizeTenant(
   signal: AbortSignal,
 ): Promise<ReconcileResult> {
   if (!tenant.metadata.finalizers?.includes(TENANT_FINALIZER)) return {};
-  const { store, notify, events } = deps;
-  const slug = slugOf(tenant);
-  const stored = await store.find(slug).catch(async (fault: unknown) => {
-    await writeNotReady(deps, tenant, DATABASE_AWAY, signal);
+  const rest = await giveUpTenant(deps, tenant).catch(async (fault: unknown) => {
+    await writeNotReady(deps, tenant, findingOf(fault), signal);
     throw fault;
   });
+  if (rest !== 'done') {
+    await writeNotReady(deps, tenant, notReady('Purging', PROGRESS[rest]), signal);
+    return { requeueAfterMs: rest === 'draining' ? PURGE_RECHECK_MS : 0 };
+  }
+  await deps.resources.removeFinalizer(tenant, signal);
+  return {};
+}
+
+/** Suspends the tenant, or purges a part of it. @returns `done` when the resource owns no tenant any more. */
+async function giveUpTenant(
+  deps: TenantDeps,
+  tenant: TenantResource,
+): Promise<'done' | 'draining' | 'deleting'> {
+  const { store, notify, events } = deps;
+  const slug = slugOf(tenant);
+  const stored = await store.find(slug);
   const { uid, creationTimestamp } = tenant.metadata;
   const gone = { slug, uid, ref: refOf(tenant), createdAt: creationTimestamp };
   // The stored row may be newer than this resource. Therefore no write relies on an owner that was read: the database
@@ -33,20 +50,21 @@ export async function finalizeTenant(
     const begun = await store.beginPurge(gone);
     if (begun !== undefined) notify(begun);
     const rest = await continuePurge(deps, gone);
-    if (rest === 'draining' || rest === 'deleting') {
-      await writeNotReady(deps, tenant, notReady('Purging', PROGRESS[rest]), signal);
-      return { requeueAfterMs: rest === 'draining' ? PURGE_RECHECK_MS : 0 };
-    }
     if (rest === 'done') events.normal(tenant, 'Purged', 'No row and no key of the tenant is left');
-  } else {
-    const id = await store.retain(gone);
-    if (id !== undefined) {
-      notify(id);
-      events.normal(tenant, 'Retained', 'The tenant is suspended and keeps its data and key');
-    }
+    return rest === 'absent' ? 'done' : rest;
   }
-  await deps.resources.removeFinalizer(tenant, signal);
-  return {};
+  const id = await store.retain(gone);
+  if (id !== undefined) {
+    notify(id);
+    events.normal(tenant, 'Retained', 'The tenant is suspended and keeps its data and key');
+  }
+  return 'done';
+}
+
+function findingOf(fault: unknown): Finding {
+  if (!(fault instanceof KeyringError)) return DATABASE_AWAY;
+  const { reason, message } = keyVerdict(fault);
+  return notReady(reason, message);
 }
 
 const DATABASE_AWAY = notReady(

@@ -4,6 +4,7 @@ import { KeyringError } from '#core/platform/vault/keyring.ts';
 import type { KeyFacts } from '#core/platform/vault/vault-keys.ts';
 import type { TenantResource } from '../resources/tenant-resource.ts';
 import { nextRotation } from './key-rotation.ts';
+import { keyVerdict } from './key-verdict.ts';
 import type { TenantDeps } from './tenant-deps.ts';
 import type { Verdict } from './tenant-findings.ts';
 import { slugOf } from './wanted-tenant.ts';
@@ -92,14 +93,4 @@ async function rewrapAll(
     // A ciphertext that was replaced concurrently counts as rewrapped: the search no longer finds it.
     if (!moved.includes(true)) return moved.length;
   }
-}
-
-function keyVerdict({ fault }: KeyringError): Verdict {
-  return fault === 'refused'
-    ? {
-        ok: false,
-        reason: 'VaultRefused',
-        message: 'Vault refuses; the policy of the controller does not allow it',
-      }
-    : { ok: false, reason: 'VaultUnavailable', message: 'Vault gave no answer; it is tried again' };
 }

@@ -1,5 +1,6 @@
 import { databaseFaultOf } from '#core/domain/database-fault.ts';
 import type { TenantId } from '#core/domain/ids.ts';
+import { KeyringError } from '#core/platform/vault/keyring.ts';
 import type { StoredTenant } from '#core/store/managed-tenants.ts';
 import type { PlanResource } from '../resources/plan-resource.ts';
 import type { TenantResource } from '../resources/tenant-resource.ts';
@@ -9,6 +10,7 @@ import { finalizeTenant } from './finalize-tenant.ts';
 import { isReadyFor } from './is-ready-for.ts';
 import { nextRotation } from './key-rotation.ts';
 import { keepKey } from './keep-key.ts';
+import { keyVerdict } from './key-verdict.ts';
 import { PAUSE_ANNOTATION, TENANT_FINALIZER, type TenantDeps } from './tenant-deps.ts';
 import { factsFound, factsKnown, type InForce } from './tenant-facts.ts';
 import { notReady, tenantFindings, withKnown, type Verdict } from './tenant-findings.ts';
@@ -107,7 +109,10 @@ async function applyTenant(
     return await apply(deps, tenant, stored, revision);
   } catch (fault) {
     deps.log.error({ err: fault, tenant: refOf(tenant) }, 'Could not apply a tenant');
-    const verdict = failed('DatabaseUnavailable', 'The database did not take the tenant; it is tried again');
+    const verdict =
+      fault instanceof KeyringError
+        ? keyVerdict(fault)
+        : failed('DatabaseUnavailable', 'The database did not take the tenant; it is tried again');
     return { ...NOTHING, verdict, fault, isSilent: !isFound && databaseFaultOf(fault) === 'away' };
   }
 }

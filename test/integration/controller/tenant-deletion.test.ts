@@ -1,0 +1,77 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { DependencyError } from '#core/domain/dependency-error.ts';
+import { KeyringError, type KeyringErrorCode } from '#core/platform/vault/keyring.ts';
+import { setupTenantReconciler, type TenantReconciling } from '#test/support/tenant-reconciler.ts';
+
+let s: TenantReconciling;
+
+beforeAll(async () => {
+  s = await setupTenantReconciler();
+  s.putPlan('free');
+});
+afterAll(() => s[Symbol.asyncDispose]());
+
+const condition = (key: string, type: string) =>
+  s.tenants.get(key)?.status?.conditions?.find((one) => one.type === type);
+
+const databaseAway = () => Promise.reject(new DependencyError('postgres', 'deadline', 'no answer'));
+
+/** Returns a reconciler whose calls to destroy a key fail. */
+const vaultSays = (code: KeyringErrorCode) =>
+  s.reconcilerWith({
+    keys: { ...s.keys, destroy: () => Promise.reject(new KeyringError(code, 'no answer')) },
+  });
+
+/** Declares a tenant and brings it into force. */
+async function declared(deletionPolicy: 'Retain' | 'Purge'): Promise<string> {
+  const key = s.putTenant({ deletionPolicy });
+  await s.reconcile(key);
+  expect(condition(key, 'Ready')).toMatchObject({ status: 'True' });
+  return key;
+}
+
+describe('a resource that cannot be finalized says why it is still there', () => {
+  test.each([
+    ['Vault gives no answer', 'VaultUnavailable', () => vaultSays('unavailable')],
+    ['Vault refuses', 'VaultRefused', () => vaultSays('refused')],
+    [
+      'the database does not begin the purge',
+      'DatabaseUnavailable',
+      () => s.reconcilerWith({ store: { ...s.store, beginPurge: databaseAway } }),
+    ],
+    [
+      'the database does not end the purge',
+      'DatabaseUnavailable',
+      () => s.reconcilerWith({ store: { ...s.store, endPurge: databaseAway } }),
+    ],
+  ])('with Purge, when %s', async (_what, reason, reconciler) => {
+    const key = await declared('Purge');
+    s.remove(key);
+    await expect(s.reconcile(key, reconciler())).rejects.toThrow('no answer');
+    expect(condition(key, 'Ready')).toMatchObject({ status: 'False', reason });
+    await s.reconcile(key);
+    expect(s.tenants.has(key)).toBe(false);
+  });
+
+  test('with Retain, when the database does not take the suspension', async () => {
+    const key = await declared('Retain');
+    s.remove(key);
+    const reconciler = s.reconcilerWith({ store: { ...s.store, retain: databaseAway } });
+    await expect(s.reconcile(key, reconciler)).rejects.toThrow('no answer');
+    expect(condition(key, 'Ready')).toMatchObject({ status: 'False', reason: 'DatabaseUnavailable' });
+    await s.reconcile(key);
+    expect(s.tenants.has(key)).toBe(false);
+  });
+});
+
+test('a resource that waits for the purge of an earlier one blames Vault, and not the database, when Vault is away', async () => {
+  const key = await declared('Purge');
+  const tenant = s.tenants.get(key);
+  if (tenant === undefined) throw new Error('no tenant');
+  const { uid, creationTimestamp: createdAt } = tenant.metadata;
+  await s.store.beginPurge({ slug: key.split('/')[1] ?? '', uid, ref: key, createdAt });
+  s.putTenant({}, { key, uid: crypto.randomUUID(), createdAt: '2026-03-01T00:00:00Z' });
+  await expect(s.reconcile(key, vaultSays('unavailable'))).rejects.toThrow('no answer');
+  for (const type of ['Ready', 'Applied'])
+    expect(condition(key, type)).toMatchObject({ status: 'False', reason: 'VaultUnavailable' });
+});
