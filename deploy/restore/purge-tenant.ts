@@ -17,6 +17,8 @@ export async function purgeTenant(
   const { slug } = tenant;
   await sql`update live_messages set lease_until = '-infinity' where tenant_id = ${id} and status = 'sending'`;
   await sql`select begin_purge(${slug}, ${uid})`;
+  // A purge does not end before apis have forgotten the tenant; none is running now.
+  await sql`update tenants set updated_at = '-infinity' where id = ${id}`;
   for (;;) {
     const [row] = await sql<
       { outcome: string }[]

@@ -14,6 +14,7 @@ import { TenantResource } from '../../services/controller/resources/tenant-resou
 import type { TenantStatus } from '../../services/controller/resources/tenant-status.ts';
 import { createTenantReconciler } from '../../services/controller/tenant/reconcile-tenant.ts';
 import { TENANT_FINALIZER, type TenantDeps } from '../../services/controller/tenant/tenant-deps.ts';
+import { backdatePurge } from './backdate-purge.ts';
 import { testDatabase } from './servers.ts';
 import { openVaultLogins, vaultConfigAs } from './shared-vault.ts';
 
@@ -51,7 +52,19 @@ export async function setupTenantReconciler() {
     if (isGone) tenants.delete(key);
     else tenants.set(key, next);
   };
-  const store = managedTenantStore(database.open('controller'), ISSUER, (entry) => void audited.push(entry));
+  const ownStore = managedTenantStore(
+    database.open('controller'),
+    ISSUER,
+    (entry) => void audited.push(entry),
+  );
+  const store: typeof ownStore = {
+    ...ownStore,
+    async beginPurge(gone) {
+      const id = await ownStore.beginPurge(gone);
+      await backdatePurge(admin, gone.slug);
+      return id;
+    },
+  };
   const deps: TenantDeps = {
     tenants,
     plans,
@@ -92,7 +105,10 @@ export async function setupTenantReconciler() {
     api,
     worker,
     vault: access.vault,
+    /** Its purges may end at once. */
     store,
+    /** Its purges wait until no api has a cached copy of the tenant. */
+    ownStore,
     keys,
     encrypter,
     decrypter,

@@ -5,7 +5,7 @@ import type { TenantDeps } from './tenant-deps.ts';
 const PURGED_AT_ONCE = 500;
 /** A purge yields its worker after this time, so that changes of other tenants do not wait for a large purge. */
 const PURGE_SLICE_MS = 5_000;
-/** Delay before the purge checks again for calls in flight, which it has to wait for. */
+/** Delay before the purge checks again for what it has to wait for: calls in flight, and copies of the tenant in caches. */
 export const PURGE_RECHECK_MS = 1_000;
 
 /**

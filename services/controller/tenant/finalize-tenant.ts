@@ -73,6 +73,6 @@ const DATABASE_AWAY = notReady(
 );
 
 const PROGRESS = {
-  draining: 'Waiting for provider calls under way',
+  draining: 'Waiting for provider calls under way, and until no api has a cached copy of the tenant',
   deleting: 'Deleting rows',
 } as const;

@@ -5,9 +5,11 @@ import { KeyringError } from '#core/platform/vault/keyring.ts';
 import type { GoneResource, OwnedSlug } from '#core/store/managed-tenants.ts';
 import { beginDeletion, createTenant } from '#core/store/tenants.ts';
 import { withTenant } from '#core/store/tenant-scope.ts';
+import { backdatePurge } from '#test/support/backdate-purge.ts';
 import { acceptBatch, acceptRow } from '#test/support/seed.ts';
 import { FILLED_TABLES, fillTenant, leftoversOf } from '#test/support/tenant-leftovers.ts';
 import { ISSUER, setupTenantReconciler, type TenantReconciling } from '#test/support/tenant-reconciler.ts';
+import type { ReconcileResult } from '../../../services/controller/runtime/controller-loop.ts';
 import { createDeletionReconciler } from '../../../services/controller/tenant/purge-deleted.ts';
 import type { TenantDeps } from '../../../services/controller/tenant/tenant-deps.ts';
 
@@ -37,9 +39,11 @@ async function tenant(slug = `own-${randomUUID()}`): Promise<Own> {
 
 const remove = (id: TenantId): Promise<void> => withTenant(s.api, id, (tx) => beginDeletion(id, tx));
 
-/** Runs one pass over a slug. @returns when the pass wants to run again. */
-const pass = (slug: string, parts: Partial<TenantDeps> = {}) =>
-  createDeletionReconciler({ ...s.deps, ...parts })(slug, AbortSignal.timeout(20_000), s.deps.log);
+/** Runs one pass over a slug, as if it had been deleted a while ago. @returns when the pass wants to run again. */
+async function pass(slug: string, parts: Partial<TenantDeps> = {}): Promise<ReconcileResult> {
+  await backdatePurge(s.admin, slug);
+  return createDeletionReconciler({ ...s.deps, ...parts })(slug, AbortSignal.timeout(20_000), s.deps.log);
+}
 
 const leftovers = (id: string): Promise<Record<string, number>> => leftoversOf(s.admin, id);
 

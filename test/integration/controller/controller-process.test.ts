@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import { backdatePurge } from '#test/support/backdate-purge.ts';
 import { startController } from '#test/support/controller-process.ts';
 import { startKubeApiServer, type KubeApiServer } from '#test/support/kube-apiserver.ts';
 import { postgresMoments } from '#test/support/postgres-moments.ts';
@@ -384,6 +385,7 @@ test.each([
     const held = proxy.hold(`${step}.before`);
     await kube.request('DELETE', path);
     await held.reached;
+    await backdatePurge(stack.admin, team);
 
     await using current = await startController('current', { ...watching, LEASE_NAME: `current-${team}` });
     await expect.poll(get).toBeUndefined();

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import { decideReceipts } from '#core/domain/decide-receipts.ts';
 import { asJson, type TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { managedTenantStore } from '#core/store/managed-tenants.ts';
+import { backdatePurge } from '#test/support/backdate-purge.ts';
 import { completionOf } from '#test/support/completion-of.ts';
 import { acceptBatch, acceptRow, seedAccount, seedTenant } from '#test/support/seed.ts';
 import { leftoversOf } from '#test/support/tenant-leftovers.ts';
@@ -42,6 +43,7 @@ async function setup() {
     async begin(): Promise<void> {
       await admin`update despatch.tenants set owner_uid = 'u', owner_ref = 'n/t' where id = ${tenant.tenantId}`;
       await controller.beginPurge({ ...owned, ref: 'n/t', createdAt: '2026-01-01T00:00:00Z' });
+      await backdatePurge(admin, tenant.slug);
     },
     /** Moves the message to `message_results`, as when it was sent. */
     async send(): Promise<void> {

@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { TenantId } from '#core/domain/ids.ts';
 import { DependencyError } from '#core/domain/dependency-error.ts';
 import { KeyringError, type KeyringErrorCode } from '#core/platform/vault/keyring.ts';
+import { backdatePurge } from '#test/support/backdate-purge.ts';
 import { setupTenantReconciler, type TenantReconciling } from '#test/support/tenant-reconciler.ts';
 
 let s: TenantReconciling;
@@ -62,6 +64,23 @@ describe('a resource that cannot be finalized says why it is still there', () =>
     await s.reconcile(key);
     expect(s.tenants.has(key)).toBe(false);
   });
+});
+
+test('a purge does not destroy the key before every api has forgotten the tenant', async () => {
+  const key = await declared('Purge');
+  const id = s.tenants.get(key)?.status?.tenantId as TenantId;
+  const keyStatus = async () => (await s.vault.request('GET', `${s.vault.mount}/keys/despatch-${id}`)).status;
+  s.remove(key);
+  const pass = s.reconcilerWith({ store: s.ownStore });
+  expect(await pass(key, AbortSignal.timeout(20_000), s.deps.log)).toEqual({ requeueAfterMs: 1_000 });
+  expect(condition(key, 'Ready')).toMatchObject({ status: 'False', reason: 'Purging' });
+  // A request of a member, authenticated before the purge began, stores a secret.
+  await s.encrypter.ensureKey(id);
+  expect(await keyStatus()).toBe(200);
+
+  await backdatePurge(s.admin, key.split('/')[1] ?? '');
+  await s.reconcile(key, pass);
+  expect([s.tenants.has(key), await keyStatus()]).toEqual([false, 404]);
 });
 
 test('a resource that waits for the purge of an earlier one blames Vault, and not the database, when Vault is away', async () => {

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { managedTenantStore } from '#core/store/managed-tenants.ts';
+import { backdatePurge } from '#test/support/backdate-purge.ts';
 import { acceptBatch, acceptRow, seedAccount, seedTenant } from '#test/support/seed.ts';
 import { testDatabase } from '#test/support/servers.ts';
 import { leftoversOf } from '#test/support/tenant-leftovers.ts';
@@ -26,6 +27,7 @@ async function setup() {
   async function begin(): Promise<void> {
     await admin`update despatch.tenants set owner_uid = 'u', owner_ref = 'n/t' where id = ${tenantId}`;
     await store.beginPurge({ ...owned, ref: 'n/t', createdAt: '2026-01-01T00:00:00Z' });
+    await backdatePurge(admin, tenant.slug);
   }
   /** Purges until only the tenant's own rows are left. @returns the number of deleted rows of each step. */
   async function purge(): Promise<number[]> {

@@ -16,6 +16,7 @@ import {
   type WantedTenant,
 } from '#core/store/managed-tenants.ts';
 import { startAdminApi, type AdminApi, type TestTenant } from '#test/support/admin-api.ts';
+import { backdatePurge } from '#test/support/backdate-purge.ts';
 import { acceptBatch, acceptRow, ADDRESS_KEYS } from '#test/support/seed.ts';
 import { testVault, type TestVault } from '#test/support/servers.ts';
 import { main } from '../../../deploy/restore/replay-audit.ts';
@@ -228,6 +229,7 @@ beforeAll(async () => {
   await store.beginPurge(gone);
   done(await api.call('DELETE', `/v1/admin/tenants/${removed.id}`, { as: api.platformAdmin }));
   for (const owned of [gone, { slug: removed.slug, uid: deletionOwner(removed.id) }]) {
+    await backdatePurge(api.admin, owned.slug);
     while ((await store.purgeSome(owned, 100)).outcome !== 'empty');
     await store.endPurge(owned);
   }

@@ -3,6 +3,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { asJson } from '#core/platform/postgres/postgres.ts';
 import { deliveryStore, type DeliveryStore } from '#core/store/deliveries.ts';
+import { backdatePurge } from '#test/support/backdate-purge.ts';
 import { LEAST, send, startTestApi, type ApiTenant, type TestApi } from '#test/support/api.ts';
 
 const MIB = 1024 * 1024;
@@ -213,6 +214,7 @@ test('the content goes with its tenant', async () => {
   await plant(own.tenantId);
   const owner = randomUUID();
   await api.admin`update tenants set status = 'deleting', owner_uid = ${owner}, owner_ref = 'a/b' where id = ${own.tenantId}`;
+  await backdatePurge(api.admin, own.slug);
   const purge = async () =>
     (await api.admin<{ outcome: string }[]>`select outcome from purge_some(${own.slug}, ${owner}, 100)`)[0]
       ?.outcome;

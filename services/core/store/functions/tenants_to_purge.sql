@@ -1,6 +1,5 @@
 -- Returns slugs of tenants that were deleted through the api and still have rows, after the given slug, in their order. Waits ten
--- seconds after the deletion: an api that missed the notice treats the tenant as active for five more seconds, and would create
--- its key again for a new secret.
+-- seconds after the deletion, because `purge_some` would not end a purge before.
 create or replace function tenants_to_purge(after_slug text, most integer) returns setof text
 language sql stable security definer set search_path = despatch, pg_temp set enable_seqscan = off as $$
   select t.slug from tenants t
