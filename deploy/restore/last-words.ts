@@ -2,12 +2,11 @@ import type { AuditEntry } from '#core/domain/audit-entry.ts';
 import { ROLES, type Role } from '#core/domain/role.ts';
 
 type LastSuspension = {
-  /** Null: the tenant ended up active. */
+  readonly isSuspended: boolean;
+  /** Null for a suspended tenant: the reason in the database stays, and is `manual` where there is none. */
   readonly reason: string | null;
   readonly at: string;
   readonly by: string;
-  /** UID of the deleted resource that owned the tenant. */
-  readonly goneUid: string | null;
 };
 
 export type LastMembership = {
@@ -73,6 +72,8 @@ export type LastWords = {
   readonly receiptUrls: ReadonlyMap<string, LastReceiptUrl>;
   /** Suppression entries that were added and not removed again, by id. */
   readonly suppressions: ReadonlyMap<string, LastSuppression>;
+  /** Whether the resource that owned the tenant was deleted and the tenant was kept, whatever came after that. */
+  readonly isRetained: boolean;
   /** Resources that are known to be deleted. */
   readonly gone: readonly string[];
   /** Number of changes that cannot be restored from the log, by action: secrets and settings are not logged. */
@@ -89,6 +90,7 @@ type Draft = {
   endpoints: Map<string, LastEndpoint>;
   receiptUrls: Map<string, LastReceiptUrl>;
   suppressions: Map<string, LastSuppression>;
+  isRetained: boolean;
   gone: string[];
   lost: Map<string, number>;
 };
@@ -116,6 +118,7 @@ const newDraft = (): Draft => ({
   endpoints: new Map(),
   receiptUrls: new Map(),
   suppressions: new Map(),
+  isRetained: false,
   gone: [],
   lost: new Map(),
 });
@@ -123,7 +126,7 @@ const newDraft = (): Draft => ({
 const NO_KEY: LastKey = { isRevoked: false, scopes: null, until: null };
 
 function take(draft: Draft, entry: AuditEntry): void {
-  const { action, target, at, actor, facts } = entry;
+  const { action, target, at, facts } = entry;
   const uid = textOf(facts['uid']);
   const key = draft.keys.get(target) ?? NO_KEY;
   switch (action) {
@@ -133,13 +136,14 @@ function take(draft: Draft, entry: AuditEntry): void {
       return;
     case 'tenant.suspended':
     case 'tenant.resumed':
-      draft.suspension = { reason: textOf(facts['reason']), at, by: actor, goneUid: null };
+      draft.suspension = suspensionFor(textOf(facts['reason']), entry);
       return;
     case 'tenant.applied':
-      draft.suspension = { reason: textOf(facts['suspension']), at, by: actor, goneUid: null };
+      draft.suspension = suspensionFor(textOf(facts['suspension']), entry);
       return;
     case 'tenant.retained':
-      draft.suspension = { reason: 'manual', at, by: actor, goneUid: uid };
+      draft.suspension = retained(draft.suspension, entry);
+      draft.isRetained = true;
       if (uid !== null) draft.gone.push(uid);
       return;
     case 'tenant.brake_applied': {
@@ -237,6 +241,16 @@ function take(draft: Draft, entry: AuditEntry): void {
     default:
       lose(draft, action);
   }
+}
+
+function suspensionFor(reason: string | null, { at, actor }: AuditEntry): LastSuspension {
+  return { isSuspended: reason !== null, reason, at, by: actor };
+}
+
+/** Keeps the reason of a tenant that was suspended already, as the deletion of its resource did. */
+function retained(before: LastSuspension | null, { at, actor }: AuditEntry): LastSuspension {
+  if (before?.isSuspended === true) return before;
+  return { isSuspended: true, reason: before === null ? null : 'manual', at, by: actor };
 }
 
 function lose({ lost }: Draft, action: string): void {

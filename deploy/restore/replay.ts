@@ -194,22 +194,24 @@ async function settleReceiptUrl(
 async function settleSuspension(
   tx: TransactionSql,
   tenantId: string,
-  { suspension }: LastWords,
+  { suspension, isRetained }: LastWords,
   count: Count,
 ): Promise<void> {
   if (suspension === null) return;
-  const { reason, at, by, goneUid } = suspension;
+  const { isSuspended, reason, at, by } = suspension;
+  const why = isSuspended ? tx`coalesce(${reason}::text, t.suspension_reason, 'manual')` : tx`null::text`;
   const { count: rows } = await tx`
     update tenants t set
-      status = ${reason === null ? 'active' : 'suspended'},
-      suspension_reason = ${reason},
-      suspended_at = case when ${reason}::text is null then null else coalesce(t.suspended_at, ${at}) end,
-      suspended_by = case when ${reason}::text is null then null else ${by} end,
+      status = ${isSuspended ? 'suspended' : 'active'},
+      suspension_reason = ${why},
+      suspended_at = case when ${isSuspended} then coalesce(t.suspended_at, ${at}) end,
+      suspended_by = case when ${isSuspended} then ${by}::text end,
       updated_at = now()
     where t.id = ${tenantId} and t.status in ('provisioning', 'active', 'suspended')
-      and (t.status = 'suspended', t.suspension_reason) is distinct from (${reason !== null}, ${reason}::text)`;
-  count(reason === null ? 'tenants resumed' : 'tenants suspended', rows);
-  if (goneUid !== null) await tx`update tenants set owner_uid = null where id = ${tenantId}`;
+      and (t.status = 'suspended', t.suspension_reason) is distinct from (${isSuspended}, ${why})`;
+  count(isSuspended ? 'tenants suspended' : 'tenants resumed', rows);
+  // Nobody could suspend or resume a tenant whose owner no longer exists; a resource made since takes it over again.
+  if (isRetained) await tx`update tenants set owner_uid = null where id = ${tenantId}`;
 }
 
 /** Releases a brake that was lifted, and applies one that was applied since. */

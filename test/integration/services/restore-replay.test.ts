@@ -175,6 +175,9 @@ beforeAll(async () => {
     retained: wanted(randomSlug()),
     purged: wanted(randomSlug()),
     held: wanted(randomSlug()),
+    retainedForAbuse: wanted(randomSlug()),
+    retainedAsItWas: wanted(randomSlug(), { suspension: 'billing' }),
+    retainedAndResumed: wanted(randomSlug()),
   };
   for (const [name, one] of Object.entries(managed)) {
     await store.apply(one);
@@ -225,6 +228,10 @@ beforeAll(async () => {
   await platform(suspended.id, 'suspend');
   await store.retain(goneOf(managed.retained));
   await store.apply({ ...managed.held, generation: 2, suspension: 'billing' });
+  await store.apply({ ...managed.retainedForAbuse, generation: 2, suspension: 'abuse' });
+  for (const one of [managed.retainedForAbuse, managed.retainedAsItWas, managed.retainedAndResumed])
+    await store.retain(goneOf(one));
+  await platform(managed.retainedAndResumed.id, 'resume');
   const gone = goneOf(managed.purged);
   await store.beginPurge(gone);
   done(await api.call('DELETE', `/v1/admin/tenants/${removed.id}`, { as: api.platformAdmin }));
@@ -254,6 +261,9 @@ afterAll(() => stack.disposeAsync());
 function randomSlug(): string {
   return `s-${randomUUID().slice(0, 8)}`;
 }
+
+/** Tenants whose resources are deleted after the restore point. */
+const RETAINED = ['retained', 'retainedForAbuse', 'retainedAsItWas', 'retainedAndResumed'];
 
 /** Returns from the restored database everything that was changed. */
 async function state(): Promise<Record<string, unknown>> {
@@ -288,14 +298,12 @@ async function state(): Promise<Record<string, unknown>> {
       return endpoint?.['gone'] === true ? 'gone' : endpoint?.['status'];
     }),
     roles: [owner, admin, developer, viewer, { subject: 'invited' }].map(roleOf),
-    tenants: [
-      other.id,
-      ...['suspended', 'held', 'retained', 'purged', 'removed'].map((name) => ids[name]),
-    ].map(facts),
+    tenants: [other.id, ...['suspended', 'held', 'purged', 'removed'].map((name) => ids[name])].map(facts),
     brakes: (
       await restored`select channel from brakes where tenant_id = ${other.id} and level is not null order by channel`
     ).map(({ channel }) => channel as string),
-    retainedOwner: of(tenants, ids['retained'])?.['owner_uid'],
+    retained: RETAINED.map((name) => facts(ids[name])),
+    owned: RETAINED.filter((name) => of(tenants, ids[name])?.['owner_uid'] !== null),
     suppressed: [
       ...(await restored`select channel, address, reason, scope from suppressions where tenant_id = ${tenant.id}`),
     ],
@@ -316,7 +324,9 @@ const REVIVED = {
   endpoints: ['active', 'active', 'paused', 'active'],
   suppressed: [],
   roles: ['owner', 'admin', 'developer', 'viewer', 'admin'],
-  tenants: ['suspended abuse', 'active', 'active', 'active', 'active', 'active'],
+  tenants: ['suspended abuse', 'active', 'active', 'active', 'active'],
+  retained: ['active', 'active', 'suspended billing', 'active'],
+  owned: RETAINED,
   brakes: ['sms'],
   messages: 3,
 };
@@ -336,8 +346,9 @@ const REPLAYED = {
   suppressed: [{ channel: 'sms', address: null, reason: 'opt_out', scope: 'all' }],
   // The replay never raises rights: people must promote again the viewer who had become an owner since.
   roles: ['owner', 'viewer', undefined, 'viewer', undefined],
-  tenants: ['active', 'suspended abuse', 'suspended billing', 'suspended manual', 'absent', 'absent'],
-  retainedOwner: null,
+  tenants: ['active', 'suspended abuse', 'suspended billing', 'absent', 'absent'],
+  retained: ['suspended manual', 'suspended abuse', 'suspended billing', 'active'],
+  owned: [],
   brakes: ['email'],
   messages: 0,
 };
@@ -421,7 +432,7 @@ test('a second replay does nothing, and undoes nothing that was decided in betwe
   expect(text).not.toContain('Done:');
   expect(await state()).toMatchObject({
     ...REPLAYED,
-    tenants: ['active', 'active', 'suspended billing', 'suspended manual', 'absent', 'absent'],
+    tenants: ['active', 'active', 'suspended billing', 'absent', 'absent'],
   });
 });
 
