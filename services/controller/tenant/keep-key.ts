@@ -2,6 +2,7 @@ import { isAway } from '#core/domain/dependency-error.ts';
 import type { TenantId } from '#core/domain/ids.ts';
 import { KeyringError } from '#core/platform/vault/keyring.ts';
 import type { KeyFacts } from '#core/platform/vault/vault-keys.ts';
+import type { BoundCiphertext } from '#core/store/managed-tenants.ts';
 import type { TenantResource } from '../resources/tenant-resource.ts';
 import { nextRotation } from './key-rotation.ts';
 import { keyVerdict } from './key-verdict.ts';
@@ -72,25 +73,35 @@ const GONE: Verdict = { ok: false, reason: 'Stale', message: 'The tenant has bee
 
 /** Rewraps all ciphertexts. @returns how many are damaged; they are left unchanged. */
 async function rewrapAll(
-  { keys, store }: TenantDeps,
+  deps: Pick<TenantDeps, 'keys' | 'store'>,
   tenantId: TenantId,
   latestVersion: number,
 ): Promise<number> {
+  let damaged = 0;
+  let after: BoundCiphertext | null = null;
   for (;;) {
-    const outdated = await store.outdatedCiphertexts(tenantId, latestVersion, REWRAPPED_AT_ONCE);
-    const moved = await Promise.all(
-      outdated.map(async ({ binding, ciphertext }) => {
-        try {
-          const rewrapped = await keys.rewrap(binding, ciphertext);
-          await store.replaceCiphertext(binding, { old: ciphertext, new: rewrapped });
-          return true;
-        } catch (error) {
-          if (error instanceof KeyringError && error.code === 'corrupt') return false;
-          throw error;
-        }
-      }),
-    );
-    // A ciphertext that was replaced concurrently counts as rewrapped: the search no longer finds it.
-    if (!moved.includes(true)) return moved.length;
+    const page: BoundCiphertext[] = await deps.store.outdatedCiphertexts(tenantId, latestVersion, {
+      after,
+      most: REWRAPPED_AT_ONCE,
+    });
+    const moved = await Promise.all(page.map((one) => rewrap(deps, one)));
+    damaged += moved.filter((isMoved) => !isMoved).length;
+    after = page.at(-1) ?? null;
+    if (page.length < REWRAPPED_AT_ONCE) return damaged;
+  }
+}
+
+/** Rewraps a ciphertext, unless it is replaced concurrently. @returns false if it is damaged. */
+async function rewrap(
+  { keys, store }: Pick<TenantDeps, 'keys' | 'store'>,
+  { binding, ciphertext }: BoundCiphertext,
+): Promise<boolean> {
+  try {
+    const rewrapped = await keys.rewrap(binding, ciphertext);
+    await store.replaceCiphertext(binding, { old: ciphertext, new: rewrapped });
+    return true;
+  } catch (error) {
+    if (error instanceof KeyringError && error.code === 'corrupt') return false;
+    throw error;
   }
 }

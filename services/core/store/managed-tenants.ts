@@ -68,6 +68,9 @@ export type ApplyOutcome = 'applied' | 'taken' | 'stale' | 'purging';
  */
 export type PurgeOutcome = 'deleted' | 'draining' | 'empty' | 'absent';
 
+/** A ciphertext and the context that it is tied to. */
+export type BoundCiphertext = { readonly binding: Binding; readonly ciphertext: string };
+
 type Row = {
   readonly id: TenantId;
   readonly plan: string;
@@ -202,13 +205,19 @@ export function managedTenantStore(sql: Sql, issuer: string, audit: AuditTrail) 
       return row?.done ?? false;
     },
 
+    /**
+     * Returns ciphertexts under other versions of the tenant's key than the latest: at most `most`, in an order of their own,
+     * after the given one.
+     */
     async outdatedCiphertexts(
       tenantId: TenantId,
       latestVersion: number,
-      most: number,
-    ): Promise<{ readonly binding: Binding; readonly ciphertext: string }[]> {
+      { after, most }: { readonly after: BoundCiphertext | null; readonly most: number },
+    ): Promise<BoundCiphertext[]> {
+      const { subject = null, purpose = null } = after?.binding ?? {};
       const rows = await sql<{ subject: string; purpose: string; ciphertext: string }[]>`
-        select subject, purpose, ciphertext from outdated_ciphertexts(${tenantId}, ${latestVersion}, ${most})`;
+        select subject, purpose, ciphertext from outdated_ciphertexts(${tenantId}, ${latestVersion}, ${most}, ${subject},
+          ${purpose}, ${after?.ciphertext ?? null})`;
       return rows.map(({ subject, purpose, ciphertext }) => ({
         binding: { tenantId, subject, purpose },
         ciphertext,

@@ -649,6 +649,31 @@ describe('the key', () => {
     }
   });
 
+  test('more damaged credentials than are moved at once stop nobody either', async () => {
+    const key = s.putTenant();
+    await s.reconcile(key);
+    const id = (await row(key))?.id ?? '';
+    const accounts = await Promise.all(Array.from({ length: 50 }, () => seedAccount(s.admin, id)));
+    await s.admin`update provider_accounts set ciphertext = 'vault:v1:AAAA' where tenant_id = ${id}`;
+    // The good ones come last in every order.
+    const good = accounts.toSorted().slice(-2);
+    for (const one of good) {
+      const [current, previous] = await Promise.all(
+        ['x', 'y'].map((text) =>
+          s.encrypter.encrypt(accountSecretBinding(id as never, one), Buffer.from(text)),
+        ),
+      );
+      await s.admin`
+        update provider_accounts set ciphertext = ${current ?? ''}, previous_ciphertext = ${previous ?? ''} where id = ${one}`;
+    }
+    await s.keys.rotate(id as never);
+    expect(await s.reconcile(key)).toContain('warning RewrapFailed');
+    const moved = await s.admin`
+      select from provider_accounts where tenant_id = ${id} and ciphertext like 'vault:v2:%' and previous_ciphertext like 'vault:v2:%'`;
+    expect(moved).toHaveLength(good.length);
+    expect(condition(key, 'Ready')).toMatchObject({ status: 'True' });
+  });
+
   test('a credential that is damaged is told and stops nobody', async () => {
     const key = s.putTenant();
     await s.reconcile(key);
