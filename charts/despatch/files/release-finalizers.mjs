@@ -4,6 +4,8 @@ import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 const { API_SERVER, TOKEN_FILE, NAMESPACE, DEPLOYMENT, WATCH_NAMESPACES = '', PLAN_FINALIZER } = process.env;
+// LEASE is empty without leader election.
+const { LEASE = '', LEASE_FREE_SECONDS = '5', GRACE_SECONDS = '45' } = process.env;
 const TENANT_FINALIZER = 'tenant.despatch.dev/finalizer';
 const GROUP = '/apis/despatch.dev/v1alpha1';
 const PAGE = 200;
@@ -37,7 +39,30 @@ async function stopController() {
     if (found.status !== 200) refuse('watching the controller end', found);
     const { metadata, status = {} } = found.body;
     const isSeen = (status.observedGeneration ?? 0) >= metadata.generation;
-    if (isSeen && (status.replicas ?? 0) === 0 && (status.terminatingReplicas ?? 0) === 0) return;
+    if (isSeen && (status.replicas ?? 0) === 0 && (status.terminatingReplicas ?? 0) === 0) break;
+    await sleep(500);
+  }
+  await (LEASE === '' ? sleep(Number(GRACE_SECONDS) * 1_000) : endOfLease());
+}
+
+/**
+ * Waits until no controller can write any more. Pods that are shutting down are no replicas, and their leader writes until it
+ * gives up the lease or is killed. The lease has to stay free for a while, because another pod that is shutting down may take
+ * it. Expiry is measured by this process alone: no change for the lease's duration.
+ */
+async function endOfLease() {
+  let seen;
+  let changedAt = 0;
+  for (;;) {
+    const found = await call('GET', `/apis/coordination.k8s.io/v1/namespaces/${NAMESPACE}/leases/${LEASE}`);
+    if (found.status !== 200 && found.status !== 404) refuse('reading the lease', found);
+    const { holderIdentity = '', leaseDurationSeconds = 0, renewTime } = found.body.spec ?? {};
+    const state = JSON.stringify([holderIdentity, renewTime]);
+    if (state !== seen) changedAt = performance.now();
+    seen = state;
+    const freeSeconds = Number(LEASE_FREE_SECONDS);
+    const untilOver = holderIdentity === '' ? freeSeconds : Math.max(freeSeconds, leaseDurationSeconds);
+    if (performance.now() - changedAt >= untilOver * 1_000) return;
     await sleep(500);
   }
 }

@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
+import { setTimeout as delay } from 'node:timers/promises';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -119,7 +120,10 @@ describe('releasing finalizers before an uninstallation', () => {
   afterAll(() => kube[Symbol.asyncDispose]());
 
   /** Runs the Job with exactly the rights that the chart grants it. */
-  async function release(objects: readonly ChartObject[]): Promise<Run> {
+  async function release(
+    objects: readonly ChartObject[],
+    variables: Readonly<Record<string, string>> = { GRACE_SECONDS: '1' },
+  ): Promise<Run> {
     for (const object of objects.filter(isNeeded)) {
       const { status, body } = await kube.apply(object);
       expect([status < 300, body.message]).toEqual([true, undefined]);
@@ -141,6 +145,7 @@ describe('releasing finalizers before an uninstallation', () => {
       API_SERVER: kube.url,
       TOKEN_FILE: tokenFile,
       NODE_EXTRA_CA_CERTS: join(kube.access.tlsDir, 'ca.pem'),
+      ...variables,
     });
     await endOfController();
     return run;
@@ -188,6 +193,53 @@ describe('releasing finalizers before an uninstallation', () => {
     const { code } = await release(await renderChart({ values: 'single-pods' }));
     expect(code).toBe(0);
     expect(await finalizersOf('namespaces/team-b/tenants/two')).toBeUndefined();
+  });
+
+  describe('waits for the end of the leader, which writes as long as it has the lease:', () => {
+    const rendered = () => renderChart({ set: { 'uninstall.releaseFinalizers': true } });
+    const hold = (holderIdentity: string, leaseDurationSeconds: number) =>
+      kube.apply({
+        apiVersion: 'coordination.k8s.io/v1',
+        kind: 'Lease',
+        metadata: { name: 'despatch-controller', namespace: 'despatch' },
+        spec: {
+          holderIdentity,
+          leaseDurationSeconds,
+          renewTime: new Date().toISOString().replace('Z', '000Z'),
+        },
+      });
+    const released = () => finalizersOf('namespaces/team-b/tenants/two');
+
+    test('until it gives it up', async () => {
+      await make('Tenant', 'two', 'team-b', [OURS]);
+      await hold('despatch-controller-0', 60);
+      const run = release(await rendered(), { LEASE_FREE_SECONDS: '1' });
+      for (let n = 0; n < 6; n += 1) {
+        await delay(500);
+        await hold('despatch-controller-0', 60);
+        expect(await released()).toEqual([OURS]);
+      }
+      await hold('', 1);
+      expect(await run).toMatchObject({ code: 0 });
+      expect(await released()).toBeUndefined();
+    });
+
+    test('until it expires', async () => {
+      await make('Tenant', 'two', 'team-b', [OURS]);
+      await hold('despatch-controller-0', 3);
+      const before = performance.now();
+      expect(await release(await rendered(), { LEASE_FREE_SECONDS: '1' })).toMatchObject({ code: 0 });
+      expect(performance.now() - before).toBeGreaterThan(3_000);
+      expect(await released()).toBeUndefined();
+    });
+  });
+
+  test('waits as long as its pod may take to end where no leader is elected', async () => {
+    const job = pick(await renderChart({ values: 'single-pods' }), 'Job', 'despatch-release-finalizers');
+    expect(environmentOf(job.spec.template.spec.containers[0])).toMatchObject({
+      LEASE: '',
+      GRACE_SECONDS: '45',
+    });
   });
 
   function isNeeded({ kind, metadata }: ChartObject): boolean {
