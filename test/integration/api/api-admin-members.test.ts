@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Role } from '#core/domain/role.ts';
+import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { startAdminApi, type AdminApi, type TestTenant } from '#test/support/admin-api.ts';
 import type { Reply } from '#test/support/api.ts';
 
@@ -228,6 +229,88 @@ describe('changing and removing members', () => {
       api.callAs('admin', own, 'DELETE', `${PATH}/${admin.userId}`),
     ]);
     expect(replies.map(({ status }) => status).toSorted((x, y) => x - y)).toEqual([204, 409]);
+  });
+});
+
+describe('a first sign-in during a change of its invitation', () => {
+  /** Makes the change in a transaction that stays open until the sign-in waits for it, and returns the sign-in's answer. */
+  async function signInDuring(
+    email: string,
+    change: (tx: TransactionSql) => Promise<unknown>,
+  ): Promise<Reply> {
+    const person = await api.person({ email });
+    const begun = await api.admin.begin(async (tx) => {
+      await change(tx);
+      const signIn = api.call('GET', '/v1/admin/me', { as: person });
+      await expect
+        .poll(
+          () => api.admin`select from pg_stat_activity
+          where datname = current_database() and wait_event_type = 'Lock' and query like '%sign_in%'`,
+        )
+        .toHaveLength(1);
+      return { signIn };
+    });
+    return begun.signIn;
+  }
+  const invited = async (to: TestTenant, email: string): Promise<string> =>
+    (await api.callAs('owner', to, 'PUT', PATH, { email, role: 'viewer' })).body.userId;
+  const rolesIn = (reply: Reply): Record<string, string> =>
+    Object.fromEntries(
+      reply.body.tenants.map(({ slug, role }: { slug: string; role: string }) => [slug, role]),
+    );
+
+  test('that is withdrawn gives no membership', async () => {
+    const [own, email] = [await api.tenant(), `${randomUUID()}@example.org`];
+    const userId = await invited(own, email);
+    const reply = await signInDuring(
+      email,
+      (tx) => tx`delete from members where tenant_id = ${own.id} and user_id = ${userId}`,
+    );
+    expect([reply.status, rolesIn(reply)]).toEqual([200, {}]);
+  });
+
+  test('that gets another role gives that role', async () => {
+    const [own, email] = [await api.tenant(), `${randomUUID()}@example.org`];
+    const userId = await invited(own, email);
+    const reply = await signInDuring(
+      email,
+      (tx) => tx`update members set role = 'developer' where tenant_id = ${own.id} and user_id = ${userId}`,
+    );
+    expect([reply.status, rolesIn(reply)]).toEqual([200, { [own.slug]: 'developer' }]);
+  });
+
+  test('that another tenant joins gives both memberships', async () => {
+    const [own, other, email] = [await api.tenant(), await api.tenant(), `${randomUUID()}@example.org`];
+    await invited(own, email);
+    const reply = await signInDuring(
+      email,
+      (tx) => tx`insert into members (tenant_id, user_id, role, email_known)
+        select ${other.id}, invite_user(${api.issuer.issuer}, null, ${email}), 'admin', true`,
+    );
+    expect([reply.status, rolesIn(reply)]).toEqual([200, { [own.slug]: 'viewer', [other.slug]: 'admin' }]);
+  });
+
+  test('an invitation that waits for the sign-in is open until the next one', async () => {
+    const [own, other, email] = [await api.tenant(), await api.tenant(), `${randomUUID()}@example.org`];
+    const userId = await invited(own, email);
+    const inviting = await api.admin.begin(async (tx) => {
+      const { issuer } = api.issuer;
+      await tx`select sign_in(${issuer}, ${randomUUID()}, ${email}, true, null)`;
+      const second = invited(other, email);
+      await expect
+        .poll(
+          () => api.admin`select from pg_stat_activity
+          where datname = current_database() and wait_event_type = 'Lock' and query like '%invite_user%'`,
+        )
+        .toHaveLength(1);
+      return { second };
+    });
+    const second = await inviting.second;
+    expect(second).not.toBe(userId);
+    const person = await api.person({ email });
+    expect(rolesIn(await api.call('GET', '/v1/admin/me', { as: person }))).toEqual({
+      [other.slug]: 'viewer',
+    });
   });
 });
 

@@ -10,8 +10,9 @@ begin
     on conflict (issuer, subject) do update set email = coalesce(users.email, excluded.email) returning id into who;
     return who;
   end if;
+  -- The lock makes the first sign-in of this address wait for the invitation. A user whom a sign-in deletes meanwhile is not found.
   select u.id into who from users u
-  where u.issuer = of_issuer and u.subject is null and lower(u.email) = lower(of_email) limit 1;
+  where u.issuer = of_issuer and u.subject is null and lower(u.email) = lower(of_email) limit 1 for key share;
   if who is null then
     insert into users (issuer, email) values (of_issuer, of_email) returning id into who;
   end if;

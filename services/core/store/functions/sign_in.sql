@@ -19,8 +19,14 @@ begin
     where id = who and (email, name, has_signed_in) is distinct from (of_email, of_name, true);
   end if;
   if email_verified and of_email is not null then
-    select array_agg(u.id) into pending from users u where u.subject is null and lower(u.email) = lower(of_email);
-    if pending is not null then
+    -- Locked users get no further memberships. The lock waits for invitations that are not committed yet.
+    pending := array(
+      select u.id from users u where u.subject is null and lower(u.email) = lower(of_email) order by u.id for update);
+    if cardinality(pending) > 0 then
+      -- A purge locks a tenant before its members. The second lock waits for changes and removals that are not committed yet.
+      perform from tenants t where t.id in (select m.tenant_id from members m where m.user_id = any (pending))
+        order by t.id for key share;
+      perform from members m where m.user_id = any (pending) order by m.tenant_id, m.user_id for update;
       insert into members (tenant_id, user_id, role, email_known, created_at)
       select distinct on (m.tenant_id) m.tenant_id, who, m.role, true, m.created_at
       from members m where m.user_id = any (pending) order by m.tenant_id, m.created_at
