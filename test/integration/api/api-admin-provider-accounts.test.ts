@@ -20,6 +20,7 @@ const twilio = () => ({
   },
   secretConfig: { authToken: CANARY },
 });
+const mapOf = (keys: number) => Object.fromEntries(Array.from({ length: keys }, (_, i) => [`k${i}`, i]));
 const simulator = (label = 'Simulated', channel = 'sms') => ({
   provider: `simulator-${channel}`,
   label,
@@ -180,6 +181,21 @@ describe('creating a provider account', () => {
     expect([status, body.code]).toEqual([400, code]);
     expect(body.details.map((detail: { field: string }) => detail.field)).toContain(field);
     expect(text).not.toContain(CANARY);
+  });
+
+  test.each([
+    ['publicConfig', (keys: number) => ({ publicConfig: mapOf(keys) })],
+    [
+      'publicConfig',
+      (keys: number) => ({ publicConfig: { a: Object.values(mapOf(keys - 2)), b: mapOf(0) } }),
+    ],
+    ['publicConfig', (keys: number) => ({ publicConfig: { a: mapOf(keys - 3), b: { c: 1 } } })],
+    ['secretConfig', (keys: number) => ({ secretConfig: mapOf(keys) })],
+  ])('takes 100 values in %s and refuses 101, in whatever levels', async (field, change) => {
+    const taken = await asAdmin('POST', PATH, { ...simulator(), ...change(100) });
+    const refused = await asAdmin('POST', PATH, { ...simulator(), ...change(101) });
+    expect([taken.status, refused.status]).toEqual([201, 400]);
+    expect(refused.body.details).toEqual([{ field, rule: 'max', message: expect.any(String) }]);
   });
 
   test('takes labels of 2 and of 80 code points', async () => {

@@ -1,35 +1,23 @@
 import { z } from 'zod';
 import { PROVIDERS } from '#providers/registry.gen.ts';
-import { exactNumbers } from '../../http/exact-numbers.ts';
 import { graceSecondsField, text, withAlias } from '../../http/fields.ts';
 import { warningsField } from '../../http/request-warnings.ts';
 import { idempotencyKeyField } from '../../http/routes-kit.ts';
 import { RECEIPT_URL } from './account-view.ts';
+import { CONFIG_VALUES_MAX, configField } from './config-field.ts';
 
 const catalogIds = [...PROVIDERS.keys()] as [string, ...string[]];
-
-/** Far more than any provider needs; limits the size of a page of accounts. */
-const CONFIG_BYTES_MAX = 32_768;
-
-const configField = () =>
-  z
-    .record(z.string(), z.unknown())
-    .check(exactNumbers)
-    .refine((value) => Buffer.byteLength(JSON.stringify(value)) <= CONFIG_BYTES_MAX, {
-      params: { rule: 'max' },
-      message: `Must have at most ${CONFIG_BYTES_MAX} bytes as JSON`,
-    });
 
 const fields = {
   label: text(2, 80).describe("The tenant's own name for the account."),
   publicConfig: withAlias(
     'configPublic',
     configField().describe(
-      "Settings, by the provider's schema in the catalog. Keys in either spelling. Stored and shown as they are, as `configPublic`, which is taken as this field's name too.",
+      `Settings, by the provider's schema in the catalog. Keys in either spelling. Stored and shown as they are, as \`configPublic\`, which is taken as this field's name too. At most ${CONFIG_VALUES_MAX} values, nested ones counted.`,
     ),
   ),
   secretConfig: configField().describe(
-    'Secrets, by the schema in the catalog. Encrypted at once, and never shown again.',
+    `Secrets, by the schema in the catalog. Encrypted at once, and never shown again. At most ${CONFIG_VALUES_MAX} values, nested ones counted.`,
   ),
   rateLimitPerSecond: z
     .int()
