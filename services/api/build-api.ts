@@ -34,6 +34,7 @@ import { createLargeContents } from './messages/large-contents.ts';
 import { createIdLoader } from '#core/domain/id-loader.ts';
 import { createMessagePlaces } from './messages/message-places.ts';
 import { sendRateLimit } from './messages/new-message.ts';
+import { DEFAULT_DOWNLOAD_LIMITS, type DownloadLimits } from './http/download-time.ts';
 import { createReads, type ReadsOptions } from './http/reads.ts';
 import { createSharedSlots } from './http/shared-slots.ts';
 import { NOTICE_KINDS, type Notice, type NoticeKind, type PublishNotice } from './auth/notices.ts';
@@ -67,6 +68,7 @@ export type ApiSettings = {
   readonly publicBaseUrl: string;
   readonly trustProxy: boolean | readonly string[];
   readonly httpLimits?: HttpLimits;
+  readonly downloadLimits?: DownloadLimits;
 };
 
 export type ApiDeps = {
@@ -106,8 +108,23 @@ const CHANGE_SLOTS = {
   waitMsMax: DATABASE_DEADLINE_MS,
 };
 
-/** Concurrent imports and exports: one per tenant. A waiting import holds its file in memory. */
-const FILE_SLOTS = { slots: 2, waitingPerOwnerMax: 1, waitingMax: 2, waitMsMax: 20_000 };
+/** Concurrent imports: one per tenant. A waiting import holds its file in memory. */
+const IMPORT_SLOTS = { slots: 2, waitingPerOwnerMax: 1, waitingMax: 2, waitMsMax: 20_000 };
+/** Concurrent exports: one per tenant. Each holds some rows in memory until its client has read them. */
+const EXPORT_SLOTS = {
+  slots: 32,
+  heldPerOwnerMax: 1,
+  waitingPerOwnerMax: 1,
+  waitingMax: 32,
+  waitMsMax: 20_000,
+};
+/** Concurrent reads of exports, so that these leave most of the connections for reads to others. */
+const EXPORT_READ_SLOTS = {
+  slots: 2,
+  waitingPerOwnerMax: 1,
+  waitingMax: EXPORT_SLOTS.slots,
+  waitMsMax: 20_000,
+};
 
 /** Assembles the api. Opens no connection and does not listen. */
 export async function buildApi(deps: ApiDeps): Promise<Api> {
@@ -269,8 +286,10 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
       suppressions: {
         ...admin,
         addressKeys,
-        imports: createSharedSlots(FILE_SLOTS),
-        exports: createSharedSlots(FILE_SLOTS),
+        imports: createSharedSlots(IMPORT_SLOTS),
+        exports: createSharedSlots(EXPORT_SLOTS),
+        exportReads: createSharedSlots(EXPORT_READ_SLOTS),
+        downloadLimits: settings.downloadLimits ?? DEFAULT_DOWNLOAD_LIMITS,
       },
       unsubscribe: {
         key: unsubscribeKey(settings.receiptPepper),

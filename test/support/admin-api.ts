@@ -16,6 +16,7 @@ import {
   type Reply,
   type TestApi,
 } from './api.ts';
+import type { ApiSettings } from '../../services/api/build-api.ts';
 import { seedTenant } from './seed.ts';
 
 /** A user who can sign in. */
@@ -65,11 +66,16 @@ export type AdminApi = AsyncDisposable &
     ) => Promise<Reply>;
   };
 
+export type AdminApiOptions = Partial<
+  Pick<ApiSettings, 'selfServeTenants' | 'tenantsPerUserMax' | 'downloadLimits'>
+>;
+
 /** Starts the complete api on a real Postgres with the api's own role, a real issuer and the local keyring. */
 export async function startAdminApi({
   selfServeTenants = true,
   tenantsPerUserMax = 1_000,
-} = {}): Promise<AdminApi> {
+  downloadLimits,
+}: AdminApiOptions = {}): Promise<AdminApi> {
   const stack = new AsyncDisposableStack();
   const keyringDir = await mkdtemp(join(tmpdir(), 'despatch-keyring-'));
   stack.defer(() => rm(keyringDir, { recursive: true, force: true }));
@@ -78,7 +84,11 @@ export async function startAdminApi({
     await startTestApi({
       keyring,
       natsIsConnected: false,
-      settings: { selfServeTenants, tenantsPerUserMax },
+      settings: {
+        selfServeTenants,
+        tenantsPerUserMax,
+        ...(downloadLimits === undefined ? {} : { downloadLimits }),
+      },
     }),
   );
   const { database, admin, issuer, logLines } = api;

@@ -123,9 +123,15 @@ export type Answer<Body> = {
   /** Sent instead of the body, as `text/csv`. */
   readonly csv?: string;
   /**
-   * Streamed instead of the body. If it throws, the connection breaks off, so that the client sees that the file is incomplete.
+   * Streamed instead of the body. If it throws or the signal aborts, the connection breaks off, so that the client sees that
+   * the file is incomplete.
    */
-  readonly download?: { readonly type: string; readonly name: string; readonly parts: AsyncIterable<string> };
+  readonly download?: {
+    readonly type: string;
+    readonly name: string;
+    readonly parts: AsyncIterable<string>;
+    readonly signal: AbortSignal;
+  };
   /** The message that the answer is about, for the request's log line. */
   readonly messageId?: string;
 };
@@ -388,12 +394,12 @@ function send(
   if (answer.replayed === true) reply.header('idempotent-replayed', 'true');
   for (const [name, value] of Object.entries(answer.headers ?? {})) reply.header(name, value);
   if (answer.download !== undefined) {
-    const { type, name, parts } = answer.download;
+    const { type, name, parts, signal } = answer.download;
     reply.headers({
       'content-disposition': `attachment; filename="${name}"`,
       'x-content-type-options': 'nosniff',
     });
-    return reply.type(type).send(Readable.from(parts));
+    return reply.type(type).send(Readable.from(parts, { signal }));
   }
   if (answer.csv !== undefined) return reply.type('text/csv; charset=utf-8').send(answer.csv);
   // A replay has the stored warnings of the first answer.

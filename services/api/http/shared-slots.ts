@@ -12,8 +12,10 @@ export type SharedSlots = {
 };
 
 export type SharedSlotsOptions = {
-  /** At least 1. One owner gets at most half of them, and at least one. */
+  /** At least 1. */
   readonly slots: number;
+  /** Default: half of the slots, and at least one. */
+  readonly heldPerOwnerMax?: number;
   readonly waitingPerOwnerMax: number;
   /** Across all owners. */
   readonly waitingMax: number;
@@ -24,10 +26,10 @@ type Share = { held: number; waiting: number };
 /** Takes the slot unless the caller no longer waits. */
 type Enter = () => void;
 
-/** Shares a few slots among owners: no owner holds more than half of them, and waiting owners are served round-robin. */
+/** Shares a few slots among owners: no owner holds more than its share, and waiting owners are served round-robin. */
 export function createSharedSlots(options: SharedSlotsOptions): SharedSlots {
   const { slots, waitingPerOwnerMax, waitingMax, waitMsMax } = options;
-  const heldMax = Math.max(1, Math.floor(slots / 2));
+  const heldMax = options.heldPerOwnerMax ?? Math.max(1, Math.floor(slots / 2));
   const shares = new Map<string, Share>();
   const line = createTurnQueue<Enter>();
   const all = { free: slots, waiting: 0 };

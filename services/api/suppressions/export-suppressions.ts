@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { scanSuppressions, type ListedSuppression } from '#core/store/suppressions.ts';
 import type { Scanned } from '#core/store/scan.ts';
-import { Deadline } from '#core/platform/process/deadline.ts';
 import { toCsv } from '../http/csv.ts';
+import { createDownloadTime } from '../http/download-time.ts';
 import { prefersCsv } from '../http/prefers-csv.ts';
 import { defineRoute, type RouteModule } from '../http/routes-kit.ts';
 import { CSV, NDJSON } from './import-rows.ts';
@@ -13,9 +13,7 @@ import { viewSuppression } from './suppression-schema.ts';
 type Part = Scanned<ListedSuppression, number>;
 
 /** Rows of one read. Until the client fetches them, memory holds them twice: as rows and as text. */
-const PART_ROWS = 1_000;
-/** A slower client is disconnected, and so sees that the file is incomplete. */
-const EXPORT_MS_MAX = 15 * 60_000;
+const PART_ROWS = 250;
 
 const COLUMNS = [
   'id',
@@ -38,9 +36,10 @@ const EXAMPLES = {
 
 const DESCRIPTION = `All entries in force, newest first, as a JSON object a line, or as text/csv with the names in its first line: by \`format\`, else by the header \`Accept\`. An import takes either back. Entries of which only the hash is kept have no address; they are found by nothing else, so no import can take them.
 
-The answer is as long as the list, and is sent as it is read. An entry that is added, replaced or removed meanwhile may be missing or not; every other one is there once. An answer that breaks off before its end is not whole. One export of a tenant runs at a time.`;
+The answer is as long as the list, and is sent as it is read. An entry that is added, replaced or removed meanwhile may be missing or not; every other one is there once. An answer that breaks off before its end is not whole; it breaks off where the client takes none of it for a minute, and after 15 minutes. One export of a tenant runs at a time.`;
 
-export function exportSuppressionsRoute({ read, addressKeys, exports: slots }: SuppressionDeps): RouteModule {
+export function exportSuppressionsRoute(deps: SuppressionDeps): RouteModule {
+  const { addressKeys } = deps;
   return defineRoute({
     method: 'GET',
     path: '/v1/admin/suppressions/export',
@@ -57,23 +56,29 @@ export function exportSuppressionsRoute({ read, addressKeys, exports: slots }: S
     handler: async ({ caller: { tenant }, query: { address, format, ...filter }, request, gone }) => {
       const isCsv = format === undefined ? prefersCsv(request.accept, NDJSON) : format === 'csv';
       const addresses = address === undefined ? undefined : addressNames(addressKeys, tenant.id, address);
-      const deadline = new Deadline(EXPORT_MS_MAX, { parent: gone });
-      const over = deadline.signal;
+      const time = createDownloadTime(gone, deps.downloadLimits);
+      const over = time.signal;
       const range = { rows: PART_ROWS, most: PART_ROWS };
-      const readPart = (before: number | undefined) =>
-        read(tenant.id, over, (tx) =>
-          scanSuppressions(tenant.id, tx, { ...filter, addresses }, { ...range, before }),
-        );
+      async function readPart(before: number | undefined): Promise<Part> {
+        const leaveRead = await deps.exportReads.take(tenant.id, over);
+        try {
+          return await deps.read(tenant.id, over, (tx) =>
+            scanSuppressions(tenant.id, tx, { ...filter, addresses }, { ...range, before }),
+          );
+        } finally {
+          leaveRead();
+        }
+      }
       let leave = (): void => {};
       const end = (): void => {
         leave();
-        deadline[Symbol.dispose]();
+        time[Symbol.dispose]();
       };
       // If the client never starts to read the answer, only this event releases the slot.
       over.addEventListener('abort', end);
       let first: Part;
       try {
-        leave = await slots.take(tenant.id, over);
+        leave = await deps.exports.take(tenant.id, over);
         first = await readPart(undefined);
       } catch (error) {
         end();
@@ -85,6 +90,7 @@ export function exportSuppressionsRoute({ read, addressKeys, exports: slots }: S
           if (isCsv) yield toCsv([COLUMNS]);
           for (let part = first; ; part = await readPart(part.end)) {
             if (part.found.length > 0) yield isCsv ? csvOf(part.found) : ndjsonOf(part.found);
+            time.partTaken();
             if (part.scanned < PART_ROWS) return;
           }
         } finally {
@@ -94,7 +100,7 @@ export function exportSuppressionsRoute({ read, addressKeys, exports: slots }: S
       const [type, name] = isCsv
         ? [`${CSV}; charset=utf-8`, 'suppressions.csv']
         : [NDJSON, 'suppressions.ndjson'];
-      return { body: undefined, download: { type, name, parts: parts() } };
+      return { body: undefined, download: { type, name, parts: parts(), signal: over } };
     },
   });
 }

@@ -10,6 +10,7 @@ import {
 } from '#core/store/suppressions.ts';
 import { withTenant } from '#core/store/tenant-scope.ts';
 import { changeTenant, createInTenant, scopeOf, type AdminDeps } from '../admin/admin-change.ts';
+import type { DownloadLimits } from '../http/download-time.ts';
 import { filteredPage } from '../http/filtered-page.ts';
 import type { SharedSlots } from '../http/shared-slots.ts';
 import { defineRoute, IdParams, pageOf, pageQuery, type RouteModule } from '../http/routes-kit.ts';
@@ -25,8 +26,11 @@ export type SuppressionDeps = AdminDeps & {
   readonly addressKeys: AddressKeyRoot;
   /** Slots of imports: one per tenant, and few per process. */
   readonly imports: SharedSlots;
-  /** Slots of exports, with the same rule. */
+  /** Slots of exports, each held for the whole download: one per tenant. */
   readonly exports: SharedSlots;
+  /** Slots of the reads of exports, held only while the database is read. */
+  readonly exportReads: SharedSlots;
+  readonly downloadLimits: DownloadLimits;
 };
 
 const tag = 'Suppressions';

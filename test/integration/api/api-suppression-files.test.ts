@@ -490,6 +490,44 @@ describe('an export', () => {
     expect((await whole.text()).split('\n')).toHaveLength(20_001);
   });
 
+  /** Begins the export of a long list and reads only its first bytes. */
+  async function stalled(on: AdminApi, port: number) {
+    const tenant = await on.tenant();
+    await on.admin`insert into suppressions (tenant_id, channel, address_key, address, reason, scope, source)
+      select ${tenant.id}, 'push', decode(md5(n || ${tenant.id}::text), 'hex'), repeat('x', 4000), 'manual', 'all', 'api'
+      from generate_series(1, 20000) n`;
+    const reply = await fetch(`http://127.0.0.1:${port}${URL}/export`, { headers: headersOf(tenant) });
+    const reader = reply.body?.getReader();
+    expect((await reader?.read())?.value?.length).toBeGreaterThan(0);
+    const rest = async () => {
+      while ((await reader?.read())?.done === false);
+    };
+    return { rest, [Symbol.asyncDispose]: async () => reader?.cancel().catch(() => undefined) };
+  }
+
+  test('completes while the clients of other tenants do not read theirs', async () => {
+    const { port } = await listening();
+    await using downloads = new AsyncDisposableStack();
+    for (const _ of ['first', 'second']) downloads.use(await stalled(api, port));
+    const tenant = await api.tenant();
+    await load(tenant, NDJSON, lines(mails(600)));
+    const { status, text } = await dump(tenant);
+    expect([status, rowsOf(text).length]).toEqual([200, 600]);
+  });
+
+  test('breaks off when its client takes no part in time', async () => {
+    await using own = await startAdminApi({
+      downloadLimits: { downloadMsMax: 60_000, downloadPartMsMax: 1_000 },
+    });
+    await own.app.listen({ port: 0, host: '127.0.0.1' });
+    const { port } = own.app.server.address() as AddressInfo;
+    await using download = await stalled(own, port);
+    const connections = () =>
+      new Promise<number>((resolve) => own.app.server.getConnections((_, count) => resolve(count)));
+    await expect.poll(connections, { timeout: 10_000 }).toBe(0);
+    await expect(download.rest()).rejects.toThrow('terminated');
+  });
+
   test('that the database breaks off is no whole answer', async () => {
     const tenant = await api.tenant();
     await api.admin`insert into suppressions (tenant_id, channel, address_key, address, reason, scope, source)
