@@ -3,7 +3,7 @@ import { validationFailed } from '#core/domain/app-error.ts';
 import { PLATFORM_USAGE_GROUPS, usageSpanOf, type PlatformUsageGroup } from '#core/domain/usage-query.ts';
 import { readPlatformUsage, type PlatformUsageKey } from '#core/store/platform-usage.ts';
 import { insufficientRole, type AdminDeps } from './admin-change.ts';
-import { usageFields, usageGroupFields, usageItems, usageStatusExample, usageTable } from './usage-items.ts';
+import { usageCsv, usageFields, usageGroupFields, usageItems, usageStatusExample } from './usage-items.ts';
 import {
   askedSpan,
   asksForCsv,
@@ -16,7 +16,6 @@ import {
   USAGE_ROWS_MAX,
   usageQuery,
 } from './usage-request.ts';
-import { toCsv } from '../http/csv.ts';
 import { warningsField } from '../http/request-warnings.ts';
 import { defineRoute, type RouteModule } from '../http/routes-kit.ts';
 
@@ -89,25 +88,27 @@ export function platformUsageRoute({ sql }: Pick<AdminDeps, 'sql'>): RouteModule
       if ('refused' in span)
         throw validationFailed({ field: span.field, rule: 'range', message: span.refused });
       const rows = await readPlatformUsage(sql, span, groups, USAGE_ROWS_MAX + 1);
-      const counts = rows.flatMap((row) =>
-        row.counts === null ? [{ ...row, status: row.what, group: shown(row) }] : [],
-      );
+      const counts = rows.flatMap((row) => (row.counts === null ? [{ ...row, status: row.what }] : []));
       if (counts.length > USAGE_ROWS_MAX) throw tooManyItems();
       const times = rows.flatMap((row) =>
-        row.counts === null ? [] : [{ until: row.what, counts: row.counts, group: shown(row) }],
+        row.counts === null ? [] : [{ ...row, until: row.what, counts: row.counts }],
       );
       const byStatus = groups.has('status');
-      const items = usageItems(counts, times, byStatus);
+      const items = await usageItems(counts, times, { nameOf, shown, byStatus });
       if (items.length > USAGE_ITEMS_MAX) throw tooManyItems();
       const columns = [...groups].flatMap((group) =>
         group === 'tenant' ? ['tenantId', 'tenantSlug'] : [group],
       );
       return {
         body: { ...spanShown(span), groupBy: [...groups], items },
-        ...(asksForCsv(format, request) ? { csv: toCsv(usageTable(columns, items, byStatus)) } : {}),
+        ...(asksForCsv(format, request) ? { csv: await usageCsv(columns, items, byStatus) } : {}),
       };
     },
   });
+}
+
+function nameOf({ tenantId, period, channel }: PlatformUsageKey): string {
+  return `${tenantId} ${period?.getTime()} ${channel}`;
 }
 
 function shown({ tenantId, slug, period, channel }: PlatformUsageKey) {

@@ -1,8 +1,10 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { z } from 'zod';
 import { CHANNELS } from '#core/domain/channel.ts';
 import { quantileOf } from '#core/domain/time-buckets.ts';
 import { deliveryRateOf, USAGE_STATUSES, type UsageStatus } from '#core/domain/usage-query.ts';
-import type { CsvCell } from '../http/csv.ts';
+import { toCsv, type CsvCell } from '../http/csv.ts';
+import { createPauses } from '../http/pauses.ts';
 
 /** Larger than any real count, and still an exact number. */
 const COUNT_MAX = 1e15;
@@ -60,17 +62,24 @@ export const usageStatusExample = Object.fromEntries(
   ]),
 ) as Record<UsageStatus, number>;
 
-/** A count or the times of one group; `group` holds its displayed fields, which are equal within a group. */
-export type GroupedCount<Group> = {
-  readonly group: Group;
+/** A count or the times of one group, beside whatever names the group. */
+export type CountRow = {
   readonly status: UsageStatus;
   readonly messages: number;
   readonly segments: number;
 };
-export type GroupedTimes<Group> = {
-  readonly group: Group;
+export type TimesRow = {
   readonly until: 'provider' | 'receipt';
   readonly counts: readonly number[];
+};
+
+export type UsageGrouping<Key, Group> = {
+  /** Returns a text that is equal for the rows of one group and for no others. */
+  readonly nameOf: (row: Key) => string;
+  /** Returns the displayed fields of a row's group. */
+  readonly shown: (row: Key) => Group;
+  /** Makes each state of a group a separate item, without times. */
+  readonly byStatus: boolean;
 };
 
 type Measures = {
@@ -80,37 +89,54 @@ type Measures = {
   times: Partial<Record<'provider' | 'receipt', readonly number[]>>;
 };
 
-/**
- * Merges the counts and times of each group, in the order of the counts.
- * @param byStatus makes each state of a group a separate item, without times.
- */
-export function usageItems<Group extends object>(
-  counts: readonly GroupedCount<Group>[],
-  times: readonly GroupedTimes<Group>[],
-  byStatus: boolean,
-) {
-  if (byStatus)
-    return counts.map(({ group, status, messages, segments }) => ({ ...group, status, messages, segments }));
+/** Longest time for which an answer occupies the event loop. */
+const TURN_MS = 5;
+const createTurns = () => createPauses(TURN_MS, 0, { wait: () => nextTurn() });
+
+/** Merges the counts and times of each group, in the order of the counts. Other requests get turns meanwhile. */
+export async function usageItems<Key, Group extends object>(
+  counts: readonly (Key & CountRow)[],
+  times: readonly (Key & TimesRow)[],
+  { nameOf, shown, byStatus }: UsageGrouping<Key, Group>,
+): Promise<(Group & UsageItem)[]> {
+  const pause = createTurns();
   const groups = new Map<string, { readonly group: Group; readonly sum: Measures }>();
-  for (const { group, status, messages, segments } of counts) {
-    const name = JSON.stringify(group);
-    const found = groups.get(name) ?? { group, sum: noMessages() };
-    groups.set(name, found);
+  const items: (Group & UsageItem)[] = [];
+  for (const row of counts) {
+    const name = nameOf(row);
+    let found = groups.get(name);
+    if (found === undefined) groups.set(name, (found = { group: shown(row), sum: noMessages() }));
+    const { status, messages, segments } = row;
+    if (byStatus) items.push({ ...found.group, status, messages, segments });
     found.sum.messages += messages;
     found.sum.segments += segments;
     found.sum.statuses[status] += messages;
+    const resting = pause();
+    if (resting !== undefined) await resting;
   }
-  for (const { group, until, counts: buckets } of times) {
-    const found = groups.get(JSON.stringify(group));
-    if (found !== undefined) found.sum.times[until] = buckets;
+  if (byStatus) return items;
+  for (const row of times) {
+    const found = groups.get(nameOf(row));
+    if (found !== undefined) found.sum.times[row.until] = row.counts;
+    const resting = pause();
+    if (resting !== undefined) await resting;
   }
-  return [...groups.values()].map(({ group, sum: { times: found, ...sum } }) => ({
+  for (const { group, sum } of groups.values()) {
+    items.push(itemOf(group, sum));
+    const resting = pause();
+    if (resting !== undefined) await resting;
+  }
+  return items;
+}
+
+function itemOf<Group extends object>(group: Group, { times, ...sum }: Measures): Group & UsageItem {
+  return {
     ...group,
     ...sum,
     deliveryRate: deliveryRateOf(sum.statuses),
-    timeToProvider: quantilesOf(found.provider),
-    timeToReceipt: quantilesOf(found.receipt),
-  }));
+    timeToProvider: quantilesOf(times.provider),
+    timeToReceipt: quantilesOf(times.receipt),
+  };
 }
 
 function noMessages(): Measures {
@@ -134,34 +160,40 @@ export type UsageItem = Readonly<Record<string, unknown>> & {
 };
 
 /**
- * Formats the items as a table with a header row.
+ * Formats the items as text/csv with a header row. Other requests get turns meanwhile.
  * @param columns field names of the group columns.
  */
-export function usageTable(
+export async function usageCsv(
   columns: readonly string[],
   items: readonly UsageItem[],
   byStatus: boolean,
-): CsvCell[][] {
+): Promise<string> {
+  const pause = createTurns();
   const states = byStatus ? [] : USAGE_STATUSES;
   const times = byStatus
     ? []
     : ['deliveryRate', 'timeToProviderP50', 'timeToProviderP95', 'timeToReceiptP50', 'timeToReceiptP95'];
+  const lines = [toCsv([[...columns, 'messages', 'segments', ...states, ...times]])];
+  for (const item of items) {
+    lines.push(toCsv([cellsOf(item, columns, byStatus)]));
+    const resting = pause();
+    if (resting !== undefined) await resting;
+  }
+  return lines.join('');
+}
+
+function cellsOf(item: UsageItem, columns: readonly string[], byStatus: boolean): CsvCell[] {
+  const group = columns.map((column) => item[column] as CsvCell);
+  if (byStatus) return [...group, item.messages, item.segments];
   return [
-    [...columns, 'messages', 'segments', ...states, ...times],
-    ...items.map((item) => [
-      ...columns.map((column) => item[column] as CsvCell),
-      item.messages,
-      item.segments,
-      ...states.map((status) => item.statuses?.[status]),
-      ...(byStatus
-        ? []
-        : [
-            item.deliveryRate,
-            item.timeToProvider?.p50,
-            item.timeToProvider?.p95,
-            item.timeToReceipt?.p50,
-            item.timeToReceipt?.p95,
-          ]),
-    ]),
+    ...group,
+    item.messages,
+    item.segments,
+    ...USAGE_STATUSES.map((status) => item.statuses?.[status]),
+    item.deliveryRate,
+    item.timeToProvider?.p50,
+    item.timeToProvider?.p95,
+    item.timeToReceipt?.p50,
+    item.timeToReceipt?.p95,
   ];
 }

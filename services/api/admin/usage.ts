@@ -10,7 +10,7 @@ import {
 } from '#core/domain/usage-query.ts';
 import { readUsage, usageAccounts, type UsageKey } from '#core/store/usage.ts';
 import type { AdminDeps } from './admin-change.ts';
-import { usageFields, usageGroupFields, usageItems, usageStatusExample, usageTable } from './usage-items.ts';
+import { usageCsv, usageFields, usageGroupFields, usageItems, usageStatusExample } from './usage-items.ts';
 import {
   askedSpan,
   asksForCsv,
@@ -23,7 +23,6 @@ import {
   USAGE_ROWS_MAX,
   usageQuery,
 } from './usage-request.ts';
-import { toCsv } from '../http/csv.ts';
 import { warningsField } from '../http/request-warnings.ts';
 import { defineRoute, type RouteModule } from '../http/routes-kit.ts';
 
@@ -130,6 +129,9 @@ export function usageRoute({ read }: Pick<AdminDeps, 'read'>): RouteModule {
       if (counts.length === most) throw tooManyItems();
       const accountOf = new Map(accounts.map((account) => [account.id, account]));
 
+      const nameOf = ({ period, channel, value }: UsageKey): string =>
+        `${period?.getTime()} ${channel} ${dimension === 'tag' ? tagOf(value) : value}`;
+
       /** Returns the fields of a group, in their order. */
       function shown({ period, channel, value }: UsageKey) {
         const account = accountOf.get(value ?? '');
@@ -143,24 +145,24 @@ export function usageRoute({ read }: Pick<AdminDeps, 'read'>): RouteModule {
                 providerLabel: account?.label ?? null,
               }
             : {}),
-          ...(dimension === 'tag' ? { tag: value === '' ? OTHER_TAG : (value ?? OTHER_TAG) } : {}),
+          ...(dimension === 'tag' ? { tag: tagOf(value) } : {}),
           ...(dimension === 'key' ? { keyId: value === '' ? null : value } : {}),
         };
       }
       const byStatus = groups.has('status');
-      const items = usageItems(
-        counts.map((row) => ({ ...row, group: shown(row) })),
-        times.map((row) => ({ ...row, group: shown(row) })),
-        byStatus,
-      );
+      const items = await usageItems(counts, times, { nameOf, shown, byStatus });
       if (items.length > USAGE_ITEMS_MAX) throw tooManyItems();
       const columns = [...groups].flatMap((group) => COLUMNS[group] ?? [group]);
       return {
         body: { ...spanShown(span), groupBy: [...groups], items },
-        ...(asksForCsv(format, request) ? { csv: toCsv(usageTable(columns, items, byStatus)) } : {}),
+        ...(asksForCsv(format, request) ? { csv: await usageCsv(columns, items, byStatus) } : {}),
       };
     },
   });
+}
+
+function tagOf(value: string | null): string {
+  return value === null || value === '' ? OTHER_TAG : value;
 }
 
 /** Groups that a table shows in columns with other names than the group's. */
