@@ -98,9 +98,9 @@ export function readLiterals(): Set<string> {
   return foundIn('services', /['`]([A-Z][^'`\n]*)['`]/g);
 }
 
-/** Reads the names of the tasks that a worker repeats. */
+/** Reads the names of the tasks that a worker repeats, and of the writes whose failures it counts like those of tasks. */
 export function readTasks(): Set<string> {
-  return foundIn('services/worker', /\btask\('([a-z_]+)',/g);
+  return foundIn('services/worker', /\b(?:task|taskFailed)\('([a-z_]+)',/g);
 }
 
 /** Returns what the pattern's group matches in the code of a folder. */
