@@ -2,7 +2,12 @@ import { describeVariable, type Environment, type Variable, type VariableDescrip
 
 export type DeploymentVariables = { readonly deployment: string; readonly environment: Environment };
 
-type Row = VariableDescription & { readonly variable: string; readonly deployments: readonly string[] };
+type Row = VariableDescription & {
+  readonly variable: string;
+  readonly deployments: readonly string[];
+  /** The deployments by their description of the variable. */
+  readonly readers: ReadonlyMap<string, readonly string[]>;
+};
 
 /**
  * Returns the reference of all variables as Markdown: one table per group, each variable once, with the deployments that read it.
@@ -18,9 +23,7 @@ export function configTable(deployments: readonly DeploymentVariables[]): string
         seen.set(variable, home);
         const rows = groups.get(home) ?? new Map<string, Row>();
         groups.set(home, rows);
-        const known = rows.get(variable)?.deployments ?? [];
-        const readers = known.includes(deployment) ? known : [...known, deployment];
-        rows.set(variable, { ...describeVariable(rule), variable, deployments: readers });
+        rows.set(variable, withReader(rows.get(variable), { variable, deployment, rule }));
       }
     }
   }
@@ -36,6 +39,27 @@ export function configTable(deployments: readonly DeploymentVariables[]): string
   ].join('\n');
 }
 
+/** Returns the row of a variable with one more deployment. The first deployment decides about everything but the description. */
+function withReader(
+  row: Row | undefined,
+  { variable, deployment, rule }: { variable: string; deployment: string; rule: Variable },
+): Row {
+  const described = describeVariable(rule);
+  const known = row ?? { ...described, variable, deployments: [], readers: new Map<string, string[]>() };
+  if (known.deployments.includes(deployment)) return known;
+  const alike = known.readers.get(described.description) ?? [];
+  return {
+    ...known,
+    deployments: [...known.deployments, deployment],
+    readers: new Map([...known.readers, [described.description, [...alike, deployment]]]),
+  };
+}
+
+function descriptionOf({ readers, description }: Row): string {
+  if (readers.size === 1) return description;
+  return [...readers].map(([text, deployments]) => `${deployments.join(', ')}: ${text}`).join(' ');
+}
+
 function tableOf(rows: readonly Row[]): string[] {
   return [
     '| variable | read by | type | default | description |',
@@ -46,7 +70,7 @@ function tableOf(rows: readonly Row[]): string[] {
         row.deployments.join(', '),
         row.type,
         defaultOf(row),
-        `${row.description} |`,
+        `${descriptionOf(row)} |`,
       ]
         .map((cell, position) => (position === 0 || position === 4 ? cell : escapeCell(cell)))
         .join(' | '),

@@ -239,6 +239,20 @@ test('the reference table names each variable once, with its readers, type and d
   }
 });
 
+test('a variable that deployments describe differently has the description of each', () => {
+  const described = (description: string) => ({
+    name: defineEnvGroup({ title: 'Name', shape: { NAME: text(description) }, build: (e) => e.NAME }),
+  });
+  const table = configTable([
+    { deployment: 'api', environment: described('First.') },
+    { deployment: 'controller', environment: described('Second.') },
+    { deployment: 'worker', environment: described('First.') },
+  ]);
+  expect(table).toContain(
+    '| `NAME` | api, controller, worker | text | **required** | api, worker: First. controller: Second. |',
+  );
+});
+
 test('every variable of the shared groups has a description', () => {
   const groups = [runtimeEnv, postgresEnv, natsEnv, keyringEnv, observabilityEnv];
   const table = configTable([{ deployment: 'api', environment: Object.fromEntries(groups.entries()) }]);
