@@ -11,8 +11,8 @@ const OPTIONS = {
 
 const HELP = `OLD_DATABASE_URL=… DATABASE_URL=… node deploy/restore/carry-over.ts [--apply]
 
-Reads the previous database and repeats in the restored one what no log contains: cancels the messages that were canceled after
-the time of the restore, and suppresses the recipients that were suppressed after it, also those suppressed by providers and
+Reads the previous database and repeats in the restored one what replay-audit.ts does not: cancels the messages that were canceled
+after the time of the restore, and suppresses the recipients that were suppressed after it, also those suppressed by providers and
 imports. The previous database is not changed. A second run changes nothing.
 Stop all services first, then run replay-audit.ts: purged tenants get nothing.
 
