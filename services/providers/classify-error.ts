@@ -137,8 +137,14 @@ export function refused(
   return { kind: 'rejected_transient', failure, ...(wait === undefined ? {} : { retryAfterMs: wait }) };
 }
 
-/** Returns the outcome of an exchange that ended without a response. */
+/**
+ * Returns the outcome of an exchange that ended without a response. A request that the client cannot send is refused for good:
+ * the message alone is at fault, and the next attempt would make the same request.
+ */
 export function unanswered(result: Exclude<HttpResult, { kind: 'response' }>): Outcome {
+  if (result.code === 'invalid_request') {
+    return { kind: 'rejected_permanent', failure: { class: 'content_rejected', code: result.code } };
+  }
   const failure = unreached(result.code);
   return result.kind === 'not_sent'
     ? { kind: 'rejected_transient', failure }

@@ -2,6 +2,7 @@ import type { Failure } from '#core/domain/failure.ts';
 
 /** Fixed texts for connection failures: an error's own text may contain addresses of our network. */
 const TEXTS: Readonly<Record<string, string>> = {
+  invalid_url: 'The URL of the provider cannot be used',
   dns: 'The host name of the provider has no address',
   connect_refused: 'The server of the provider refused the connection',
   connect_failed: 'No connection to the provider',

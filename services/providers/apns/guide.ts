@@ -18,7 +18,8 @@ export const apnsGuide: ProviderGuide<'push'> = {
     data: 'Keys beside `aps`: strings unchanged, other values as JSON text.',
     badge: '`aps.badge`.',
     sound: '`aps.sound`.',
-    collapseKey: '`apns-collapse-id`.',
+    collapseKey:
+      '`apns-collapse-id`; if the key is not printable ASCII, the SHA-256 hash of the key in base64url.',
     expiresAt: '`apns-expiration`.',
   },
   messages: [

@@ -1,5 +1,9 @@
+import { createHash } from 'node:crypto';
 import type { OutboundFor, PushContent } from '#core/domain/content.ts';
 import { pushDataTexts } from '#core/domain/push-data.ts';
+
+/** What Apple takes as a collapse id: at most 64 bytes. A space at either end of a header's value would be lost. */
+const COLLAPSE_ID = /^[\x21-\x7e](?:[\x20-\x7e]{0,62}[\x21-\x7e])?$/;
 
 /** https://developer.apple.com/documentation/usernotifications/sending-notification-requests-to-apns */
 export function apnsHeaders(
@@ -14,8 +18,13 @@ export function apnsHeaders(
     // Apple rejects a silent notification with any other priority.
     'apns-priority': isSilent ? '5' : '10',
     'apns-expiration': String(Math.floor(expiresAt / 1_000)),
-    ...(content.collapseKey === undefined ? {} : { 'apns-collapse-id': content.collapseKey }),
+    ...(content.collapseKey === undefined ? {} : { 'apns-collapse-id': collapseId(content.collapseKey) }),
   };
+}
+
+/** Returns the key, or its hash if the key cannot stand in a header: equal keys have equal hashes. */
+function collapseId(key: string): string {
+  return COLLAPSE_ID.test(key) ? key : createHash('sha256').update(key).digest('base64url');
 }
 
 /** The app's own data sits next to the `aps` key, so none of its keys may be named `aps`. */

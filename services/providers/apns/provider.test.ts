@@ -307,6 +307,45 @@ describe('a notification', () => {
     expect(apnsHeaders(of({ title: 'Hi' }), 'com.example.app')).not.toHaveProperty('apns-collapse-id');
   });
 
+  test.each([
+    ['order 17', true],
+    ['k'.repeat(64), true],
+    ['k'.repeat(65), false],
+    ['commande-é', false],
+    [' order', false],
+  ])('with the collapse key %j shows it to Apple as it is: %j', (collapseKey, isShown) => {
+    const { 'apns-collapse-id': id } = apnsHeaders(of({ title: 'Hi', collapseKey }), 'com.example.app');
+    if (isShown) expect(id).toBe(collapseKey);
+    else expect(id).toMatch(/^[\w-]{43}$/);
+  });
+
+  test('with a collapse key of any alphabet arrives, and so do those after it', async () => {
+    await using http = createHttpClient();
+    await using standIn = await startApnsStandIn();
+    const context = contextAt(apns, http, standIn.origin);
+    const keys = ['заказ-17', 'заказ-17', 'заказ-18', 'order-17'];
+    for (const collapseKey of keys) {
+      const outcome = await apns.send(of({ title: 'Hi', collapseKey }), credentials, context);
+      expect(outcome).toMatchObject({ kind: 'accepted' });
+    }
+    const [first, again, other, plain] = standIn.received.map(({ headers }) => headers['apns-collapse-id']);
+    expect(first).toMatch(/^[\w-]{43}$/);
+    expect([again, plain]).toEqual([first, 'order-17']);
+    expect(other).not.toBe(first);
+  });
+
+  test('that cannot be sent at all is refused for good, at no cost for the account', async () => {
+    await using http = createHttpClient();
+    await using standIn = await startApnsStandIn();
+    const outcome = await apns.send(
+      { ...message, id: 'заказ' },
+      credentials,
+      contextAt(apns, http, standIn.origin),
+    );
+    expect(outcome).toEqual(permanently('content_rejected', 'invalid_request'));
+    expect(standIn.received).toEqual([]);
+  });
+
   test('goes to nothing but a device, whatever stands for its token', async () => {
     await using http = createHttpClient();
     await using standIn = await startApnsStandIn();

@@ -70,6 +70,22 @@ describe('a request by HTTP/2', () => {
     expect(server.sessions).toHaveLength(2);
   });
 
+  test.each([
+    ['after those that are sent', [true, false, false, true]],
+    ['before any is sent', [false, false, true, true]],
+  ])('that has a header that cannot be sent stops no other one, %s', async (_, good) => {
+    await using http = createHttpClient({ totalDeadlineMs: 2_000 });
+    await using server = await serve(createServer());
+    for (const isGood of good) {
+      const result = await http({
+        ...to(server.port),
+        headers: { 'x-key': isGood ? 'order-17' : 'заказ-17' },
+      });
+      expect(result).toMatchObject(isGood ? { status: 200 } : { kind: 'not_sent', code: 'invalid_request' });
+    }
+    expect([server.requests.length, server.sessions.length]).toEqual([2, 1]);
+  });
+
   test('that the server has not taken when it goes away is sent again on another connection, and no other one is', async () => {
     await using http = client();
     await using server = await serve(createServer(), (request, session) => {

@@ -109,11 +109,28 @@ describe('a response', () => {
 describe('a request that never left', () => {
   test.each([
     ['an unknown host', 'http://nowhere.invalid/', 'dns'],
-    ['a bad header', 'http://127.0.0.1:1/\r\nx', 'invalid_request'],
-    ['no URL', 'nonsense', 'invalid_request'],
+    ['a bad path', 'http://127.0.0.1:1/\r\nx', 'invalid_url'],
+    ['no URL', 'nonsense', 'invalid_url'],
   ])('because of %s is not sent', async (_, url, code) => {
     await using http = client();
     expect(await http(post(url))).toEqual({ kind: 'not_sent', code });
+  });
+
+  test.each<[string, Record<string, string>]>([
+    ['a letter beyond Latin-1 in a value', { 'x-a': 'ж' }],
+    ['a control character in a value', { 'x-a': 'a\u0007' }],
+    ['a second line in a value', { 'x-a': 'a\r\nx-b: c' }],
+    ['a space in a name', { 'x a': 'b' }],
+    ['an empty name', { '': 'b' }],
+    ['a name that is for the connection', { 'Transfer-Encoding': 'chunked' }],
+  ])('because of %s is not sent, and no connection is opened', async (_, headers) => {
+    await using http = client();
+    await using server = await serve((_request, response) => response.end());
+    expect(await http({ ...post(server.origin), headers })).toEqual({
+      kind: 'not_sent',
+      code: 'invalid_request',
+    });
+    expect(server.connections()).toBe(0);
   });
 
   test('because nothing listens is not sent', async () => {

@@ -2,6 +2,7 @@ import { constants } from 'node:http2';
 import type { Dispatcher } from 'undici';
 import type { CallEnd, HttpRequest, HttpResult } from '#core/domain/http-exchange.ts';
 import { createAgents, type AgentsOptions } from './agents.ts';
+import { requestFault } from './request-fault.ts';
 
 export type HttpClientOptions = Partial<Omit<AgentsOptions, 'silenceMs'>> & {
   /** Maximum time of the whole exchange, including the wait for a free connection. Default 15 s. */
@@ -43,6 +44,13 @@ export function createHttpClient(options: HttpClientOptions = {}): HttpClient {
         resolve({ kind: 'not_sent', code: 'timeout' });
         return;
       }
+      const slash = request.url.indexOf('/', 8);
+      const path = slash === -1 ? '/' : request.url.slice(slash);
+      const fault = requestFault(path, request.headers);
+      if (fault !== undefined) {
+        resolve({ kind: 'not_sent', code: fault });
+        return;
+      }
       const exchange = new Exchange(
         request.method,
         bodyBytesMax,
@@ -50,12 +58,11 @@ export function createHttpClient(options: HttpClientOptions = {}): HttpClient {
         signal,
         resolve,
       );
-      const slash = request.url.indexOf('/', 8);
       try {
         agents.of(request).dispatch(
           {
             origin: slash === -1 ? request.url : request.url.slice(0, slash),
-            path: slash === -1 ? '/' : request.url.slice(slash),
+            path,
             method: request.method,
             headers: { 'user-agent': userAgent, ...request.headers },
             body: request.body ?? null,
@@ -184,8 +191,9 @@ const CODES: Readonly<Record<string, string>> = {
   ENETUNREACH: 'unreachable',
   ETIMEDOUT: 'connect_timeout',
   UND_ERR_CONNECT_TIMEOUT: 'connect_timeout',
-  UND_ERR_INVALID_ARG: 'invalid_request',
-  ERR_INVALID_URL: 'invalid_request',
+  // What else undici refuses is the origin.
+  UND_ERR_INVALID_ARG: 'invalid_url',
+  ERR_INVALID_URL: 'invalid_url',
   UND_ERR_DESTROYED: 'shutdown',
   UND_ERR_CLOSED: 'shutdown',
   EGRESS_BLOCKED: 'egress_blocked',
