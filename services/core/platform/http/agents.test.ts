@@ -125,25 +125,43 @@ describe('a request by HTTP/2', () => {
   });
 });
 
-test("a call to a tenant's host waits for no other call to it", async () => {
-  const resolve = async () => ({ kind: 'address', address: '127.0.0.1' }) as const;
-  await using http = createHttpClient({ guard: { resolve } });
-  const waiting: ServerResponse[] = [];
-  const server = createPlainServer((request, response) => {
-    if (request.url === '/slow') waiting.push(response);
-    else response.end();
+describe('a call', () => {
+  test.each([
+    ['a vendor', {}],
+    ["a tenant's host", { isTenantHost: true }],
+  ] as const)('to %s waits for no other call to it', async (_, of) => {
+    const resolve = async () => ({ kind: 'address', address: '127.0.0.1' }) as const;
+    await using http = createHttpClient({ guard: { resolve } });
+    const waiting: ServerResponse[] = [];
+    const server = createPlainServer((request, response) => {
+      if (request.url === '/slow') waiting.push(response);
+      else response.end();
+    });
+    await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+    const { port } = server.address() as AddressInfo;
+    const host = 'isTenantHost' in of ? 'shared.test' : '127.0.0.1';
+    const call = (path: string) => http({ method: 'GET', ...of, url: `http://${host}:${port}${path}` });
+    const slow = Array.from({ length: 100 }, () => call('/slow'));
+    await expect.poll(() => waiting.length).toBe(100);
+    expect(await call('/fast')).toMatchObject({ status: 200 });
+    for (const response of waiting) response.end();
+    expect(await Promise.all(slow)).toHaveLength(100);
+    server.closeAllConnections();
+    server.close();
   });
-  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
-  const { port } = server.address() as AddressInfo;
-  const call = (path: string) =>
-    http({ method: 'GET', isTenantHost: true, url: `http://shared.test:${port}${path}` });
-  const slow = Array.from({ length: 100 }, () => call('/slow'));
-  await expect.poll(() => waiting.length).toBe(100);
-  expect(await call('/fast')).toMatchObject({ status: 200 });
-  for (const response of waiting) response.end();
-  expect(await Promise.all(slow)).toHaveLength(100);
-  server.closeAllConnections();
-  server.close();
+
+  test('of many at once to a vendor leaves no idle connection for longer than a few seconds', async () => {
+    await using http = createHttpClient();
+    const server = createPlainServer({ keepAliveTimeout: 0 }, (_, response) => response.end());
+    await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+    const { port } = server.address() as AddressInfo;
+    const url = `http://127.0.0.1:${port}/`;
+    await Promise.all(Array.from({ length: 100 }, () => http({ method: 'GET', url })));
+    const open = () => new Promise<number>((done) => server.getConnections((_, count) => done(count)));
+    expect(await open()).toBeGreaterThan(1);
+    await expect.poll(open, { timeout: 8_000 }).toBe(0);
+    server.close();
+  });
 });
 
 describe('over TLS', () => {

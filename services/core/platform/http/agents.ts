@@ -7,7 +7,7 @@ import type { EgressGuard } from './egress-guard.ts';
 export type AgentsOptions = {
   /** DNS, TCP and TLS together. Default 5 s. */
   readonly connectTimeoutMs: number;
-  /** Default 64. Connections to hosts chosen by tenants are bounded only by the number of calls under way. */
+  /** Default: no limit. Connections are then bounded by the number of calls under way. */
   readonly connectionsPerOrigin?: number | undefined;
   /** Resolver for host names, for clients whose hosts are tenant input. IP literals never reach it. */
   readonly lookup?: LookupFunction | undefined;
@@ -25,7 +25,6 @@ type Agents = {
   readonly destroy: () => Promise<void>;
 };
 
-const CONNECTIONS_PER_ORIGIN = 64;
 /** Each carries a hundred concurrent requests, or as many as the server allows. */
 const HTTP2_CONNECTIONS_PER_ORIGIN = 4;
 /** Apple asks for persistent connections; a ping once a minute keeps intermediate devices from dropping them. */
@@ -36,7 +35,9 @@ const HTTP2_GROUPS_MAX = 1_000;
 /** Maximum number of groups of connections with a client certificate; the same eviction. */
 const CERTIFICATE_GROUPS_MAX = 256;
 
-/** Maximum time that a tenant's server may request for an idle connection; short, because there may be many of them. */
+/** Maximum time that a vendor may request for an idle connection. Without a request it is closed after four seconds. */
+const IDLE_MS_MAX = 60_000;
+/** The same for a tenant's server; short, because there may be many of them. */
 const GUARDED_IDLE_MS_MAX = 10_000;
 
 /** Creates the connection pools, by how connections are opened and which requests may share them. */
@@ -44,7 +45,10 @@ export function createAgents(options: AgentsOptions): Agents {
   const { connectTimeoutMs, connectionsPerOrigin, lookup, guard, silenceMs } = options;
   const pool = {
     allowH2: false,
-    connections: connectionsPerOrigin ?? CONNECTIONS_PER_ORIGIN,
+    // All tenants of a worker call one vendor, and many may have chosen one host: with a limit, the calls of one tenant would wait
+    // for slow answers to another's.
+    connections: connectionsPerOrigin ?? null,
+    keepAliveMaxTimeout: IDLE_MS_MAX,
     pipelining: 1,
     // The total deadline covers both; this saves two timers per request.
     headersTimeout: 0,
@@ -62,12 +66,7 @@ export function createAgents(options: AgentsOptions): Agents {
     connect: { ...connect, preferH2: true },
   };
   const agent = new Agent({ ...pool, connect });
-  // Many tenants may have chosen one host: with a limit, the calls of one tenant would wait for slow answers to another's.
-  const tenantPool = {
-    ...pool,
-    connections: connectionsPerOrigin ?? null,
-    keepAliveMaxTimeout: GUARDED_IDLE_MS_MAX,
-  };
+  const tenantPool = { ...pool, keepAliveMaxTimeout: GUARDED_IDLE_MS_MAX };
   // A pool of its own: a connection that was opened without the guard must not carry a request that needs it.
   const guardedAgent = new Agent({
     ...tenantPool,
