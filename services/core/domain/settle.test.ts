@@ -225,6 +225,12 @@ test.each(NOT_STARTED_REASONS)('%s uses no retry and puts the message back in th
   expect(settled).toMatchObject({ status: 'queued', reason, retries: 2, ambiguous: 1, providerWaits: 0 });
 });
 
+test('an attempt that was not made because its message has expired waits a second for clocks that differ', () => {
+  const outcome = { kind: 'not_started', reason: 'lease_over' } as const;
+  const at = (expiresAt: number) => settle(outcome, message({ expiresAt }), NOW, 0).nextAttemptAt;
+  expect([at(NOW + 1), at(NOW)]).toEqual([NOW, NOW + 1_000]);
+});
+
 test('whatever happens, the next state is one the table allows, and only unfinished messages have a next attempt', () => {
   const outcomes = fc.oneof(
     fc.constant<AttemptOutcome>({ kind: 'accepted', providerMessageId: null }),

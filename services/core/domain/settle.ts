@@ -18,6 +18,11 @@ const NOT_STARTED_DELAY_MS: Readonly<Record<NotStartedReason, number>> = {
   content_unavailable: 2_000,
   breaker_open: 5_000,
 };
+/**
+ * Shortest wait of a message that has expired by the worker's clock: if that clock is ahead of the database's, the message could
+ * otherwise be claimed again and again until both agree.
+ */
+const EXPIRED_DELAY_MS = 1_000;
 
 /**
  * Decides what an attempt's outcome means for its message.
@@ -95,9 +100,14 @@ function decide(outcome: AttemptOutcome, message: AttemptedMessage, now: number,
         ...base,
         status: 'queued',
         reason: outcome.reason,
-        nextAttemptAt: now + Math.round(NOT_STARTED_DELAY_MS[outcome.reason] * (1 + random)),
+        nextAttemptAt: now + Math.round(notStartedDelayMs(outcome.reason, message, now) * (1 + random)),
       };
   }
+}
+
+function notStartedDelayMs(reason: NotStartedReason, { expiresAt }: AttemptedMessage, now: number): number {
+  const delayMs = NOT_STARTED_DELAY_MS[reason];
+  return now < expiresAt ? delayMs : Math.max(delayMs, EXPIRED_DELAY_MS);
 }
 
 /** Whether a receipt is awaited: this account reports, or an account that accepted the message before does. */

@@ -27,8 +27,9 @@ const message = (leaseLeftMs: number): ClaimedMessage =>
     leaseEndsAt: performance.now() + leaseLeftMs,
   }) as unknown as ClaimedMessage;
 
-function setup() {
+function setup(waitForContent: () => Promise<unknown> = () => Promise.resolve()) {
   let calls = 0;
+  let released = 0;
   const provider = {
     ...simulatorFor('sms'),
     id: 'made-up',
@@ -45,7 +46,10 @@ function setup() {
       inForce: () => Promise.reject(new Error('not asked for')),
     },
     contents: {
-      load: ({ content }) => Promise.resolve({ kind: 'ready', content, release: () => undefined }),
+      load: async ({ content }) => {
+        await waitForContent();
+        return { kind: 'ready', content, release: () => void (released += 1) };
+      },
     },
     breakers,
     contextOf: () => ({}) as ProviderContext,
@@ -57,7 +61,7 @@ function setup() {
     },
     isStopping: () => false,
   });
-  return { breakers, deliver, calls: () => calls };
+  return { breakers, deliver, calls: () => calls, released: () => released };
 }
 
 test('a call is made while it can end within the lease', async () => {
@@ -74,4 +78,12 @@ test('no call is begun that could outlast the lease, nor a probe used up', async
   const { outcome } = await deliver(message(DEADLINE_MS - 1));
   expect(outcome).toEqual({ kind: 'not_started', reason: 'lease_over' });
   expect(calls()).toBe(0);
+});
+
+test('no call is begun for a message that expired while its content was awaited, nor a probe used up', async () => {
+  const { breakers, deliver, calls, released } = setup(() => new Promise((done) => setTimeout(done, 60)));
+  const expiring = { ...message(60_000), expiresAt: new Date(Date.now() + 30) };
+  const { outcome } = await deliver(expiring);
+  expect([outcome.kind, calls(), released()]).toEqual(['not_started', 0, 1]);
+  expect(breakers.health('account')).toBe('healthy');
 });

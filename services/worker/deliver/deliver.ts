@@ -111,6 +111,8 @@ function enter(
   // After the lease another worker settles the attempt as lost and may repeat it, so a call must end within the lease. This fails
   // if the claim's answer, the credential or the content came late, or if this process was paused.
   if (message.leaseEndsAt - performance.now() < deps.deadlineMs) return LEASE_OVER;
+  // For the same reasons. The message waits again, and the sweep ends it by the database's clock.
+  if (message.expiresAt.getTime() <= Date.now()) return LEASE_OVER;
   const isEntered = accountId === null || deps.breakers.enter(accountId, message.provider) !== 'blocked';
   return isEntered ? undefined : BREAKER_OPEN;
 }
