@@ -1,3 +1,4 @@
+import { domainToASCII } from 'node:url';
 import type { EmailContent } from '#core/domain/content.ts';
 
 type Mailbox = EmailContent['from'];
@@ -25,4 +26,11 @@ export function replyToOf(
 /** Formats a mailbox as one text (RFC 5322). The name is always quoted because it may contain commas, dots and brackets. */
 export function mailboxText({ name, address }: Mailbox): string {
   return name === undefined ? address : `"${name.replace(/["\\]/g, '\\$&')}" <${address}>`;
+}
+
+/** Returns the address with its domain in ASCII form, which every mail server and vendor accepts. */
+export function asciiAddress(address: string): string {
+  const at = address.lastIndexOf('@');
+  const domain = address.slice(at + 1);
+  return `${address.slice(0, at)}@${domainToASCII(domain) || domain}`;
 }

@@ -1,7 +1,6 @@
-import { domainToASCII } from 'node:url';
 import type { EmailContent, OutboundFor } from '#core/domain/content.ts';
 import { attachmentsOf, headersOf, textsOf } from '../mail-content.ts';
-import { mailboxText, senderOf } from '../mailbox.ts';
+import { asciiAddress, mailboxText, senderOf } from '../mailbox.ts';
 
 /** Name of the tag that SES repeats in events. */
 export const REFERENCE = 'despatch_message_id';
@@ -57,8 +56,7 @@ function attachment({ filename, contentType, content }: NonNullable<EmailContent
 
 /** SES accepts only ASCII addresses: the domain is converted to its ASCII form, the name to encoded words. */
 function mailbox({ name, address }: EmailContent['from']): string {
-  const at = address.lastIndexOf('@');
-  const bare = `${address.slice(0, at)}@${domainToASCII(address.slice(at + 1)) || address.slice(at + 1)}`;
+  const bare = asciiAddress(address);
   if (name === undefined || name === '') return bare;
   const isPlain = isAscii(name) && !name.includes('=?');
   return isPlain ? mailboxText({ name, address: bare }) : `${encodedWords(name)} <${bare}>`;

@@ -1,7 +1,7 @@
 import MailComposer from 'nodemailer/lib/mail-composer';
 import { encodeWord } from 'nodemailer/lib/mime-funcs';
 import type { EmailContent, OutboundFor } from '#core/domain/content.ts';
-import { senderOf } from '../mailbox.ts';
+import { asciiAddress, senderOf } from '../mailbox.ts';
 import type { Account } from './account.ts';
 
 /** Characters between the delimiters of one encoded word; at most 75 with the delimiters (RFC 2047). */
@@ -16,7 +16,9 @@ export type Mail = {
 /** Composes the mail as bytes. Its Message-ID is derived from the message's id, so it is the same on every attempt. */
 export async function composeMail(message: OutboundFor<'email'>, config: Account['config']): Promise<Mail> {
   const { content, to, id } = message;
-  const from = senderOf(content, config);
+  const sender = senderOf(content, config);
+  // The composer converts the domains in the headers alone, and not every server takes others in the envelope.
+  const from = { ...sender, address: asciiAddress(sender.address) };
   const replyTo = content.replyTo ?? (config.replyTo === undefined ? undefined : { address: config.replyTo });
   const messageId = `<${id}@${from.address.split('@').at(-1) ?? 'localhost'}>`;
   const raw = await new MailComposer({

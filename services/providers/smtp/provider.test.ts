@@ -10,6 +10,7 @@ import { startStandIn } from '#providers/stand-in.ts';
 import { accountSuite } from '#test/suites/provider-conformance.ts';
 import type { Account } from './account.ts';
 import { ENHANCED_CODES, REPLY_CODES, meaningOfReply } from './outcomes.ts';
+import { composeMail } from './mail.ts';
 import smtp from './provider.ts';
 import { startSmtpStandIn, type SmtpFault, type SmtpStage, type SmtpStandIn } from './stand-in.ts';
 import { STAND_IN_CERTIFICATE } from './stand-in-certificate.ts';
@@ -204,6 +205,22 @@ describe('a mail', () => {
       expect(parsed.headers).toContainEqual(expect.objectContaining({ key: 'x-campaign', value: 'spring' }));
     },
   );
+
+  test('from a domain of any alphabet has nothing but ASCII in its envelope and headers', async () => {
+    await using server = await startSmtpStandIn();
+    const domain = 'xn--bcher-kva.example';
+    const content = { from: { name: 'Zoe', address: 'zoe@bücher.example' }, subject: 'Hello', text: 'Grüße' };
+    const outcome = await smtp.send({ ...message, content }, accountAt(server.port), contextFor());
+    const messageId = `<${message.id}@${domain}>`;
+    expect(outcome).toEqual({ kind: 'accepted', providerMessageId: messageId });
+    const [mail] = server.received;
+    // The stand-in shows decoded domains.
+    const { envelope } = await composeMail({ ...message, content }, accountAt(server.port).config);
+    expect(envelope).toEqual({ from: `zoe@${domain}`, to: [message.to] });
+    const [headers = ''] = (mail?.raw ?? '').split('\r\n\r\n');
+    expect(headers).toMatch(/^[\x20-\x7e\r\n\t]+$/);
+    expect(headers).toContain(messageId);
+  });
 
   test('goes without TLS and login to a server that has neither', async () => {
     await using server = await startSmtpStandIn({ encryption: 'none' });
