@@ -71,6 +71,47 @@ test('a blocked account is closed until its probe, which is one message', () => 
   expect([isOpen(), gates.isFree('a'), gates.slots('a', 64)]).toEqual([true, true, 64]);
 });
 
+test('an account without its credential is closed until one message can try, and free once one had it', () => {
+  const { state, gates, isOpen } = setup();
+  const of = { action: 'send', accountId: 'a' } as const;
+  const unavailable = (begunAt: number, waitMs: number) =>
+    gates.noteEnd(of, { reason: 'credentials_unavailable', nextAttemptAt: state.now + waitMs }, begunAt);
+  const sent = (begunAt: number) => gates.noteEnd(of, { reason: null, nextAttemptAt: null }, begunAt);
+  const before = state.now - 1;
+  expect([sent(before), unavailable(before, 2_000), unavailable(before, 1_000)]).toEqual([
+    false,
+    false,
+    false,
+  ]);
+  expect([gates.isFree('a'), isOpen()]).toEqual([false, false]);
+  // A call that had the credential before it became unavailable says nothing about it.
+  expect([sent(before), isOpen()]).toEqual([false, false]);
+  state.now += 2_000;
+  expect([isOpen(), gates.slots('a', 64), isOpen()]).toEqual([true, 1, false]);
+  unavailable(state.now, 3_000);
+  state.now += 2_999;
+  expect(isOpen()).toBe(false);
+  state.now += 1;
+  expect([isOpen(), gates.slots('a', 64), sent(state.now)]).toEqual([true, 1, true]);
+  expect([isOpen(), gates.isFree('a'), gates.slots('a', 64)]).toEqual([true, true, 64]);
+});
+
+test.each([
+  ['of a worker that is gone', 'lost', 'ambiguous_attempt'],
+  ['that was not made because the process stops', 'send', 'shutdown'],
+] as const)(
+  'an attempt %s does not open the gate of an account without its credential',
+  (_, action, reason) => {
+    const { state, gates, isOpen } = setup();
+    const wait = { reason: 'credentials_unavailable', nextAttemptAt: state.now + 2_000 } as const;
+    gates.noteEnd({ action: 'send', accountId: 'a' }, wait, state.now);
+    expect(gates.noteEnd({ action, accountId: 'a' }, { reason, nextAttemptAt: null }, state.now)).toBe(false);
+    expect(isOpen()).toBe(false);
+    gates.forget('a');
+    expect([isOpen(), gates.isFree('a')]).toEqual([true, true]);
+  },
+);
+
 test('a simulator has neither', () => {
   const { state, gates } = setup();
   state.health = 'open';

@@ -1,21 +1,34 @@
 import { LRUCache } from 'lru-cache';
 import { NO_ACCOUNT } from '#core/domain/choose-account.ts';
+import type { Settlement } from '#core/domain/settlement.ts';
 import type { ClosedReason } from '#core/domain/skipped-account.ts';
+import type { ClaimedMessage } from '#core/store/deliveries.ts';
 import type { Breakers } from '../accounts/breakers.ts';
 
 /** When an account's lane may be claimed from, and for how many messages. The state is local to this process. */
 export type AccountGates = {
   /** In ms since the epoch; a time in the past means that the gate is open. */
   closedUntil(accountId: string): number;
-  /** Whether messages may be claimed by name: the account has no rate limit and its provider is healthy. */
+  /** Whether messages may be claimed by name: the account has no rate limit, its provider is healthy, its credential available. */
   isFree(accountId: string): boolean;
   /** Why the lane is not claimed from now, or was not within the last second; undefined if it is open. */
   whyClosed(accountId: string): ClosedReason | undefined;
   /**
-   * Returns how many messages to claim. For an account to be probed it is one, and the gate then closes until the probe has
-   * begun.
+   * Returns how many messages to claim. For an account to be probed it is one, and the gate then closes for a moment, in which
+   * the probe begins.
    */
   slots(accountId: string, most: number): number;
+  /**
+   * Records the end of an attempt. If the account's credential was unavailable, the gate closes until the message's next attempt,
+   * and then lets one message at a time try until one gets the credential.
+   * @param begunAt when the attempt began. One that began before the gate closed does not open it.
+   * @returns whether the gate was opened.
+   */
+  noteEnd(
+    message: Pick<ClaimedMessage, 'action' | 'accountId'>,
+    settlement: Pick<Settlement, 'reason' | 'nextAttemptAt'> | null,
+    begunAt: number,
+  ): boolean;
   /** Stores the account's rate limit. */
   noteLimit(accountId: string, perSecond: number | null): void;
   /**
@@ -28,6 +41,9 @@ export type AccountGates = {
 };
 
 type Tokens = { readonly perSecond: number; second: number; spent: number };
+
+/** `since`: when the credential was last unavailable. Both in ms since the epoch. */
+type Unavailable = { readonly since: number; readonly until: number };
 
 /** Accounts whose rate limit is cached; the limit of an evicted account is set again by its next claim. */
 const LIMITED_MAX = 20_000;
@@ -50,7 +66,10 @@ export function createAccountGates(
   const limited = new LRUCache<string, Tokens>({ max: LIMITED_MAX });
   const closed = new LRUCache<string, number>({ max: LIMITED_MAX });
 
+  const unavailable = new LRUCache<string, Unavailable>({ max: LIMITED_MAX });
+
   const isHealthy = (accountId: string): boolean => breakers.health(accountId) === 'healthy';
+  const isProbed = (accountId: string): boolean => !isHealthy(accountId) || unavailable.has(accountId);
   const secondOf = (at: number): number => Math.floor(at / 1_000);
 
   function spend(tokens: Tokens, segments: readonly number[]): void {
@@ -61,9 +80,14 @@ export function createAccountGates(
   }
 
   return {
-    closedUntil: (accountId) => Math.max(closed.get(accountId) ?? 0, breakers.blockedUntil(accountId)),
+    closedUntil: (accountId) =>
+      Math.max(
+        closed.get(accountId) ?? 0,
+        unavailable.get(accountId)?.until ?? 0,
+        breakers.blockedUntil(accountId),
+      ),
     isFree: (accountId) =>
-      accountId === NO_ACCOUNT || (isHealthy(accountId) && limited.get(accountId) === undefined),
+      accountId === NO_ACCOUNT || (!isProbed(accountId) && limited.get(accountId) === undefined),
     whyClosed(accountId) {
       if (!isHealthy(accountId)) return 'breaker_open';
       // A rate-limited gate opens briefly at the start of each second and is closed for the rest of it.
@@ -71,9 +95,24 @@ export function createAccountGates(
       return isUsedUp ? 'rate_used_up' : undefined;
     },
     slots(accountId, most) {
-      if (isHealthy(accountId)) return most;
+      if (!isProbed(accountId)) return most;
       closed.set(accountId, now() + PROBE_MS);
       return Math.min(1, most);
+    },
+    noteEnd({ action, accountId }, settlement, begunAt) {
+      // These attempts ended without a try to get the credential.
+      const isUntried = action === 'lost' || settlement?.reason === 'shutdown';
+      if (accountId === null || settlement === null || isUntried) return false;
+      const known = unavailable.get(accountId);
+      const { reason, nextAttemptAt } = settlement;
+      if (reason === 'credentials_unavailable') {
+        const until = Math.max(nextAttemptAt ?? now(), known?.until ?? 0);
+        unavailable.set(accountId, { since: now(), until });
+        return false;
+      }
+      if (known === undefined || begunAt < known.since) return false;
+      closed.delete(accountId);
+      return unavailable.delete(accountId);
     },
     noteLimit(accountId, perSecond) {
       if (perSecond === null) limited.delete(accountId);
@@ -93,6 +132,7 @@ export function createAccountGates(
     forget(accountId) {
       limited.delete(accountId);
       closed.delete(accountId);
+      unavailable.delete(accountId);
     },
   };
 }

@@ -131,10 +131,12 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
 
   function begin(message: ClaimedMessage, slotOf: string | null): void {
     begunAt = performance.now();
+    const begun = Date.now();
     const leave = (): void => {
       if (slotOf !== null) queue.release(slotOf);
     };
     const isBegun = attempts.begin(message, (settlement) => {
+      if (gates.noteEnd(message, settlement, begun)) lanes.recheck();
       leave();
       if (settlement?.nextAttemptAt != null) retryAt(settlement, settlement.nextAttemptAt, message);
       endIfIdle();

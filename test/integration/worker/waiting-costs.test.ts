@@ -73,18 +73,33 @@ test('seven hundred large messages of a blocked account are neither claimed nor 
   const worker = b.startWorker({}, store);
   wakeAll(worker, wakes);
   // The first claimed attempts find out that the account is blocked.
-  await expect.poll(attempts, POLL).toBeGreaterThan(0);
+  await expect.poll(() => attemptsEnded(b), POLL).toBeGreaterThan(0);
   wakeAll(worker, wakes);
   await b.send(20, {}, { of: other });
   await expect.poll(async () => (await b.statuses())['delivered'], POLL).toBe(20);
   expect(calls['loadContent']).toBeUndefined();
   // At most the attempts that were in flight when the worker found the account blocked.
-  expect(await attempts()).toBeLessThanOrEqual(64);
+  expect(await attemptsEnded(b)).toBeLessThanOrEqual(64);
   expect(b.twilio.received).toEqual([]);
-
-  async function attempts(): Promise<number> {
-    const [row] = await b.admin<{ n: number }[]>`
-      select count(*)::int as n from despatch.attempts where ended_at is not null and tenant_id = ${b.tenant.tenantId}`;
-    return row?.n ?? 0;
-  }
 });
+
+test('seven hundred messages without a credential are tried one at a time, and all are sent once it is back', async () => {
+  await using b = await setupDelivery({ sweepMs: 200 });
+  b.credentials.down = true;
+  const wakes = await queue(b, b.tenant, 700);
+  const worker = b.startWorker();
+  wakeAll(worker, wakes);
+  await expect.poll(() => attemptsEnded(b), POLL).toBeGreaterThan(0);
+  await new Promise((resolve) => setTimeout(resolve, 10_000));
+  // The attempts that were in flight when the worker found the credential unavailable, and one every few seconds.
+  expect(await attemptsEnded(b)).toBeLessThanOrEqual(64);
+  expect(b.twilio.received).toEqual([]);
+  b.credentials.down = false;
+  await expect.poll(async () => (await b.statuses())['sent'], { interval: 100, timeout: 20_000 }).toBe(700);
+});
+
+async function attemptsEnded(b: Delivery): Promise<number> {
+  const [row] = await b.admin<{ n: number }[]>`
+    select count(*)::int as n from despatch.attempts where ended_at is not null and tenant_id = ${b.tenant.tenantId}`;
+  return row?.n ?? 0;
+}
