@@ -18,6 +18,7 @@ import { createBreakers, type Breakers } from './accounts/breakers.ts';
 import type { Credentials } from './accounts/credentials.ts';
 import { createContents } from './deliver/contents.ts';
 import { createDeliver } from './deliver/deliver.ts';
+import { createClosedLanes } from './claim/closed-lanes.ts';
 import { createDelayedMoves } from './claim/delayed-moves.ts';
 import { brakeChannels } from './claim/brake-channels.ts';
 import { createDispatcher } from './claim/dispatcher.ts';
@@ -286,6 +287,7 @@ export function buildWorker(deps: WorkerDeps): Worker {
     failedOver: events.failedOver,
     isStopping: () => stopping,
   });
+  const closed = createClosedLanes({ review: dispatcher.review, isStopping: () => stopping });
   const scheduled = createScheduledMoves({
     store,
     mark: dispatcher.mark,
@@ -303,13 +305,15 @@ export function buildWorker(deps: WorkerDeps): Worker {
   }
   const tasks = {
     sweep: task('sweep', settings.sweepMs, async () => {
-      overdue = await sweep(looks, dispatcher, moves, scheduled, delayed, now());
+      overdue = await sweep(looks, dispatcher, moves, scheduled, delayed, closed, now());
       tasks.moves.wake();
       tasks.delayed.wake();
+      tasks.closed.wake();
       tasks.scheduled.wake();
     }),
     moves: task('tenant_moves', HOUR_MS, moves.run),
     delayed: task('delayed_moves', HOUR_MS, delayed.run),
+    closed: task('closed_lanes', HOUR_MS, closed.run),
     scheduled: task('scheduled_moves', HOUR_MS, scheduled.run),
     receipts: task('receipts', settings.sweepMs, () => receiptApplier.apply()),
     receiptCalls: task('receipt_calls', settings.sweepMs, async () => {

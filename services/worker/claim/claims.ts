@@ -1,7 +1,7 @@
 import { chunks } from '#core/domain/chunks.ts';
 import type { FairQueue, Turn } from '#core/domain/fair-queue.ts';
 import type { Wake } from '#core/domain/wake.ts';
-import type { ClaimedMessage, DeliveryStore } from '#core/store/deliveries.ts';
+import type { ClaimedMessage, DeliveryStore, Lane } from '#core/store/deliveries.ts';
 import type { AccountGates } from './account-gates.ts';
 import {
   createClaimLanes,
@@ -10,13 +10,16 @@ import {
   type LaneClaimsDeps,
   type Refill,
 } from './lane-claims.ts';
+import { createLaneReviews, REVIEW_PAGE } from './lane-reviews.ts';
 import type { Lanes } from './lanes.ts';
 import { createNamedClaims, type NamedClaimsDeps } from './named-claims.ts';
 import type { UnansweredClaims } from './unanswered-claims.ts';
 
 export type ClaimsDeps = Pick<NamedClaimsDeps, 'terms' | 'begin'> &
   Pick<LaneClaimsDeps, 'dueFrom'> & {
-    readonly store: NamedClaimsDeps['store'] & LaneClaimsDeps['store'] & Pick<DeliveryStore, 'claimedBy'>;
+    readonly store: NamedClaimsDeps['store'] &
+      LaneClaimsDeps['store'] &
+      Pick<DeliveryStore, 'claimedBy' | 'findWaitingDue'>;
     readonly queue: Pick<FairQueue<Wake>, 'release' | 'refilled' | 'markDue'>;
     readonly lanes: Lanes;
     readonly gates: AccountGates;
@@ -35,12 +38,21 @@ export type Claims = {
    * @param alone whether no other claim of this process is under way.
    */
   run(turn: Turn<Wake>, alone: boolean): Promise<void>;
+  /**
+   * Decides about messages of a lane that no claim takes, if its review is due. The lane need not be open.
+   * @returns whether the review was due.
+   */
+  review(lane: Lane): Promise<boolean>;
 };
+
+/** The most pages of a closed lane that are read without a pause, while each is full of messages that end. */
+const REVIEW_PAGES_MAX = 10;
 
 export function createClaims(deps: ClaimsDeps): Claims {
   const { store, terms, queue, lanes, gates, unanswered } = deps;
   const named = createNamedClaims({ ...deps, release: queue.release, noteUnanswered, fail });
-  const claimLanes = createClaimLanes({ ...deps, named });
+  const reviews = createLaneReviews(deps);
+  const claimLanes = createClaimLanes({ ...deps, named, reviews });
 
   function fail(error: unknown): void {
     deps.pause();
@@ -125,6 +137,19 @@ export function createClaims(deps: ClaimsDeps): Claims {
       if (turn.items.length > 0) await named.claim(turn.items);
       await refillTenants(turn.due, alone);
       unanswered.endTurn();
+    },
+    async review(lane) {
+      if (!reviews.isDue(lane)) return false;
+      for (let pages = 0; pages < REVIEW_PAGES_MAX; pages += 1) {
+        const page = reviews.readPage(lane);
+        await named.decide(page);
+        const found = await page.then(
+          (rows) => rows.length,
+          () => 0,
+        );
+        if (found < REVIEW_PAGE.most || !reviews.isUnderWay(lane)) break;
+      }
+      return true;
     },
   };
 }

@@ -37,6 +37,8 @@ export type Dispatcher = {
   isOpen(accountId: string): boolean;
   /** Why messages of this account are not sent now; undefined if they are. */
   whyClosed(accountId: string): ClosedReason | undefined;
+  /** Decides about messages of a lane that no claim takes, if its review is due. @returns whether it was. */
+  review(lane: Lane): Promise<boolean>;
   /** Resets the account's gate after a change of the account or a recovery of its provider. */
   accountChanged(accountId: string): void;
   /** Stops claiming, and waits for the attempts in flight. */
@@ -169,6 +171,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     mark: lanes.mark,
     isOpen: (accountId) => gates.closedUntil(accountId) <= Date.now(),
     whyClosed: gates.whyClosed,
+    review: claims.review,
     accountChanged(accountId) {
       gates.forget(accountId);
       lanes.recheck();

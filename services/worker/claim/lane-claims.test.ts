@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import type { LanePlaces, WaitingPage } from '#core/store/deliveries.ts';
 import { createClaimLanes } from './lane-claims.ts';
+import { createLaneReviews } from './lane-reviews.ts';
 import type { DueLane, DueMark } from './lanes.ts';
 
 beforeEach(() => void vi.useFakeTimers());
@@ -17,15 +18,18 @@ function setup(answers: (LanePlaces | undefined)[]) {
   const asked: (LanePlaces | undefined)[] = [];
   const marks: DueMark[] = [];
   const decided: WaitingPage['rows'][] = [];
-  const claimLanes = createClaimLanes({
+  const reviews = createLaneReviews({
     store: {
-      claimDue: () => Promise.resolve([]),
-      dueSeqs: never,
       findWaitingDue: (_lane, _size, at) => {
         asked.push(at);
         return Promise.resolve({ rows: [], next: answers.shift() });
       },
     },
+    dueFrom: () => undefined,
+  });
+  const claimLanes = createClaimLanes({
+    store: { claimDue: () => Promise.resolve([]), dueSeqs: never },
+    reviews,
     terms: { worker: 'w', leaseMs: 60_000 },
     lanes: { mark: (_lane, mark = {}) => void marks.push(mark) },
     dueFrom: () => undefined,

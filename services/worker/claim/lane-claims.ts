@@ -1,4 +1,3 @@
-import { LRUCache } from 'lru-cache';
 import { NO_ACCOUNT } from '#core/domain/choose-account.ts';
 import { INLINE_BYTES_MAX } from '#core/domain/content.ts';
 import { databaseFaultOf } from '#core/domain/database-fault.ts';
@@ -9,13 +8,11 @@ import {
   type DeliveryStore,
   type Lane,
   type LaneClaim,
-  type LanePlaces,
   type SearchedLane,
-  type WaitingPageSize,
-  type WaitingRow,
 } from '#core/store/deliveries.ts';
 import type { AccountGates } from './account-gates.ts';
 import type { DueLooks } from './due-looks.ts';
+import type { LaneReviews } from './lane-reviews.ts';
 import { laneKey, type DueLane, type Lanes } from './lanes.ts';
 import type { NamedClaims } from './named-claims.ts';
 
@@ -25,12 +22,13 @@ export type Refill = { readonly tenantId: string; left: number };
 export type LaneAsk = { readonly refill: Refill; readonly lane: DueLane; readonly most: number };
 
 export type LaneClaimsDeps = {
-  readonly store: Pick<DeliveryStore, 'claimDue' | 'dueSeqs' | 'findWaitingDue'>;
+  readonly store: Pick<DeliveryStore, 'claimDue' | 'dueSeqs'>;
   readonly terms: ClaimTerms;
   readonly lanes: Pick<Lanes, 'mark'>;
   readonly dueFrom: DueLooks['dueFrom'];
   readonly gates: Pick<AccountGates, 'noteLimit' | 'claimed'>;
   readonly named: NamedClaims;
+  readonly reviews: LaneReviews;
   readonly begin: (message: ClaimedMessage, slotOf: string) => void;
 };
 
@@ -43,22 +41,11 @@ export type ClaimLanes = (asks: readonly LaneAsk[]) => Promise<void>;
 
 /** The most lanes per statement: an answer has room for two of the largest inline contents of each lane. */
 export const LANES_AT_ONCE = Math.floor(CLAIM_BYTES_MAX / INLINE_BYTES_MAX / 2);
-/** Time between two reviews of a lane that has more due than can be sent. A review finds messages that no claim takes. */
-const REVIEW_MS = 5_000;
-/** Time between two pages of one review: a lane of a million messages is read within minutes. */
-const REVIEW_PAGE_MS = 2_000;
-const REVIEWED_MAX = 20_000;
-/** Bounds of one page, for each priority. Reading a lane of a million at once would exceed a query's deadline. */
-const REVIEW_PAGE: WaitingPageSize = { most: 200, readsMax: 10_000 };
 /** With `ahead`, messages are claimed this long before they are due: their wake-up has arrived, or should have. */
 const AHEAD_MS = 10_000;
 
 export function createClaimLanes(deps: LaneClaimsDeps): ClaimLanes {
-  const { store, terms, lanes, gates, named } = deps;
-  /** Times of the next reviews of deep lanes that were reviewed recently, by `performance.now()`. */
-  const nextReviews = new LRUCache<string, number>({ max: REVIEWED_MAX });
-  /** Where the next page of a partly read lane begins. If the cache drops it, the review starts from the beginning. */
-  const places = new LRUCache<string, LanePlaces>({ max: REVIEWED_MAX });
+  const { store, terms, lanes, gates, named, reviews } = deps;
 
   async function claimLanes(asks: readonly LaneAsk[]): Promise<void> {
     const bytesMax = Math.floor(CLAIM_BYTES_MAX / asks.length);
@@ -80,19 +67,7 @@ export function createClaimLanes(deps: LaneClaimsDeps): ClaimLanes {
       const ofLane = byLane.get(keyOf(ask.lane)) ?? [];
       return take(ask, ofLane, bytesMax);
     });
-    await Promise.all(toReview.map(({ lane }) => named.decide(readPage(lane))));
-  }
-
-  /** Reads the next page of a lane: messages that no claim takes. */
-  async function readPage(lane: DueLane): Promise<readonly WaitingRow[]> {
-    const key = keyOf(lane);
-    const { rows, next } = await store.findWaitingDue(searched(lane), REVIEW_PAGE, places.get(key));
-    if (next === undefined) places.delete(key);
-    else {
-      places.set(key, next);
-      nextReviews.set(key, performance.now() + REVIEW_PAGE_MS);
-    }
-    return rows;
+    await Promise.all(toReview.map(({ lane }) => named.decide(reviews.readPage(lane))));
   }
 
   /** Begins the messages claimed from a lane. @returns whether to look for messages that no claim takes. */
@@ -109,15 +84,8 @@ export function createClaimLanes(deps: LaneClaimsDeps): ClaimLanes {
     const isDeep = gates.claimed(lane.accountId, most, segments);
     // A review that has begun continues without another sweep.
     if (isDeep || isFull(claimed, bytesMax))
-      lanes.mark(lane, { ahead: lane.ahead, swept: places.has(keyOf(lane)) });
-    return lane.swept && (!isDeep || isReviewDue(lane));
-  }
-
-  function isReviewDue(lane: DueLane): boolean {
-    const now = performance.now();
-    if ((nextReviews.get(keyOf(lane)) ?? 0) > now) return false;
-    nextReviews.set(keyOf(lane), now + REVIEW_MS);
-    return true;
+      lanes.mark(lane, { ahead: lane.ahead, swept: reviews.isUnderWay(lane) });
+    return lane.swept && (!isDeep || reviews.isDue(lane));
   }
 
   /** Claims the lane's messages by name, which isolates the message that makes the lane's claim fail. */

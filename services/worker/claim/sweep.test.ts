@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import type { ClosedReason } from '#core/domain/skipped-account.ts';
 import type { SweepTask } from '#core/store/deliveries.ts';
 import { sweep } from './sweep.ts';
 
@@ -11,29 +12,40 @@ const due = (accountId: string, ageMs: number, isSlowed = false): SweepTask => (
   isSlowed,
 });
 
+const WHY: Readonly<Record<string, ClosedReason>> = { blocked: 'breaker_open', 'used up': 'rate_used_up' };
+
 test('every lane is marked, and the wait is that of the longest that could be sent', async () => {
   const marked: string[] = [];
   const delayed: string[] = [];
+  const closed: string[] = [];
   const looks = {
     dueLanes: () =>
-      Promise.resolve([due('open', 4_000), due('blocked', 900_000), due('slowed', 600_000, true)]),
+      Promise.resolve([
+        due('open', 4_000),
+        due('blocked', 900_000),
+        due('used up', 900_000),
+        due('without credential', 900_000),
+        due('slowed', 600_000, true),
+      ]),
   };
   const overdue = await sweep(
     looks,
     {
       mark: ({ accountId }) => marked.push(accountId),
-      isOpen: (accountId) => accountId !== 'blocked',
-      whyClosed: (accountId) => (accountId !== 'blocked' ? undefined : 'breaker_open'),
+      isOpen: (accountId) => ['open', 'slowed'].includes(accountId),
+      whyClosed: (accountId) => WHY[accountId],
     },
     { add: () => undefined },
     { add: () => undefined },
     { add: ({ accountId }) => delayed.push(accountId) },
+    { add: ({ accountId }) => closed.push(accountId) },
     NOW,
   );
-  expect([overdue, marked, delayed]).toEqual([
+  expect([overdue, marked, delayed, closed]).toEqual([
     { oldestDueSeconds: 4, oldestScheduledSeconds: 0 },
-    ['open', 'blocked', 'slowed'],
-    ['blocked'],
+    ['open', 'blocked', 'used up', 'without credential', 'slowed'],
+    ['blocked', 'used up'],
+    ['blocked', 'without credential'],
   ]);
 });
 
@@ -50,6 +62,7 @@ test('suspended and resumed tenants are told of, and those who have scheduled so
     { mark: () => undefined, isOpen: () => true, whyClosed: () => undefined },
     { add: (tenantId) => added.push(tenantId) },
     { add: (tenantId, oldestDue) => scheduled.push([tenantId, oldestDue.getTime()]) },
+    { add: () => undefined },
     { add: () => undefined },
     NOW,
   );

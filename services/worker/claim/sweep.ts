@@ -1,4 +1,5 @@
 import type { SweepTask } from '#core/store/deliveries.ts';
+import type { ClosedLanes } from './closed-lanes.ts';
 import type { DelayedMoves } from './delayed-moves.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import type { DueLooks } from './due-looks.ts';
@@ -16,7 +17,7 @@ export type Overdue = {
 /**
  * Queries all tenants for work that no wake-up announces: due retries and messages with a lost wake-up, whose lanes are marked in
  * `dispatcher`; due scheduled messages, passed to `scheduled`; suspended and resumed tenants, passed to `moves`; lanes with a
- * closed account gate, passed to `delayed`.
+ * closed account gate, passed to `delayed`, and to `closed` unless the gate opens for a part of every second.
  */
 export async function sweep(
   looks: Pick<DueLooks, 'dueLanes'>,
@@ -24,6 +25,7 @@ export async function sweep(
   moves: Pick<TenantMoves, 'add'>,
   scheduled: Pick<ScheduledMoves, 'add'>,
   delayed: Pick<DelayedMoves, 'add'>,
+  closed: Pick<ClosedLanes, 'add'>,
   now: number,
 ): Promise<Overdue> {
   // Tests break this (mutant: sweep): due messages are found without their wake-ups.
@@ -31,7 +33,11 @@ export async function sweep(
   for (const one of found) {
     if (one.task === 'queue') scheduled.add(one.tenantId, one.oldestDue);
     else if (one.task !== 'due') moves.add(one.tenantId);
-    else if (dispatcher.whyClosed(one.accountId) !== undefined) delayed.add(one);
+    else {
+      const why = dispatcher.whyClosed(one.accountId);
+      if (why !== undefined) delayed.add(one);
+      if (why !== 'rate_used_up' && !dispatcher.isOpen(one.accountId)) closed.add(one);
+    }
   }
   const queueing = oldestScheduled(found, now);
   const oldest = Math.min(queueing, markDue(found, dispatcher, now));

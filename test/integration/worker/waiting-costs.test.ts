@@ -98,6 +98,25 @@ test('seven hundred messages without a credential are tried one at a time, and a
   await expect.poll(async () => (await b.statuses())['sent'], { interval: 100, timeout: 20_000 }).toBe(700);
 });
 
+test('messages that expire while their account cannot be called end without waiting for its next probe', async () => {
+  await using b = await setupDelivery({ sweepMs: 200 });
+  await b.admin`update despatch.provider_accounts set status = 'invalid'`;
+  for (let i = 0; i < 10; i += 1) b.twilio.fail({ kind: 'reply', status: 401, body: { code: 20003 } });
+  const { calls, store } = counted(b.store);
+  const wakes = await queue(b, b.tenant, 1_500);
+  const worker = b.startWorker({}, store);
+  wakeAll(worker, wakes);
+  // The probe was refused, so that the next one is made after a quarter of a minute.
+  await expect.poll(() => b.twilio.received.length, { interval: 20, timeout: 15_000 }).toBe(1);
+  const before = calls['findWaitingDue'] ?? 0;
+  await b.admin`update despatch.live_messages set expires_at = now()`;
+  // Those that were tried before wait for a time of their own.
+  const expired = async () => (await b.statuses())['expired'] ?? 0;
+  await expect.poll(expired, { interval: 100, timeout: 10_000 }).toBeGreaterThanOrEqual(1_400);
+  expect(b.twilio.received).toHaveLength(1);
+  expect((calls['findWaitingDue'] ?? 0) - before).toBeLessThanOrEqual(15);
+});
+
 async function attemptsEnded(b: Delivery): Promise<number> {
   const [row] = await b.admin<{ n: number }[]>`
     select count(*)::int as n from despatch.attempts where ended_at is not null and tenant_id = ${b.tenant.tenantId}`;
