@@ -1,6 +1,6 @@
 import { Pool } from 'undici';
 
-/** The worker's default connection limit per host. */
+/** The most connections of contestants other than the worker, whose connections are bounded by its calls in flight. */
 export const PROVIDER_CONNECTIONS = 64;
 
 export type CallProvider = AsyncDisposable & ((to: string, body: string) => Promise<void>);
