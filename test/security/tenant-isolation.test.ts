@@ -193,6 +193,7 @@ function seenOf({ status, text, headers }: Reply): unknown {
       .replace(/"x":"[\w-]{43}"/g, '"x":"<key>"')
       .replace(/another-<uuid>/g, '<slug>')
       .replace(/\/receipts\/<uuid>\/[^"]+/g, '/receipts/<uuid>/<token>')
+      .replace(/"requestId":"[^"]*"/, '"requestId":"<id>"')
       .replace(/"path":"[^"]*"/, '"path":"<path>"');
   const named = Object.entries(headers).filter(
     ([name]) => !/^(?:date|x-request-id|content-length|ratelimit-.*)$/.test(name),

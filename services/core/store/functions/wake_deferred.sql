@@ -6,10 +6,14 @@ language sql set search_path = despatch, pg_temp set enable_seqscan = off as $$
   where l.status = 'deferred' and l.seq = any (array(
     -- In the order in which other transactions lock the same rows, to avoid deadlocks; by an expression, because for the plain
     -- column the planner could read the whole index of that order.
-    select w.seq from (values (0::smallint), (1::smallint), (2::smallint)) as p (priority)
-    join live_messages w on w.priority = p.priority
-    where w.tenant_id = (select p.tenant_id from provider_accounts p where p.id = for_account)
-      and w.account_id = for_account and w.due_at > now() and w.due_at < 'infinity'
-      and w.status = 'deferred' and w.reason = 'provider_not_ready'
+    select w.seq from live_messages w
+    where w.account_id = for_account and w.status = 'deferred' and w.reason = 'provider_not_ready' and w.seq = any (array(
+      select x.seq from (values (0::smallint), (1::smallint), (2::smallint)) as p (priority),
+      -- Priority by priority: scheduled messages, which have other ones, are passed over as well.
+      lateral (
+        select y.seq from live_messages y
+        where y.tenant_id = (select a.tenant_id from provider_accounts a where a.id = for_account)
+          and y.account_id = for_account and y.priority = p.priority and y.due_at > now() and y.due_at < 'infinity'
+          and y.status = 'deferred' and y.reason = 'provider_not_ready' offset 0) x))
     order by w.seq + 0 for update of w))
 $$;
