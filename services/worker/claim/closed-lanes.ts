@@ -24,7 +24,7 @@ const REVIEWS_MAX = 20;
 export function createClosedLanes({ review, isStopping }: ClosedLanesDeps): ClosedLanes {
   const added = new Map<string, Lane>();
   return {
-    add: (lane) => void added.set(laneKey(lane.tenantId, lane.accountId), lane),
+    add: (lane) => void added.set(laneKey(lane), lane),
     async run() {
       let reviewed = 0;
       for (const [key, lane] of added) {

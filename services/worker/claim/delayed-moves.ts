@@ -40,7 +40,7 @@ export function createDelayedMoves(deps: DelayedMovesDeps): DelayedMoves {
 
   /** Moves one page. @returns whether the lane may hold more to move. */
   async function moveSome(lane: Lane): Promise<boolean> {
-    const key = keyOf(lane);
+    const key = laneKey(lane);
     const after = positions.get(key);
     const page = await store.findDelayed({ ...lane, dueFrom: dueFrom(lane) }, MOVED_AT_ONCE, after);
     const last = page.length < MOVED_AT_ONCE ? undefined : page.at(-1);
@@ -55,19 +55,17 @@ export function createDelayedMoves(deps: DelayedMovesDeps): DelayedMoves {
   }
 
   return {
-    add: (lane) => void added.set(keyOf(lane), lane),
+    add: (lane) => void added.set(laneKey(lane), lane),
     async run() {
       const given = [...added.values()];
       added.clear();
       if (given.length === 0) return;
-      const open = new Map((await store.delayedLanes(given)).map((lane) => [keyOf(lane), lane]));
+      const open = new Map((await store.delayedLanes(given)).map((lane) => [laneKey(lane), lane]));
       await takeTurns(open, {
         work: moveSome,
-        again: (lane) => void open.set(keyOf(lane), lane),
+        again: (lane) => void open.set(laneKey(lane), lane),
         isStopping,
       });
     },
   };
 }
-
-const keyOf = ({ tenantId, accountId }: Lane): string => laneKey(tenantId, accountId);

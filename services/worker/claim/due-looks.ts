@@ -77,7 +77,7 @@ export function createDueLooks({ store, now }: DueLooksDeps): DueLooks {
     dueFrom({ tenantId, accountId }) {
       const since = after;
       if (since === undefined) return undefined;
-      const [high, normal, bulk] = lanes.get(laneKey(tenantId, accountId))?.dueFrom ?? [];
+      const [high, normal, bulk] = lanes.get(laneKey({ tenantId, accountId }))?.dueFrom ?? [];
       return [
         Math.min(high ?? since, since),
         Math.min(normal ?? since, since),
@@ -94,7 +94,7 @@ function lanesOf(rows: readonly DueRow[]): Map<string, DueLane> {
   for (const row of rows) {
     if (row.task !== 'due') continue;
     const { tenantId, accountId, isActive, isSlowed, priority, dueAt } = row;
-    const key = laneKey(tenantId, accountId);
+    const key = laneKey(row);
     const lane = lanes.get(key) ?? { tenantId, accountId, isActive, isSlowed, dueFrom: NOTHING_DUE.slice() };
     const known = lane.dueFrom[priority] ?? Number.POSITIVE_INFINITY;
     lane.dueFrom[priority] = Math.min(known, dueAt.getTime());

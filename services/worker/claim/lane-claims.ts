@@ -6,7 +6,6 @@ import {
   type ClaimedMessage,
   type ClaimTerms,
   type DeliveryStore,
-  type Lane,
   type LaneClaim,
   type SearchedLane,
 } from '#core/store/deliveries.ts';
@@ -61,10 +60,10 @@ export function createClaimLanes(deps: LaneClaimsDeps): ClaimLanes {
       return;
     }
     const byLane = Map.groupBy(claimed, ({ tenantId, accountId }) =>
-      laneKey(tenantId, accountId ?? NO_ACCOUNT),
+      laneKey({ tenantId, accountId: accountId ?? NO_ACCOUNT }),
     );
     const toReview = asks.filter((ask) => {
-      const ofLane = byLane.get(keyOf(ask.lane)) ?? [];
+      const ofLane = byLane.get(laneKey(ask.lane)) ?? [];
       return take(ask, ofLane, bytesMax);
     });
     await Promise.all(toReview.map(({ lane }) => named.decide(reviews.readPage(lane))));
@@ -114,7 +113,6 @@ export function createClaimLanes(deps: LaneClaimsDeps): ClaimLanes {
   return claimLanes;
 }
 
-const keyOf = ({ tenantId, accountId }: Lane): string => laneKey(tenantId, accountId);
 const aheadMsOf = ({ ahead }: DueLane): number => (ahead ? AHEAD_MS : 0);
 
 /** Whether the next message's content may not have fitted into the answer. */

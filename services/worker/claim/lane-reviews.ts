@@ -33,14 +33,14 @@ export function createLaneReviews(deps: {
   return {
     isDue(lane) {
       const now = performance.now();
-      if ((nextReviews.get(keyOf(lane)) ?? 0) > now) return false;
-      nextReviews.set(keyOf(lane), now + REVIEW_MS);
+      if ((nextReviews.get(laneKey(lane)) ?? 0) > now) return false;
+      nextReviews.set(laneKey(lane), now + REVIEW_MS);
       return true;
     },
-    isUnderWay: (lane) => places.has(keyOf(lane)),
+    isUnderWay: (lane) => places.has(laneKey(lane)),
     async readPage({ tenantId, accountId }) {
       const lane = { tenantId, accountId };
-      const key = keyOf(lane);
+      const key = laneKey(lane);
       const searched = { ...lane, dueFrom: deps.dueFrom(lane) };
       const { rows, next } = await deps.store.findWaitingDue(searched, REVIEW_PAGE, places.get(key));
       if (next === undefined) places.delete(key);
@@ -52,5 +52,3 @@ export function createLaneReviews(deps: {
     },
   };
 }
-
-const keyOf = ({ tenantId, accountId }: Lane): string => laneKey(tenantId, accountId);

@@ -11,7 +11,7 @@ export type DueMark = {
 export type DueLane = Lane & Required<DueMark>;
 
 /** Returns the key of a lane for maps. */
-export const laneKey = (tenantId: string, accountId: string): string => `${tenantId} ${accountId}`;
+export const laneKey = ({ tenantId, accountId }: Lane): string => `${tenantId} ${accountId}`;
 
 /**
  * The lanes (a tenant's queue for one account) with due messages in the database. A lane whose account gate is closed, because of
