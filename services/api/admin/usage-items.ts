@@ -1,10 +1,9 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { z } from 'zod';
 import { CHANNELS } from '#core/domain/channel.ts';
 import { quantileOf } from '#core/domain/time-buckets.ts';
 import { deliveryRateOf, USAGE_STATUSES, type UsageStatus } from '#core/domain/usage-query.ts';
 import { toCsv, type CsvCell } from '../http/csv.ts';
-import { createPauses } from '../http/pauses.ts';
+import { createTurnPauses, forEachPausing } from '../http/pauses.ts';
 
 /** Larger than any real count, and still an exact number. */
 const COUNT_MAX = 1e15;
@@ -89,20 +88,16 @@ type Measures = {
   times: Partial<Record<'provider' | 'receipt', readonly number[]>>;
 };
 
-/** Longest time for which an answer occupies the event loop. */
-const TURN_MS = 5;
-const createTurns = () => createPauses(TURN_MS, 0, { wait: () => nextTurn() });
-
 /** Merges the counts and times of each group, in the order of the counts. Other requests get turns meanwhile. */
 export async function usageItems<Key, Group extends object>(
   counts: readonly (Key & CountRow)[],
   times: readonly (Key & TimesRow)[],
   { nameOf, shown, byStatus }: UsageGrouping<Key, Group>,
 ): Promise<(Group & UsageItem)[]> {
-  const pause = createTurns();
+  const pause = createTurnPauses();
   const groups = new Map<string, { readonly group: Group; readonly sum: Measures }>();
   const items: (Group & UsageItem)[] = [];
-  for (const row of counts) {
+  await forEachPausing(counts, pause, (row) => {
     const name = nameOf(row);
     let found = groups.get(name);
     if (found === undefined) groups.set(name, (found = { group: shown(row), sum: noMessages() }));
@@ -111,21 +106,13 @@ export async function usageItems<Key, Group extends object>(
     found.sum.messages += messages;
     found.sum.segments += segments;
     found.sum.statuses[status] += messages;
-    const resting = pause();
-    if (resting !== undefined) await resting;
-  }
+  });
   if (byStatus) return items;
-  for (const row of times) {
+  await forEachPausing(times, pause, (row) => {
     const found = groups.get(nameOf(row));
     if (found !== undefined) found.sum.times[row.until] = row.counts;
-    const resting = pause();
-    if (resting !== undefined) await resting;
-  }
-  for (const { group, sum } of groups.values()) {
-    items.push(itemOf(group, sum));
-    const resting = pause();
-    if (resting !== undefined) await resting;
-  }
+  });
+  await forEachPausing(groups.values(), pause, ({ group, sum }) => void items.push(itemOf(group, sum)));
   return items;
 }
 
@@ -168,17 +155,13 @@ export async function usageCsv(
   items: readonly UsageItem[],
   byStatus: boolean,
 ): Promise<string> {
-  const pause = createTurns();
+  const pause = createTurnPauses();
   const states = byStatus ? [] : USAGE_STATUSES;
   const times = byStatus
     ? []
     : ['deliveryRate', 'timeToProviderP50', 'timeToProviderP95', 'timeToReceiptP50', 'timeToReceiptP95'];
   const lines = [toCsv([[...columns, 'messages', 'segments', ...states, ...times]])];
-  for (const item of items) {
-    lines.push(toCsv([cellsOf(item, columns, byStatus)]));
-    const resting = pause();
-    if (resting !== undefined) await resting;
-  }
+  await forEachPausing(items, pause, (item) => void lines.push(toCsv([cellsOf(item, columns, byStatus)])));
   return lines.join('');
 }
 

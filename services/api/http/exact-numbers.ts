@@ -1,14 +1,12 @@
 import type { z } from 'zod';
-
-/** A small body can contain very many inexact numbers; an answer names no more than a hundred faults. */
-const PLACES_MAX = 100;
+import { DETAILS_MAX } from './read-input.ts';
 
 /**
  * A rule for maps that are returned as they were sent: JSON can contain integers that a number cannot hold exactly, and a
  * different one must not be returned. The fault names the path, never the number.
  */
 export function exactNumbers(context: z.core.ParsePayload<Record<string, unknown>>): void {
-  for (const path of inexactPlaces(context.value, PLACES_MAX)) {
+  for (const path of inexactPlaces(context.value, DETAILS_MAX)) {
     context.issues.push({
       code: 'custom',
       input: context.value,

@@ -11,7 +11,7 @@ const DEPTH_MAX = 32;
 /** Counts values of all kinds and levels: the cost of a body grows with them, and a megabyte has room for half a million. */
 export const VALUES_MAX = 30_000;
 /** A small body can contain very many faults; this keeps the answer small. */
-const DETAILS_MAX = 100;
+export const DETAILS_MAX = 100;
 /** In JSON text of valid UTF-8 only an escape can produce NUL or half a surrogate pair. */
 const SUSPECT_ESCAPE = /\\u(?:0000|[dD][89a-fA-F])/;
 

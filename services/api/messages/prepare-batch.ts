@@ -1,5 +1,4 @@
 import type { KeyObject } from 'node:crypto';
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { AddressKeyRoot } from '#core/domain/address-key.ts';
 import { AppError, limitReached, unavailable, validationFailed } from '#core/domain/app-error.ts';
 import {
@@ -16,7 +15,7 @@ import type { AcceptRow } from '#core/store/acceptance.ts';
 import { findEarlierAnswers } from '#core/store/batch-acceptance.ts';
 import type { KeyCaller } from '../auth/auth.ts';
 import { idempotencyClaim, idempotencyKeyOf, type IdempotencyClaim } from '../http/idempotency.ts';
-import { createPauses } from '../http/pauses.ts';
+import { createTurnPauses } from '../http/pauses.ts';
 import { keyOwnerOf, type RequestFacts } from '../http/routes-kit.ts';
 import { accountFor, loadRouting } from './account-for.ts';
 import type { BatchItem } from './batch-schema.ts';
@@ -45,8 +44,6 @@ export type PreparedBatch = {
   readonly bytes: readonly number[];
 };
 
-/** Longest turn on the event loop, so that single messages do not wait for hundreds of others. */
-const TURN_MS = 5;
 /** Limit of one message in a batch, the same as for a single message without attachments. */
 const ITEM_BYTES_MAX = 1024 * 1024;
 
@@ -64,7 +61,8 @@ export async function prepareBatch(
   { caller, batchId, request }: { caller: KeyCaller; batchId: string; request: RequestFacts },
 ): Promise<PreparedBatch> {
   const { tenant } = caller;
-  const pause = createPauses(TURN_MS, 0, { wait: () => nextTurn() });
+  // Single messages do not wait for hundreds of others.
+  const pause = createTurnPauses();
   const items = await readItems(sent, pause);
   // One query for all items.
   const named = items.flatMap((item) => ('fault' in item ? [] : [item.message]));

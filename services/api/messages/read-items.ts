@@ -1,4 +1,4 @@
-import type { Pauses } from '../http/pauses.ts';
+import { forEachPausing, type Pauses } from '../http/pauses.ts';
 import { readItem, type BatchItem } from './batch-schema.ts';
 
 /**
@@ -7,10 +7,6 @@ import { readItem, type BatchItem } from './batch-schema.ts';
  */
 export async function readItems(sent: readonly unknown[], pause: Pauses): Promise<BatchItem[]> {
   const items: BatchItem[] = [];
-  for (const one of sent) {
-    const resting = pause();
-    if (resting !== undefined) await resting;
-    items.push(readItem(one));
-  }
+  await forEachPausing(sent, pause, (one) => void items.push(readItem(one)));
   return items;
 }

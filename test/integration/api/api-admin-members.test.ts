@@ -242,16 +242,17 @@ describe('a first sign-in during a change of its invitation', () => {
     const begun = await api.admin.begin(async (tx) => {
       await change(tx);
       const signIn = api.call('GET', '/v1/admin/me', { as: person });
-      await expect
-        .poll(
-          () => api.admin`select from pg_stat_activity
-          where datname = current_database() and wait_event_type = 'Lock' and query like '%sign_in%'`,
-        )
-        .toHaveLength(1);
+      await untilLocked('sign_in');
       return { signIn };
     });
     return begun.signIn;
   }
+  /** Waits until a call of the function waits for a lock. */
+  const untilLocked = async (name: string): Promise<void> => {
+    const waiting = () => api.admin`select from pg_stat_activity
+      where datname = current_database() and wait_event_type = 'Lock' and query like ${`%${name}%`}`;
+    await expect.poll(waiting).toHaveLength(1);
+  };
   const invited = async (to: TestTenant, email: string): Promise<string> =>
     (await api.callAs('owner', to, 'PUT', PATH, { email, role: 'viewer' })).body.userId;
   const rolesIn = (reply: Reply): Record<string, string> =>
@@ -297,12 +298,7 @@ describe('a first sign-in during a change of its invitation', () => {
       const { issuer } = api.issuer;
       await tx`select sign_in(${issuer}, ${randomUUID()}, ${email}, true, null)`;
       const second = invited(other, email);
-      await expect
-        .poll(
-          () => api.admin`select from pg_stat_activity
-          where datname = current_database() and wait_event_type = 'Lock' and query like '%invite_user%'`,
-        )
-        .toHaveLength(1);
+      await untilLocked('invite_user');
       return { second };
     });
     const second = await inviting.second;
