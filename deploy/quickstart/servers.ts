@@ -101,7 +101,12 @@ async function openDatabase(
     ({ port }) => `Postgres on port ${port}`,
   );
   await progress.step(
-    () => migrate({ databaseUrl: server.superuserUrl(), passwords: state.databasePasswords }),
+    () =>
+      migrate({
+        databaseUrl: server.superuserUrl(),
+        passwords: state.databasePasswords,
+        isOnlyBuild: true,
+      }),
     ({ applied }) => (applied.length === 0 ? 'Schema is up to date' : 'Schema made'),
   );
   return server.superuserUrl();

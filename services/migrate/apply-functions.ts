@@ -20,7 +20,8 @@ class FunctionFileError extends Error {
  * nothing, because services of the previous release keep calling its functions during an upgrade.
  *
  * Changes nothing if these files were applied before and other ones were first applied after them: a release that comes back
- * works with newer functions, while services of the newer release do not work with older functions.
+ * works with newer functions, while services of the newer release do not work with older functions. `replacesNewer` applies
+ * them all the same.
  *
  * Each file is run twice. The first run does not check bodies, because functions call each other and the files have no order.
  * Then every execute right on the new functions is revoked, and the second run, which checks the bodies too, grants exactly the
@@ -30,10 +31,11 @@ class FunctionFileError extends Error {
 export async function applyFunctions(
   tx: TransactionSql,
   files: readonly FunctionFile[],
+  replacesNewer = false,
 ): Promise<AppliedFunctions> {
   await tx`set local role despatch_definer`;
   const digest = functionsDigest(files);
-  if (await isReplaced(tx, digest)) return { applied: [], unused: [], isNewerKept: true };
+  if (!replacesNewer && (await isReplaced(tx, digest))) return { applied: [], unused: [], isNewerKept: true };
   const stored = new Map(
     (
       await tx<{ name: string; hash: string }[]>`
@@ -55,7 +57,7 @@ export async function applyFunctions(
   }
   await tx`
     insert into despatch.function_releases (digest) values (decode(${digest}, 'hex'))
-    on conflict do nothing`;
+    on conflict (digest) do update set applied_at = excluded.applied_at where ${replacesNewer}`;
   const names = new Set(files.map(({ name }) => name));
   return {
     applied: changed.map(({ name }) => name),

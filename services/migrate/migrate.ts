@@ -42,6 +42,11 @@ export type MigrateOptions = {
   readonly migrations?: readonly Migration[];
   /** Default: those of this build. */
   readonly functions?: readonly FunctionFile[];
+  /**
+   * Whether no other build uses the database, as in the quick start of a working tree: its functions replace newer ones too, so
+   * that an edit that was undone is undone in the database. Default false.
+   */
+  readonly isOnlyBuild?: boolean;
 };
 
 export type Migrated = {
@@ -61,7 +66,7 @@ export type Migrated = {
  * Brings the schema up to date: forward-only numbered files, each in one transaction with its version row; then the functions
  * whose text has changed, in one transaction; then the partitions of the coming weeks. All under one advisory lock, so that any
  * number of concurrent runs end in the same state. Idempotent. A build older than the schema, or than the functions in
- * force, leaves the functions unchanged.
+ * force, leaves the functions unchanged, the latter unless it is the only build.
  * @throws ServerVersionError if the server is too old; LockWaitError if a step did not get its locks in time; FunctionFileError
  *   if a function is invalid. The failed step has changed nothing.
  */
@@ -122,7 +127,7 @@ export async function migrate(options: MigrateOptions): Promise<Migrated> {
       return { applied, functions: [], unused: [], unprepared: [], isNewerKept: true };
     let changed: AppliedFunctions = { applied: [], unused: [], isNewerKept: false };
     await step('functions', async (tx) => {
-      changed = await applyFunctions(tx, options.functions ?? functionFiles());
+      changed = await applyFunctions(tx, options.functions ?? functionFiles(), options.isOnlyBuild);
     });
     for (const name of changed.applied) options.onApplied?.(`functions/${name}.sql`);
     return {

@@ -138,6 +138,24 @@ test('a release that comes back after a newer one leaves the functions of the ne
   expect(await b.api`select answer() as n`).toEqual([{ n: 3 }]);
 });
 
+test('the only build of a database replaces the functions of a newer one', async () => {
+  const [older, newer] = [
+    [...OWN, answer()],
+    [...OWN, answer({ returns: '2' })],
+  ];
+  await run({ functions: older });
+  await run({ functions: newer });
+  const undone = { functions: ['answer'], isNewerKept: false };
+  expect(await run({ functions: older, isOnlyBuild: true })).toMatchObject(undone);
+  expect(await b.api`select answer() as n`).toEqual([{ n: 1 }]);
+
+  expect(await run({ functions: newer }), 'the older build was applied last').toMatchObject({
+    isNewerKept: true,
+  });
+  expect(await run({ functions: newer, isOnlyBuild: true })).toMatchObject(undone);
+  expect(await b.api`select answer() as n`).toEqual([{ n: 2 }]);
+});
+
 test('a build that is older than the schema leaves its functions alone', async () => {
   const sql = () => 'create table later (id integer)';
   await run({ migrations: [{ version: 9_999, name: '9999_test.sql', sql }], functions: [...OWN, answer()] });
