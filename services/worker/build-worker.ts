@@ -130,8 +130,11 @@ const CHANGES_AT_ONCE = 200;
 /** Time between two numbering passes of any workers: the more a pass takes at once, the less an event costs. */
 const NUMBERING_GAP_MS = 200;
 const NUMBERING_MS = 1_000;
-/** Commits that one counting pass takes. */
-const MOVES_AT_ONCE = 500;
+/**
+ * Moves of messages that one counting pass takes. Each pass writes every counter that they change, of a tenant up to thirty, so
+ * that few large passes cost less; a pass of this size takes about half a second.
+ */
+const MOVES_AT_ONCE = 10_000;
 /** Time between two counting passes of any workers: the moves that a message makes in between cost little more than one. */
 const COUNTING_MS = 15_000;
 const TENANT_RECHECK_MS = 400;

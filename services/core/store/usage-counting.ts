@@ -34,8 +34,8 @@ export function usageCountingStore(sql: Sql, bounded: Bounded) {
   return {
     /**
      * Adds up the moves of messages that were committed since the previous pass; one worker at a time.
-     * @param most rows per pass.
-     * @param gapMs minimum time between two passes of any workers, unless the previous one left rows.
+     * @param most moves of messages per pass; the last commit of a pass may have more.
+     * @param gapMs minimum time between two passes of any workers, unless the previous one left moves.
      */
     async countUsage(most: number, gapMs: number): Promise<CountingPass> {
       const [pass] = await bounded(

@@ -53,7 +53,7 @@ async function setup() {
       from despatch.messages where seq = ${seq}`;
     await store.applyReceipts(100, decideReceipts);
   }
-  /** Runs counting passes until none is left. @param most commits per pass. */
+  /** Runs counting passes until none is left. @param most moves per pass. */
   async function count(most = 100): Promise<void> {
     while ((await store.countUsage(most, 0)).outcome === 'more');
   }
@@ -278,6 +278,17 @@ describe('the counting', () => {
     expect((await other).outcome).toBe('elsewhere');
     expect((await b.store.countUsage(10, 0)).outcome).toBe('counted');
     expect((await b.store.countUsage(10, 0)).outcome).toBe('idle');
+  });
+
+  test('takes whole commits until they contain enough moves', async () => {
+    await using b = await setup();
+    for (let commit = 0; commit < 3; commit += 1) await b.accept(3);
+    const counted = async () => (await b.usage()).map(({ messages }) => messages);
+    expect((await b.store.countUsage(4, 0)).outcome).toBe('more');
+    expect(await counted()).toEqual([6]);
+    expect((await b.store.countUsage(4, 0)).outcome).toBe('counted');
+    expect(await counted()).toEqual([9]);
+    expect(await miscounts(b.admin)).toEqual([]);
   });
 
   test('goes on after a restore into another cluster, whose transactions begin anew', async () => {

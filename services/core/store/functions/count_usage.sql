@@ -1,5 +1,5 @@
 -- Adds up the committed moves of messages that are not counted yet (`usage_moves`), and deletes them in the same transaction, so
--- that each counts once. A pass takes at most `most` rows, and one pass runs at a time. Messages of test keys and of tenants that
+-- that each counts once. A pass takes commits until they contain `most` moves, and one pass runs at a time. Messages of test keys and of tenants that
 -- are being purged do not count. Calls and receipts among the rows are also added up by account and by the time at which they
 -- ended or arrived (`account_counts`).
 --
@@ -7,7 +7,7 @@
 -- however long an old snapshot keeps them. In a database restored into another cluster transaction ids are different: then the
 -- whole table is searched.
 -- `windows`: the changed windows of channels, as `count_finals` returns them.
--- Outcomes: counted; more (more than `most` rows waited); idle; early (the previous pass ran less than `gap_ms` ago); elsewhere
+-- Outcomes: counted; more (at least `most` moves waited); idle; early (the previous pass ran less than `gap_ms` ago); elsewhere
 -- (another worker is running a pass).
 create or replace function count_usage(most integer, gap_ms integer, out outcome text, out windows jsonb)
 language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
@@ -37,7 +37,10 @@ begin
   end if;
   with gone as (
     delete from usage_moves u where u.ctid = any (array(
-      select x.ctid from usage_moves x where x.xid >= before.from_xid order by x.xid limit most))
+      select y.ctid from (
+        select x.ctid, sum(cardinality(x.seqs)) over (order by x.xid, x.ctid rows between unbounded preceding and 1 preceding) as earlier
+        from usage_moves x where x.xid >= before.from_xid order by x.xid, x.ctid limit most) y
+      where coalesce(y.earlier, 0) < most))
     returning u
   )
   select array_agg(g.u) into taken from gone g;
@@ -45,7 +48,7 @@ begin
     outcome := 'idle';
     return;
   end if;
-  is_whole := cardinality(taken) < most;
+  is_whole := (select sum(cardinality(t.seqs)) from unnest(taken) t) < most;
 
   -- One retention week at a time, so that all other partitions are pruned before the look-up starts.
   for day in select distinct t.purge_on from unnest(taken) t where t.was is distinct from t.became loop
