@@ -40,8 +40,13 @@ export const SWEEP_AFTER_MS = 5_000;
 /** Longer than a commit takes on a healthy database. */
 const OVERLAP_AFTER_MS = 50;
 
-/** One commit per message costs the database three times as much per message as a commit of eight. */
-const GATHER_MS = 3;
+/**
+ * One commit per message costs the database three times as much per message as a commit of eight. A request on an idle system
+ * does not wait. Measured on two cores at 450 and 1,200 messages a second: with 6 ms a message costs 0.85x of what it costs with
+ * 3 ms, the 202 takes 1 ms longer at the lower rate and 1 ms less at the higher, and the call follows sooner at both. With 10 ms
+ * both take longer.
+ */
+const GATHER_MS = 6;
 
 /** Batches the requests of all connections into few commits and wakes the workers after each commit. */
 export function createAcceptBatcher(options: AcceptBatcherOptions): AcceptBatcher {
