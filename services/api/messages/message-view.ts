@@ -221,7 +221,7 @@ export const Attempt = z
       .describe('Of a call that ended without acceptance.'),
     startedAt: time,
     endedAt: timeOrNull,
-    httpStatus: z.int().min(100).max(599).nullable(),
+    httpStatus: z.int().min(100).max(999).nullable(),
     providerCode: z.string().nullable(),
     providerMessage: z
       .string()

@@ -1,6 +1,7 @@
 import swagger from '@fastify/swagger';
 import fastify from 'fastify';
 import { jsonSchemaTransform, jsonSchemaTransformObject } from 'fastify-type-provider-zod';
+import { z } from 'zod';
 import { VERSION } from '#core/platform/process/version.ts';
 import { apiRoutes } from '../api-routes.ts';
 import { errorExamples } from './generate-error-examples.ts';
@@ -75,7 +76,8 @@ async function describeRoutes(modules: readonly RouteModule[]): Promise<Json> {
         const path = input.url.replace(/:(\w+)/g, '{$1}');
         const named = { path, method: String(method).toLowerCase(), auth: config.auth, docs: config.docs };
         const examples = { request: exampleOf(body), response: exampleOf(response[config.docs.status]) };
-        routes.set(`${named.method} ${path}`, { ...named, examples });
+        const isBodyRequired = body instanceof z.ZodType && !body.safeParse({}).success;
+        routes.set(`${named.method} ${path}`, { ...named, isBodyRequired, examples });
       }
       return jsonSchemaTransform(input);
     },

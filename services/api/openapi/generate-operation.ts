@@ -20,6 +20,8 @@ export type DocumentedRoute = {
   readonly method: string;
   readonly auth: RouteAuth;
   readonly docs: RouteDocs;
+  /** Whether the body has required fields; a body without them may be absent. */
+  readonly isBodyRequired: boolean;
   /** Examples of the body and answer schemas. */
   readonly examples: { readonly request?: unknown; readonly response?: unknown };
 };
@@ -30,7 +32,7 @@ export function completeOperation(operation: Operation, route: DocumentedRoute):
   operation.security = securityOf(auth);
   operation.parameters = [...(operation.parameters ?? []).map(withMapStyle), ...headerParameters(route)];
   if (operation.requestBody !== undefined) {
-    operation.requestBody.required = true;
+    operation.requestBody.required = route.isBodyRequired;
     addExamples(operation.requestBody.content, examples.request, docs.examples);
   }
   if (docs.isRaw === true && route.method !== 'get') operation.requestBody = ANY_BODY;
@@ -53,7 +55,7 @@ export function completeOperation(operation: Operation, route: DocumentedRoute):
       ...(docs.download === undefined ? {} : { content: filesOf(docs.download) }),
     },
     ...Object.fromEntries(
-      [...errorsOf(route)].map(([status, codes]) => [status, errorResponse(status, [...codes])]),
+      [...errorsOf(route)].map(([status, codes]) => [status, errorResponse(status, [...codes], auth)]),
     ),
   };
 }
@@ -136,9 +138,11 @@ function headerParameters({ auth, method, docs }: DocumentedRoute): Json[] {
   return names.map((name) => ({ $ref: `#/components/parameters/${name}` }));
 }
 
-/** Returns whether calls count against a limit that response headers report. */
+/** Returns whether calls count against a limit that response headers report: every user's, and of keys the changes and sends. */
 function isCounted(auth: RouteAuth): boolean {
-  return auth.kind !== 'none';
+  return auth.kind === 'key'
+    ? auth.scope === 'messages:send' || auth.countsChanges === true
+    : auth.kind !== 'none';
 }
 
 function errorsOf({ auth, docs, path, method }: DocumentedRoute): Map<number, Set<ErrorCode>> {
@@ -170,13 +174,15 @@ function errorsOf({ auth, docs, path, method }: DocumentedRoute): Map<number, Se
   return new Map([...byStatus].toSorted(([a], [b]) => a - b));
 }
 
-function errorResponse(status: number, codes: readonly ErrorCode[]): Response {
+function errorResponse(status: number, codes: readonly ErrorCode[], auth: RouteAuth): Response {
   const examples = codes.map((code) => [code, { $ref: `#/components/examples/${code}` }] as const);
   return {
     description: `${FAILURES[status] ?? 'Error'}: ${codes.map((code) => `\`${code}\``).join(', ')}`,
     headers: headers(
       'X-Request-Id',
       ...(status === 429 || status === 503 ? (['Retry-After'] as const) : []),
+      ...(status === 429 && isCounted(auth) ? RATE_LIMIT_HEADERS : []),
+      ...(status === 401 && auth.kind !== 'key' ? (['WWW-Authenticate'] as const) : []),
       ...(status === 405 ? (['Allow'] as const) : []),
     ),
     content: {
@@ -205,6 +211,10 @@ export const HEADERS = {
   },
   ETag: { description: 'Its version.', required: true, schema: { type: 'string' } },
   'Retry-After': { description: 'Seconds.', required: true, schema: whole(1, 86_400) },
+  'WWW-Authenticate': {
+    description: '`Bearer`, where no valid bearer token came.',
+    schema: { type: 'string' },
+  },
   Allow: { description: 'Methods of this path.', required: true, schema: { type: 'string' } },
 };
 

@@ -9,8 +9,8 @@ type Operation = Json & {
   readonly summary: string;
   readonly description: string;
   readonly tags: readonly string[];
-  readonly requestBody?: Content;
-  readonly responses: Record<string, Content>;
+  readonly requestBody?: Content & { readonly required?: boolean };
+  readonly responses: Record<string, Content & { readonly headers?: Record<string, unknown> }>;
 };
 
 const schemas = document.components.schemas as unknown as Record<string, Json>;
@@ -83,6 +83,43 @@ describe('operations', () => {
   });
 });
 
+describe('bodies and headers', () => {
+  const operationOf = (id: string) =>
+    operations.find(({ operation }) => operation.operationId === id)?.operation;
+  const headersOf = (id: string, status: number) => {
+    const response = operationOf(id)?.responses[status] as Json | undefined;
+    const reference = response?.['$ref'];
+    const { headers } =
+      typeof reference === 'string'
+        ? (document.components.responses as Record<string, { headers?: Json }>)[
+            reference.split('/').at(-1) ?? ''
+          ]!
+        : (response as { headers?: Json });
+    return Object.keys(headers ?? {});
+  };
+  const LIMITS = ['RateLimit-Limit', 'RateLimit-Remaining', 'RateLimit-Reset'];
+
+  test('a body without required fields may be absent', () => {
+    expect(operationOf('retryMessage')?.requestBody?.required).toBe(false);
+    expect(operationOf('rotateApiKey')?.requestBody?.required).toBe(false);
+    expect(operationOf('sendMessage')?.requestBody?.required).toBe(true);
+    expect(operationOf('createApiKey')?.requestBody?.required).toBe(true);
+  });
+
+  test('the headers of limits are those of calls that are counted, refused ones included', () => {
+    expect(headersOf('sendMessage', 202)).toEqual(expect.arrayContaining(LIMITS));
+    expect(headersOf('sendMessage', 429)).toEqual(expect.arrayContaining([...LIMITS, 'Retry-After']));
+    expect(headersOf('listEvents', 200).filter((name) => LIMITS.includes(name))).toEqual([]);
+    expect(headersOf('listEvents', 429).filter((name) => LIMITS.includes(name))).toEqual([]);
+    expect(headersOf('createApiKey', 429)).toEqual(expect.arrayContaining(LIMITS));
+  });
+
+  test('a call that takes a bearer token says so when none came', () => {
+    expect(headersOf('createApiKey', 401)).toContain('WWW-Authenticate');
+    expect(headersOf('sendMessage', 401)).not.toContain('WWW-Authenticate');
+  });
+});
+
 function resolved(schema: Json | undefined): Json {
   const reference = schema?.['$ref'];
   return typeof reference === 'string'
@@ -125,6 +162,12 @@ describe('schemas', () => {
         if (json !== undefined) expect([name, json['schema']]).toEqual([name, { $ref: expect.any(String) }]);
       }
     }
+  });
+
+  test('an attempt may have any status that a provider can answer with', () => {
+    expect(schemas['Attempt']).toMatchObject({
+      properties: { httpStatus: { minimum: 100, maximum: 999 } },
+    });
   });
 
   test('the channel says which schema a message has', () => {

@@ -1,5 +1,7 @@
 import { execFile } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
+import { connect, createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -66,6 +68,31 @@ async function runExample(name: string, extension: string, more: Record<string, 
   return stdout.trim();
 }
 
+/** Passes requests on, but not the answer on the first connection, and only the beginning of the one on the second. */
+async function startLosingProxy(origin: string) {
+  const { hostname, port } = new URL(origin);
+  let connections = 0;
+  const server = createServer((client) => {
+    connections += 1;
+    const nth = connections;
+    const upstream = connect(Number(port), hostname);
+    const end = () => void (client.destroy(), upstream.destroy());
+    client.on('error', end).on('close', end);
+    upstream.on('error', end).on('close', end);
+    client.pipe(upstream);
+    if (nth > 2) upstream.pipe(client);
+    else upstream.once('data', (answer: Buffer) => (nth === 1 ? end() : client.end(answer.subarray(0, -5))));
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  return {
+    origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    connections: () => connections,
+    async [Symbol.asyncDispose]() {
+      server.close();
+    },
+  };
+}
+
 describe.each(EXAMPLE_LANGUAGES)('the examples in $label', ({ extension }) => {
   test('send a message, follow it, repeat a request safely, read pages and store an account', async (context) => {
     const probe = RUNNERS[extension]?.probe ?? [];
@@ -78,7 +105,10 @@ describe.each(EXAMPLE_LANGUAGES)('the examples in $label', ({ extension }) => {
     const record = await runExample('get-message', extension, { MESSAGE_ID: sent.id });
     expect(JSON.parse(record)).toMatchObject({ id: sent.id, status: 'delivered', finality: 'final' });
 
-    const invoice = JSON.parse(await runExample('retry-safely', extension)) as { id: string };
+    await using losing = await startLosingProxy(stack.apis[0].origin);
+    const lost = { DESPATCH_URL: losing.origin };
+    const invoice = JSON.parse(await runExample('retry-safely', extension, lost)) as { id: string };
+    expect(losing.connections()).toBeGreaterThan(2);
     expect(JSON.parse(await runExample('retry-safely', extension))).toEqual(invoice);
 
     expect(await runExample('list-messages', extension)).toContain(sent.id);

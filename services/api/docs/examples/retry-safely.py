@@ -1,3 +1,4 @@
+import http.client
 import json
 import os
 import time
@@ -27,7 +28,7 @@ def send(message, idempotency_key):
             if attempt == ATTEMPTS_MAX or (error.code != 429 and error.code < 500):
                 raise
             wait = int(error.headers.get("Retry-After", wait))
-        except OSError:
+        except (OSError, http.client.HTTPException):
             if attempt == ATTEMPTS_MAX:
                 raise
         time.sleep(wait)
