@@ -251,6 +251,30 @@ test('autonomy is the least time that an account in use can go on', async () => 
   expect(b.credentials.autonomySeconds()).toBe((TTL_MS + STALE_MS - 310_000) / 1_000);
 });
 
+test('no autonomy is left once the secret of an account in use has ended, or never came', async () => {
+  const b = setup();
+  await b.warm('a1');
+  b.pass(TTL_MS + STALE_MS - 1);
+  const held = b.credentials.get(b.request('a1'));
+  b.fail('unavailable');
+  expect(await held).toMatchObject({ ok: true });
+  expect(b.credentials.autonomySeconds()).toBe(0.001);
+  b.pass(1);
+  expect(b.credentials.autonomySeconds()).toBe(0);
+  b.credentials.forgetStale();
+  expect(b.credentials.autonomySeconds()).toBe(0);
+  expect(await b.credentials.get(b.request('a1'))).toEqual({ ok: false, reason: 'unavailable' });
+
+  const cold = setup();
+  const asked = cold.credentials.get(cold.request('a1'));
+  expect(cold.credentials.autonomySeconds()).toBeNull();
+  cold.fail('unavailable');
+  await asked;
+  expect(cold.credentials.autonomySeconds()).toBe(0);
+  cold.pass(300_001);
+  expect(cold.credentials.autonomySeconds()).toBeNull();
+});
+
 test('a secret that nobody comes for is dropped when its time is over, and not before', async () => {
   const { credentials, calls, warm, pass, request, fail } = setup();
   await warm();
@@ -261,8 +285,11 @@ test('a secret that nobody comes for is dropped when its time is over, and not b
   expect(await held).toMatchObject({ ok: true });
   pass(1);
   credentials.forgetStale();
-  // The recent failure was stored in the entry of the secret, and was dropped with it.
   const asked = calls.length;
+  expect(await credentials.get(request())).toEqual({ ok: false, reason: 'unavailable' });
+  expect(calls.length, 'it failed a moment ago').toBe(asked);
+  pass(300_001);
+  credentials.forgetStale();
   void credentials.get(request());
   expect(calls.length).toBe(asked + 1);
 });

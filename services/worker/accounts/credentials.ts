@@ -25,7 +25,10 @@ export type Credentials = {
   readonly invalidate: (accountId: string) => void;
   /** Drops expired secrets that no call has requested since. The owner calls it periodically. */
   readonly forgetStale: () => void;
-  /** How long the accounts used in the last five minutes can continue without the keyring; null if there are none. */
+  /**
+   * How long the accounts used in the last five minutes can continue without the keyring; 0 if one of them waits for it; null if
+   * there are none.
+   */
   readonly autonomySeconds: () => number | null;
 };
 
@@ -121,19 +124,32 @@ export function createCredentials(options: CredentialsOptions): Credentials {
     },
     forgetStale() {
       const time = now();
-      for (const [accountId, { held }] of entries.entries())
-        if (held !== undefined && time >= held.staleUntil) entries.delete(accountId);
+      for (const [accountId, entry] of entries.entries()) {
+        if (entry.held === undefined || time < entry.held.staleUntil) continue;
+        if (isActive(entry, time)) delete entry.held;
+        else entries.delete(accountId);
+      }
     },
     autonomySeconds() {
       const time = now();
       let leastMs: number | null = null;
-      for (const { held, usedAt } of entries.values()) {
-        if (held === undefined || time >= held.staleUntil || time - usedAt > ACTIVE_MS) continue;
-        leastMs = Math.min(leastMs ?? Infinity, held.staleUntil - time);
+      for (const entry of entries.values()) {
+        const ms = isActive(entry, time) ? autonomyMs(entry, time) : undefined;
+        if (ms !== undefined) leastMs = Math.min(leastMs ?? Infinity, ms);
       }
       return leastMs === null ? null : leastMs / 1_000;
     },
   };
+}
+
+function isActive({ usedAt }: Entry, time: number): boolean {
+  return time - usedAt <= ACTIVE_MS;
+}
+
+/** Returns 0 while messages wait for the keyring, and undefined for a secret that the keyring could not give either. */
+function autonomyMs({ held, failure }: Entry, time: number): number | undefined {
+  if (held !== undefined && time < held.staleUntil) return held.staleUntil - time;
+  return held !== undefined || failure?.reason === 'unavailable' ? 0 : undefined;
 }
 
 function heldResult({ held }: Entry, time: number): CredentialResult | null {
