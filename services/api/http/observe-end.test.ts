@@ -124,6 +124,26 @@ test('a refusal counts against who asked, whether or not it was waited for', asy
   await expect.poll(() => api.answered).toMatchObject([{ statusCode: 409, errorCode: 'invalid_state' }]);
 });
 
+test('a refusal has no time: many quick ones would hide slow answers', async () => {
+  await using api = await setup();
+  const socket = await api.send('{}');
+  socket.resume();
+  await api.begun;
+  api.verdict.reject(new AppError('invalid_state'));
+  await expect.poll(() => api.finished).toMatchObject([{ statusCode: 409, seconds: null }]);
+  socket.destroy();
+});
+
+test('a failure has its time', async () => {
+  await using api = await setup();
+  const socket = await api.send('{}');
+  socket.resume();
+  await api.begun;
+  api.verdict.reject(new AppError('dependency_unavailable'));
+  await expect.poll(() => api.finished).toMatchObject([{ statusCode: 503, seconds: expect.any(Number) }]);
+  socket.destroy();
+});
+
 test('a request that is answered is counted once, with its code, on a connection that goes on or not', async () => {
   await using api = await setup();
   api.verdict.resolve();

@@ -11,7 +11,8 @@ export type ObserveEndDeps = {
 };
 
 /**
- * Counts and logs a request when it ends, and ends its span. Does not use fastify's `onResponse`, which never runs for a
+ * Counts and logs a request when it ends, and ends its span. Two kinds have no time: a client that disconnects before its body
+ * is complete did not wait for the api, and refusals are so quick that a flood of them would hide slow answers. Does not use fastify's `onResponse`, which never runs for a
  * client that disconnects before its answer.
  */
 export function observeEnd(
@@ -33,9 +34,8 @@ export function observeEnd(
     request.span?.set({ 'http.response.status_code': statusCode });
     if (statusCode >= 500) request.span?.fail(`http_${statusCode}`);
     request.span?.end();
-    // A client that disconnects before its body is complete did not wait for us.
-    const isOwnDelay = statusCode === ABANDONED && !request.raw.complete;
-    metrics.requestFinished({ method, route, statusCode, seconds: isOwnDelay ? null : milliseconds / 1000 });
+    const isTimed = statusCode === ABANDONED ? request.raw.complete : !isRefusal(statusCode);
+    metrics.requestFinished({ method, route, statusCode, seconds: isTimed ? milliseconds / 1000 : null });
     log.info(
       {
         event: 'request',
@@ -53,6 +53,10 @@ export function observeEnd(
     );
   };
   response.on('finish', end).on('close', end);
+}
+
+function isRefusal(statusCode: number): boolean {
+  return statusCode >= 400 && statusCode < 500;
 }
 
 export function tenantOf({ caller }: FastifyRequest): string | null {
