@@ -12,7 +12,6 @@ export const FCM_CODES: CodeTable = {
   OUT_OF_RANGE: permanent('content_rejected', 'invalid_parameter'),
   PERMISSION_DENIED: account('forbidden'),
   UNAUTHENTICATED: account('authentication_failed'),
-  THIRD_PARTY_AUTH_ERROR: account('push_certificate_missing'),
   QUOTA_EXCEEDED: transient('provider_throttled', 'rate_limited'),
   RESOURCE_EXHAUSTED: transient('provider_throttled', 'rate_limited'),
   UNAVAILABLE: transient('provider_unavailable', 'provider_error'),
@@ -21,6 +20,13 @@ export const FCM_CODES: CodeTable = {
   DEADLINE_EXCEEDED: transient('provider_unavailable', 'provider_error'),
   ABORTED: transient('provider_unavailable', 'provider_error'),
 };
+
+/**
+ * A 401 about the credential that Firebase has for Apple's or the browsers' push service, not about the service account: other
+ * devices can be reached.
+ */
+export const THIRD_PARTY_AUTH_ERROR = 'THIRD_PARTY_AUTH_ERROR';
+export const PUSH_CERTIFICATE_MISSING = permanent('sender_rejected', 'push_certificate_missing');
 
 /** An INVALID_ARGUMENT about the token itself, not about the payload. */
 export const INVALID_TOKEN = permanent('invalid_recipient', 'invalid_token');

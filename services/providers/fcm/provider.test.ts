@@ -262,6 +262,18 @@ describe('fcm', () => {
     expect(it.paths()).toEqual(['token', 'send', 'send', 'token', 'send']);
   });
 
+  test("a refused key of Apple's push service leaves the account and its token as they are", async () => {
+    await using it = await setup();
+    await it.send();
+    it.standIn.fail({ kind: 'reply', ...refusal(401, 'UNAUTHENTICATED', 'THIRD_PARTY_AUTH_ERROR') }, /send$/);
+    expect(await it.send()).toMatchObject({
+      kind: 'rejected_permanent',
+      failure: { class: 'sender_rejected', code: 'push_certificate_missing' },
+    });
+    expect(await it.send()).toMatchObject({ kind: 'accepted' });
+    expect(it.paths()).toEqual(['token', 'send', 'send', 'send']);
+  });
+
   test.each([
     ['hangs', { kind: 'hang' }, 'provider_unavailable'],
     ['resets', { kind: 'reset' }, 'provider_unavailable'],

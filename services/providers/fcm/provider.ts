@@ -19,7 +19,7 @@ import {
 import { fcmToken } from './access-token.ts';
 import { accountSecrets, checkAccount, config, secrets, type Account } from './account.ts';
 import { fcmMessage } from './message.ts';
-import { FCM_CODES, INVALID_TOKEN } from './outcomes.ts';
+import { FCM_CODES, INVALID_TOKEN, PUSH_CERTIFICATE_MISSING, THIRD_PARTY_AUTH_ERROR } from './outcomes.ts';
 import { fcmGuide } from './guide.ts';
 
 const Accepted = z.looseObject({ name: z.string().min(1) });
@@ -93,7 +93,7 @@ async function call(
 ): Promise<Called | TokenRefused> {
   const first = await callOnce(account, context, body);
   const isRefused =
-    !(first instanceof TokenRefused) && first.result.kind === 'response' && first.result.status === 401;
+    !(first instanceof TokenRefused) && first.result.kind === 'response' && isTokenRefused(first.result);
   if (!isRefused) return first;
   forgetAccessToken(context);
   return callOnce(account, context, body);
@@ -123,8 +123,15 @@ async function callOnce(
   }
 }
 
+function isTokenRefused(response: Response): boolean {
+  return response.status === 401 && read(parseJson(response.text)).providerCode !== THIRD_PARTY_AUTH_ERROR;
+}
+
 function judgeSend(response: Response): ClassifiedError {
   const classified = classify(response, FCM_CODES, read);
+  if (classified.vendorError.providerCode === THIRD_PARTY_AUTH_ERROR) {
+    return { ...classified, meaning: PUSH_CERTIFICATE_MISSING };
+  }
   return classified.vendorError.providerCode === 'INVALID_ARGUMENT' && isAboutToken(response)
     ? { ...classified, meaning: INVALID_TOKEN }
     : classified;

@@ -5,8 +5,9 @@ export const POSTMARK_CODES: CodeTable = {
   '10': account('authentication_failed'),
   '100': transient('provider_unavailable', 'maintenance'),
   '300': permanent('content_rejected', 'invalid_content'),
-  '400': account('sender_unverified'),
-  '401': account('sender_unverified'),
+  // Each mail names its own sender, so the account's other mails are accepted.
+  '400': permanent('sender_rejected', 'sender_unverified'),
+  '401': permanent('sender_rejected', 'sender_unverified'),
   '402': permanent('content_rejected', 'invalid_content'),
   '403': permanent('content_rejected', 'invalid_content'),
   '405': account('insufficient_credit'),

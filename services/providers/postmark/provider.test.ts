@@ -112,8 +112,8 @@ httpProviderSuite({
       class: 'content_rejected',
       code: 'invalid_attachment',
     }),
-    refused(422, 400, "The 'From' address is not a Sender Signature.", 'rejected_transient', {
-      class: 'auth_or_config',
+    refused(422, 400, "The 'From' address is not a Sender Signature.", 'rejected_permanent', {
+      class: 'sender_rejected',
       code: 'sender_unverified',
     }),
     refused(422, 405, 'You ran out of credits.', 'rejected_transient', {
@@ -223,7 +223,7 @@ describe('postmark', () => {
     expect(await postmark.send(message, credentials, context)).toMatchObject({ kind: 'ambiguous' });
   });
 
-  test.each(['10', '400', '401', '405', '412', '413'])('code %s waits for a fixed account', (code) => {
+  test.each(['10', '405', '412', '413'])('code %s waits for a fixed account', (code) => {
     expect(POSTMARK_CODES[code]).toMatchObject({ class: 'auth_or_config', retry: true });
   });
 });

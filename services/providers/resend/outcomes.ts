@@ -23,8 +23,10 @@ export const RESEND_ERRORS: CodeTable = {
   concurrent_idempotent_requests: transient('provider_unavailable', 'request_in_progress'),
 };
 
-/** A 403 about the sender: its domain is not verified, or the account may send only to itself. */
-export const UNVERIFIED_SENDER = account('sender_unverified');
+/** A 403 about the sender: its domain is not verified. Each mail names its own sender. */
+export const UNVERIFIED_SENDER = permanent('sender_rejected', 'sender_unverified');
+/** The 403 of Resend's own test domain, from which mails go to the account's owner only. */
+export const TRIAL_RESTRICTION = permanent('sender_rejected', 'trial_restriction');
 
 /** The text of a validation error names the field. */
 export const FAULTY_FIELDS: readonly { readonly pattern: RegExp; readonly meaning: ErrorMeaning }[] = [

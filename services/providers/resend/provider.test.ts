@@ -89,9 +89,13 @@ httpProviderSuite({
       class: 'content_rejected',
       code: 'invalid_content',
     }),
-    refused(403, 'validation_error', 'The acme.example domain is not verified.', later, {
-      class: 'auth_or_config',
+    refused(403, 'validation_error', 'The acme.example domain is not verified.', never, {
+      class: 'sender_rejected',
       code: 'sender_unverified',
+    }),
+    refused(403, 'validation_error', 'You can only send testing emails to your own address.', never, {
+      class: 'sender_rejected',
+      code: 'trial_restriction',
     }),
     refused(422, 'invalid_from_address', 'Invalid from.', never, {
       class: 'sender_rejected',

@@ -20,7 +20,7 @@ import { secretStrings } from '../redact.ts';
 import { authorization, config, ORIGIN, secrets } from './account.ts';
 import { readError } from './errors.ts';
 import { resendLookup } from './lookup.ts';
-import { FAULTY_FIELDS, RESEND_ERRORS, UNVERIFIED_SENDER } from './outcomes.ts';
+import { FAULTY_FIELDS, RESEND_ERRORS, TRIAL_RESTRICTION, UNVERIFIED_SENDER } from './outcomes.ts';
 import { resendMail } from './payload.ts';
 import { resendReceipts } from './receipts.ts';
 import { resendGuide } from './guide.ts';
@@ -97,7 +97,10 @@ function judge(response: Response): ClassifiedError {
     return { ...classified, meaning: permanent('unknown', 'idempotency_conflict') };
   }
   if (providerCode !== 'validation_error') return classified;
-  if (response.status === 403) return { ...classified, meaning: UNVERIFIED_SENDER };
+  if (response.status === 403) {
+    const isTrial = /only send testing emails/i.test(providerMessage);
+    return { ...classified, meaning: isTrial ? TRIAL_RESTRICTION : UNVERIFIED_SENDER };
+  }
   if (response.status !== 400 && response.status !== 422) return classified;
   const meaning = FAULTY_FIELDS.find(({ pattern }) => pattern.test(providerMessage))?.meaning;
   return meaning === undefined ? classified : { ...classified, meaning };

@@ -26,8 +26,11 @@ export const SENDGRID_FIELDS: CodeTable = {
   'attachments.type': permanent('content_rejected', 'invalid_attachment'),
 };
 
-/** A 403 about the sender: the account has not verified that it owns the address. */
-export const UNVERIFIED_SENDER = account('sender_unverified');
+/**
+ * A 403 about the sender: the account has not verified that it owns the address. Each mail names its own, so the account's
+ * other mails are accepted.
+ */
+export const UNVERIFIED_SENDER = permanent('sender_rejected', 'sender_unverified');
 /** A 401 that reports used-up credits. */
 export const NO_CREDITS = account('insufficient_credit');
 

@@ -124,8 +124,8 @@ httpProviderSuite({
     {
       reply: refusal(403, 'from', 'The from address does not match a verified Sender Identity.'),
       outcome: {
-        kind: 'rejected_transient',
-        failure: { class: 'auth_or_config', code: 'sender_unverified' },
+        kind: 'rejected_permanent',
+        failure: { class: 'sender_rejected', code: 'sender_unverified' },
       },
     },
     {
