@@ -10,11 +10,9 @@ export const SES_CODES: CodeTable = {
     'InvalidParameterValue',
   ),
   MessageRejected: permanent('content_rejected', 'blocked'),
-  ...each(
-    account('sender_unverified'),
-    'MailFromDomainNotVerifiedException',
-    'FromEmailAddressNotVerifiedException',
-  ),
+  MailFromDomainNotVerifiedException: account('sender_unverified'),
+  // Each mail names its own sender, so the account's other mails are accepted.
+  FromEmailAddressNotVerifiedException: permanent('sender_rejected', 'sender_unverified'),
   AccountSuspendedException: account('account_suspended'),
   ...each(account('sending_paused'), 'SendingPausedException', 'ConfigurationSetSendingPausedException'),
   ...each(account('configuration_set_missing'), 'NotFoundException', 'ConfigurationSetDoesNotExistException'),
@@ -23,7 +21,14 @@ export const SES_CODES: CodeTable = {
 
 /** A MessageRejected about an identity; in the SES sandbox that identity can be the recipient. */
 export const UNVERIFIED_IDENTITY = permanent('sender_rejected', 'sender_unverified');
-export const INVALID_ADDRESS = permanent('invalid_recipient', 'invalid_address');
+/** SES takes only ASCII before the `@`. */
+export const UNSUPPORTED_ADDRESSES = {
+  from: permanent('sender_rejected', 'invalid_sender'),
+  replyTo: permanent('sender_rejected', 'invalid_reply_to'),
+  to: permanent('invalid_recipient', 'unsupported_address'),
+} as const;
+/** SES does not say whether the sender's or the recipient's address is meant, so the recipient is not suppressed. */
+export const ADDRESS_REFUSED = permanent('invalid_recipient', 'address_refused');
 
 /**
  * `bounceSubType` values that are more specific than the receiving server's status,

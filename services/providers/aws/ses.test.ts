@@ -102,7 +102,7 @@ httpProviderSuite({
         kind: 'rejected_permanent',
         failure: {
           class: 'invalid_recipient',
-          code: 'invalid_address',
+          code: 'address_refused',
           providerCode: 'BadRequestException',
           providerMessage: "Missing final '@domain'",
           httpStatus: 400,
@@ -121,6 +121,10 @@ httpProviderSuite({
     {
       reply: refusal(400, 'MailFromDomainNotVerifiedException'),
       outcome: forNow('auth_or_config', 'sender_unverified'),
+    },
+    {
+      reply: refusal(400, 'FromEmailAddressNotVerifiedException'),
+      outcome: permanently('sender_rejected', 'sender_unverified'),
     },
     {
       reply: refusal(400, 'AccountSuspendedException'),
@@ -176,6 +180,26 @@ describe('ses', () => {
       { ...message, to, content: { from: { address: 'news@acme.example' }, subject: '', ...content } },
       settings,
     );
+
+  test.each([
+    [{ content: { from: { address: 'jürgen@acme.example' } } }, 'sender_rejected', 'invalid_sender'],
+    [{ content: { replyTo: { address: 'jürgen@acme.example' } } }, 'sender_rejected', 'invalid_reply_to'],
+    [{ to: 'dån@example.com' }, 'invalid_recipient', 'unsupported_address'],
+  ])('an address that SES cannot take is refused by name, without a call: %j', async (part, group, code) => {
+    await using http = createHttpClient();
+    await using standIn = await startAwsStandIn();
+    const credentials = { config: account.publicConfig, secrets: account.secretConfig };
+    const mail = {
+      ...message,
+      ...part,
+      content: { ...message.content, ...('content' in part ? part.content : {}) },
+    };
+    expect(await ses.send(mail, credentials, contextAt(ses, http, standIn.origin))).toEqual({
+      kind: 'rejected_permanent',
+      failure: { class: group, code },
+    });
+    expect(standIn.received).toEqual([]);
+  });
 
   test('a mail without text still has a part', () => {
     expect(mailOf({}).Content.Simple.Body).toEqual({ Text: { Data: ' ', Charset: 'UTF-8' } });

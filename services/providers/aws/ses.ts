@@ -1,4 +1,6 @@
 import { z } from 'zod';
+import type { OutboundFor } from '#core/domain/content.ts';
+import type { Failure } from '#core/domain/failure.ts';
 import type { Outcome } from '#core/domain/outcome.ts';
 import {
   account,
@@ -20,7 +22,7 @@ import { awsSecrets, awsSettings, configurationSet, hiddenOf, topicArn } from '.
 import { judgeAwsError } from './api-error.ts';
 import { callAws } from './call.ts';
 import { sesMail } from './ses-mail.ts';
-import { INVALID_ADDRESS, SES_CODES, UNVERIFIED_IDENTITY } from './ses-outcomes.ts';
+import { ADDRESS_REFUSED, SES_CODES, UNSUPPORTED_ADDRESSES, UNVERIFIED_IDENTITY } from './ses-outcomes.ts';
 import { sesReceipts } from './ses-receipts.ts';
 import { sesGuide } from './guide.ts';
 
@@ -64,6 +66,8 @@ export const ses = defineProvider({
   },
 
   async send(message, credentials, context): Promise<Outcome> {
+    const unsupported = unsupportedAddress(message);
+    if (unsupported !== undefined) return { kind: 'rejected_permanent', failure: unsupported };
     const call = {
       ...SES,
       method: 'POST',
@@ -93,6 +97,21 @@ export const ses = defineProvider({
   },
 });
 
+/** Returns why SES can never take the mail's addresses: its own refusal would not say which of them is meant. */
+function unsupportedAddress({ to, content: { from, replyTo } }: OutboundFor<'email'>): Failure | undefined {
+  const faults = [
+    [from.address, UNSUPPORTED_ADDRESSES.from],
+    [replyTo?.address ?? '', UNSUPPORTED_ADDRESSES.replyTo],
+    [to, UNSUPPORTED_ADDRESSES.to],
+  ] as const;
+  const fault = faults.find(([address]) => !isAscii(address.slice(0, address.lastIndexOf('@'))))?.[1];
+  return fault === undefined ? undefined : { class: fault.class, code: fault.code };
+}
+
+function isAscii(text: string): boolean {
+  return /^[ -~]*$/.test(text);
+}
+
 function verdictOfAccount(response: Response, credentials: Account): Verification {
   const body = AccountBody.safeParse(parseJson(response.text)).data;
   if (body === undefined) return unverified(response);
@@ -115,6 +134,6 @@ function judgeSend(response: Response): ClassifiedError {
   const isAboutAddress =
     /illegal address|missing final '@domain'|local address contains|domain contains|invalid domain name/i;
   return providerCode === 'BadRequestException' && isAboutAddress.test(text)
-    ? { ...classified, meaning: INVALID_ADDRESS }
+    ? { ...classified, meaning: ADDRESS_REFUSED }
     : classified;
 }

@@ -25,7 +25,9 @@ export const TWILIO_CODES: CodeTable = {
   ...each(permanent('invalid_recipient', 'unreachable_number'), 21612, 21614, 30005, 30006),
   // Not confirmed to say that the number does not exist, so the recipient is not suppressed for them.
   ...each(permanent('invalid_recipient', 'unreachable_number'), 21266, 21267, 21268, 21401, 21421),
-  ...each(permanent('invalid_recipient', 'unknown_recipient'), 63003, 63024),
+  ...each(permanent('invalid_recipient', 'unknown_recipient'), 63003),
+  // The recipient may have an old client, or not have accepted the current terms: no reason to suppress the recipient.
+  ...each(permanent('invalid_recipient', 'undeliverable'), 63024),
   ...each(permanent('invalid_recipient', 'recipient_not_allowed'), 63015),
   ...each(permanent('recipient_unavailable', 'recipient_opted_out'), 21610),
   ...each(permanent('recipient_unavailable', 'not_delivered_by_choice'), 63032, 63049),

@@ -66,7 +66,7 @@ httpProviderSuite({
       reply: refusal(400, 63024),
       outcome: {
         kind: 'rejected_permanent',
-        failure: { class: 'invalid_recipient', code: 'unknown_recipient', providerCode: '63024' },
+        failure: { class: 'invalid_recipient', code: 'undeliverable', providerCode: '63024' },
       },
     },
     {
