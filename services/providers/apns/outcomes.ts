@@ -30,7 +30,8 @@ export const APNS_REASONS: CodeTable = {
     'BadEnvironmentKeyIdInToken',
   ),
   ...each(account('forbidden'), 'Forbidden'),
-  ...each(transient('provider_throttled', 'rate_limited'), 'TooManyRequests'),
+  // Apple counts the requests to one device: other devices can be reached.
+  ...each(transient('recipient_unavailable', 'recipient_rate_limited'), 'TooManyRequests'),
   ...each(transient('provider_throttled', 'too_many_token_updates'), 'TooManyProviderTokenUpdates'),
   ...each(
     transient('provider_unavailable', 'provider_error'),

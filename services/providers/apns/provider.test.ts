@@ -121,7 +121,10 @@ httpProviderSuite({
       outcome: forNow('auth_or_config', 'authentication_failed'),
     },
     { reply: refusal(403, 'Forbidden'), outcome: forNow('auth_or_config', 'forbidden') },
-    { reply: refusal(429, 'TooManyRequests'), outcome: forNow('provider_throttled', 'rate_limited') },
+    {
+      reply: refusal(429, 'TooManyRequests'),
+      outcome: forNow('recipient_unavailable', 'recipient_rate_limited'),
+    },
     {
       reply: refusal(429, 'TooManyProviderTokenUpdates'),
       outcome: forNow('provider_throttled', 'too_many_token_updates'),

@@ -1,5 +1,12 @@
 import { account, permanent, transient, type CodeTable, type ErrorMeaning } from '../classify-error.ts';
 
+/** Too many messages from one business number to one recipient. */
+export const PAIR_LIMIT = 131056;
+/** Meta permits about one message to a recipient in six seconds. */
+export const PAIR_LIMIT_WAIT_MS = 6_000;
+/** `error_subcode` of a 100: the phone number does not exist, or the token has no access to it. */
+export const NO_SUCH_OBJECT = 33;
+
 /**
  * Error codes, https://developers.facebook.com/docs/whatsapp/cloud-api/support/error-codes. They take precedence over the
  * HTTP status.
@@ -8,7 +15,9 @@ export const WHATSAPP_CODES: CodeTable = {
   ...each(transient('provider_unavailable', 'provider_error'), 1, 2, 131000, 131016, 133016, 135000),
   ...each(transient('provider_unavailable', 'media_unavailable'), 131053),
   ...each(transient('provider_unavailable', 'maintenance'), 131057),
-  ...each(transient('provider_throttled', 'rate_limited'), 4, 80007, 130429, 131056),
+  ...each(transient('provider_throttled', 'rate_limited'), 4, 80007, 130429),
+  // The limit of messages to one recipient: others can be reached.
+  ...each(transient('recipient_unavailable', 'recipient_rate_limited'), PAIR_LIMIT),
   ...each(transient('provider_throttled', 'quality_limited'), 131048, 131064),
   ...each(account('authentication_failed'), 0, 190),
   ...each(account('forbidden'), 3, 10, 131005),
@@ -16,7 +25,7 @@ export const WHATSAPP_CODES: CodeTable = {
     Array.from({ length: 100 }, (_, index) => [String(200 + index), account('forbidden')]),
   ),
   ...each(account('account_suspended'), 368, 131031),
-  ...each(account('sender_unregistered'), 131037, 131045, 133010),
+  ...each(account('sender_unregistered'), 33, 131037, 131045, 133010),
   ...each(account('insufficient_credit'), 131042),
   // No reason to suppress the recipient: Meta gives the same code where the number has no WhatsApp, where the client is too
   // old and where the recipient has not accepted the current terms.
@@ -25,7 +34,7 @@ export const WHATSAPP_CODES: CodeTable = {
   ...each(permanent('invalid_recipient', 'recipient_is_sender'), 131021),
   ...each(permanent('recipient_unavailable', 'recipient_opted_out'), 131050),
   ...each(permanent('recipient_unavailable', 'not_delivered_by_choice'), 130472, 130497, 131049),
-  ...each(permanent('content_rejected', 'invalid_parameter'), 33, 100, 131008, 131009),
+  ...each(permanent('content_rejected', 'invalid_parameter'), 100, 131008, 131009),
   ...each(permanent('content_rejected', 'unsupported_type'), 131051),
   ...each(permanent('content_rejected', 'invalid_media'), 131052),
   ...each(permanent('content_rejected', 'outside_window'), 131047),

@@ -89,6 +89,24 @@ httpProviderSuite({
       },
     },
     {
+      reply: refusal(400, 131056),
+      outcome: {
+        kind: 'rejected_transient',
+        failure: { class: 'recipient_unavailable', code: 'recipient_rate_limited', providerCode: '131056' },
+        retryAfterMs: 6_000,
+      },
+    },
+    {
+      reply: {
+        status: 400,
+        body: { error: { code: 100, error_subcode: 33, message: 'Unsupported post request' } },
+      },
+      outcome: {
+        kind: 'rejected_transient',
+        failure: { class: 'auth_or_config', code: 'sender_unregistered', providerCode: '100' },
+      },
+    },
+    {
       reply: refusal(400, 190),
       outcome: {
         kind: 'rejected_transient',
@@ -262,7 +280,8 @@ describe('whatsapp-cloud', () => {
     ['100', 'content_rejected', false],
     ['131030', 'invalid_recipient', false],
     ['131049', 'recipient_unavailable', false],
-    ['131056', 'provider_throttled', true],
+    ['131056', 'recipient_unavailable', true],
+    ['33', 'auth_or_config', true],
     ['131057', 'provider_unavailable', true],
     ['132016', 'content_rejected', false],
   ])('code %s is %s, retry %s', (code, failureClass, retry) => {

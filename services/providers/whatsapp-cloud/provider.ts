@@ -5,6 +5,7 @@ import { digits, optionalToken, token } from '../fields.ts';
 import { defineProvider, type Verification } from '../provider.ts';
 import { secretStrings } from '../redact.ts';
 import {
+  account,
   doubted,
   isSuccess,
   classify,
@@ -19,7 +20,7 @@ import {
   type VendorError,
 } from '../classify-error.ts';
 import { whatsappTexts } from '../whatsapp-texts.ts';
-import { WHATSAPP_CODES } from './outcomes.ts';
+import { NO_SUCH_OBJECT, PAIR_LIMIT, PAIR_LIMIT_WAIT_MS, WHATSAPP_CODES } from './outcomes.ts';
 import { whatsappPayload } from './payload.ts';
 import { whatsappReceipts } from './receipts.ts';
 import { whatsappCloudGuide } from './guide.ts';
@@ -49,6 +50,7 @@ const Accepted = z.looseObject({
 const ErrorBody = z.looseObject({
   error: z.looseObject({
     code: z.union([z.number(), z.string()]).optional().catch(undefined),
+    error_subcode: z.number().optional().catch(undefined),
     message: z.string().optional().catch(undefined),
     is_transient: z.boolean().optional().catch(undefined),
     error_data: z
@@ -86,7 +88,7 @@ export default defineProvider({
     });
     if (result.kind !== 'response') return unanswered(result);
     const hidden = hiddenOf(message, credentials);
-    if (!isSuccess(result)) return refused(result, judgeCode(result), hidden, context.now());
+    if (!isSuccess(result)) return refusal(result, hidden, context.now());
     const accepted = Accepted.safeParse(parseJson(result.text));
     if (!accepted.success) return unreadable(result);
     return {
@@ -118,10 +120,23 @@ function authorization({ secrets }: Account): Record<string, string> {
   return { authorization: `Bearer ${secrets.accessToken}`, accept: 'application/json' };
 }
 
+function refusal(response: Response, hidden: readonly string[], now: number): Outcome {
+  const classified = judgeCode(response);
+  const outcome = refused(response, classified, hidden, now);
+  const isPairLimit = classified.vendorError.providerCode === String(PAIR_LIMIT);
+  return isPairLimit && outcome.kind === 'rejected_transient'
+    ? { retryAfterMs: PAIR_LIMIT_WAIT_MS, ...outcome }
+    : outcome;
+}
+
 function judgeCode(response: Response): ClassifiedError {
   const classified = classify(response, WHATSAPP_CODES, read);
   if (classified.meaning.retry) return classified;
-  const isTransient = ErrorBody.safeParse(parseJson(response.text)).data?.error.is_transient === true;
+  const error = ErrorBody.safeParse(parseJson(response.text)).data?.error;
+  if (classified.vendorError.providerCode === '100' && error?.error_subcode === NO_SUCH_OBJECT) {
+    return { ...classified, meaning: account('sender_unregistered') };
+  }
+  const isTransient = error?.is_transient === true;
   return isTransient
     ? { ...classified, meaning: transient('provider_unavailable', 'provider_error') }
     : classified;
