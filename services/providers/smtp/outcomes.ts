@@ -6,7 +6,6 @@ export type Stage = 'greeting' | 'auth' | 'sender' | 'recipient' | 'content';
 /** Reply codes with the same meaning at every stage, RFC 5321 section 4.2.3 and RFC 4954. */
 export const REPLY_CODES: CodeTable = {
   421: transient('provider_unavailable', 'service_closing'),
-  432: account('authentication_failed'),
   451: transient('provider_unavailable', 'provider_error'),
   452: transient('provider_unavailable', 'insufficient_storage'),
   454: transient('provider_unavailable', 'temporarily_unavailable'),
@@ -15,6 +14,9 @@ export const REPLY_CODES: CodeTable = {
   535: account('authentication_failed'),
   538: account('encryption_required'),
 };
+
+/** "A password transition is needed", RFC 4954. */
+const PASSWORD_TRANSITION = '4.7.12';
 
 const INVALID_SENDER = permanent('sender_rejected', 'invalid_sender');
 /** The mail is larger than the server allows. */
@@ -78,6 +80,7 @@ export function meaningOfReply(
   enhancedCode: string | undefined,
 ): ErrorMeaning {
   const { later, never } = BY_STAGE[stage];
+  if (replyCode === 432) return meaningOf432(stage, enhancedCode);
   const byReply = REPLY_CODES[replyCode];
   if (byReply?.class === 'auth_or_config') return byReply;
   if (stage === 'greeting') return later;
@@ -87,6 +90,16 @@ export function meaningOfReply(
   // RFC 1870, 6.1: the answer to a MAIL FROM whose SIZE is above the limit of the server.
   const isTooLarge = stage === 'sender' && replyCode === 552;
   return byEnhanced ?? (isTooLarge ? TOO_LARGE : byReply) ?? (replyCode < 500 ? later : never);
+}
+
+/**
+ * RFC 4954, 6: the password must be changed, as the answer to AUTH. Exchange Online answers with it, and 4.3.2, to more sessions at
+ * once than a mailbox may have.
+ */
+function meaningOf432(stage: Stage, enhancedCode = PASSWORD_TRANSITION): ErrorMeaning {
+  return stage === 'auth' && enhancedCode === PASSWORD_TRANSITION
+    ? account('authentication_failed')
+    : transient('provider_throttled', 'rate_limited');
 }
 
 /** An enhanced code that contradicts the reply's first digit is ignored: the reply code decides whether to retry. */
@@ -120,6 +133,10 @@ export const SOCKET_CODES: CodeTable = {
 
 /** The certificate does not match the host: fix the account's host name, its CA or the server. */
 export const CERTIFICATE = account('certificate_invalid');
+
+/** Addresses that the client cannot write into an SMTP command. */
+export const UNWRITABLE_SENDER = INVALID_SENDER;
+export const UNWRITABLE_RECIPIENT = permanent('invalid_recipient', 'unsupported_address');
 
 /** The account requires STARTTLS and the server does not offer it. */
 export const ENCRYPTION = account('encryption_unavailable');

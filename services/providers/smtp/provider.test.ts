@@ -390,6 +390,11 @@ describe('a session that goes wrong', () => {
     ['greeting', 554, 'No service', 'rejected_transient', 'provider_unavailable', 'greeting_refused'],
     ['greeting', 421, 'Try later', 'rejected_transient', 'provider_unavailable', 'service_closing'],
     ['auth', 535, '5.7.8 Bad credentials', 'rejected_transient', 'auth_or_config', 'authentication_failed'],
+    ['auth', 432, '4.7.12 New password', 'rejected_transient', 'auth_or_config', 'authentication_failed'],
+    // Exchange Online, when a mailbox has more than three sessions.
+    ['auth', 432, '4.3.2 Too many sessions', 'rejected_transient', 'provider_throttled', 'rate_limited'],
+    ['sender', 432, '4.3.2 Too many sessions', 'rejected_transient', 'provider_throttled', 'rate_limited'],
+    ['content', 432, '4.3.2 Too many sessions', 'rejected_transient', 'provider_throttled', 'rate_limited'],
     ['auth', 454, '4.7.0 Temporary', 'rejected_transient', 'provider_throttled', 'rate_limited'],
     [
       'sender',
@@ -526,6 +531,21 @@ describe('a session that goes wrong', () => {
     expect(await smtp.verify(account, contextFor({ deadlineMs: 1_000 }))).toMatchObject({ kind: 'unknown' });
     expect(await smtp.verify(account, contextFor({ allowCidrs: [] }))).toMatchObject({ kind: 'invalid' });
     expect(server.received).toHaveLength(0);
+  });
+});
+
+test.each([
+  [{ to: '"a<b"@example.com' }, 'invalid_recipient', 'unsupported_address'],
+  [
+    { content: { ...message.content, from: { address: '"a<b"@acme.example' } } },
+    'sender_rejected',
+    'invalid_sender',
+  ],
+])('an address that cannot be written into a command ends the mail: %j', async (part, group, code) => {
+  await using server = await startSmtpStandIn();
+  expect(await smtp.send({ ...message, ...part }, accountAt(server.port), contextFor())).toMatchObject({
+    kind: 'rejected_permanent',
+    failure: { class: group, code },
   });
 });
 

@@ -27,12 +27,15 @@ import {
   SESSION_CODES,
   SOCKET_CODES,
   TOO_LARGE,
+  UNWRITABLE_RECIPIENT,
+  UNWRITABLE_SENDER,
   type Stage,
 } from './outcomes.ts';
 import { inSession, step, type SmtpError, type SmtpLogin } from './session.ts';
 import { smtpGuide } from './guide.ts';
 
-const CONNECT_TIMEOUT_MS = 5_000;
+/** Until the connection, the greeting and TLS are there; servers that fight spam delay their greeting by six seconds or more. */
+const CONNECT_TIMEOUT_MS = 12_000;
 const SILENCE_TIMEOUT_MS = 15_000;
 const REPLY_BYTES_MAX = 65_536;
 
@@ -196,6 +199,9 @@ function meaningOfError(error: SmtpError, enhanced: string | undefined): ErrorMe
   if (error.responseCode !== undefined) return meaningOfReply(stageOf(error), error.responseCode, enhanced);
   if (isCertificateError(error)) return CERTIFICATE;
   if (isAboveAnnouncedSize(error)) return TOO_LARGE;
+  if (isRefusedByClient(error)) {
+    return error.message.startsWith('Invalid sender') ? UNWRITABLE_SENDER : UNWRITABLE_RECIPIENT;
+  }
   const known = SOCKET_CODES[error.originalCode ?? ''] ?? SESSION_CODES[error.code ?? ''];
   return known ?? transient('provider_unavailable', 'connection_closed');
 }
@@ -218,6 +224,11 @@ function isCertificateError({ message, originalCode = '', code = '' }: SmtpError
  */
 function isAboveAnnouncedSize({ code, command }: SmtpError): boolean {
   return code === 'EMESSAGE' && command === 'MAIL FROM';
+}
+
+/** Before any command: an address has characters that no server can be sent. */
+function isRefusedByClient({ code, command }: SmtpError): boolean {
+  return code === 'EENVELOPE' && command === 'API';
 }
 
 function isLoginError(error: unknown): boolean {
