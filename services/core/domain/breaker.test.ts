@@ -12,7 +12,7 @@ import {
 
 const NOW = 1_800_000_000_000;
 const after = (calls: readonly boolean[], start = NOW): Breaker =>
-  calls.reduce((breaker, fault, i) => note(breaker, fault, start + i), CLOSED);
+  calls.reduce((breaker, fault, i) => note(breaker, { fault, isProbe: false }, start + i), CLOSED);
 
 describe('breaker', () => {
   test('one bad answer, or nineteen, open nothing', () => {
@@ -29,7 +29,9 @@ describe('breaker', () => {
 
   test('faults older than the window do not count', () => {
     const old = after(Array.from({ length: 19 }, () => true));
-    expect(note(old, true, NOW + BREAKER_WINDOW_MS + 6_000).health).toBe('healthy');
+    expect(note(old, { fault: true, isProbe: false }, NOW + BREAKER_WINDOW_MS + 6_000).health).toBe(
+      'healthy',
+    );
   });
 
   test('while open it blocks, then lets one probe through at a time', () => {
@@ -42,10 +44,20 @@ describe('breaker', () => {
   test('a probe that succeeds closes it; one that fails opens it for longer', () => {
     const open = forceOpen(CLOSED, NOW);
     const probing = startProbe(open, open.probeAt);
-    expect(note(probing, false, open.probeAt)).toBe(CLOSED);
-    const again = note(probing, true, open.probeAt);
+    expect(note(probing, { fault: false, isProbe: true }, open.probeAt)).toBe(CLOSED);
+    const again = note(probing, { fault: true, isProbe: true }, open.probeAt);
     expect(again.health).toBe('open');
     expect(again.probeAt - open.probeAt).toBeGreaterThan(open.probeAt - NOW);
+  });
+
+  test('results of calls that began before it opened change nothing', () => {
+    const open = after(Array.from({ length: 50 }, () => true));
+    expect(open).toMatchObject({ health: 'open', openings: 1 });
+    expect(open.probeAt).toBe(NOW + BREAKER_CALLS_MIN - 1 + 5_000);
+    for (const breaker of [open, startProbe(open, open.probeAt)])
+      for (const fault of [true, false])
+        expect(note(breaker, { fault, isProbe: false }, open.probeAt)).toBe(breaker);
+    expect(forceOpen(open, open.probeAt)).toBe(open);
   });
 
   test('a probe that never reports does not block for ever', () => {

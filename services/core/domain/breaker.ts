@@ -34,14 +34,23 @@ export function startProbe(breaker: Breaker, now: number): Breaker {
   return { ...breaker, health: 'probing', probeAt: now + PROBE_LOST_MS };
 }
 
-/** Opens the breaker at once, without a sample: the account's credential was refused. */
+/** Opens a closed breaker at once, without a sample: the account's credential was refused. */
 export function forceOpen(breaker: Breaker, now: number): Breaker {
-  return open(breaker, now);
+  return breaker.health === 'healthy' ? open(breaker, now) : breaker;
 }
 
-/** Records one finished call. `fault`: a failure of the provider itself, never one of the recipient or the content. */
-export function note(breaker: Breaker, fault: boolean, now: number): Breaker {
+/**
+ * Records one finished call. While the breaker is not closed only a probe decides: the results of calls that began before it
+ * opened would lengthen the cool-down, or close it although most calls fail.
+ * @param fault a failure of the provider itself, never one of the recipient or the content.
+ */
+export function note(
+  breaker: Breaker,
+  { fault, isProbe }: { readonly fault: boolean; readonly isProbe: boolean },
+  now: number,
+): Breaker {
   if (breaker.health !== 'healthy') {
+    if (!isProbe) return breaker;
     return fault ? open(breaker, now) : CLOSED;
   }
   const start = now - (now % BUCKET_MS);

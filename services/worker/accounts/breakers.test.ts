@@ -34,7 +34,7 @@ test('accounts of a provider are counted together, by state', () => {
 
 test('an account for which nothing waits any more is not counted, and stays open', () => {
   const { breakers, pass } = setup();
-  for (let i = 0; i < 25; i++) breakers.note('a', 'twilio', true);
+  for (let i = 0; i < 25; i++) breakers.note('a', 'twilio', { fault: true, isProbe: false });
   pass(4 * MINUTE_MS);
   expect(breakers.counts()).toHaveLength(1);
   pass(2 * MINUTE_MS);
@@ -48,7 +48,7 @@ test('an account for which nothing waits any more is not counted, and stays open
 test('the accounts remembered are bounded, and one that is forgotten while open counts as healthy', () => {
   const { breakers, told } = setup();
   breakers.open('first', 'twilio');
-  for (let i = 0; i < 50_000; i++) breakers.note(`other ${i}`, 'smtp', false);
+  for (let i = 0; i < 50_000; i++) breakers.note(`other ${i}`, 'smtp', { fault: false, isProbe: false });
   expect(told).toEqual(['first twilio open', 'first twilio healthy']);
   expect(breakers.health('first')).toBe('healthy');
 });

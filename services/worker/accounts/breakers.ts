@@ -7,10 +7,14 @@ export type Breakers = {
   enter(accountId: string, provider: string): 'pass' | 'probe' | 'blocked';
   /**
    * Records the end of a call.
-   * @param fault whether the provider itself failed.
+   * @param call `fault`: whether the provider itself failed. `isProbe`: whether the call was admitted as a probe.
    */
-  note(accountId: string, provider: string, fault: boolean): void;
-  /** Opens the breaker because the credential was refused. Calls wait; probes detect when the credential works again. */
+  note(
+    accountId: string,
+    provider: string,
+    call: { readonly fault: boolean; readonly isProbe: boolean },
+  ): void;
+  /** Opens the breaker, unless it is open, because the credential was refused. Calls wait; probes detect when the credential works again. */
   open(accountId: string, provider: string): void;
   /** Closes the breaker because the account was fixed or deleted; calls continue at once. */
   reset(accountId: string): void;
@@ -60,6 +64,7 @@ export function createBreakers(
 
   function put(accountId: string, provider: string, next: Breaker): void {
     const before = of(accountId).health;
+    if (next === of(accountId)) return;
     if (next === CLOSED) entries.delete(accountId);
     else entries.set(accountId, { provider, breaker: next, movedAt: now() });
     if (next.health !== before) onHealth(accountId, provider, next.health);
@@ -71,7 +76,7 @@ export function createBreakers(
       if (verdict === 'probe') put(accountId, provider, startProbe(of(accountId), now()));
       return verdict;
     },
-    note: (accountId, provider, fault) => put(accountId, provider, note(of(accountId), fault, now())),
+    note: (accountId, provider, call) => put(accountId, provider, note(of(accountId), call, now())),
     open: (accountId, provider) => put(accountId, provider, forceOpen(of(accountId), now())),
     reset(accountId) {
       const known = entries.peek(accountId);

@@ -50,7 +50,7 @@ export function createDeliver(deps: DeliverDeps): (message: ClaimedMessage) => P
 async function deliver(message: ClaimedMessage, deps: DeliverDeps): Promise<Delivered> {
   const ready = await prepare(message, deps);
   if ('outcome' in ready) return ready;
-  const { account, calledAs, receiptUrl, content, release } = ready;
+  const { account, calledAs, isProbe, receiptUrl, content, release } = ready;
   const unsubscribeUrl = deps.unsubscribeUrlOf(message);
   const { provider } = account;
   const started = performance.now();
@@ -66,7 +66,7 @@ async function deliver(message: ClaimedMessage, deps: DeliverDeps): Promise<Deli
     release();
   }
   const callMs = performance.now() - started;
-  if (calledAs !== null) noteCall(calledAs, message.provider, outcome, deps.breakers);
+  if (calledAs !== null) noteCall({ accountId: calledAs, isProbe }, message.provider, outcome, deps.breakers);
   return { outcome, provider, receiptsExpected: expectsReceipts(account, receiptUrl, outcome), callMs };
 }
 
@@ -76,6 +76,8 @@ type Ready = {
   readonly account: Account;
   /** The account whose breaker counts the call; null for a simulator. */
   readonly calledAs: string | null;
+  /** Whether the breaker admitted the call as a probe. */
+  readonly isProbe: boolean;
   readonly receiptUrl: string | undefined;
   readonly content: unknown;
   readonly release: () => void;
@@ -96,10 +98,11 @@ async function prepare(message: ClaimedMessage, deps: DeliverDeps): Promise<Read
   const loaded = await deps.contents.load(message);
   if (loaded.kind !== 'ready') return { outcome: withoutContent(loaded.kind), provider };
   const { content, release } = loaded;
-  const refusal = contentRefusal(provider, content) ?? enter(message, calledAs, deps);
-  if (refusal === undefined) return { account, calledAs, receiptUrl, content, release };
+  const entered = contentRefusal(provider, content) ?? enter(message, calledAs, deps);
+  if (typeof entered === 'string')
+    return { account, calledAs, isProbe: entered === 'probe', receiptUrl, content, release };
   release();
-  return { outcome: refusal, provider };
+  return { outcome: entered, provider };
 }
 
 /** Makes the last checks before the call, and enters the breaker. */
@@ -107,14 +110,14 @@ function enter(
   message: ClaimedMessage,
   accountId: string | null,
   deps: DeliverDeps,
-): AttemptOutcome | undefined {
+): AttemptOutcome | 'pass' | 'probe' {
   // After the lease another worker settles the attempt as lost and may repeat it, so a call must end within the lease. This fails
   // if the claim's answer, the credential or the content came late, or if this process was paused.
   if (message.leaseEndsAt - performance.now() < deps.deadlineMs) return LEASE_OVER;
   // For the same reasons. The message waits again, and the sweep ends it by the database's clock.
   if (message.expiresAt.getTime() <= Date.now()) return LEASE_OVER;
-  const isEntered = accountId === null || deps.breakers.enter(accountId, message.provider) !== 'blocked';
-  return isEntered ? undefined : BREAKER_OPEN;
+  const admitted = accountId === null ? 'pass' : deps.breakers.enter(accountId, message.provider);
+  return admitted === 'blocked' ? BREAKER_OPEN : admitted;
 }
 
 function withoutContent(kind: 'unavailable' | 'gone'): AttemptOutcome {
@@ -141,11 +144,15 @@ function isBlocked(message: ClaimedMessage, accountId: string, breakers: Breaker
   return breakers.blockedUntil(accountId) > 0;
 }
 
-function noteCall(accountId: string, provider: string, outcome: Outcome, breakers: Breakers): void {
-  const refused = outcome.kind === 'rejected_transient' && outcome.failure.class === 'auth_or_config';
+function noteCall(
+  { accountId, isProbe }: { readonly accountId: string; readonly isProbe: boolean },
+  provider: string,
+  outcome: Outcome,
+  breakers: Breakers,
+): void {
+  const isRefused = outcome.kind === 'rejected_transient' && outcome.failure.class === 'auth_or_config';
   // A probe with a refused credential is no sign of recovery, although the provider answered.
-  if (refused && breakers.health(accountId) !== 'healthy') breakers.open(accountId, provider);
-  else breakers.note(accountId, provider, isFault(outcome));
+  breakers.note(accountId, provider, { fault: isFault(outcome) || (isProbe && isRefused), isProbe });
 }
 
 /**
