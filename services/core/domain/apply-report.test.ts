@@ -30,6 +30,24 @@ const after = (reports: readonly Report[], message = SENT): ReportedMessage =>
   reports.reduce((now, one) => applyReport(now, one).message, message);
 
 describe('a report', () => {
+  test.each([
+    ['segments of one copy', { segmentCount: 2 }, (n: number) => ({ segment: `s${n}` }), 4],
+    [
+      'segments without an attempt',
+      { segmentCount: 2, attempt: 3 },
+      (n: number) => ({ attempt: null, segment: `s${n}` }),
+      12,
+    ],
+    ['copies without an attempt', { attempt: 3 }, (n: number) => ({ attempt: null, vendorId: `v${n}` }), 3],
+    ['copies with an attempt', { attempt: 3 }, (n: number) => ({ attempt: n + 1 }), 3],
+  ])('names no more %s than the message can have', (_, terms, named, most) => {
+    const reports = Array.from({ length: 100 }, (_, n) =>
+      report({ state: 'undelivered', isTemporary: true, ...named(n) }),
+    );
+    const { copies } = after(reports, { ...SENT, ...terms });
+    expect(Object.values(copies).flatMap((parts) => Object.keys(parts))).toHaveLength(most);
+  });
+
   test('moves a message that was sent', () => {
     const failure = { class: 'recipient_unavailable', code: 'handset_unreachable' } as const;
     expect(after([report({ state: 'delivered' })])).toEqual({

@@ -2,7 +2,7 @@ import type { Engagement } from './engagement.ts';
 import type { Failure } from './failure.ts';
 import { canMove, isWaiting, type MessageState } from './message-state.ts';
 import type { ReceiptKind } from './outcome.ts';
-import { endOfCopies, nextPartState, partOf, WHOLE, type Copies } from './reported-copies.ts';
+import { endOfCopies, isPossible, nextPartState, partOf, WHOLE, type Copies } from './reported-copies.ts';
 
 /** The fields of a message, without a call under way, that receipts may change. */
 export type ReportedMessage = {
@@ -91,10 +91,12 @@ function applyState(message: ReportedMessage, state: ReceiptKind, report: Report
 
 /** Returns the same object if the report contains nothing new about its copy. */
 function note(message: ReportedMessage, state: ReceiptKind, report: Report): ReportedMessage {
-  const { copy, part } = partOf(report, message);
+  const place = partOf(report, message);
+  const { copy, part } = place;
   const known = message.copies[copy]?.[part];
   const next = nextPartState(known, state, report.isTemporary === true);
   if (next === known || next === undefined) return message;
+  if (known === undefined && !isPossible(message, place)) return message;
   return { ...message, copies: { ...message.copies, [copy]: { ...message.copies[copy], [part]: next } } };
 }
 

@@ -14,6 +14,8 @@ export type Copies = Readonly<Record<string, Readonly<Record<string, PartState>>
 
 /** Stands for a segment's name if a report is about the whole copy. */
 export const WHOLE = '';
+/** How many times as many segments a vendor may send as were counted. */
+const SEGMENTS_RATIO_MAX = 2;
 /** Prefix of the name of a copy whose attempt is unknown. */
 const UNPLACED = '?';
 
@@ -37,6 +39,24 @@ export function partOf(
   if (number !== null) return { copy: String(number), part };
   // Segments of one copy may have different ids.
   return { copy: part === WHOLE ? UNPLACED + (report.vendorId ?? '') : UNPLACED, part };
+}
+
+/**
+ * Returns whether a message can have this copy and this part beside those that are known. A caller who knows a receipt URL, and
+ * some vendors' accounts, choose these names freely: without a bound their record would grow with each report.
+ */
+export function isPossible(
+  { attempt, segmentCount, copies }: CopyTerms,
+  { copy, part }: { readonly copy: string; readonly part: string },
+): boolean {
+  const parts = copies[copy];
+  const sent = Math.max(attempt, 1);
+  const isUnplaced = copy.startsWith(UNPLACED);
+  const others = Object.keys(copies).filter((name) => name.startsWith(UNPLACED) === isUnplaced);
+  if (parts === undefined && others.length >= sent) return false;
+  // Vendors may split a text into more segments than were counted. Those without a known attempt are in one record.
+  const partsMax = SEGMENTS_RATIO_MAX * segmentCount * (copy === UNPLACED ? sent : 1);
+  return part === WHOLE || Object.keys(parts ?? {}).length < partsMax;
 }
 
 /** Returns the state of a part after a report. A final state stays, except for a bounce after the delivery. */
