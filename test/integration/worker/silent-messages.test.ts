@@ -191,6 +191,25 @@ describe('a message on which its provider does not report in time', () => {
     await b.admin`delete from despatch.receipt_calls where due_at = 'infinity'`;
   });
 
+  test('waits while a hundred older receipts of its account are not read', async () => {
+    await setRoute();
+    const seq = await sent();
+    await b.admin`
+      insert into despatch.receipt_calls (tenant_id, account_id, method, receipt_version, query, headers, body, received_at, due_at)
+      select ${tenant.tenantId}, ${accounts.first.id}, 'POST', 1, '', '{}', ''::bytea, now() - interval '1 minute', 'infinity'
+      from generate_series(1, 100)`;
+    await pass(seq);
+    const [due] = await b.admin<{ at: Date }[]>`
+      select due_at as at from despatch.failover_waits where seq = ${seq}`;
+    const putOff = async () =>
+      (await b.admin`select from despatch.failover_waits where seq = ${seq} and due_at > ${due?.at ?? ''}`)
+        .length;
+    await expect.poll(putOff, POLL).toBe(1);
+    expect(await attemptsOf(seq)).toEqual(['first accepted']);
+    await b.admin`delete from despatch.receipt_calls where due_at = 'infinity'`;
+    await expect.poll(() => attemptsOf(seq), POLL).toEqual(['first accepted', 'second accepted']);
+  });
+
   test('is told of in the feed as any failover, and what decided it is stored', async () => {
     await setRoute(['first', 'second', 'third'], TIMEOUT_MS, 7);
     await b.admin`update despatch.provider_accounts set status = 'invalid' where id = ${accounts.second.id}`;

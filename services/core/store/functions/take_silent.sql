@@ -1,8 +1,10 @@
 -- Returns sent messages whose provider has reported nothing for as long as their routes wait, each with the facts that decide
 -- whether it goes on to another account; a share of each tenant's. The rows stay locked, with their results and whatever else
 -- waits for their receipts, until the transaction ends: the caller decides and passes the result to `fail_over_silent`. It waits
--- for no lock: `is_busy` marks messages that another transaction has locked. `is_behind`: receipts of the account that arrived after
--- the call began and within the time of the route in force are not applied yet; `due_at` is put off while there are any.
+-- for no lock: `is_busy` marks messages that another transaction has locked. `is_behind`: receipts of the account that arrived within
+-- the time of the route in force, and after the call began, are not applied yet; `due_at` is put off while there are any. Only the
+-- account's first hundred receipts are looked at, because it may have hundreds of thousands: with as many older ones, later ones may
+-- wait too.
 create or replace function take_silent(most integer) returns table (
   seq bigint, purge_on date, tenant_id uuid, id uuid, channel text, address text, test boolean, pinned boolean,
   delivery_guarantee delivery_guarantee, discard boolean, has_content boolean, tenant_status text, status text, final boolean,
@@ -62,10 +64,13 @@ begin
       s.status, s.final, s.account_id, s.provider, s.started_at is not null, s.segment_states is not null or s.engagement is not null,
       x.is_awaited, s.expires_at <= at_now,
       s.seq <> all (sent) or x.is_awaited and w.seq <> all (awaited) and w.seq <> all (asked),
-      exists (select from receipt_calls c where c.account_id = s.account_id and c.received_at between s.started_at and o.over_at)
-        or exists (select from receipts r
-          where not r.waiting and coalesce(r.account_id, r.tenant_id) = s.account_id
-            and r.received_at between s.started_at and o.over_at)
+      coalesce((select bool_or(c.received_at between s.started_at and o.over_at)
+          or count(*) = 100 and max(c.received_at) <= o.over_at from (
+          select y.received_at from receipt_calls y where y.account_id = s.account_id order by y.due_at limit 100) c), false)
+        or coalesce((select bool_or(r.received_at between s.started_at and o.over_at)
+          or count(*) = 100 and max(r.received_at) <= o.over_at from (
+          select y.received_at from receipts y where not y.waiting and coalesce(y.account_id, y.tenant_id) = s.account_id
+          order by y.apply_at limit 100) r), false)
         or exists (select from receipts r where r.waiting and r.account_id = s.account_id
           and (r.message_seq = w.seq or r.provider_message_id = s.provider_message_id)),
       floor(extract(epoch from at_now - s.sent_at) * 1000)::bigint,
