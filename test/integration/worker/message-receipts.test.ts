@@ -160,6 +160,10 @@ describe('a receipt between two calls', () => {
       'message.sent receipt true',
       'message.delivered receipt true',
     ]);
+    // Once, as for a message that no second call waited for: the brakes count it.
+    expect(await b.admin`select tells from despatch.usage_moves where tells is not null`).toEqual([
+      { tells: 'final' },
+    ]);
     await again(b);
     expect(await b.store.claim([message.seq], terms())).toEqual([]);
     expect(await b.store.backlogTotal()).toBe(0);

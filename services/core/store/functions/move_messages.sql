@@ -100,7 +100,7 @@ begin
     select e.seq, e.purge_on, e.tenant_id, to_status, case when is_wish or is_return then of_reason else e.reason end, e.attempt, nullif(e.reassigned, 0), e.duplicate_risk,
       case when is_return then a.account_id when e.attempt > 0 and not e.test then e.account_id end,
       case when is_return then a.provider else e.provider end,
-      case when not (is_wish or is_return) then coalesce(of_failure, e.failure) end, not is_return, e.expires_at,
+      case when not (is_wish or is_return) then coalesce(of_failure, e.failure) end, to_status <> 'sent', e.expires_at,
       case when not is_return then at_now end, at_now, a.ended_at,
       case when is_return then e.sent_attempt end, case when is_return then a.provider_message_id end,
       case when is_return then a.found_by_id end, case when is_return then a.sent_from end
