@@ -82,7 +82,7 @@ test('before the first look, and where it failed, a search leaves nothing out', 
   expect(looks.dueFrom(LANE)).toBeUndefined();
 });
 
-test('a tenant that is suspended is held once, and its lanes are remembered', async () => {
+test('a tenant that is suspended is held once, and its lanes are reviewed and remembered', async () => {
   const { looks, asked, state } = setup(300);
   state.rows = [
     due(60_000, { isActive: false }),
@@ -90,6 +90,8 @@ test('a tenant that is suspended is held once, and its lanes are remembered', as
     { task: 'release', tenantId: 'r' },
   ];
   expect(await looks.dueLanes()).toEqual([
+    { task: 'review', tenantId: 't', accountId: 'a' },
+    { task: 'review', tenantId: 't', accountId: 'b' },
     { task: 'hold', tenantId: 't' },
     { task: 'release', tenantId: 'r' },
   ]);

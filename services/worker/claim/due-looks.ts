@@ -107,13 +107,15 @@ function lanesOf(rows: readonly DueRow[]): Map<string, DueLane> {
 function tasksOf(lanes: ReadonlyMap<string, DueLane>, rows: readonly DueRow[]): SweepTask[] {
   const due: SweepTask[] = [];
   const held = new Set<string>();
+  const inactive: SweepTask[] = [];
   const scheduled = new Map<string, number>();
   for (const { tenantId, accountId, isActive, isSlowed, dueFrom } of lanes.values()) {
+    const sendable = oldestOf(dueFrom.slice(0, SCHEDULED_PRIORITY));
     if (!isActive) {
       held.add(tenantId);
+      if (sendable !== undefined) inactive.push({ task: 'review', tenantId, accountId });
       continue;
     }
-    const sendable = oldestOf(dueFrom.slice(0, SCHEDULED_PRIORITY));
     if (sendable !== undefined)
       due.push({ task: 'due', tenantId, accountId, oldestDue: new Date(sendable), isSlowed });
     const waiting = oldestOf(dueFrom.slice(SCHEDULED_PRIORITY));
@@ -122,6 +124,7 @@ function tasksOf(lanes: ReadonlyMap<string, DueLane>, rows: readonly DueRow[]): 
   const released = rows.flatMap((row) => (row.task === 'release' ? [row.tenantId] : []));
   return [
     ...due,
+    ...inactive,
     ...[...scheduled].map(
       ([tenantId, at]) => ({ task: 'queue', tenantId, oldestDue: new Date(at) }) as const,
     ),

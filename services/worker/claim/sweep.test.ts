@@ -52,6 +52,7 @@ test('every lane is marked, and the wait is that of the longest that could be se
 test('suspended and resumed tenants are told of, and those who have scheduled something for now', async () => {
   const added: string[] = [];
   const found: SweepTask[] = [
+    { task: 'review', tenantId: 'h', accountId: 'inactive' },
     { task: 'hold', tenantId: 'h' },
     { task: 'release', tenantId: 'r' },
     { task: 'queue', tenantId: 's', oldestDue: new Date(NOW - 7_000) },
@@ -63,10 +64,10 @@ test('suspended and resumed tenants are told of, and those who have scheduled so
     { add: (tenantId) => added.push(tenantId) },
     { add: (tenantId, oldestDue) => scheduled.push([tenantId, oldestDue.getTime()]) },
     { add: () => undefined },
-    { add: () => undefined },
+    { add: ({ accountId }) => added.push(accountId) },
     NOW,
   );
-  expect(added).toEqual(['h', 'r']);
+  expect(added).toEqual(['inactive', 'h', 'r']);
   // A scheduled message that is due and not queued yet is late.
   expect([scheduled, overdue]).toEqual([
     [['s', NOW - 7_000]],

@@ -17,7 +17,7 @@ export type Overdue = {
 /**
  * Queries all tenants for work that no wake-up announces: due retries and messages with a lost wake-up, whose lanes are marked in
  * `dispatcher`; due scheduled messages, passed to `scheduled`; suspended and resumed tenants, passed to `moves`; lanes with a
- * closed account gate, passed to `delayed`, and to `closed` unless the gate opens for a part of every second.
+ * closed account gate, and of inactive tenants, passed to `delayed`, and to `closed` unless the gate opens for a part of every second.
  */
 export async function sweep(
   looks: Pick<DueLooks, 'dueLanes'>,
@@ -32,6 +32,7 @@ export async function sweep(
   const found = await looks.dueLanes();
   for (const one of found) {
     if (one.task === 'queue') scheduled.add(one.tenantId, one.oldestDue);
+    else if (one.task === 'review') closed.add(one);
     else if (one.task !== 'due') moves.add(one.tenantId);
     else {
       const why = dispatcher.whyClosed(one.accountId);
