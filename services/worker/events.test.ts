@@ -36,6 +36,7 @@ const MESSAGE = {
   provider: 'twilio',
   accountStatus: 'active',
   accountVersion: 1,
+  isHealthStale: false,
   rateLimitPerSecond: null,
   discard: false,
   marketing: false,

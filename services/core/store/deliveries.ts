@@ -58,6 +58,8 @@ export type ClaimedMessage = {
   readonly provider: string;
   readonly accountStatus: string | null;
   readonly accountVersion: number | null;
+  /** Whether the account is stored as not healthy by a worker that has ended. */
+  readonly isHealthStale: boolean;
   /** In segments; null without a limit. */
   readonly rateLimitPerSecond: number | null;
   /** Whether to delete the content as soon as no provider needs it. */
@@ -220,6 +222,8 @@ export type DueRow =
 export type SweepTask =
   /** `isSlowed`: a brake slows the channel, so waiting messages are not late. */
   | (Lane & { readonly task: 'due'; readonly oldestDue: Date; readonly isSlowed: boolean })
+  /** A due lane of a suspended tenant or a held channel: attempts of dead workers are ended there too. */
+  | (Lane & { readonly task: 'review' })
   /** For scheduled messages. */
   | { readonly task: 'queue'; readonly tenantId: string; readonly oldestDue: Date }
   | { readonly task: 'hold' | 'release'; readonly tenantId: string };

@@ -4,27 +4,32 @@ import type { AttemptOutcome } from '#core/domain/outcome.ts';
 import type { Breakers } from './breakers.ts';
 
 export type AccountStatusDeps = {
-  readonly store: Pick<DeliveryStore, 'noteAccountResult'>;
-  readonly breakers: Pick<Breakers, 'open'>;
+  readonly store: Pick<DeliveryStore, 'noteAccountResult' | 'noteAccountHealth'>;
+  readonly breakers: Pick<Breakers, 'open' | 'health'>;
   readonly onMoved: (accountId: string, tenantId: string, status: string) => void;
 };
 
 const REFUSED_MAX = 20_000;
+/** Time between two corrections of one account's health: many messages are claimed with the old one. */
+const HEALTH_PAUSE_MS = 60_000;
 
 /**
  * Returns a function that updates an account's status from the outcome of each call. It writes only when the status may change:
- * on a first success, on a refused credential, and on a success after a refusal.
+ * on a first success, on a refused credential, and on a success after a refusal. A success also corrects the health that a
+ * worker stored which has ended: this worker's breaker has no change to tell.
  */
 export function createAccountStatus(deps: AccountStatusDeps) {
   /**
    * Accounts whose last call was refused. After an eviction, the next success is written only if the claim's status asks for it.
    */
   const refused = new LRUCache<string, true>({ max: REFUSED_MAX });
+  const corrected = new LRUCache<string, true>({ max: REFUSED_MAX, ttl: HEALTH_PAUSE_MS });
 
   return async (message: ClaimedMessage, outcome: AttemptOutcome): Promise<void> => {
     const { accountId } = message;
     if (accountId === null) return;
     if (outcome.kind === 'accepted') {
+      if (message.isHealthStale) await correctHealth(accountId);
       const news = message.accountStatus === 'unverified' || message.accountStatus === 'invalid';
       if (!refused.delete(accountId) && !news) return;
       await apply(accountId, message, null);
@@ -34,6 +39,12 @@ export function createAccountStatus(deps: AccountStatusDeps) {
       await apply(accountId, message, outcome.failure.code);
     }
   };
+
+  async function correctHealth(accountId: string): Promise<void> {
+    if (deps.breakers.health(accountId) !== 'healthy' || corrected.has(accountId)) return;
+    corrected.set(accountId, true);
+    await deps.store.noteAccountHealth(accountId, 'healthy');
+  }
 
   async function apply(
     accountId: string,

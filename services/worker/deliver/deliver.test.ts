@@ -20,6 +20,7 @@ const message = (leaseLeftMs: number): ClaimedMessage =>
     accountId: 'account',
     accountStatus: 'active',
     accountVersion: 1,
+    isHealthStale: false,
     provider: 'made-up',
     attempt: 1,
     waitsSince: new Date(),

@@ -32,6 +32,7 @@ const message = (seq: number): ClaimedMessage => ({
   provider: 'twilio',
   accountStatus: 'active',
   accountVersion: 1,
+  isHealthStale: false,
   rateLimitPerSecond: null,
   discard: false,
   marketing: false,

@@ -83,6 +83,7 @@ describe('claims', () => {
       accountId: b.accountId,
       provider: 'simulator-sms',
       accountVersion: 1,
+      isHealthStale: false,
     });
   });
 

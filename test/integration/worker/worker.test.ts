@@ -394,6 +394,30 @@ describe('stopping', () => {
   });
 });
 
+test('an attempt of a lost worker ends although its tenant is suspended', async () => {
+  await using b = await setup();
+  const wakes = await b.send(1, {}, { wake: false });
+  await b.store.claim(
+    wakes.map(({ seq }) => seq),
+    { worker: 'gone', leaseMs: 300 },
+  );
+  await b.admin`update despatch.tenants set status = 'suspended', suspension_reason = 'billing'`;
+  b.startWorker();
+  await expect.poll(b.statuses, POLL).toEqual({ held: 1 });
+  const [attempt] = await b.admin`select outcome from despatch.attempts`;
+  expect(attempt).toEqual({ outcome: 'ambiguous' });
+});
+
+test('a working account is healthy again although the worker that found it failing has ended', async () => {
+  await using b = await setup();
+  await b.admin`update despatch.provider_accounts set health = 'open', updated_at = now() - interval '6 minutes'`;
+  b.startWorker();
+  await b.send(1);
+  await expect.poll(b.statuses, POLL).toEqual({ sent: 1 });
+  const health = async () => (await b.admin`select health from despatch.provider_accounts`)[0]?.['health'];
+  await expect.poll(health, POLL).toBe('healthy');
+});
+
 test('a worker holds a channel whose messages bounce too often, and sends what it held when the brake is lifted', async () => {
   await using b = await setup();
   const { tenantId } = b.tenant;

@@ -967,6 +967,8 @@ create view claimed_message with (security_invoker) as
     l.content_bytes, l.test, l.segments, m.delivery_guarantee, least(greatest(m.enqueued_at, m.scheduled_at), clock_timestamp()) as waits_since,
     l.expires_at, m.traceparent, m.request_id, case when not l.test then l.account_id end as account_id, l.provider,
     p.status as account_status, p.version as account_version,
+    -- A worker with waiting messages probes the account each minute, and stores that: the one that stored this health has ended.
+    coalesce(p.health <> 'healthy' and p.updated_at < clock_timestamp() - interval '5 minutes', false) as is_health_stale,
     -- For a slowed channel at most what it may send per second: its messages too are claimed from their lane only.
     least(p.rate_limit_per_second, (
       select greatest(1, ceil(1000 / b.gap_ms))::integer from brakes b
