@@ -19,6 +19,8 @@ export const REPLY_CODES: CodeTable = {
 const PASSWORD_TRANSITION = '4.7.12';
 
 const INVALID_SENDER = permanent('sender_rejected', 'invalid_sender');
+/** The account may send no more for a while; another mail would be refused as well. */
+const DAILY_CAP = transient('provider_throttled', 'daily_cap_reached');
 /** The mail is larger than the server allows. */
 export const TOO_LARGE = permanent('content_rejected', 'payload_too_large');
 
@@ -34,10 +36,14 @@ export const ENHANCED_CODES: CodeTable = {
   '5.1.7': INVALID_SENDER,
   '5.1.8': INVALID_SENDER,
   '5.1.10': permanent('invalid_recipient', 'unknown_domain'),
+  // Exchange Online: the account has reached its daily limit of recipients.
+  '5.1.90': DAILY_CAP,
   '5.2.1': permanent('recipient_unavailable', 'mailbox_disabled'),
   '5.2.2': permanent('recipient_unavailable', 'mailbox_full'),
   '5.2.3': TOO_LARGE,
   '5.3.4': TOO_LARGE,
+  // Gmail: the account has reached its daily limit of mails. RFC 3463 means a congested mail system.
+  '5.4.5': DAILY_CAP,
   '5.6': permanent('content_rejected', 'invalid_content'),
   '5.7.0': permanent('content_rejected', 'rejected_by_policy'),
   '5.7.1': permanent('content_rejected', 'rejected_by_policy'),
@@ -47,6 +53,16 @@ export const ENHANCED_CODES: CodeTable = {
   '4.2.2': transient('recipient_unavailable', 'mailbox_full'),
   '4.7': transient('provider_throttled', 'rate_limited'),
 };
+
+const TEXT_LENGTH_MAX = 1_000;
+/**
+ * Exchange Online answers the content with the codes 5.2.0 or 5.2.2 when the sender's own mailbox has used up its quota, and names
+ * the reason as an exception alone. Other exceptions of the same component, such as SendAsDenied, are about the mail.
+ */
+const QUOTA_TEXT =
+  /STOREDRV\.Submission\S{0,60}Quota|OutboundSpamException.{0,200}RefuseQuota|sending (?:limit|quota)/i;
+/** Exchange Online has blocked the sender's mailbox. */
+const SUSPENDED_TEXT = /STOREDRV\.Submission\S{0,60}OutboundSpamException/i;
 
 /** The meaning of a reply whose codes are not specific, by its first digit and the stage. */
 const BY_STAGE: Readonly<Record<Stage, { readonly later: ErrorMeaning; readonly never: ErrorMeaning }>> = {
@@ -73,17 +89,23 @@ const BY_STAGE: Readonly<Record<Stage, { readonly later: ErrorMeaning; readonly 
   },
 };
 
-/** Returns a reply's meaning, by precedence: authentication replies, enhanced code, reply code, stage. */
+/**
+ * Returns a reply's meaning, by precedence: authentication replies, text about the sending account, enhanced code, reply code, stage.
+ * @param text the reply with its codes.
+ */
 export function meaningOfReply(
   stage: Stage,
   replyCode: number,
   enhancedCode: string | undefined,
+  text = '',
 ): ErrorMeaning {
   const { later, never } = BY_STAGE[stage];
   if (replyCode === 432) return meaningOf432(stage, enhancedCode);
   const byReply = REPLY_CODES[replyCode];
   if (byReply?.class === 'auth_or_config') return byReply;
   if (stage === 'greeting') return later;
+  const byText = stage === 'content' ? aboutAccount(text.slice(0, TEXT_LENGTH_MAX)) : undefined;
+  if (byText !== undefined) return byText;
   // A temporary refusal of one recipient is greylisting or a busy mailbox, whatever its code; the server itself works.
   if (stage === 'recipient' && replyCode >= 400 && replyCode < 500 && replyCode !== 421) return later;
   const byEnhanced = enhancedCode === undefined ? undefined : enhancedRuling(stage, enhancedCode, replyCode);
@@ -102,11 +124,17 @@ function meaningOf432(stage: Stage, enhancedCode = PASSWORD_TRANSITION): ErrorMe
     : transient('provider_throttled', 'rate_limited');
 }
 
+/** Returns the meaning of a reply whose text blames the sending account, although its codes blame the mail or the recipient. */
+function aboutAccount(text: string): ErrorMeaning | undefined {
+  if (QUOTA_TEXT.test(text)) return DAILY_CAP;
+  return SUSPENDED_TEXT.test(text) ? account('account_suspended') : undefined;
+}
+
 /** An enhanced code that contradicts the reply's first digit is ignored: the reply code decides whether to retry. */
 function enhancedRuling(stage: Stage, code: string, replyCode: number): ErrorMeaning | undefined {
   if (code[0] !== String(replyCode)[0]) return undefined;
   // X.1.x is about an address (RFC 3463, 3.2), and MAIL FROM has none but the sender's.
-  if (stage === 'sender' && code.startsWith('5.1.')) return INVALID_SENDER;
+  if (stage === 'sender' && code.startsWith('5.1.') && code !== '5.1.90') return INVALID_SENDER;
   return ENHANCED_CODES[code] ?? ENHANCED_CODES[code.split('.', 2).join('.')];
 }
 

@@ -439,6 +439,67 @@ describe('a session that goes wrong', () => {
     ['content', 554, '4.7.1 Contradiction', 'rejected_permanent', 'content_rejected', 'content_refused'],
     ['content', 452, 'Disk full', 'rejected_transient', 'provider_unavailable', 'insufficient_storage'],
     ['content', 421, '4.3.2 Shutting down', 'rejected_transient', 'provider_unavailable', 'service_closing'],
+    ['sender', 550, '5.4.5 Daily limit', 'rejected_transient', 'provider_throttled', 'daily_cap_reached'],
+    ['sender', 550, '5.1.90 Daily limit', 'rejected_transient', 'provider_throttled', 'daily_cap_reached'],
+    ['recipient', 550, '5.1.90 Daily limit', 'rejected_transient', 'provider_throttled', 'daily_cap_reached'],
+    [
+      'content',
+      550,
+      '5.4.5 Daily user sending limit exceeded',
+      'rejected_transient',
+      'provider_throttled',
+      'daily_cap_reached',
+    ],
+    [
+      'content',
+      554,
+      '5.2.0 STOREDRV.Submission.Exception:SubmissionQuotaExceededException; Failed to process message',
+      'rejected_transient',
+      'provider_throttled',
+      'daily_cap_reached',
+    ],
+    [
+      'content',
+      554,
+      '5.2.2 mailbox full; STOREDRV.Submission.Exception:QuotaExceededException.MapiExceptionShutoffQuotaExceeded',
+      'rejected_transient',
+      'provider_throttled',
+      'daily_cap_reached',
+    ],
+    [
+      'content',
+      554,
+      '5.2.0 STOREDRV.Submission.Exception:OutboundSpamException; UserAction verdict is not None. Actual verdict is RefuseQuota.',
+      'rejected_transient',
+      'provider_throttled',
+      'daily_cap_reached',
+    ],
+    [
+      'content',
+      554,
+      '5.2.0 STOREDRV.Submission.Exception:OutboundSpamException; Actual verdict is Suspend, ShowTierUpgrade.',
+      'rejected_transient',
+      'auth_or_config',
+      'account_suspended',
+    ],
+    [
+      'content',
+      550,
+      '5.7.1 You have exceeded your sending quota',
+      'rejected_transient',
+      'provider_throttled',
+      'daily_cap_reached',
+    ],
+    // The account may send, but not with this sender.
+    [
+      'content',
+      554,
+      '5.2.0 STOREDRV.Submission.Exception:SendAsDeniedException.MapiExceptionSendAsDenied',
+      'rejected_permanent',
+      'content_rejected',
+      'content_refused',
+    ],
+    ['content', 552, '5.2.2 Over quota', 'rejected_permanent', 'recipient_unavailable', 'mailbox_full'],
   ])('at %s with %i %s is %s, %s, %s', async (stage, code, text, kind, failureClass, reason) => {
     server.fail(stage, { kind: 'reply', code, text });
     expect(await send()).toMatchObject({
@@ -558,8 +619,9 @@ test.each([...Object.keys(REPLY_CODES), '550', '551', '553', '554', '450'])(
 );
 
 test.each(Object.entries(ENHANCED_CODES))(
-  'enhanced code %s is retried exactly when it says so',
+  'enhanced code %s is retried exactly when it says so or is about the account',
   (code, meaning) => {
-    expect(meaning.retry).toBe(code.startsWith('4') || meaning.class === 'auth_or_config');
+    const isAccount = meaning.class === 'auth_or_config' || meaning.class === 'provider_throttled';
+    expect(meaning.retry).toBe(code.startsWith('4') || isAccount);
   },
 );

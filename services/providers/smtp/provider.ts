@@ -196,7 +196,9 @@ function judgeError(
 
 function meaningOfError(error: SmtpError, enhanced: string | undefined): ErrorMeaning {
   if (error.command === 'STARTTLS') return isCertificateError(error) ? CERTIFICATE : ENCRYPTION;
-  if (error.responseCode !== undefined) return meaningOfReply(stageOf(error), error.responseCode, enhanced);
+  if (error.responseCode !== undefined) {
+    return meaningOfReply(stageOf(error), error.responseCode, enhanced, error.response);
+  }
   if (isCertificateError(error)) return CERTIFICATE;
   if (isAboveAnnouncedSize(error)) return TOO_LARGE;
   if (isRefusedByClient(error)) {
