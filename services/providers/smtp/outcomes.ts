@@ -168,3 +168,6 @@ export const UNWRITABLE_RECIPIENT = permanent('invalid_recipient', 'unsupported_
 
 /** The account requires STARTTLS and the server does not offer it. */
 export const ENCRYPTION = account('encryption_unavailable');
+
+/** The server offers STARTTLS and cannot do it now (454 in RFC 3207): nothing about the account has to change. */
+export const ENCRYPTION_LATER = transient('provider_unavailable', 'temporarily_unavailable');

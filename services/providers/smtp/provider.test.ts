@@ -377,6 +377,29 @@ describe('a mailbox with OAuth', () => {
   });
 });
 
+/** Starts a server that gives `reply` to STARTTLS, and closes the connection as soon as the client begins the handshake. */
+async function startUpgradeServer(reply: string) {
+  const sockets = new Set<Socket>();
+  const server = createServer((socket) => {
+    sockets.add(socket.on('error', () => {}));
+    socket.write('220 mail.test ESMTP\r\n');
+    socket.on('data', (chunk) => {
+      const command = chunk.toString('latin1');
+      if (command.startsWith('EHLO')) socket.write('250-mail.test\r\n250 STARTTLS\r\n');
+      else if (command.startsWith('STARTTLS')) socket.write(`${reply}\r\n`);
+      else socket.end();
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return {
+    port: (server.address() as AddressInfo).port,
+    [Symbol.asyncDispose]: async () => {
+      for (const socket of sockets) socket.destroy();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
 describe('a session that goes wrong', () => {
   let server: SmtpStandIn;
   beforeEach(async () => {
@@ -578,6 +601,26 @@ describe('a session that goes wrong', () => {
     });
     for (const socket of sockets) socket.destroy();
     await new Promise((resolve) => flood.close(resolve));
+  });
+
+  test.each<[reply: string, failureClass: string, code: string]>([
+    ['454 4.7.0 TLS not available due to local problem', 'provider_unavailable', 'temporarily_unavailable'],
+    ['454 4.7.0 No certificate at present', 'provider_unavailable', 'temporarily_unavailable'],
+    ['421 4.3.2 Shutting down', 'provider_unavailable', 'temporarily_unavailable'],
+    ['502 5.5.1 Not implemented', 'auth_or_config', 'encryption_unavailable'],
+    ['220 2.0.0 Ready', 'provider_unavailable', 'connection_reset'],
+  ])('after STARTTLS with %s is %s, %s', async (reply, failureClass, code) => {
+    await using upgrade = await startUpgradeServer(reply);
+    const account = accountAt(upgrade.port);
+    const failure = { class: failureClass, code };
+    expect(await smtp.send(message, account, contextFor())).toMatchObject({
+      kind: 'rejected_transient',
+      failure,
+    });
+    expect(await smtp.verify(account, contextFor())).toMatchObject({
+      kind: failureClass === 'auth_or_config' ? 'invalid' : 'unknown',
+      failure,
+    });
   });
 
   test('tells a credential check apart: wrong login invalid, silence unknown, success valid', async () => {

@@ -23,6 +23,7 @@ import { composeMail } from './mail.ts';
 import {
   CERTIFICATE,
   ENCRYPTION,
+  ENCRYPTION_LATER,
   meaningOfReply,
   SESSION_CODES,
   SOCKET_CODES,
@@ -195,7 +196,7 @@ function judgeError(
 }
 
 function meaningOfError(error: SmtpError, enhanced: string | undefined): ErrorMeaning {
-  if (error.command === 'STARTTLS') return isCertificateError(error) ? CERTIFICATE : ENCRYPTION;
+  if (error.command === 'STARTTLS') return meaningOfUpgrade(error);
   if (error.responseCode !== undefined) {
     return meaningOfReply(stageOf(error), error.responseCode, enhanced, error.response);
   }
@@ -206,6 +207,12 @@ function meaningOfError(error: SmtpError, enhanced: string | undefined): ErrorMe
   }
   const known = SOCKET_CODES[error.originalCode ?? ''] ?? SESSION_CODES[error.code ?? ''];
   return known ?? transient('provider_unavailable', 'connection_closed');
+}
+
+/** Returns the meaning of a refused STARTTLS. The text of a temporary refusal may well name the server's certificate. */
+function meaningOfUpgrade(error: SmtpError): ErrorMeaning {
+  if (error.responseCode !== undefined && error.responseCode < 500) return ENCRYPTION_LATER;
+  return isCertificateError(error) ? CERTIFICATE : ENCRYPTION;
 }
 
 function stageOf({ command = '', code, responseCode }: SmtpError): Stage {
