@@ -43,7 +43,9 @@ export const config = z.object({
     .string()
     .regex(/^[A-Za-z0-9](?:[A-Za-z0-9.-]{0,62}[A-Za-z0-9])?$/, 'Must be a directory id or a domain')
     .default('common')
-    .describe('Directory of the mailbox at microsoft: its id or domain. Default common.'),
+    .describe(
+      'Directory of the mailbox at microsoft: its id or domain. Default common; needed without a refresh token.',
+    ),
   from: mailAddress('Own sender address; fromName goes with it.').optional(),
   fromName: headerText('Display name for messages from the address in from that bring no name.').optional(),
   replyTo: mailAddress('Where replies go when the message does not say.').optional(),
@@ -72,7 +74,9 @@ export const secrets = z.object({
     .describe('Password of the user; needed with username, unless oauthIssuer is set.'),
   clientId: optionalToken('OAuth client id; needed with oauthIssuer.'),
   clientSecret: optionalToken('OAuth client secret; needed with oauthIssuer.'),
-  refreshToken: optionalToken('OAuth refresh token of the mailbox; needed with oauthIssuer.'),
+  refreshToken: optionalToken(
+    'OAuth refresh token of the mailbox; needed with google. At microsoft it ends after 90 days; without one the application signs in by itself.',
+  ),
 });
 
 export type Account = {
@@ -108,10 +112,22 @@ export function checkAccount({ config, secrets }: Account): readonly FieldFault[
   }
   const user: readonly FieldFault[] =
     config.username === undefined ? [required('publicConfig.username', 'publicConfig.oauthIssuer')] : [];
-  return [
-    ...user,
-    ...missing(secrets, ['clientId', 'clientSecret', 'refreshToken'], 'publicConfig.oauthIssuer'),
-  ];
+  const client = missing(secrets, ['clientId', 'clientSecret'], 'publicConfig.oauthIssuer');
+  if (secrets.refreshToken !== undefined) return [...user, ...client];
+  const grant =
+    config.oauthIssuer === 'microsoft'
+      ? directoryFaults(config)
+      : missing(secrets, ['refreshToken'], 'publicConfig.oauthIssuer');
+  return [...user, ...client, ...grant];
+}
+
+/** Microsoft gives an application a token for one directory alone; these names stand for many. */
+const SHARED_DIRECTORIES: readonly string[] = ['common', 'organizations', 'consumers'];
+
+function directoryFaults({ oauthTenant }: Config): readonly FieldFault[] {
+  if (!SHARED_DIRECTORIES.includes(oauthTenant.toLowerCase())) return [];
+  const message = 'Must be a directory id or a domain without secretConfig.refreshToken';
+  return [{ field: 'publicConfig.oauthTenant', rule: 'required', message }];
 }
 
 function missing(

@@ -5,7 +5,10 @@ export const smtpGuide: ProviderGuide<'email'> = {
   documentation: null,
   credentials: [
     'Ask the operator of the mail server for its host, its port, a user and a password. Port 587 with STARTTLS is usual.',
-    'A mailbox of Google Workspace or Microsoft 365 signs in with OAuth: set `oauthIssuer`, register an application there (Google Cloud console: APIs & Services > Credentials; Microsoft Entra admin center: App registrations), and have the mailbox consent to it once. The resulting `clientId`, `clientSecret` and `refreshToken` are the secrets.',
+    'A mailbox of Google Workspace or Microsoft 365 signs in with OAuth: set `oauthIssuer`, and register an application there (Google Cloud console: APIs & Services > Credentials; Microsoft Entra admin center: App registrations). Its `clientId` and `clientSecret` are secrets of the account.',
+    'At Google, have the mailbox consent to the application once, and add the resulting `refreshToken`.',
+    'At Microsoft, leave `refreshToken` out and set `oauthTenant`: give the application the permission SMTP.SendAsApp of Office 365 Exchange Online with admin consent, register its service principal in Exchange Online (`New-ServicePrincipal`) and grant it the mailbox (`Add-MailboxPermission`). This holds for as long as the client secret is valid.',
+    'A `refreshToken` of a mailbox that consented works at Microsoft too, but it ends after 90 days, because the tokens that replace it are not stored. After that mails wait, and expire, until the account has another one.',
     'If a private authority signed the server’s certificate, put that authority into `caCertificate`.',
   ],
   account: {

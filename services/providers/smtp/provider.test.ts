@@ -93,6 +93,13 @@ accountSuite({
       ],
     },
     {
+      account: {
+        publicConfig: { host: 'mail.acme.example', username: 'mailer', oauthIssuer: 'microsoft' },
+        secretConfig: {},
+      },
+      fields: ['secretConfig.clientId', 'secretConfig.clientSecret', 'publicConfig.oauthTenant'],
+    },
+    {
       account: { publicConfig: { host: 'mail.acme.example', oauthTenant: 'a/../b' }, secretConfig: {} },
       fields: ['publicConfig.oauthTenant'],
     },
@@ -297,7 +304,7 @@ describe('a mail', () => {
 describe('a mailbox with OAuth', () => {
   const REFRESH = 'canary-refresh-token';
 
-  async function setup(oauthIssuer: 'google' | 'microsoft') {
+  async function setup(oauthIssuer: 'google' | 'microsoft', grant: object = { refreshToken: REFRESH }) {
     const stack = new AsyncDisposableStack();
     const http = stack.use(createHttpClient({ totalDeadlineMs: 10_000 }));
     const server = stack.use(await startSmtpStandIn());
@@ -312,7 +319,7 @@ describe('a mailbox with OAuth', () => {
     const { config } = accountAt(server.port, { oauthIssuer, oauthTenant: 'acme.example' });
     const account = {
       config,
-      secrets: { clientId: 'client', clientSecret: 'canary-client', refreshToken: REFRESH },
+      secrets: { clientId: 'client', clientSecret: 'canary-client', ...grant },
     };
     return {
       server,
@@ -336,6 +343,33 @@ describe('a mailbox with OAuth', () => {
     expect(form.get('grant_type')).toBe('refresh_token');
     expect(form.get('refresh_token')).toBe(REFRESH);
     expect(form.get('scope')).toBe(scope);
+  });
+
+  test('at microsoft without a refresh token logs in as the application', async () => {
+    await using it = await setup('microsoft', {});
+    expect(await it.send()).toMatchObject({ kind: 'accepted' });
+    expect(await it.verify()).toEqual({ kind: 'valid' });
+    expect(it.server.received.map(({ user }) => user)).toEqual(['mailer']);
+    const { path, body } = it.issuer.received[0] ?? {};
+    expect(path).toBe('/acme.example/oauth2/v2.0/token');
+    expect(Object.fromEntries(new URLSearchParams(body))).toEqual({
+      grant_type: 'client_credentials',
+      client_id: 'client',
+      client_secret: 'canary-client',
+      scope: 'https://outlook.office365.com/.default',
+    });
+  });
+
+  test.each<[over: object, secrets: object, fields: string[]]>([
+    [{ oauthIssuer: 'microsoft', oauthTenant: 'acme.example' }, {}, []],
+    [{ oauthIssuer: 'microsoft' }, {}, ['publicConfig.oauthTenant']],
+    [{ oauthIssuer: 'microsoft', oauthTenant: 'Organizations' }, {}, ['publicConfig.oauthTenant']],
+    [{ oauthIssuer: 'microsoft' }, { refreshToken: REFRESH }, []],
+    [{ oauthIssuer: 'google' }, {}, ['secretConfig.refreshToken']],
+  ])('with %j and %j lacks %j', (over, grant, fields) => {
+    const { config } = accountAt(587, over);
+    const secrets = { clientId: 'client', clientSecret: 'canary-client', ...grant };
+    expect(smtp.check?.({ config, secrets }).map(({ field }) => field)).toEqual(fields);
   });
 
   test('asks for another token after one was refused, and shows neither', async () => {
