@@ -12,6 +12,8 @@ export const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5,
 const VAULT_SESSION: readonly VaultOperation[] = ['login', 'renew', 'lookup'];
 /** Codes whose series start at 0, so that `rate()` sees their first occurrence; other series start when they occur. */
 const VAULT_CODES = ['200', '403', '503', 'timeout', 'network'];
+/** Refusals of a login; of other operations they are answers about one key or ciphertext. */
+const LOGIN_REFUSALS = ['400', '404'];
 
 /**
  * Creates the metrics of every deployment and its dependencies. Labels have bounded values: never a recipient or an id, and a
@@ -60,6 +62,7 @@ export function createBaseMetrics(vaultOperations: readonly VaultOperation[]) {
     for (const code of VAULT_CODES) vaultRequests.inc({ op, code }, 0);
     vaultSeconds.zero({ op });
   }
+  for (const op of VAULT_SESSION) for (const code of LOGIN_REFUSALS) vaultRequests.inc({ op, code }, 0);
   return {
     registry,
     vaultRequest({ op, code, seconds }: VaultRequest): void {

@@ -4,7 +4,9 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { Binding } from '#core/domain/binding.ts';
 import { newId, type TenantId } from '#core/domain/ids.ts';
+import { createLogger } from '../telemetry/logger.ts';
 import { openLocalKeyring } from './local-keyring.ts';
+import { openKeyring } from './open-keyring.ts';
 
 async function setup() {
   const parent = await mkdtemp(join(tmpdir(), 'despatch-keyring-'));
@@ -127,4 +129,14 @@ test('no file holds a key or a secret in the clear', async () => {
 test('an id that is no tenant id never becomes a file name', async () => {
   await using b = await setup();
   await expect(b.keyring.ensureKey('../../etc/x' as TenantId)).rejects.toMatchObject({ code: 'refused' });
+});
+
+test('a process with local keys never appears to wait for a login', async () => {
+  await using b = await setup();
+  const expiries: number[] = [];
+  await openKeyring(
+    { kind: 'local', dir: b.dir },
+    { log: createLogger({ level: 'error', component: 'test' }), onTokenExpiry: (at) => expiries.push(at) },
+  );
+  expect(expiries).toEqual([Infinity]);
 });
