@@ -87,6 +87,7 @@ function withOthers(own: MetricCatalog): MetricCatalog {
     ),
     ['ALERTS', free('alertname', 'alertstate', 'severity')],
     ['kube_job_failed', free('job_name', 'condition')],
+    ['kube_pod_container_status_restarts_total', free('pod', 'container')],
   ]);
 }
 
