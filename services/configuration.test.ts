@@ -9,5 +9,7 @@ test('the reference covers every deployment, and describes every variable', asyn
   );
   const table = configTable(deployments);
   expect(table).toContain('| `DATABASE_URL` † | api, controller, migrate, worker |');
+  // Deployments may differ in what they need, and in their defaults.
+  expect(table).toContain('| `PUBLIC_BASE_URL` | api, worker | URL | api: **required**; worker: – |');
   expect(table.split('\n').filter((line) => /\|\s+\|$/.test(line))).toEqual([]);
 });

@@ -7,6 +7,8 @@ type Row = VariableDescription & {
   readonly deployments: readonly string[];
   /** The deployments by their description of the variable. */
   readonly readers: ReadonlyMap<string, readonly string[]>;
+  /** The deployments by their default. */
+  readonly defaults: ReadonlyMap<string, readonly string[]>;
 };
 
 /**
@@ -39,25 +41,32 @@ export function configTable(deployments: readonly DeploymentVariables[]): string
   ].join('\n');
 }
 
-/** Returns the row of a variable with one more deployment. The first deployment decides about everything but the description. */
+/** Returns the row of a variable with one more deployment. The first deployment decides about everything but description and default. */
 function withReader(
   row: Row | undefined,
   { variable, deployment, rule }: { variable: string; deployment: string; rule: Variable },
 ): Row {
   const described = describeVariable(rule);
-  const known = row ?? { ...described, variable, deployments: [], readers: new Map<string, string[]>() };
+  const known = row ?? { ...described, variable, deployments: [], readers: NONE, defaults: NONE };
   if (known.deployments.includes(deployment)) return known;
-  const alike = known.readers.get(described.description) ?? [];
   return {
     ...known,
     deployments: [...known.deployments, deployment],
-    readers: new Map([...known.readers, [described.description, [...alike, deployment]]]),
+    readers: withDeployment(known.readers, described.description, deployment),
+    defaults: withDeployment(known.defaults, defaultOf(described), deployment),
   };
 }
 
-function descriptionOf({ readers, description }: Row): string {
-  if (readers.size === 1) return description;
-  return [...readers].map(([text, deployments]) => `${deployments.join(', ')}: ${text}`).join(' ');
+const NONE: Row['readers'] = new Map();
+
+function withDeployment(known: Row['readers'], text: string, deployment: string): Row['readers'] {
+  return new Map([...known, [text, [...(known.get(text) ?? []), deployment]]]);
+}
+
+/** Returns what all deployments have in common, or what each of them has. */
+function byDeployment(texts: Row['readers'], separator: string): string {
+  if (texts.size === 1) return [...texts.keys()].join('');
+  return [...texts].map(([text, deployments]) => `${deployments.join(', ')}: ${text}`).join(separator);
 }
 
 function tableOf(rows: readonly Row[]): string[] {
@@ -69,8 +78,8 @@ function tableOf(rows: readonly Row[]): string[] {
         `| \`${row.variable}\`${row.secret ? ' †' : ''}`,
         row.deployments.join(', '),
         row.type,
-        defaultOf(row),
-        `${descriptionOf(row)} |`,
+        byDeployment(row.defaults, '; '),
+        `${byDeployment(row.readers, ' ')} |`,
       ]
         .map((cell, position) => (position === 0 || position === 4 ? cell : escapeCell(cell)))
         .join(' | '),
@@ -78,7 +87,7 @@ function tableOf(rows: readonly Row[]): string[] {
   ];
 }
 
-function defaultOf(row: Row): string {
+function defaultOf(row: VariableDescription): string {
   if (row.default !== undefined) return row.default === '``' ? 'empty' : row.default;
   return row.isOptional ? '–' : '**required**';
 }
