@@ -97,6 +97,11 @@ export type ProviderDefinition<
    * refused before any call, and the sender gets a warning.
    */
   readonly bodyCharactersMax: number | null;
+  /**
+   * How long one `send` may take in milliseconds, where answers that come later than the worker's PROVIDER_DEADLINE_MS are
+   * usual. The worker grants as much of it as its lease allows. Absent: the worker's own.
+   */
+  readonly deadlineMs?: number;
   /** What tenants need to know about the vendor: the parts of its page that the schemas do not cover. */
   readonly guide: ProviderGuide<C>;
   /** Non-secret settings: `publicConfig` in the contract, with keys already in camelCase. */

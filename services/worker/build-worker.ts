@@ -52,7 +52,7 @@ export type WorkerSettings = {
   readonly queuedPerTenantMax: number;
   /** The most wake-ups of all tenants that are kept in memory. */
   readonly queuedMax: number;
-  /** Total time of one provider call in milliseconds. */
+  /** Total time of one provider call in milliseconds, unless the provider asks for more. */
   readonly deadlineMs: number;
   /** Length of a claim's lease in milliseconds; an attempt that is not recorded by then counts as lost. */
   readonly leaseMs: number;
@@ -173,6 +173,7 @@ export function buildWorker(deps: WorkerDeps): Worker {
     receiptUrlOf: (account) => receiptUrlFor(account, deps.receipts),
     unsubscribeUrlOf: (message) => unsubscribeUrlFor(message, deps.unsubscribing),
     deadlineMs: settings.deadlineMs,
+    leaseMs: settings.leaseMs,
     onAdapterFault: events.adapterFault,
     isStopping: () => stopping,
   });

@@ -42,11 +42,14 @@ const deliveryEnv = defineEnvGroup({
       max: 1_000_000,
       default: 5_000,
     }),
-    PROVIDER_DEADLINE_MS: whole('Total time of one provider call in milliseconds.', {
-      min: 100,
-      max: 60_000,
-      default: 15_000,
-    }),
+    PROVIDER_DEADLINE_MS: whole(
+      'Total time of one provider call in milliseconds. SMTP calls may take 40 s, or two thirds of the lease.',
+      {
+        min: 100,
+        max: 60_000,
+        default: 15_000,
+      },
+    ),
     LEASE_MS: whole(
       'How long a claimed message belongs to one worker, in milliseconds. At least twice the provider deadline: what is not recorded by then counts as an ambiguous call.',
       { min: 1_000, max: 600_000, default: 60_000 },
@@ -71,11 +74,11 @@ const deliveryEnv = defineEnvGroup({
       default: 600,
     }),
     SHUTDOWN_GRACE_MS: whole(
-      'Longest wait for calls in flight when the process is told to end, in milliseconds.',
+      'Longest wait for calls in flight when the process is told to end, in milliseconds. Mails whose SMTP call takes longer may be sent twice.',
       {
         min: 0,
         max: 600_000,
-        default: 25_000,
+        default: 45_000,
       },
     ),
   },

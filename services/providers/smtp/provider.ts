@@ -37,7 +37,11 @@ import { smtpGuide } from './guide.ts';
 
 /** Until the connection, the greeting and TLS are there; servers that fight spam delay their greeting by six seconds or more. */
 const CONNECT_TIMEOUT_MS = 12_000;
-const SILENCE_TIMEOUT_MS = 15_000;
+/**
+ * Exchange withholds the answer to a mail for up to 30 s (MaxAcknowledgementDelay), and others scan the content before they answer.
+ * Whoever gives up before sends a second copy.
+ */
+const DEADLINE_MS = 40_000;
 const REPLY_BYTES_MAX = 65_536;
 
 export default defineProvider({
@@ -47,6 +51,7 @@ export default defineProvider({
   dedupe: 'none',
   receipts: null,
   bodyCharactersMax: null,
+  deadlineMs: DEADLINE_MS,
   guide: smtpGuide,
   config,
   secrets,
@@ -159,7 +164,8 @@ function sessionOptions({ config }: Account, address: string): SMTPConnectionOpt
     ...(config.clientName === undefined ? {} : { name: config.clientName }),
     connectionTimeout: CONNECT_TIMEOUT_MS,
     greetingTimeout: CONNECT_TIMEOUT_MS,
-    socketTimeout: SILENCE_TIMEOUT_MS,
+    // The call's deadline ends a silent session.
+    socketTimeout: DEADLINE_MS,
     maxResponseSize: REPLY_BYTES_MAX,
     logger: false,
   };

@@ -28,12 +28,14 @@ const message = (leaseLeftMs: number): ClaimedMessage =>
     leaseEndsAt: performance.now() + leaseLeftMs,
   }) as unknown as ClaimedMessage;
 
-function setup(waitForContent: () => Promise<unknown> = () => Promise.resolve()) {
+function setup(waitForContent: () => Promise<unknown> = () => Promise.resolve(), ownDeadlineMs?: number) {
   let calls = 0;
+  let allowedMs = 0;
   let released = 0;
   const provider = {
     ...simulatorFor('sms'),
     id: 'made-up',
+    ...(ownDeadlineMs === undefined ? {} : { deadlineMs: ownDeadlineMs }),
     send: () => {
       calls += 1;
       return Promise.resolve({ kind: 'accepted', providerMessageId: null });
@@ -53,16 +55,20 @@ function setup(waitForContent: () => Promise<unknown> = () => Promise.resolve())
       },
     },
     breakers,
-    contextOf: () => ({}) as ProviderContext,
+    contextOf: ({ until }) => {
+      allowedMs = Number(until) - performance.now();
+      return {} as ProviderContext;
+    },
     receiptUrlOf: () => undefined,
     unsubscribeUrlOf: () => undefined,
     deadlineMs: DEADLINE_MS,
+    leaseMs: 60_000,
     onAdapterFault: (_provider, error) => {
       throw error;
     },
     isStopping: () => false,
   });
-  return { breakers, deliver, calls: () => calls, released: () => released };
+  return { breakers, deliver, calls: () => calls, allowedMs: () => allowedMs, released: () => released };
 }
 
 test('a call is made while it can end within the lease', async () => {
@@ -79,6 +85,15 @@ test('no call is begun that could outlast the lease, nor a probe used up', async
   const { outcome } = await deliver(message(DEADLINE_MS - 1));
   expect(outcome).toEqual({ kind: 'not_started', reason: 'lease_over' });
   expect(calls()).toBe(0);
+});
+
+test('a provider that asks for more time gets it, and no call that could then outlast the lease', async () => {
+  const { deliver, calls, allowedMs } = setup(undefined, 40_000);
+  expect((await deliver(message(39_000))).outcome).toEqual({ kind: 'not_started', reason: 'lease_over' });
+  expect((await deliver(message(41_000))).outcome).toMatchObject({ kind: 'accepted' });
+  expect(calls()).toBe(1);
+  expect(allowedMs()).toBeGreaterThan(39_000);
+  expect(allowedMs()).toBeLessThanOrEqual(40_000);
 });
 
 test('no call is begun for a message that expired while its content was awaited, nor a probe used up', async () => {

@@ -11,6 +11,7 @@ import type { Account, Accounts } from '../accounts/accounts.ts';
 import type { Breakers } from '../accounts/breakers.ts';
 import { expectsReceipts } from '../receipts/expects-receipts.ts';
 import { askBeforeRepeat } from './ask-before-repeat.ts';
+import { callDeadlineMs } from './call-deadline.ts';
 import type { Contents } from './contents.ts';
 import { findAccount } from './find-account.ts';
 import { toOutbound } from './to-outbound.ts';
@@ -24,8 +25,10 @@ export type DeliverDeps = {
   readonly receiptUrlOf: (account: Account) => string | undefined;
   /** Returns where the recipient of a message can unsubscribe; undefined if the recipient cannot. */
   readonly unsubscribeUrlOf: (message: ClaimedMessage) => string | undefined;
-  /** Total time of one provider call in milliseconds. */
+  /** Total time of one provider call in milliseconds, unless the provider asks for more. */
   readonly deadlineMs: number;
+  /** Length of a claim's lease in milliseconds. */
+  readonly leaseMs: number;
   /** Called when an adapter throws, which is a bug; the attempt is then ambiguous. */
   readonly onAdapterFault: (provider: string, error: unknown, message: ClaimedMessage) => void;
   /** True once the process is shutting down: no new call begins. */
@@ -98,7 +101,7 @@ async function prepare(message: ClaimedMessage, deps: DeliverDeps): Promise<Read
   const loaded = await deps.contents.load(message);
   if (loaded.kind !== 'ready') return { outcome: withoutContent(loaded.kind), provider };
   const { content, release } = loaded;
-  const entered = contentRefusal(provider, content) ?? enter(message, calledAs, deps);
+  const entered = contentRefusal(provider, content) ?? enter(message, account, calledAs, deps);
   if (typeof entered === 'string')
     return { account, calledAs, isProbe: entered === 'probe', receiptUrl, content, release };
   release();
@@ -108,12 +111,13 @@ async function prepare(message: ClaimedMessage, deps: DeliverDeps): Promise<Read
 /** Makes the last checks before the call, and enters the breaker. */
 function enter(
   message: ClaimedMessage,
+  { provider }: Account,
   accountId: string | null,
   deps: DeliverDeps,
 ): AttemptOutcome | 'pass' | 'probe' {
   // After the lease another worker settles the attempt as lost and may repeat it, so a call must end within the lease. This fails
   // if the claim's answer, the credential or the content came late, or if this process was paused.
-  if (message.leaseEndsAt - performance.now() < deps.deadlineMs) return LEASE_OVER;
+  if (message.leaseEndsAt - performance.now() < callDeadlineMs(provider, deps)) return LEASE_OVER;
   // For the same reasons. The message waits again, and the sweep ends it by the database's clock.
   if (message.expiresAt.getTime() <= Date.now()) return LEASE_OVER;
   const admitted = accountId === null ? 'pass' : deps.breakers.enter(accountId, message.provider);
@@ -166,7 +170,7 @@ function call(
   deps: DeliverDeps,
 ): Promise<Outcome> {
   const { id: accountId, provider, version, config, secrets } = account;
-  const until = performance.now() + deps.deadlineMs;
+  const until = performance.now() + callDeadlineMs(provider, deps);
   const context = deps.contextOf({ provider: provider.id, accountId, version, until });
   const send = () => provider.send(outbound as never, { config, secrets } as never, context);
   return message.ambiguous === 0 ? send() : sendIfNotTaken(message, account, context, send);
