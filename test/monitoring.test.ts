@@ -296,6 +296,10 @@ describe('dashboards', () => {
       expect(templating.list.map(({ name }) => name)).toEqual(
         expect.arrayContaining(['datasource', 'namespace', 'job']),
       );
+      // Without a value of its own, All stands for the jobs that the variable lists, and for no other program of the namespace.
+      const job = templating.list.find(({ name }) => name === 'job');
+      expect(job).toMatchObject({ includeAll: true });
+      expect(job).not.toHaveProperty('allValue');
       expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length);
       expect(panels.filter((panel, i) => panels.slice(i + 1).some((other) => overlap(panel, other)))).toEqual(
         [],

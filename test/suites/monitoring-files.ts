@@ -32,6 +32,8 @@ export type Variable = {
   readonly name: string;
   readonly type: string;
   readonly query: string | { readonly query: string };
+  readonly includeAll?: boolean;
+  readonly allValue?: string;
 };
 export type Dashboard = {
   readonly file: string;
