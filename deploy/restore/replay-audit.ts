@@ -2,6 +2,7 @@
 // lines of api, controller and worker. `--help` explains the usage.
 import { createReadStream } from 'node:fs';
 import { parseArgs } from 'node:util';
+import { z } from 'zod';
 import { postgres } from '#core/platform/postgres/postgres-driver.ts';
 import { createVaultAdmin } from '../vault/vault-admin.ts';
 import { readAuditLines } from './audit-lines.ts';
@@ -15,7 +16,10 @@ const OPTIONS = {
   help: { type: 'boolean', default: false },
 } as const;
 
-const HELP = `DATABASE_URL=… [VAULT_ADDR=… VAULT_TOKEN=…] node deploy/restore/replay-audit.ts [options] FILE…
+/** A time without a zone would mean another one on each machine. */
+const Time = z.iso.datetime({ offset: true });
+
+const HELP = `DATABASE_URL=… [VAULT_ADDR=… VAULT_TOKEN=…] node deploy/run.mjs deploy/restore/replay-audit.ts [options] FILE…
 
 Reads the logs of api, controller and worker, and does again in a restored database what took rights away after the time that it
 was restored to: keys revoked, rotated and narrowed, members removed or given a lower role, provider accounts disabled and
@@ -24,7 +28,7 @@ database knows already is left out; a second run does nothing.
 Stop all services before. FILE is a log with other lines in it too; "-" is standard input.
 
   --apply                write; without it everything is tried and taken back
-  --since TIME           leave out what happened before (ISO 8601); not needed
+  --since TIME           leave out what happened before (ISO 8601 with a zone, as 2026-03-01T09:30:00Z); not needed
   --transit-mount PATH   of the keys in Vault (transit)
   --key-prefix TEXT      of the keys' names (despatch-)
   --help                 show this
@@ -47,6 +51,10 @@ export async function main(
   }
   if (url === undefined || positionals.length === 0) {
     write(HELP);
+    return 2;
+  }
+  if (values.since !== undefined && !Time.safeParse(values.since).success) {
+    write(`--since ${values.since} is not a time with a zone, such as 2026-03-01T09:30:00Z\n`);
     return 2;
   }
   const since = values.since === undefined ? undefined : new Date(values.since);
