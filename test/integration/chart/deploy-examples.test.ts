@@ -160,6 +160,17 @@ test('local development finds its Secret, its backends and its image', async () 
     await expect(readdirOrFile(path)).resolves.toBeDefined();
 });
 
+test('local development applies its backends as the file says, whatever the cluster holds', async () => {
+  // What `kubectl apply --dry-run` prints of an object that exists is the object in the cluster.
+  expect(await read('Tiltfile')).not.toContain('kubectl apply');
+  const objects = documents(await read('deploy/local/backends.yaml'));
+  expect(
+    objects.filter(
+      ({ kind, metadata }) => (kind === 'ClusterRoleBinding') === (metadata.namespace === 'despatch'),
+    ),
+  ).toEqual([]);
+});
+
 test('the kind cluster has two zones', async () => {
   const { nodes } = parse(await read('deploy/local/kind.yaml')) as {
     nodes: { labels?: Record<string, string> }[];
