@@ -1,4 +1,5 @@
 // Runs `node deploy/run.mjs script.ts [arguments]` on Node 24 with the locked dependencies, and installs them first where needed.
+// The script's path is relative to the project; the script runs in the caller's folder, so that its arguments may name files there.
 // This file is plain JavaScript without dependencies, because it runs first in a fresh clone, on any Node from 20 on.
 import { spawn } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
@@ -67,7 +68,7 @@ async function main() {
   const [script, ...args] = process.argv.slice(2);
   if (script === undefined) throw new Error('usage: node deploy/run.mjs script [arguments]');
   if (needsInstall()) await install();
-  const child = spawn(chooseNode(), [script, ...args], { cwd: root, stdio: 'inherit' });
+  const child = spawn(chooseNode(), [resolve(root, script), ...args], { stdio: 'inherit' });
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
     process.on(signal, () => {
       // A terminal sends Ctrl-C to the whole process group, so the script has received it already.

@@ -1,6 +1,6 @@
 import { spawn, type ChildProcessByStdio } from 'node:child_process';
 import { once } from 'node:events';
-import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, readFile, realpath, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
@@ -114,7 +114,20 @@ test('the pinned Node of the dependencies runs the script', async () => {
   await writeFile(join(clone.path, 'node_modules', 'node', 'bin', 'node'), '#!/bin/sh\necho "pinned $@"\n', {
     mode: 0o755,
   });
-  expect(await clone.run(['script.mjs', 'x'])).toMatchObject({ code: 0, stdout: 'pinned script.mjs x\n' });
+  const script = join(clone.path, 'script.mjs');
+  expect(await clone.run(['script.mjs', 'x'])).toMatchObject({ code: 0, stdout: `pinned ${script} x\n` });
+});
+
+test('called from another folder it runs the script of the project there', async () => {
+  await using clone = await freshClone();
+  await writeFile(join(clone.path, 'where.mjs'), 'process.stdout.write(process.cwd());');
+  const elsewhere = await realpath(join(clone.path, 'deploy'));
+  const child = spawn(process.execPath, ['run.mjs', 'where.mjs'], {
+    cwd: elsewhere,
+    env: { PATH: `${join(clone.path, 'bin')}:/usr/bin:/bin` },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  expect(await text(child.stdout)).toBe(elsewhere);
 });
 
 test('a signal reaches the script, and its exit code is ours', async () => {

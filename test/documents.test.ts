@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { expect, test } from 'vitest';
 import { projectRoot } from './support/command.ts';
@@ -37,6 +37,25 @@ test.each([
   expect(files.length).toBeGreaterThan(0);
   expect(files.filter((file) => !existsSync(join(projectRoot, file)))).toEqual([]);
 });
+
+test('every command with a program of deploy runs it on the pinned Node, with the dependencies installed', () => {
+  const named = ['deploy', 'README.md', '.github', 'Tiltfile', 'package.json'].flatMap(filesIn);
+  expect(named.length).toBeGreaterThan(50);
+  const direct = named.flatMap((path) => {
+    const text = readFileSync(path, 'utf8');
+    return [...text.matchAll(/node deploy\/[\w./-]+\.ts/g)].map(([command]) => command);
+  });
+  expect(direct).toEqual([]);
+});
+
+/** Returns the file, or all files below the folder. */
+function filesIn(path: string): string[] {
+  const absolute = join(projectRoot, path);
+  if (!statSync(absolute).isDirectory()) return [absolute];
+  return readdirSync(absolute, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name));
+}
 
 test('one message is followed through ten files at most, each of which can be read in one go', () => {
   const text = readFileSync(join(projectRoot, 'services/ARCHITECTURE.md'), 'utf8');

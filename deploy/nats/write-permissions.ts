@@ -4,7 +4,7 @@ import { parseArgs } from 'node:util';
 import { stringify } from 'yaml';
 import { natsAccounts, natsPermissions, NATS_SERVICES } from './accounts.ts';
 
-const HELP = `node deploy/nats/write-permissions.ts [--prefix NAME] [--format conf|values] [--secret NAME]
+const HELP = `node deploy/run.mjs deploy/nats/write-permissions.ts [--prefix NAME] [--format conf|values] [--secret NAME]
 
   --prefix NAME     NATS_PREFIX of the release, nats.jetstream.streamPrefix in the chart (despatch)
   --format FORMAT   conf: to include in a nats-server's configuration; values: for the official NATS chart (conf)

@@ -9,7 +9,7 @@ const OPTIONS = {
   help: { type: 'boolean', default: false },
 } as const;
 
-const HELP = `OLD_DATABASE_URL=… DATABASE_URL=… node deploy/restore/carry-over.ts [--apply]
+const HELP = `OLD_DATABASE_URL=… DATABASE_URL=… node deploy/run.mjs deploy/restore/carry-over.ts [--apply]
 
 Reads the previous database and repeats in the restored one what replay-audit.ts does not: cancels the messages that were canceled
 after the time of the restore, and suppresses the recipients that were suppressed after it, also those suppressed by providers and

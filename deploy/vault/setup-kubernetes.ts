@@ -67,7 +67,7 @@ const OPTIONS = {
   help: { type: 'boolean', default: false },
 } as const;
 
-const HELP = `VAULT_ADDR=… VAULT_TOKEN=… [VAULT_NAMESPACE=…] node deploy/vault/setup-kubernetes.ts [options]
+const HELP = `VAULT_ADDR=… VAULT_TOKEN=… [VAULT_NAMESPACE=…] node deploy/run.mjs deploy/vault/setup-kubernetes.ts [options]
 
   --namespace NAME            namespace of the release (despatch)
   --fullname NAME             prefix of the release's service accounts (despatch)
