@@ -1,4 +1,5 @@
 import { createPrivateKey, X509Certificate, type KeyObject } from 'node:crypto';
+import { isUsableRsaKey, RSA_BITS } from './rsa-key.ts';
 
 /** Presented to servers that request a client certificate: both PEM; `certificate` may include the intermediate certificates. */
 export type ClientCertificate = { readonly certificate: string; readonly key: string };
@@ -10,8 +11,7 @@ export type CertificateFault = {
   readonly message: string;
 };
 
-const KINDS: ReadonlySet<string> = new Set(['rsa', 'ec', 'ed25519']);
-const RSA_BITS_MIN = 2_048;
+const CURVE_KINDS: ReadonlySet<string> = new Set(['ec', 'ed25519']);
 
 /**
  * Returns why a certificate cannot be used; undefined for a usable one. Expiry is not checked: the server decides about it.
@@ -27,8 +27,8 @@ export function clientCertificateFault(
   const own = parsed(() => createPrivateKey(key));
   if (own === undefined)
     return { field: 'key', rule: 'pem', message: 'Must be a private key in PEM form, without a passphrase' };
-  if (!isStrong(own)) {
-    const message = `Must be an EC or Ed25519 key, or one of RSA with at least ${RSA_BITS_MIN} bits`;
+  if (!isUsable(own)) {
+    const message = `Must be an EC or Ed25519 key, or one of RSA with ${RSA_BITS.min} to ${RSA_BITS.max} bits`;
     return { field: 'key', rule: 'kind', message };
   }
   if (!shown.checkPrivateKey(own))
@@ -41,10 +41,8 @@ export function clientCertificateFault(
 const NOT_TAKEN =
   'TLS does not take it: each certificate of the chain must be whole, and the key and the signature strong enough';
 
-function isStrong({ asymmetricKeyType: kind, asymmetricKeyDetails: details }: KeyObject): boolean {
-  return (
-    kind !== undefined && KINDS.has(kind) && (kind !== 'rsa' || (details?.modulusLength ?? 0) >= RSA_BITS_MIN)
-  );
+function isUsable(key: KeyObject): boolean {
+  return CURVE_KINDS.has(key.asymmetricKeyType ?? '') || isUsableRsaKey(key);
 }
 
 function parsed<T>(parse: () => T): T | undefined {

@@ -1,8 +1,8 @@
-import { createPrivateKey } from 'node:crypto';
 import { z } from 'zod';
 import { mailAddress } from '../fields.ts';
 import type { FieldFault } from '../provider.ts';
 import { secretStrings } from '../redact.ts';
+import { isRsaPrivateKey, RSA_KEY_MESSAGE } from '../rsa-private-key.ts';
 
 export const config = z.object({
   projectId: z
@@ -15,7 +15,6 @@ export const config = z.object({
 });
 
 const ServiceAccount = z.looseObject({ client_email: z.email(), private_key: z.string() });
-const KEY_MESSAGE = 'Must be an RSA private key in PEM form';
 
 export const secrets = z
   .object({
@@ -23,7 +22,7 @@ export const secrets = z
       .string()
       .max(16_384, 'Must be at most 16384 characters')
       .transform(withLineBreaks)
-      .refine(isRsaKey, KEY_MESSAGE)
+      .refine(isRsaPrivateKey, RSA_KEY_MESSAGE)
       .optional()
       .describe(
         'Private key of the service account, PEM; line breaks may be written as \\n. This or serviceAccountJson.',
@@ -77,19 +76,11 @@ function withLineBreaks(pem: string): string {
   return pem.replaceAll('\\n', '\n');
 }
 
-function isRsaKey(pem: string): boolean {
-  try {
-    return createPrivateKey(pem).asymmetricKeyType === 'rsa';
-  } catch {
-    return false;
-  }
-}
-
 function readServiceAccount(text: string): Signer | undefined {
   try {
     const { client_email: clientEmail, private_key: key } = ServiceAccount.parse(JSON.parse(text));
     const privateKey = withLineBreaks(key);
-    return isRsaKey(privateKey) ? { clientEmail, privateKey } : undefined;
+    return isRsaPrivateKey(privateKey) ? { clientEmail, privateKey } : undefined;
   } catch {
     return undefined;
   }

@@ -1,10 +1,10 @@
-import { createPrivateKey } from 'node:crypto';
 import { z } from 'zod';
 import { isSmsSender, SMS_SENDER_RULE } from '#core/domain/sms-sender.ts';
 import { optionalToken, token } from '../fields.ts';
 import { dltSettings, type DltConfig } from '../india-dlt.ts';
 import type { FieldFault } from '../provider.ts';
 import { secretStrings } from '../redact.ts';
+import { isRsaPrivateKey, RSA_KEY_MESSAGE } from '../rsa-private-key.ts';
 
 export const SIGNATURE_METHODS = ['md5hash', 'md5', 'sha1', 'sha256', 'sha512'] as const;
 export type SignatureMethod = (typeof SIGNATURE_METHODS)[number];
@@ -65,7 +65,7 @@ export const secrets = z.object({
     .string()
     .max(16_384, 'Must be at most 16384 characters')
     .transform((pem) => pem.replaceAll('\\n', '\n'))
-    .refine(isRsaKey, 'Must be an RSA private key in PEM form')
+    .refine(isRsaPrivateKey, RSA_KEY_MESSAGE)
     .optional()
     .describe('Private key of the application, PEM; line breaks may be written as \\n.'),
   signatureSecret: optionalToken(
@@ -111,12 +111,4 @@ export function accountSecrets({ config, secrets }: Account): string[] {
 /** Vonage sends and receives numbers without the plus sign. Names and short codes have none. */
 export function withoutPlus(number: string): string {
   return number.replace(/^\+/, '');
-}
-
-function isRsaKey(pem: string): boolean {
-  try {
-    return createPrivateKey(pem).asymmetricKeyType === 'rsa';
-  } catch {
-    return false;
-  }
 }
