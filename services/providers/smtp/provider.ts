@@ -3,6 +3,7 @@ import { Readable } from 'node:stream';
 import type { SMTPConnectionOptions } from 'nodemailer/lib/smtp-connection';
 import type { Failure } from '#core/domain/failure.ts';
 import type { Outcome } from '#core/domain/outcome.ts';
+import { TENANT_HOST_CIPHERS } from '#core/domain/tls-ciphers.ts';
 import { forgetAccessToken, TokenRefused, tokenVerdict, withoutToken } from '../oauth.ts';
 import { defineProvider, type ProviderContext, type ResolvedHost, type Verification } from '../provider.ts';
 import { redact, secretStrings } from '../redact.ts';
@@ -158,6 +159,7 @@ function sessionOptions({ config }: Account, address: string): SMTPConnectionOpt
     requireTLS: isTlsRequired(config) && !isTlsFromStart(config),
     ...(isIP(host) === 0 ? { servername: host } : {}),
     tls: {
+      ciphers: TENANT_HOST_CIPHERS,
       ...(isIP(host) === 0 ? { servername: host } : {}),
       ...(config.caCertificate === undefined ? {} : { ca: config.caCertificate }),
     },

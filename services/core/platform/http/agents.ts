@@ -2,6 +2,7 @@ import type { LookupFunction } from 'node:net';
 import { LRUCache } from 'lru-cache';
 import { Agent, buildConnector, type Dispatcher } from 'undici';
 import type { HttpRequest } from '#core/domain/http-exchange.ts';
+import { TENANT_HOST_CIPHERS } from '#core/domain/tls-ciphers.ts';
 import type { EgressGuard } from './egress-guard.ts';
 
 export type AgentsOptions = {
@@ -125,7 +126,12 @@ function guardedConnector(
   timeout: number,
   shown: { readonly cert?: string; readonly key?: string } = {},
 ): ReturnType<typeof buildConnector> {
-  const connect = buildConnector({ timeout, allowH2: false, ...shown });
+  const connect = buildConnector({
+    timeout,
+    allowH2: false,
+    ciphers: TENANT_HOST_CIPHERS,
+    ...shown,
+  });
   return (options, callback) => {
     const port = Number(options.port) || (options.protocol === 'https:' ? 443 : 80);
     const checked = guard?.resolve(options.hostname, port) ?? REFUSED;
