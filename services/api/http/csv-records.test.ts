@@ -2,6 +2,7 @@ import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { toCsv, unguarded } from './csv.ts';
 import { csvRecords, type CsvRecord } from './csv-records.ts';
+import { BLANK_LINES_MAX } from './text-lines.ts';
 
 const read = (text: string | Buffer, max = 1_000): CsvRecord[] => [...csvRecords(Buffer.from(text), max)];
 const cells = (text: string): (readonly string[])[] => read(text).map((record) => record.cells);
@@ -99,4 +100,10 @@ describe('a text of other hands', () => {
       { line: 2, cells: [], fault: 'A quote is not closed', isEnd: true },
     ]);
   });
+});
+
+test('of blank lines a number is skipped; more are faults, between which a reader can pause', () => {
+  const records = [...csvRecords(Buffer.from('\n'.repeat(BLANK_LINES_MAX + 3)), 10)];
+  expect(records).toHaveLength(3);
+  for (const { fault } of records) expect(fault).toMatch(/^Is blank/);
 });

@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer';
+import { BLANK, BLANK_LINES_MAX } from './text-lines.ts';
 
 /** One record of a CSV text, or the fault that makes it unreadable. */
 export type CsvRecord = {
@@ -21,6 +22,7 @@ const BOM = Buffer.from('\u{feff}');
 export function* csvRecords(bytes: Buffer, bytesMax: number): Generator<CsvRecord, void> {
   let at = bytes.subarray(0, BOM.length).equals(BOM) ? BOM.length : 0;
   let line = 1;
+  let blank = 0;
   while (at < bytes.length) {
     const [start, begunOn] = [at, line];
     const most = start + bytesMax;
@@ -59,6 +61,7 @@ export function* csvRecords(bytes: Buffer, bytesMax: number): Generator<CsvRecor
     if (fault === undefined && !isUtf8(bytes.subarray(start, end))) fault = 'Is not valid UTF-8';
     if (fault !== undefined) yield { line: begunOn, cells: [], fault };
     else if (end > start) yield { line: begunOn, cells };
+    else if (++blank > BLANK_LINES_MAX) yield { line: begunOn, cells: [], fault: BLANK };
   }
 }
 

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { textLines } from './text-lines.ts';
+import { BLANK_LINES_MAX, textLines } from './text-lines.ts';
 
 test('every line that is not blank is read, with its number', () => {
   const line = fc.string({ unit: fc.constantFrom('a', 'ä', '{', '\r', ' ', '\0') });
@@ -25,4 +25,10 @@ test('a line that is too long or no UTF-8 is no other one’s fault', () => {
     { line: 2, text: '', fault: 'Is not valid UTF-8' },
     { line: 3, text: 'ok' },
   ]);
+});
+
+test('of blank lines a number is skipped; more are faults, between which a reader can pause', () => {
+  const lines = [...textLines(Buffer.from('\n'.repeat(BLANK_LINES_MAX + 3)), 10)];
+  expect(lines.map(({ line }) => line)).toEqual([1, 2, 3].map((n) => BLANK_LINES_MAX + n));
+  for (const { fault } of lines) expect(fault).toMatch(/^Is blank/);
 });
