@@ -34,6 +34,7 @@ const ErrorBody = z.looseObject({
   detail: z.string().optional().catch(undefined),
 });
 const AccountBody = z.looseObject({ status: z.string() });
+const MessagesBody = z.looseObject({ messages: z.array(z.unknown()) });
 
 /** The channel-specific parts of a message. */
 export type TwilioMessage = Pick<OutboundMessage, 'id' | 'to' | 'from' | 'expiresAt' | 'receiptUrl'> & {
@@ -84,15 +85,21 @@ export async function createMessage(
   };
 }
 
-/** Reads the account itself; the response contains its state. */
+/**
+ * Reads the account itself; the response contains its state. With an API key it reads the list of messages: a standard key sends,
+ * but may not read the account, and Twilio answers as to a wrong key.
+ */
 export async function checkCredential(account: Account, context: ProviderContext): Promise<Verification> {
+  const { accountSid, apiKeySid } = account.config;
+  const resource = apiKeySid === undefined ? `${accountSid}.json` : `${accountSid}/Messages.json?PageSize=1`;
   const result = await context.http({
     method: 'GET',
-    url: `${context.origin(vendorOrigin(account))}/2010-04-01/Accounts/${account.config.accountSid}.json`,
+    url: `${context.origin(vendorOrigin(account))}/2010-04-01/Accounts/${resource}`,
     headers: { authorization: basicAuthorization(account), accept: 'application/json' },
   });
   if (result.kind !== 'response') return unverified(result);
-  if (result.status === 200) return verdictOfAccount(result);
+  if (result.status === 200)
+    return apiKeySid === undefined ? verdictOfAccount(result) : verdictOfList(result);
   return doubted(result, classify(result, TWILIO_CODES, readError), accountSecrets(account));
 }
 
@@ -120,6 +127,10 @@ export function readError(body: unknown): VendorError {
     providerCode: code === undefined ? undefined : String(code),
     providerMessage: message ?? detail ?? title,
   };
+}
+
+function verdictOfList(response: Response): Verification {
+  return MessagesBody.safeParse(parseJson(response.text)).success ? { kind: 'valid' } : unverified(response);
 }
 
 function verdictOfAccount(response: Response): Verification {

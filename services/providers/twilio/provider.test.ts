@@ -227,6 +227,18 @@ describe('twilio', () => {
     });
   });
 
+  test('an API key is checked by what it may read: a standard key may not read the account', async () => {
+    await using http = createHttpClient();
+    await using standIn = await startTwilioStandIn();
+    const config = { ...account.publicConfig, apiKeySid: `SK${'0'.repeat(32)}` };
+    const secrets = { apiKeySecret: 'key-secret' };
+    const verify = () => twilio.verify({ config, secrets } as never, contextAt(twilio, http, standIn.origin));
+    expect(await verify()).toEqual({ kind: 'valid' });
+    expect(standIn.received[0]?.path).toMatch(/\/Messages\.json\?PageSize=1$/);
+    standIn.fail({ kind: 'reply', status: 401, body: { code: 20003, message: 'Authenticate', status: 401 } });
+    expect(await verify()).toMatchObject({ kind: 'invalid' });
+  });
+
   test('a message that expires soon is not delivered later', async () => {
     await edgeCase({ from: '+15005550006' }, { expiresAt: Date.now() + 600_500 }, (body) => {
       expect(Number(body.get('ValidityPeriod'))).toBeGreaterThan(595);

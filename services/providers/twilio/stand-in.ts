@@ -24,6 +24,8 @@ function answer(request: Received, taken: Taken): Reply | undefined {
   }
   if (request.method === 'POST' && request.path.endsWith('/Messages.json'))
     return create(accountSid, request, taken);
+  if (request.method === 'GET' && /\/Messages\.json(\?|$)/.test(request.path))
+    return { status: 200, body: { messages: [], page: 0, page_size: 1 } };
   const asked = /\/Messages\/([^/?]+)\.json$/.exec(request.path)?.[1];
   if (request.method === 'GET' && asked !== undefined) return show(taken.find(asked), request.path);
   return undefined;
