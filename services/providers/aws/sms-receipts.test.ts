@@ -115,6 +115,14 @@ describe('an event of a text', () => {
       receivedAt: 0,
     });
 
+  test('that is not the last may be followed by the delivery', () => {
+    const body = JSON.stringify(event('TEXT_CARRIER_UNREACHABLE', { isFinal: false }));
+    expect(parse(body)).toMatchObject({ receipts: [{ state: 'undelivered', isTemporary: true }] });
+    expect(parse(JSON.stringify(event('TEXT_CARRIER_UNREACHABLE')))).not.toHaveProperty(
+      'receipts.0.isTemporary',
+    );
+  });
+
   test.each(['', 'null', '[]', '{"eventType":"TEXT_SENT"}', '{"eventType":7}', 'Successfully validated'])(
     'is not made of %j',
     (body) => {

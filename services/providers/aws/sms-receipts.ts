@@ -19,6 +19,8 @@ const Event = z.looseObject({
   eventType: z.string().regex(/^TEXT_/),
   messageId: z.string().min(1),
   eventTimestamp: z.number().int().positive().optional().catch(undefined),
+  /** Whether no further event of the message follows. */
+  isFinal: z.boolean().optional().catch(undefined),
   messageStatus: Text,
   messageStatusDescription: Text,
   context: z
@@ -63,9 +65,10 @@ function readEvent(sent: unknown, eventId: string): ParsedCall {
 
 function meaningOf({
   eventType,
+  isFinal,
   messageStatus,
   messageStatusDescription,
-}: z.output<typeof Event>): Pick<ParsedReceipt, 'state' | 'failure'> {
+}: z.output<typeof Event>): Pick<ParsedReceipt, 'state' | 'isTemporary' | 'failure'> {
   if (eventType === 'TEXT_DELIVERED') return { state: 'delivered' };
   // The carrier accepted the message; some carriers never report more.
   if (['TEXT_SENT', 'TEXT_SUCCESSFUL', 'TEXT_UNKNOWN'].includes(eventType)) return { state: 'sent' };
@@ -77,6 +80,7 @@ function meaningOf({
     .includes('opted out');
   return {
     state: 'undelivered',
+    ...(isFinal === false ? { isTemporary: true } : {}),
     failure: {
       class: isOptOut ? 'recipient_unavailable' : known.class,
       code: isOptOut ? 'recipient_opted_out' : known.code,

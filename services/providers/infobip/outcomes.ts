@@ -28,14 +28,16 @@ export const STATUS_CODES: CodeTable = {
 
 /** Error ids in a report, https://www.infobip.com/docs/essentials/response-status-and-error-codes#gsm-error-codes. */
 export const ERROR_CODES: CodeTable = {
-  ...each(permanent('invalid_recipient', 'unknown_recipient'), 1),
+  ...each(permanent('invalid_recipient', 'unknown_recipient'), 1, 3041),
   ...each(permanent('invalid_recipient', 'unreachable_number'), 9, 11),
   ...each(permanent('recipient_unavailable', 'handset_unreachable'), 5, 6, 12, 13, 27, 31, 32, 33, 256),
   ...each(permanent('recipient_unavailable', 'handset_unreachable'), 257, 258, 502, 2048),
   ...each(permanent('recipient_unavailable', 'recipient_blocked'), 2049, 2050),
   ...each(permanent('recipient_unavailable', 'validity_expired'), 4101),
   ...each(permanent('provider_unavailable', 'provider_error'), 34, 500, 503, 1536, 1539),
-  ...each(permanent('invalid_recipient', 'invalid_number'), 351),
+  // Also of subscribers without credit, or who may not receive from short codes: no reason to suppress the recipient.
+  ...each(permanent('recipient_unavailable', 'undeliverable'), 351),
+  ...each(permanent('recipient_unavailable', 'recipient_opted_out'), 573, 603),
   // WhatsApp codes.
   ...each(permanent('content_rejected', 'invalid_template'), 7008, 7009),
   ...each(permanent('provider_throttled', 'quality_limited'), 7016),

@@ -194,7 +194,9 @@ describe('a report of Infobip', () => {
 
   test.each([
     [1, 'invalid_recipient'],
-    [351, 'invalid_recipient'],
+    [351, 'recipient_unavailable'],
+    [603, 'recipient_unavailable'],
+    [3041, 'invalid_recipient'],
     [2050, 'recipient_unavailable'],
     [7009, 'content_rejected'],
     [7016, 'provider_throttled'],

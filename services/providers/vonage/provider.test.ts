@@ -295,7 +295,7 @@ describe('by the SMS API', () => {
         reply: failed('6'),
         outcome: {
           kind: 'rejected_permanent',
-          failure: { class: 'invalid_recipient', code: 'invalid_number', providerCode: '6' },
+          failure: { class: 'recipient_unavailable', code: 'unroutable', providerCode: '6' },
         },
       },
       {
