@@ -8,11 +8,13 @@ import { connect, createServer } from 'node:tls';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { TENANT_HOST_CIPHERS } from '#core/domain/tls-ciphers.ts';
 
+const OPENSSL = 'openssl';
+
 let folder: string;
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), 'despatch-ciphers-'));
   const made = ['-newkey', 'rsa:2048', '-nodes', '-keyout', 'key.pem', '-out', 'cert.pem', '-subj', '/CN=a'];
-  execFileSync('openssl', ['req', '-x509', ...made], { cwd: folder, stdio: 'pipe' });
+  execFileSync(OPENSSL, ['req', '-x509', ...made], { cwd: folder, stdio: 'pipe' });
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
