@@ -218,6 +218,34 @@ describe('ambiguous calls', () => {
     const settled = settle(ambiguous, message({ dedupe: 'key', ambiguous: 3 }), NOW, 0);
     expect(settled).toMatchObject({ status: 'deferred', duplicateRisk: false });
   });
+
+  describe('before the last call', () => {
+    const refused: AttemptOutcome = { kind: 'rejected_permanent', failure: failure('sender_rejected') };
+    const repeated = { ambiguous: 1, duplicateRisk: true, receiptsExpected: true };
+
+    test.each([
+      ['is refused for good', refused, {}],
+      ['has no time left for a retry', transient(), { retries: 3, expiresAt: NOW + 1 }],
+      ['would wait for its provider until it expires', transient('auth_or_config'), { expiresAt: NOW + 1 }],
+    ])(
+      'leave a message that %s unknown, so that receipts of the first copy count',
+      (_name, outcome, over) => {
+        const settled = settle(outcome, message({ ...repeated, ...over }), NOW, 0);
+        expect(settled).toMatchObject({ status: 'unknown', reason: 'ambiguous_attempt', final: false });
+        expect(settled.failure).toMatchObject({ code: 'x' });
+      },
+    );
+
+    test('leave it unknown for ever if no receipt can come', () => {
+      const settled = settle(refused, message({ ...repeated, receiptsExpected: false }), NOW, 0);
+      expect(settled).toMatchObject({ status: 'unknown', final: true });
+    });
+
+    test.each(['key', 'lookup'] as const)('say nothing if the provider prevents copies by %s', (dedupe) => {
+      const settled = settle(refused, message({ ...repeated, dedupe }), NOW, 0);
+      expect(settled).toMatchObject({ status: 'failed', final: true });
+    });
+  });
 });
 
 test.each(NOT_STARTED_REASONS)('%s uses no retry and puts the message back in the queue', (reason) => {
@@ -273,6 +301,8 @@ test('whatever happens, the next state is one the table allows, and only unfinis
         ) {
           expect(settled.status).toBe('unknown');
         }
+        // A copy that may exist can still be reported on.
+        if (attempted.ambiguous > 0 && attempted.dedupe === 'none') expect(settled.status).not.toBe('failed');
       },
     ),
   );

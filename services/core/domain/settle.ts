@@ -1,11 +1,10 @@
-import { AMBIGUOUS_LOOKUP_MS, FIRST_LOOKUP_MS } from './decide-lookup.ts';
+import { ambiguity, isAwaited, undecided } from './ambiguity.ts';
+import { FIRST_LOOKUP_MS } from './decide-lookup.ts';
 import { failOver, placeOf, reroutedTo } from './failover.ts';
-import type { Failure } from './failure.ts';
 import { assertMove } from './message-state.ts';
 import type { AttemptOutcome, NotStartedReason } from './outcome.ts';
 import type { AttemptedMessage, Settlement } from './settlement.ts';
 import { deferral, failed, stored, type SettlementPart } from './settlement-part.ts';
-import { AMBIGUOUS_RETRY_MS, retryDelayMs } from './retry.ts';
 
 /** A provider that sends reports has done so after three days; after that the message is `unknown`. */
 export const RECEIPT_TIMEOUT_MS = 72 * 3_600_000;
@@ -34,7 +33,7 @@ export function settle(
   now: number,
   random: number,
 ): Settlement {
-  const settlement = returned(decide(outcome, message, now, random), message);
+  const settlement = undecided(returned(decide(outcome, message, now, random), message), message);
   assertMove('sending', settlement.status);
   return settlement;
 }
@@ -110,11 +109,6 @@ function notStartedDelayMs(reason: NotStartedReason, { expiresAt }: AttemptedMes
   return now < expiresAt ? delayMs : Math.max(delayMs, EXPIRED_DELAY_MS);
 }
 
-/** Whether a receipt is awaited: this account reports, or an account that accepted the message before does. */
-function isAwaited({ receiptsExpected, sentBy }: AttemptedMessage): boolean {
-  return receiptsExpected || sentBy !== undefined;
-}
-
 /**
  * Whether another account may send the message as well if no receipt comes. If the provider sends none, a missing receipt means
  * nothing.
@@ -158,36 +152,4 @@ function elsewhere(
   const shown = { ...wait, failure: stored(failure, true) };
   // A message that ends because no time is left gets no next account.
   return wait.status === 'deferred' ? { ...shown, ...place } : shown;
-}
-
-function ambiguity(failure: Failure, message: AttemptedMessage, now: number, random: number): SettlementPart {
-  const guarded = message.dedupe !== 'none';
-  const mayRepeat = guarded || (message.deliveryGuarantee === 'at_least_once' && message.ambiguous === 0);
-  const nextAttemptAt =
-    now +
-    Math.max(
-      message.dedupe === 'lookup' ? AMBIGUOUS_LOOKUP_MS : AMBIGUOUS_RETRY_MS,
-      guarded ? retryDelayMs(message.retries, random) : 0,
-    );
-  const counted = { ambiguous: message.ambiguous + 1, failure: stored(failure, true) };
-  if (!mayRepeat || nextAttemptAt >= message.expiresAt) {
-    const awaitUntil = message.lookup === 'reference' ? now + AMBIGUOUS_LOOKUP_MS : null;
-    return {
-      ...counted,
-      status: 'unknown',
-      reason: 'ambiguous_attempt',
-      nextAttemptAt: null,
-      awaitUntil,
-      // No receipt or lookup can report any more.
-      final: !isAwaited(message) && awaitUntil === null,
-    };
-  }
-  return {
-    ...counted,
-    status: 'deferred',
-    reason: 'ambiguous_attempt',
-    nextAttemptAt,
-    retries: message.retries + 1,
-    duplicateRisk: message.duplicateRisk || !guarded,
-  };
 }

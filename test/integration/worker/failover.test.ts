@@ -171,10 +171,10 @@ test('the record of a message that was called without an answer tells which acco
   b.twilio.fail({ kind: 'reset' }, b.accounts.second.path);
   b.twilio.fail(badSender, b.accounts.second.path);
   const seq = await b.send();
-  await expect.poll(b.statuses, { ...POLL, timeout: 15_000 }).toEqual({ failed: 1 });
+  await expect.poll(b.statuses, { ...POLL, timeout: 15_000 }).toEqual({ unknown: 1 });
   expect(await b.route(seq)).toEqual([
     'first failed provider_unavailable 1',
-    'second failed sender_rejected 3',
+    'second chosen next_in_route 3',
     'last skipped ambiguous_elsewhere -',
   ]);
   await b.admin`delete from despatch.routes`;
@@ -250,7 +250,7 @@ test('no other account is called after a call without an answer, whatever comes 
   b.twilio.fail({ kind: 'reset' }, b.accounts.first.path);
   b.twilio.fail(badSender, b.accounts.first.path);
   const seq = await b.send();
-  await expect.poll(b.statuses, { ...POLL, timeout: 15_000 }).toEqual({ failed: 1 });
+  await expect.poll(b.statuses, { ...POLL, timeout: 15_000 }).toEqual({ unknown: 1 });
   expect(await b.attempts(seq)).toEqual(['first ambiguous', 'first rejected_permanent']);
 });
 

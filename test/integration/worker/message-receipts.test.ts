@@ -303,6 +303,48 @@ describe('receipts of a message that was sent twice', () => {
   });
 });
 
+describe('receipts of a message whose repetition was refused', () => {
+  const outcomes: readonly AttemptOutcome[] = [
+    { kind: 'ambiguous', failure: { class: 'unknown', code: 'timeout' } },
+    { kind: 'rejected_permanent', failure: { class: 'content_rejected', code: 'duplicate' } },
+  ];
+
+  test.each([
+    { receipts: ['delivered'], ends: ['delivered'] },
+    { receipts: ['undelivered'], ends: ['undelivered'] },
+    { receipts: ['sent', 'undelivered'], ends: ['sent', 'undelivered'] },
+    { receipts: ['sent', 'delivered'], ends: ['sent', 'delivered'] },
+  ])('$receipts, about the call without an answer, move it to $ends', async ({ receipts, ends }) => {
+    await using b = await setupMessages();
+    const seqs = await b.accept();
+    for (const outcome of outcomes) {
+      await b.admin`update despatch.live_messages set next_attempt_at = now(), due_at = now()`;
+      const [message] = await b.store.claim(seqs, terms());
+      if (message === undefined) throw new Error('not claimed');
+      await b.store.complete([completionOf(message, outcome, { receiptsExpected: true })]);
+    }
+    const record = async () => (await b.admin`select * from despatch.message_states`)[0];
+    expect(await record()).toMatchObject({
+      status: 'unknown',
+      reason: 'ambiguous_attempt',
+      final: false,
+      attempt: 2,
+      failure: { code: 'duplicate' },
+    });
+    const [row] = await b.admin`select tenant_id, seq, purge_on, id from despatch.messages`;
+    const found: unknown[] = [];
+    for (const receipt of receipts) {
+      await b.admin`insert into despatch.receipts (tenant_id, account_id, message_seq, purge_on, message_id,
+          provider_message_id, receipt, verified, report_key, apply_at)
+        values (${row?.['tenant_id']}, ${b.accountId}, ${row?.['seq']}, ${row?.['purge_on']}, ${row?.['id']}, 'p-1',
+          ${receipt}, true, ${randomUUID()}, now())`;
+      await b.store.applyReceipts(10, decideReceipts);
+      found.push((await record())?.['status']);
+    }
+    expect(found).toEqual(ends);
+  });
+});
+
 test('a message that is known again by a late receipt is waited for again, and given up again', async () => {
   await using b = await setupMessages();
   const [message] = await b.store.claim(await b.accept(1, { delivery_guarantee: 'at_most_once' }), terms());

@@ -114,7 +114,8 @@ begin
     from unnest(batch) with ordinality as u (id, nth)
     join receipts r on r.id = u.id
     left join lateral (
-      select y.seq, y.purge_on, coalesce(s.sent_attempt, s.attempt) as attempt, s.provider_message_id = r.provider_message_id as is_named,
+      select y.seq, y.purge_on, last_copy(s.seq, s.purge_on, s.status, s.attempt, s.sent_attempt, s.event_seq) as attempt,
+        s.provider_message_id = r.provider_message_id as is_named,
         -- Segments may have ids of their own.
         (s.account_id = r.account_id and s.started_at is not null and (s.provider_message_id is null
           or r.provider_message_id is null or r.segment is not null))::integer as accepted
@@ -153,7 +154,8 @@ begin
       from unnest(ids, seqs, days, numbers) with ordinality as u (id, seq, day, number, nth)
       join receipts r on r.id = u.id
       left join lateral (
-        select a.seq, a.purge_on, coalesce(a.sent_attempt, a.attempt) as number from message_results a
+        select a.seq, a.purge_on, last_copy(a.seq, a.purge_on, a.status, a.attempt, a.sent_attempt, a.event_seq) as number
+        from message_results a
         where u.seq is null and a.found_by_id and a.provider_message_id = r.provider_message_id
           and a.account_id = r.account_id and a.tenant_id = r.tenant_id
         order by a.sent_at desc limit 1
@@ -180,7 +182,7 @@ begin
     with matched as materialized (
       -- A message without a state was purged while this transaction waited for its result: it has no history to add to.
       select r.*, case when coalesce(s.seq, l.seq) is not null then u.seq end as seq, u.day, u.number, u.nth, s.status, s.final,
-        coalesce(s.sent_attempt, s.attempt) as last_attempt, s.provider,
+        last_copy(s.seq, s.purge_on, s.status, s.attempt, s.sent_attempt, s.event_seq) as last_attempt, s.provider,
         s.failure as failure_shown, s.segment_states, s.partial, s.late_bounce, s.engagement as engaged,
         l.seq is not null as is_live, l.status as live_status, l.attempt as live_attempt, l.provider as live_provider,
         l.ambiguous > 0 as is_doubtful,

@@ -1,0 +1,65 @@
+import { AMBIGUOUS_LOOKUP_MS } from './decide-lookup.ts';
+import type { Failure } from './failure.ts';
+import { AMBIGUOUS_RETRY_MS, retryDelayMs } from './retry.ts';
+import { stored, type SettlementPart } from './settlement-part.ts';
+import type { AttemptedMessage, Settlement } from './settlement.ts';
+
+/** Decides about a call that ended without an answer: the same account is called once more, or the message ends as `unknown`. */
+export function ambiguity(
+  failure: Failure,
+  message: AttemptedMessage,
+  now: number,
+  random: number,
+): SettlementPart {
+  const guarded = message.dedupe !== 'none';
+  const mayRepeat = guarded || (message.deliveryGuarantee === 'at_least_once' && message.ambiguous === 0);
+  const nextAttemptAt =
+    now +
+    Math.max(
+      message.dedupe === 'lookup' ? AMBIGUOUS_LOOKUP_MS : AMBIGUOUS_RETRY_MS,
+      guarded ? retryDelayMs(message.retries, random) : 0,
+    );
+  const counted = { ambiguous: message.ambiguous + 1, failure: stored(failure, true) };
+  if (!mayRepeat || nextAttemptAt >= message.expiresAt) {
+    const awaitUntil = message.lookup === 'reference' ? now + AMBIGUOUS_LOOKUP_MS : null;
+    return {
+      ...counted,
+      status: 'unknown',
+      reason: 'ambiguous_attempt',
+      nextAttemptAt: null,
+      awaitUntil,
+      // No receipt or lookup can report any more.
+      final: !isAwaited(message) && awaitUntil === null,
+    };
+  }
+  return {
+    ...counted,
+    status: 'deferred',
+    reason: 'ambiguous_attempt',
+    nextAttemptAt,
+    retries: message.retries + 1,
+    duplicateRisk: message.duplicateRisk || !guarded,
+  };
+}
+
+/**
+ * Ends a message as `unknown` instead of `failed` or `expired` if an earlier call may have sent it: receipts of that copy still
+ * count then. A provider that prevents duplicates has said with its refusal that there is no such copy.
+ */
+export function undecided(settlement: Settlement, message: AttemptedMessage): Settlement {
+  const { status, nextAttemptAt } = settlement;
+  const isLast = status === 'failed' || (status === 'deferred' && (nextAttemptAt ?? 0) >= message.expiresAt);
+  if (!isLast || message.ambiguous === 0 || message.dedupe !== 'none') return settlement;
+  return {
+    ...settlement,
+    status: 'unknown',
+    reason: 'ambiguous_attempt',
+    nextAttemptAt: null,
+    final: !isAwaited(message),
+  };
+}
+
+/** Whether a receipt is awaited: this account reports, or an account that accepted the message before does. */
+export function isAwaited({ receiptsExpected, sentBy }: AttemptedMessage): boolean {
+  return receiptsExpected || sentBy !== undefined;
+}
