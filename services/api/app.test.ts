@@ -29,6 +29,7 @@ async function setup(
   return buildApp(
     {
       authenticate,
+      readmit: (caller) => caller,
       log: silentLogger,
       metrics: {
         routeKnown: () => {},

@@ -7,7 +7,7 @@ import { UNSUBSCRIBE_TOKEN_MAX } from '#core/domain/unsubscribe-token.ts';
 import type { Logger } from '#core/platform/telemetry/logger.ts';
 import { QueueFullError } from '#core/platform/process/micro-batch.ts';
 import { beginSpan } from '#core/platform/telemetry/telemetry.ts';
-import type { Admitted, Authenticate, RouteAuth } from './auth/auth.ts';
+import type { Admitted, Authenticate, Caller, Credentials, Readmit } from './auth/auth.ts';
 import {
   answerParserError,
   badHost,
@@ -51,11 +51,14 @@ const BODY_BYTES_MAX = 1024 * 1024;
 const PATH_PARAMETER_MAX = UNSUBSCRIBE_TOKEN_MAX;
 /** An unread body up to this length is read to its end, so that the connection can be reused. */
 const UNREAD_BYTES_MAX = 64 * 1024;
+/** A caller whose body took longer, in milliseconds, is checked again before the handler runs. */
+const READMIT_AFTER_MS = 500;
 /** Smaller answers take no more memory than their request did, so they are not counted. */
 const ANSWER_BYTES_MIN = 16 * 1024;
 
 export type AppDeps = {
   readonly authenticate: Authenticate;
+  readonly readmit: Readmit;
   readonly log: Logger;
   readonly metrics: HttpMetrics;
   /** HMAC key of idempotency fingerprints. */
@@ -98,6 +101,7 @@ export async function buildApp(deps: AppDeps, modules: readonly RouteModule[]): 
   app.setSerializerCompiler(serializerCompiler);
   app.decorate('fingerprintKey', deps.fingerprintKey);
   app.decorateRequest('caller', null);
+  app.decorateRequest('admittedAt', 0);
   app.decorateRequest('appName', null);
   app.decorateRequest('span', null);
   app.decorateRequest('errorCode', null);
@@ -113,6 +117,7 @@ export async function buildApp(deps: AppDeps, modules: readonly RouteModule[]): 
   await shedOverload(app, limits);
   refuseUnknown(app, answerUnknown);
   admitRequests(app, deps.authenticate);
+  readmitRequests(app, deps.readmit);
   meetExpectations(app);
   app.addHook('preClose', (done) => {
     lingering.end();
@@ -361,23 +366,48 @@ function boundAnswers(app: FastifyInstance, memory: MemoryBudget, onRefused: () 
 function admitRequests(app: FastifyInstance, authenticate: Authenticate): void {
   // Uses callbacks instead of promises, so that a cached key is admitted without another turn of the event loop.
   app.addHook('onRequest', (request, reply, done) => {
-    const auth: RouteAuth | undefined = request.routeOptions.config.auth;
+    const { auth } = request.routeOptions.config;
     if (auth === undefined || auth.kind === 'none') return done();
-    const { headers } = request;
     const settle = (admitted: Admitted): void => done(refusalOf(request, reply, admitted));
     try {
-      const admitted = authenticate(auth, {
-        serviceKey: one(headers['x-service-key']),
-        authorization: soleAuthorization(request),
-        tenantSlug: one(headers['x-tenant-slug']),
-        isWrite: request.method !== 'GET' && request.method !== 'HEAD',
-      });
+      const admitted = authenticate(auth, credentialsOf(request));
       if (admitted instanceof Promise) admitted.then(settle, done);
       else settle(admitted);
     } catch (error) {
       done(error as Error);
     }
   });
+}
+
+/** Checks a caller again whose body took long, so that nothing happens for a key or a member that was removed meanwhile. */
+function readmitRequests(app: FastifyInstance, readmit: Readmit): void {
+  app.addHook('preValidation', (request, _reply, done) => {
+    const { auth } = request.routeOptions.config;
+    const { caller, admittedAt } = request;
+    if (auth === undefined || caller === null || performance.now() - admittedAt < READMIT_AFTER_MS)
+      return done();
+    const settle = (found: Caller): void => {
+      request.caller = found;
+      done();
+    };
+    try {
+      const found = readmit(caller, auth, credentialsOf(request));
+      if (found instanceof Promise) found.then(settle, done);
+      else settle(found);
+    } catch (error) {
+      done(error as Error);
+    }
+  });
+}
+
+function credentialsOf(request: FastifyRequest): Credentials {
+  const { headers, method } = request;
+  return {
+    serviceKey: one(headers['x-service-key']),
+    authorization: soleAuthorization(request),
+    tenantSlug: one(headers['x-tenant-slug']),
+    isWrite: method !== 'GET' && method !== 'HEAD',
+  };
 }
 
 /** Node's parser silently keeps the first of several headers; a proxy in front may have used another one. */
@@ -393,6 +423,7 @@ function refusalOf(
   { caller, rate }: Admitted,
 ): AppError | undefined {
   request.caller = caller;
+  request.admittedAt = performance.now();
   if (rate === undefined) return undefined;
   reply.headers(rateHeaders(rate));
   if (rate.passed) return undefined;

@@ -139,7 +139,7 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
     hashSubkey: subkeys['key-hash'],
   });
   const uncounted = createUncountedSends();
-  const { authenticate, onNotice } = createAuthentication({
+  const { authenticate, readmit, onNotice } = createAuthentication({
     directory,
     serviceKeys,
     verifyToken: createTokenVerifier(settings.oidc),
@@ -251,6 +251,7 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
   const app = await buildApp(
     {
       authenticate,
+      readmit,
       log,
       metrics: withSends(metrics, uncounted),
       fingerprintKey: subkeys.fingerprint,

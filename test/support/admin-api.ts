@@ -43,7 +43,7 @@ export type CallOptions = {
 
 export type AdminApi = AsyncDisposable &
   Pick<TestApi, 'database' | 'admin' | 'issuer' | 'logLines'> &
-  Pick<Instance, 'app' | 'notices'> & {
+  Pick<Instance, 'app' | 'notice' | 'notices'> & {
     readonly keyring: Keyring;
     readonly keyringDir: string;
     readonly platformAdmin: Person;
@@ -92,7 +92,7 @@ export async function startAdminApi({
     }),
   );
   const { database, admin, issuer, logLines } = api;
-  const { app, notices } = api.first;
+  const { app, notice, notices } = api.first;
 
   const person: AdminApi['person'] = async (options = {}) => {
     const { subject = randomUUID() } = options;
@@ -129,6 +129,7 @@ export async function startAdminApi({
     issuer,
     keyring,
     keyringDir,
+    notice,
     notices,
     logLines,
     platformAdmin: await person({ subject: PLATFORM_SUBJECT }),

@@ -1,12 +1,13 @@
 import { AppError, limitReached, notFound } from '#core/domain/app-error.ts';
 import type { AuditFacts, AuditTrail } from '#core/domain/audit-entry.ts';
-import type { TenantId } from '#core/domain/ids.ts';
+import type { TenantId, UserId } from '#core/domain/ids.ts';
 import { includesRole, type Role } from '#core/domain/role.ts';
 import type { Subkeys } from '#core/domain/subkeys.ts';
 import type { KeyEncrypter } from '#core/platform/vault/keyring.ts';
 import type { Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { afterCommit } from '#core/store/after-commit.ts';
 import { recordAudit, type AuditDetails, type AuditOrigin } from '#core/store/audit-log.ts';
+import { findRole } from '#core/store/members.ts';
 import { lockTenant, type LockedTenant } from '#core/store/tenants.ts';
 import { withTenant } from '#core/store/tenant-scope.ts';
 import type { MemberCaller, UserCaller } from '../auth/auth.ts';
@@ -41,6 +42,8 @@ export type AdminDeps = {
 export type Change = {
   readonly tx: TransactionSql;
   readonly tenant: LockedTenant;
+  /** The role of the member who makes the change, as it is now; null for others. */
+  readonly role: Role | null;
   readonly audit: Audit;
 };
 
@@ -54,14 +57,20 @@ type Audit = (action: string, target: string, facts?: AuditFacts, details?: Audi
 /** Dependencies that write changes and publish their audit entries after the commit. */
 type Changing = Pick<AdminDeps, 'sql' | 'audit'>;
 
-type Scope = { readonly tenantId: TenantId; readonly origin: AuditOrigin };
+type Scope = {
+  readonly tenantId: TenantId;
+  readonly origin: AuditOrigin;
+  /** The member who makes the change, with the role it needs; null for a platform admin or a recipient. */
+  readonly by: { readonly userId: UserId; readonly role: Role } | null;
+};
 
 export function originOf(caller: UserCaller | MemberCaller, request: RequestFacts): AuditOrigin {
   return { actor: caller.user.id, ip: request.ip, requestId: request.id, appName: request.appName };
 }
 
 export function scopeOf(caller: MemberCaller, request: RequestFacts): Scope {
-  return { tenantId: caller.tenant.id, origin: originOf(caller, request) };
+  const by = { userId: caller.user.id, role: request.role ?? caller.role };
+  return { tenantId: caller.tenant.id, origin: originOf(caller, request), by };
 }
 
 /**
@@ -97,11 +106,28 @@ type Telling = { readonly tx: TransactionSql; readonly trail: AuditTrail };
 async function changing<T>(telling: Telling, scope: Scope, work: (change: Change) => Promise<T>): Promise<T> {
   const tenant = await lockTenant(scope.tenantId, telling.tx);
   if (tenant === undefined) throw notFound();
-  return work({ tx: telling.tx, tenant, audit: auditTo(telling, scope) });
+  const role = scope.by === null ? null : await roleOf(scope.tenantId, telling.tx, scope.by);
+  return work({ tx: telling.tx, tenant, role, audit: auditTo(telling, scope) });
+}
+
+/**
+ * Returns the role that the member has now. Removals and changes of roles lock the tenant too, so none is under way. The caller was
+ * admitted by a copy, and may have waited since.
+ * @throws AppError `not_found`, `insufficient_role`
+ */
+async function roleOf(
+  tenantId: TenantId,
+  tx: TransactionSql,
+  { userId, role }: NonNullable<Scope['by']>,
+): Promise<Role> {
+  const held = await findRole(tenantId, tx, userId);
+  if (held === undefined) throw notFound();
+  assertRole(held, role);
+  return held;
 }
 
 /** Writes audit entries in the transaction and publishes them after the commit. */
-export function auditTo({ tx, trail }: Telling, { tenantId, origin }: Scope): Audit {
+export function auditTo({ tx, trail }: Telling, { tenantId, origin }: Omit<Scope, 'by'>): Audit {
   return async (action, target, facts = {}, details) => {
     const entry = await recordAudit(tenantId, tx, origin, { action, target, facts }, details);
     afterCommit(tx, () => trail(entry));

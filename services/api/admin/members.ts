@@ -18,8 +18,8 @@ import {
 import { withTenant } from '#core/store/tenant-scope.ts';
 import {
   assertBelow,
-  assertRole,
   changeTenant,
+  insufficientRole,
   scopeOf,
   type AdminDeps,
   type Change,
@@ -167,7 +167,7 @@ function invite(deps: AdminDeps): RouteModule {
       const member = await changeTenant(deps, scopeOf(caller, request), async (change) => {
         const known = await findMemberLike(tenant.id, change.tx, user.issuer, person);
         if (known !== undefined) return moveRole(caller, change, known, body.role);
-        if (body.role === 'owner') assertRole(caller.role, 'owner');
+        if (body.role === 'owner') assertOwner(change);
         const { members } = await countMembers(tenant.id, change.tx);
         assertBelow(members, change.tenant.limits.membersMax, 'membersMax');
         const userId = await inviteMember(tenant.id, change.tx, user.issuer, person, body.role);
@@ -256,15 +256,19 @@ async function moveRole(
 /** Only owners add or remove an owner, and at least one owner who has signed in must remain. */
 async function assertMayChange(
   caller: MemberCaller,
-  { tx }: Change,
+  change: Change,
   member: MemberRecord,
   to: Role | null,
 ): Promise<void> {
   if (member.role !== 'owner' && to !== 'owner') return;
-  assertRole(caller.role, 'owner');
+  assertOwner(change);
   if (member.role !== 'owner' || !member.hasSignedIn) return;
-  const { owners } = await countMembers(caller.tenant.id, tx);
+  const { owners } = await countMembers(caller.tenant.id, change.tx);
   if (owners <= 1) throw new AppError('last_owner');
+}
+
+function assertOwner({ role }: Change): void {
+  if (role !== 'owner') throw insufficientRole('owner');
 }
 
 async function requireMember(caller: MemberCaller, { tx }: Change, userId: UserId): Promise<MemberRecord> {

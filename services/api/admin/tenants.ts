@@ -218,7 +218,11 @@ function update(deps: AdminDeps): RouteModule {
       }
       const tenant = await changeTenant(
         deps,
-        { tenantId: id, origin: originOf(caller, request) },
+        {
+          tenantId: id,
+          origin: originOf(caller, request),
+          by: caller.isPlatformAdmin ? null : { userId: caller.user.id, role: 'admin' },
+        },
         async (change) => {
           if (!caller.isPlatformAdmin) assertActive(change.tenant);
           if (plan !== undefined) assertUnmanaged(change);
@@ -299,7 +303,7 @@ function liftBrake(deps: AdminDeps): RouteModule {
       if (!caller.isPlatformAdmin) throw insufficientRole('platform admin');
       const tenant = await changeTenant(
         deps,
-        { tenantId: id, origin: originOf(caller, request) },
+        { tenantId: id, origin: originOf(caller, request), by: null },
         async (change) => {
           const lifted = await liftBrakes(id, change.tx, channel);
           if (lifted.length > 0) {
@@ -339,7 +343,7 @@ function remove(deps: AdminDeps): RouteModule {
       if (!caller.isPlatformAdmin) throw insufficientRole('platform admin');
       const tenant = await changeTenant(
         deps,
-        { tenantId: id, origin: originOf(caller, request) },
+        { tenantId: id, origin: originOf(caller, request), by: null },
         async (change) => {
           assertUnmanaged(change);
           if (change.tenant.status !== 'deleting') {
@@ -366,7 +370,7 @@ async function moveSuspension(
   if (!caller.isPlatformAdmin) throw insufficientRole('platform admin');
   const tenant = await changeTenant(
     deps,
-    { tenantId: id, origin: originOf(caller, request) },
+    { tenantId: id, origin: originOf(caller, request), by: null },
     async (change) => {
       const { status } = change.tenant;
       assertUnmanaged(change);

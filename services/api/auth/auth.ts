@@ -95,3 +95,10 @@ export type Admitted = {
 
 /** Returns synchronously for a cached key. @throws AppError with the 400, 401, 403, 404, 429 or 503 to answer. */
 export type Authenticate = (auth: RouteAuth, credentials: Credentials) => Admitted | Promise<Admitted>;
+
+/**
+ * Checks an admitted caller again, and counts nothing: during a long body a key may be revoked, a role taken away, a tenant
+ * suspended. A bearer token that expired meanwhile still counts. Returns the caller as it is now, synchronously for a cached key.
+ * @throws AppError as `Authenticate` does.
+ */
+export type Readmit = (caller: Caller, auth: RouteAuth, credentials: Credentials) => Caller | Promise<Caller>;

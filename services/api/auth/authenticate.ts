@@ -1,6 +1,6 @@
 import { AppError, unauthenticated } from '#core/domain/app-error.ts';
 import { uuidFrom, type UserId } from '#core/domain/ids.ts';
-import { includesRole, type Role } from '#core/domain/role.ts';
+import { includesRole, type Role, type Scope } from '#core/domain/role.ts';
 import { SLUG } from '#core/domain/slug.ts';
 import type {
   CallerFacts,
@@ -9,10 +9,21 @@ import type {
   Membership,
   RateVerdict,
 } from '#core/store/directory.ts';
-import type { Admitted, Authenticate, Credentials, KeyCaller, RouteAuth, User, UserCaller } from './auth.ts';
+import type {
+  Admitted,
+  Authenticate,
+  Credentials,
+  KeyCaller,
+  MemberCaller,
+  Readmit,
+  RouteAuth,
+  User,
+  UserCaller,
+} from './auth.ts';
 import type { VerifyToken } from './bearer.ts';
 import { createFreshCache } from './fresh-cache.ts';
 import type { Notice, NoticeKind } from './notices.ts';
+import { createRateMemory } from './rate-memory.ts';
 import type { ServiceKeys } from './service-keys.ts';
 
 export type AuthenticateDeps = {
@@ -29,6 +40,7 @@ export type AuthenticateDeps = {
 
 export type Authentication = {
   readonly authenticate: Authenticate;
+  readonly readmit: Readmit;
   /** Drops the cached copies that a change makes stale. */
   readonly onNotice: (kind: NoticeKind, notice: Notice) => void;
 };
@@ -55,27 +67,33 @@ export function createAuthentication(deps: AuthenticateDeps): Authentication {
   const { directory, serviceKeys, verifyToken, platformAdmins, holdSender, sendLimit } = deps;
   const signedIn = createFreshCache<{ readonly id: UserId }>(ENTRIES_MAX);
   const members = createFreshCache<{ readonly found: Membership | null }>(ENTRIES_MAX);
+  /** Users who named too many unknown slugs: the next one that is not cached is refused without a query. */
+  const guessers = createRateMemory();
 
-  function byKey(text: string, auth: KeyAuth): Admitted | Promise<Admitted> {
+  /** Calls `then` at once with the caller of a cached key. */
+  function withKey<T>(
+    text: string,
+    scope: Scope,
+    then: (caller: KeyCaller) => T | Promise<T>,
+  ): T | Promise<T> {
     const facts = serviceKeys.verify(text);
-    return facts instanceof Promise ? facts.then((known) => admitKey(known, auth)) : admitKey(facts, auth);
+    return facts instanceof Promise
+      ? facts.then(async (known) => then(keyCaller(known, scope)))
+      : then(keyCaller(facts, scope));
   }
 
-  function admitKey(
-    { key, tenant, senders, routes }: CallerFacts,
+  function byKey(text: string, auth: KeyAuth): Admitted | Promise<Admitted> {
+    return withKey(text, auth.scope, (caller) => countKey(caller, auth));
+  }
+
+  function countKey(
+    caller: KeyCaller,
     { kind, scope, countsChanges }: KeyAuth,
   ): Admitted | Promise<Admitted> {
-    if (tenant.status !== 'active') throw new AppError('tenant_suspended');
-    if (!key.scopes.includes(scope)) {
-      throw new AppError('insufficient_scope', { message: `Scope '${scope}' is required` });
-    }
-    const { id, mode, scopes, rateLimitRpm } = key;
-    const ofKey = { id, mode, scopes, rateLimitRpm };
-    const caller: KeyCaller = { kind: 'key', tenant, senders, routes, key: ofKey };
     if (countsChanges) {
       const { name, value } = sendLimit(caller);
       // A rate subject of its own, so that changes do not count as sends.
-      return take(uuidFrom(`changes by ${id}`), name, value).then((rate) => ({ caller, rate }));
+      return take(uuidFrom(`changes by ${caller.key.id}`), name, value).then((rate) => ({ caller, rate }));
     }
     // The limit is for sends, not for changes of what was sent.
     const rate = kind === 'key' && scope === 'messages:send' ? holdSender(caller) : undefined;
@@ -115,28 +133,45 @@ export function createAuthentication(deps: AuthenticateDeps): Authentication {
   async function byStranger(caller: UserCaller): Promise<Admitted> {
     const rate = await takeOwn(caller);
     if (rate.passed) throw new AppError('not_found', { message: NO_SUCH_TENANT });
+    guessers.refused(caller.user.id, rate.limit, rate.retryAfter);
     return { caller, rate };
   }
 
-  async function byMember(credentials: Credentials, role: Role): Promise<Admitted> {
-    const caller = await userOf(credentials);
+  /** Returns the member that the credentials name; undefined where the slug names none of the user's tenants. */
+  async function memberOf(caller: UserCaller, slug: string): Promise<MemberCaller | undefined> {
     const { user, isPlatformAdmin } = caller;
-    const slug = credentials.tenantSlug?.trim();
-    if (slug === undefined || slug === '') throw new AppError('tenant_required');
-    if (!SLUG.test(slug)) return byStranger(caller);
-    const { found } = await members.get(`${user.id} ${slug}`, async () => ({
+    const { found } = await members.get(memberKey(user, slug), async () => ({
       found: await directory.membership(user.id, slug),
     }));
-    if (found === null) return byStranger(caller);
-    const { tenant } = found;
-    const rate = await take(tenant.id, 'adminRequestsPerMinute', tenant.limits.adminRequestsPerMinute);
-    if (rate.passed) {
-      if (credentials.isWrite && tenant.status !== 'active') throw new AppError('tenant_suspended');
-      if (!includesRole(found.role, role)) {
-        throw new AppError('insufficient_role', { message: `Role '${role}' is required` });
-      }
+    if (found === null) return undefined;
+    return { kind: 'member', user, isPlatformAdmin, tenant: found.tenant, role: found.role };
+  }
+
+  async function byMember(credentials: Credentials, role: Role): Promise<Admitted> {
+    const user = await userOf(credentials);
+    const slug = slugOf(credentials);
+    if (!SLUG.test(slug)) return byStranger(user);
+    if (members.peek(memberKey(user.user, slug)) === undefined) {
+      const refused = guessers.retryAfter(user.user.id, USER_LIMIT.value);
+      if (refused !== undefined) return { caller: user, rate: refusedOwn(refused) };
     }
-    return { caller: { kind: 'member', user, isPlatformAdmin, tenant, role: found.role }, rate };
+    const caller = await memberOf(user, slug);
+    if (caller === undefined) return byStranger(user);
+    const { tenant } = caller;
+    const rate = await take(tenant.id, 'adminRequestsPerMinute', tenant.limits.adminRequestsPerMinute);
+    if (rate.passed) assertMay(caller, role, credentials);
+    return { caller, rate };
+  }
+
+  async function againByMember(
+    known: MemberCaller,
+    role: Role,
+    credentials: Credentials,
+  ): Promise<MemberCaller> {
+    const caller = await memberOf({ ...known, kind: 'user' }, known.tenant.slug);
+    if (caller === undefined) throw new AppError('not_found', { message: NO_SUCH_TENANT });
+    assertMay(caller, role, credentials);
+    return caller;
   }
 
   return {
@@ -160,6 +195,13 @@ export function createAuthentication(deps: AuthenticateDeps): Authentication {
           return byMember(credentials, auth.role);
       }
     },
+    readmit(caller, auth, credentials) {
+      if (caller.kind === 'member' && 'role' in auth) return againByMember(caller, auth.role, credentials);
+      if (caller.kind === 'key' && 'scope' in auth) {
+        return withKey(credentials.serviceKey ?? '', auth.scope, (known) => known);
+      }
+      return caller;
+    },
     onNotice(kind, { tenantId, id }) {
       if (kind === 'endpoint' || kind === 'clock') return;
       serviceKeys.drop(tenantId, kind === 'key' ? id : undefined);
@@ -169,6 +211,39 @@ export function createAuthentication(deps: AuthenticateDeps): Authentication {
       signedIn.clear();
     },
   };
+}
+
+/** @throws AppError `tenant_suspended`, `insufficient_scope` */
+function keyCaller({ key, tenant, senders, routes }: CallerFacts, scope: Scope): KeyCaller {
+  if (tenant.status !== 'active') throw new AppError('tenant_suspended');
+  if (!key.scopes.includes(scope)) {
+    throw new AppError('insufficient_scope', { message: `Scope '${scope}' is required` });
+  }
+  const { id, mode, scopes, rateLimitRpm } = key;
+  return { kind: 'key', tenant, senders, routes, key: { id, mode, scopes, rateLimitRpm } };
+}
+
+/** @throws AppError `tenant_suspended`, `insufficient_role` */
+function assertMay({ tenant, role: held }: MemberCaller, role: Role, { isWrite }: Credentials): void {
+  if (isWrite && tenant.status !== 'active') throw new AppError('tenant_suspended');
+  if (!includesRole(held, role)) {
+    throw new AppError('insufficient_role', { message: `Role '${role}' is required` });
+  }
+}
+
+/** @throws AppError `tenant_required` */
+function slugOf({ tenantSlug }: Credentials): string {
+  const slug = tenantSlug?.trim();
+  if (slug === undefined || slug === '') throw new AppError('tenant_required');
+  return slug;
+}
+
+function memberKey({ id }: User, slug: string): string {
+  return `${id} ${slug}`;
+}
+
+function refusedOwn(retryAfter: number): NonNullable<Admitted['rate']> {
+  return { name: USER_LIMIT.name, limit: USER_LIMIT.value, passed: false, remaining: 0, retryAfter };
 }
 
 function toUser(id: UserId, { issuer, subject, email, name }: Identity): User {

@@ -1,31 +1,31 @@
 import { LRUCache } from 'lru-cache';
 
-/** Remembers service keys that the database has just rate-limited, so that their further calls cost it nothing. */
+/** Remembers service keys and users that the database has just rate-limited, so that their further calls cost it nothing. */
 export type RateMemory = {
   /** @param retryAfter Seconds computed by the database, 1 to 61. */
-  readonly refused: (keyId: string, limit: number, retryAfter: number) => void;
+  readonly refused: (subject: string, limit: number, retryAfter: number) => void;
   /** Returns the seconds until a call may pass again; undefined when the database has to decide. */
-  readonly retryAfter: (keyId: string, limit: number) => number | undefined;
+  readonly retryAfter: (subject: string, limit: number) => number | undefined;
 };
 
 type Refusal = { readonly limit: number; readonly until: number };
 
-const KEYS_MAX = 20_000;
+const SUBJECTS_MAX = 20_000;
 
 /**
  * Creates the memory. A full window stays full until its oldest second leaves it, regardless of further calls. The database
- * counts whole seconds, so during the last second, in which a call may already pass, the database decides. A key whose
+ * counts whole seconds, so during the last second, in which a call may already pass, the database decides. A subject whose
  * limit changed is checked again.
  * @param now Milliseconds of a monotonic clock.
  */
 export function createRateMemory(now: () => number = () => performance.now()): RateMemory {
-  const refusals = new LRUCache<string, Refusal>({ max: KEYS_MAX });
+  const refusals = new LRUCache<string, Refusal>({ max: SUBJECTS_MAX });
   return {
-    refused(keyId, limit, retryAfter) {
-      if (retryAfter > 1) refusals.set(keyId, { limit, until: now() + retryAfter * 1_000 });
+    refused(subject, limit, retryAfter) {
+      if (retryAfter > 1) refusals.set(subject, { limit, until: now() + retryAfter * 1_000 });
     },
-    retryAfter(keyId, limit) {
-      const refusal = refusals.get(keyId);
+    retryAfter(subject, limit) {
+      const refusal = refusals.get(subject);
       if (refusal === undefined || refusal.limit !== limit) return undefined;
       const seconds = Math.ceil((refusal.until - now()) / 1_000);
       return seconds > 1 ? seconds : undefined;

@@ -149,6 +149,7 @@ test.each(['nothing', '__proto__', '..%2f..%2fetc', '%3Cscript%3E'])(
   async (name) => {
     await using whole = await buildApp(
       {
+        readmit: (caller) => caller,
         authenticate: () => Promise.resolve({ caller: null }),
         log: silentLogger,
         metrics: {

@@ -23,6 +23,7 @@ async function setup() {
   const metrics = createApiMetrics();
   const app = await buildApp(
     {
+      readmit: (caller) => caller,
       authenticate: () => Promise.resolve({ caller: null }),
       log: createLogger({
         level: 'info',

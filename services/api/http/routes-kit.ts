@@ -4,6 +4,7 @@ import type { ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import { z } from 'zod';
 import { validationFailed, type ErrorCode } from '#core/domain/app-error.ts';
+import type { Role } from '#core/domain/role.ts';
 import type { Warnings } from '#core/domain/warning.ts';
 import type { Span } from '#core/platform/telemetry/telemetry.ts';
 import type { CallerOf, Caller, RouteAuth } from '../auth/auth.ts';
@@ -26,6 +27,8 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** The authenticated caller; null on open routes and before authentication. */
     caller: Caller | null;
+    /** When the caller was admitted, on the monotonic clock; 0 before. */
+    admittedAt: number;
     /** The client's own name: at most 64 characters of a safe alphabet. */
     appName: string | null;
     span: Span | null;
@@ -103,6 +106,8 @@ export type RequestFacts = {
   readonly id: string;
   readonly ip: string;
   readonly appName: string | null;
+  /** The least role of a member that may call the route; null where no role is needed. */
+  readonly role: Role | null;
   /** Size of the body. */
   readonly bodyBytes: number;
   /** Trace context of the request's span; null while tracing is off. */
@@ -361,10 +366,12 @@ class Context<A extends RouteAuth, P, Q, B> implements RouteContext<A, P, Q, B> 
 
 function factsOf(request: FastifyRequest): RequestFacts {
   const { id, ip, appName, bodyBytes, span } = request;
+  const { auth } = request.routeOptions.config;
   return {
     id,
     ip,
     appName,
+    role: auth !== undefined && 'role' in auth ? auth.role : null,
     bodyBytes,
     traceparent: span?.traceparent ?? null,
     ifMatch: request.headers['if-match'] ?? null,

@@ -32,6 +32,7 @@ async function open(limits: Partial<HttpLimits> = {}): Promise<number> {
   const nothing = () => {};
   const app = await buildApp(
     {
+      readmit: (caller) => caller,
       authenticate: () => {
         throw new Error('nobody signs in here');
       },

@@ -19,7 +19,7 @@ export async function suppressRecipient(
   const tenantId = id as TenantId;
   const origin = { actor: 'recipient', ip, requestId, appName: null };
   const key = addressKey(deps.addressKeys, tenantId, 'email', address);
-  const isNew = await changeTenant(deps, { tenantId, origin }, async ({ tx, audit }) => {
+  const isNew = await changeTenant(deps, { tenantId, origin, by: null }, async ({ tx, audit }) => {
     const added = await unsubscribeRecipient(tenantId, tx, { key, address, messageId });
     if (added === undefined) return false;
     await audit('suppression.added', added.id, factsOf(added, key), { name: added.address });

@@ -28,6 +28,7 @@ beforeAll(async () => {
   const nothing = () => {};
   const app = await buildApp(
     {
+      readmit: (caller) => caller,
       authenticate: () => {
         throw new Error('nobody signs in here');
       },

@@ -56,6 +56,16 @@ export async function findMember(
   return row && toMember(row);
 }
 
+export async function findRole(
+  tenantId: TenantId,
+  tx: TransactionSql,
+  userId: UserId,
+): Promise<Role | undefined> {
+  const [row] = await tx<{ role: Role }[]>`
+    select role from members where tenant_id = ${tenantId} and user_id = ${userId}`;
+  return row?.role;
+}
+
 /** A person as their tenant names them: by the issuer's subject, or by e-mail address. */
 export type Person = { readonly subject: string } | { readonly email: string };
 

@@ -61,6 +61,7 @@ async function accept(row: AcceptRow): Promise<Verdict> {
 
 const app = await buildApp(
   {
+    readmit: (caller) => caller,
     authenticate,
     log,
     metrics: { ...metrics, requestAnswered() {} },

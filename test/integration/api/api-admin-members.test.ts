@@ -4,6 +4,7 @@ import type { Role } from '#core/domain/role.ts';
 import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { startAdminApi, type AdminApi, type TestTenant } from '#test/support/admin-api.ts';
 import type { Reply } from '#test/support/api.ts';
+import { lockWaits } from '#test/support/lock-waits.ts';
 
 const PATH = '/v1/admin/members';
 
@@ -249,9 +250,7 @@ describe('a first sign-in during a change of its invitation', () => {
   }
   /** Waits until a call of the function waits for a lock. */
   const untilLocked = async (name: string): Promise<void> => {
-    const waiting = () => api.admin`select from pg_stat_activity
-      where datname = current_database() and wait_event_type = 'Lock' and query like ${`%${name}%`}`;
-    await expect.poll(waiting).toHaveLength(1);
+    await expect.poll(() => lockWaits(api.admin, name)).toHaveLength(1);
   };
   const invited = async (to: TestTenant, email: string): Promise<string> =>
     (await api.callAs('owner', to, 'PUT', PATH, { email, role: 'viewer' })).body.userId;

@@ -6,6 +6,7 @@ import { accountSecretBinding } from '#core/domain/binding.ts';
 import type { ProviderAccountId } from '#core/domain/ids.ts';
 import { startAdminApi, type AdminApi, type TestTenant } from '#test/support/admin-api.ts';
 import type { Reply } from '#test/support/api.ts';
+import { lockWaits } from '#test/support/lock-waits.ts';
 
 const CANARY = 'canary0secret0value';
 const PATH = '/v1/admin/providers';
@@ -368,13 +369,7 @@ describe('a stored secret', () => {
   ])('and its place move together: %s meant for what was there before are refused', async (_, late) => {
     const id = await created(smtp());
     const waiting = async (n: number): Promise<void> => {
-      const count = async () => {
-        const [found] = await api.admin<{ n: number }[]>`
-          select count(*)::integer as n from pg_stat_activity
-          where datname = current_database() and wait_event_type = 'Lock'`;
-        return found?.n;
-      };
-      await expect.poll(count).toBe(n);
+      await expect.poll(() => lockWaits(api.admin)).toHaveLength(n);
     };
     const changes = await api.admin.begin(async (tx) => {
       // Changes of a tenant wait for its row lock; both requests have checked the account before they wait.

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { purgeDay } from '#core/domain/purge-day.ts';
 import { get, LEAST, request, send, startTestApi, type ApiTenant, type TestApi } from '#test/support/api.ts';
+import { lockWaits } from '#test/support/lock-waits.ts';
 
 let api: TestApi;
 let tenant: ApiTenant;
@@ -344,14 +345,7 @@ describe('another time for a scheduled message', () => {
     await api.admin.begin(async (tx) => {
       await tx`select from move_messages(array(select seq from messages where id = ${id}), 'canceled', null)`;
       moving = patch(id, sendAt);
-      await expect
-        .poll(async () => {
-          // Uses another connection, because within a transaction pg_stat_activity is a snapshot.
-          const [row] = await api.admin<{ n: number }[]>`
-            select count(*)::int as n from pg_stat_activity where wait_event_type = 'Lock' and query like '%lock_schedule%'`;
-          return row?.n;
-        })
-        .toBe(1);
+      await expect.poll(() => lockWaits(api.admin, 'lock_schedule')).toHaveLength(1);
     });
     expect(await moving).toMatchObject({ status: 409, body: { code: 'invalid_state' } });
     expect((await get(api.first, `/v1/messages/${id}`, tenant.key)).body.status).toBe('canceled');

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { get, LEAST, request, send, startTestApi, type ApiTenant, type TestApi } from '#test/support/api.ts';
+import { lockWaits } from '#test/support/lock-waits.ts';
 import type { TestKey } from '#test/support/service-keys.ts';
 
 let api: TestApi;
@@ -77,12 +78,7 @@ describe('the test clock', () => {
       await tx`select advance_test_clock(${DAY_MS}, 100)`;
       const headers = { 'x-service-key': testKey.text };
       moving = request(api.first, 'PATCH', `/v1/messages/${id}`, { headers, body: { sendAt } });
-      await expect
-        .poll(
-          () => api.admin`
-            select from pg_stat_activity where wait_event_type = 'Lock' and query like '%lock_schedule%'`,
-        )
-        .toHaveLength(1);
+      await expect.poll(() => lockWaits(api.admin, 'lock_schedule')).toHaveLength(1);
     });
     expect((await moving)?.status).toBe(200);
     const [row] = await api.admin<{ wait: number }[]>`

@@ -5,6 +5,7 @@ import { asJson, type TransactionSql } from '#core/platform/postgres/postgres.ts
 import { managedTenantStore } from '#core/store/managed-tenants.ts';
 import { backdatePurge } from '#test/support/backdate-purge.ts';
 import { completionOf } from '#test/support/completion-of.ts';
+import { lockWaits } from '#test/support/lock-waits.ts';
 import { acceptBatch, acceptRow, seedAccount, seedTenant } from '#test/support/seed.ts';
 import { leftoversOf } from '#test/support/tenant-leftovers.ts';
 import { setupStores } from '#test/support/worker.ts';
@@ -22,12 +23,7 @@ async function setup() {
   const controller = managedTenantStore(admin, 'https://issuer.test', () => undefined);
 
   async function waiting(sessions: number): Promise<void> {
-    await expect
-      .poll(
-        () =>
-          admin`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
-      )
-      .toHaveLength(sessions);
+    await expect.poll(() => lockWaits(admin)).toHaveLength(sessions);
   }
   const purgeSome = (sql: Pick<TransactionSql, 'unsafe'>) =>
     sql.unsafe(`select outcome from despatch.purge_some('${owned.slug}', 'u', 100)`);

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { managedTenantStore } from '#core/store/managed-tenants.ts';
 import { backdatePurge } from '#test/support/backdate-purge.ts';
+import { lockWaits } from '#test/support/lock-waits.ts';
 import { acceptBatch, acceptRow, seedAccount, seedTenant } from '#test/support/seed.ts';
 import { testDatabase } from '#test/support/servers.ts';
 import { leftoversOf } from '#test/support/tenant-leftovers.ts';
@@ -237,9 +238,7 @@ test.each([
   await b.admin.begin(async (tx) => {
     await tx.unsafe(change(id));
     purged = b.purge().then(() => b.store.endPurge(b.owned));
-    const waits = () =>
-      b.admin`select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`;
-    await expect.poll(waits).toHaveLength(1);
+    await expect.poll(() => lockWaits(b.admin)).toHaveLength(1);
   });
   expect(await purged).toBe(true);
   expect(await b.leftovers()).toEqual({});

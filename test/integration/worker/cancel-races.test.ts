@@ -7,6 +7,7 @@ import { asJson, type TransactionSql } from '#core/platform/postgres/postgres.ts
 import { cancelMessages } from '#core/store/cancellation.ts';
 import { withTenant } from '#core/store/tenant-scope.ts';
 import { completionOf } from '#test/support/completion-of.ts';
+import { lockWaits } from '#test/support/lock-waits.ts';
 import { acceptBatch, acceptRow, seedAccount, seedTenant } from '#test/support/seed.ts';
 import { setupStores } from '#test/support/worker.ts';
 
@@ -39,9 +40,7 @@ async function setup() {
     },
     /** Resolves when this many sessions wait for a lock. */
     async waiting(sessions: number) {
-      const waiters = () => stores.admin`select from pg_stat_activity
-            where datname = current_database() and wait_event_type = 'Lock'`;
-      await expect.poll(waiters).toHaveLength(sessions);
+      await expect.poll(() => lockWaits(stores.admin)).toHaveLength(sessions);
     },
     [Symbol.asyncDispose]: () => stores[Symbol.asyncDispose](),
   };

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { asJson } from '#core/platform/postgres/postgres.ts';
+import { lockWaits } from '#test/support/lock-waits.ts';
 import { acceptBatch, acceptRow, seedAccount, seedTenant } from '#test/support/seed.ts';
 import { setupWebhooks } from '#test/support/setup-webhooks.ts';
 import { setupStores } from '#test/support/worker.ts';
@@ -18,13 +19,7 @@ async function endsOf(sessions: readonly (() => Promise<unknown>)[]): Promise<st
 }
 
 async function waitingFor(admin: Stores['admin'], sessions: number): Promise<void> {
-  await expect
-    .poll(async () => {
-      const [row] = await admin`select count(*) as n from pg_stat_activity
-        where datname = current_database() and wait_event_type = 'Lock'`;
-      return Number(row?.['n']);
-    })
-    .toBe(sessions);
+  await expect.poll(() => lockWaits(admin)).toHaveLength(sessions);
 }
 
 async function twoAccounts(stores: Stores): Promise<[string, string]> {

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { assignmentOf } from '#test/support/assignment.ts';
+import { lockWaits } from '#test/support/lock-waits.ts';
 import { moveSuspension, seedAccount, seedTenant } from '#test/support/seed.ts';
 import { setupMessages, states, terms } from '#test/support/setup-messages.ts';
 
@@ -50,10 +51,7 @@ describe('claims', () => {
     });
     await changing.promise;
     const claim = b.store.claim([changed, other], terms());
-    const waits = () =>
-      b.admin`select from pg_stat_activity where wait_event_type = 'Lock' and query like '%claim(%'
-        and datname = current_database()`;
-    await expect.poll(waits).toHaveLength(1);
+    await expect.poll(() => lockWaits(b.admin, 'claim(')).toHaveLength(1);
     commit.resolve();
     await change;
     expect((await claim).map(({ seq }) => seq)).toEqual([other]);

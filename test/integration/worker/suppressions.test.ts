@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { decideReceipts } from '#core/domain/decide-receipts.ts';
 import type { Completion } from '#core/store/deliveries.ts';
+import { lockWaits } from '#test/support/lock-waits.ts';
 import { seedAccount, seedTenant } from '#test/support/seed.ts';
 import { setupMessages, states, terms, transient, type MessageBench } from '#test/support/setup-messages.ts';
 import { plantSuppression } from '#test/support/suppress.ts';
@@ -131,10 +132,7 @@ test('an entry that is committed while a claim waits for a lock is seen by the n
   });
   await held.promise;
   const claim = b.store.claim([first], terms());
-  const waits = () =>
-    b.admin`select from pg_stat_activity where wait_event_type = 'Lock' and query like '%claim(%'
-      and datname = current_database()`;
-  await expect.poll(waits).toHaveLength(1);
+  await expect.poll(() => lockWaits(b.admin, 'claim(')).toHaveLength(1);
   await plantSuppression(b.admin, b.tenant.tenantId);
   const [entry] = await b.admin<{ at: Date }[]>`select created_at as at from despatch.suppressions`;
   release.resolve();
@@ -166,10 +164,7 @@ test('an entry that is committed after a claim has looked, and before it begins 
   });
   await held.promise;
   const claim = b.claimDue(10, 10_000);
-  const waits = () =>
-    b.admin`select from pg_stat_activity where wait_event_type = 'Lock' and query like '%claim_due(%'
-      and datname = current_database()`;
-  await expect.poll(waits).toHaveLength(1);
+  await expect.poll(() => lockWaits(b.admin, 'claim_due(')).toHaveLength(1);
   await plantSuppression(b.admin, b.tenant.tenantId);
   release.resolve();
   await hold;
