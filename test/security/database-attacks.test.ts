@@ -39,6 +39,7 @@ const CALLABLE: Readonly<Record<string, readonly RoleName[]>> = {
   sign_in: ['api'],
   membership: ['api'],
   memberships: ['api'],
+  forget_named_user: ['api'],
   invite_user: ['api'],
   count_owned_tenants: ['api'],
   create_tenant: ['api'],

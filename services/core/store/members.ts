@@ -113,8 +113,10 @@ export async function setRole(
   await tx`update members set role = ${role} where tenant_id = ${tenantId} and user_id = ${userId}`;
 }
 
+/** Removes a member. Of a person who never signed in and whom no other tenant names, nothing is kept. */
 export async function removeMember(tenantId: TenantId, tx: TransactionSql, userId: UserId): Promise<void> {
   await tx`delete from members where tenant_id = ${tenantId} and user_id = ${userId}`;
+  await tx`select forget_named_user(${userId})`;
 }
 
 /**

@@ -162,6 +162,24 @@ describe('changing and removing members', () => {
     expect(await auditOf(developer.userId)).toEqual(['member.removed']);
   });
 
+  test('nothing is kept of an invited person whom no other tenant names', async () => {
+    const [own, other] = [await api.tenant(), await api.tenant()];
+    const [alone, shared] = [`${randomUUID()}@example.org`, `${randomUUID()}@example.org`];
+    const ids = await Promise.all(
+      [alone, shared].map(async (email) => {
+        const { body } = await api.callAs('owner', own, 'PUT', PATH, { email, role: 'viewer' });
+        return body.userId as string;
+      }),
+    );
+    await api.callAs('owner', other, 'PUT', PATH, { email: shared, role: 'viewer' });
+    for (const id of [...ids, own.members.viewer.userId]) {
+      expect((await api.callAs('owner', own, 'DELETE', `${PATH}/${id}`)).status).toBe(204);
+    }
+    const kept = await api.admin<{ id: string }[]>`select id from users
+      where id = any (${[...ids, own.members.viewer.userId]}) order by has_signed_in`;
+    expect(kept.map(({ id }) => id)).toEqual([ids[1], own.members.viewer.userId]);
+  });
+
   test('only owners make and unmake owners', async () => {
     const own = await api.tenant();
     const { owner, viewer } = own.members;
