@@ -57,7 +57,7 @@ export type ApiSettings = {
   /** Token subjects that are platform admins. */
   readonly platformAdmins: readonly string[];
   readonly selfServeTenants: boolean;
-  /** Maximum number of tenants owned by a user who is not a platform admin. */
+  /** Maximum number of tenants owned or created by a user who is not a platform admin. */
   readonly tenantsPerUserMax: number;
   /** Rules for endpoint URLs: ranges that the operator opens, whether http is allowed, and which ports. */
   readonly webhooks: {

@@ -147,7 +147,7 @@ const accessEnv = defineEnvGroup({
     ),
     SELF_SERVE_TENANTS: flag('Whether any signed-in user may create a tenant.', false),
     SELF_SERVE_TENANTS_MAX: whole(
-      'Tenants that a user may own who is no platform admin; creating one more is refused.',
+      'Tenants that a user may own or have created who is no platform admin; creating one more is refused.',
       {
         min: 1,
         max: 10_000,

@@ -31,7 +31,7 @@ export type AdminDeps = {
   readonly audit: AuditTrail;
   /** Whether any signed-in user may create a tenant; otherwise only platform admins may. */
   readonly selfServeTenants: boolean;
-  /** Maximum number of tenants owned by a user who is not a platform admin. */
+  /** Maximum number of tenants owned or created by a user who is not a platform admin. */
   readonly tenantsPerUserMax: number;
 };
 

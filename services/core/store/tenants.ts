@@ -34,7 +34,7 @@ export type NewTenant = {
 };
 
 /**
- * Returns how many tenants a user owns. Locks the user until the transaction ends, so that concurrent requests cannot exceed the
+ * Returns how many tenants a user owns or created. Locks the user until the transaction ends, so that concurrent requests cannot exceed the
  * limit.
  */
 export async function countOwnedTenants(tx: TransactionSql, userId: UserId): Promise<number> {

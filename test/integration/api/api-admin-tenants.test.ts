@@ -97,6 +97,16 @@ describe('creating a tenant', () => {
       new Set(['403 plan_limit_reached']),
     );
     expect((await found(await small.person())).status).toBe(201);
+    // A tenant that was handed to somebody else still counts for its creator.
+    const [created] = replies.filter(({ status }) => status === 201);
+    const other = await small.person();
+    const member = { as: founder, slug: created?.body.slug };
+    await small.call('PUT', '/v1/admin/members', {
+      ...member,
+      body: { subject: other.subject, role: 'owner' },
+    });
+    const left = await small.call('DELETE', `/v1/admin/members/${founder.userId}`, member);
+    expect([left.status, (await found(founder)).status]).toEqual([204, 403]);
     for (let n = 0; n < 4; n += 1) expect((await found(small.platformAdmin)).status).toBe(201);
   });
 

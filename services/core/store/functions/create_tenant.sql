@@ -3,7 +3,7 @@ create or replace function create_tenant(new_id uuid, new_slug text, new_name te
 returns setof tenant_facts
 language plpgsql security definer set search_path = despatch, pg_temp as $$
 begin
-  insert into tenants (id, slug, name, plan) values (new_id, new_slug, new_name, of_plan)
+  insert into tenants (id, slug, name, plan, created_by) values (new_id, new_slug, new_name, of_plan, owner)
   on conflict (slug) do nothing;
   if not found then
     return;

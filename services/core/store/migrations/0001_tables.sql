@@ -31,11 +31,14 @@ create table tenants (
   owner_named_owners jsonb not null default '[]',
   -- By how many milliseconds the clock of its test messages is ahead.
   test_clock_ms bigint not null default 0,
+  -- The user who created the tenant through the API; null for a declared tenant.
+  created_by uuid,
   created_at timestamptz not null default now(),
   updated_at timestamptz not null default now(),
   check ((status = 'suspended') = (suspension_reason is not null))
 );
 create index tenants_deleting on tenants (slug) where status = 'deleting';
+create index tenants_creator on tenants (created_by) where created_by is not null;
 
 -- The limits that api and worker enforce. `limits` uses the names of the plan table verbatim. A tenant without a row has the free
 -- plan.
