@@ -108,8 +108,8 @@ const CHANGE_SLOTS = {
   waitMsMax: DATABASE_DEADLINE_MS,
 };
 
-/** Concurrent imports: one per tenant. A waiting import holds its file in memory. */
-const IMPORT_SLOTS = { slots: 2, waitingPerOwnerMax: 1, waitingMax: 2, waitMsMax: 20_000 };
+/** Concurrent imports: one per tenant. A waiting import holds its file in memory, which is reserved. */
+const IMPORT_SLOTS = { slots: 2, waitingPerOwnerMax: 1, waitingMax: 32, waitMsMax: 20_000 };
 /** Concurrent exports: one per tenant. Each holds some rows in memory until its client has read them. */
 const EXPORT_SLOTS = {
   slots: 32,

@@ -1,3 +1,5 @@
+import { mayWait } from './may-wait.ts';
+
 /** Memory reserved for one request. */
 export type Reservation = {
   /** Reserves more for the same request. Returns false, and reserves nothing, when there is no room. */
@@ -26,8 +28,7 @@ type Waiting = {
 };
 
 /** Each waiting request still holds what its connection has already read. */
-const WAITING_PER_OWNER_MAX = 32;
-const WAITING_MAX = 256;
+const ROOM = { perOwnerMax: 32, placesMax: 256 };
 /** A client that is told to retry has to send its whole body again. */
 const PATIENCE_MS = 2_000;
 
@@ -82,7 +83,7 @@ export function createMemoryBudget(bytesMax: number): MemoryBudget {
     await(owner, bytes, gone) {
       const own = [...waiting].filter((one) => one.owner === owner).length;
       const isHopeless = bytes > bytesMax / 2 || gone.aborted;
-      if (isHopeless || own >= WAITING_PER_OWNER_MAX || waiting.size >= WAITING_MAX) {
+      if (isHopeless || !mayWait(ROOM, own, waiting.size)) {
         return Promise.resolve(undefined);
       }
       return new Promise((resolve) => {

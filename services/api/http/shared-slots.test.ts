@@ -51,10 +51,11 @@ test('beyond what may wait one is refused, of its own and of all', async () => {
   for (const item of ['a1', 'a2', 'a3', 'a4', 'a5', 'a6']) ask(item);
   await settled();
   expect(refused).toEqual(['a6 dependency_unavailable']);
-  for (const item of ['b1', 'b2', 'b3', 'b4', 'c1']) ask(item);
+  for (const item of ['b1', 'b2', 'b3', 'b4', 'c1', 'd1']) ask(item);
   await settled();
   expect(entered).toEqual(['a1', 'a2', 'b1', 'b2']);
-  expect(refused.slice(1)).toEqual(['c1 dependency_unavailable']);
+  // The last free place is not for those who wait already.
+  expect(refused.slice(1)).toEqual(['b4 dependency_unavailable', 'd1 dependency_unavailable']);
 });
 
 test('nobody waits for longer than is worth it, and who has gone takes no slot', async () => {

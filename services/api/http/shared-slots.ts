@@ -1,5 +1,6 @@
 import { createTurnQueue } from '#core/domain/turn-queue.ts';
 import { abandoned } from './errors.ts';
+import { mayWait } from './may-wait.ts';
 import { NoRoomError } from './read-body.ts';
 
 export type SharedSlots = {
@@ -17,7 +18,7 @@ export type SharedSlotsOptions = {
   /** Default: half of the slots, and at least one. */
   readonly heldPerOwnerMax?: number;
   readonly waitingPerOwnerMax: number;
-  /** Across all owners. */
+  /** Across all owners. No owner waits in more places than remain free. */
   readonly waitingMax: number;
   readonly waitMsMax: number;
 };
@@ -28,7 +29,8 @@ type Enter = () => void;
 
 /** Shares a few slots among owners: no owner holds more than its share, and waiting owners are served round-robin. */
 export function createSharedSlots(options: SharedSlotsOptions): SharedSlots {
-  const { slots, waitingPerOwnerMax, waitingMax, waitMsMax } = options;
+  const { slots, waitMsMax } = options;
+  const room = { perOwnerMax: options.waitingPerOwnerMax, placesMax: options.waitingMax };
   const heldMax = options.heldPerOwnerMax ?? Math.max(1, Math.floor(slots / 2));
   const shares = new Map<string, Share>();
   const line = createTurnQueue<Enter>();
@@ -73,7 +75,7 @@ export function createSharedSlots(options: SharedSlotsOptions): SharedSlots {
     take(owner, gone) {
       if (gone.aborted) return Promise.reject(abandoned());
       const share = shareOf(owner);
-      if (share.waiting >= waitingPerOwnerMax || all.waiting >= waitingMax) {
+      if (!mayWait(room, share.waiting, all.waiting)) {
         forgetIdle(owner, share);
         return Promise.reject(new NoRoomError());
       }
