@@ -103,6 +103,17 @@ describe('delays', () => {
     expect(queue.addRateLimited('f')).toBe(200);
   });
 
+  test('no retry waits for longer than half a minute, however many keys fail for however long', () => {
+    const queue = createWorkqueue({ random: () => 1 });
+    for (let round = 0; round < 20; round += 1) {
+      const delays = Array.from({ length: 5_000 }, (_, key) => queue.addRateLimited(String(key)));
+      expect(Math.max(...delays)).toBe(30_000);
+      vi.advanceTimersByTime(30_000);
+    }
+    vi.advanceTimersByTime(60_000);
+    expect(queue.addRateLimited('another')).toBe(200);
+  });
+
   test('after a shutdown no timer is left', () => {
     const queue = createWorkqueue();
     queue.addAfter('a', 1_000);

@@ -18,7 +18,8 @@ export type WorkqueueOptions = {
   /** Default 30 s: after an outage of any length a change must be in force within a minute. */
   readonly retryMsMax?: number;
   /**
-   * Rate of all keys' retries together: `burst` at once, then `perSecond`. Default 100 and 10. Other adds are not limited.
+   * Rate of all keys' retries together: `burst` at once, then `perSecond`. Default 100 and 10. Other adds are not limited, and no
+   * retry waits for longer than `retryMsMax`, however many keys fail.
    */
   readonly retries?: Rate;
   /** Spreads retries over 80 to 100 % of their delay. */
@@ -61,7 +62,7 @@ export function createWorkqueue(options: WorkqueueOptions = {}): Workqueue {
   const idle: ((key: string | undefined) => void)[] = [];
   const delayed = new Map<string, { readonly at: number; readonly timer: NodeJS.Timeout }>();
   const failures = new Map<string, number>();
-  const retryBucket = createTokenBucket(retries);
+  const retryBucket = createTokenBucket(retries, retryMsMax);
   let isShutDown = false;
 
   metrics?.running(() => {
@@ -120,7 +121,8 @@ export function createWorkqueue(options: WorkqueueOptions = {}): Workqueue {
       failures.set(key, count + 1);
       metrics?.retried();
       const backOff = Math.min(retryMsMax, retryMsMin * 2 ** Math.min(count, 30));
-      const delayMs = Math.max(backOff * (0.8 + 0.2 * random()), retryBucket.take());
+      const spread = 0.8 + 0.2 * random();
+      const delayMs = Math.max(backOff * spread, Math.min(retryBucket.take(), retryMsMax * spread));
       addAfter(key, delayMs);
       return delayMs;
     },
