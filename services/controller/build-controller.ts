@@ -18,6 +18,7 @@ import { fenceWrites } from './runtime/fence-writes.ts';
 import { createReflector, type Reflector } from './runtime/reflector.ts';
 import { findDeletions } from './tenant/find-deletions.ts';
 import { createDeletionReconciler } from './tenant/purge-deleted.ts';
+import { createPurgeSlice } from './tenant/purge-slice.ts';
 import { createTenantReconciler } from './tenant/reconcile-tenant.ts';
 import { TENANT_FINALIZER } from './tenant/tenant-deps.ts';
 import { trackConvergence } from './tenant/track-convergence.ts';
@@ -88,6 +89,8 @@ export function buildController(deps: ControllerDeps): Controller {
 
   const notify = (tenantId: TenantId): void =>
     deps.nats.publishNotice('tenant', JSON.stringify({ tenantId }));
+  const now = () => new Date();
+  const purgeSlice = createPurgeSlice({ store: deps.store, keys: deps.keys, notify, now });
   const loop = { log, isLeading, metrics: metrics.reconciles, timeoutMs: PASS_MS };
   const tenantLoop = createControllerLoop({
     ...loop,
@@ -105,6 +108,7 @@ export function buildController(deps: ControllerDeps): Controller {
         removeFinalizer: (tenant, signal) => tenantWriter.removeFinalizer(tenant, TENANT_FINALIZER, signal),
         applyStatus: tenantWriter.applyStatus,
       },
+      purgeSlice,
       notify,
       events: {
         normal: (about, reason, note) => events.record(about, 'Normal', reason, note),
@@ -120,7 +124,7 @@ export function buildController(deps: ControllerDeps): Controller {
         },
       },
       log,
-      now: () => new Date(),
+      now,
       random: Math.random,
       resyncMs,
     }),
@@ -137,7 +141,7 @@ export function buildController(deps: ControllerDeps): Controller {
       resources: planWriter,
       warning: (about, reason, note) => events.record(about, 'Warning', reason, note),
       controllerName,
-      now: () => new Date(),
+      now,
       resyncMs,
     }),
   });
@@ -150,12 +154,7 @@ export function buildController(deps: ControllerDeps): Controller {
     // Nobody waits for a purge, and purges must not take database capacity from other work.
     workers: 1,
     queueMetrics: metrics.workqueue('deletion'),
-    reconcile: createDeletionReconciler({
-      store: deps.store,
-      keys: deps.keys,
-      notify,
-      now: () => new Date(),
-    }),
+    reconcile: createDeletionReconciler({ store: deps.store, tenants, purgeSlice }),
   });
 
   tenants.subscribe((change) => {

@@ -12,6 +12,7 @@ import type { VaultService } from '../../deploy/vault/policies.ts';
 import { PlanResource } from '../../services/controller/resources/plan-resource.ts';
 import { TenantResource } from '../../services/controller/resources/tenant-resource.ts';
 import type { TenantStatus } from '../../services/controller/resources/tenant-status.ts';
+import { createPurgeSlice } from '../../services/controller/tenant/purge-slice.ts';
 import { createTenantReconciler } from '../../services/controller/tenant/reconcile-tenant.ts';
 import { TENANT_FINALIZER, type TenantDeps } from '../../services/controller/tenant/tenant-deps.ts';
 import { backdatePurge } from './backdate-purge.ts';
@@ -65,6 +66,7 @@ export async function setupTenantReconciler() {
       return id;
     },
   };
+  const notify = (tenantId: TenantId): void => void writes.push(`notice ${tenantId}`);
   const deps: TenantDeps = {
     tenants,
     plans,
@@ -88,7 +90,8 @@ export async function setupTenantReconciler() {
         update(tenant, { status });
       },
     },
-    notify: (tenantId) => void writes.push(`notice ${tenantId}`),
+    purgeSlice: createPurgeSlice({ store, keys, notify, now: () => clock() }),
+    notify,
     events: {
       normal: (_about, reason) => void writes.push(`event ${reason}`),
       warning: (_about, reason) => void writes.push(`warning ${reason}`),
@@ -98,6 +101,12 @@ export async function setupTenantReconciler() {
     now: () => clock(),
     random: () => 0.5,
     resyncMs: 300_000,
+  };
+
+  /** The dependencies with some of them replaced, also in purges. */
+  const withParts = (parts: Partial<TenantDeps>): TenantDeps => {
+    const changed = { ...deps, ...parts };
+    return { ...changed, purgeSlice: parts.purgeSlice ?? createPurgeSlice(changed) };
   };
 
   return {
@@ -119,7 +128,8 @@ export async function setupTenantReconciler() {
     audited,
     setClock: (next: () => Date): void => void (clock = next),
     /** Returns a reconciler in which some dependencies are replaced. */
-    reconcilerWith: (parts: Partial<TenantDeps>) => createTenantReconciler({ ...deps, ...parts }),
+    reconcilerWith: (parts: Partial<TenantDeps>) => createTenantReconciler(withParts(parts)),
+    withParts,
     /** Runs one pass; returns its writes to the cluster, NATS and events. */
     async reconcile(key: string, reconciler = createTenantReconciler(deps)): Promise<Write[]> {
       writes.length = 0;

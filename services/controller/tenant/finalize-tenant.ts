@@ -2,8 +2,8 @@ import { KeyringError } from '#core/platform/vault/keyring.ts';
 import type { Finding } from '../conditions.ts';
 import type { TenantResource } from '../resources/tenant-resource.ts';
 import type { ReconcileResult } from '../runtime/controller-loop.ts';
-import { continuePurge, PURGE_RECHECK_MS } from './continue-purge.ts';
 import { keyVerdict } from './key-verdict.ts';
+import { PURGE_RECHECK_MS, type PurgeProgress } from './purge-slice.ts';
 import { TENANT_FINALIZER, type TenantDeps } from './tenant-deps.ts';
 import { notReady } from './tenant-findings.ts';
 import { refOf, slugOf } from './wanted-tenant.ts';
@@ -25,7 +25,7 @@ export async function finalizeTenant(
   });
   if (rest !== 'done') {
     await writeNotReady(deps, tenant, notReady('Purging', PROGRESS[rest]), signal);
-    return { requeueAfterMs: rest === 'draining' ? PURGE_RECHECK_MS : 0 };
+    return { requeueAfterMs: rest === 'deleting' ? 0 : PURGE_RECHECK_MS };
   }
   await deps.resources.removeFinalizer(tenant, signal);
   return {};
@@ -35,7 +35,7 @@ export async function finalizeTenant(
 async function giveUpTenant(
   deps: TenantDeps,
   tenant: TenantResource,
-): Promise<'done' | 'draining' | 'deleting'> {
+): Promise<Exclude<PurgeProgress, 'absent'>> {
   const { store, notify, events } = deps;
   const slug = slugOf(tenant);
   const stored = await store.find(slug);
@@ -45,11 +45,11 @@ async function giveUpTenant(
   // compares the stored owner with the deleted resource.
   const isOwner = stored?.ownerUid === uid;
   if (isOwner && (tenant.spec.deletionPolicy === 'Purge' || stored.status === 'deleting')) {
-    if (stored.status !== 'deleting')
-      events.normal(tenant, 'Purging', 'Intake has ended; rows are being deleted');
     const begun = await store.beginPurge(gone);
     if (begun !== undefined) notify(begun);
-    const rest = await continuePurge(deps, gone);
+    if (begun !== undefined && stored.status !== 'deleting')
+      events.normal(tenant, 'Purging', 'Intake has ended; rows are being deleted');
+    const rest = await deps.purgeSlice(gone);
     if (rest === 'done') events.normal(tenant, 'Purged', 'No row and no key of the tenant is left');
     return rest === 'absent' ? 'done' : rest;
   }
@@ -74,5 +74,7 @@ const DATABASE_AWAY = notReady(
 
 const PROGRESS = {
   draining: 'Waiting for provider calls under way, and until no api has a cached copy of the tenant',
-  deleting: 'Deleting rows',
+  deleting: 'Deleting rows, of one tenant at a time',
+  // The same text, so that the turns of purges do not cause a write of the status each.
+  waiting: 'Deleting rows, of one tenant at a time',
 } as const;

@@ -17,7 +17,7 @@ export type DeletionSearch = {
 };
 
 /**
- * Polls for tenants that were deleted through the API until the signal aborts: a page at a time, in turn. A failed poll is
+ * Polls for deleted tenants, of which a resource may already be gone, until the signal aborts: a page at a time, in turn. A failed poll is
  * logged, and the next one follows at its usual time. Never rejects.
  */
 export async function findDeletions(

@@ -1,21 +1,24 @@
-import { deletionOwner } from '#core/store/managed-tenants.ts';
 import type { Reconcile, ReconcileResult } from '../runtime/controller-loop.ts';
-import { continuePurge, PURGE_RECHECK_MS } from './continue-purge.ts';
+import { PURGE_RECHECK_MS } from './purge-slice.ts';
 import type { TenantDeps } from './tenant-deps.ts';
 
 /**
- * Purges a tenant that was deleted through the API, identified by its slug: one slice per pass, repeated until nothing is
- * left. A slug that belongs to another owner by now is left alone.
+ * Purges a tenant that no resource purges, identified by its slug: it was deleted through the API, or its resource was removed by
+ * force in the middle of the purge. One slice per pass, repeated until nothing is left. A resource that still exists continues its
+ * purge itself, because it reports the progress.
  */
-export function createDeletionReconciler(
-  deps: Pick<TenantDeps, 'store' | 'keys' | 'notify' | 'now'>,
-): Reconcile {
+export function createDeletionReconciler({
+  store,
+  tenants,
+  purgeSlice,
+}: Pick<TenantDeps, 'store' | 'tenants' | 'purgeSlice'>): Reconcile {
   return async (slug, _signal, log): Promise<ReconcileResult> => {
-    const stored = await deps.store.find(slug);
-    if (stored?.status !== 'deleting') return {};
-    const { id, ownerUid: uid } = stored;
-    if (uid !== deletionOwner(id)) return {};
-    switch (await continuePurge(deps, { slug, uid })) {
+    const stored = await store.find(slug);
+    if (stored?.status !== 'deleting' || stored.ownerUid === null) return {};
+    const { id, ownerUid: uid, ownerRef } = stored;
+    if (ownerRef !== null && tenants.get(ownerRef)?.metadata.uid === uid) return {};
+    switch (await purgeSlice({ slug, uid })) {
+      case 'waiting':
       case 'draining':
         return { requeueAfterMs: PURGE_RECHECK_MS };
       case 'deleting':

@@ -5,7 +5,6 @@ import type { StoredTenant } from '#core/store/managed-tenants.ts';
 import type { PlanResource } from '../resources/plan-resource.ts';
 import type { TenantResource } from '../resources/tenant-resource.ts';
 import type { Reconcile, ReconcileResult } from '../runtime/controller-loop.ts';
-import { continuePurge } from './continue-purge.ts';
 import { finalizeTenant } from './finalize-tenant.ts';
 import { isReadyFor } from './is-ready-for.ts';
 import { nextRotation } from './key-rotation.ts';
@@ -162,7 +161,7 @@ function slugConflict(tenant: TenantResource, { ownerRef }: StoredTenant): Appli
 
 /** The resource that started the purge was removed before the purge ended; this one cannot start before that. */
 async function awaitPurge(deps: TenantDeps, tenant: TenantResource, stored: StoredTenant): Promise<Applied> {
-  await continuePurge(deps, { slug: slugOf(tenant), uid: stored.ownerUid ?? '' });
+  await deps.purgeSlice({ slug: slugOf(tenant), uid: stored.ownerUid ?? '' });
   return { ...NOTHING, verdict: failed('Purging', 'An earlier tenant of this slug is being purged') };
 }
 

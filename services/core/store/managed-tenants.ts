@@ -171,8 +171,8 @@ export function managedTenantStore(sql: Sql, issuer: string, audit: AuditTrail) 
     },
 
     /**
-     * Returns slugs of tenants that were deleted through the API more than ten seconds ago and are not purged yet: at most
-     * `most`, in order, after the given one.
+     * Returns slugs of tenants whose deletion began more than ten seconds ago and that are not purged yet: at most `most`, in order,
+     * after the given one.
      */
     async tenantsToPurge(after: string | null, most: number): Promise<string[]> {
       const rows = await sql<{ slug: string }[]>`

@@ -42,7 +42,7 @@ const remove = (id: TenantId): Promise<void> => withTenant(s.api, id, (tx) => be
 /** Runs one pass over a slug, as if it had been deleted a while ago. @returns when the pass wants to run again. */
 async function pass(slug: string, parts: Partial<TenantDeps> = {}): Promise<ReconcileResult> {
   await backdatePurge(s.admin, slug);
-  return createDeletionReconciler({ ...s.deps, ...parts })(slug, AbortSignal.timeout(20_000), s.deps.log);
+  return createDeletionReconciler(s.withParts(parts))(slug, AbortSignal.timeout(20_000), s.deps.log);
 }
 
 const leftovers = (id: string): Promise<Record<string, number>> => leftoversOf(s.admin, id);
@@ -168,7 +168,7 @@ describe('a tenant that the API deleted', () => {
     expect([await keyExists(first.id), await keyExists(second.id)]).toEqual([false, true]);
   });
 
-  test('is not found where a resource owns or purges the tenant', async () => {
+  test('is left to its resource where one owns or purges the tenant', async () => {
     const key = s.putTenant({ deletionPolicy: 'Purge' });
     await s.reconcile(key);
     const slug = key.split('/')[1] ?? '';
@@ -182,9 +182,30 @@ describe('a tenant that the API deleted', () => {
     await s.store.beginPurge({ slug, uid, ref: key, createdAt } satisfies GoneResource);
     expect(await statusOf(slug)).toBe('deleting');
     await s.admin`update tenants set updated_at = now() - interval '1 day' where slug = ${slug}`;
-    expect(await s.store.tenantsToPurge(null, 1_000)).not.toContain(slug);
+    expect(await s.store.tenantsToPurge(null, 1_000)).toContain(slug);
     expect(await pass(slug)).toEqual({});
     expect(await statusOf(slug)).toBe('deleting');
+  });
+
+  test('is purged where its resource was removed by force, and the next one of that name too', async () => {
+    const key = s.putTenant({ deletionPolicy: 'Purge' });
+    await s.reconcile(key);
+    const slug = key.split('/')[1] ?? '';
+    const { uid, creationTimestamp: createdAt } = s.tenants.get(key)?.metadata ?? {
+      uid: '',
+      creationTimestamp: '',
+    };
+    await s.store.beginPurge({ slug, uid, ref: key, createdAt });
+    s.tenants.delete(key);
+    s.putTenant({ deletionPolicy: 'Retain' }, { key, uid: randomUUID(), createdAt: '2026-01-02T00:00:00Z' });
+    const waiting = s.reconcilerWith({ purgeSlice: async () => 'waiting' });
+    expect(await s.reconcile(key, waiting)).toEqual(['finalizer+', 'status']);
+    s.remove(key);
+    expect(await s.reconcile(key, waiting)).toEqual(['finalizer-']);
+    expect([s.tenants.has(key), await statusOf(slug)]).toEqual([false, 'deleting']);
+    expect(await s.store.tenantsToPurge(null, 1_000)).toContain(slug);
+    expect(await pass(slug)).toEqual({});
+    expect(await statusOf(slug)).toBeUndefined();
   });
 
   test('is found with others in the order of their slugs, as many as are asked for', async () => {

@@ -1,4 +1,6 @@
 import { randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import {
   accountSecretBinding,
@@ -11,6 +13,7 @@ import { BUILT_IN_PLANS } from '#core/domain/plan.ts';
 import { DependencyError } from '#core/domain/dependency-error.ts';
 import { KeyringError } from '#core/platform/vault/keyring.ts';
 import type { GoneResource, OwnedSlug } from '#core/store/managed-tenants.ts';
+import { projectRoot } from '#test/support/command.ts';
 import { acceptBatch, acceptRow, seedAccount } from '#test/support/seed.ts';
 import { FILLED_TABLES, fillTenant, leftoversOf } from '#test/support/tenant-leftovers.ts';
 import { ISSUER, setupTenantReconciler, type TenantReconciling } from '#test/support/tenant-reconciler.ts';
@@ -264,6 +267,27 @@ describe('who may speak for a tenant', () => {
     expect(await row(key)).toMatchObject({ status: 'suspended' });
   });
 
+  test('after a restore of etcd, the documented statement lets lower generations apply', async () => {
+    s.putPlan('restored', { messagesPerDay: 1 });
+    const key = s.putTenant({ planRef: { name: 'restored' } });
+    const [plan, tenant] = [s.plans.get('restored'), s.tenants.get(key)];
+    s.putPlan('restored', { messagesPerDay: 2 });
+    s.putTenant({ planRef: { name: 'restored' }, state: 'Suspended' }, { key });
+    await s.reconcile(key);
+    if (plan === undefined || tenant === undefined) throw new Error('nothing to restore');
+    s.plans.set('restored', plan);
+    s.tenants.set(key, tenant);
+    await s.reconcile(key);
+    expect(condition(key, 'Applied')).toMatchObject({ status: 'False', reason: 'Stale' });
+
+    const document = readFileSync(join(projectRoot, 'deploy/docs/backup-and-restore.md'), 'utf8');
+    const [, statement = ''] = /## A restored etcd[^]*?```sql\n([^]*?)```/.exec(document) ?? [];
+    await s.admin.unsafe(`${statement.trim().slice(0, -1)} and owner_ref = '${key}'`);
+    await s.reconcile(key);
+    expect(condition(key, 'Applied')).toMatchObject({ status: 'True' });
+    expect(await row(key)).toMatchObject({ status: 'active', limits: { messagesPerDay: 1 } });
+  });
+
   test('a controller that sees an old plan changes nothing', async () => {
     s.putPlan('aging', { messagesPerDay: 1 });
     const old = s.plans.get('aging');
@@ -465,7 +489,7 @@ describe('deletion with Purge', () => {
     expect(Object.keys(await leftovers(id))).toEqual(expect.arrayContaining(FILLED_TABLES));
     s.remove(key);
     const writes = await s.reconcile(key);
-    expect(writes).toEqual(['event Purging', `notice ${id}`, `notice ${id}`, 'event Purged', 'finalizer-']);
+    expect(writes).toEqual([`notice ${id}`, 'event Purging', `notice ${id}`, 'event Purged', 'finalizer-']);
     expect(await leftovers(id)).toEqual({});
     expect(await keyExists(id)).toBe(false);
     expect(s.tenants.has(key)).toBe(false);

@@ -1,0 +1,78 @@
+import { expect, test } from 'vitest';
+import type { TenantId } from '#core/domain/ids.ts';
+import type { PurgeOutcome } from '#core/store/managed-tenants.ts';
+import { createPurgeSlice, PURGE_RECHECK_MS } from './purge-slice.ts';
+import type { TenantDeps } from './tenant-deps.ts';
+
+/** Purges whose slices end when the test says so. */
+function setup() {
+  let at = 0;
+  const open = new Map<string, (outcome: PurgeOutcome) => void>();
+  const store = {
+    purgeSome: ({ slug }: { slug: string }) =>
+      new Promise((resolve) => {
+        open.set(slug, (outcome) => resolve({ outcome, deleted: 1, id: slug as TenantId }));
+      }),
+    endPurge: async () => true,
+  } as unknown as TenantDeps['store'];
+  const told: string[] = [];
+  const keys = {
+    destroy: async (id: string) => void told.push(`key ${id}`),
+  } as unknown as TenantDeps['keys'];
+  const slice = createPurgeSlice({
+    store,
+    keys,
+    notify: (id) => void told.push(`notice ${id}`),
+    now: () => new Date(at),
+  });
+  return {
+    told,
+    ask: (slug: string) => slice({ slug, uid: 'u' }),
+    end: (slug: string, outcome: PurgeOutcome) => open.get(slug)?.(outcome),
+    pass: (ms: number) => void (at += ms),
+  };
+}
+
+test('one purge runs at a time, and those that wait come in turn', async () => {
+  const { ask, end, pass, told } = setup();
+  const first = ask('a');
+  expect([await ask('b'), await ask('c')]).toEqual(['waiting', 'waiting']);
+  pass(6_000);
+  end('a', 'deleted');
+  expect(await first).toBe('deleting');
+  expect(await ask('a')).toBe('waiting');
+  const second = ask('b');
+  end('b', 'empty');
+  expect(await second).toBe('done');
+  expect(await ask('a')).toBe('waiting');
+  const third = ask('c');
+  end('c', 'absent');
+  expect(await third).toBe('absent');
+  const fourth = ask('a');
+  end('a', 'draining');
+  expect(await fourth).toBe('draining');
+  expect(told).toEqual(['key b', 'notice b']);
+});
+
+test('a purge that asks no more gives its turn to the next one', async () => {
+  const { ask, end, pass } = setup();
+  const first = ask('a');
+  await ask('b');
+  end('a', 'draining');
+  await first;
+  expect(await ask('a')).toBe('waiting');
+  pass(11 * PURGE_RECHECK_MS);
+  const again = ask('a');
+  end('a', 'draining');
+  expect(await again).toBe('draining');
+});
+
+test('a failed slice ends its turn', async () => {
+  const slice = createPurgeSlice({
+    store: { purgeSome: () => Promise.reject(new Error('away')) } as unknown as TenantDeps['store'],
+    keys: {} as TenantDeps['keys'],
+    notify: () => undefined,
+    now: () => new Date(),
+  });
+  for (const slug of ['a', 'b', 'a']) await expect(slice({ slug, uid: 'u' })).rejects.toThrow('away');
+});
