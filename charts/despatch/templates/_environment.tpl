@@ -212,12 +212,12 @@ server-side apply refuses duplicate names. Takes `root`, `component` and `extra`
 {{- $postgres := $v.postgres.existingSecret -}}
 {{- if and (eq .component "migrate") $v.migrations.existingSecret }}{{ $postgres = $v.migrations.existingSecret }}{{ end -}}
 - secret:
-    name: {{ include "despatch.secretName" (dict "root" .root "name" $postgres) }}
+    name: {{ include "despatch.secretName" (dict "root" .root "name" $postgres) | quote }}
     items:
       - {key: {{ index $v.postgres.secretKeys .component }}, path: database-url}
 {{- with $v.postgres.ssl.caSecret }}
 - secret:
-    name: {{ . }}
+    name: {{ . | quote }}
     items:
       - {key: {{ $v.postgres.ssl.caKey }}, path: postgres-ca.crt}
 {{- end }}
@@ -225,7 +225,7 @@ server-side apply refuses duplicate names. Takes `root`, `component` and `extra`
 {{- with $v.migrations.rolePasswords }}
 {{- if .existingSecret }}
 - secret:
-    name: {{ .existingSecret }}
+    name: {{ .existingSecret | quote }}
     items:
       - {key: {{ .secretKeys.api }}, path: api-database-password}
       - {key: {{ .secretKeys.worker }}, path: worker-database-password}
@@ -237,19 +237,19 @@ server-side apply refuses duplicate names. Takes `root`, `component` and `extra`
 {{- with $v.nats }}
 {{- if has .auth.method (list "userpass" "creds") }}
 - secret:
-    name: {{ include "despatch.secretName" (dict "root" $.root "name" .auth.existingSecret) }}
+    name: {{ include "despatch.secretName" (dict "root" $.root "name" .auth.existingSecret) | quote }}
     items:
       - {key: {{ index .auth.secretKeys $component }}, path: {{ eq .auth.method "creds" | ternary "nats.creds" "nats-password" }}}
 {{- end }}
 {{- if .tls.caSecret }}
 - secret:
-    name: {{ .tls.caSecret }}
+    name: {{ .tls.caSecret | quote }}
     items:
       - {key: {{ .tls.caKey }}, path: nats-ca.crt}
 {{- end }}
 {{- with index .tls.clientSecrets $component }}
 - secret:
-    name: {{ . }}
+    name: {{ . | quote }}
     items:
       - {key: tls.crt, path: nats-client.crt}
       - {key: tls.key, path: nats-client.key}
@@ -258,7 +258,7 @@ server-side apply refuses duplicate names. Takes `root`, `component` and `extra`
 {{- with $v.vault }}
 {{- if .caSecret }}
 - secret:
-    name: {{ .caSecret }}
+    name: {{ .caSecret | quote }}
     items:
       - {key: {{ .caKey }}, path: vault-ca.crt}
 {{- end }}
@@ -269,12 +269,12 @@ server-side apply refuses duplicate names. Takes `root`, `component` and `extra`
     path: vault-login-token
 {{- else if eq .auth.method "approle" }}
 - secret:
-    name: {{ include "despatch.secretName" (dict "root" $.root "name" .auth.approle.existingSecret) }}
+    name: {{ include "despatch.secretName" (dict "root" $.root "name" .auth.approle.existingSecret) | quote }}
     items:
       - {key: {{ index .auth.approle.secretKeys $component }}, path: vault-secret-id}
 {{- else }}
 - secret:
-    name: {{ include "despatch.secretName" (dict "root" $.root "name" .auth.token.existingSecret) }}
+    name: {{ include "despatch.secretName" (dict "root" $.root "name" .auth.token.existingSecret) | quote }}
     items:
       - {key: {{ index .auth.token.secretKeys $component }}, path: vault-token}
 {{- end }}
@@ -282,13 +282,13 @@ server-side apply refuses duplicate names. Takes `root`, `component` and `extra`
 {{- end }}
 {{- if eq .component "api" }}
 - secret:
-    name: {{ include "despatch.secretName" (dict "root" .root "name" $v.api.keyPepper.existingSecret) }}
+    name: {{ include "despatch.secretName" (dict "root" .root "name" $v.api.keyPepper.existingSecret) | quote }}
     items:
       - {key: {{ $v.api.keyPepper.key }}, path: key-pepper}
 {{- end }}
 {{- if has .component (list "api" "worker") }}
 - secret:
-    name: {{ include "despatch.secretName" (dict "root" .root "name" $v.receipts.pepper.existingSecret) }}
+    name: {{ include "despatch.secretName" (dict "root" .root "name" $v.receipts.pepper.existingSecret) | quote }}
     items:
       - {key: {{ $v.receipts.pepper.key }}, path: receipt-pepper}
 {{- end }}

@@ -2,7 +2,7 @@
 {{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" -}}
 {{- end -}}
 
-{{/* Prefix of all names. 48 characters leave room for `-controller-metrics` and the hash of a migration. */}}
+{{/* Prefix of all names. 44 characters leave room for `-controller-metrics` and the hash of a migration. */}}
 {{- define "despatch.fullname" -}}
 {{- if .Values.fullnameOverride -}}
 {{- .Values.fullnameOverride | trunc 44 | trimSuffix "-" -}}
@@ -48,8 +48,8 @@
 
 {{/* Labels that select a component's pods. Takes `root` and `component`. */}}
 {{- define "despatch.selectorLabels" -}}
-app.kubernetes.io/name: {{ include "despatch.name" .root }}
-app.kubernetes.io/instance: {{ .root.Release.Name }}
+app.kubernetes.io/name: {{ include "despatch.name" .root | quote }}
+app.kubernetes.io/instance: {{ .root.Release.Name | quote }}
 app.kubernetes.io/component: {{ .component }}
 {{- end -}}
 
@@ -61,9 +61,9 @@ Metadata of an object. Takes `root` and `name`, and may take `component`, `label
 {{- $labels := fromYaml (include "despatch.labels" .root) -}}
 {{- with .component }}{{ $_ := set $labels "app.kubernetes.io/component" . }}{{ end -}}
 {{- $annotations := merge (dict) (default (dict) .annotations) .root.Values.commonAnnotations -}}
-name: {{ .name }}
+name: {{ .name | quote }}
 {{- if not .cluster }}
-namespace: {{ default (include "despatch.namespace" .root) .namespace }}
+namespace: {{ default (include "despatch.namespace" .root) .namespace | quote }}
 {{- end }}
 labels:
   {{- toYaml (merge $labels (default (dict) .labels)) | nindent 2 }}
@@ -114,6 +114,6 @@ annotations:
 {{- if kindIs "map" . }}{{ $names = append $names .name }}{{ else }}{{ $names = append $names . }}{{ end -}}
 {{- end -}}
 {{- range uniq $names }}
-- name: {{ . }}
+- name: {{ . | quote }}
 {{- end -}}
 {{- end -}}

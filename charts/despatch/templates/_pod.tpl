@@ -64,7 +64,7 @@ metadata:
     {{- toYaml . | nindent 4 }}
     {{- end }}
 spec:
-  serviceAccountName: {{ include "despatch.serviceAccountName" (dict "root" $root "component" $component "account" $own.serviceAccount) }}
+  serviceAccountName: {{ include "despatch.serviceAccountName" (dict "root" $root "component" $component "account" $own.serviceAccount) | quote }}
   automountServiceAccountToken: {{ eq $component "controller" }}
   enableServiceLinks: false
   terminationGracePeriodSeconds: {{ $own.terminationGracePeriodSeconds | int64 }}
@@ -74,10 +74,10 @@ spec:
   securityContext:
     {{- include "despatch.podSecurityContext" (dict "root" $root "own" $own.podSecurityContext) | nindent 4 }}
   {{- with $own.priorityClassName }}
-  priorityClassName: {{ . }}
+  priorityClassName: {{ . | quote }}
   {{- end }}
   {{- with $own.runtimeClassName }}
-  runtimeClassName: {{ . }}
+  runtimeClassName: {{ . | quote }}
   {{- end }}
   {{- with $own.dnsConfig }}
   dnsConfig:
@@ -116,7 +116,7 @@ spec:
     {{- toYaml . | nindent 4 }}
   {{- end }}
   containers:
-    - name: {{ $component }}
+    - name: {{ $component | quote }}
       image: {{ include "despatch.image" (dict "root" $root "image" $own.image) | quote }}
       imagePullPolicy: {{ include "despatch.imagePullPolicy" (dict "root" $root "image" $own.image) }}
       command: [node]
@@ -182,8 +182,13 @@ spec:
   replicas: {{ $own.replicas | int64 }}
   {{- end }}
   revisionHistoryLimit: {{ $own.revisionHistoryLimit | int64 }}
+  {{- if and (eq .component "controller") (not $own.leaderElection.enabled) }}
+  # Without an election two controllers must never run at once.
+  strategy: {type: Recreate}
+  {{- else }}
   strategy:
     {{- toYaml $own.strategy | nindent 4 }}
+  {{- end }}
   selector:
     matchLabels:
       {{- include "despatch.selectorLabels" . | nindent 6 }}
@@ -224,7 +229,7 @@ kind: HorizontalPodAutoscaler
 metadata:
   {{- include "despatch.metadata" (dict "root" .root "component" .component "name" $name) | nindent 2 }}
 spec:
-  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: {{ $name }}}
+  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: {{ $name | quote }}}
   minReplicas: {{ $own.autoscaling.minReplicas | int64 }}
   maxReplicas: {{ $own.autoscaling.maxReplicas | int64 }}
   metrics:

@@ -3,7 +3,7 @@ Pod spec of a Job that runs one of `files/`, below `template.spec`. Takes `root`
 `resources`, `serviceAccountName` and `secrets` (sources of the credentials), and may take `mountsToken`.
 */}}
 {{- define "despatch.scriptPod" -}}
-serviceAccountName: {{ .serviceAccountName }}
+serviceAccountName: {{ .serviceAccountName | quote }}
 automountServiceAccountToken: {{ default false .mountsToken }}
 enableServiceLinks: false
 restartPolicy: Never
@@ -13,7 +13,7 @@ imagePullSecrets: {{- . | nindent 2 }}
 securityContext:
   {{- include "despatch.podSecurityContext" (dict "root" .root) | nindent 2 }}
 containers:
-  - name: {{ .component }}
+  - name: {{ .component | quote }}
     image: {{ include "despatch.image" (dict "root" .root) | quote }}
     imagePullPolicy: {{ include "despatch.imagePullPolicy" (dict "root" .root) }}
     command: [node, --input-type=module, --eval]

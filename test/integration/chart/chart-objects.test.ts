@@ -16,6 +16,39 @@ const identity = ({ kind, metadata }: ChartObject): string =>
   `${kind} ${metadata.namespace ?? '-'}/${metadata.name}`;
 const isHook = ({ metadata }: ChartObject): boolean => metadata.annotations?.['helm.sh/hook'] !== undefined;
 
+describe('names that YAML reads as numbers', () => {
+  /** Returns where two renderings differ in type, with the value of the first. */
+  function retyped(one: unknown, other: unknown, path = ''): string[] {
+    if (typeof one !== typeof other) return [`${path}: ${JSON.stringify(one)}`];
+    if (typeof one !== 'object' || one === null || typeof other !== 'object' || other === null) return [];
+    return Object.entries(one).flatMap(([key, value]) =>
+      // Keys that contain a name have another name in the other rendering.
+      Object.hasOwn(other, key)
+        ? retyped(value, (other as Record<string, unknown>)[key], `${path}/${key}`)
+        : [],
+    );
+  }
+
+  test.each(ciValues())('stay text, with %s', async (values) => {
+    const [odd, usual] = await Promise.all(
+      [
+        { release: '1e3', namespace: '2e3', set: { fullnameOverride: '3e3', nameOverride: '4e3' } },
+        { release: 'r', namespace: 'n', set: { fullnameOverride: 'f', nameOverride: 'o' } },
+      ].map((options) => renderChart({ ...options, values })),
+    );
+    expect(odd?.length).toBe(usual?.length);
+    expect(retyped(odd, usual)).toEqual([]);
+  });
+});
+
+test('without an election the old controller ends before the new one starts', async () => {
+  const strategyOf = async (set: object) =>
+    pick(await renderChart({ set }), 'Deployment', 'despatch-controller').spec.strategy;
+  const alone = { controller: { replicas: 1, leaderElection: { enabled: false } } };
+  expect(await strategyOf(alone)).toEqual({ type: 'Recreate' });
+  expect(await strategyOf({})).toMatchObject({ type: 'RollingUpdate' });
+});
+
 describe('what the controller may do', () => {
   const PLANS = [
     { apiGroups: ['despatch.dev'], resources: ['plans'], verbs: ['get', 'list', 'watch', 'create', 'patch'] },

@@ -10,7 +10,7 @@ metadata:
     {{- toYaml . | nindent 4 }}
   {{- end }}
 spec:
-  serviceAccountName: {{ include "despatch.serviceAccountName" (dict "root" . "component" "migrate" "account" $own.serviceAccount) }}
+  serviceAccountName: {{ include "despatch.serviceAccountName" (dict "root" . "component" "migrate" "account" $own.serviceAccount) | quote }}
   automountServiceAccountToken: false
   enableServiceLinks: false
   restartPolicy: Never
@@ -20,7 +20,7 @@ spec:
   securityContext:
     {{- include "despatch.podSecurityContext" (dict "root" .) | nindent 4 }}
   {{- with $own.priorityClassName }}
-  priorityClassName: {{ . }}
+  priorityClassName: {{ . | quote }}
   {{- end }}
   {{- with $own.nodeSelector }}
   nodeSelector:
