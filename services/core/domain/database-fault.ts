@@ -30,7 +30,7 @@ const CLASSES: Readonly<Record<string, DatabaseFault>> = {
   '57': 'away', // shutdown, start, cancellation, timeout
   '58': 'away', // disks and files
   '72': 'away', // snapshot too old
-  DS: 'away', // raised by `accept` if a process's clock is wrong; the process corrects it
+  DS: 'away', // raised by `accept` if a process's clock is wrong, or if it was paused for long; the process corrects it
   P0: 'row', // raised by a function
   XX: 'row', // internal errors: damaged rows and indexes, allocations beyond the limit
 };
@@ -76,6 +76,13 @@ export function databaseFaultOf(error: unknown): DatabaseFault | null {
 export function isPlaceRefused(error: unknown): boolean {
   if (databaseFaultOf(error) !== 'away') return false;
   return (error as { code?: unknown }).code === 'DS001' || isNumberTaken(error as Error);
+}
+
+/** Whether one of several rows causes the failure, so that the others can be stored without it. */
+export function isRowAtFault(error: unknown): boolean {
+  const fault = databaseFaultOf(error);
+  // `hold_contents`: the content of one message is gone.
+  return fault === 'row' || (fault === 'away' && (error as { code?: unknown }).code === 'DS004');
 }
 
 /** Tables, and partitions of tables, that accepted messages are inserted into. */

@@ -1,4 +1,4 @@
-import { databaseFaultOf } from '#core/domain/database-fault.ts';
+import { isRowAtFault } from '#core/domain/database-fault.ts';
 
 /**
  * Stores all items in one call; if the database rejects an item, splits the items by bisection, so that only that item fails.
@@ -14,7 +14,7 @@ export async function storeByHalves<Item, Result>(
   try {
     return await store(items);
   } catch (error) {
-    if (items.length < 2 || databaseFaultOf(error) !== 'row') return await fail(items, error);
+    if (items.length < 2 || !isRowAtFault(error)) return await fail(items, error);
     const middle = Math.ceil(items.length / 2);
     const results: Result[] = [];
     const faults: unknown[] = [];
