@@ -21,9 +21,12 @@ export type Account = {
 
 export type AccountLookup =
   | { readonly kind: 'ready'; readonly account: Account }
-  /** Vault or the database does not answer now; the caller can retry without loss. */
+  /**
+   * Vault or the database does not answer now, or this build does not know the provider: during an upgrade, another worker does. The
+   * caller can retry without loss.
+   */
   | { readonly kind: 'unavailable' }
-  /** The account was deleted, its key destroyed, or its provider is unknown to this build. */
+  /** The account was deleted or its key destroyed. */
   | { readonly kind: 'unusable'; readonly code: string };
 
 /** The account with each secret that the vendor may sign with now, the current secret first. */
@@ -139,7 +142,7 @@ export function createAccounts(
 
 function parseRow(row: ProviderAccountRow, sentSecrets: unknown): AccountLookup {
   const provider = findProvider(row.provider);
-  if (provider === undefined) return { kind: 'unusable', code: 'provider_unknown' };
+  if (provider === undefined) return { kind: 'unavailable' };
   const account = parseAccount(provider, row.configPublic, sentSecrets);
   if (!account.ok) return { kind: 'unusable', code: 'config_invalid' };
   const { config, secrets } = account;

@@ -236,6 +236,25 @@ describe('when a provider misbehaves', () => {
     await expect.poll(b.statuses, POLL).toEqual({ sent: 3 });
   });
 
+  test('messages of a provider that this build does not know wait, and its account stays as it is', async () => {
+    await using b = await setup();
+    const [before] = await b.admin<
+      { provider: string; status: string }[]
+    >`select provider, status from despatch.provider_accounts`;
+    const become = (provider: string) =>
+      b.admin`update despatch.provider_accounts set provider = ${provider}, version = version + 1`;
+    await become('sms-of-tomorrow');
+    b.startWorker();
+    await b.send(1);
+    const waits = () =>
+      b.admin`select from despatch.attempts where outcome = 'not_started' and reason = 'credentials_unavailable'`;
+    await expect.poll(async () => (await waits()).length, POLL).toBeGreaterThanOrEqual(1);
+    const [account] = await b.admin`select status from despatch.provider_accounts`;
+    expect(account).toEqual({ status: before?.status });
+    await become(before?.provider ?? '');
+    await expect.poll(b.statuses, POLL).toEqual({ sent: 1 });
+  });
+
   test('without credentials messages wait and use no retry', async () => {
     await using b = await setup();
     b.credentials.down = true;
