@@ -9,8 +9,11 @@ const DOMAIN = '(?:a(?:\\.a)*|l)';
 const ADDRESS = `[aq](?:\\.[aq])*@${DOMAIN}`;
 const SHAPE = new RegExp(`^(?:${ADDRESS}|[aq.]*<(?:[@,.al]*:)?${ADDRESS}>)$`);
 
-/** Matches one part; backslashes, brackets and parentheses outside of parts match none. */
-const PART = /\s+|"(?:[^"\\]|\\.)*"|\[[^[\]]*\]|[.@<>,:]|[^\s"()<>[\]:;@\\,.]+/suy;
+/**
+ * Matches one part; backslashes, brackets and parentheses outside of parts match none. A backslash quotes the sign after it, in a
+ * domain literal too (RFC 5322, `obs-dtext`).
+ */
+const PART = /\s+|"(?:[^"\\]|\\.)*"|\[(?:[^[\]\\]|\\.)*\]|[.@<>,:]|[^\s"()<>[\]:;@\\,.]+/suy;
 
 /**
  * Returns whether a text may be an RFC 5322 mailbox, judged only by its parts and their order, in linear time. The full grammar
