@@ -118,6 +118,7 @@ const VENDORS: Readonly<Record<string, RegExp>> = {
   'email-addresses': /^services\/(core\/domain|api|providers)\//,
   'fastest-levenshtein': /^services\/core\/domain\//,
   'lru-cache': /^services\//,
+  nanoid: /^services\/api\/http\//,
   zod: /^services\//,
 };
 
