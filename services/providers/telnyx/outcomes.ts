@@ -6,13 +6,14 @@ import { account, permanent, transient, type CodeTable } from '../classify-error
  */
 export const TELNYX_CODES: CodeTable = {
   10001: permanent('sender_rejected', 'inactive_number'),
-  10002: permanent('invalid_recipient', 'invalid_number'),
+  // Of whichever number: the recipient is suppressed only where the answer points to it.
+  10002: permanent('unknown', 'invalid_number'),
   10007: transient('provider_unavailable', 'provider_error'),
   10008: transient('provider_unavailable', 'provider_timeout'),
   10009: account('authentication_failed'),
   10010: account('forbidden'),
   10011: transient('provider_throttled', 'rate_limited'),
-  10016: permanent('invalid_recipient', 'invalid_number'),
+  10016: permanent('unknown', 'invalid_number'),
   10039: permanent('sender_rejected', 'trial_restriction'),
   20002: account('authentication_failed'),
   20006: account('authentication_failed'),

@@ -25,6 +25,10 @@ const refusal = (status: number, code: string, title = 'Refused', detail = 'Refu
   status,
   body: { errors: [{ code, title, detail, meta: { url: 'https://developers.telnyx.com' } }] },
 });
+const pointing = ({ status, body }: ReturnType<typeof refusal>, pointer: string) => ({
+  status,
+  body: { errors: body.errors.map((error) => ({ ...error, source: { pointer } })) },
+});
 const permanently = (failure: object) => ({ kind: 'rejected_permanent', failure }) as never;
 const transiently = (failure: object) => ({ kind: 'rejected_transient', failure }) as never;
 
@@ -71,7 +75,19 @@ httpProviderSuite({
     },
     {
       reply: refusal(422, '10016'),
+      outcome: permanently({ class: 'unknown', code: 'invalid_number', providerCode: '10016' }),
+    },
+    {
+      reply: pointing(refusal(422, '10016'), '/to'),
       outcome: permanently({ class: 'invalid_recipient', code: 'invalid_number', providerCode: '10016' }),
+    },
+    {
+      reply: pointing(refusal(422, '10016'), '/from'),
+      outcome: permanently({ class: 'sender_rejected', code: 'invalid_sender', providerCode: '10016' }),
+    },
+    {
+      reply: pointing(refusal(422, '10002'), '/to/0'),
+      outcome: permanently({ class: 'invalid_recipient', code: 'invalid_number', providerCode: '10002' }),
     },
     {
       reply: refusal(403, '40300', 'Blocked due to STOP message'),

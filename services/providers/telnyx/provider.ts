@@ -14,7 +14,7 @@ import {
 } from '../classify-error.ts';
 import { defineProvider, type Verification } from '../provider.ts';
 import { config, headersOf, hiddenOf, ORIGIN, secrets, type Account } from './account.ts';
-import { readError } from './errors.ts';
+import { classifyRefusal, readError } from './errors.ts';
 import { telnyxLookup } from './lookup.ts';
 import { TELNYX_CODES } from './outcomes.ts';
 import { telnyxReceipts } from './receipts.ts';
@@ -55,8 +55,7 @@ export default defineProvider({
     });
     if (result.kind !== 'response') return unanswered(result);
     const hidden = [...hiddenOf(account), message.to, message.content.body, message.receiptUrl ?? ''];
-    if (!isSuccess(result))
-      return refused(result, classify(result, TELNYX_CODES, readError), hidden, context.now());
+    if (!isSuccess(result)) return refused(result, classifyRefusal(result), hidden, context.now());
     const created = Created.safeParse(parseJson(result.text)).data?.data;
     if (created === undefined) return unreadable(result);
     // A profile picks a number from its pool; the response names it.
