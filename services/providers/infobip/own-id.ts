@@ -1,10 +1,11 @@
 import { z } from 'zod';
+import type { Failure } from '#core/domain/failure.ts';
 import type { Outcome } from '#core/domain/outcome.ts';
 import type { ProviderContext } from '../provider.ts';
-import { isSuccess, parseJson } from '../classify-error.ts';
+import { failureOf, isSuccess, parseJson } from '../classify-error.ts';
 import { unreached } from '../unreached.ts';
-import { isRejected, Status } from './answers.ts';
-import { authorization, vendorOrigin, type Account } from './account.ts';
+import { isRejected, judge, Status } from './answers.ts';
+import { accountSecrets, authorization, vendorOrigin, type Account } from './account.ts';
 import { postMessage, type InfobipMessage } from './messages.ts';
 import { DUPLICATE } from './outcomes.ts';
 
@@ -29,7 +30,10 @@ export async function sendUnderOwnId(
   for (let count = 1; count <= IDS_MAX; count += 1) {
     const messageId = count === 1 ? id : `${id}-${count}`;
     const { outcome, isDuplicate } = await postMessage(messageOf(messageId), account, context);
-    if (!isDuplicate || !(await wasRejectedBefore(messageId, logs, account, context))) return outcome;
+    if (!isDuplicate) return outcome;
+    const earlier = await findEarlier(messageId, logs, account, context);
+    if (earlier.kind === 'unanswered') return { kind: 'ambiguous', failure: earlier.failure };
+    if (earlier.kind === 'taken') return outcome;
   }
   return { kind: 'rejected_transient', failure: unreached('message_ids_used_up') };
 }
@@ -40,22 +44,35 @@ export function ownIdOf(messageId: string): string {
   return id !== undefined && Number(count) >= 2 && Number(count) <= IDS_MAX ? id : messageId;
 }
 
-/** Returns whether the message that used this id before was rejected. False when the log does not say. */
-async function wasRejectedBefore(
+type Earlier =
+  | { readonly kind: 'rejected' }
+  /** Accepted; or the log does not say, as to a key that may not read it. */
+  | { readonly kind: 'taken' }
+  /** The log could not be read now. Infobip refuses every copy, so the message can be sent again to ask again. */
+  | { readonly kind: 'unanswered'; readonly failure: Failure };
+
+/** Finds out what became of the message that used this id before. */
+async function findEarlier(
   messageId: string,
   logs: string,
   account: Account,
   context: ProviderContext,
-): Promise<boolean> {
+): Promise<Earlier> {
   const result = await context.http({
     method: 'GET',
     url: `${context.origin(vendorOrigin(account))}${logs}?messageId=${encodeURIComponent(messageId)}`,
     isTenantHost: true,
     headers: authorization(account),
   });
-  if (result.kind !== 'response' || !isSuccess(result)) return false;
+  if (result.kind !== 'response') return { kind: 'unanswered', failure: unreached(result.code) };
+  if (!isSuccess(result)) {
+    const classified = judge(result);
+    return classified.meaning.retry && classified.meaning.class !== 'auth_or_config'
+      ? { kind: 'unanswered', failure: failureOf(result, classified, accountSecrets(account)) }
+      : { kind: 'taken' };
+  }
   const statuses = Logs.safeParse(parseJson(result.text)).data?.results.map(({ status }) => status) ?? [];
   // The log may list the refused duplicate too, under the same id.
-  const earlier = statuses.filter(({ id }) => id !== DUPLICATE);
-  return earlier.length > 0 && earlier.every(isRejected);
+  const found = statuses.filter(({ id }) => id !== DUPLICATE);
+  return { kind: found.length > 0 && found.every(isRejected) ? 'rejected' : 'taken' };
 }

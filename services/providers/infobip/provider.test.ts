@@ -279,7 +279,6 @@ describe('infobip', () => {
   });
 
   test.each<[string, object]>([
-    ['no answer', { kind: 'reset' }],
     ['a refusal', { kind: 'reply', ...fault(403, 'E403') }],
     ['an empty log', { kind: 'reply', status: 200, body: { results: [] } }],
     ['the duplicate alone', { kind: 'reply', status: 200, body: { results: rejection(23).body.messages } }],
@@ -298,6 +297,18 @@ describe('infobip', () => {
     at.standIn.fail({ kind: 'reply', ...rejection(23) }, /messages$/);
     at.standIn.fail(answer as never, /logs/);
     expect(await at.send({ attempt: 2 })).toMatchObject({ kind: 'accepted', providerMessageId: message.id });
+    expect(idsOf(at.standIn.received)).toHaveLength(1);
+  });
+
+  test.each<[string, object, string]>([
+    ['no answer', { kind: 'reset' }, 'connection_reset'],
+    ['too many requests', { kind: 'reply', ...fault(429, 'E429') }, 'rate_limited'],
+    ['an error of the server', { kind: 'reply', ...fault(500, 'E500') }, 'provider_error'],
+  ])('whether a duplicate was accepted is unknown while the log gives %s', async (_, answer, code) => {
+    await using at = await setup();
+    at.standIn.fail({ kind: 'reply', ...rejection(23) }, /messages$/);
+    at.standIn.fail(answer as never, /logs/);
+    expect(await at.send({ attempt: 2 })).toMatchObject({ kind: 'ambiguous', failure: { code } });
     expect(idsOf(at.standIn.received)).toHaveLength(1);
   });
 
