@@ -22,9 +22,9 @@ export const TWILIO_CODES: CodeTable = {
   ...each(transient('provider_unavailable', 'maintenance'), 21730),
   ...each(transient('provider_unavailable', 'media_unavailable'), 63019),
   ...each(permanent('invalid_recipient', 'invalid_number'), 21211, 21217, 21265),
-  ...each(permanent('invalid_recipient', 'unreachable_number'), 21612, 21614, 30005, 30006),
+  ...each(permanent('invalid_recipient', 'unreachable_number'), 21614, 21635, 30005, 30006),
   // Not confirmed to say that the number does not exist, so the recipient is not suppressed for them.
-  ...each(permanent('invalid_recipient', 'unreachable_number'), 21266, 21267, 21268, 21401, 21421),
+  ...each(permanent('invalid_recipient', 'unreachable_number'), 21267, 21268, 21401, 21421),
   ...each(permanent('invalid_recipient', 'unknown_recipient'), 63003),
   // The recipient may have an old client, or not have accepted the current terms: no reason to suppress the recipient.
   ...each(permanent('invalid_recipient', 'undeliverable'), 63024),
@@ -32,7 +32,9 @@ export const TWILIO_CODES: CodeTable = {
   ...each(permanent('recipient_unavailable', 'recipient_opted_out'), 21610),
   ...each(permanent('recipient_unavailable', 'not_delivered_by_choice'), 63032, 63049),
   ...each(transient('recipient_unavailable', 'handset_unreachable'), 30003),
-  ...each(permanent('sender_rejected', 'invalid_sender'), 21212, 21606, 21659, 21660, 21661),
+  ...each(permanent('sender_rejected', 'invalid_sender'), 21212, 21601, 21606, 21616, 21659, 21660, 21661),
+  // The recipient's country or network takes no messages from this sender, or it is the sender: another account may reach it.
+  ...each(permanent('sender_rejected', 'route_not_available'), 21266, 21612),
   ...each(permanent('sender_rejected', 'region_not_permitted'), 21408),
   ...each(permanent('sender_rejected', 'trial_restriction'), 21607, 21608),
   ...each(permanent('sender_rejected', 'invalid_messaging_service'), 21701, 21702, 21703, 21704, 21705),

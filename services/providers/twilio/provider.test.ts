@@ -252,6 +252,8 @@ describe('twilio', () => {
     ['21211', 'invalid_recipient', false],
     ['21408', 'sender_rejected', false],
     ['21610', 'recipient_unavailable', false],
+    ['21612', 'sender_rejected', false],
+    ['21635', 'invalid_recipient', false],
     ['21730', 'provider_unavailable', true],
     ['30002', 'auth_or_config', true],
     ['30003', 'recipient_unavailable', true],
@@ -261,23 +263,20 @@ describe('twilio', () => {
     expect(TWILIO_CODES[code]).toMatchObject({ class: failureClass, retry });
   });
 
-  test.each([21266, 21267, 21268, 21401, 21421])(
-    'code %i ends the message and suppresses nobody',
-    async (code) => {
-      await using http = createHttpClient();
-      await using standIn = await startTwilioStandIn();
-      standIn.fail({ kind: 'reply', ...refusal(400, code) });
-      const config = { accountSid: ACCOUNT_SID, from: '+15005550006' };
-      expect(
-        await twilio.send(
-          message,
-          { config, secrets: { authToken: 'token' } },
-          contextAt(twilio, http, standIn.origin),
-        ),
-      ).toMatchObject({
-        kind: 'rejected_permanent',
-        failure: { class: 'invalid_recipient', code: 'unreachable_number', providerCode: String(code) },
-      });
-    },
-  );
+  test.each([21267, 21268, 21401, 21421])('code %i ends the message and suppresses nobody', async (code) => {
+    await using http = createHttpClient();
+    await using standIn = await startTwilioStandIn();
+    standIn.fail({ kind: 'reply', ...refusal(400, code) });
+    const config = { accountSid: ACCOUNT_SID, from: '+15005550006' };
+    expect(
+      await twilio.send(
+        message,
+        { config, secrets: { authToken: 'token' } },
+        contextAt(twilio, http, standIn.origin),
+      ),
+    ).toMatchObject({
+      kind: 'rejected_permanent',
+      failure: { class: 'invalid_recipient', code: 'unreachable_number', providerCode: String(code) },
+    });
+  });
 });
