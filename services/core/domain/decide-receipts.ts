@@ -270,8 +270,8 @@ function isEnded(status: MessageState | null): boolean {
   return status === 'delivered' || status === 'undelivered';
 }
 
-/** The longer a receipt has waited, the later it is checked again. */
-function waitMs({ waitedMs }: DueReceipt): number {
+/** Returns when a receipt is looked at again, in milliseconds: the longer it has waited, the later. */
+export function waitMs({ waitedMs }: Pick<DueReceipt, 'waitedMs'>): number {
   return Math.min(Math.max(WAIT_MS_MIN, waitedMs), WAIT_MS_MAX);
 }
 

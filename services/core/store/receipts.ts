@@ -34,6 +34,12 @@ export function receiptStore(sql: Sql, bounded: Bounded, addressKeys: AddressKey
           return decided;
         }),
       ),
+    /** Puts receipts off that could not be applied; each is due again after its milliseconds. */
+    async putOffReceipts(receipts: readonly { readonly id: string; readonly ms: number }[]): Promise<void> {
+      await bounded(
+        sql`select record_receipts('[]', '[]', ${asJson(sql, [...receipts])}, array[]::uuid[], '[]')`,
+      );
+    },
     /**
      * Vendors' calls to look into, a few of each account. They come again after `leaseMs` unless they are settled.
      * @param readable providers whose calls can be read; those of others come when they are a day old.

@@ -1,9 +1,39 @@
 import { expect, test } from 'vitest';
-import type { ReceiptResult } from '#core/domain/decide-receipts.ts';
-import { createReceiptApplier } from './apply-receipts.ts';
+import type { DueReceipt, ReceiptResult } from '#core/domain/decide-receipts.ts';
+import { createReceiptApplier, type ReceiptApplierDeps } from './apply-receipts.ts';
 import type { ReceiptPace } from './receipt-pace.ts';
 
 type Result = Pick<ReceiptResult, 'tenantId'>;
+
+/** A receipt whose message is not known yet. */
+const RECEIPT = {
+  tenantId: 'a',
+  provider: 'twilio',
+  accountId: null,
+  waiting: false,
+  seq: null,
+  purgeOn: null,
+  status: null,
+  underWay: false,
+} as unknown as DueReceipt;
+
+function setupWith(store: ReceiptApplierDeps['store']) {
+  const applied: string[] = [];
+  const failed: unknown[] = [];
+  const applier = createReceiptApplier({
+    store,
+    pace: {
+      behind: () => new Set(),
+      run: (work) => work(),
+      runBehind: (work) => work(),
+    },
+    isSending: () => true,
+    onApplied: (results) => void applied.push(...results.map(({ tenantId }) => tenantId)),
+    onFailed: (error) => void failed.push(error),
+    isStopping: () => false,
+  });
+  return { applier, applied, failed };
+}
 
 /** Creates a store with receipts of tenants, and a pace whose turns the test starts. */
 function setup(due: Record<string, number>, behind: ReturnType<ReceiptPace['behind']> = new Set()) {
@@ -68,4 +98,39 @@ test('where everyone is behind, all that is due waits for its turn', async () =>
   turns[0]?.();
   await applier.drain();
   expect(applied).toEqual(['a', 'a', 'a']);
+});
+
+test.each([
+  ['the database refuses', Object.assign(new Error('too large'), { name: 'PostgresError', code: '54000' })],
+  ['no decision can be made about', new RangeError('a bug')],
+])('a receipt that %s is put off, and the others are applied', async (_, fault) => {
+  const due = ['one', 'bad', 'two'].map((id) => ({ ...RECEIPT, id, waitedMs: 5_000 }));
+  const putOff: unknown[] = [];
+  const { applier, applied, failed } = setupWith({
+    applyReceipts: async (most, decide) => {
+      const some = due.slice(0, most);
+      const decided = decide(some);
+      if (some.some(({ id }) => id === 'bad')) throw fault;
+      due.splice(0, some.length);
+      return decided;
+    },
+    putOffReceipts: async (some) => {
+      putOff.push(...some);
+      due.splice(0, some.length);
+    },
+  });
+  await applier.apply();
+  expect(applied).toEqual(['a', 'a']);
+  expect(putOff).toEqual([{ id: 'bad', ms: 5_000 }]);
+  expect(failed).toEqual([fault]);
+});
+
+test('while the database is unavailable nothing is put off', async () => {
+  const fault = Object.assign(new Error('gone'), { code: 'CONNECTION_CLOSED' });
+  const { applier, failed } = setupWith({
+    applyReceipts: () => Promise.reject(fault),
+    putOffReceipts: () => Promise.reject(new Error('not called')),
+  });
+  await expect(applier.apply()).rejects.toBe(fault);
+  expect(failed).toEqual([]);
 });

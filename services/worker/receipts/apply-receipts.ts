@@ -1,13 +1,21 @@
-import { decideReceipts, type ReceiptDecisions, type ReceiptResult } from '#core/domain/decide-receipts.ts';
+import { databaseFaultOf } from '#core/domain/database-fault.ts';
+import {
+  decideReceipts,
+  waitMs,
+  type DueReceipt,
+  type ReceiptDecisions,
+  type ReceiptResult,
+} from '#core/domain/decide-receipts.ts';
+import { DependencyError } from '#core/domain/dependency-error.ts';
 import type { DeliveryStore } from '#core/store/deliveries.ts';
 import type { ReceiptPace, ReceiptWork } from './receipt-pace.ts';
 
 export type ReceiptApplierDeps = {
-  readonly store: Pick<DeliveryStore, 'applyReceipts'>;
+  readonly store: Pick<DeliveryStore, 'applyReceipts' | 'putOffReceipts'>;
   readonly pace: ReceiptPace;
   readonly isSending: () => boolean;
   readonly onApplied: (results: readonly ReceiptResult[]) => void;
-  /** Called when a deferred batch failed; its receipts are found again. */
+  /** Called when a deferred batch failed, or a receipt cannot be applied; they are found again. */
   readonly onFailed: (error: unknown) => void;
   readonly isStopping: () => boolean;
 };
@@ -34,9 +42,36 @@ export function createReceiptApplier(deps: ReceiptApplierDeps): ReceiptApplier {
    */
   async function applySome(run: ReceiptPace['run'], without: readonly string[]): Promise<boolean> {
     const most = isSending() ? WHILE_SENDING_MAX : AT_ONCE_MAX;
-    const { results } = await run(() => store.applyReceipts(most, decideReceipts, without), workOf);
-    deps.onApplied(results);
-    return results.length >= most && !isStopping();
+    try {
+      const { results } = await run(() => store.applyReceipts(most, decideReceipts, without), workOf);
+      deps.onApplied(results);
+      return results.length >= most && !isStopping();
+    } catch (error) {
+      if (!isReceiptAtFault(error)) throw error;
+    }
+    for (let count = 0; count < most && !isStopping(); count += 1)
+      if (!(await applyOne(run, without))) return false;
+    return !isStopping();
+  }
+
+  /**
+   * Applies one due receipt in a transaction of its own, so that one that cannot be applied keeps no others from it. Such a
+   * receipt is put off.
+   * @returns whether there may be more.
+   */
+  async function applyOne(run: ReceiptPace['run'], without: readonly string[]): Promise<boolean> {
+    let due: readonly DueReceipt[] = [];
+    const decide = (one: readonly DueReceipt[]): ReceiptDecisions => decideReceipts((due = one));
+    try {
+      const { results } = await run(() => store.applyReceipts(1, decide, without), workOf);
+      deps.onApplied(results);
+      return results.length > 0;
+    } catch (error) {
+      if (!isReceiptAtFault(error)) throw error;
+      deps.onFailed(error);
+      await store.putOffReceipts(due.map((one) => ({ id: one.id, ms: waitMs(one) })));
+      return true;
+    }
   }
 
   function applyLater(): void {
@@ -62,6 +97,12 @@ export function createReceiptApplier(deps: ReceiptApplierDeps): ReceiptApplier {
       await later;
     },
   };
+}
+
+/** Whether the receipts themselves are at fault: the database refuses their values, or deciding about them throws. */
+function isReceiptAtFault(error: unknown): boolean {
+  const fault = databaseFaultOf(error);
+  return fault === 'row' || (fault === null && !(error instanceof DependencyError));
 }
 
 function workOf({ results, waitedMs }: ReceiptDecisions): ReceiptWork {

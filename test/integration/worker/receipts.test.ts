@@ -276,6 +276,27 @@ describe("the vendor's id of a message", () => {
   );
 });
 
+test('a receipt that the database refuses keeps no other one waiting, and is applied once it can be', async () => {
+  const [bad, good] = [await sent(), await sent()];
+  await b.admin.unsafe(`create function despatch.refuse_event() returns trigger language plpgsql as
+    $$ begin raise exception 'refused'; end $$;
+    create trigger refuse_event before insert on despatch.event_log for each row when (new.message_seq = ${bad.seq})
+    execute function despatch.refuse_event()`);
+  try {
+    await report({ url: bad.callback, body: form(bad.sid, 'delivered') });
+    await expect.poll(async () => [await callsLeft(), await receiptsLeft()]).toEqual([0, 1]);
+    await report({ url: good.callback, body: form(good.sid, 'delivered') });
+    await expect.poll(() => statusOf(good.seq)).toBe('delivered');
+    const isPutOff = async () => (await b.admin`select waiting from despatch.receipts`)[0]?.['waiting'];
+    await expect.poll(isPutOff).toBe(true);
+    expect(await statusOf(bad.seq)).toBe('sent');
+  } finally {
+    await b.admin.unsafe('drop function despatch.refuse_event() cascade');
+  }
+  await expect.poll(() => statusOf(bad.seq)).toBe('delivered');
+  await expect.poll(receiptsLeft).toBe(0);
+});
+
 test('a flood of one account does not hold up another one', async () => {
   await using stores = await setupStores();
   const [loud, quiet] = [randomUUID(), randomUUID()];
