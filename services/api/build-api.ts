@@ -75,6 +75,8 @@ export type ApiDeps = {
   readonly sql: Sql;
   /** Connections used only for reads. */
   readonly reads: Omit<ReadsOptions, 'cancelSql'>;
+  /** Connections for everything beside sends and reads, so that no send waits behind it. */
+  readonly changes: { readonly sql: Sql; readonly connectionsMax: number };
   readonly nats: Pick<Nats, 'isConnected' | 'publishWakes' | 'publishNotice' | 'onNotice'>;
   readonly keyring: KeyEncrypter;
   readonly metrics: ApiMetrics;
@@ -98,11 +100,10 @@ export type Api = {
 const TOUCH_EVERY_MS = 5_000;
 
 /**
- * Concurrent changes, out of the connections of a process; a request that waits longer than a transaction may take is
- * answered with 503.
+ * Changes that wait for their turn; a request that waits longer than a transaction may take is answered with 503. Changes of one
+ * tenant also wait for each other in the database.
  */
-const CHANGE_SLOTS = {
-  slots: 4,
+const WAITING_CHANGES = {
   waitingPerOwnerMax: 200,
   waitingMax: 1_000,
   waitMsMax: DATABASE_DEADLINE_MS,
@@ -132,6 +133,7 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
   const subkeys = deriveSubkeys(settings.pepper);
   const cursors = createCursors(subkeys.cursor);
   const addressKeys = addressKeyRoot(settings.receiptPepper);
+  const changes = deps.changes.sql;
   const directory = timedStore(directoryStore(sql), metrics.database);
   const serviceKeys = createServiceKeys({
     findCaller: createCallerLookup(directory),
@@ -140,7 +142,7 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
   });
   const uncounted = createUncountedSends();
   const { authenticate, readmit, onNotice } = createAuthentication({
-    directory,
+    directory: timedStore(directoryStore(changes), metrics.database),
     serviceKeys,
     verifyToken: createTokenVerifier(settings.oidc),
     platformAdmins: new Set(settings.platformAdmins),
@@ -234,8 +236,15 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
     if (notice !== null && isNoticeKind(kind)) drop(kind, notice);
   });
 
+  const slots = createSharedSlots({
+    ...WAITING_CHANGES,
+    // The last one is left for statements that wait for nobody.
+    slots: deps.changes.connectionsMax - 1,
+    heldPerOwnerMax: Math.ceil((deps.changes.connectionsMax - 1) / 2),
+  });
   const admin: AdminDeps = {
-    sql,
+    sql: changes,
+    slots,
     read,
     keyring: deps.keyring,
     cursors,
@@ -247,7 +256,6 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
     tenantsPerUserMax: settings.tenantsPerUserMax,
   };
   const sends = { ...metrics, replayed: () => metrics.idempotencyReplays.inc() };
-  const slots = createSharedSlots(CHANGE_SLOTS);
   const app = await buildApp(
     {
       authenticate,
@@ -272,9 +280,19 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
         noteUncounted: uncounted.note,
         metrics: sends,
       },
-      cancel: { sql, read, cursors, loadIds, slots, audit: deps.audit, metrics, notify },
-      retry: { sql, loadIds, places, slots, addressKeys, wakes, audit: deps.audit, warned, metrics: sends },
-      erase: { sql, loadIds, audit: deps.audit },
+      cancel: { sql: changes, read, cursors, loadIds, slots, audit: deps.audit, metrics, notify },
+      retry: {
+        sql: changes,
+        loadIds,
+        places,
+        slots,
+        addressKeys,
+        wakes,
+        audit: deps.audit,
+        warned,
+        metrics: sends,
+      },
+      erase: { sql: changes, loadIds, slots, audit: deps.audit },
       read: { read, cursors, loadIds },
       events: { read, cursors, loadIds },
       receipts: {

@@ -115,6 +115,17 @@ const readsEnv = defineEnvGroup({
   build: (e) => ({ connectionsMax: e.DATABASE_READ_POOL_MAX, timeoutMs: e.DATABASE_READ_TIMEOUT_MS }),
 });
 
+const changesEnv = defineEnvGroup({
+  title: 'Changes',
+  shape: {
+    DATABASE_CHANGE_POOL_MAX: whole(
+      'Connections of one process for everything beside sending and reading messages, beside `DATABASE_POOL_MAX`: changes of settings and of messages that wait, and the counting of those calls. Changes use all of them but one, and one tenant half of these.',
+      { min: 2, max: 200, default: 5 },
+    ),
+  },
+  build: (e) => ({ connectionsMax: e.DATABASE_CHANGE_POOL_MAX }),
+});
+
 const accessEnv = defineEnvGroup({
   title: 'Access',
   shape: {
@@ -178,6 +189,7 @@ export const apiEnvironment = {
   webhooks: webhooksEnv,
   postgres: postgresEnv,
   reads: readsEnv,
+  changes: changesEnv,
   nats: natsEnv,
   keyring: keyringEnv,
   observability: observabilityEnv,

@@ -45,8 +45,15 @@ const reads = stack.use(
     applicationName: 'despatch-api-read',
   }),
 );
+const changes = stack.use(
+  openPostgres({
+    ...config.postgres,
+    poolMax: config.changes.connectionsMax,
+    applicationName: 'despatch-api-change',
+  }),
+);
 metrics.clockOffset.from(() => clockOffsetSeconds(sql));
-metrics.poolConnections.from(() => connectionStates(sql, reads.sql));
+metrics.poolConnections.from(() => connectionStates(sql, reads.sql, changes.sql));
 const nats = stack.use(await openNats({ config: config.nats, log, name: 'despatch-api' }));
 nats.onConnection(metrics.natsConnection);
 const keyring = stack.use(
@@ -60,6 +67,7 @@ const keyring = stack.use(
 const api = await buildApi({
   sql,
   reads: { ...config.reads, sql: reads.sql },
+  changes: { ...config.changes, sql: changes.sql },
   nats,
   keyring,
   metrics,

@@ -104,6 +104,7 @@ export async function startTestApi({
     const api = await buildApi({
       sql,
       reads: { sql, connectionsMax: 4, timeoutMs: 4_000 },
+      changes: { sql, connectionsMax: 5 },
       metrics,
       log,
       audit: createAuditTrail(log),

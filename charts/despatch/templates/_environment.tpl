@@ -99,6 +99,7 @@ WEBHOOK_PORTS: {{ join "," .root.Values.webhooks.ports | quote }}
 {{ include "despatch.env.webhooks" . }}
 DATABASE_READ_POOL_MAX: {{ $api.reads.poolMax | int64 | quote }}
 DATABASE_READ_TIMEOUT_MS: {{ $api.reads.timeoutMs | int64 | quote }}
+DATABASE_CHANGE_POOL_MAX: {{ $api.changes.poolMax | int64 | quote }}
 PORT: "8080"
 TRUST_PROXY_CIDRS: {{ join "," $api.trustProxyCidrs | quote }}
 HEADERS_TIMEOUT_MS: {{ $api.http.headersTimeoutMs | int64 | quote }}

@@ -13,6 +13,7 @@ import { withTenant } from '#core/store/tenant-scope.ts';
 import type { MemberCaller, UserCaller } from '../auth/auth.ts';
 import type { Cursors } from '../http/cursor.ts';
 import type { ReadTenant } from '../http/reads.ts';
+import { inSlot, type SharedSlots } from '../http/shared-slots.ts';
 import { createOnce, type Created, type CreateResult, type IdempotencyClaim } from '../http/idempotency.ts';
 import type { PublishNotice } from '../auth/notices.ts';
 import type { RequestFacts } from '../http/routes-kit.ts';
@@ -20,7 +21,10 @@ import type { ReceiptUrlParts } from './provider-accounts/account-view.ts';
 
 /** Dependencies of the admin routes. */
 export type AdminDeps = {
+  /** The connections for changes. */
   readonly sql: Sql;
+  /** A share of them: while changes of one tenant wait for each other, others find a connection. */
+  readonly slots: SharedSlots;
   /** Runs the reads of list routes. */
   readonly read: ReadTenant;
   readonly keyring: KeyEncrypter;
@@ -55,7 +59,7 @@ export type Change = {
 type Audit = (action: string, target: string, facts?: AuditFacts, details?: AuditDetails) => Promise<void>;
 
 /** Dependencies that write changes and publish their audit entries after the commit. */
-type Changing = Pick<AdminDeps, 'sql' | 'audit'>;
+type Changing = Pick<AdminDeps, 'sql' | 'slots' | 'audit'>;
 
 type Scope = {
   readonly tenantId: TenantId;
@@ -78,27 +82,31 @@ export function scopeOf(caller: MemberCaller, request: RequestFacts): Scope {
  * hold.
  */
 export function changeTenant<T>(
-  { sql, audit }: Changing,
+  { sql, slots, audit }: Changing,
   scope: Scope,
   work: (change: Change) => Promise<T>,
 ): Promise<T> {
-  return withTenant(sql, scope.tenantId, (tx) => changing({ tx, trail: audit }, scope, work));
+  return inSlot(slots, scope.tenantId, () =>
+    withTenant(sql, scope.tenantId, (tx) => changing({ tx, trail: audit }, scope, work)),
+  );
 }
 
 /** Runs a create within a tenant, once per idempotency key. */
 export function createInTenant<Body>(
-  { sql, audit }: Changing,
+  { sql, slots, audit }: Changing,
   scope: Scope,
   claim: IdempotencyClaim | null,
   create: (change: Change) => Promise<Created<Body>>,
   restore?: (stored: Body, nonce: Uint8Array) => Body,
 ): Promise<CreateResult<Body>> {
-  return createOnce<Body>(sql, {
-    tenantId: scope.tenantId,
-    claim,
-    create: (tx) => changing({ tx, trail: audit }, scope, create),
-    ...(restore === undefined ? {} : { restore }),
-  });
+  return inSlot(slots, scope.tenantId, () =>
+    createOnce<Body>(sql, {
+      tenantId: scope.tenantId,
+      claim,
+      create: (tx) => changing({ tx, trail: audit }, scope, create),
+      ...(restore === undefined ? {} : { restore }),
+    }),
+  );
 }
 
 type Telling = { readonly tx: TransactionSql; readonly trail: AuditTrail };

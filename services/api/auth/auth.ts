@@ -2,8 +2,9 @@ import type { ApiKeyId, UserId } from '#core/domain/ids.ts';
 import type { Role, Scope } from '#core/domain/role.ts';
 import type { Route } from '#core/domain/route.ts';
 import type { KeyMode } from '#core/domain/service-key.ts';
-import type { RateVerdict, TenantFacts } from '#core/store/directory.ts';
+import type { TenantFacts } from '#core/store/directory.ts';
 import type { Sender } from '#core/store/messages.ts';
+import type { RateVerdict } from './call-counter.ts';
 
 /**
  * Who may call a route:

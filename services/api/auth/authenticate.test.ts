@@ -15,9 +15,7 @@ test('a user who named too many unknown tenants is refused without a query', asy
       },
       takeRate: async (_subject, limit) => {
         calls += 1;
-        return calls <= limit
-          ? { passed: true, remaining: limit - calls, retryAfter: 0 }
-          : { passed: false, remaining: 0, retryAfter: 30 };
+        return { passed: calls <= limit ? 1 : 0, remaining: Math.max(0, limit - calls), retryAfter: 30 };
       },
     },
     serviceKeys: {} as ServiceKeys,

@@ -2,13 +2,7 @@ import { AppError, unauthenticated } from '#core/domain/app-error.ts';
 import { uuidFrom, type UserId } from '#core/domain/ids.ts';
 import { includesRole, type Role, type Scope } from '#core/domain/role.ts';
 import { SLUG } from '#core/domain/slug.ts';
-import type {
-  CallerFacts,
-  DirectoryStore,
-  Identity,
-  Membership,
-  RateVerdict,
-} from '#core/store/directory.ts';
+import type { CallerFacts, DirectoryStore, Identity, Membership } from '#core/store/directory.ts';
 import type {
   Admitted,
   Authenticate,
@@ -21,6 +15,7 @@ import type {
   UserCaller,
 } from './auth.ts';
 import type { VerifyToken } from './bearer.ts';
+import { createCallCounter, type RateVerdict } from './call-counter.ts';
 import { createFreshCache } from './fresh-cache.ts';
 import type { Notice, NoticeKind } from './notices.ts';
 import { createRateMemory } from './rate-memory.ts';
@@ -66,6 +61,7 @@ const NO_SUCH_TENANT = 'Resource not found: X-Tenant-Slug names no tenant of you
 export function createAuthentication(deps: AuthenticateDeps): Authentication {
   const { directory, serviceKeys, verifyToken, platformAdmins, holdSender, sendLimit } = deps;
   const signedIn = createFreshCache<{ readonly id: UserId }>(ENTRIES_MAX);
+  const countCall = createCallCounter(directory);
   const members = createFreshCache<{ readonly found: Membership | null }>(ENTRIES_MAX);
   /** Users who named too many unknown slugs: the next one that is not cached is refused without a query. */
   const guessers = createRateMemory();
@@ -117,7 +113,7 @@ export function createAuthentication(deps: AuthenticateDeps): Authentication {
   }
 
   async function take(subject: string, name: string, limit: number): Promise<Admitted['rate'] & RateVerdict> {
-    return { ...(await directory.takeRate(subject, limit)), limit, name };
+    return { ...(await countCall(subject, limit)), limit, name };
   }
 
   function takeOwn({ user }: UserCaller): ReturnType<typeof take> {

@@ -23,6 +23,27 @@ export type SharedSlotsOptions = {
   readonly waitMsMax: number;
 };
 
+/**
+ * Runs work in a slot of its owner.
+ * @throws NoRoomError; any error of `work`.
+ */
+export async function inSlot<T>(
+  slots: SharedSlots,
+  owner: string,
+  work: () => Promise<T>,
+  gone: AbortSignal = NEVER,
+): Promise<T> {
+  const leave = await slots.take(owner, gone);
+  try {
+    return await work();
+  } finally {
+    leave();
+  }
+}
+
+/** For callers that wait even if their client has gone. */
+const NEVER = new AbortController().signal;
+
 type Share = { held: number; waiting: number };
 /** Takes the slot unless the caller no longer waits. */
 type Enter = () => void;

@@ -18,7 +18,7 @@ import { Message, toMessage } from './message-view.ts';
 export type CancelMessageDeps = {
   readonly sql: Sql;
   readonly loadIds: LoadIds;
-  /** A share of the connections that messages are accepted on: concurrent cancels always leave a connection for accepts. */
+  /** A share of the connections for changes. */
   readonly slots: SharedSlots;
   readonly audit: AuditTrail;
   readonly metrics: { readonly canceled: (channel: Channel, by: CancelMeans) => void };

@@ -1,22 +1,24 @@
 import { AppError, notFound } from '#core/domain/app-error.ts';
 import type { AuditTrail } from '#core/domain/audit-entry.ts';
 import type { LoadIds } from '#core/domain/id-loader.ts';
-import type { Sql } from '#core/platform/postgres/postgres.ts';
+import type { Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { eraseContent } from '#core/store/erasure.ts';
 import { findMessageKey } from '#core/store/messages.ts';
 import { withTenant } from '#core/store/tenant-scope.ts';
 import { auditTo, scopeOf } from '../admin/admin-change.ts';
 import { defineRoute, IdParams, type RouteModule } from '../http/routes-kit.ts';
+import { inSlot, type SharedSlots } from '../http/shared-slots.ts';
 import { addressOf } from './message-address.ts';
 
 export type EraseContentDeps = {
   readonly sql: Sql;
   readonly loadIds: LoadIds;
+  readonly slots: SharedSlots;
   readonly audit: AuditTrail;
 };
 
 /** `DELETE /v1/admin/messages/:id/content`: does by hand and later what `contentRetention: discard` does automatically. */
-export function eraseContentRoute({ sql, loadIds, audit }: EraseContentDeps): RouteModule {
+export function eraseContentRoute({ sql, loadIds, slots, audit }: EraseContentDeps): RouteModule {
   return defineRoute({
     method: 'DELETE',
     path: '/v1/admin/messages/:id/content',
@@ -28,10 +30,10 @@ export function eraseContentRoute({ sql, loadIds, audit }: EraseContentDeps): Ro
     auth: { kind: 'bearer', role: 'admin' },
     params: IdParams,
     errors: ['invalid_state'],
-    async handler({ caller, params, request }) {
+    async handler({ caller, params, request, gone }) {
       const { id: tenantId } = caller.tenant;
       const address = await addressOf(loadIds, caller, params.id);
-      await withTenant(sql, tenantId, async (tx) => {
+      const erase = async (tx: TransactionSql): Promise<void> => {
         const key = await findMessageKey(tenantId, tx, address);
         if (key === undefined) throw notFound();
         const erasure = await eraseContent(tx, key);
@@ -43,7 +45,8 @@ export function eraseContentRoute({ sql, loadIds, audit }: EraseContentDeps): Ro
         if (erasure === 'erased') {
           await auditTo({ tx, trail: audit }, scopeOf(caller, request))('message.content_erased', key.id);
         }
-      });
+      };
+      await inSlot(slots, tenantId, () => withTenant(sql, tenantId, erase), gone);
       return { body: undefined, messageId: params.id };
     },
   });

@@ -21,7 +21,7 @@ import { tooFar } from './new-message.ts';
 export type RescheduleMessageDeps = {
   readonly sql: Sql;
   readonly loadIds: LoadIds;
-  /** A share of the connections that messages are accepted on. */
+  /** A share of the connections for changes. */
   readonly slots: SharedSlots;
   readonly audit: AuditTrail;
 };

@@ -38,7 +38,7 @@ export type RetryMessageDeps = {
   readonly sql: Sql;
   readonly loadIds: LoadIds;
   readonly places: MessagePlaces;
-  /** A share of the connections that messages are accepted on: concurrent retries always leave a connection for accepts. */
+  /** A share of the connections for changes. */
   readonly slots: SharedSlots;
   readonly addressKeys: AddressKeyRoot;
   readonly wakes: Pick<Nats, 'isConnected' | 'publishWakes'>;

@@ -5,7 +5,7 @@ import { changeTenant, type AdminDeps } from '../admin/admin-change.ts';
 import { factsOf } from '../suppressions/suppression-facts.ts';
 import type { UnsubscribeRequest } from './unsubscribe-routes.ts';
 
-export type UnsubscribeRecipientDeps = Pick<AdminDeps, 'sql' | 'audit'> & {
+export type UnsubscribeRecipientDeps = Pick<AdminDeps, 'sql' | 'slots' | 'audit'> & {
   readonly addressKeys: AddressKeyRoot;
   /** Called after the commit if the recipient was not on the list before. */
   readonly onUnsubscribed: () => void;

@@ -185,14 +185,14 @@ export function directoryStore(sql: Sql) {
       await bounded(sql`select touch_api_keys(${[...used.keys()]}::uuid[], ${times}::timestamptz[])`);
     },
 
-    /** Counts one call of a subject against its limit in any rolling minute. */
-    async takeRate(subject: string, allowed: number): Promise<RateVerdict> {
+    /** Counts calls of a subject against its limit in any rolling minute; `passed` of them pass. */
+    async takeRate(subject: string, allowed: number, calls: number): Promise<RateTaken> {
       const [row] = await bounded(
-        sql<{ passed: boolean; remaining: number; retry_after: number }[]>`
-          select passed, remaining, retry_after from take_rate(${subject}, ${allowed})`,
+        sql<{ passed: number; remaining: number; retry_after: number }[]>`
+          select passed, remaining, retry_after from take_rate(${subject}, ${allowed}, ${calls})`,
       );
       const { passed, remaining, retry_after } = row as {
-        passed: boolean;
+        passed: number;
         remaining: number;
         retry_after: number;
       };
@@ -201,10 +201,12 @@ export function directoryStore(sql: Sql) {
   };
 }
 
-export type RateVerdict = {
-  readonly passed: boolean;
+export type RateTaken = {
+  readonly passed: number;
+  /** Calls left after these. */
   readonly remaining: number;
-  /** Seconds until one more call would pass. */
+  /** Seconds until a further call passes once none is left, 1 to 61. */
   readonly retryAfter: number;
 };
+
 export type DirectoryStore = ReturnType<typeof directoryStore>;

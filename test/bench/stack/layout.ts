@@ -181,9 +181,9 @@ export async function acceptOne(tx: TransactionSql, row: AcceptRow): Promise<Ver
       from claim_idempotency(array[decode(${scope}, 'hex')], array[${row.tenant_id}::uuid], array[decode(${fingerprint}, 'hex')])`;
     if (taken !== undefined) return refuse(taken.same ? 'replayed' : 'mismatch', null, taken.response);
   }
-  const [rate] = await tx<{ passed: boolean; remaining: number; retry_after: number }[]>`
-    select * from take_rate(${row.api_key_id}, ${row.rate_per_minute})`;
-  if (rate?.passed !== true) return refuse('rate_limited', rate?.retry_after ?? 1);
+  const [rate] = await tx<{ passed: number; remaining: number; retry_after: number }[]>`
+    select * from take_rate(${row.api_key_id}, ${row.rate_per_minute}, 1)`;
+  if (rate?.passed !== 1) return refuse('rate_limited', rate?.retry_after ?? 1);
   const [usage] = await tx`
     update tenant_usage u set day = (now() at time zone 'UTC')::date, accepted = accepted + 1,
       used = case when day = (now() at time zone 'UTC')::date then used else 0 end + 1

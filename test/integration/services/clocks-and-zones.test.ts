@@ -164,13 +164,13 @@ describe('a clock that ran ahead and came back', () => {
     const { tenantId } = await seedTenant(b.admin);
     await fillWindow(tenantId, 60, HOURS, 50);
     const take = async () =>
-      (await b.api`select passed, remaining, retry_after from take_rate(${tenantId}, 60)`)[0];
-    expect(await take()).toEqual({ passed: false, remaining: 0, retry_after: 11 });
+      (await b.api`select passed, remaining, retry_after from take_rate(${tenantId}, 60, 1)`)[0];
+    expect(await take()).toEqual({ passed: 0, remaining: 0, retry_after: 11 });
     const stored = await windowOf(tenantId);
     expect(Math.abs(stored.ahead)).toBeLessThan(60);
     expect(stored).toMatchObject({ total: 60, sum: 60 });
     await fillWindow(tenantId, 60, -11, 50);
-    expect(await take()).toMatchObject({ passed: true, remaining: 59 });
+    expect(await take()).toMatchObject({ passed: 1, remaining: 59 });
   });
 
   test('leaves no day of the future: what was used counts today and not tomorrow', async () => {

@@ -51,7 +51,7 @@ export const postgresEnv = defineEnvGroup({
       'postgresql:',
     ]),
     DATABASE_POOL_MAX: whole(
-      'Connections of one process. An api has those of `DATABASE_READ_POOL_MAX` beside them, a worker three for webhooks.',
+      'Connections of one process. An api has those of `DATABASE_READ_POOL_MAX` and `DATABASE_CHANGE_POOL_MAX` beside them, a worker three for webhooks.',
       { min: 1, max: 200, default: 10 },
     ),
     DATABASE_STATEMENT_TIMEOUT_MS: whole('Limit of one statement in milliseconds.', {

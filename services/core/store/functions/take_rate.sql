@@ -1,6 +1,6 @@
--- Counts one call of one subject against its rate, for all requests that are not sends.
-create or replace function take_rate(for_subject uuid, allowed integer)
-returns table (passed boolean, remaining integer, retry_after integer)
+-- Counts calls of one subject against its rate, for all requests that are not sends. As many pass as the rate leaves free.
+create or replace function take_rate(for_subject uuid, allowed integer, calls integer)
+returns table (passed integer, remaining integer, retry_after integer)
 language plpgsql security definer set search_path = despatch, pg_temp set enable_seqscan = off set enable_bitmapscan = off as $$
 declare
   w rate_windows;
@@ -13,16 +13,14 @@ begin
   end if;
   stored_second := w.second;
   w := rate_advance(w, floor(extract(epoch from clock_timestamp()))::bigint);
-  if w.total >= allowed then
-    if w.second < stored_second then
-      perform store_window(w);
-    end if;
-    return query select false, 0, rate_retry_after(w, allowed);
-    return;
+  passed := least(calls, greatest(allowed - w.total, 0));
+  if passed > 0 then
+    w := rate_count(w, passed);
   end if;
-  w := rate_count(w, 1);
-  perform store_window(w);
-  return query select true, allowed - w.total, rate_retry_after(w, allowed);
+  if passed > 0 or w.second < stored_second then
+    perform store_window(w);
+  end if;
+  return query select passed, greatest(allowed - w.total, 0), rate_retry_after(w, allowed);
 end $$;
 
-grant execute on function take_rate(uuid, integer) to despatch_api;
+grant execute on function take_rate(uuid, integer, integer) to despatch_api;

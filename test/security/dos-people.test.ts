@@ -1,0 +1,106 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { call, type CallAnswer } from '#test/support/http-call.ts';
+import { startOidcIssuer, type OidcIssuer } from '#test/support/oidc-issuer.ts';
+import { AUDIENCE } from '../../deploy/quickstart/people.ts';
+import { startDosTarget, type DosTarget } from './dos-target.ts';
+
+const MESSAGE = { channel: 'sms', to: '+15550000001', body: 'Hello' };
+/** Calls without a tenant that one person may make a minute. */
+const OWN_LIMIT = 60;
+
+type Person = { readonly token: string; readonly tenantId: string; readonly slug: string };
+
+let issuer: OidcIssuer;
+let target: DosTarget;
+beforeAll(async () => {
+  issuer = await startOidcIssuer();
+  target = await startDosTarget({
+    OIDC_ISSUER: issuer.issuer,
+    OIDC_JWKS_URL: issuer.jwksUrl,
+    DATABASE_POOL_MAX: '4',
+    DATABASE_CHANGE_POOL_MAX: '5',
+  });
+});
+afterAll(async () => {
+  await target?.[Symbol.asyncDispose]();
+  await issuer?.[Symbol.asyncDispose]();
+});
+
+const send = async (key: string): Promise<number> =>
+  (await call(target.api.origin, 'POST', '/v1/messages', { key, body: MESSAGE })).status;
+
+/** Signs a person in, who makes a tenant. */
+async function openPerson(): Promise<Person> {
+  const sub = randomUUID();
+  const token = await issuer.mint({ sub, audience: AUDIENCE });
+  const body = { name: 'A tenant', slug: `t-${sub.slice(0, 8)}` };
+  const made = await call(target.api.origin, 'POST', '/v1/admin/tenants', { token, body });
+  expect(made.status).toBe(201);
+  return { token, tenantId: made.body.id as string, slug: body.slug };
+}
+
+const makeKey = ({ token, slug }: Person): Promise<CallAnswer> =>
+  call(target.api.origin, 'POST', '/v1/admin/api-keys', {
+    token,
+    slug,
+    body: { name: 'a key', scopes: ['messages:send'] },
+  });
+
+/** Counts this api's connections that wait for a lock. */
+async function stuck(): Promise<number> {
+  const [row] = await target.admin`select count(*)::integer as n from pg_stat_activity
+    where datname = current_database() and application_name like 'despatch-api%' and wait_event_type = 'Lock'`;
+  return row?.['n'] as number;
+}
+
+const countings = async (): Promise<number> =>
+  Number(/^despatch_\w+_count\{op="take_rate"\} (\d+)/m.exec(await target.api.metrics())?.[1]);
+
+test("one tenant's changes that wait for each other hold neither sends nor the changes of others", async () => {
+  const [loud, quiet] = [await openPerson(), await openPerson()];
+  const key = await target.key();
+  expect([await send(key), (await makeKey(quiet)).status]).toEqual([202, 201]);
+  const released = Promise.withResolvers<void>();
+  const held = Promise.withResolvers<void>();
+  const holding = target.admin.begin(async (tx) => {
+    await tx`select from tenants where id = ${loud.tenantId} for update`;
+    held.resolve();
+    await released.promise;
+  });
+  await held.promise;
+  const changes = Array.from({ length: 40 }, () => makeKey(loud));
+  try {
+    await expect.poll(stuck).toBe(2);
+    for (let i = 0; i < 5; i += 1) {
+      expect(await send(key)).toBe(202);
+      expect((await makeKey(quiet)).status).toBe(201);
+    }
+    expect(await stuck()).toBe(2);
+  } finally {
+    released.resolve();
+    await holding;
+  }
+  const statuses = (await Promise.all(changes)).map(({ status }) => status);
+  expect(new Set(statuses).has(201)).toBe(true);
+  expect(statuses.filter((status) => status >= 500)).toEqual([]);
+});
+
+test("a person's calls are counted by few statements, and by none once the limit is reached", async () => {
+  const { token } = await openPerson();
+  const ask = () => call(target.api.origin, 'GET', '/v1/admin/me', { token });
+  const before = await countings();
+  const answers = await Promise.all(Array.from({ length: 300 }, ask));
+  const counted = await countings();
+  const passed = answers.filter(({ status }) => status === 200);
+  const refused = answers.filter(({ status }) => status === 429);
+  // The person's first call made the tenant.
+  expect([passed.length, refused.length]).toEqual([OWN_LIMIT - 1, 300 - (OWN_LIMIT - 1)]);
+  expect(refused.filter(({ headers }) => !(Number(headers.get('retry-after')) > 0))).toEqual([]);
+  expect(counted - before).toBeGreaterThan(0);
+  expect(counted - before).toBeLessThan(OWN_LIMIT);
+
+  const later = await Promise.all(Array.from({ length: 50 }, ask));
+  expect(new Set(later.map(({ status }) => status))).toEqual(new Set([429]));
+  expect(await countings()).toBe(counted);
+});
