@@ -270,6 +270,7 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
     apiRoutes({
       send: {
         sql,
+        replays: { sql: changes, slots },
         places,
         batcher,
         batches,

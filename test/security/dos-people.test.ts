@@ -47,6 +47,32 @@ const makeKey = ({ token, slug }: Person): Promise<CallAnswer> =>
     body: { name: 'a key', scopes: ['messages:send'] },
   });
 
+const makeEndpoint = ({ token, slug }: Person, idempotencyKey: string): Promise<CallAnswer> =>
+  call(target.api.origin, 'POST', '/v1/admin/webhook-endpoints', {
+    token,
+    slug,
+    headers: { 'idempotency-key': idempotencyKey },
+    body: { url: 'https://example.com/hook', eventTypes: ['message.sent'] },
+  });
+
+/** Keeps the tenant's row locked while `during` runs. */
+async function holdTenant<T>({ tenantId }: Person, during: () => Promise<T>): Promise<T> {
+  const released = Promise.withResolvers<void>();
+  const held = Promise.withResolvers<void>();
+  const holding = target.admin.begin(async (tx) => {
+    await tx`select from tenants where id = ${tenantId} for update`;
+    held.resolve();
+    await released.promise;
+  });
+  await held.promise;
+  try {
+    return await during();
+  } finally {
+    released.resolve();
+    await holding;
+  }
+}
+
 /** Counts this api's connections that wait for a lock. */
 async function stuck(): Promise<number> {
   const [row] = await target.admin`select count(*)::integer as n from pg_stat_activity
@@ -57,30 +83,28 @@ async function stuck(): Promise<number> {
 const countings = async (): Promise<number> =>
   Number(/^despatch_\w+_count\{op="take_rate"\} (\d+)/m.exec(await target.api.metrics())?.[1]);
 
-test("one tenant's changes that wait for each other hold neither sends nor the changes of others", async () => {
+test.each([
+  ["one tenant's changes that wait for each other", (loud: Person) => makeKey(loud)],
+  [
+    'calls that wait for the first one with their idempotency key',
+    (loud: Person) => makeEndpoint(loud, 'one'),
+  ],
+])('%s hold neither sends nor the changes of others', async (_, change) => {
   const [loud, quiet] = [await openPerson(), await openPerson()];
   const key = await target.key();
   expect([await send(key), (await makeKey(quiet)).status]).toEqual([202, 201]);
-  const released = Promise.withResolvers<void>();
-  const held = Promise.withResolvers<void>();
-  const holding = target.admin.begin(async (tx) => {
-    await tx`select from tenants where id = ${loud.tenantId} for update`;
-    held.resolve();
-    await released.promise;
-  });
-  await held.promise;
-  const changes = Array.from({ length: 40 }, () => makeKey(loud));
-  try {
+  const changes: Promise<CallAnswer>[] = [];
+  await holdTenant(loud, async () => {
+    changes.push(change(loud));
+    await expect.poll(stuck).toBe(1);
+    for (let i = 0; i < 40; i += 1) changes.push(change(loud));
     await expect.poll(stuck).toBe(2);
     for (let i = 0; i < 5; i += 1) {
       expect(await send(key)).toBe(202);
       expect((await makeKey(quiet)).status).toBe(201);
     }
     expect(await stuck()).toBe(2);
-  } finally {
-    released.resolve();
-    await holding;
-  }
+  });
   const statuses = (await Promise.all(changes)).map(({ status }) => status);
   expect(new Set(statuses).has(201)).toBe(true);
   expect(statuses.filter((status) => status >= 500)).toEqual([]);

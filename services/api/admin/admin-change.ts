@@ -146,25 +146,30 @@ class NothingStored extends Error {
   override readonly name = 'NothingStored';
 }
 
+/** Looks up stored answers, in turns, because a look-up waits for a call with the same key that is under way. */
+export type Replays = Pick<AdminDeps, 'sql' | 'slots'>;
+
 /**
  * Returns the stored answer of an earlier call with the same key. Called before work that a replay must neither wait for
  * nor repeat, such as a call to Vault. Null when there is none.
  * @throws AppError `idempotency_mismatch`
  */
 export async function earlierAnswer<Body>(
-  sql: Sql,
+  { sql, slots }: Replays,
   tenantId: TenantId | null,
   claim: IdempotencyClaim | null,
   restore?: (stored: Body, nonce: Uint8Array) => Body,
 ): Promise<CreateResult<Body> | null> {
   if (claim === null) return null;
   try {
-    return await createOnce<Body>(sql, {
-      tenantId,
-      claim,
-      create: () => Promise.reject(new NothingStored()),
-      ...(restore === undefined ? {} : { restore }),
-    });
+    return await inSlot(slots, tenantId ?? claim.scope.toString('hex'), () =>
+      createOnce<Body>(sql, {
+        tenantId,
+        claim,
+        create: () => Promise.reject(new NothingStored()),
+        ...(restore === undefined ? {} : { restore }),
+      }),
+    );
   } catch (error) {
     if (error instanceof NothingStored) return null;
     throw error;

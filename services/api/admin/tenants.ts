@@ -38,6 +38,7 @@ import {
 import type { UserCaller } from '../auth/auth.ts';
 import { pageFrom } from '../http/cursor.ts';
 import { createOnce } from '../http/idempotency.ts';
+import { inSlot } from '../http/shared-slots.ts';
 import {
   defineRoute,
   idempotencyKeyField,
@@ -104,7 +105,7 @@ export function tenantRoutes(deps: AdminDeps): RouteModule[] {
 }
 
 function create(deps: AdminDeps): RouteModule {
-  const { sql, notify, selfServeTenants, tenantsPerUserMax } = deps;
+  const { sql, slots, notify, selfServeTenants, tenantsPerUserMax } = deps;
   return defineRoute({
     method: 'POST',
     path: '/v1/admin/tenants',
@@ -124,24 +125,30 @@ function create(deps: AdminDeps): RouteModule {
         throw insufficientRole('platform admin');
       // This order matters: a concurrent duplicate of this request takes the slug and stores its answer in one commit.
       const isTaken = await isSlugTaken(sql, body.slug);
-      const earlier = await earlierAnswer<z.output<typeof Tenant>>(sql, null, idempotency);
+      const earlier = await earlierAnswer<z.output<typeof Tenant>>(deps, null, idempotency);
       if (earlier !== null) return earlier;
       if (isTaken) throw new AppError('slug_taken');
       const id = newId<TenantId>();
-      const result = await createOnce(sql, {
-        tenantId: id,
-        claim: idempotency,
-        create: async (tx) => {
-          if (!caller.isPlatformAdmin) {
-            assertBelow(await countOwnedTenants(tx, caller.user.id), tenantsPerUserMax, 'tenantsPerUserMax');
-          }
-          const tenant = await createTenant(tx, { id, ...body, owner: caller.user.id });
-          if (tenant === undefined) throw new AppError('slug_taken');
-          const scope = { tenantId: id, origin: originOf(caller, request) };
-          await auditTo({ tx, trail: deps.audit }, scope)('tenant.created', id, {}, { name: tenant.name });
-          return { status: 201, body: viewTenant(tenant) };
-        },
-      });
+      const result = await inSlot(slots, caller.user.id, () =>
+        createOnce(sql, {
+          tenantId: id,
+          claim: idempotency,
+          create: async (tx) => {
+            if (!caller.isPlatformAdmin) {
+              assertBelow(
+                await countOwnedTenants(tx, caller.user.id),
+                tenantsPerUserMax,
+                'tenantsPerUserMax',
+              );
+            }
+            const tenant = await createTenant(tx, { id, ...body, owner: caller.user.id });
+            if (tenant === undefined) throw new AppError('slug_taken');
+            const scope = { tenantId: id, origin: originOf(caller, request) };
+            await auditTo({ tx, trail: deps.audit }, scope)('tenant.created', id, {}, { name: tenant.name });
+            return { status: 201, body: viewTenant(tenant) };
+          },
+        }),
+      );
       if (!result.replayed) notify('tenant', { tenantId: id });
       return result;
     },

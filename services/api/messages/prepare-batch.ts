@@ -13,10 +13,12 @@ import { createWarnings } from '#core/domain/warning.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
 import type { AcceptRow } from '#core/store/acceptance.ts';
 import { findEarlierAnswers } from '#core/store/batch-acceptance.ts';
+import type { Replays } from '../admin/admin-change.ts';
 import type { KeyCaller } from '../auth/auth.ts';
 import { idempotencyClaim, idempotencyKeyOf, type IdempotencyClaim } from '../http/idempotency.ts';
 import { createTurnPauses } from '../http/pauses.ts';
 import { keyOwnerOf, type RequestFacts } from '../http/routes-kit.ts';
+import { inSlot } from '../http/shared-slots.ts';
 import { accountFor, loadRouting } from './account-for.ts';
 import type { BatchItem } from './batch-schema.ts';
 import type { MessagePlaces } from './message-places.ts';
@@ -28,6 +30,7 @@ import { namesInstant, sendersClock } from './senders-clock.ts';
 
 export type PrepareBatchDeps = {
   readonly sql: Sql;
+  readonly replays: Replays;
   readonly places: MessagePlaces;
   readonly addressKeys: AddressKeyRoot;
   /** Key of idempotency fingerprints. */
@@ -56,7 +59,7 @@ type Faulty = { readonly fault: AppError; readonly claim: IdempotencyClaim | nul
  * @throws AppError `dependency_unavailable` where the database does not answer a query that this needs.
  */
 export async function prepareBatch(
-  { sql, places, addressKeys, fingerprintKey }: PrepareBatchDeps,
+  { sql, replays, places, addressKeys, fingerprintKey }: PrepareBatchDeps,
   sent: readonly unknown[],
   { caller, batchId, request }: { caller: KeyCaller; batchId: string; request: RequestFacts },
 ): Promise<PreparedBatch> {
@@ -113,7 +116,7 @@ export async function prepareBatch(
     if (resting !== undefined) await resting;
     prepared.push(await prepare(item));
   }
-  const earlier = await earlierDrafts(sql, caller, prepared);
+  const earlier = await earlierDrafts(replays, caller, prepared);
   const drafts = prepared.map((one, i): ItemDraft<Accepted> =>
     'row' in one ? { accepted: one.row.response } : (earlier.get(i) ?? { fault: faultOf(one.fault) }),
   );
@@ -127,7 +130,7 @@ export async function prepareBatch(
 
 /** Returns the stored answers of faulty items that were accepted in an earlier request. */
 async function earlierDrafts(
-  sql: Sql,
+  { sql, slots }: Replays,
   { tenant }: KeyCaller,
   prepared: readonly (Ready | Faulty)[],
 ): Promise<ReadonlyMap<number, ItemDraft<Accepted>>> {
@@ -135,11 +138,8 @@ async function earlierDrafts(
     'fault' in one && one.claim !== null ? [{ i, claim: one.claim }] : [],
   );
   if (keyed.length === 0) return new Map();
-  const answers = await findEarlierAnswers(
-    sql,
-    tenant.id,
-    keyed.map(({ claim }) => claim),
-  );
+  const claims = keyed.map(({ claim }) => claim);
+  const answers = await inSlot(slots, tenant.id, () => findEarlierAnswers(sql, tenant.id, claims));
   return new Map(
     keyed.flatMap(({ i }, n): [number, ItemDraft<Accepted>][] => {
       const answer = answers[n];

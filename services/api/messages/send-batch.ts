@@ -48,7 +48,7 @@ const UNASKED: ItemVerdict = { verdict: 'accepted' };
 
 /** `POST /v1/messages/batch`: one commit for all messages of the request. */
 export function sendBatchRoute(deps: SendBatchDeps): RouteModule {
-  const { sql, rateMemory, noteUncounted, metrics } = deps;
+  const { replays, rateMemory, noteUncounted, metrics } = deps;
 
   async function send(context: Context): Promise<Answer<AcceptedBatch>> {
     const { caller, body, idempotency, warnings, request } = context;
@@ -56,7 +56,7 @@ export function sendBatchRoute(deps: SendBatchDeps): RouteModule {
     const isStrict = mode === 'strict';
     // A repeated request gets its first answer, even if limits or settings have changed since.
     const replay = async (): Promise<Answer<AcceptedBatch> | null> => {
-      const earlier = await earlierAnswer<Settled>(sql, caller.tenant.id, idempotency);
+      const earlier = await earlierAnswer<Settled>(replays, caller.tenant.id, idempotency);
       return earlier && replayOf(earlier.body);
     };
     const sizeFault = batchSizeFault(caller, messages.length, isStrict);

@@ -10,7 +10,7 @@ import type { Sql } from '#core/platform/postgres/postgres.ts';
 import type { AcceptRow, Verdict } from '#core/store/acceptance.ts';
 import type { AcceptBatcher } from './accept-batcher.ts';
 import { accountFor, loadRouting } from './account-for.ts';
-import { earlierAnswer } from '../admin/admin-change.ts';
+import { earlierAnswer, type Replays } from '../admin/admin-change.ts';
 import type { KeyCaller } from '../auth/auth.ts';
 import type { LargeContents } from './large-contents.ts';
 import { rateHeaders } from '../http/rate-headers.ts';
@@ -40,6 +40,7 @@ export type AcceptMetrics = {
 
 export type SendMessageDeps = {
   readonly sql: Sql;
+  readonly replays: Replays;
   readonly places: MessagePlaces;
   readonly batcher: AcceptBatcher;
   readonly addressKeys: AddressKeyRoot;
@@ -84,7 +85,7 @@ type Context = RouteContext<{ kind: 'key'; scope: 'messages:send' }, object, obj
 
 /** `POST /v1/messages`. For a warm key its only call to the database is one commit that it shares with other requests. */
 export function sendMessageRoute(deps: SendMessageDeps): RouteModule {
-  const { sql, places, batcher, addressKeys, contents, rateMemory, noteUncounted, metrics } = deps;
+  const { sql, replays, places, batcher, addressKeys, contents, rateMemory, noteUncounted, metrics } = deps;
 
   /** Makes the checks whose result may change with time and settings. A replay is answered even where they fail now. */
   async function prepare(
@@ -123,7 +124,7 @@ export function sendMessageRoute(deps: SendMessageDeps): RouteModule {
     try {
       row = await prepare(context, place, clock);
     } catch (error) {
-      const earlier = await earlierAnswer<Accepted>(sql, caller.tenant.id, idempotency);
+      const earlier = await earlierAnswer<Accepted>(replays, caller.tenant.id, idempotency);
       if (earlier === null) throw error;
       metrics.replayed();
       return replayOf(earlier.body);
@@ -131,7 +132,7 @@ export function sendMessageRoute(deps: SendMessageDeps): RouteModule {
     const isLarge = context.request.bodyBytes > INLINE_BYTES_MAX;
     if (isLarge) {
       // Looks for a stored answer before it stores the content a second time.
-      const earlier = await earlierAnswer<Accepted>(sql, caller.tenant.id, idempotency);
+      const earlier = await earlierAnswer<Accepted>(replays, caller.tenant.id, idempotency);
       if (earlier !== null) {
         metrics.replayed();
         return replayOf(earlier.body);

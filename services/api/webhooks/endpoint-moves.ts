@@ -37,7 +37,7 @@ function rotate(deps: WebhookDeps): RouteModule {
     errors: ['idempotency_mismatch', 'dependency_unavailable'],
     handler: async ({ caller, params: { id }, body: { graceSeconds }, idempotency, request }) => {
       const tenantId = caller.tenant.id;
-      const earlier = await earlierAnswer<RotatedSecret>(sql, tenantId, idempotency, restore);
+      const earlier = await earlierAnswer<RotatedSecret>(deps, tenantId, idempotency, restore);
       if (earlier !== null) return earlier;
       await withTenant(sql, tenantId, (tx) => requireEndpoint(tenantId, tx, id));
       const { nonce, secret, ciphertext } = await make(tenantId, id);

@@ -39,7 +39,7 @@ export function endpointRoutes(deps: WebhookDeps): RouteModule[] {
 }
 
 function create(deps: WebhookDeps): RouteModule {
-  const { sql, keyring, notify } = deps;
+  const { keyring, notify } = deps;
   const { make, restore } = shownSecrets(deps);
   return defineRoute({
     method: 'POST',
@@ -59,7 +59,7 @@ function create(deps: WebhookDeps): RouteModule {
       const tenantId = caller.tenant.id;
       const { clientCertificate, ...settings } = body;
       // Looks for a replay first: the operator may have changed the allowed addresses since.
-      const earlier = await earlierAnswer<EndpointWithSecret>(sql, tenantId, idempotency, restore);
+      const earlier = await earlierAnswer<EndpointWithSecret>(deps, tenantId, idempotency, restore);
       if (earlier !== null) return earlier;
       assertUrl(body.url, deps.urlRules);
       assertCertificate(clientCertificate);

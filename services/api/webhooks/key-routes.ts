@@ -105,7 +105,7 @@ function rotate(deps: WebhookDeps): RouteModule {
     errors: ['idempotency_mismatch', 'dependency_unavailable'],
     handler: async ({ caller, body: { graceSeconds }, idempotency, request }) => {
       const tenantId = caller.tenant.id;
-      const earlier = await earlierAnswer<z.output<typeof Key>>(deps.sql, tenantId, idempotency);
+      const earlier = await earlierAnswer<z.output<typeof Key>>(deps, tenantId, idempotency);
       if (earlier !== null) return earlier;
       const key = await newSigningKey(deps.keyring, tenantId);
       const result = await createInTenant<z.output<typeof Key>>(

@@ -72,6 +72,7 @@ const app = await buildApp(
   [
     sendMessageRoute({
       sql,
+      replays: { sql, slots: { take: async () => () => {} } },
       places: createMessagePlaces({
         reserve: () => reserveMessageSeqs(sql),
         loadIds: createIdLoader(() => loadMessageIdKey(sql)),

@@ -11,7 +11,7 @@ import { Provider, receiptUrlOf, viewAccount } from './account-view.ts';
 import { catalogEntry, tag, writer } from './change-account.ts';
 
 export function createAccountRoute(deps: AdminDeps): RouteModule {
-  const { sql, keyring, notify } = deps;
+  const { keyring, notify } = deps;
   return defineRoute({
     method: 'POST',
     path: '/v1/admin/providers',
@@ -40,7 +40,7 @@ export function createAccountRoute(deps: AdminDeps): RouteModule {
         const first = { id: id as ProviderAccountId, provider: name, receiptVersion: 1 };
         return { ...answer, body: { ...answer.body, receiptUrl: receiptUrlOf(deps.receiptUrls, first) } };
       };
-      const earlier = await earlierAnswer<z.output<typeof Provider>>(sql, tenantId, idempotency);
+      const earlier = await earlierAnswer<z.output<typeof Provider>>(deps, tenantId, idempotency);
       if (earlier !== null) return withUrl(earlier);
       const id = newId<ProviderAccountId>();
       const ciphertext = await encryptSecrets(keyring, tenantId, id, parsed.secrets);
