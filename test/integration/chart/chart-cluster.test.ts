@@ -87,6 +87,33 @@ describe('two releases, installed by Helm', () => {
   });
 });
 
+test('turning on autoscaling as documented leaves the number of pods as it is', async () => {
+  const release = { values: 'two-releases-second', namespace: 'team-b' };
+  const install = (verb: string, set: RenderOptions['set']) =>
+    helm(
+      [verb, ...installArgs({ ...release, set: { 'migrations.mode': 'job', ...set } }), '--no-hooks'],
+      kube.kubeconfigPath,
+    );
+  const path = '/apis/apps/v1/namespaces/team-b/deployments/despatch-api';
+  const replicas = async () =>
+    ((await kube.request('GET', path)).body as { spec: { replicas: number } }).spec.replicas;
+  await install('install', { 'api.replicas': 4 });
+  expect(await replicas()).toBe(4);
+  const document = await readFile(join(projectRoot, 'deploy/docs/upgrade.md'), 'utf8');
+  const [, , manager, object] =
+    /kubectl apply --server-side (-n \S+ )?--field-manager=(\S+) -f - <<'END'\n([^]*?)\nEND\n/.exec(
+      document,
+    ) ?? [];
+  const kept = parse(object ?? '') as KubeObject;
+  await kube.apply(
+    { ...kept, metadata: { ...kept.metadata, namespace: 'team-b' } },
+    { fieldManager: manager ?? '', force: false },
+  );
+  await install('upgrade', { 'api.autoscaling.enabled': true });
+  expect(await replicas()).toBe(4);
+  await helm(['uninstall', 'despatch', '--namespace', 'team-b', '--no-hooks'], kube.kubeconfigPath);
+});
+
 describe.each(ciValues())('with the values of ci/%s', (values) => {
   test('the API server takes every object, knows every field, and warns of nothing', async () => {
     for (const object of await renderChart({ values, apiVersions: [PLAN] })) {
