@@ -61,6 +61,8 @@ export type TestApi = AsyncDisposable & {
   readonly key: (tenantId: string, options?: KeyOptions) => Promise<TestKey>;
   readonly member: (tenant: ApiTenant, role: Role) => Promise<{ token: string; userId: string }>;
   readonly token: (subject: string) => Promise<string>;
+  /** Deletes each content that is stored apart during `work` before its message comes, as after a long pause of the api. */
+  readonly withoutUnsettled: <T>(work: () => Promise<T>) => Promise<T>;
 };
 
 const CHANNELS = ['sms', 'email', 'push', 'whatsapp'] as const;
@@ -181,6 +183,21 @@ export async function startTestApi({
       const userId = user?.id ?? '';
       await admin`insert into members (tenant_id, user_id, role) values (${tenant.tenantId}, ${userId}, ${role})`;
       return { token: await token(subject), userId };
+    },
+    async withoutUnsettled(work) {
+      await admin.unsafe(`create function despatch.settle_at_once() returns trigger language plpgsql as
+        $$ begin
+          delete from message_contents where message_seq = new.message_seq;
+          delete from unsettled_contents where message_seq = new.message_seq;
+          return null;
+        end $$;
+        create constraint trigger settle_at_once after insert on despatch.unsettled_contents
+          deferrable initially deferred for each row execute function despatch.settle_at_once()`);
+      try {
+        return await work();
+      } finally {
+        await admin.unsafe('drop function despatch.settle_at_once() cascade');
+      }
     },
     [Symbol.asyncDispose]: () => stack.disposeAsync(),
   };

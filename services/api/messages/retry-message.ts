@@ -118,15 +118,16 @@ export function retryMessageRoute(deps: RetryMessageDeps): RouteModule {
       if (!(error instanceof ContentIsApart)) throw error;
     }
     const { id: tenantId } = context.caller.tenant;
-    let isKept = false;
+    const forget = () => void forgetContent(sql, { seq: place.seq, tenant_id: tenantId }).catch(() => {});
     try {
       if (!(await copyContent(sql, tenantId, address, place))) throw withoutContent();
       const result = await once(context, address, place, true);
-      isKept = !result.replayed;
+      if (result.replayed) forget();
       return result;
-    } finally {
-      // If the message was accepted after all, it keeps the content.
-      if (!isKept) void forgetContent(sql, { seq: place.seq, tenant_id: tenantId }).catch(() => {});
+    } catch (error) {
+      // After any other error the commit may still take place; a content without a message is deleted later.
+      if (error instanceof AppError) forget();
+      throw error;
     }
   }
 

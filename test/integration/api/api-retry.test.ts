@@ -400,3 +400,30 @@ describe('the account of a retry', () => {
     expect([reply.status, reply.body.code]).toEqual([400, 'provider_not_configured']);
   });
 });
+
+test('a retry whose commit takes place after its deadline keeps the content of its message', async () => {
+  const id = await ended('failed', { ...LEAST.email, bodyHtml: LARGE });
+  // The commit waits, as for a standby that does not answer.
+  await api.admin.unsafe(`create function despatch.wait_at_commit() returns trigger language plpgsql as
+    $$ begin perform pg_sleep(7); return null; end $$;
+    create constraint trigger wait_at_commit after insert on despatch.audit_log deferrable initially deferred
+      for each row when (new.target = '${id}') execute function despatch.wait_at_commit()`);
+  try {
+    expect(await retry(id, developer, { key: 'slow' })).toMatchObject({ status: 503 });
+  } finally {
+    await api.admin.unsafe('drop function despatch.wait_at_commit() cascade');
+  }
+  const again = await retry(id, developer, { key: 'slow' });
+  expect([again.status, again.headers['idempotent-replayed']]).toEqual([202, 'true']);
+  expect(await stored(again.body.id)).toMatchObject({ content: { html: LARGE } });
+});
+
+test('a retry whose content has been deleted meanwhile is not accepted', async () => {
+  const id = await ended('failed', { ...LEAST.email, bodyHtml: LARGE });
+  const children = () => api.admin`select from messages where parent_id = ${id}`;
+  const reply = await api.withoutUnsettled(() => retry(id));
+  expect(reply.status).toBe(503);
+  expect(await children()).toHaveLength(0);
+  expect((await retry(id)).status).toBe(202);
+  expect(await children()).toHaveLength(1);
+});

@@ -223,13 +223,24 @@ test('the content goes with its tenant', async () => {
   expect(await contentsOf({ tenantId: own.tenantId })).toEqual([]);
 });
 
+test('an attachment that was deleted before its message came is accepted when it is sent again', async () => {
+  const own = await api.tenant();
+  const key = { 'idempotency-key': 'again' };
+  const body = mail(randomBytes(MIB));
+  const refused = await api.withoutUnsettled(() => send(api.first, own.key, body, key));
+  expect(refused.status).toBe(503);
+  expect(await api.admin`select from messages where tenant_id = ${own.tenantId}`).toHaveLength(0);
+  const { status, body: accepted } = await send(api.first, own.key, body, key);
+  expect([status, await contentsOf({ id: accepted.id })]).toEqual([202, [expect.anything()]]);
+});
+
 test('a message that comes when its content has been deleted is refused, and an accept under way keeps its content', async () => {
   const own = await api.tenant();
   const row = async () => {
     const seq = await plant(own.tenantId);
     await api.admin`update unsettled_contents set stored_at = now() - interval '16 minutes' where message_seq = ${seq}`;
     const of = { tenantId: own.tenantId, apiKeyId: randomUUID() } as SeededTenant;
-    return acceptRow(of, { seq, content: { storedBytes: 2 }, content_bytes: 40_000 });
+    return acceptRow(of, { seq, content: { storedBytes: 2 } });
   };
   const late = await row();
   await store.settleContents(10);

@@ -163,7 +163,7 @@ begin
     array_agg(s.purge_on) filter (where s.verdict = 'accepted') as days, array_agg(s.seq) filter (where s.verdict = 'accepted' and s.is_apart) as apart
   into settled
   from (
-    select r.ord, g.tenant_id, r.seq, r.purge_on, r.content_bytes is not null and r.content -> 'storedBytes' is not null as is_apart, greatest(g.rate_per_minute - g.total - r.nth, 0)::integer as remaining,
+    select r.ord, g.tenant_id, r.seq, r.purge_on, r.content -> 'storedBytes' is not null as is_apart, greatest(g.rate_per_minute - g.total - r.nth, 0)::integer as remaining,
       r.purge_on < purge_day(greatest(now_at - interval '10 minutes', case when r.status = 'scheduled' then r.send_at end), g.retention_days) as is_too_early,
       case
         when r.nth <= g.calls then 'accepted'
