@@ -35,11 +35,18 @@ export function createRedactor(hidden: readonly string[], lengthMax = TEXT_LENGT
     const whole = start === text ? hiding : hiding.slice(0, Math.max(0, hiding.length - longest));
     const clean = whole.replaceAll(PLACEHOLDER, MARK).replace(ADDRESS, MARK).trim();
     // A cut inside a surrogate pair leaves a lone surrogate, which the database does not accept.
-    return clean
-      .slice(0, lengthMax)
-      .replace(/[\ud800-\udbff]$/, '')
-      .toWellFormed();
+    return flatCopy(
+      clean
+        .slice(0, lengthMax)
+        .replace(/[\ud800-\udbff]$/, '')
+        .toWellFormed(),
+    );
   };
+}
+
+/** Returns the text without the memory of the longer text that it was cut from, which V8 keeps with a part of it. */
+function flatCopy(text: string): string {
+  return Buffer.from(text).toString();
 }
 
 /** Redacts a single text. */
