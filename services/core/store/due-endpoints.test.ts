@@ -28,6 +28,28 @@ test('the first look is at all, the next ones at what became due since the round
   expect(round(1_020)).toEqual({ since: at(1_005).toISOString(), known: [] });
 });
 
+test('thousands of endpoints that had something due once are forgotten by the next look at all', () => {
+  const { round, passMs } = setup();
+  const ids = Array.from({ length: 6_000 }, (_, i) => `e${i}`);
+  round(1_000, Object.fromEntries(ids.map((id) => [id, 990])));
+  expect(round(1_010, { e1: 990 })).toEqual(ALL);
+  passMs(1_000);
+  expect(round(1_011)).toEqual({
+    since: at(1_005).toISOString(),
+    known: [{ id: 'e1', due_from: at(990).toISOString() }],
+  });
+});
+
+test('a look at all that is broken off is begun again', () => {
+  const { due, round, passMs } = setup();
+  const ids = Array.from({ length: 6_000 }, (_, i) => `e${i}`);
+  round(1_000, Object.fromEntries(ids.map((id) => [id, 990])));
+  due.look(null);
+  due.looked({ seen: ['e1'], earliest: [at(990)], next: 'e2', lookedAt: at(1_010) });
+  passMs(1_000);
+  expect(round(1_011)).toEqual(ALL);
+});
+
 test('an endpoint that has something left is known until nothing of it is due', () => {
   const { round } = setup();
   round(1_000, { paused: 400, fresh: 999, later: 1_060, none: null });

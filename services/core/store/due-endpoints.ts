@@ -33,7 +33,12 @@ export function dueEndpoints(now: () => number = () => performance.now()) {
       if (after === null) {
         begunAt = undefined;
         isFull = since === null || now() >= nextFullAt || known.size > KNOWN_MAX;
-        if (isFull) fullFrom = now();
+        if (isFull) {
+          fullFrom = now();
+          // The round finds again all that still have something due. If it is broken off, the next one is full too.
+          known.clear();
+          nextFullAt = -Infinity;
+        }
       }
       if (isFull || since === null) return { since: '-infinity', known: [] };
       return {
