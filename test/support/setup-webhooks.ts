@@ -121,8 +121,14 @@ export const attemptOf = (claim: DeliveryClaim, seq: number, isSuccess: boolean)
   succeeded: isSuccess,
 });
 
-export const succeeded = (claim: DeliveryClaim): DeliveryCompletion => ({
+/** Returns what a completion says of its claim. */
+export const partsOf = (claim: DeliveryClaim): Pick<DeliveryCompletion, 'claim' | 'messages'> => ({
   claim,
+  messages: claim.events.flatMap(({ messageSeq }) => messageSeq ?? []),
+});
+
+export const succeeded = (claim: DeliveryClaim): DeliveryCompletion => ({
+  ...partsOf(claim),
   attempts: claim.events.map(({ seq }) => attemptOf(claim, seq, true)),
   again: [],
   uncalled: [],

@@ -29,7 +29,10 @@ export type DeliveryAttempt = {
 
 /** The result of a claim. Events in neither `again` nor `uncalled` are done. */
 export type DeliveryCompletion = {
-  readonly claim: DeliveryClaim;
+  /** Without the events, so that results that wait to be recorded are small. */
+  readonly claim: Omit<DeliveryClaim, 'events'>;
+  /** Messages of its events. */
+  readonly messages: readonly number[];
   readonly attempts: readonly DeliveryAttempt[];
   /** Events that get a row of their own. */
   readonly again: readonly {
@@ -289,12 +292,12 @@ function toEndpoint({ keyId, keyCiphertext, ...endpoint }: EndpointRow): Webhook
   return { ...endpoint, signingKey };
 }
 
-function toCompletion({ claim, attempts, again, uncalled }: DeliveryCompletion, now: number) {
+function toCompletion({ claim, messages, attempts, again, uncalled }: DeliveryCompletion, now: number) {
   const { ordered } = claim.endpoint;
   return {
     due_id: claim.dueId,
     claim: claim.claim,
-    messages: ordered ? claim.events.flatMap(({ messageSeq }) => messageSeq ?? []) : [],
+    messages: ordered ? messages : [],
     attempts: attempts.map(({ durationMs, ...attempt }) => ({ ...attempt, duration_ms: durationMs })),
     again: again.map(({ seq, attempts: made, dueAt, messageSeq }) => ({
       seq,

@@ -1,6 +1,6 @@
 import { deliveryDelayMs } from '#core/domain/delivery-schedule.ts';
 import { FAILURES_UNTIL_FAILING } from '#core/domain/endpoint-health.ts';
-import type { EndpointHealth } from '#core/domain/endpoint-state.ts';
+import type { EndpointHealth, EndpointStatus } from '#core/domain/endpoint-state.ts';
 import { isBehind, type Behind } from '#core/domain/expected-work.ts';
 import { slotsLeftTo } from '#core/domain/fair-share.ts';
 import { REST_MS_MAX, restBesideSendsMs } from '#core/domain/rest-beside-sends.ts';
@@ -17,6 +17,7 @@ import { createEndpointRun, type Delivery, type EndpointRun } from './endpoint-r
 import type { EndpointSecrets } from './endpoint-secrets.ts';
 import type { EndpointWatch } from './endpoint-watch.ts';
 import { eventBody } from './event-body.ts';
+import { createKeylessEndpoints } from './keyless-endpoints.ts';
 
 export type DeliveryLaneDeps = DeliverEventDeps & {
   readonly secrets: Pick<EndpointSecrets, 'get'>;
@@ -93,11 +94,11 @@ const FULL_CLAIM = 20;
 const CALLS_PER_ENDPOINT_MAX = 20;
 /** Time reserved within the lease to record the end of a call. */
 const RECORD_MS = 2_000;
-const KEYS_RETRY_MS = 1_000;
 /** Calls that one turn of the event loop begins. */
 const TURN_MAX = 32;
 /** A call's total CPU time, with its writing, answer and record, as a multiple of the time that beginning it takes. */
 const WHOLE_CALL = 3;
+const MAY_BE_CALLED: ReadonlySet<EndpointStatus> = new Set(['active', 'failing']);
 const NOBODY: ReadonlySet<string> = new Set();
 
 type Entry = {
@@ -123,6 +124,7 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
   /** Entries whose tenants are behind; they wait until `restUntil`. */
   let resting = new Set<Entry>();
   const heldBy = new Map<string, number>();
+  const keyless = createKeylessEndpoints();
   let inFlight = 0;
   /** Claims that are not recorded. */
   let claims = 0;
@@ -139,13 +141,18 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
       const [first] = some;
       if (first === undefined) continue;
       const entry = entries.get(id) ?? open(id, first.endpoint);
-      if (!hasSameKeys(entry.run.endpoint, first.endpoint)) entry.ready = undefined;
+      if (!hasSameKeys(entry.run.endpoint, first.endpoint)) {
+        entry.ready = undefined;
+        // They were claimed with settings that are no longer in force.
+        entry.run.giveBack();
+      }
       entry.claims += some.length;
       claims += some.length;
       // For an ordered endpoint the claims of one query form one sequence.
       entry.run.add(some.toSorted((a, b) => (a.events[0]?.seq ?? 0) - (b.events[0]?.seq ?? 0)));
-      if (isStopping) entry.run.giveBack();
-      if (entry.ready === undefined) void loadKeys(id, entry, first.leaseEndsAt);
+      // The endpoint may have been paused between the claim and the reading of its settings.
+      if (isStopping || !MAY_BE_CALLED.has(first.endpoint.status)) entry.run.giveBack();
+      if (entry.ready === undefined) void loadKeys(id, entry);
       feed(entry);
     }
   }
@@ -189,27 +196,27 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
     endIfIdle();
   }
 
-  /** Loads the endpoint's keys. While the keyring is unavailable the events wait, and no attempt is used up. */
-  async function loadKeys(id: string, entry: Entry, leaseEndsAt: number): Promise<void> {
+  /**
+   * Loads the endpoint's keys. While the keyring does not provide them the events wait in the database, where they take no room
+   * from others, and no attempt is used up.
+   */
+  async function loadKeys(id: string, entry: Entry): Promise<void> {
     if (entry.isLoading) return;
     entry.isLoading = true;
     // The loop ends once the entry is forgotten, as when the worker stops.
     while (entries.get(id) === entry) {
       const { endpoint } = entry.run;
       const keys = await deps.secrets.get(endpoint);
-      if (keys !== null && hasSameKeys(endpoint, entry.run.endpoint)) {
-        entry.ready = readyEndpoint(endpoint, keys);
-        feed(entry);
+      if (keys === null) {
+        keyless.failed(id);
+        entry.run.giveBack();
         break;
       }
-      if (keys !== null) continue;
-      if (!mayCallBefore(leaseEndsAt) && entry.run.underWay === 0) {
-        // No call was made for these claims: after their leases the events are due as before.
-        claims -= entry.claims;
-        forget(id, entry);
-        break;
-      }
-      await new Promise((resolve) => setTimeout(resolve, KEYS_RETRY_MS).unref());
+      if (!hasSameKeys(endpoint, entry.run.endpoint)) continue;
+      keyless.loaded(id);
+      entry.ready = readyEndpoint(endpoint, keys);
+      feed(entry);
+      break;
     }
     entry.isLoading = false;
   }
@@ -293,8 +300,7 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
     const delivery = entry.run.next();
     if (delivery === undefined) closeIfOver(entry.run.endpoint.id, entry);
     // Asks for the next claim now, so that it is there when the calls of this one have ended.
-    else if (entry.run.waitingClaims < before && delivery.open.claim.events.length >= FULL_CLAIM)
-      deps.onRoom();
+    else if (entry.run.waitingClaims < before && delivery.open.seqs.length >= FULL_CLAIM) deps.onRoom();
     return delivery;
   }
 
@@ -334,7 +340,7 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
       entry.run.end(delivery, undefined);
       return;
     }
-    const body = bodyOf(endpoint, told);
+    const body = bodyOf(ready.endpoint, told);
     const delivered =
       body === undefined ? unreadable(deps.now()) : await deliverEvent(ready, told.event.id, body, deps);
     callMs += (delivered.durationMs - callMs) * CALL_WEIGHT;
@@ -410,7 +416,11 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
             held >= CLAIMS_PER_ENDPOINT_MAX,
         )
         .map(({ run }) => run.endpoint.id);
-      return [...endpoints, ...tenantsWithTheirShare(open, (deps.inFlightMax * WAIT_MS) / callMs)];
+      return [
+        ...endpoints,
+        ...keyless.waiting,
+        ...tenantsWithTheirShare(open, (deps.inFlightMax * WAIT_MS) / callMs),
+      ];
     },
     get endpoints() {
       return [...entries.values()].map(({ run }) => run.endpoint);

@@ -3,7 +3,12 @@ import type { DeliveryAttempt, DeliveryCompletion } from '#core/store/webhook-de
 
 /** A claim with events that are not finished. */
 type OpenClaim = {
-  readonly claim: DeliveryClaim;
+  readonly claim: DeliveryCompletion['claim'];
+  /** Numbers of all its events, in their order. */
+  readonly seqs: readonly number[];
+  readonly messages: readonly number[];
+  /** Its events that are not begun, the next one last. An event's content is not kept beyond its call. */
+  readonly waiting: ClaimedEvent[];
   /** Number of its unfinished events. */
   left: number;
   readonly attempts: DeliveryAttempt[];
@@ -50,8 +55,6 @@ export function createEndpointRun(
 ): EndpointRun {
   let endpoint = first;
   const opens: OpenClaim[] = [];
-  /** Index of the next event in the first open claim. */
-  let place = 0;
   let underWay = 0;
   let isGivingBack = false;
   /** Messages with an event under way, and the later events that wait for its end. */
@@ -67,10 +70,9 @@ export function createEndpointRun(
     const known = freed.shift();
     if (known !== undefined) return known;
     for (let open = opens[0]; open !== undefined; open = opens[0]) {
-      const told = open.claim.events[place++];
+      const told = open.waiting.pop();
       if (told !== undefined) return { open, told };
       opens.shift();
-      place = 0;
     }
     return undefined;
   }
@@ -82,8 +84,8 @@ export function createEndpointRun(
   function settle({ open }: Delivery): void {
     open.left--;
     if (open.left > 0) return;
-    const { claim, attempts, again } = open;
-    onComplete({ claim, attempts, again, uncalled: stretchesOf(claim, open.uncalled) });
+    const { claim, seqs, messages, attempts, again } = open;
+    onComplete({ claim, messages, attempts, again, uncalled: stretchesOf(seqs, open.uncalled) });
   }
 
   function putBackFailed(delivery: Delivery, attempts: number, dueAt: Date): void {
@@ -125,27 +127,30 @@ export function createEndpointRun(
     },
     get waitingClaims() {
       const [first] = opens;
-      return first === undefined || place < first.claim.events.length ? opens.length : opens.length - 1;
+      return first === undefined || first.waiting.length > 0 ? opens.length : opens.length - 1;
     },
     get waitingEvents() {
-      return opens.reduce((sum, { claim }) => sum + claim.events.length, 0) - place;
+      return opens.reduce((sum, { waiting }) => sum + waiting.length, 0);
     },
     get isOver() {
       return underWay === 0 && opens.length === 0 && freed.length === 0 && busy.size === 0;
     },
     add(claims) {
       isGivingBack = false;
-      for (const claim of claims) {
+      for (const { events, ...claim } of claims) {
         endpoint = claim.endpoint;
         const open = {
           claim,
-          left: claim.events.length,
+          seqs: events.map(({ seq }) => seq),
+          messages: events.flatMap(({ messageSeq }) => messageSeq ?? []),
+          waiting: events.toReversed(),
+          left: events.length,
           attempts: [],
           again: [],
           uncalled: new Set<number>(),
         };
         // All events of the claim are purged.
-        if (open.left === 0) onComplete({ claim, attempts: [], again: [], uncalled: [] });
+        if (open.left === 0) onComplete({ claim, messages: [], attempts: [], again: [], uncalled: [] });
         else opens.push(open);
       }
     },
@@ -193,13 +198,10 @@ export function createEndpointRun(
 }
 
 /** Returns the uncalled events of a claim as ranges of consecutive events. */
-function stretchesOf(
-  { events }: DeliveryClaim,
-  uncalled: ReadonlySet<number>,
-): DeliveryCompletion['uncalled'] {
+function stretchesOf(seqs: readonly number[], uncalled: ReadonlySet<number>): DeliveryCompletion['uncalled'] {
   const stretches: { readonly first: number; last: number }[] = [];
   let isGoingOn = false;
-  for (const { seq } of events) {
+  for (const seq of seqs) {
     const current = stretches.at(-1);
     if (!uncalled.has(seq)) isGoingOn = false;
     else if (isGoingOn && current !== undefined) current.last = seq;

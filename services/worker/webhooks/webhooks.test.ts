@@ -174,7 +174,7 @@ function setup(
           return Buffer.from(SECRET);
         },
       },
-      entriesMax: 100,
+      entriesMax: 1_000,
       ttlMs: 60_000,
     }),
     settings: { inFlightMax: more.inFlightMax ?? 64, deadlineMs: 1_000, leaseMs: 60_000 },
@@ -433,11 +433,62 @@ describe('a claimed event', () => {
     const s = setup([claimOf(endpointOf(), [1])], () => OK);
     s.vault.isAway = true;
     await s.webhooks.claim();
-    await new Promise((resolve) => setTimeout(resolve, 300));
-    expect([s.calls, s.completions]).toEqual([[], []]);
-    s.vault.isAway = false;
     await expect.poll(() => s.completions.length).toBe(1);
-    expect(s.completions[0]?.attempts).toMatchObject([{ attempt: 1, succeeded: true }]);
+    expect(s.completions[0]).toMatchObject({ attempts: [], again: [], uncalled: [{ first: 1, last: 1 }] });
+    expect(s.calls).toEqual([]);
+    s.vault.isAway = false;
+    const { endpoint } = s.completions[0]?.claim ?? claimOf(endpointOf(), []);
+    s.left.push(claimOf(endpoint, [1]));
+    // Its events are not claimed again at once.
+    await s.webhooks.claim();
+    expect(s.completions.length).toBe(1);
+    await expect
+      .poll(async () => {
+        await s.webhooks.claim();
+        return s.completions[1]?.attempts;
+      })
+      .toMatchObject([{ attempt: 1, succeeded: true }]);
+  });
+
+  test('of many tenants without a secret take no room from one whose secret is known', async () => {
+    const known = endpointOf({ tenantId: randomUUID() });
+    const s = setup([claimOf(known, [1])], () => OK);
+    await s.webhooks.claim();
+    await expect.poll(() => s.calls.length).toBe(1);
+    s.vault.isAway = true;
+    s.left.push(...Array.from({ length: 300 }, () => claimOf(endpointOf({ tenantId: randomUUID() }), [1])));
+    await expect
+      .poll(async () => {
+        await s.webhooks.claim();
+        return s.completions.length;
+      })
+      .toBe(301);
+    s.left.push(claimOf(known, [2]));
+    await s.webhooks.claim();
+    await expect.poll(() => s.calls.length).toBe(2);
+  });
+
+  test('is not called for once it was paused between the claim and the reading of its settings', async () => {
+    const s = setup([claimOf(endpointOf({ status: 'paused' }), [1])], () => OK);
+    await s.webhooks.claim();
+    await expect.poll(() => s.completions.length).toBe(1);
+    expect(s.calls).toEqual([]);
+    expect(s.completions[0]).toMatchObject({ attempts: [], uncalled: [{ first: 1, last: 1 }] });
+  });
+
+  test('goes out with none of the settings that a later claim shows to be replaced', async () => {
+    const slow = hold();
+    const many = Array.from({ length: 60 }, (_, i) => i);
+    const before = endpointOf();
+    const s = setup([claimOf(before, many)], slow.answer);
+    await s.webhooks.claim();
+    await expect.poll(() => s.calls.length).toBe(20);
+    s.left.push(claimOf({ ...before, version: 2, maskRecipients: true }, [100]));
+    await s.webhooks.claim();
+    slow.release();
+    await expect.poll(() => s.completions.length).toBe(2);
+    expect(s.calls.slice(20).map((call) => dataOf(call).to)).toEqual(['+***42']);
+    expect(s.completions.map(({ uncalled }) => uncalled)).toContainEqual([{ first: 21, last: 60 }]);
   });
 
   test('is not called for where the call could outlive the lease', async () => {
@@ -510,7 +561,7 @@ describe('calls at once', () => {
       call.url.includes('dead') ? hanging.answer(call) : OK,
     );
     await s.webhooks.claim();
-    await expect.poll(() => s.completions.map(({ claim }) => claim)).toEqual([fine]);
+    await expect.poll(() => s.completions.map(({ claim }) => claim.dueId)).toEqual([fine.dueId]);
     hanging.release();
     // Four failures hold the endpoint: events whose calls had not begun by then go back uncalled.
     await expect.poll(() => s.completions.length).toBe(3);

@@ -6,7 +6,7 @@ import { findDelivery, recoverDeliveries, redeliver } from '#core/store/endpoint
 import { withTenant } from '#core/store/tenant-scope.ts';
 import type { DeliveryClaim } from '#core/store/delivery-claim.ts';
 import { findEndpoint } from '#core/store/webhook-endpoints.ts';
-import { attemptOf, setupWebhooks } from '#test/support/setup-webhooks.ts';
+import { attemptOf, partsOf, setupWebhooks } from '#test/support/setup-webhooks.ts';
 
 /**
  * The actions of workers and people on a delivery: a call succeeds, fails or exhausts its retries; no call is made; a lease
@@ -48,7 +48,7 @@ async function startDelivery(b: Awaited<ReturnType<typeof setupWebhooks>>) {
   async function end(made: DeliveryClaim, how: 'succeed' | 'fail' | 'give_up' | 'leave'): Promise<void> {
     const again = [{ seq: 1, attempts: made.attempts + 1, dueAt: new Date(), messageSeq: null }];
     const completion = {
-      claim: made,
+      ...partsOf(made),
       attempts: how === 'leave' ? [] : [attemptOf(made, 1, how === 'succeed')],
       // A redelivery that a person requested is not retried.
       again: how === 'fail' && !made.manual ? again : [],

@@ -13,7 +13,7 @@ import type { TenantId } from '#core/domain/ids.ts';
 import { withTenant } from '#core/store/tenant-scope.ts';
 import { deleteEndpoint, moveEndpointTo, updateEndpoint } from '#core/store/webhook-endpoints.ts';
 import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
-import { setupWebhooks } from '#test/support/setup-webhooks.ts';
+import { partsOf, setupWebhooks } from '#test/support/setup-webhooks.ts';
 
 /**
  * Runs every statement that moves webhook endpoints on one endpoint in each state, and compares the result with the table of
@@ -167,7 +167,12 @@ test('whoever gives that back makes the move spare', async () => {
   const before = await shown(planted);
   expect(before.failing.callAt?.getTime()).toBeGreaterThan(Date.now());
   await b.webhooks.completeDeliveries(
-    claims.map((claim) => ({ claim, attempts: [], again: [], uncalled: [{ first: 1, last: 1 }] })),
+    claims.map((claim) => ({
+      ...partsOf(claim),
+      attempts: [],
+      again: [],
+      uncalled: [{ first: 1, last: 1 }],
+    })),
   );
   const after = await shown(planted);
   // The next call is due at once, because the postponed call's time is dropped.

@@ -4,7 +4,15 @@ import { withTenant } from '#core/store/tenant-scope.ts';
 import { webhookStore } from '#core/store/webhook-deliveries.ts';
 import { deleteEndpoint } from '#core/store/webhook-endpoints.ts';
 import { moveSuspension, seedAccount, seedTenant } from '#test/support/seed.ts';
-import { direct, LEASE_MS, seqsOf, setupWebhooks, succeeded, upTo } from '#test/support/setup-webhooks.ts';
+import {
+  direct,
+  LEASE_MS,
+  partsOf,
+  seqsOf,
+  setupWebhooks,
+  succeeded,
+  upTo,
+} from '#test/support/setup-webhooks.ts';
 
 describe('claims', () => {
   test('take endpoints in turn, however much one of them has', async () => {
@@ -155,7 +163,7 @@ describe('claims', () => {
     expect(await b.claims()).toEqual([]);
     const { seq = 0 } = uncalled.events[0] ?? {};
     await b.webhooks.completeDeliveries([
-      { claim: uncalled, attempts: [], again: [], uncalled: [{ first: seq, last: seq }] },
+      { ...partsOf(uncalled), attempts: [], again: [], uncalled: [{ first: seq, last: seq }] },
     ]);
     const called = await probe();
     await b.webhooks.completeDeliveries([succeeded(called)]);
@@ -164,7 +172,7 @@ describe('claims', () => {
     await b.admin`update despatch.webhook_endpoints set call_at = now() where id = ${id}`;
     const late = await probe();
     await b.webhooks.changeEndpoint(id, 1, (now) => ({ ...now, callAt: new Date(Date.now() + 300_000) }));
-    await b.webhooks.completeDeliveries([{ claim: late, attempts: [], again: [], uncalled: [] }]);
+    await b.webhooks.completeDeliveries([{ ...partsOf(late), attempts: [], again: [], uncalled: [] }]);
     expect(await b.claims()).toEqual([]);
   });
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { attemptOf, seqsOf, setupWebhooks, succeeded, upTo } from '#test/support/setup-webhooks.ts';
+import { attemptOf, partsOf, seqsOf, setupWebhooks, succeeded, upTo } from '#test/support/setup-webhooks.ts';
 
 describe('completions', () => {
   test('give what failed a row of its own, at its time, and log each call', async () => {
@@ -12,9 +12,11 @@ describe('completions', () => {
     const later = new Date(Date.now() + 3_600_000);
     const again = [{ seq: 2, attempts: 1, dueAt: later, messageSeq: null }];
     const uncalled = [{ first: 3, last: 3 }];
-    expect(await b.webhooks.completeDeliveries([{ claim: claimed, attempts, again, uncalled }])).toEqual({
-      stale: 0,
-    });
+    expect(await b.webhooks.completeDeliveries([{ ...partsOf(claimed), attempts, again, uncalled }])).toEqual(
+      {
+        stale: 0,
+      },
+    );
     expect(await b.due(id)).toMatchObject([
       { first: 2, last: 2 },
       { first: 3, last: 3 },
@@ -46,7 +48,7 @@ describe('completions', () => {
       { first: 2, last: 39 },
       { first: 41, last: 60 },
     ];
-    await b.webhooks.completeDeliveries([{ claim, attempts, again, uncalled }]);
+    await b.webhooks.completeDeliveries([{ ...partsOf(claim), attempts, again, uncalled }]);
     expect(await b.due(id)).toMatchObject([
       { first: 1, last: 1 },
       { first: 2, last: 39, isClaimed: false },
@@ -71,14 +73,14 @@ describe('completions', () => {
       { seq: 2, attempts: 0, dueAt: 'after_earlier' as const, messageSeq: x },
     ];
     await b.webhooks.completeDeliveries([
-      { claim, attempts: [attemptOf(claim, 1, false)], again, uncalled: [] },
+      { ...partsOf(claim), attempts: [attemptOf(claim, 1, false)], again, uncalled: [] },
     ]);
     const back = async () => {
       const [retry] = await b.claims();
       if (retry === undefined) throw new Error('nothing was claimed');
       expect(retry).toMatchObject({ attempts: 1, events: [{ seq: 1, messageSeq: x }] });
       const uncalled = [{ first: 1, last: 1 }];
-      await b.webhooks.completeDeliveries([{ claim: retry, attempts: [], again: [], uncalled }]);
+      await b.webhooks.completeDeliveries([{ ...partsOf(retry), attempts: [], again: [], uncalled }]);
     };
     await back();
     // The later event still waits for the first one.
@@ -106,7 +108,7 @@ describe('completions', () => {
     const retry = { seq: 1, attempts: 1, dueAt: new Date(Date.now() + 3_600_000), messageSeq: x };
     await b.webhooks.completeDeliveries([
       {
-        claim: first,
+        ...partsOf(first),
         attempts: [attemptOf(first, 1, false), attemptOf(first, 2, true)],
         again: [retry],
         uncalled: [],
@@ -121,7 +123,7 @@ describe('completions', () => {
     expect([...second.blocked]).toEqual([x]);
     const behind = { seq: 3, attempts: 0, dueAt: 'after_earlier' as const, messageSeq: x };
     await b.webhooks.completeDeliveries([
-      { claim: second, attempts: [attemptOf(second, 4, true)], again: [behind], uncalled: [] },
+      { ...partsOf(second), attempts: [attemptOf(second, 4, true)], again: [behind], uncalled: [] },
     ]);
     expect(await b.claims()).toEqual([]);
     // The retry succeeds, and the later event follows.
@@ -144,7 +146,7 @@ describe('completions', () => {
     const [claimed] = await b.claims();
     if (claimed === undefined) throw new Error('nothing was claimed');
     const again = [{ seq: 1, attempts: 0, dueAt: 'after_earlier' as const, messageSeq: x }];
-    await b.webhooks.completeDeliveries([{ claim: claimed, attempts: [], again, uncalled: [] }]);
+    await b.webhooks.completeDeliveries([{ ...partsOf(claimed), attempts: [], again, uncalled: [] }]);
     expect(seqsOf(await b.claims())).toEqual([1]);
     // Nothing waits either once the endpoint no longer asks for order.
     await b.admin`update despatch.due_deliveries set due_at = 'infinity', claim = null`;
@@ -161,7 +163,7 @@ describe('completions', () => {
     if (claim === undefined) throw new Error('not claimed');
     await b.admin`update despatch.webhook_endpoints set ordered = false where id = ${id}`;
     const again = [{ seq: 1, attempts: 0, dueAt: 'after_earlier' as const, messageSeq }];
-    await b.webhooks.completeDeliveries([{ claim, attempts: [], again, uncalled: [] }]);
+    await b.webhooks.completeDeliveries([{ ...partsOf(claim), attempts: [], again, uncalled: [] }]);
     expect(seqsOf(await b.claims())).toEqual([1]);
   });
 
