@@ -213,7 +213,7 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
         break;
       }
       if (!hasSameKeys(endpoint, entry.run.endpoint)) continue;
-      keyless.loaded(id);
+      keyless.forget(id);
       entry.ready = readyEndpoint(endpoint, keys);
       feed(entry);
       break;
@@ -435,6 +435,7 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
       feed(entry);
     },
     endpointChanged(endpointId) {
+      keyless.forget(endpointId);
       const entry = entries.get(endpointId);
       if (entry === undefined) return;
       entry.run.giveBack();

@@ -16,7 +16,7 @@ test('each failure doubles the wait, up to thirty seconds, until the keys are lo
     passMs(1);
     expect(endpoints.waiting).toEqual([]);
   }
-  endpoints.loaded('a');
+  endpoints.forget('a');
   endpoints.failed('a');
   passMs(1_000);
   expect(endpoints.waiting).toEqual([]);

@@ -2,7 +2,8 @@
 export type KeylessEndpoints = {
   /** The keys could not be loaded. */
   failed(endpointId: string): void;
-  loaded(endpointId: string): void;
+  /** The keys were loaded, or have changed. */
+  forget(endpointId: string): void;
   /** Ids of the endpoints that must still wait. */
   readonly waiting: readonly string[];
 };
@@ -27,7 +28,7 @@ export function createKeylessEndpoints(now: () => number = () => performance.now
       const [oldest] = waits.keys();
       if (waits.size > ENDPOINTS_MAX && oldest !== undefined) waits.delete(oldest);
     },
-    loaded(id) {
+    forget(id) {
       waits.delete(id);
     },
     get waiting() {
