@@ -15,6 +15,11 @@ const LIMITS = { rate_per_minute: 1_000_000, messages_per_day: 1_000_000 };
 /** Accepts this many messages, due at once for the sweep too. */
 async function queue(b: Delivery, of: SeededTenant, n: number, overrides: object = {}): Promise<Wake[]> {
   const rows = Array.from({ length: n }, () => acceptRow(of, { ...LIMITS, ...overrides }));
+  // As an api leaves them whose messages have contents that are stored apart.
+  if ('content' in overrides)
+    await b.admin`insert into despatch.unsettled_contents (message_seq, purge_on, tenant_id)
+      select u.seq, u.day, ${of.tenantId} from unnest(${rows.map(({ seq }) => seq)}::bigint[],
+        ${rows.map((row) => row.purge_on)}::date[]) as u (seq, day)`;
   for (let i = 0; i < n; i += 1_000) await acceptBatch(b.api, rows.slice(i, i + 1_000), 0);
   return rows.map((row) => ({ seq: row.seq, tenantId: of.tenantId, accountId: row.account_id, priority: 1 }));
 }
