@@ -134,3 +134,17 @@ test('while the database is unavailable nothing is put off', async () => {
   await expect(applier.apply()).rejects.toBe(fault);
   expect(failed).toEqual([]);
 });
+
+test('a query for receipts that fails by itself is not tried again at once', async () => {
+  const fault = Object.assign(new Error('damaged'), { name: 'PostgresError', code: 'XX001' });
+  let asked = 0;
+  const { applier } = setupWith({
+    applyReceipts: () => {
+      asked += 1;
+      return Promise.reject(fault);
+    },
+    putOffReceipts: () => Promise.reject(new Error('not called')),
+  });
+  await expect(applier.apply()).rejects.toBe(fault);
+  expect(asked).toBe(2);
+});

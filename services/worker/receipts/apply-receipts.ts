@@ -67,7 +67,8 @@ export function createReceiptApplier(deps: ReceiptApplierDeps): ReceiptApplier {
       deps.onApplied(results);
       return results.length > 0;
     } catch (error) {
-      if (!isReceiptAtFault(error)) throw error;
+      // Without a receipt there is none to put off: the query for it failed.
+      if (!isReceiptAtFault(error) || due.length === 0) throw error;
       deps.onFailed(error);
       await store.putOffReceipts(due.map((one) => ({ id: one.id, ms: waitMs(one) })));
       return true;

@@ -406,6 +406,15 @@ describe('the turns of receipts', () => {
     expect(await b.take(100)).toEqual({ [loud]: 99, [other]: 1 });
   });
 
+  test('one that waited is taken by itself, however many come', async () => {
+    await using b = await setup();
+    const [come, waited] = [randomUUID(), randomUUID()];
+    await b.plant({ tenantId: come, n: 10 });
+    await b.plant({ tenantId: waited, waiting: true });
+    expect(await b.take(1)).toEqual({ [waited]: 1 });
+    expect(await b.take(1)).toEqual({ [come]: 1 });
+  });
+
   test('many accounts of a tenant leave another one its turn', async () => {
     await using b = await setup();
     const [loud, quiet] = [randomUUID(), randomUUID()];

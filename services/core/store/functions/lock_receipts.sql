@@ -94,8 +94,8 @@ begin
     select x.id from receipts x where x.waiting and x.apply_at <= at_now and cardinality(without) = 0
     order by x.apply_at limit most for update skip locked
   ) y;
-  -- Waiting receipts get half of a batch, and whatever the others leave of it.
-  again := least(coalesce(cardinality(due_again), 0), greatest(most / 2, most - coalesce(cardinality(come), 0)));
+  -- Waiting receipts get half of a batch, rounded up so that a single one is found beside others, and whatever these leave of it.
+  again := least(coalesce(cardinality(due_again), 0), greatest((most + 1) / 2, most - coalesce(cardinality(come), 0)));
   batch := come[1:most - again] || due_again[1:again];
   if coalesce(cardinality(batch), 0) = 0 then
     return;
