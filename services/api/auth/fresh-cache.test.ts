@@ -61,3 +61,12 @@ test('the least used copy gives way', async () => {
   expect(cache.peek('a')).toBeUndefined();
   expect(cache.peek('c')).toBe('c');
 });
+
+test('copies are bounded by their weights too', async () => {
+  const cache = createFreshCache<{ weight: number }>(100, 60_000, { max: 10, of: ({ weight }) => weight });
+  for (const key of ['a', 'b', 'c']) await cache.get(key, async () => ({ weight: 4 }));
+  expect(['a', 'b', 'c'].map((key) => cache.peek(key) !== undefined)).toEqual([false, true, true]);
+  // One that is heavier than all may be is used, and not kept.
+  expect(await cache.get('d', async () => ({ weight: 11 }))).toEqual({ weight: 11 });
+  expect(cache.peek('d')).toBeUndefined();
+});

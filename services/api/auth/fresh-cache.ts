@@ -20,13 +20,20 @@ export type FreshCache<Value> = {
   readonly clear: () => void;
 };
 
+/** @param weight bounds the copies by their weights as well, each at least 1. */
 export function createFreshCache<Value extends {}>(
   entriesMax: number,
   ttlMs: number = FRESH_MS,
+  weight?: { readonly max: number; readonly of: (value: Value) => number },
 ): FreshCache<Value> {
   // Without this the library caches the current time for a millisecond with a timer: at low load each request would cause
   // one needless wake-up of the process.
-  const values = new LRUCache<string, Value>({ max: entriesMax, ttl: ttlMs, ttlResolution: 0 });
+  const values = new LRUCache<string, Value>({
+    max: entriesMax,
+    ttl: ttlMs,
+    ttlResolution: 0,
+    ...(weight === undefined ? {} : { maxSize: weight.max, sizeCalculation: weight.of }),
+  });
   const loading = new Map<string, Promise<Value>>();
 
   async function load(key: string, ask: () => Promise<Value>): Promise<Value> {

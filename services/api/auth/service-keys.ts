@@ -16,6 +16,8 @@ export type ServiceKeys = {
 };
 
 const KEYS_MAX = 20_000;
+/** Accounts and steps of routes in all cached keys: each key has its own copies of its tenant's, about a hundred bytes each. */
+const PARTS_MAX = 500_000;
 const UNKNOWN_MAX = 20_000;
 /** Compared when the key does not exist, so that the check takes the same time. */
 const NO_HASH = Buffer.alloc(32);
@@ -36,7 +38,11 @@ export type ServiceKeysDeps = {
 /** Verifies service keys. A cached key costs one digest and no query. */
 export function createServiceKeys(deps: ServiceKeysDeps): ServiceKeys {
   const { findCaller, touchApiKeys, hashSubkey, now = Date.now } = deps;
-  const known = createFreshCache<CallerFacts>(KEYS_MAX);
+  const known = createFreshCache<CallerFacts>(KEYS_MAX, undefined, {
+    max: PARTS_MAX,
+    of: ({ senders, routes }) =>
+      1 + senders.length + routes.reduce((sum, { steps }) => sum + 1 + steps.length, 0),
+  });
   // A separate cache, so that guesses cannot evict real keys.
   const unknown = createFreshCache<'none'>(UNKNOWN_MAX);
   const used = new Map<ApiKeyId, number>();
