@@ -14,6 +14,7 @@ import { startTelemetry, traceFields } from '#core/platform/telemetry/telemetry.
 import { VERSION } from '#core/platform/process/version.ts';
 import { requiredSchemaVersion } from '#core/store/migration-files.ts';
 import { schemaReadiness } from '#core/store/schema-readiness.ts';
+import { DATABASE_DEADLINE_MS } from '#core/store/tenant-scope.ts';
 import { buildApi } from './build-api.ts';
 import { apiConfig } from './config.ts';
 
@@ -49,6 +50,8 @@ const changes = stack.use(
   openPostgres({
     ...config.postgres,
     poolMax: config.changes.connectionsMax,
+    // Nobody waits longer for a change, whose slot is free then.
+    statementTimeoutMs: Math.min(config.postgres.statementTimeoutMs, DATABASE_DEADLINE_MS),
     applicationName: 'despatch-api-change',
   }),
 );

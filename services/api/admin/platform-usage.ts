@@ -18,6 +18,7 @@ import {
 } from './usage-request.ts';
 import { warningsField } from '../http/request-warnings.ts';
 import { defineRoute, type RouteModule } from '../http/routes-kit.ts';
+import { inSlot } from '../http/shared-slots.ts';
 
 const { hour: _, ...groupFields } = usageGroupFields;
 
@@ -67,7 +68,7 @@ const PlatformUsage = z
     ],
   });
 
-export function platformUsageRoute({ sql }: Pick<AdminDeps, 'sql'>): RouteModule {
+export function platformUsageRoute({ sql, slots }: Pick<AdminDeps, 'sql' | 'slots'>): RouteModule {
   return defineRoute({
     method: 'GET',
     path: '/v1/admin/platform/usage',
@@ -81,13 +82,14 @@ export function platformUsageRoute({ sql }: Pick<AdminDeps, 'sql'>): RouteModule
     response: PlatformUsage,
     csv: true,
     errors: ['insufficient_role'],
-    handler: async ({ caller, query: { since, until, groupBy, format }, request }) => {
+    handler: async ({ caller, query: { since, until, groupBy, format }, request, gone }) => {
       if (!caller.isPlatformAdmin) throw insufficientRole('platform admin');
       const groups = groupsOf<PlatformUsageGroup>(groupBy);
       const span = usageSpanOf(askedSpan(since, until), 'day', Date.now());
       if ('refused' in span)
         throw validationFailed({ field: span.field, rule: 'range', message: span.refused });
-      const rows = await readPlatformUsage(sql, span, groups, USAGE_ROWS_MAX + 1);
+      const load = () => readPlatformUsage(sql, span, groups, USAGE_ROWS_MAX + 1);
+      const rows = await inSlot(slots, 'platform usage', load, gone);
       const counts = rows.flatMap((row) => (row.counts === null ? [{ ...row, status: row.what }] : []));
       if (counts.length > USAGE_ROWS_MAX) throw tooManyItems();
       const times = rows.flatMap((row) =>

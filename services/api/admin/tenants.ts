@@ -6,7 +6,7 @@ import { newId, type TenantId } from '#core/domain/ids.ts';
 import { PLAN_NAMES, type PlanName } from '#core/domain/plan.ts';
 import type { Role } from '#core/domain/role.ts';
 import { SLUG } from '#core/domain/slug.ts';
-import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
+import { withDeadline, type TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { directoryStore, type TenantFacts } from '#core/store/directory.ts';
 import {
   beginDeletion,
@@ -35,6 +35,7 @@ import {
   type AdminDeps,
   type Change,
 } from './admin-change.ts';
+import { DATABASE_DEADLINE_MS } from '#core/store/tenant-scope.ts';
 import type { UserCaller } from '../auth/auth.ts';
 import { pageFrom } from '../http/cursor.ts';
 import { createOnce } from '../http/idempotency.ts';
@@ -50,6 +51,8 @@ import {
 } from '../http/routes-kit.ts';
 import { Tenant, viewTenant } from './tenant-view.ts';
 import { text } from '../http/fields.ts';
+
+const bounded = <T>(work: Promise<T>): Promise<T> => withDeadline(work, DATABASE_DEADLINE_MS);
 
 const tag = 'Tenants';
 const auth = { kind: 'user' } as const;
@@ -124,7 +127,7 @@ function create(deps: AdminDeps): RouteModule {
       if (!caller.isPlatformAdmin && (!selfServeTenants || body.plan !== 'free'))
         throw insufficientRole('platform admin');
       // This order matters: a concurrent duplicate of this request takes the slug and stores its answer in one commit.
-      const isTaken = await isSlugTaken(sql, body.slug);
+      const isTaken = await bounded(isSlugTaken(sql, body.slug));
       const earlier = await earlierAnswer<z.output<typeof Tenant>>(deps, null, idempotency);
       if (earlier !== null) return earlier;
       if (isTaken) throw new AppError('slug_taken');
@@ -171,7 +174,7 @@ function list({ sql, cursors }: AdminDeps): RouteModule {
       const pages = { list: 'tenants', of: caller.isPlatformAdmin ? null : caller.user.id };
       const after =
         cursor === undefined ? undefined : (JSON.parse(cursors.open(pages, cursor)) as TenantPosition);
-      const rows = await listTenants(sql, { member: pages.of, after, most: limit + 1 });
+      const rows = await bounded(listTenants(sql, { member: pages.of, after, most: limit + 1 }));
       return {
         body: pageFrom(
           rows,
@@ -412,7 +415,7 @@ async function reach(
   const own = memberships.find(({ tenant }) => tenant.id === id);
   if (own !== undefined) return own;
   // Tests break this (mutant: tenant-stranger): a tenant is visible to its members and to platform admins only.
-  const tenant = caller.isPlatformAdmin ? await findTenant(sql, id) : undefined;
+  const tenant = caller.isPlatformAdmin ? await bounded(findTenant(sql, id)) : undefined;
   if (tenant === undefined) throw notFound();
   return { tenant, role: null };
 }
