@@ -1,3 +1,5 @@
+import { flatCopy } from '#core/domain/flat-copy.ts';
+
 const MARK = '[redacted]';
 const TEXT_LENGTH_MAX = 300;
 /** Characters of a text that are searched. A vendor's call can hold a text of megabytes, of which only the start is kept. */
@@ -42,11 +44,6 @@ export function createRedactor(hidden: readonly string[], lengthMax = TEXT_LENGT
         .toWellFormed(),
     );
   };
-}
-
-/** Returns the text without the memory of the longer text that it was cut from, which V8 keeps with a part of it. */
-function flatCopy(text: string): string {
-  return Buffer.from(text).toString();
 }
 
 /** Redacts a single text. */

@@ -1,3 +1,4 @@
+import { flatCopy } from './flat-copy.ts';
 import { isUuid } from './ids.ts';
 import { PRIORITIES } from './message-options.ts';
 
@@ -26,11 +27,6 @@ export function encodeWakes(wakes: readonly Omit<Wake, 'priority'>[]): string {
   return wakes.map((wake) => `${wake.seq} ${wake.tenantId} ${wake.accountId}`).join('\n');
 }
 
-/** Returns an id without the memory of its payload, which V8 keeps with a part of it while a wake-up is queued. */
-function flatCopy(id: string): string {
-  return Buffer.from(id, 'latin1').toString('latin1');
-}
-
 /**
  * Decodes wake-ups. Invalid lines are dropped: the sweep finds the messages that they may have named.
  * @param priorityName the last token of the subject; an unknown one counts as `normal`.
@@ -42,6 +38,7 @@ export function decodeWakes(payload: string, priorityName: string): Wake[] {
     const [seq, tenantId, accountId, ...more] = line.split(' ');
     if (seq === undefined || tenantId === undefined || accountId === undefined || more.length > 0) return [];
     if (!SEQ.test(seq) || !isUuid(tenantId) || !isUuid(accountId)) return [];
+    // A queued wake-up must not keep its whole payload.
     return [{ seq: Number(seq), tenantId: flatCopy(tenantId), accountId: flatCopy(accountId), priority }];
   });
 }
