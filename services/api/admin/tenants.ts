@@ -6,7 +6,7 @@ import { newId, type TenantId } from '#core/domain/ids.ts';
 import { PLAN_NAMES, type PlanName } from '#core/domain/plan.ts';
 import type { Role } from '#core/domain/role.ts';
 import { SLUG } from '#core/domain/slug.ts';
-import { withDeadline, type TransactionSql } from '#core/platform/postgres/postgres.ts';
+import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { directoryStore, type TenantFacts } from '#core/store/directory.ts';
 import {
   beginDeletion,
@@ -35,7 +35,7 @@ import {
   type AdminDeps,
   type Change,
 } from './admin-change.ts';
-import { DATABASE_DEADLINE_MS } from '#core/store/tenant-scope.ts';
+import { bounded } from '#core/store/tenant-scope.ts';
 import type { UserCaller } from '../auth/auth.ts';
 import { pageFrom } from '../http/cursor.ts';
 import { createOnce } from '../http/idempotency.ts';
@@ -51,8 +51,6 @@ import {
 } from '../http/routes-kit.ts';
 import { Tenant, viewTenant } from './tenant-view.ts';
 import { text } from '../http/fields.ts';
-
-const bounded = <T>(work: Promise<T>): Promise<T> => withDeadline(work, DATABASE_DEADLINE_MS);
 
 const tag = 'Tenants';
 const auth = { kind: 'user' } as const;

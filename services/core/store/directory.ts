@@ -4,9 +4,9 @@ import { effectiveLimits, type Limits, type StatedLimits } from '#core/domain/pl
 import type { Role, Scope } from '#core/domain/role.ts';
 import type { Route } from '#core/domain/route.ts';
 import type { KeyMode } from '#core/domain/service-key.ts';
-import { withDeadline, type Sql } from '#core/platform/postgres/postgres.ts';
+import type { Sql } from '#core/platform/postgres/postgres.ts';
 import type { Sender } from './messages.ts';
-import { DATABASE_DEADLINE_MS } from './tenant-scope.ts';
+import { bounded } from './tenant-scope.ts';
 
 export type TenantState = 'provisioning' | 'active' | 'suspended' | 'deleting' | 'deleted';
 
@@ -136,8 +136,6 @@ export type Membership = { readonly tenant: TenantFacts; readonly role: Role };
 
 /** Queries across tenants, each answered by one SQL function. */
 export function directoryStore(sql: Sql) {
-  const bounded = <T>(work: Promise<T>): Promise<T> => withDeadline(work, DATABASE_DEADLINE_MS);
-
   return {
     /** Looks up callers by the identifying parts of their keys; unknown keys are missing in the result. */
     async findCallers(keyIds: readonly string[]): Promise<Map<string, CallerFacts>> {

@@ -6,6 +6,11 @@ import { inTransaction } from './after-commit.ts';
 /** Deadline of a transaction of the api, in milliseconds. */
 export const DATABASE_DEADLINE_MS = 5_000;
 
+/** Bounds a single statement of the api as long as a transaction. @throws DependencyError; any error of `work`. */
+export function bounded<T>(work: Promise<T>): Promise<T> {
+  return withDeadline(work, DATABASE_DEADLINE_MS);
+}
+
 /**
  * Runs one transaction that sees a single tenant's rows. Row-level security hides all others, even from a statement that does not
  * filter by tenant.
