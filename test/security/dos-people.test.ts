@@ -56,29 +56,9 @@ const makeEndpoint = ({ token, slug }: Person, idempotencyKey: string): Promise<
   });
 
 /** Keeps the tenant's row locked while `during` runs. */
-async function holdTenant<T>({ tenantId }: Person, during: () => Promise<T>): Promise<T> {
-  const released = Promise.withResolvers<void>();
-  const held = Promise.withResolvers<void>();
-  const holding = target.admin.begin(async (tx) => {
-    await tx`select from tenants where id = ${tenantId} for update`;
-    held.resolve();
-    await released.promise;
-  });
-  await held.promise;
-  try {
-    return await during();
-  } finally {
-    released.resolve();
-    await holding;
-  }
-}
-
-/** Counts this api's connections that wait for a lock. */
-async function stuck(): Promise<number> {
-  const [row] = await target.admin`select count(*)::integer as n from pg_stat_activity
-    where datname = current_database() and application_name like 'despatch-api%' and wait_event_type = 'Lock'`;
-  return row?.['n'] as number;
-}
+const holdTenant = <T>({ tenantId }: Person, during: () => Promise<T>): Promise<T> =>
+  target.whileLocked((tx) => tx`select from tenants where id = ${tenantId} for update`, during);
+const stuck = () => target.stuck();
 
 const countings = async (): Promise<number> =>
   Number(/^despatch_\w+_count\{op="take_rate"\} (\d+)/m.exec(await target.api.metrics())?.[1]);

@@ -23,33 +23,9 @@ const send = async (key: string): Promise<number> =>
 const read = (key: string, path: string) => call(target.api.origin, 'GET', path, { key });
 
 /** Makes every list wait for a table lock in the database while `during` runs. */
-async function holdLists<T>(during: () => Promise<T>): Promise<T> {
-  const { admin } = target;
-  const released = Promise.withResolvers<void>();
-  const held = Promise.withResolvers<void>();
-  const holding = admin.begin(async (tx) => {
-    await tx`lock table attempt_log in access exclusive mode`;
-    held.resolve();
-    await released.promise;
-  });
-  await held.promise;
-  try {
-    return await during();
-  } finally {
-    released.resolve();
-    await holding;
-  }
-}
-
-/**
- * Counts this api's connections that wait for a lock. The database's name tells them from those of other tests on the same
- * server.
- */
-async function stuck(): Promise<number> {
-  const [row] = await target.admin`select count(*)::integer as n from pg_stat_activity
-    where datname = current_database() and application_name like 'despatch-api%' and wait_event_type = 'Lock'`;
-  return row?.['n'] as number;
-}
+const holdLists = <T>(during: () => Promise<T>): Promise<T> =>
+  target.whileLocked((tx) => tx`lock table attempt_log in access exclusive mode`, during);
+const stuck = () => target.stuck();
 
 describe('lists that hang in the database', () => {
   test('hold half of the connections for reads, and none of those for sends; too many are refused', async () => {

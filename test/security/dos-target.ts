@@ -5,7 +5,7 @@ import { inject } from 'vitest';
 import type { Limits } from '#core/domain/plan.ts';
 import type { Scope } from '#core/domain/role.ts';
 import { secret } from '#core/domain/secret.ts';
-import type { Sql } from '#core/platform/postgres/postgres.ts';
+import type { Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { seedAccount, seedTenant } from '#test/support/seed.ts';
 import { testDatabase, testNats } from '#test/support/servers.ts';
 import { serviceKeyMaker } from '#test/support/service-keys.ts';
@@ -21,6 +21,16 @@ export type DosTarget = AsyncDisposable & {
   readonly admin: Sql;
   /** Creates a tenant with a service key that can send on every channel. @returns the key. */
   readonly key: (limits?: Partial<Limits>, scopes?: readonly Scope[]) => Promise<string>;
+  /** Runs `during` while a transaction holds the locks that `lock` takes. */
+  readonly whileLocked: <T>(
+    lock: (tx: TransactionSql) => Promise<unknown>,
+    during: () => Promise<T>,
+  ) => Promise<T>;
+  /**
+   * Counts this api's connections that wait for a lock. The database's name tells them from those of other tests on the same
+   * server.
+   */
+  readonly stuck: () => Promise<number>;
   /** The memory of the process in MiB. */
   readonly memoryMib: () => Promise<number>;
 };
@@ -76,6 +86,27 @@ export async function startDosTarget(environment: Environment = {}): Promise<Dos
       }
       const made = await key(tenantId, scopes === undefined ? {} : { scopes });
       return made.text;
+    },
+    async whileLocked(lock, during) {
+      const released = Promise.withResolvers<void>();
+      const held = Promise.withResolvers<void>();
+      const holding = admin.begin(async (tx) => {
+        await lock(tx);
+        held.resolve();
+        await released.promise;
+      });
+      await held.promise;
+      try {
+        return await during();
+      } finally {
+        released.resolve();
+        await holding;
+      }
+    },
+    async stuck() {
+      const [row] = await admin`select count(*)::integer as n from pg_stat_activity
+        where datname = current_database() and application_name like 'despatch-api%' and wait_event_type = 'Lock'`;
+      return row?.['n'] as number;
     },
     async memoryMib() {
       const [, bytes] = /^process_resident_memory_bytes (\S+)/m.exec(await api.metrics()) ?? [];
