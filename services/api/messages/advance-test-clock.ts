@@ -1,13 +1,13 @@
 import { z } from 'zod';
 import { AppError, validationFailed } from '#core/domain/app-error.ts';
 import { parseDuration } from '#core/domain/duration.ts';
-import type { Sql } from '#core/platform/postgres/postgres.ts';
+import type { Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { withTenant } from '#core/store/tenant-scope.ts';
 import { advanceTestClock } from '#core/store/test-clock.ts';
 import type { PublishNotice } from '../auth/notices.ts';
 import { warningsField } from '../http/request-warnings.ts';
 import { defineRoute, type RouteModule } from '../http/routes-kit.ts';
-import type { SharedSlots } from '../http/shared-slots.ts';
+import { inSlot, type SharedSlots } from '../http/shared-slots.ts';
 
 export type AdvanceTestClockDeps = {
   readonly sql: Sql;
@@ -79,28 +79,29 @@ export function advanceTestClockRoute({ sql, slots, notify }: AdvanceTestClockDe
         });
       }
       const { id: tenantId } = caller.tenant;
-      const leave = await slots.take(tenantId, gone);
-      try {
-        const { aheadMs, moved } = await withTenant(sql, tenantId, async (tx) => {
-          const advanced = await advanceTestClock(tx, parseDuration(body.advance) ?? 0, MOVED_MAX);
-          if (advanced === undefined) {
-            throw new AppError('invalid_state', {
-              message: `More than ${MOVED_MAX} test messages wait: cancel some first`,
-            });
-          }
-          if (advanced.aheadMs > AHEAD_DAYS_MAX * DAY_MS) {
-            const message = `The clock can be ${AHEAD_DAYS_MAX} days ahead at most`;
-            throw validationFailed({ field: 'advance', rule: 'max', message });
-          }
-          return advanced;
-        });
-        // Workers look for due messages at once. A key may call this thousands of times a minute, so no cached copy of the tenant
-        // is dropped.
-        if (moved > 0) notify('clock', { tenantId });
-        return { body: { now: new Date(Date.now() + aheadMs).toISOString(), moved } };
-      } finally {
-        leave();
-      }
+      const advance = async (tx: TransactionSql) => {
+        const advanced = await advanceTestClock(tx, parseDuration(body.advance) ?? 0, MOVED_MAX);
+        if (advanced === undefined) {
+          throw new AppError('invalid_state', {
+            message: `More than ${MOVED_MAX} test messages wait: cancel some first`,
+          });
+        }
+        if (advanced.aheadMs > AHEAD_DAYS_MAX * DAY_MS) {
+          const message = `The clock can be ${AHEAD_DAYS_MAX} days ahead at most`;
+          throw validationFailed({ field: 'advance', rule: 'max', message });
+        }
+        return advanced;
+      };
+      const { aheadMs, moved } = await inSlot(
+        slots,
+        tenantId,
+        () => withTenant(sql, tenantId, advance),
+        gone,
+      );
+      // Workers look for due messages at once. A key may call this thousands of times a minute, so no cached copy of the tenant
+      // is dropped.
+      if (moved > 0) notify('clock', { tenantId });
+      return { body: { now: new Date(Date.now() + aheadMs).toISOString(), moved } };
     },
   });
 }

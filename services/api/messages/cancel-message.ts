@@ -4,14 +4,14 @@ import type { Channel } from '#core/domain/channel.ts';
 import { decideCancel } from '#core/domain/decide-cancel.ts';
 import type { LoadIds } from '#core/domain/id-loader.ts';
 import type { MessageState } from '#core/domain/message-state.ts';
-import type { Sql } from '#core/platform/postgres/postgres.ts';
+import type { Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
 import type { CancelMeans } from '#core/platform/telemetry/metrics.ts';
 import { cancelMessages } from '#core/store/cancellation.ts';
 import { findMessage, type MessageRow } from '#core/store/messages.ts';
 import { withTenant } from '#core/store/tenant-scope.ts';
 import { auditTo, scopeOf } from '../admin/admin-change.ts';
 import { defineRoute, IdParams, type RouteModule } from '../http/routes-kit.ts';
-import type { SharedSlots } from '../http/shared-slots.ts';
+import { inSlot, type SharedSlots } from '../http/shared-slots.ts';
 import { addressOf } from './message-address.ts';
 import { Message, toMessage } from './message-view.ts';
 
@@ -41,30 +41,26 @@ export function cancelMessageRoute({ sql, loadIds, slots, audit, metrics }: Canc
     async handler({ caller, params, request, gone }) {
       const { id: tenantId } = caller.tenant;
       const address = await addressOf(loadIds, caller, params.id);
-      const leave = await slots.take(tenantId, gone);
-      try {
-        const { row, isNew } = await withTenant(sql, tenantId, async (tx) => {
-          const before = await findMessage(tenantId, tx, address);
-          if (before === undefined) throw notFound();
-          if (decideCancel(before.status) !== 'cancel') return { row: assertCanceled(before), isNew: false };
-          const found = (await cancelMessages(tx, [before.seq])).get(before.seq);
-          // The state in which the row was found when it was locked decides: the message may have been claimed since the
-          // first read, and may even be waiting again by now.
-          if (found !== undefined && decideCancel(found) !== 'cancel') throw notCancelable(found);
-          const after = await findMessage(tenantId, tx, address);
-          if (after === undefined) throw notFound();
-          // Tests break this (mutant: cancel-answer): a cancel that was not made is never reported as made.
-          const row = assertCanceled(after);
-          if (found !== undefined && caller.kind === 'member') {
-            await auditTo({ tx, trail: audit }, scopeOf(caller, request))('message.canceled', row.id);
-          }
-          return { row, isNew: found !== undefined };
-        });
-        if (isNew) metrics.canceled(row.channel, 'id');
-        return { body: toMessage(row), messageId: row.id };
-      } finally {
-        leave();
-      }
+      const cancel = async (tx: TransactionSql) => {
+        const before = await findMessage(tenantId, tx, address);
+        if (before === undefined) throw notFound();
+        if (decideCancel(before.status) !== 'cancel') return { row: assertCanceled(before), isNew: false };
+        const found = (await cancelMessages(tx, [before.seq])).get(before.seq);
+        // The state in which the row was found when it was locked decides: the message may have been claimed since the
+        // first read, and may even be waiting again by now.
+        if (found !== undefined && decideCancel(found) !== 'cancel') throw notCancelable(found);
+        const after = await findMessage(tenantId, tx, address);
+        if (after === undefined) throw notFound();
+        // Tests break this (mutant: cancel-answer): a cancel that was not made is never reported as made.
+        const row = assertCanceled(after);
+        if (found !== undefined && caller.kind === 'member') {
+          await auditTo({ tx, trail: audit }, scopeOf(caller, request))('message.canceled', row.id);
+        }
+        return { row, isNew: found !== undefined };
+      };
+      const { row, isNew } = await inSlot(slots, tenantId, () => withTenant(sql, tenantId, cancel), gone);
+      if (isNew) metrics.canceled(row.channel, 'id');
+      return { body: toMessage(row), messageId: row.id };
     },
   });
 }

@@ -24,7 +24,7 @@ import type { Cursors } from '../http/cursor.ts';
 import type { ReadTenant } from '../http/reads.ts';
 import { warningsField } from '../http/request-warnings.ts';
 import { defineRoute, type RequestFacts, type RouteModule } from '../http/routes-kit.ts';
-import type { SharedSlots } from '../http/shared-slots.ts';
+import { inSlot, type SharedSlots } from '../http/shared-slots.ts';
 import { modeFor } from './message-address.ts';
 
 export type CancelMessagesDeps = {
@@ -120,16 +120,6 @@ const CanceledMessages = z
 export function cancelMessagesRoute(deps: CancelMessagesDeps): RouteModule {
   const { sql, read, cursors, slots, metrics } = deps;
 
-  /** Each transaction waits for a slot, so that a call with thousands of messages does not block other cancels. */
-  async function inTurn<T>(tenantId: string, gone: AbortSignal, work: () => Promise<T>): Promise<T> {
-    const leave = await slots.take(tenantId, gone);
-    try {
-      return await work();
-    } finally {
-      leave();
-    }
-  }
-
   function countByChannel(part: readonly Cancelable[], found: ReadonlyMap<number, MessageState>): void {
     for (const { seq, channel } of part) {
       const state = found.get(seq);
@@ -166,9 +156,9 @@ export function cancelMessagesRoute(deps: CancelMessagesDeps): RouteModule {
       for (const part of chunks(live.slice(0, MESSAGES_MAX), AT_ONCE)) {
         if (gone.aborted || performance.now() > until) break;
         try {
-          const found = await inTurn(tenantId, gone, () =>
-            withTenant(sql, tenantId, (tx) => cancelPart(tx, part, tell)),
-          );
+          // Each transaction waits for a slot, so that a call with thousands of messages does not block other cancels.
+          const cancel = () => withTenant(sql, tenantId, (tx) => cancelPart(tx, part, tell));
+          const found = await inSlot(slots, tenantId, cancel, gone);
           counts = addCancels(counts, countCancels(part.length, found.values()));
           countByChannel(part, found);
         } catch (error) {

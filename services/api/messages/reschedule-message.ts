@@ -6,13 +6,13 @@ import type { LoadIds } from '#core/domain/id-loader.ts';
 import type { MessageState } from '#core/domain/message-state.ts';
 import type { Limits } from '#core/domain/plan.ts';
 import { decideReschedule, RESCHEDULES_MAX } from '#core/domain/schedule.ts';
-import type { Sql } from '#core/platform/postgres/postgres.ts';
+import type { Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { findMessage, type MessageRow } from '#core/store/messages.ts';
 import { countReschedules, lockSchedule, storeSchedule, type LockedSchedule } from '#core/store/schedule.ts';
 import { withTenant } from '#core/store/tenant-scope.ts';
 import { auditTo, scopeOf } from '../admin/admin-change.ts';
 import { defineRoute, IdParams, type RouteModule } from '../http/routes-kit.ts';
-import type { SharedSlots } from '../http/shared-slots.ts';
+import { inSlot, type SharedSlots } from '../http/shared-slots.ts';
 import { timeField } from '../http/time-field.ts';
 import { addressOf } from './message-address.ts';
 import { Message, toMessage } from './message-view.ts';
@@ -54,40 +54,36 @@ export function rescheduleMessageRoute({ sql, loadIds, slots, audit }: Reschedul
     async handler({ caller, params, body, request, gone }) {
       const { id: tenantId, limits } = caller.tenant;
       const address = await addressOf(loadIds, caller, params.id);
-      const leave = await slots.take(tenantId, gone);
-      try {
-        const row = await withTenant(sql, tenantId, async (tx) => {
-          const found = await lockSchedule(tx, address.seq);
-          // Read after the lock: a change of the test clock also moves this message, and has either committed or waits for
-          // the lock.
-          const before = await findMessage(tenantId, tx, address);
-          if (before === undefined) throw notFound();
-          if (before.status !== 'scheduled') throw notScheduled(before.status);
-          const aheadMs = before.ahead_ms ?? 0;
-          const moves = await countReschedules(tenantId, tx, before.seq, before.purge_on);
-          const next = nextSchedule(before, found, moves, Date.parse(body.sendAt) - aheadMs, limits);
-          if (next === 'unchanged') return before;
-          await storeSchedule(tx, before.seq, next, next.sendAt + aheadMs);
-          const after = await findMessage(tenantId, tx, address);
-          if (after === undefined) throw notFound();
-          if (caller.kind === 'member') {
-            const changes = auditChanges(
-              { sendAt: before.scheduled_at?.toISOString() },
-              { sendAt: after.scheduled_at?.toISOString() },
-            );
-            await auditTo({ tx, trail: audit }, scopeOf(caller, request))(
-              'message.rescheduled',
-              after.id,
-              {},
-              { changes },
-            );
-          }
-          return after;
-        });
-        return { body: toMessage(row), messageId: row.id };
-      } finally {
-        leave();
-      }
+      const reschedule = async (tx: TransactionSql) => {
+        const found = await lockSchedule(tx, address.seq);
+        // Read after the lock: a change of the test clock also moves this message, and has either committed or waits for
+        // the lock.
+        const before = await findMessage(tenantId, tx, address);
+        if (before === undefined) throw notFound();
+        if (before.status !== 'scheduled') throw notScheduled(before.status);
+        const aheadMs = before.ahead_ms ?? 0;
+        const moves = await countReschedules(tenantId, tx, before.seq, before.purge_on);
+        const next = nextSchedule(before, found, moves, Date.parse(body.sendAt) - aheadMs, limits);
+        if (next === 'unchanged') return before;
+        await storeSchedule(tx, before.seq, next, next.sendAt + aheadMs);
+        const after = await findMessage(tenantId, tx, address);
+        if (after === undefined) throw notFound();
+        if (caller.kind === 'member') {
+          const changes = auditChanges(
+            { sendAt: before.scheduled_at?.toISOString() },
+            { sendAt: after.scheduled_at?.toISOString() },
+          );
+          await auditTo({ tx, trail: audit }, scopeOf(caller, request))(
+            'message.rescheduled',
+            after.id,
+            {},
+            { changes },
+          );
+        }
+        return after;
+      };
+      const row = await inSlot(slots, tenantId, () => withTenant(sql, tenantId, reschedule), gone);
+      return { body: toMessage(row), messageId: row.id };
     },
   });
 }

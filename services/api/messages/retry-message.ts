@@ -25,7 +25,7 @@ import {
   type RouteContext,
   type RouteModule,
 } from '../http/routes-kit.ts';
-import type { SharedSlots } from '../http/shared-slots.ts';
+import { inSlot, type SharedSlots } from '../http/shared-slots.ts';
 import { SWEEP_AFTER_MS } from './accept-batcher.ts';
 import { acceptWakes } from './accept-wakes.ts';
 import { accountFor, readRouting, type Routed } from './account-for.ts';
@@ -89,17 +89,15 @@ export function retryMessageRoute(deps: RetryMessageDeps): RouteModule {
     const { caller, params, gone } = context;
     const { id: tenantId } = caller.tenant;
     const address = await addressOf(loadIds, caller, params.id);
-    const leave = await slots.take(tenantId, gone);
+    const make = async () =>
+      onceWithContent(context, address, await places.take(caller.tenant.limits.retentionDays));
     try {
-      const place = await places.take(caller.tenant.limits.retentionDays);
-      const { body, replayed } = await onceWithContent(context, address, place);
+      const { body, replayed } = await inSlot(slots, tenantId, make, gone);
       if (replayed) metrics.replayed();
       return { body, replayed, messageId: body.id };
     } catch (error) {
       if (isPlaceRefused(error)) places.drop();
       throw error;
-    } finally {
-      leave();
     }
   }
 
