@@ -1,7 +1,7 @@
 import { ADDRESS_KEYS } from './seed.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
 import { deliveryStore, type DeliveryStore } from '#core/store/deliveries.ts';
-import { testDatabase } from './servers.ts';
+import { testDatabase, type TestDatabase } from './servers.ts';
 
 const CONNECTIONS_MAX = 6;
 
@@ -13,6 +13,7 @@ export async function setupStores(): Promise<
     worker: Sql;
     store: DeliveryStore;
     urls: { api: string; worker: string; admin: string };
+    open: TestDatabase['open'];
   }
 > {
   const database = await testDatabase();
@@ -23,6 +24,7 @@ export async function setupStores(): Promise<
     worker,
     store: deliveryStore(worker, 10_000, ADDRESS_KEYS),
     urls: { api: database.apiUrl, worker: database.workerUrl, admin: database.superuserUrl },
+    open: database.open,
     [Symbol.asyncDispose]: () => database[Symbol.asyncDispose](),
   };
 }

@@ -2,6 +2,7 @@ import type { AddressKeyRoot } from '#core/domain/address-key.ts';
 import type { BrakeLevel } from '#core/domain/brake.ts';
 import type { CallEnd } from '#core/domain/call-end.ts';
 import type { Channel } from '#core/domain/channel.ts';
+import { isLockRefused } from '#core/domain/database-fault.ts';
 import type { WaitingMessage } from '#core/domain/decide-waiting.ts';
 import type { FailoverFacts, Rerouted } from '#core/domain/failover.ts';
 import type { MessageState } from '#core/domain/message-state.ts';
@@ -20,6 +21,7 @@ import { camelRows, type ValuesQuery } from './camel-rows.ts';
 import { feedNumberingStore } from './feed-numbering.ts';
 import { lookupStore } from './lookups.ts';
 import { receiptStore } from './receipts.ts';
+import { openClaims } from './open-claims.ts';
 import { maintainPartitions } from './partitions.ts';
 import { silentMessageStore } from './silent-messages.ts';
 import { usageCountingStore } from './usage-counting.ts';
@@ -253,6 +255,7 @@ export type ClaimTerms = {
 export function deliveryStore(sql: Sql, deadlineMs: number, addressKeys: AddressKeyRoot) {
   const bounded: Bounded = (work) => withDeadline(work, deadlineMs);
   const { count, rowsOf, seqsOf, value } = boundedQueries(bounded);
+  const claims = openClaims();
   /** Counts the lease from before the query: the database starts it later, so this end is never too late. */
   const claimed = async (query: ValuesQuery, leaseMs: number): Promise<ClaimedMessage[]> => {
     const leaseEndsAt = performance.now() + leaseMs;
@@ -271,7 +274,9 @@ export function deliveryStore(sql: Sql, deadlineMs: number, addressKeys: Address
       beyondLimit = false,
     ) =>
       claimed(
-        sql`select * from claim(${[...seqs]}::bigint[], ${worker}, ${leaseMs}, ${beyondLimit}, ${bytesMax})`,
+        claims.follow(
+          sql`select * from claim(${[...seqs]}::bigint[], ${worker}, ${leaseMs}, ${beyondLimit}, ${bytesMax})`,
+        ),
         leaseMs,
       ),
     /**
@@ -280,7 +285,9 @@ export function deliveryStore(sql: Sql, deadlineMs: number, addressKeys: Address
      */
     claimDue: (lanes: readonly LaneClaim[], { worker, leaseMs, bytesMax = CLAIM_BYTES_MAX }: ClaimTerms) =>
       claimed(
-        sql`select * from claim_due(${asJson(sql, lanes.map(laneTerms))}, ${worker}, ${leaseMs}, ${bytesMax})`,
+        claims.follow(
+          sql`select * from claim_due(${asJson(sql, lanes.map(laneTerms))}, ${worker}, ${leaseMs}, ${bytesMax})`,
+        ),
         leaseMs,
       ),
     /** Returns the messages that a claim of the lane would try; it reads only their numbers. */
@@ -288,13 +295,28 @@ export function deliveryStore(sql: Sql, deadlineMs: number, addressKeys: Address
       seqsOf(
         sql`select due_seqs(${tenantId}, ${accountId}, ${most}, ${aheadMs}, ${arrayOf(dueFrom)}::float8[]) as seq`,
       ),
-    /** Returns the first messages after `afterSeq` of a tenant that this worker has claimed and not settled; none at the end. */
-    claimedBy: (tenantId: string, { worker, leaseMs }: ClaimTerms, afterSeq: number) =>
-      claimed(
-        sql`select * from claimed_by(${tenantId}, ${worker}, ${afterSeq}, ${CLAIM_BYTES_MAX})`,
-        // The function returns only messages with at least half of their lease left.
-        leaseMs / 2,
-      ),
+    /**
+     * Returns the first messages after `afterSeq` of a tenant that this worker has claimed and not settled; none at the end.
+     * @param late false: those with at least half of their lease left. True: the others, whose lease is returned as ended.
+     * @returns `claims_open` while a claim of this worker may still take messages: what it takes cannot be seen yet.
+     */
+    async claimedBy(
+      tenantId: string,
+      { worker, leaseMs }: ClaimTerms,
+      late: boolean,
+      afterSeq: number,
+    ): Promise<ClaimedMessage[] | 'claims_open'> {
+      if (claims.isOpen(leaseMs)) return 'claims_open';
+      try {
+        return await claimed(
+          sql`select * from claimed_by(${tenantId}, ${worker}, ${late}, ${afterSeq}, ${CLAIM_BYTES_MAX})`,
+          late ? 0 : leaseMs / 2,
+        );
+      } catch (error) {
+        if (isLockRefused(error)) return 'claims_open';
+        throw error;
+      }
+    },
     /** Returns those of the messages whose worker is gone, to be settled. */
     lost: (seqs: readonly number[]) => claimed(sql`select * from lost(${[...seqs]}::bigint[])`, 0),
 

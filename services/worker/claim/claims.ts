@@ -70,11 +70,23 @@ export function createClaims(deps: ClaimsDeps): Claims {
 
   async function findUnanswered(refill: Refill): Promise<void> {
     const { tenantId } = refill;
+    const isFound = (await beginClaimed(refill, false)) && (await beginClaimed(refill, true));
+    if (isFound) unanswered.found(tenantId);
+    else unanswered.putOff(tenantId);
+  }
+
+  /**
+   * Begins the attempts that unanswered claims have taken; those with a `late` lease go back to the queue without a call.
+   * @returns false if a claim has not ended.
+   */
+  async function beginClaimed(refill: Refill, late: boolean): Promise<boolean> {
+    const { tenantId } = refill;
     let afterSeq: number | undefined = 0;
     while (afterSeq !== undefined) {
       // Copied before the query, because an attempt in hand may end before the query returns.
       const inHand = deps.inHand();
-      const found: ClaimedMessage[] = await store.claimedBy(tenantId, terms, afterSeq);
+      const found: ClaimedMessage[] | 'claims_open' = await store.claimedBy(tenantId, terms, late, afterSeq);
+      if (found === 'claims_open') return false;
       for (const message of found) {
         if ((inHand.get(message.seq) ?? 0) >= message.attempt) continue;
         deps.begin(message, tenantId);
@@ -83,7 +95,7 @@ export function createClaims(deps: ClaimsDeps): Claims {
       }
       afterSeq = found.at(-1)?.seq;
     }
-    unanswered.found(tenantId);
+    return true;
   }
 
   /** Claims from due lanes: the lanes of one tenant in turn, the lanes of many tenants in one statement. */
@@ -93,7 +105,7 @@ export function createClaims(deps: ClaimsDeps): Claims {
     function end(refill: Refill): void {
       open.delete(refill);
       queue.release(refill.tenantId, refill.left);
-      queue.refilled(refill.tenantId, lanes.isOpen(refill.tenantId) || unanswered.has(refill.tenantId));
+      queue.refilled(refill.tenantId, lanes.isOpen(refill.tenantId) || unanswered.isDue(refill.tenantId));
     }
 
     /**
@@ -112,7 +124,7 @@ export function createClaims(deps: ClaimsDeps): Claims {
       }
     }
 
-    const lost = alone ? [...open].filter(({ tenantId }) => unanswered.has(tenantId)) : [];
+    const lost = alone ? [...open].filter(({ tenantId }) => unanswered.isDue(tenantId)) : [];
     await Promise.all(lost.map((refill) => endOnFailure([refill], () => findUnanswered(refill))));
     while (open.size > 0) {
       const asks = [...open].flatMap(nextAsk);

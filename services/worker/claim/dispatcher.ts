@@ -63,14 +63,11 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   const { queue, store, events } = deps;
   const attempts = createAttempts(deps);
   const gates = createAccountGates(deps.breakers, Date.now);
-  const unanswered = createUnansweredClaims();
+  const unanswered = createUnansweredClaims(markDue);
   const limiter = createClaimLimiter(Math.min(CLAIM_MAX, Math.floor(deps.inFlightMax / 4)), pump);
   const lanes = createLanes({
     closedUntil: gates.closedUntil,
-    onOpen(tenantId) {
-      queue.markDue(tenantId);
-      pumpSoon();
-    },
+    onOpen: markDue,
     now: Date.now,
   });
   const claims = createClaims({
@@ -106,6 +103,11 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
       pump();
     });
     pump();
+  }
+
+  function markDue(tenantId: string): void {
+    queue.markDue(tenantId);
+    pumpSoon();
   }
 
   /** Delays `pump` to the end of the tick, so that wake-ups of one commit are claimed together. */
@@ -179,6 +181,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     async stop() {
       isStopping = true;
       lanes.stop();
+      unanswered.stop();
       if (!isIdle()) await new Promise<void>((resolve) => (idle = resolve));
       await deps.recorder.drain();
     },

@@ -1,21 +1,39 @@
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { createUnansweredClaims } from './unanswered-claims.ts';
 
-test('an unanswered claim is in doubt until the turn that has searched for it ends', () => {
-  const lost = createUnansweredClaims();
+test('an unanswered claim is searched for until the turn that has searched for it ends', () => {
+  const lost = createUnansweredClaims(vi.fn<(tenantId: string) => void>());
   lost.add('a');
   lost.add('b');
   lost.found('a');
-  expect([lost.has('a'), lost.size]).toEqual([true, 2]);
+  expect([lost.isDue('a'), lost.size]).toEqual([true, 2]);
   lost.endTurn();
-  expect([lost.has('a'), lost.has('b'), lost.size]).toEqual([false, true, 1]);
+  expect([lost.isDue('a'), lost.isDue('b'), lost.size]).toEqual([false, true, 1]);
 });
 
 test('one that comes after the search is searched for again', () => {
-  const lost = createUnansweredClaims();
+  const lost = createUnansweredClaims(vi.fn<(tenantId: string) => void>());
   lost.add('a');
   lost.found('a');
   lost.add('a');
   lost.endTurn();
-  expect(lost.has('a')).toBe(true);
+  expect(lost.isDue('a')).toBe(true);
+});
+
+test('a search that is put off is due after half a second, and counts meanwhile', () => {
+  vi.useFakeTimers();
+  const due = vi.fn<(tenantId: string) => void>();
+  const lost = createUnansweredClaims(due);
+  lost.add('a');
+  lost.putOff('a');
+  lost.endTurn();
+  vi.advanceTimersByTime(499);
+  expect([lost.isDue('a'), lost.size, due.mock.calls]).toEqual([false, 1, []]);
+  vi.advanceTimersByTime(1);
+  expect([lost.isDue('a'), lost.size, due.mock.calls]).toEqual([true, 1, [['a']]]);
+  lost.putOff('a');
+  lost.stop();
+  vi.advanceTimersByTime(10_000);
+  expect(due).toHaveBeenCalledTimes(1);
+  vi.useRealTimers();
 });

@@ -180,13 +180,19 @@ describe('lanes', () => {
     await b.store.claim([mine], terms());
     await b.store.claim([others], terms({ worker: 'w2' }));
     const { tenantId } = b.tenant;
-    expect(await b.store.claimedBy(tenantId, terms(), 0)).toMatchObject([
+    expect(await b.store.claimedBy(tenantId, terms(), false, 0)).toMatchObject([
       { action: 'send', seq: mine, attempt: 1 },
     ]);
-    expect(await b.store.claimedBy(tenantId, terms(), mine)).toEqual([]);
+    expect(await b.store.claimedBy(tenantId, terms(), false, mine)).toEqual([]);
+    expect(await b.store.claimedBy(tenantId, terms(), true, 0)).toEqual([]);
     // With less than half of its lease left, a call could outlast the lease.
     await b.admin`update despatch.live_messages set started_at = now() - interval '40 seconds', lease_until = now() + interval '20 seconds'`;
-    expect(await b.store.claimedBy(tenantId, terms(), 0)).toEqual([]);
+    expect(await b.store.claimedBy(tenantId, terms(), false, 0)).toEqual([]);
+    expect(await b.store.claimedBy(tenantId, terms(), true, 0)).toMatchObject([
+      { action: 'send', seq: mine },
+    ]);
+    await b.admin`update despatch.live_messages set lease_until = now()`;
+    expect(await b.store.claimedBy(tenantId, terms(), true, 0)).toEqual([]);
   });
 });
 

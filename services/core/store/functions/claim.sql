@@ -8,12 +8,15 @@ returns setof claimed_message
 language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
   set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
 declare
-  -- Before any lock is taken, because it may wait for another first claim of this worker.
-  number integer := worker_number(by_worker);
+  number integer;
   ready bigint[];
   accounts uuid[];
   bytes bigint;
 begin
+  -- Until the commit: `claimed_by` must not search before it.
+  perform pg_advisory_xact_lock_shared(hashtext('despatch.claims'), hashtext(by_worker));
+  -- Before any row is locked, because it may wait for another first claim of this worker.
+  number := worker_number(by_worker);
   -- Sorted by number, the order in which every transaction that can wait locks these rows.
   select array_agg(x.seq order by x.seq), array_agg(x.account_id order by x.seq), sum(x.content_bytes)
   into ready, accounts, bytes from (

@@ -10,14 +10,17 @@ language plpgsql security definer set search_path = despatch, pg_temp set plan_c
   set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
 declare
   at_now timestamptz := clock_timestamp();
-  -- Before any lock is taken, because it may wait for another first claim of this worker.
-  number integer := worker_number(by_worker);
+  number integer;
   lane record;
   ready bigint[];
   bytes bigint;
   claimed bigint[] := '{}';
   accounts uuid[] := '{}';
 begin
+  -- Until the commit: `claimed_by` must not search before it.
+  perform pg_advisory_xact_lock_shared(hashtext('despatch.claims'), hashtext(by_worker));
+  -- Before any row is locked, because it may wait for another first claim of this worker.
+  number := worker_number(by_worker);
   -- All workers lock the tokens of accounts in this order, to avoid deadlocks.
   for lane in
     select x.tenant_id, x.account_id, x.most, x.ahead_ms, x.due_from, p.id is not null as is_usable, p.rate_limit_per_second,

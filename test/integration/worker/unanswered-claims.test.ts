@@ -1,0 +1,98 @@
+import { describe, expect, test } from 'vitest';
+import { deliveryStore } from '#core/store/deliveries.ts';
+import { setupDelivery } from '#test/support/delivery.ts';
+import { setupMessages, terms } from '#test/support/setup-messages.ts';
+import { ADDRESS_KEYS } from '#test/support/seed.ts';
+import type { setupStores } from '#test/support/worker.ts';
+
+const POLL = { interval: 20, timeout: 15_000 };
+
+type Stores = Pick<Awaited<ReturnType<typeof setupStores>>, 'admin' | 'open'>;
+
+/**
+ * Makes commits of claims wait until the returned function is called, as they do while a synchronous standby is lost or the
+ * write-ahead log cannot be written. A commit is not bounded by `statement_timeout`.
+ */
+async function stallClaims({ admin, open }: Stores): Promise<() => Promise<void>> {
+  await admin.unsafe(`
+    create function despatch.stall() returns trigger language plpgsql as
+      'begin perform pg_advisory_xact_lock(hashtext(''stall'')); return null; end';
+    create constraint trigger stall after update on despatch.live_messages deferrable initially deferred
+      for each row when (new.status = 'sending') execute function despatch.stall()`);
+  const holder = await open('admin', 1).reserve();
+  await holder`select pg_advisory_lock(hashtext('stall'))`;
+  return async () => {
+    await holder`select pg_advisory_unlock(hashtext('stall'))`;
+    holder.release();
+  };
+}
+
+describe('a claim whose commit takes longer than its deadline', () => {
+  test('is found when it is committed, and its messages are sent once', async () => {
+    await using b = await setupDelivery();
+    const goOn = await stallClaims(b);
+    const store = deliveryStore(b.open('worker', 4), 300, ADDRESS_KEYS);
+    b.startWorker({}, store);
+    await b.send(20, { delivery_guarantee: 'at_most_once' });
+    await expect
+      .poll(() => b.admin`select from pg_locks where locktype = 'advisory' and not granted`, POLL)
+      .not.toHaveLength(0);
+    // By then the worker has searched for the claim several times.
+    await new Promise((resolve) => setTimeout(resolve, 2_000));
+    expect(b.twilio.received).toEqual([]);
+    await goOn();
+    await expect.poll(b.statuses, POLL).toEqual({ sent: 20 });
+    expect(b.twilio.received).toHaveLength(20);
+  });
+
+  test('hides what it takes from the search of its own worker alone', async () => {
+    await using b = await setupMessages();
+    const goOn = await stallClaims(b);
+    const store = deliveryStore(b.open('worker', 4), 300, ADDRESS_KEYS);
+    const [mine = 0] = await b.accept();
+    await expect(store.claim([mine], terms())).rejects.toMatchObject({ fault: 'deadline' });
+    const { tenantId } = b.tenant;
+    // As after the end of its connection: its driver no longer waits for the claim.
+    expect(await b.store.claimedBy(tenantId, terms(), false, 0)).toBe('claims_open');
+    // Another start of a worker has claims of its own.
+    expect(await b.store.claimedBy(tenantId, terms({ worker: 'w2' }), false, 0)).toEqual([]);
+    await goOn();
+    await expect
+      .poll(() => store.claimedBy(tenantId, terms(), false, 0), POLL)
+      .toMatchObject([{ seq: mine }]);
+  });
+
+  test('is searched for only when it has left the driver too', async () => {
+    await using b = await setupMessages();
+    const sql = b.open('worker', 1);
+    const store = deliveryStore(sql, 200, ADDRESS_KEYS);
+    const [mine = 0] = await b.accept();
+    const busy = sql`select pg_sleep(1)`.execute();
+    await expect(store.claim([mine], terms())).rejects.toMatchObject({ fault: 'deadline' });
+    expect(await store.claimedBy(b.tenant.tenantId, terms(), false, 0)).toBe('claims_open');
+    await busy;
+    await expect
+      .poll(() => store.claimedBy(b.tenant.tenantId, terms(), false, 0), POLL)
+      .toMatchObject([{ seq: mine }]);
+  });
+
+  test('and leaves too little of the lease for a call has its messages claimed again', async () => {
+    await using b = await setupDelivery();
+    let claims = 0;
+    b.startWorker(
+      {},
+      {
+        ...b.store,
+        async claim(...args) {
+          const claimed = await b.store.claim(...args);
+          if (++claims > 1) return claimed;
+          await b.admin`update despatch.live_messages set started_at = now() - interval '40 seconds', lease_until = now() + interval '20 seconds'`;
+          throw new Error('the answer was lost');
+        },
+      },
+    );
+    await b.send(3, { delivery_guarantee: 'at_most_once' });
+    await expect.poll(b.statuses, POLL).toEqual({ sent: 3 });
+    expect(b.twilio.received).toHaveLength(3);
+  });
+});
