@@ -1,11 +1,16 @@
 import { expect, test } from 'vitest';
-import type { ProviderAccountId } from '#core/domain/ids.ts';
+import type { ProviderAccountId, TenantId } from '#core/domain/ids.ts';
 import { QueueFullError } from '#core/platform/process/micro-batch.ts';
-import type { NewReceiptCall, ReceiptCallVerdict } from '#core/store/receipt-calls.ts';
-import { createReceiptBatcher, type ReceiptBatcherOptions } from './receipt-batcher.ts';
+import type { ReceiptCallVerdict } from '#core/store/receipt-calls.ts';
+import {
+  createReceiptBatcher,
+  type ReceiptBatcherOptions,
+  type TenantReceiptCall,
+} from './receipt-batcher.ts';
 
-const call = (query: string, account = `account of ${query}`, bytes = 10): NewReceiptCall => ({
-  accountId: account as ProviderAccountId,
+const call = (query: string, tenant = `tenant of ${query}`, bytes = 10): TenantReceiptCall => ({
+  tenantId: tenant as TenantId,
+  accountId: `account for ${query}` as ProviderAccountId,
   method: 'POST',
   receiptVersion: 1,
   query,
@@ -54,14 +59,14 @@ test('no batch has more calls or bytes than its bounds, and one that is larger g
   expect(byBytes.batches.map((batch) => batch.join())).toEqual(expect.arrayContaining(['a,c', 'b', 'd']));
 });
 
-test("a flood to one account does not delay the others' calls beyond the next batch", async () => {
+test("a flood to the accounts of one tenant does not delay the others' calls beyond the next batch", async () => {
   const { batcher, batches } = setup({ callsMax: 4 });
   const flood = Array.from({ length: 20 }, (_, i) => batcher.store(call(`flood ${i}`, 'flooded')));
   await Promise.all([...flood, batcher.store(call('other'))]);
   expect(batches[0]).toContain('other');
 });
 
-test('one account takes half of the room, by number and by bytes, and others the rest', async () => {
+test('one tenant takes half of the room, by number and by bytes, and others the rest', async () => {
   const stuck = Promise.withResolvers<ReceiptCallVerdict[]>();
   const storeReceiptCalls = () => stuck.promise;
   const byNumber = setup({ storeReceiptCalls, queuedMax: 4 }).batcher;

@@ -1,15 +1,19 @@
 import { storeByHalves } from '#core/platform/process/by-halves.ts';
 import { createMicroBatch } from '#core/platform/process/micro-batch.ts';
 import { createQueueRoom } from '#core/platform/process/queue-room.ts';
+import type { TenantId } from '#core/domain/ids.ts';
 import type { NewReceiptCall, ReceiptCallVerdict } from '#core/store/receipt-calls.ts';
+
+/** A call with the tenant of its account. */
+export type TenantReceiptCall = NewReceiptCall & { readonly tenantId: TenantId };
 
 export type ReceiptBatcher = {
   /**
    * Resolves after the commit that contains the call.
-   * @throws QueueFullError under overload, or when this account alone takes half of the queue; the database's error when
+   * @throws QueueFullError under overload, or when this tenant alone takes half of the queue; the database's error when
    * the call itself is at fault or the database did not answer.
    */
-  readonly store: (call: NewReceiptCall) => Promise<ReceiptCallVerdict>;
+  readonly store: (call: TenantReceiptCall) => Promise<ReceiptCallVerdict>;
   /** Resolves when every accepted call is settled. */
   readonly drain: () => Promise<void>;
 };
@@ -58,7 +62,7 @@ export function createReceiptBatcher(options: ReceiptBatcherOptions): ReceiptBat
       (some, error) => some.map(() => ({ error })),
     );
 
-  const batch = createMicroBatch<NewReceiptCall, Settled>({
+  const batch = createMicroBatch<TenantReceiptCall, Settled>({
     itemsMax: callsMax,
     weightMax: bytesMax,
     weightOf: ({ body }) => body.length,
@@ -67,8 +71,8 @@ export function createReceiptBatcher(options: ReceiptBatcherOptions): ReceiptBat
     gatherMs: GATHER_MS,
     enough: ENOUGH,
     queuedMax,
-    // A flood to one account waits behind itself: other accounts' calls are in the next commit.
-    ownerOf: ({ accountId }) => accountId,
+    // A flood of one tenant waits behind itself, however many accounts it has: other tenants' calls are in the next commit.
+    ownerOf: ({ tenantId }) => tenantId,
     async flush(calls) {
       const settled = await settle(calls);
       if (settled.some((one) => 'verdict' in one && one.verdict === 'stored')) onStored();
@@ -78,7 +82,7 @@ export function createReceiptBatcher(options: ReceiptBatcherOptions): ReceiptBat
 
   return {
     async store(call) {
-      const leave = room.enter(call.accountId, call.body.length);
+      const leave = room.enter(call.tenantId, call.body.length);
       try {
         // Tests break this (mutant: receipt-before-commit): a call is answered once it is stored.
         const settled = await batch.add(call);

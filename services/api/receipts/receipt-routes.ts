@@ -81,6 +81,7 @@ export function receiptRoutes(deps: ReceiptRoutesDeps): RouteModule {
       if (handshake !== undefined) return handshake;
     }
     const verdict = await batcher.store({
+      tenantId: account.tenantId,
       accountId: account.id,
       method,
       receiptVersion: version,

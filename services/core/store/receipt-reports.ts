@@ -7,7 +7,7 @@ export type StoredReceiptCall = {
   readonly id: number;
   readonly tenantId: string;
   readonly accountId: string;
-  /** The account's current version; null if it is deleted. */
+  /** The account's current version; null if it is deleted, or if no worker could parse its calls for a day. */
   readonly accountVersion: number | null;
   readonly method: 'GET' | 'POST';
   readonly receiptVersion: number;

@@ -41,19 +41,22 @@ export function receiptStore(sql: Sql, bounded: Bounded, addressKeys: AddressKey
       );
     },
     /**
-     * Vendors' calls to look into, a few of each account. They come again after `leaseMs` unless they are settled.
+     * Vendors' calls to look into, a few of each tenant. They come again after `leaseMs` unless they are settled.
+     * @param bytesMax of all bodies, without the oldest call's.
+     * @param bodyMax of each body; larger calls are left.
      * @param readable providers whose calls can be read; those of others come when they are a day old.
      * @param without tenants that are passed over. Default: nobody.
      */
     takeReceiptCalls: (
       most: number,
       bytesMax: number,
+      bodyMax: number,
       leaseMs: number,
       readable: readonly string[],
       without: readonly string[] = [],
     ) =>
       rowsOf<StoredReceiptCall>(
-        sql`select * from take_receipt_calls(${most}, ${bytesMax}, ${leaseMs}, ${[...readable]}::text[],
+        sql`select * from take_receipt_calls(${most}, ${bytesMax}, ${bodyMax}, ${leaseMs}, ${[...readable]}::text[],
           ${[...without]}::uuid[])`,
       ),
     async settleReceiptCalls({

@@ -34,15 +34,19 @@ function setup(behind: Set<string> | 'everyone', onBegun: () => void = () => und
   const settled: number[] = [];
   let commits = 0;
   const turns: (() => void)[] = [];
+  /** Ends the readings of calls of accounts whose credential takes long. */
+  const slow = Promise.withResolvers<void>();
   const failed: unknown[] = [];
   const reader = createReceiptReader({
     publicBaseUrl: 'https://hooks.example',
     receiptKey: createSecretKey(Buffer.alloc(32)),
     loadIds: createIdLoader(async () => Buffer.alloc(16)),
     store: {
-      async takeReceiptCalls(_most, _bytes, _lease, _readable, without = []) {
+      async takeReceiptCalls(_most, _bytes, bodyMax, _lease, _readable, without = []) {
         passedOver.push(without);
-        const taken = calls.filter(({ tenantId }) => !without.includes(tenantId));
+        const taken = calls.filter(
+          ({ tenantId, body }) => !without.includes(tenantId) && body.length <= bodyMax,
+        );
         for (const one of taken) calls.splice(calls.indexOf(one), 1);
         return taken;
       },
@@ -56,10 +60,11 @@ function setup(behind: Set<string> | 'everyone', onBegun: () => void = () => und
       },
     },
     accounts: {
-      inForce: async (id) =>
-        id === COUNTING.id
-          ? { kind: 'ready', accounts: [COUNTING] }
-          : { kind: 'unusable', code: 'provider_deleted' },
+      async inForce(id) {
+        if (id === COUNTING.id) return { kind: 'ready', accounts: [COUNTING] };
+        if (id.startsWith('slow')) await slow.promise;
+        return { kind: 'unusable', code: 'provider_deleted' };
+      },
     },
     contextOf: () => ({}) as ProviderContext,
     deadlineMs: 10_000,
@@ -75,19 +80,19 @@ function setup(behind: Set<string> | 'everyone', onBegun: () => void = () => und
     onFailed: (error) => void failed.push(error),
     now: Date.now,
   });
-  const bring = (id: number, tenantId: string, reports = 0) =>
+  const bring = (id: number, tenantId: string, reports = 0, bytes = 1) =>
     calls.push({
       id,
       tenantId,
-      accountId: reports === 0 ? `account of ${tenantId}` : COUNTING.id,
+      accountId: reports === 0 ? `${tenantId} account` : COUNTING.id,
       accountVersion: 1,
       query: '',
       headers: {},
-      body: Buffer.from(String(reports)),
+      body: Buffer.from(String(reports).padStart(bytes)),
       receivedMs: Date.now(),
       tries: 1,
     } as unknown as StoredReceiptCall);
-  return { reader, bring, settled, passedOver, turns, failed, begun: () => commits };
+  return { reader, bring, settled, passedOver, turns, failed, begun: () => commits, slow };
 }
 
 test('what a tenant that is behind has reported waits for its turn, and nobody else does', async () => {
@@ -147,6 +152,45 @@ test('a call with thousands of reports keeps no others waiting, and has its turn
   }
   await reader.drain();
   expect(settled).toEqual([2, 3, 1]);
+});
+
+test('a call whose credential takes long keeps no others waiting', async () => {
+  const { reader, bring, settled, passedOver, slow } = setup(new Set());
+  bring(1, 'slow');
+  bring(2, 'quick');
+  await reader.read();
+  expect(settled).toEqual([2]);
+  bring(3, 'slow');
+  bring(4, 'quick');
+  await reader.read();
+  expect([settled, passedOver.at(-1)]).toEqual([[2, 4], ['slow']]);
+  slow.resolve();
+  await reader.drain();
+  await reader.read();
+  expect(settled).toEqual([2, 4, 1, 3]);
+});
+
+test('while large calls of several tenants wait for their turns, small calls of others are settled', async () => {
+  const behind = new Set<string>();
+  const { reader, bring, settled, turns, begun } = setup(behind);
+  for (let tenant = 1; tenant <= 4; tenant++) {
+    bring(tenant, `loud ${tenant}`, 1_000, 4 * 1024 * 1024);
+    behind.add(`loud ${tenant}`);
+    await reader.read();
+  }
+  bring(5, 'other', 1_000, 4 * 1024 * 1024);
+  bring(6, 'quiet', 1_000);
+  await reader.read();
+  expect([settled, begun()]).toEqual([[6], 3]);
+  const draining = reader.drain();
+  for (let turn = 0; turn < 16; turn++) {
+    await expect.poll(() => turns.length).toBeGreaterThan(turn);
+    turns[turn]?.();
+  }
+  await draining;
+  await reader.read();
+  await reader.drain();
+  expect(settled.toSorted((a, b) => a - b)).toEqual([1, 2, 3, 4, 5, 6]);
 });
 
 test('calls that come soon after a look are left to become more, while messages are sent', async () => {

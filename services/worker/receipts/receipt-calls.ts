@@ -6,7 +6,7 @@ import type { DeliveryStore } from '#core/store/deliveries.ts';
 import type { ProviderCall } from '#providers/context.ts';
 import type { ProviderContext } from '#providers/provider.ts';
 import { reportingProviders } from '#providers/registry.ts';
-import { Deadline } from '#core/platform/process/deadline.ts';
+import { Deadline, within } from '#core/platform/process/deadline.ts';
 import type { Accounts } from '../accounts/accounts.ts';
 import type { ReceiptPace, ReceiptWork } from './receipt-pace.ts';
 import { readCall, type CallReading, type ReadCallDeps } from './read-call.ts';
@@ -38,8 +38,13 @@ const BYTES_IN_A_TURN = 128 * 1024;
 const BODY_BYTES_AT_ONCE = 1024 * 1024;
 /** Longer than a batch takes to be judged; after the lease another worker reads the same calls. */
 const LEASE_MS = 60_000;
-/** Maximum number of batches that are settled later, each of other tenants. */
-const LATER_MAX = 4;
+/** Bytes of calls that are settled later, each of other tenants. With more, only small calls are taken. */
+const LATER_BYTES_MAX = 16 * 1024 * 1024;
+/** A body that is taken then. Its reports are few enough not to hold up others for long. */
+const SMALL_BODY_BYTES = 64 * 1024;
+const BODY_BYTES_MAX = 2 ** 31 - 1;
+/** How long a batch waits for its calls to be read. A credential or a vendor's certificate can take many seconds. */
+const READING_MS_MAX = 250;
 /**
  * Minimum time between two queries while messages are sent: to query, settle and apply costs as much as some dozens of receipts.
  */
@@ -51,12 +56,17 @@ const TRIES_MAX = 300;
 
 const READABLE = reportingProviders();
 
+const NOBODY: ReadonlySet<string> = new Set();
+
 type Settled = Omit<ReadCall, 'againMs'>;
+
+/** Calls that are settled later. */
+type Later = { readonly tenants: ReadonlySet<string>; readonly bytes: number };
 
 export type ReceiptReader = {
   /**
    * Reads stored calls of vendors: verifies and parses them. Calls of tenants that are behind are settled later, in their own
-   * turns, and so are calls that take several commits; until then no more calls of these tenants are taken.
+   * turns, and so are calls that take several commits or long to read; until then no more calls of these tenants are taken.
    * @returns whether there may be more calls to take at once.
    */
   read(): Promise<{ readonly isFull: boolean }>;
@@ -68,8 +78,8 @@ export type ReceiptReader = {
 
 export function createReceiptReader(deps: ReceiptReaderDeps): ReceiptReader {
   const { store, pace } = deps;
-  /** Settlements under way in the background, with the tenants of their calls. */
-  const later = new Map<Promise<void>, ReadonlySet<string>>();
+  /** Settlements under way in the background. */
+  const later = new Map<Promise<void>, Later>();
   let lookedAt = Number.NEGATIVE_INFINITY;
 
   async function settle(read: readonly Settled[]): Promise<void> {
@@ -88,48 +98,81 @@ export function createReceiptReader(deps: ReceiptReaderDeps): ReceiptReader {
     if (faults.length > 0) throw faults[0];
   }
 
-  function settleLater(read: readonly Settled[]): void {
-    if (read.length === 0) return;
-    const settling = settle(read)
+  function settleLater(calls: readonly StoredReceiptCall[], read: Promise<readonly Settled[]>): void {
+    if (calls.length === 0) return;
+    const settling = read
+      .then(settle)
       .catch(deps.onFailed)
       .finally(() => {
         later.delete(settling);
         deps.onMore();
       });
-    later.set(settling, new Set(read.map(({ call }) => call.tenantId)));
+    later.set(settling, { tenants: new Set(calls.map(({ tenantId }) => tenantId)), bytes: bytesOf(calls) });
+  }
+
+  const laterBytes = (): number => [...later.values()].reduce((sum, { bytes }) => sum + bytes, 0);
+  const isFull = (): boolean => laterBytes() >= LATER_BYTES_MAX;
+
+  /** Waits while no call may be taken, not even a small one of a tenant that is not behind. */
+  async function roomForSome(): Promise<void> {
+    while (laterBytes() >= 2 * LATER_BYTES_MAX || (isFull() && pace.behind() === 'everyone'))
+      await Promise.race(later.keys());
+  }
+
+  function take(onlySmall: boolean): Promise<StoredReceiptCall[]> {
+    const behind = onlySmall ? pace.behind() : NOBODY;
+    const without = new Set(behind === 'everyone' ? [] : behind);
+    for (const { tenants } of later.values()) for (const tenantId of tenants) without.add(tenantId);
+    const bodyMax = onlySmall ? SMALL_BODY_BYTES : BODY_BYTES_MAX;
+    lookedAt = performance.now();
+    return store.takeReceiptCalls(CALLS_AT_ONCE, BODY_BYTES_AT_ONCE, bodyMax, LEASE_MS, READABLE, [
+      ...without,
+    ]);
   }
 
   return {
     async read() {
-      // Each of them may hold as many bytes as one query takes.
-      if (later.size >= LATER_MAX) await Promise.race(later.keys());
-      lookedAt = performance.now();
-      const without = [...new Set([...later.values()].flatMap((tenants) => [...tenants]))];
-      const calls = await store.takeReceiptCalls(
-        CALLS_AT_ONCE,
-        BODY_BYTES_AT_ONCE,
-        LEASE_MS,
-        READABLE,
-        without,
-      );
+      await roomForSome();
+      const onlySmall = isFull();
+      const calls = await take(onlySmall);
       if (calls.length === 0) return { isFull: false };
       const turns = createLoopTurns(BYTES_IN_A_TURN);
       const reading = { ...deps, ids: (await deps.loadIds()).messages, turns };
-      const read = await Promise.all(calls.map((call) => readOne(call, reading)));
+      const read: Settled[] = [];
+      const readings = calls.map((call) => ({
+        call,
+        end: readOne(call, reading).then((one) => (read.push(one), one)),
+      }));
+      await within(Promise.all(readings.map(({ end }) => end)), READING_MS_MAX, () => undefined);
+      // Copied, because slow readings go on.
+      const judged = [...read];
+      const slow = readings.filter(({ call }) => !judged.some((one) => one.call === call));
+      settleLater(
+        slow.map(({ call }) => call),
+        Promise.all(slow.map(({ end }) => end)),
+      );
       const behind = pace.behind();
       // A call that takes several commits may cause its tenant to be behind after the first of them.
-      const isLater = (one: Settled): boolean => isBehind(behind, one.call.tenantId) || takesSeveral(one);
-      settleLater(read.filter(isLater));
-      await settle(read.filter((one) => !isLater(one)));
-      const bytes = calls.reduce((sum, { body }) => sum + body.length, 0);
+      const isLater = (one: Settled): boolean =>
+        isBehind(behind, one.call.tenantId) || (!onlySmall && takesSeveral(one));
+      const toSettleLater = judged.filter(isLater);
+      settleLater(
+        toSettleLater.map(({ call }) => call),
+        Promise.resolve(toSettleLater),
+      );
+      await settle(judged.filter((one) => !isLater(one)));
       // The next call may not have fitted. A call larger than all others together is found a second later.
-      return { isFull: calls.length >= CALLS_AT_ONCE || bytes > BODY_BYTES_AT_ONCE / 8 };
+      return { isFull: calls.length >= CALLS_AT_ONCE || bytesOf(calls) > BODY_BYTES_AT_ONCE / 8 };
     },
     gapMs: (isSending) => (isSending ? Math.max(0, lookedAt + GAP_MS - performance.now()) : 0),
     async drain() {
       while (later.size > 0) await Promise.all(later.keys());
     },
   };
+}
+
+function bytesOf(calls: readonly StoredReceiptCall[]): number {
+  return calls.reduce((sum, { body }) => sum + body.length, 0);
 }
 
 /** Commits that also contain calls of tenants that are not behind do not wait for a rest. */

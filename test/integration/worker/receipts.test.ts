@@ -10,6 +10,8 @@ import { setupDelivery } from '#test/support/delivery.ts';
 import { acceptBatch, acceptRow, seedAccount, seedTenant } from '#test/support/seed.ts';
 import { setupStores } from '#test/support/worker.ts';
 
+/** A body size that no call exceeds. */
+const ANY = 10_000_000;
 const BASE = 'https://hooks.example/despatch';
 const KEY = createSecretKey(randomBytes(32));
 const TOKEN = 'a'.repeat(32);
@@ -308,7 +310,7 @@ test('a flood of one account does not hold up another one', async () => {
   await store(loud, 5_000, '1 hour');
   await store(quiet, 3, '1 second');
   const accountsOf = async (most: number, bytesMax: number) =>
-    (await stores.store.takeReceiptCalls(most, bytesMax, 60_000, [])).map(({ accountId }) => accountId);
+    (await stores.store.takeReceiptCalls(most, bytesMax, ANY, 60_000, [])).map(({ accountId }) => accountId);
   const first = await accountsOf(10, 1_000_000);
   expect([first.length, first.filter((one) => one === quiet).length]).toEqual([10, 3]);
   // A batch contains one call in any case, and further ones as the bytes allow.
@@ -331,7 +333,7 @@ test("a quiet account's small call is taken beside the large ones of others", as
       from generate_series(1, ${calls})`;
   for (let account = 0; account < 3; account++) await store(randomUUID(), 3, 100_000);
   await store(quiet, 1, 100);
-  const [first, ...rest] = await stores.store.takeReceiptCalls(10, 150_000, 60_000, []);
+  const [first, ...rest] = await stores.store.takeReceiptCalls(10, 150_000, ANY, 60_000, []);
   const taken = [first, ...rest].map(
     (call) => `${call?.accountId === quiet ? 'quiet' : 'other'} ${call?.body.length}`,
   );
@@ -423,6 +425,18 @@ describe('the turns of receipts', () => {
     expect(await b.take(8)).toEqual({ [loud]: 7, [quiet]: 1 });
   });
 
+  test('a tenant with many accounts takes no more of a batch than one with few', async () => {
+    await using b = await setup();
+    const [loud, quiet] = [await seedTenant(b.admin), await seedTenant(b.admin)];
+    for (const { tenantId } of [...Array.from({ length: 20 }, () => loud), quiet])
+      await b.plant({
+        tenantId,
+        accountId: await seedAccount(b.admin, tenantId, { provider: 'twilio' }),
+        n: 20,
+      });
+    expect(await b.take(20)).toEqual({ [loud.tenantId]: 10, [quiet.tenantId]: 10 });
+  });
+
   test('each of more accounts than a batch holds has its turn', async () => {
     await using b = await setup();
     const tenants = Array.from({ length: 30 }, () => randomUUID());
@@ -499,7 +513,7 @@ test('what a call says in several commits is there once, and the call until the 
   const accountId = await seedAccount(stores.admin, tenantId, { provider: 'twilio' });
   await stores.admin`insert into despatch.receipt_calls (tenant_id, account_id, method, receipt_version, query, headers,
       body, received_at, due_at) values (${tenantId}, ${accountId}, 'POST', 1, '', '{}', '', now(), now())`;
-  const [call] = await stores.store.takeReceiptCalls(10, 1_000, 60_000, ['twilio']);
+  const [call] = await stores.store.takeReceiptCalls(10, 1_000, ANY, 60_000, ['twilio']);
   const id = call?.id ?? 0;
   const report = { call_id: id, happened_ms: 0 } as CallReportRow;
   const none = { begun: [], done: [], again: [], genuine: [], refused: [] };
@@ -524,7 +538,7 @@ test('what several calls say is applied in the order in which they came, however
   const accountId = await seedAccount(stores.admin, tenantId, { provider: 'twilio' });
   await stores.admin`insert into despatch.receipt_calls (tenant_id, account_id, method, receipt_version, query, headers,
       body, received_at, due_at) select ${tenantId}, ${accountId}, 'POST', 1, '', '{}', '', now(), now() from generate_series(1, 20)`;
-  const calls = await stores.store.takeReceiptCalls(20, 1_000, 60_000, ['twilio']);
+  const calls = await stores.store.takeReceiptCalls(20, 1_000, ANY, 60_000, ['twilio']);
   const ids = calls.map(({ id }) => id).toSorted((a, b) => b - a);
   const reports = ids.flatMap((id) =>
     ['first', 'second'].map((nth) => ({ call_id: id, happened_ms: 0, report_key: `${id} ${nth}` })),
@@ -551,7 +565,7 @@ test('calls for a provider that a worker does not know are left to one that does
       values (${tenantId}, ${accountId}, 'POST', 1, '', '{}', '', now(), now())`;
   const nameOf = (id: string) => [...accounts].find(([, one]) => one === id)?.[0];
   const take = async (...readable: string[]) =>
-    (await stores.store.takeReceiptCalls(10, 1_000, 60_000, readable))
+    (await stores.store.takeReceiptCalls(10, 1_000, ANY, 60_000, readable))
       .map(({ accountId }) => nameOf(accountId) ?? '')
       .toSorted((a, b) => a.localeCompare(b));
   expect(await take('twilio')).toEqual(['gone', 'twilio']);
@@ -561,6 +575,45 @@ test('calls for a provider that a worker does not know are left to one that does
     due_at = now() - interval '25 hours', leased_until = now() - interval '25 hours'
     where account_id = ${accounts.get('brand-new') ?? ''}`;
   expect(await take('twilio')).toEqual(['brand-new']);
+  // It is then taken as a call that nobody can read.
+  await stores.admin`update despatch.receipt_calls set leased_until = '-infinity'`;
+  const versions = Object.fromEntries(
+    (await stores.store.takeReceiptCalls(10, 1_000, ANY, 60_000, ['twilio'])).map((call) => [
+      nameOf(call.accountId) ?? '',
+      call.accountVersion,
+    ]),
+  );
+  expect(versions).toEqual({ 'brand-new': null, gone: null, twilio: 1 });
+});
+
+test('a tenant with many accounts takes no more of a batch than one with few', async () => {
+  await using stores = await setupStores();
+  const [loud, quiet] = [await seedTenant(stores.admin), await seedTenant(stores.admin)];
+  for (const { tenantId } of [...Array.from({ length: 20 }, () => loud), quiet])
+    await stores.admin`insert into despatch.receipt_calls (tenant_id, account_id, method, receipt_version, query, headers,
+        body, received_at, due_at)
+      select ${tenantId}, ${await seedAccount(stores.admin, tenantId, { provider: 'twilio' })}, 'POST', 1, '', '{}', '',
+        now(), now() - interval '1 hour' from generate_series(1, 12)`;
+  const taken = await stores.store.takeReceiptCalls(20, 1_000, ANY, 60_000, ['twilio']);
+  const ofLoud = taken.filter(({ tenantId }) => tenantId === loud.tenantId);
+  expect([taken.length, ofLoud.length]).toEqual([20, 10]);
+  expect(new Set(ofLoud.map(({ accountId }) => accountId)).size).toBe(10);
+});
+
+test('large calls are left when only small ones are asked for', async () => {
+  await using stores = await setupStores();
+  const { tenantId } = await seedTenant(stores.admin);
+  const accountId = await seedAccount(stores.admin, tenantId, { provider: 'twilio' });
+  for (const bytes of [2_000, 100, 3_000, 200])
+    await stores.admin`insert into despatch.receipt_calls (tenant_id, account_id, method, receipt_version, query, headers,
+        body, received_at, due_at)
+      values (${tenantId}, ${accountId}, 'POST', 1, '', '{}', ${Buffer.alloc(bytes)}, now(), now())`;
+  const sizesOf = async (bodyMax: number) =>
+    (await stores.store.takeReceiptCalls(10, 10_000, bodyMax, 60_000, ['twilio']))
+      .map(({ body }) => body.length)
+      .toSorted((a, b) => a - b);
+  expect(await sizesOf(1_000)).toEqual([100, 200]);
+  expect(await sizesOf(ANY)).toEqual([2_000, 3_000]);
 });
 
 test('calls of tenants that are passed over are left for later', async () => {
@@ -572,7 +625,7 @@ test('calls of tenants that are passed over are left for later', async () => {
       select ${tenantId}, ${await seedAccount(stores.admin, tenantId, { provider: 'twilio' })}, 'POST', 1, '', '{}', '',
         now() - interval '1 hour', now() - interval '1 hour' from generate_series(1, 2)`;
   const take = async (without: readonly string[]) =>
-    (await stores.store.takeReceiptCalls(10, 1_000, 60_000, ['twilio'], without)).map(
+    (await stores.store.takeReceiptCalls(10, 1_000, ANY, 60_000, ['twilio'], without)).map(
       ({ tenantId }) => tenantId,
     );
   expect(await take([loud.tenantId])).toEqual([quiet.tenantId, quiet.tenantId]);
@@ -615,8 +668,8 @@ test('two workers that take calls at the same moment share them', async () => {
   const taken = await stores.admin.begin(async (tx) => {
     const first = await tx<
       { id: number }[]
-    >`select id from despatch.take_receipt_calls(6, 1000, 60000, '{}', '{}')`;
-    const second = await stores.store.takeReceiptCalls(6, 1_000, 60_000, []);
+    >`select id from despatch.take_receipt_calls(6, 1000, ${ANY}, 60000, '{}', '{}')`;
+    const second = await stores.store.takeReceiptCalls(6, 1_000, ANY, 60_000, []);
     return [...first, ...second].map(({ id }) => id);
   });
   expect([taken.length, new Set(taken).size]).toEqual([12, 12]);

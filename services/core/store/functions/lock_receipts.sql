@@ -19,9 +19,13 @@ declare
   -- A random start, so that every lane gets a turn when there are more lanes than a batch has room for.
   first_lane uuid := gen_random_uuid();
   lanes uuid[];
-  quota integer;
+  -- How many of the lanes belong to the lane's tenant.
+  siblings bigint[];
+  -- Receipts of one tenant.
+  share bigint;
   found integer;
-  deepest integer;
+  -- Whether a lane may have more receipts than were looked at.
+  is_cut boolean;
   come uuid[];
   due_again uuid[];
   again integer;
@@ -61,34 +65,38 @@ begin
       order by coalesce(x.account_id, x.tenant_id) limit 1)
     from below b where b.lane is not null
   )
-  select array_agg(w.lane) into lanes from (
-    select a.lane from above a where a.lane is not null
-    union all
-    select b.lane from below b where b.lane is not null
-    limit 2 * most
-  ) w
-  where w.lane <> all (without)
-    and not exists (select from provider_accounts p where p.id = w.lane and p.tenant_id = any (without));
-  quota := ceil(most::float8 / greatest(cardinality(lanes), 1));
-  -- Locks no more of a lane than its share, and more only if the other lanes have less than theirs.
+  select array_agg(s.lane), array_agg(s.lanes), count(distinct s.tenant_id) into lanes, siblings, share from (
+    select w.lane, coalesce(p.tenant_id, w.lane) as tenant_id, count(*) over (partition by coalesce(p.tenant_id, w.lane)) as lanes
+    from (
+      select a.lane from above a where a.lane is not null
+      union all
+      select b.lane from below b where b.lane is not null
+      limit 2 * most
+    ) w left join provider_accounts p on p.id = w.lane
+    where coalesce(p.tenant_id, w.lane) <> all (without)
+  ) s;
+  share := ceil(most::float8 / greatest(share, 1));
+  -- Locks no more of a tenant than its share, and more only if the other tenants have less than theirs.
   loop
     -- A tenant with many accounts gets no more turns than one with few.
-    select array_agg(t.id order by t.turn, t.apply_at), count(*), max(t.nth) into come, found, deepest
+    select array_agg(t.id order by t.turn, t.apply_at), count(*), bool_or(t.is_cut) into come, found, is_cut
     from (
-      select d.id, d.apply_at, d.nth, row_number() over (partition by d.tenant_id order by d.nth, d.apply_at) as turn
-      from unnest(lanes) as l (lane), lateral (
+      select d.id, d.apply_at, d.nth >= l.quota and l.quota < most as is_cut, row_number() over (partition by d.tenant_id order by d.nth, d.apply_at) as turn
+      from (select u.lane, least(most, ceil(share::float8 / u.lanes)) as quota
+        from unnest(lanes, siblings) as u (lane, lanes)) l,
+      lateral (
         select y.id, y.tenant_id, y.apply_at, row_number() over (order by y.apply_at) as nth
         from (
           select x.id, x.tenant_id, x.apply_at from receipts x
           where not x.waiting and coalesce(x.account_id, x.tenant_id) = l.lane and x.apply_at <= at_now
           -- Ordered by the lane too, as the index is: under row-level security the planner does not see that all rows are of one
           -- lane, and would read and sort every receipt of it.
-          order by coalesce(x.account_id, x.tenant_id), x.apply_at limit quota for update skip locked
+          order by coalesce(x.account_id, x.tenant_id), x.apply_at limit l.quota for update skip locked
         ) y
       ) d
     ) t;
-    exit when found >= most or coalesce(deepest, 0) < quota or quota >= most;
-    quota := least(most, 4 * quota);
+    exit when found >= most or not coalesce(is_cut, false);
+    share := 4 * share;
   end loop;
   select array_agg(y.id) into due_again from (
     select x.id from receipts x where x.waiting and x.apply_at <= at_now and cardinality(without) = 0

@@ -1,9 +1,10 @@
--- Claims receipt calls to parse, a few of each account, so that a flooded account delays no other. They are leased to the caller
--- for `lease_ms`, and are claimed again if not settled by then. `bytes_max`: maximum for their bodies, without the oldest call,
--- which is always included. `readable`: providers that the caller can parse. Calls for others are left for a day to a worker that
--- can, as during a rollout. `without`: tenants to skip.
+-- Claims receipt calls to parse, a few of each tenant and of each of its accounts, so that a flood delays no other. They are
+-- leased to the caller for `lease_ms`, and are claimed again if not settled by then. `bytes_max`: maximum for their bodies,
+-- without the oldest call, which is always included; `body_max`: for each body. `readable`: providers that the caller can parse.
+-- Calls for others are left for a day to a worker that can, as during a rollout, and then claimed without a version, as those of
+-- a deleted account are. `without`: tenants to skip.
 create or replace function take_receipt_calls(
-  most integer, bytes_max integer, lease_ms integer, readable text[], without uuid[])
+  most integer, bytes_max integer, body_max integer, lease_ms integer, readable text[], without uuid[])
 returns table (
   id bigint, tenant_id uuid, account_id uuid, account_version integer, method text, receipt_version integer, query text,
   headers jsonb, body bytea, received_ms bigint, tries smallint, traceparent text)
@@ -15,10 +16,14 @@ declare
   senders uuid[];
   -- Calls of the account are claimed if they were due by this time.
   due_since timestamptz[];
-  quota integer;
+  -- How many accounts with calls the account's tenant has.
+  siblings bigint[];
+  -- Calls of one tenant.
+  share bigint;
   ids bigint[];
   found integer;
-  deepest integer;
+  -- Whether an account may have more calls than were looked at.
+  is_cut boolean;
   weight bigint;
 begin
   with recursive accounts as (
@@ -28,47 +33,58 @@ begin
     select (select c.account_id from receipt_calls c where c.account_id > a.account_id order by c.account_id limit 1)
     from accounts a where a.account_id is not null
   )
-  select array_agg(s.account_id), array_agg(s.since) into senders, due_since from (
-    select a.account_id,
-      case when p.id is null or p.provider = any (readable) then at_now else at_now - interval '24 hours' end as since
-    from accounts a left join provider_accounts p on p.id = a.account_id and p.status <> 'deleted'
-    where a.account_id is not null and coalesce(p.tenant_id <> all (without), true)
-  ) s
-  where exists (select from receipt_calls c
-    where c.account_id = s.account_id and c.due_at <= s.since and c.leased_until <= at_now);
-  quota := ceil(most::float8 / greatest(cardinality(senders), 1));
-  -- Locks no more of an account than its share, and more only if the other accounts have less than theirs.
+  select array_agg(s.account_id), array_agg(s.since), array_agg(s.accounts), count(distinct s.tenant_id)
+  into senders, due_since, siblings, share from (
+    select d.*, count(*) over (partition by d.tenant_id) as accounts from (
+      select a.account_id, coalesce(p.tenant_id, a.account_id) as tenant_id,
+        case when p.id is null or p.status = 'deleted' or p.provider = any (readable) then at_now
+          else at_now - interval '24 hours' end as since
+      from accounts a left join provider_accounts p on p.id = a.account_id
+      where a.account_id is not null and coalesce(p.tenant_id <> all (without), true)
+    ) d
+    where exists (select from receipt_calls c
+      where c.account_id = d.account_id and c.due_at <= d.since and c.leased_until <= at_now)
+  ) s;
+  share := ceil(most::float8 / greatest(share, 1));
+  -- Locks no more of a tenant than its share, and more only if the other tenants have less than theirs.
   loop
     with due as (
-      select x.id, x.nth, x.bytes from unnest(senders, due_since) as a (account_id, since), lateral (
-        select c.id, row_number() over (order by c.due_at) as nth, octet_length(c.body) as bytes
+      select x.id, x.tenant_id, x.nth, x.bytes, x.nth >= a.quota and a.quota < most as is_cut
+      from (select u.account_id, u.since, least(most, ceil(share::float8 / u.accounts)) as quota
+        from unnest(senders, due_since, siblings) as u (account_id, since, accounts)) a,
+      lateral (
+        select c.id, c.tenant_id, row_number() over (order by c.due_at) as nth, octet_length(c.body) as bytes
         from (
-          select y.id, y.due_at, y.body from receipt_calls y
-          where y.account_id = a.account_id and y.due_at <= a.since and y.leased_until <= at_now
-          order by y.due_at limit quota for update skip locked
+          select y.id, y.tenant_id, y.due_at, y.body from receipt_calls y
+          where y.account_id = a.account_id and y.due_at <= a.since and y.leased_until <= at_now and octet_length(y.body) <= body_max
+          order by y.due_at limit a.quota for update skip locked
         ) c
       ) x
+    ), turns as (
+      -- The accounts of a tenant take turns, and within a turn calls of up to 64 KiB go first, so that large calls do not crowd
+      -- those of other accounts out of a batch.
+      select d.*, row_number() over (partition by d.tenant_id order by d.nth, d.bytes > 65536, d.id) as turn from due d
     ), placed as (
-      -- The oldest call is always included, so that none waits for ever. Then the accounts take turns, and within a turn calls of
-      -- up to 64 KiB go first, so that large calls do not crowd those of other accounts out of a batch.
-      select d.id, d.nth, d.bytes, row_number() over (order by d.id <> o.id, d.nth, d.bytes > 65536, d.id) as place
-      from due d, (select min(x.id) as id from due x) o
+      -- The oldest call is always included, so that none waits for ever. Then the tenants take turns, in the same way.
+      select t.*, row_number() over (order by t.id <> o.id, t.turn, t.bytes > 65536, t.id) as place
+      from turns t, (select min(x.id) as id from due x) o
     ), weighed as (
       select p.*, sum(case when p.place = 1 then 0 else p.bytes end) over (order by p.place) as sum_bytes from placed p
     )
     select array_agg(c.id) filter (where c.place <= most and (c.place = 1 or c.sum_bytes <= bytes_max)),
-      count(*), max(c.nth), sum(c.bytes)
-    into ids, found, deepest, weight from weighed c;
-    exit when found >= most or coalesce(deepest, 0) < quota or quota >= most or weight >= bytes_max;
-    quota := least(most, 4 * quota);
+      count(*), bool_or(c.is_cut), sum(c.bytes)
+    into ids, found, is_cut, weight from weighed c;
+    exit when found >= most or not coalesce(is_cut, false) or weight >= bytes_max;
+    share := 4 * share;
   end loop;
   return query
     update receipt_calls c set leased_until = at_now + make_interval(secs => lease_ms / 1000.0), tries = c.tries + 1
-    from (select u.id, p.version from unnest(ids) as u (id)
+    from (select u.id, case when p.provider = any (readable) and p.status <> 'deleted' then p.version end as version
+      from unnest(ids) as u (id)
       join receipt_calls k on k.id = u.id left join provider_accounts p on p.id = k.account_id) t
     where c.id = t.id
     returning c.id, c.tenant_id, c.account_id, t.version, c.method, c.receipt_version, c.query, c.headers, c.body,
       floor(extract(epoch from c.received_at) * 1000)::bigint, c.tries, c.traceparent;
 end $$;
 
-grant execute on function take_receipt_calls(integer, integer, integer, text[], uuid[]) to despatch_worker;
+grant execute on function take_receipt_calls(integer, integer, integer, integer, text[], uuid[]) to despatch_worker;
