@@ -153,13 +153,8 @@ export function createClaims(deps: ClaimsDeps): Claims {
     async review(lane) {
       if (!reviews.isDue(lane)) return false;
       for (let pages = 0; pages < REVIEW_PAGES_MAX; pages += 1) {
-        const page = reviews.readPage(lane);
-        await named.decide(page);
-        const found = await page.then(
-          (rows) => rows.length,
-          () => 0,
-        );
-        if (found < REVIEW_PAGE.most || !reviews.isUnderWay(lane)) break;
+        const decided = await named.decide(reviews.readPage(lane));
+        if (decided < REVIEW_PAGE.most || !reviews.isUnderWay(lane)) break;
       }
       return true;
     },

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import type { LanePlaces, WaitingPage } from '#core/store/deliveries.ts';
 import { createClaimLanes } from './lane-claims.ts';
-import { createLaneReviews } from './lane-reviews.ts';
+import { createLaneReviews, REVIEW_PAGE } from './lane-reviews.ts';
 import type { DueLane, DueMark } from './lanes.ts';
 
 beforeEach(() => void vi.useFakeTimers());
@@ -13,8 +13,11 @@ const never = (): never => {
   throw new Error('nothing of this was to be done');
 };
 
-/** Sets up a lane that always has more due than is claimed, and whose pages the test answers. */
-function setup(answers: (LanePlaces | undefined)[]) {
+/**
+ * Sets up a lane whose pages the test answers. By default it always has more due than is claimed.
+ * @param ended how many messages of each page end.
+ */
+function setup(answers: (LanePlaces | undefined)[], { isDeep = true, ended = 0 } = {}) {
   const asked: (LanePlaces | undefined)[] = [];
   const marks: DueMark[] = [];
   const decided: WaitingPage['rows'][] = [];
@@ -33,8 +36,14 @@ function setup(answers: (LanePlaces | undefined)[]) {
     terms: { worker: 'w', leaseMs: 60_000 },
     lanes: { mark: (_lane, mark = {}) => void marks.push(mark) },
     dueFrom: () => undefined,
-    gates: { noteLimit: never, claimed: () => true },
-    named: { claim: never, decide: async (waiting) => void decided.push(await waiting) },
+    gates: { noteLimit: never, claimed: () => isDeep },
+    named: {
+      claim: never,
+      async decide(waiting) {
+        decided.push(await waiting);
+        return ended;
+      },
+    },
     begin: never,
   });
   const claim = (swept: boolean) => {
@@ -68,4 +77,16 @@ test('a lane of which pages are left is marked as swept until its last one, and 
   await claim(true);
   await claim(false);
   expect(marks.map(({ swept }) => swept)).toEqual([false, true, true, false]);
+});
+
+test('a lane of which a full page has ended is claimed from and reviewed again soon, and only then', async () => {
+  const full = setup([END], { isDeep: false, ended: REVIEW_PAGE.most });
+  await full.claim(true);
+  expect(full.marks).toEqual([]);
+  vi.advanceTimersByTime(100);
+  expect(full.marks).toMatchObject([{ swept: true }]);
+  const few = setup([END], { isDeep: false, ended: REVIEW_PAGE.most - 1 });
+  await few.claim(true);
+  vi.advanceTimersByTime(10_000);
+  expect(few.marks).toEqual([]);
 });

@@ -11,7 +11,7 @@ import {
 } from '#core/store/deliveries.ts';
 import type { AccountGates } from './account-gates.ts';
 import type { DueLooks } from './due-looks.ts';
-import type { LaneReviews } from './lane-reviews.ts';
+import { REVIEW_PAGE, type LaneReviews } from './lane-reviews.ts';
 import { laneKey, type DueLane, type Lanes } from './lanes.ts';
 import type { NamedClaims } from './named-claims.ts';
 
@@ -40,6 +40,8 @@ export type ClaimLanes = (asks: readonly LaneAsk[]) => Promise<void>;
 
 /** The most lanes per statement: an answer has room for two of the largest inline contents of each lane. */
 export const LANES_AT_ONCE = Math.floor(CLAIM_BYTES_MAX / INLINE_BYTES_MAX / 2);
+/** Leaves the database and the turns of claims to other tenants between two pages of one lane. */
+const REVIEW_AGAIN_MS = 50;
 /** With `ahead`, messages are claimed this long before they are due: their wake-up has arrived, or should have. */
 const AHEAD_MS = 10_000;
 
@@ -66,7 +68,13 @@ export function createClaimLanes(deps: LaneClaimsDeps): ClaimLanes {
       const ofLane = byLane.get(laneKey(ask.lane)) ?? [];
       return take(ask, ofLane, bytesMax);
     });
-    await Promise.all(toReview.map(({ lane }) => named.decide(reviews.readPage(lane))));
+    await Promise.all(toReview.map(({ lane }) => review(lane)));
+  }
+
+  /** Decides about a page of messages that no claim takes. Messages behind them may be claimed only when these have ended. */
+  async function review(lane: DueLane): Promise<void> {
+    const decided = await named.decide(reviews.readPage(lane));
+    if (decided >= REVIEW_PAGE.most) setTimeout(() => lanes.mark(lane, lane), REVIEW_AGAIN_MS).unref();
   }
 
   /** Begins the messages claimed from a lane. @returns whether to look for messages that no claim takes. */

@@ -35,8 +35,8 @@ export type NamedClaims = {
    * @param beyondLimit whether to claim through accounts with a rate limit too, without tokens.
    */
   claim(named: readonly Named[], beyondLimit?: boolean): Promise<void>;
-  /** Decides about messages that no claim takes. */
-  decide(waiting: Promise<readonly WaitingRow[]>): Promise<void>;
+  /** Decides about messages that no claim takes. @returns how many of them do not wait in their lane any more. */
+  decide(waiting: Promise<readonly WaitingRow[]>): Promise<number>;
 };
 
 export function createNamedClaims(deps: NamedClaimsDeps): NamedClaims {
@@ -101,7 +101,7 @@ export function createNamedClaims(deps: NamedClaimsDeps): NamedClaims {
   }
 
   /** Decides about the messages. After a failure the sweep finds them again. */
-  async function decide(waiting: Promise<readonly WaitingRow[]>): Promise<void> {
+  async function decide(waiting: Promise<readonly WaitingRow[]>): Promise<number> {
     try {
       const rows = await waiting;
       for (const row of rows) gates.noteLimit(row.accountId, row.rateLimitPerSecond);
@@ -109,8 +109,10 @@ export function createNamedClaims(deps: NamedClaimsDeps): NamedClaims {
       const resolved = await resolveWaiting(rows, { store, endedUncalled, failedOver });
       for (const lane of resolved.lanes) lanes.mark(lane, { ahead: true });
       for (const message of resolved.lost) deps.begin(message, null);
+      return resolved.moved + resolved.lost.length;
     } catch (error) {
       fail(error);
+      return 0;
     }
   }
 

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { deliveryStore, type LanePlaces, type WaitingPage } from '#core/store/deliveries.ts';
 import { rowsRead } from '#test/support/rows-read.ts';
 import { ADDRESS_KEYS } from '#test/support/seed.ts';
-import { setupMessages, type MessageBench } from '#test/support/setup-messages.ts';
+import { setupMessages, terms, type MessageBench } from '#test/support/setup-messages.ts';
 
 /**
  * A lane with far more messages than one call may read. Messages that wait normally must not hide the others behind them for
@@ -81,6 +81,32 @@ test('each call reads a page of a deep lane, and a few of them find what no clai
   expect(shown).toEqual({ later: true });
   // The next round starts from the beginning.
   expect((await readLane(b)).found).toEqual([expired, suppressed, lost, last]);
+});
+
+test.each([
+  ['expired', `update despatch.live_messages set expires_at = now() where seq > 900000000`],
+  [
+    'of suppressed recipients',
+    `insert into despatch.suppressions (tenant_id, channel, address_key, address, reason, scope, source)
+     select tenant_id, channel, decode(md5('stopped'), 'hex'), '+15550000009', 'manual', 'all', 'api'
+     from despatch.live_messages limit 1;
+     update despatch.live_messages set address_key = decode(md5('stopped'), 'hex') where seq > 900000000`,
+  ],
+  ['of a disabled account', `update despatch.provider_accounts set status = 'disabled'`],
+])('a claim reads a bounded number of messages that it cannot take: %s', async (_, change) => {
+  await using b = await setup();
+  await b.admin.unsafe(change);
+  // The messages that can be claimed come last.
+  await b.admin`update despatch.live_messages set due_at = now() where seq < 900000000`;
+  const connection = await b.admin.reserve();
+  try {
+    await connection`set search_path = despatch`;
+    const store = deliveryStore(connection, 10_000, ADDRESS_KEYS);
+    const claim = async () => void (await store.claimDue([{ ...laneOf(b), most: 100, aheadMs: 0 }], terms()));
+    expect(await rowsRead(connection, claim)).toBeLessThan(6_000);
+  } finally {
+    connection.release();
+  }
 });
 
 test('a page that has found as much as it may goes on behind that', async () => {

@@ -3,6 +3,7 @@ import { decideReceipts } from '#core/domain/decide-receipts.ts';
 import type { Completion } from '#core/store/deliveries.ts';
 import { lockWaits } from '#test/support/lock-waits.ts';
 import { seedAccount, seedTenant } from '#test/support/seed.ts';
+import { setupDelivery } from '#test/support/delivery.ts';
 import { setupMessages, states, terms, transient, type MessageBench } from '#test/support/setup-messages.ts';
 import { plantSuppression } from '#test/support/suppress.ts';
 import { resolveWaiting } from '../../../services/worker/claim/resolve-waiting.ts';
@@ -57,6 +58,15 @@ test('a look at a lane finds those that are suppressed among others that wait in
   const lane = { tenantId: b.tenant.tenantId, accountId: b.accountId };
   const { rows } = await b.store.findWaitingDue(lane, { most: 10, readsMax: 10 });
   expect(rows).toMatchObject([{ seq: stopped, suppression: 'manual' }]);
+});
+
+test('messages behind thousands to suppressed recipients are sent within seconds', async () => {
+  await using b = await setupDelivery();
+  await b.send(2_000, {}, { wake: false });
+  await b.send(3, { address: '+15550000777', recipient: '+15550000777' }, { wake: false });
+  await plantSuppression(b.admin, b.tenant.tenantId);
+  b.startWorker();
+  await expect.poll(b.statuses, { interval: 50, timeout: 10_000 }).toEqual({ suppressed: 2_000, sent: 3 });
 });
 
 test('a message that was deferred is not tried again', async () => {

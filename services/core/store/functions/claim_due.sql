@@ -35,21 +35,25 @@ begin
     select array_agg(y.seq), sum(y.content_bytes) into ready, bytes from (
       select l.seq, l.content_bytes
       from (values (0::smallint), (1::smallint), (2::smallint)) as p (priority),
-      -- Row by row, up to the outer limit: messages that are not claimed are not locked.
+      -- Row by row, up to the outer limits: of the messages that are not claimed, only those are locked that must end instead.
       lateral (
-        select x.seq, x.content_bytes from live_messages x
-        where x.tenant_id = lane.tenant_id and x.account_id = lane.account_id and x.priority = p.priority
-          and x.due_at >= due_floor(lane.due_from, p.priority)
-          and x.due_at <= at_now + make_interval(secs => lane.ahead_ms / 1000.0)
-          -- Tests break this (mutant: claim-due): a message is claimed only while no attempt is under way.
-          and x.status in ('queued', 'deferred')
-          and x.expires_at > at_now
-          and coalesce(x.next_attempt_at, '-infinity') <= at_now and (x.test or lane.is_usable)
+        select z.seq, z.content_bytes from (
+          select x.seq, x.content_bytes, x.tenant_id, x.address_key, x.marketing, x.test, x.expires_at from live_messages x
+          where x.tenant_id = lane.tenant_id and x.account_id = lane.account_id and x.priority = p.priority
+            and x.due_at >= due_floor(lane.due_from, p.priority)
+            and x.due_at <= at_now + make_interval(secs => lane.ahead_ms / 1000.0)
+            -- Tests break this (mutant: claim-due): a message is claimed only while no attempt is under way.
+            and x.status in ('queued', 'deferred') and coalesce(x.next_attempt_at, '-infinity') <= at_now
+          -- Passes over 1,000 that must end, and leaves the others behind them until a review has ended them: a lane may have
+          -- millions, and the lanes of other tenants wait for this one.
+          order by x.due_at limit lane.most + 1000 for update skip locked
+        ) z
+        where z.expires_at > at_now and (z.test or lane.is_usable)
           -- A message that `begin_attempts` would skip uses up no token and no place of another message.
           and (select true from suppressions_now s
-            where s.address_key = x.address_key and s.tenant_id is not distinct from x.tenant_id
-              and (s.scope = 'all' or x.marketing) limit 1) is null
-        order by x.due_at limit lane.most for update skip locked
+            where s.address_key = z.address_key and s.tenant_id is not distinct from z.tenant_id
+              and (s.scope = 'all' or z.marketing) limit 1) is null
+        limit lane.most
       ) l limit lane.most) y;
     if bytes > bytes_max then
       ready := within_bytes(ready, bytes_max);
