@@ -66,6 +66,18 @@ describe('adding a member', () => {
     expect(body.items.filter((item: { email: string | null }) => item.email === email)).toHaveLength(1);
   });
 
+  test.each([
+    ['viewer', 'owner', 'owner'],
+    ['admin', 'developer', 'admin'],
+  ] as const)('by subject as %s and by e-mail as %s gives the role %s', async (bySubject, byEmail, role) => {
+    const person = await api.person();
+    const { subject, email, userId } = person;
+    await as('owner', 'PUT', PATH, { subject, role: bySubject });
+    await as('owner', 'PUT', PATH, { email, role: byEmail });
+    await api.call('GET', '/v1/admin/me', { as: person });
+    expect((await as('owner', 'GET', `${PATH}/${userId}`)).body).toMatchObject({ email, role });
+  });
+
   test('by e-mail waits for the first sign-in with that verified address', async () => {
     const email = `${randomUUID()}@Example.org`;
     const invited = await as('admin', 'PUT', PATH, { email, role: 'viewer' });

@@ -6,6 +6,8 @@ language plpgsql security definer set search_path = despatch, pg_temp as $$
 declare
   who uuid;
   pending uuid[];
+  -- From most to fewest rights. A member who is invited by e-mail too keeps or gets the role with more.
+  roles constant text[] := array['owner', 'admin', 'developer', 'viewer'];
 begin
   select u.id into who from users u where u.issuer = of_issuer and u.subject = of_subject;
   if who is null then
@@ -29,8 +31,10 @@ begin
       perform from members m where m.user_id = any (pending) order by m.tenant_id, m.user_id for update;
       insert into members (tenant_id, user_id, role, email_known, created_at)
       select distinct on (m.tenant_id) m.tenant_id, who, m.role, true, m.created_at
-      from members m where m.user_id = any (pending) order by m.tenant_id, m.created_at
-      on conflict (tenant_id, user_id) do update set email_known = true;
+      from members m where m.user_id = any (pending)
+      order by m.tenant_id, array_position(roles, m.role), m.created_at
+      on conflict (tenant_id, user_id) do update set email_known = true,
+        role = roles[least(array_position(roles, members.role), array_position(roles, excluded.role))];
       delete from users where id = any (pending);
     end if;
   end if;
