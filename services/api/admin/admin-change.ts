@@ -152,19 +152,21 @@ export type Replays = Pick<AdminDeps, 'sql' | 'slots'>;
 /**
  * Returns the stored answer of an earlier call with the same key. Called before work that a replay must neither wait for
  * nor repeat, such as a call to Vault. Null when there is none.
+ * @param of the tenant of the call; for a call that creates one, the user whose turns it takes.
  * @throws AppError `idempotency_mismatch`
  */
 export async function earlierAnswer<Body>(
   { sql, slots }: Replays,
-  tenantId: TenantId | null,
+  of: TenantId | { readonly creator: string },
   claim: IdempotencyClaim | null,
   restore?: (stored: Body, nonce: Uint8Array) => Body,
 ): Promise<CreateResult<Body> | null> {
   if (claim === null) return null;
+  const isTenant = typeof of === 'string';
   try {
-    return await inSlot(slots, tenantId ?? claim.scope.toString('hex'), () =>
+    return await inSlot(slots, isTenant ? of : of.creator, () =>
       createOnce<Body>(sql, {
-        tenantId,
+        tenantId: isTenant ? of : null,
         claim,
         create: () => Promise.reject(new NothingStored()),
         ...(restore === undefined ? {} : { restore }),

@@ -126,23 +126,20 @@ function create(deps: AdminDeps): RouteModule {
         throw insufficientRole('platform admin');
       // This order matters: a concurrent duplicate of this request takes the slug and stores its answer in one commit.
       const isTaken = await bounded(isSlugTaken(sql, body.slug));
-      const earlier = await earlierAnswer<z.output<typeof Tenant>>(deps, null, idempotency);
+      const creator = caller.user.id;
+      const earlier = await earlierAnswer<z.output<typeof Tenant>>(deps, { creator }, idempotency);
       if (earlier !== null) return earlier;
       if (isTaken) throw new AppError('slug_taken');
       const id = newId<TenantId>();
-      const result = await inSlot(slots, caller.user.id, () =>
+      const result = await inSlot(slots, creator, () =>
         createOnce(sql, {
           tenantId: id,
           claim: idempotency,
           create: async (tx) => {
             if (!caller.isPlatformAdmin) {
-              assertBelow(
-                await countOwnedTenants(tx, caller.user.id),
-                tenantsPerUserMax,
-                'tenantsPerUserMax',
-              );
+              assertBelow(await countOwnedTenants(tx, creator), tenantsPerUserMax, 'tenantsPerUserMax');
             }
-            const tenant = await createTenant(tx, { id, ...body, owner: caller.user.id });
+            const tenant = await createTenant(tx, { id, ...body, owner: creator });
             if (tenant === undefined) throw new AppError('slug_taken');
             const scope = { tenantId: id, origin: originOf(caller, request) };
             await auditTo({ tx, trail: deps.audit }, scope)('tenant.created', id, {}, { name: tenant.name });

@@ -4,7 +4,10 @@ import type { CallerFacts, DirectoryStore } from '#core/store/directory.ts';
 /** Resolves to null when no key has this id. @throws QueueFullError under overload; otherwise the database's error. */
 export type FindCaller = (keyId: string) => Promise<CallerFacts | null>;
 
-const KEYS_MAX = 256;
+/**
+ * An answer has the accounts of each key's tenant, up to 350 KiB for thousands of accounts. Other callers wait while it is parsed.
+ */
+const KEYS_MAX = 32;
 const QUEUED_MAX = 4_000;
 
 /** Longer than the query takes in a healthy database. */
