@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { access, chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { access, copyFile, chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { jetstream, jetstreamManager } from '@nats-io/jetstream';
@@ -72,19 +72,28 @@ describe('Postgres', () => {
       const tls = { host, certFile: file('server.pem'), keyFile: file('server.key') };
       await using server = await startPostgres({ durable: false, tls });
       const url = server.superuserUrl().replace('127.0.0.1', host);
-      const ask = async (caFile: string): Promise<unknown> => {
-        const options = {
+      const open = (caFile: string) =>
+        openPostgres({
           url: secret(url),
           poolMax: 1,
           statementTimeoutMs: 5_000,
           caFile,
           applicationName: 'a',
-        };
-        await using database = openPostgres(options);
+        });
+      const ask = async (caFile: string): Promise<unknown> => {
+        await using database = open(caFile);
         return await database.sql`select 7 as id`;
       };
       expect(await ask(file('ca.pem'))).toMatchObject([{ id: 7 }]);
       await expect(ask(file('other-ca.pem'))).rejects.toThrow('certificate');
+      // An authority that is replaced while the process runs holds for the next connection.
+      await copyFile(file('other-ca.pem'), file('mounted.pem'));
+      await using running = open(file('mounted.pem'));
+      await expect(running.sql`select 7 as id`).rejects.toThrow('certificate');
+      await copyFile(file('ca.pem'), file('mounted.pem'));
+      expect(await running.sql`select 7 as id`).toMatchObject([{ id: 7 }]);
+      await rm(file('mounted.pem'));
+      expect(await running.sql`select 7 as id`).toMatchObject([{ id: 7 }]);
       const rules = `select type, coalesce(address, '') as address from pg_hba_file_rules where type <> 'local'`;
       expect(await query(server.superuserUrl(), rules)).toEqual([
         { type: 'host', address: '127.0.0.1' },

@@ -41,9 +41,7 @@ export function openPostgres(config: PostgresConfig): Postgres {
     // Below the idle limits of common proxies and cloud load balancers.
     idle_timeout: 120,
     max_lifetime: 1800,
-    ...(config.caFile === undefined
-      ? {}
-      : { ssl: { ca: readFileSync(config.caFile, 'utf8'), rejectUnauthorized: true } }),
+    ...(config.caFile === undefined ? {} : { ssl: verifiedBy(config.caFile) }),
     onnotice: () => undefined,
     // Days stay text as on the wire, so that no time zone can shift them.
     types: {
@@ -66,6 +64,22 @@ export function openPostgres(config: PostgresConfig): Postgres {
     sql,
     // `end` can hang after a connection was reset (postgres#1142), so the wait has a limit of its own.
     [Symbol.asyncDispose]: () => withDeadline(sql.end({ timeout: 3 }), 5_000).catch(() => undefined),
+  };
+}
+
+/** TLS options of the pool. The file is read for each connection: an authority is renewed while the process runs. */
+function verifiedBy(caFile: string): { readonly ca: string; readonly rejectUnauthorized: true } {
+  let ca = readFileSync(caFile, 'utf8');
+  return {
+    get ca() {
+      try {
+        ca = readFileSync(caFile, 'utf8');
+      } catch {
+        // The driver could not handle the error. The last content may still be right, and the connection fails if it is not.
+      }
+      return ca;
+    },
+    rejectUnauthorized: true,
   };
 }
 
