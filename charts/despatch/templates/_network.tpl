@@ -28,8 +28,10 @@
 
 {{- define "despatch.egress.dns" -}}
 - ports:
-    - {protocol: UDP, port: 53}
-    - {protocol: TCP, port: 53}
+    {{- range .root.Values.networkPolicy.dnsPorts }}
+    - {protocol: UDP, port: {{ . | int64 }}}
+    - {protocol: TCP, port: {{ . | int64 }}}
+    {{- end }}
   {{- with .root.Values.networkPolicy.dnsTo }}
   to:
     {{- toYaml . | nindent 4 }}
@@ -50,13 +52,13 @@
 {{- $ports := list -}}
 {{- range $v.nats.urls }}{{ $ports = append $ports (include "despatch.portOf" (dict "url" . "default" "4222")) }}{{ end }}
 {{- if $ports }}
-{{ include "despatch.egressRule" (dict "ports" (uniq $ports) "to" $v.networkPolicy.nats.to) }}
+{{ include "despatch.egressRule" (dict "ports" (default (uniq $ports) $v.networkPolicy.nats.ports) "to" $v.networkPolicy.nats.to) }}
 {{- end }}
 {{- with $v.vault.address }}
-{{ include "despatch.egressRule" (dict "ports" (list (include "despatch.httpPortOf" .)) "to" $v.networkPolicy.vault.to) }}
+{{ include "despatch.egressRule" (dict "ports" (default (list (include "despatch.httpPortOf" .)) $v.networkPolicy.vault.ports) "to" $v.networkPolicy.vault.to) }}
 {{- end }}
 {{- with $v.tracing.otlpEndpoint }}
-{{ include "despatch.egressRule" (dict "ports" (list (include "despatch.httpPortOf" .)) "to" $v.networkPolicy.otlp.to) }}
+{{ include "despatch.egressRule" (dict "ports" (default (list (include "despatch.httpPortOf" .)) $v.networkPolicy.otlp.ports) "to" $v.networkPolicy.otlp.to) }}
 {{- end }}
 {{- end -}}
 
@@ -66,7 +68,7 @@
 {{- $ports := list -}}
 {{- range compact (list $oidc.issuer $oidc.jwksUrl) }}{{ $ports = append $ports (include "despatch.httpPortOf" .) }}{{ end }}
 {{- if $ports }}
-{{ include "despatch.egressRule" (dict "ports" (uniq $ports) "to" .root.Values.networkPolicy.oidc.to) }}
+{{ include "despatch.egressRule" (dict "ports" (default (uniq $ports) .root.Values.networkPolicy.oidc.ports) "to" .root.Values.networkPolicy.oidc.to) }}
 {{- end }}
 {{- end -}}
 

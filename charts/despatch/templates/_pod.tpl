@@ -5,6 +5,13 @@
 {{- toYaml $all -}}
 {{- end -}}
 
+{{/* A probe of the health port at `path`, unless `own` has a handler. A probe has one handler. */}}
+{{- define "despatch.probe" -}}
+{{- $base := dict "httpGet" (dict "path" .path "port" "metrics") -}}
+{{- range list "exec" "grpc" "httpGet" "tcpSocket" }}{{ if hasKey $.own . }}{{ $base = dict }}{{ end }}{{ end -}}
+{{- include "despatch.overlay" (dict "base" $base "own" .own) -}}
+{{- end -}}
+
 {{/* Security context of a pod. Takes `root` and `own`, which overrides fields. */}}
 {{- define "despatch.podSecurityContext" -}}
 {{- include "despatch.overlay" (dict "base" .root.Values.podSecurityContext "own" .own) -}}
@@ -134,11 +141,11 @@ spec:
         {{- end }}
         - {name: metrics, containerPort: 9090, protocol: TCP}
       startupProbe:
-        {{- include "despatch.overlay" (dict "base" (dict "httpGet" (dict "path" "/healthz" "port" "metrics")) "own" $own.probes.startup) | nindent 8 }}
+        {{- include "despatch.probe" (dict "path" "/healthz" "own" $own.probes.startup) | nindent 8 }}
       livenessProbe:
-        {{- include "despatch.overlay" (dict "base" (dict "httpGet" (dict "path" "/healthz" "port" "metrics")) "own" $own.probes.liveness) | nindent 8 }}
+        {{- include "despatch.probe" (dict "path" "/healthz" "own" $own.probes.liveness) | nindent 8 }}
       readinessProbe:
-        {{- include "despatch.overlay" (dict "base" (dict "httpGet" (dict "path" "/readyz" "port" "metrics")) "own" $own.probes.readiness) | nindent 8 }}
+        {{- include "despatch.probe" (dict "path" "/readyz" "own" $own.probes.readiness) | nindent 8 }}
       {{- with $own.lifecycle.preStopSleepSeconds }}
       lifecycle:
         preStop: {sleep: {seconds: {{ . | int64 }}}}

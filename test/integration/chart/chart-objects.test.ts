@@ -278,6 +278,16 @@ test('the network policies open the ports of what the values name', async () => 
   expect(await ports('api', set)).toEqual([53, 53, 6432, 4222, 4333, 443, 4318, 443, 80]);
   expect(await ports('migrate', set)).toEqual([53, 53, 6432]);
   expect(await ports('controller', {})).toEqual([53, 53, 5432, 4222, 8200, 443, 6443]);
+  // Policies apply to the ports of pods, which may differ from those of their Services.
+  const pods = {
+    'networkPolicy.dnsPorts': [5353],
+    'networkPolicy.nats.ports': [14_222],
+    'networkPolicy.vault.ports': [8201],
+    'networkPolicy.oidc.ports': [8443],
+    'networkPolicy.otlp.ports': [14_318],
+  };
+  expect(await ports('api', { ...set, ...pods })).toEqual([5353, 5353, 6432, 14_222, 8201, 14_318, 8443]);
+  expect(await ports('migrate', pods)).toEqual([5353, 5353, 5432]);
 });
 
 test('the worker reaches providers on the internet, the operator’s own ranges, and nothing private else', async () => {

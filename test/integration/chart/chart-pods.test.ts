@@ -153,6 +153,16 @@ test('probes ask the health port: readiness what traffic depends on, the others 
   }
 });
 
+test('a probe with a handler of its own has no other one, and keeps the timing that is set', async () => {
+  const liveness = { exec: { command: ['true'] }, periodSeconds: 7 };
+  const readiness = { tcpSocket: { port: 'metrics' } };
+  const objects = await renderChart({ set: { worker: { probes: { liveness, readiness } } } });
+  const [container] = pick(objects, 'Deployment', 'despatch-worker').spec.template.spec.containers;
+  expect(container.livenessProbe).toEqual({ ...liveness, timeoutSeconds: 3, failureThreshold: 6 });
+  expect(container.readinessProbe).toMatchObject(readiness);
+  expect(container.readinessProbe.httpGet).toBeUndefined();
+});
+
 test('pods of a kind spread over zones and nodes, each version for itself', async () => {
   const { spec } = pick(await renderChart(), 'Deployment', 'despatch-worker');
   const { topologySpreadConstraints, affinity } = spec.template.spec;
