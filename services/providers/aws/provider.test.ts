@@ -235,7 +235,7 @@ describe('by SNS', () => {
           kind: 'rejected_permanent',
           failure: {
             class: 'invalid_recipient',
-            code: 'invalid_number',
+            code: 'address_refused',
             providerCode: 'InvalidParameter',
             providerMessage: 'Invalid parameter: PhoneNumber Reason: x & y',
           },
@@ -244,6 +244,14 @@ describe('by SNS', () => {
       {
         reply: xmlRefusal(400, 'InvalidParameter', 'PhoneNumber Reason: Phone number is opted out'),
         outcome: permanently('recipient_unavailable', 'recipient_opted_out'),
+      },
+      {
+        reply: xmlRefusal(
+          400,
+          'InvalidParameter',
+          'Invalid parameter: PhoneNumber Reason: +4915112345678 is not valid to publish to',
+        ),
+        outcome: permanently('invalid_recipient', 'address_refused'),
       },
       {
         reply: xmlRefusal(400, 'InvalidParameter', 'Empty message'),
@@ -313,6 +321,10 @@ describe('aws-sms', () => {
   test.each([
     ['ValidationException:DestinationPhoneNumber', 'invalid_recipient', false],
     ['NO_ORIGINATION_IDENTITIES_FOUND', 'sender_rejected', false],
+    ['INVALID_IDENTITY_FOR_DESTINATION_COUNTRY', 'sender_rejected', false],
+    ['INTERNATIONAL_SENDING_NOT_SUPPORTED', 'sender_rejected', false],
+    ['CHANNEL_NOT_ENABLED', 'sender_rejected', false],
+    ['PRICE_OVER_THRESHOLD', 'sender_rejected', false],
     ['DESTINATION_PHONE_NUMBER_NOT_VERIFIED', 'sender_rejected', false],
     ['DAILY_DESTINATION_CALL_LIMIT', 'provider_throttled', true],
     ['ACCOUNT_DISABLED', 'auth_or_config', true],

@@ -16,6 +16,8 @@ export const EUM_CODES: CodeTable = {
     'COUNTRY_NOT_SUPPORTED',
     'COUNTRY_NOT_ENABLED',
     'DESTINATION_COUNTRY_BLOCKED_BY_PROTECT_CONFIGURATION',
+    'INTERNATIONAL_SENDING_NOT_SUPPORTED',
+    'CHANNEL_NOT_ENABLED',
   ),
   ...each(
     permanent('sender_rejected', 'sender_unregistered'),
@@ -26,6 +28,7 @@ export const EUM_CODES: CodeTable = {
   ...each(
     permanent('sender_rejected', 'invalid_sender'),
     'NO_ORIGINATION_IDENTITIES_FOUND',
+    'INVALID_IDENTITY_FOR_DESTINATION_COUNTRY',
     'MESSAGE_TYPE_MISMATCH',
     'NUMBER_CAPABILITIES_MISMATCH',
     'PHONE_NUMBER_NOT_IN_REGISTRATION_REGION',
@@ -39,6 +42,8 @@ export const EUM_CODES: CodeTable = {
     'DESTINATION_PHONE_NUMBER_BLOCKED_BY_PROTECT_NUMBER_OVERRIDE',
   ),
   ...each(permanent('sender_rejected', 'trial_restriction'), 'DESTINATION_PHONE_NUMBER_NOT_VERIFIED'),
+  // Above the price that the sender's rules allow for one message.
+  ...each(permanent('sender_rejected', 'price_limit'), 'PRICE_OVER_THRESHOLD'),
   ...each(permanent('unknown', 'conflict'), 'ConflictException'),
   ...each(account('configuration_set_missing'), 'ResourceNotFoundException:configuration-set'),
   ...each(account('insufficient_credit'), 'MONTHLY_SPEND_LIMIT_REACHED_FOR_TEXT'),
@@ -61,7 +66,11 @@ export const SNS_CODES: CodeTable = {
   ...each(permanent('recipient_unavailable', 'recipient_opted_out'), 'OptedOut', 'OptedOutException'),
 };
 
-export const INVALID_NUMBER = permanent('invalid_recipient', 'invalid_number');
+/**
+ * Publish says the same of an invalid number and of a valid one that the account's region cannot send to, so the recipient must not
+ * be suppressed for it.
+ */
+export const NUMBER_REFUSED = permanent('invalid_recipient', 'address_refused');
 export const OPTED_OUT = permanent('recipient_unavailable', 'recipient_opted_out');
 
 /**

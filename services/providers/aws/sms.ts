@@ -17,7 +17,7 @@ import { awsSecrets, hiddenOf } from './account.ts';
 import { judgeAwsError, judgeAwsXmlError, xmlText } from './api-error.ts';
 import { checkAccount, config, type SmsAccount } from './sms-account.ts';
 import { callEum, callSns, publish, sendTextMessage } from './sms-calls.ts';
-import { EUM_CODES, INVALID_NUMBER, OPTED_OUT, SNS_CODES } from './sms-outcomes.ts';
+import { EUM_CODES, NUMBER_REFUSED, OPTED_OUT, SNS_CODES } from './sms-outcomes.ts';
 import { smsReceipts } from './sms-receipts.ts';
 import { smsGuide } from './guide.ts';
 
@@ -98,5 +98,5 @@ function judge(response: Response, { config }: SmsAccount): ClassifiedError {
   if (classified.meaning.class !== 'content_rejected') return classified;
   // Publish has a single code for every parameter fault.
   if (/opted out/i.test(text)) return { ...classified, meaning: OPTED_OUT };
-  return /PhoneNumber/.test(text) ? { ...classified, meaning: INVALID_NUMBER } : classified;
+  return /PhoneNumber/.test(text) ? { ...classified, meaning: NUMBER_REFUSED } : classified;
 }

@@ -23,6 +23,9 @@ export const STATUS_CODES: CodeTable = {
   ...each(transient('recipient_unavailable', 'recipient_rate_limited'), 20),
   ...each(transient('provider_unavailable', 'provider_error'), 21),
   ...each(permanent('content_rejected', 'invalid_content'), 24),
+  ...each(permanent('content_rejected', 'blocked'), 87),
+  // Invalid, or the platform is unavailable for now.
+  ...each(transient('provider_unavailable', 'rejected_by_platform'), 100),
   ...each(permanent('content_rejected', 'body_too_long'), 25),
 };
 

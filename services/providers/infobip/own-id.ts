@@ -4,13 +4,13 @@ import type { Outcome } from '#core/domain/outcome.ts';
 import type { ProviderContext } from '../provider.ts';
 import { failureOf, isSuccess, parseJson } from '../classify-error.ts';
 import { unreached } from '../unreached.ts';
-import { isRejected, judge, Status } from './answers.ts';
+import { isRejected, judge, refusedMessage, Status } from './answers.ts';
 import { accountSecrets, authorization, vendorOrigin, type Account } from './account.ts';
 import { postMessage, type InfobipMessage } from './messages.ts';
 import { DUPLICATE } from './outcomes.ts';
 
-/** How many ids of one message may be rejected before the attempt ends. */
-const IDS_MAX = 4;
+/** How many ids of one message may be rejected before it can no longer be sent: one digit. */
+const IDS_MAX = 9;
 
 const Logs = z.looseObject({ results: z.array(z.looseObject({ status: Status })) });
 
@@ -27,15 +27,19 @@ export async function sendUnderOwnId(
   account: Account,
   context: ProviderContext,
 ): Promise<Outcome> {
+  let rejection: Outcome = { kind: 'rejected_transient', failure: unreached('message_ids_used_up') };
   for (let count = 1; count <= IDS_MAX; count += 1) {
     const messageId = count === 1 ? id : `${id}-${count}`;
-    const { outcome, isDuplicate } = await postMessage(messageOf(messageId), account, context);
+    const message = messageOf(messageId);
+    const { outcome, isDuplicate } = await postMessage(message, account, context);
     if (!isDuplicate) return outcome;
-    const earlier = await findEarlier(messageId, logs, account, context);
+    const earlier = await findEarlier(message, logs, account, context);
     if (earlier.kind === 'unanswered') return { kind: 'ambiguous', failure: earlier.failure };
     if (earlier.kind === 'taken') return outcome;
+    rejection = earlier.outcome;
   }
-  return { kind: 'rejected_transient', failure: unreached('message_ids_used_up') };
+  // No id is left, so the message waits or ends as its last rejection says.
+  return rejection;
 }
 
 /** Returns our id of the message that was sent under this id. */
@@ -45,7 +49,7 @@ export function ownIdOf(messageId: string): string {
 }
 
 type Earlier =
-  | { readonly kind: 'rejected' }
+  | { readonly kind: 'rejected'; readonly outcome: Outcome }
   /** Accepted; or the log does not say, as to a key that may not read it. */
   | { readonly kind: 'taken' }
   /** The log could not be read now. Infobip refuses every copy, so the message can be sent again to ask again. */
@@ -53,7 +57,7 @@ type Earlier =
 
 /** Finds out what became of the message that used this id before. */
 async function findEarlier(
-  messageId: string,
+  { messageId, to, texts }: InfobipMessage,
   logs: string,
   account: Account,
   context: ProviderContext,
@@ -74,5 +78,8 @@ async function findEarlier(
   const statuses = Logs.safeParse(parseJson(result.text)).data?.results.map(({ status }) => status) ?? [];
   // The log may list the refused duplicate too, under the same id.
   const found = statuses.filter(({ id }) => id !== DUPLICATE);
-  return { kind: found.length > 0 && found.every(isRejected) ? 'rejected' : 'taken' };
+  const [last] = found;
+  if (last === undefined || !found.every(isRejected)) return { kind: 'taken' };
+  const hidden = [...accountSecrets(account), to, ...texts];
+  return { kind: 'rejected', outcome: refusedMessage(result, last, hidden, context.now()) };
 }

@@ -327,7 +327,7 @@ describe('infobip', () => {
       expect(body).toContain(`"callbackData":"${message.id}"`);
   });
 
-  test('a message whose every id was used up ends at some time', async () => {
+  test('a message whose every id was used up waits for what its last rejection asked for', async () => {
     await using at = await setup();
     for (let count = 0; count < 10; count += 1) {
       at.standIn.fail({ kind: 'reply', ...rejection(23) }, /messages$/);
@@ -335,9 +335,9 @@ describe('infobip', () => {
     }
     expect(await at.send()).toMatchObject({
       kind: 'rejected_transient',
-      failure: { code: 'message_ids_used_up' },
+      failure: { class: 'auth_or_config', code: 'insufficient_credit' },
     });
-    expect(idsOf(at.standIn.received)).toHaveLength(4);
+    expect(idsOf(at.standIn.received)).toHaveLength(9);
   });
 
   test("the message's own sender goes before the account's, a name as it is", async () => {

@@ -226,7 +226,7 @@ describe('a report of Infobip', () => {
     ['4', undefined, REFERENCE],
     ['4', 'other', 'other'],
     ['1', undefined, `${REFERENCE}-1`],
-    ['5', undefined, `${REFERENCE}-5`],
+    ['10', undefined, `${REFERENCE}-10`],
   ])(
     'of what was seen under the id with -%s and callback data %s is about %s',
     (count, callbackData, reference) => {

@@ -20,6 +20,10 @@ export const MESSAGEBIRD_PARAMETERS: CodeTable = {
   body: permanent('content_rejected', 'invalid_message'),
 };
 
+/** Text of code 9 for any recipient but the account's owner, as long as the account has test credits. */
+export const TEST_PERIOD_TEXT = /test period|your own number/i;
+export const TRIAL_RESTRICTION = permanent('sender_rejected', 'trial_restriction');
+
 const HANDSET_UNREACHABLE = transient('recipient_unavailable', 'handset_unreachable');
 const UNREACHABLE_NUMBER = permanent('invalid_recipient', 'unreachable_number');
 const UNSUPPORTED = permanent('recipient_unavailable', 'unsupported_recipient');

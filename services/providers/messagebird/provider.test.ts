@@ -66,6 +66,22 @@ httpProviderSuite({
       }),
     },
     {
+      reply: {
+        status: 422,
+        body: {
+          errors: [
+            {
+              code: 9,
+              description:
+                'no (correct) recipients found. Note: during your test period you can only send messages to your own number (316…).',
+              parameter: 'recipient',
+            },
+          ],
+        },
+      },
+      outcome: permanently({ class: 'sender_rejected', code: 'trial_restriction', providerCode: '9' }),
+    },
+    {
       reply: refusal(422, 10, 'originator'),
       outcome: permanently({ class: 'sender_rejected', code: 'invalid_sender', providerCode: '10' }),
     },

@@ -19,7 +19,12 @@ import { withoutPlus } from '../without-plus.ts';
 import { config, headersOf, ORIGIN, secrets } from './account.ts';
 import { firstError, readError } from './errors.ts';
 import { messagebirdLookup } from './lookup.ts';
-import { MESSAGEBIRD_ERRORS, MESSAGEBIRD_PARAMETERS } from './outcomes.ts';
+import {
+  MESSAGEBIRD_ERRORS,
+  MESSAGEBIRD_PARAMETERS,
+  TEST_PERIOD_TEXT,
+  TRIAL_RESTRICTION,
+} from './outcomes.ts';
 import { messagebirdReceipts } from './receipts.ts';
 import { messagebirdGuide } from './guide.ts';
 
@@ -101,6 +106,9 @@ function payload(
 function judgeSend(response: Response): ClassifiedError {
   const classified = classify(response, MESSAGEBIRD_ERRORS, readError);
   const parameter = firstError(parseJson(response.text))?.parameter ?? '';
+  // A fault of the account: the recipient must not be suppressed for it.
+  if (TEST_PERIOD_TEXT.test(classified.vendorError.providerMessage ?? ''))
+    return { ...classified, meaning: TRIAL_RESTRICTION };
   const isFault = classified.meaning.code === 'invalid_request';
   const meaning = Object.hasOwn(MESSAGEBIRD_PARAMETERS, parameter)
     ? MESSAGEBIRD_PARAMETERS[parameter]

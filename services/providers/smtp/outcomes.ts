@@ -61,6 +61,9 @@ const TEXT_LENGTH_MAX = 1_000;
  */
 const QUOTA_TEXT =
   /STOREDRV\.Submission\S{0,60}Quota|OutboundSpamException.{0,200}RefuseQuota|sending (?:limit|quota)/i;
+/** Postfix: "Relay access denied"; Exchange: "Unable to relay"; Exim: "relay not permitted". */
+const RELAY_TEXT = /\brelay(?:ing)?\b/i;
+const RELAY_DENIED = permanent('sender_rejected', 'relay_denied');
 /** Exchange Online has blocked the sender's mailbox. */
 const SUSPENDED_TEXT = /STOREDRV\.Submission\S{0,60}OutboundSpamException/i;
 
@@ -106,6 +109,9 @@ export function meaningOfReply(
   if (stage === 'greeting') return later;
   const byText = stage === 'content' ? aboutAccount(text.slice(0, TEXT_LENGTH_MAX)) : undefined;
   if (byText !== undefined) return byText;
+  // The server does not know the client as one that may send: no fault of the mail or the recipient, whatever the code.
+  if (stage === 'recipient' && replyCode >= 500 && RELAY_TEXT.test(text.slice(0, TEXT_LENGTH_MAX)))
+    return RELAY_DENIED;
   // A temporary refusal of one recipient is greylisting or a busy mailbox, whatever its code; the server itself works.
   if (stage === 'recipient' && replyCode >= 400 && replyCode < 500 && replyCode !== 421) return later;
   const byEnhanced = enhancedCode === undefined ? undefined : enhancedRuling(stage, enhancedCode, replyCode);

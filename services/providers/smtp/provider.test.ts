@@ -480,6 +480,16 @@ describe('a session that goes wrong', () => {
     ],
     ['recipient', 450, '4.1.1 Unknown', 'rejected_transient', 'recipient_unavailable', 'recipient_deferred'],
     ['recipient', 550, 'No such user', 'rejected_permanent', 'invalid_recipient', 'recipient_refused'],
+    [
+      'recipient',
+      554,
+      '5.7.1 <a@b.example>: Relay access denied',
+      'rejected_permanent',
+      'sender_rejected',
+      'relay_denied',
+    ],
+    ['recipient', 550, '5.7.1 Unable to relay', 'rejected_permanent', 'sender_rejected', 'relay_denied'],
+    ['recipient', 550, 'relay not permitted', 'rejected_permanent', 'sender_rejected', 'relay_denied'],
     ['recipient', 552, '5.2.2 Over quota', 'rejected_permanent', 'recipient_unavailable', 'mailbox_full'],
     [
       'recipient',

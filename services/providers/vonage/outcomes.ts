@@ -32,10 +32,11 @@ export const SMS_RECEIPT_CODES: CodeTable = {
   ...each(permanent('recipient_unavailable', 'unroutable'), 11),
   ...each(permanent('recipient_unavailable', 'recipient_credit'), 15),
   ...each(permanent('sender_rejected', 'invalid_sender'), 39),
-  ...each(permanent('sender_rejected', 'sender_unregistered'), 50, 51),
+  // 53: the sender has not registered the recipient's consent in India, as 50 and 51 are about entity and header.
+  ...each(permanent('sender_rejected', 'sender_unregistered'), 50, 51, 53),
   ...each(permanent('content_rejected', 'blocked'), 52, 54),
   // Vonage calls 9 an illegal number and explains that its user asked for no messages from this service.
-  ...each(permanent('recipient_unavailable', 'recipient_opted_out'), 9, 53),
+  ...each(permanent('recipient_unavailable', 'recipient_opted_out'), 9),
 };
 
 /**

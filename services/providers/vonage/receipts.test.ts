@@ -248,6 +248,7 @@ test.each([
   ['9', 'recipient_unavailable', 'recipient_opted_out'],
   ['11', 'recipient_unavailable', 'unroutable'],
   ['16', 'provider_unavailable', 'provider_error'],
+  ['53', 'sender_rejected', 'sender_unregistered'],
   ['99', 'provider_unavailable', 'provider_error'],
 ])('the err-code %s of the SMS API is %s, %s', (code, failureClass, reason) => {
   expect(SMS_RECEIPT_CODES[code]).toEqual({ class: failureClass, code: reason, retry: false });
