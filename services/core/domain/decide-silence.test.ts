@@ -10,6 +10,7 @@ const silent = (overrides: Partial<SilentMessage> = {}): SilentMessage => ({
   id: 'm',
   channel: 'sms',
   tenantStatus: 'active',
+  isHeld: false,
   status: 'sent',
   final: false,
   test: false,
@@ -84,8 +85,9 @@ test.each<[string, Partial<SilentMessage>]>([
 test.each<[string, Partial<SilentMessage>, number]>([
   ['its time is not over', { silentMs: 20_000 }, 40_000],
   ['somebody else has it', { isBusy: true }, 1_000],
-  ['receipts that came in time are not applied', { isBehind: true }, 1_000],
+  ['receipts that came in time are not applied', { isBehind: true }, 5_000],
   ['its tenant may not send', { tenantStatus: 'suspended' }, 60_000],
+  ['a brake holds its channel', { isHeld: true }, 60_000],
 ])('it is looked at again where %s', (_name, overrides, ms) => {
   expect(decideSilence(silent(overrides), accountsOf(), [routeOf()])).toEqual({ kind: 'later', ms });
 });
@@ -117,6 +119,7 @@ describe('whatever is true of a message', () => {
       { weight: 4, arbitrary: fc.constant('active') },
       fc.constantFrom('suspended', 'deleting'),
     ),
+    isHeld: flag,
     status: fc.oneof(
       { weight: 6, arbitrary: fc.constant('sent' as const) },
       fc.constantFrom(...MESSAGE_STATES),
@@ -172,6 +175,7 @@ describe('whatever is true of a message', () => {
         const may =
           one.status === 'sent' &&
           one.tenantStatus === 'active' &&
+          !one.isHeld &&
           one.deliveryGuarantee === 'at_least_once' &&
           ![one.final, one.test, one.pinned, one.discard, one.isTold, one.isExpired].includes(true) &&
           one.hasContent === true &&
@@ -182,7 +186,7 @@ describe('whatever is true of a message', () => {
         if (decision.kind !== 'move') {
           const isOver = may && (one.silentMs ?? 0) >= (of.receiptTimeoutMs ?? Infinity);
           if (isOver && one.isBusy !== true && one.isBehind !== true) expect(order.some(isOpen)).toBe(false);
-          if (!may && one.tenantStatus === 'active') expect(decision.kind).toBe('stay');
+          if (!may && one.tenantStatus === 'active' && !one.isHeld) expect(decision.kind).toBe('stay');
           return;
         }
         moved += 1;

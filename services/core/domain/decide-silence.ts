@@ -13,6 +13,8 @@ export type SilentMessage = {
   readonly id: string | null;
   readonly channel: string | null;
   readonly tenantStatus: string | null;
+  /** Whether a brake holds its channel. */
+  readonly isHeld: boolean;
   /** Null where the message waits for a call again, or is gone. */
   readonly status: MessageState | null;
   readonly final: boolean | null;
@@ -53,11 +55,13 @@ export type SilenceDecision =
   | { readonly kind: 'stay' };
 
 const STAY: SilenceDecision = { kind: 'stay' };
-/** Time until the next look at a message that cannot be decided yet. */
+/** Time until the next look at a message that another transaction has locked. */
 const BUSY: SilenceDecision = { kind: 'later', ms: 1_000 };
+/** Time until the next look while receipts wait: each look costs the database as much as applying some of them. */
+const BEHIND: SilenceDecision = { kind: 'later', ms: 5_000 };
 /** Time until the next look for an account that can be called. */
 const CLOSED: SilenceDecision = { kind: 'later', ms: 30_000 };
-/** Time until the next look at a message of a suspended tenant. */
+/** Time until the next look at a message of a suspended tenant or a held channel. */
 const SUSPENDED: SilenceDecision = { kind: 'later', ms: 60_000 };
 
 type Account = { readonly id: string; readonly channel: string; readonly status: string };
@@ -83,8 +87,10 @@ export function decideSilence(
   const route = routeFor(channel, routes);
   if (route?.receiptTimeoutMs == null) return STAY;
   if (silentMs < route.receiptTimeoutMs) return { kind: 'later', ms: route.receiptTimeoutMs - silentMs };
-  if (tenantStatus !== 'active') return SUSPENDED;
-  if (message.isBusy === true || message.isBehind === true) return BUSY;
+  // Its new place would be in `held`, where nothing asks about it, until long after its expiry.
+  if (tenantStatus !== 'active' || message.isHeld) return SUSPENDED;
+  if (message.isBehind === true) return BEHIND;
+  if (message.isBusy === true) return BUSY;
   return nextOf(id, route);
 
   function nextOf(messageId: string, of: Route): SilenceDecision {

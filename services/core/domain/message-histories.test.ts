@@ -278,6 +278,7 @@ function createWorld(of: Terms) {
       id: 'm',
       channel: 'sms',
       tenantStatus: isActive ? 'active' : 'suspended',
+      isHeld: false,
       status: isLive() ? null : status,
       final: known.final,
       test: false,

@@ -161,6 +161,7 @@ function afterSilence(
 /** Fixed facts of a silent message; it has been silent for longer than any route waits. */
 const SILENT = {
   tenantStatus: 'active',
+  isHeld: false,
   status: 'sent',
   final: false,
   test: false,

@@ -39,7 +39,8 @@ export async function failOverSilent(deps: SilentMessagesDeps): Promise<void> {
         because: 'receipt_timeout',
       });
     }
-    if (decided.length === 0) return;
+    // Those that are put off could be due again before the last one was looked at; the next run is soon.
+    if (decided.every(({ decision }) => decision.kind === 'later')) return;
   }
 }
 

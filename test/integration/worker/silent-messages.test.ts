@@ -386,6 +386,23 @@ describe('that the first account delivered it is known', () => {
     await expect.poll(async () => (await b.store.countUsage(500, 0), miscounts(b.admin)), POLL).toEqual([]);
   });
 
+  test('while a brake holds its channel: it stays with its account', async () => {
+    await setRoute();
+    const seq = await sent();
+    await b.admin`insert into despatch.brakes (tenant_id, channel, level, reason, rate, bound, applied_at, gap_ms, next_at)
+      values (${tenant.tenantId}, 'sms', 'held', 'complaint_rate', 0.005, 0.003, now(), 100, now())`;
+    await pass(seq);
+    const putOff = async () => {
+      const [row] =
+        await b.admin`select due_at > now() as later from despatch.failover_waits where seq = ${seq}`;
+      return row?.['later'];
+    };
+    await expect.poll(putOff, POLL).toBe(true);
+    expect(await statusOf(seq)).toBe('sent');
+    await report('first', 'delivered');
+    await expect.poll(() => statusOf(seq), POLL).toBe('delivered');
+  });
+
   test('while its tenant is suspended meanwhile', async () => {
     const seq = await waiting();
     await b.admin`update despatch.tenants set status = 'suspended', suspension_reason = 'billing' where id = ${tenant.tenantId}`;
@@ -529,6 +546,7 @@ test('the decision can be made again from what is stored of it', async () => {
     id: stored?.id ?? '',
     channel: 'sms',
     tenantStatus: 'active',
+    isHeld: false,
     status: 'sent',
     final: false,
     test: false,
