@@ -17,7 +17,6 @@ const EXEMPT: Readonly<Record<string, string>> = {
   discard_contents: 'called by those that end messages, under their settings',
   last_copy: 'called by lock_receipts, under its settings',
   idempotent_followers: 'called by accept, under its settings',
-  end_outlived: 'reads all live messages, once an hour',
   store_content: 'inserts alone',
   note_changes: 'inserts alone',
   note_tenant_event: 'inserts alone',

@@ -124,7 +124,7 @@ const LATE_RECEIPTS_MS = 10_000;
 /** Time between two searches for messages that go on to another account after a receipt timeout. */
 const SILENT_MS = 1_000;
 const CONTENTS_AT_ONCE = 100;
-const OUTLIVED_AT_ONCE = 500;
+const OUTLIVED_PAGE = { readsMax: 50_000, most: 500 };
 /** Commits that one numbering pass takes. */
 const CHANGES_AT_ONCE = 200;
 /** Time between two numbering passes of any workers: the more a pass takes at once, the less an event costs. */
@@ -392,7 +392,7 @@ export function buildWorker(deps: WorkerDeps): Worker {
       while ((await store.settleContents(CONTENTS_AT_ONCE)) === CONTENTS_AT_ONCE);
     }),
     maintain: task('maintain', HOUR_MS, async () => {
-      while ((await store.endOutlived(OUTLIVED_AT_ONCE)) === OUTLIVED_AT_ONCE);
+      await store.endOutlived(OUTLIVED_PAGE);
       const result = await store.maintain();
       // The worker that did the maintenance reports its result.
       if (result === 'elsewhere') return 'unfinished';

@@ -463,8 +463,23 @@ export function deliveryStore(sql: Sql, deadlineMs: number, addressKeys: Address
       rowsOf<{ level: BrakeLevel; channels: number }>(sql`select level, channels from count_brakes()`),
 
     // Upkeep ----------------------------------------------------------------------------------------------------------
-    /** Ends messages by name that still wait when their retention is over, before their records are dropped. Returns how many. */
-    endOutlived: (most: number) => count(sql`select end_outlived(${most}) as n`),
+    /**
+     * Ends messages by name that still wait when their retention is over, before their records are dropped.
+     * @param size how many messages one statement reads and ends at most.
+     * @returns how many it ended.
+     */
+    async endOutlived({ readsMax, most }: { readsMax: number; most: number }): Promise<number> {
+      let total = 0;
+      let after: number | null = 0;
+      while (after !== null) {
+        const [page]: { ended: number; nextSeq: number | null }[] = await rowsOf(
+          sql`select ended, next_seq from end_outlived(${after}, ${readsMax}, ${most})`,
+        );
+        total += page?.ended ?? 0;
+        after = page?.nextSeq ?? null;
+      }
+      return total;
+    },
     /** Makes partitions ahead and drops expired ones. One worker at a time does this; the others return at once. */
     maintain: () => maintainPartitions(sql, bounded),
     /**

@@ -164,7 +164,7 @@ const MOVERS: readonly Mover[] = [
     async run({ seqs }) {
       await b.admin`update despatch.live_messages set purge_on = current_date, sent_attempt = 1,
         sent_account_id = account_id where seq = any (${seqs}::bigint[])`;
-      await b.store.endOutlived(100);
+      await b.store.endOutlived({ readsMax: 100, most: 100 });
     },
     moves: tabled(WAITING, ['sent']),
   },
@@ -172,7 +172,7 @@ const MOVERS: readonly Mover[] = [
     name: 'end_outlived',
     async run({ seqs }) {
       await b.admin`update despatch.live_messages set purge_on = current_date where seq = any (${seqs}::bigint[])`;
-      await b.store.endOutlived(100);
+      await b.store.endOutlived({ readsMax: 100, most: 100 });
     },
     moves: tabled(WAITING, ['canceled']),
   },
@@ -268,7 +268,8 @@ test('what still waits the day before its record goes is canceled, told and coun
   const planted = await plant(['queued', 'held', 'deferred', 'sending']);
   const { seqs, tenantId } = planted;
   const backlog = await b.store.backlogTotal();
-  const end = () => b.store.endOutlived(100);
+  // In pages, each of which may be full of messages that are to be kept or ended.
+  const end = () => b.store.endOutlived({ readsMax: 2, most: 1 });
   const outlive = (days: number) =>
     b.admin`update despatch.live_messages set purge_on = (now() at time zone 'UTC')::date + ${days}::int
       where seq = any (${seqs}::bigint[])`;

@@ -1,16 +1,27 @@
 -- Ends messages whose record will be dropped with the next partition, so that no message vanishes without an end: as `canceled`,
 -- which every waiting message may become, held ones included; a message that a provider has accepted returns to `sent`. Not as
--- `expired`, because the message's own expiry may not have passed. Runs well before the partition is dropped. Returns how many
--- messages it ended.
-create or replace function end_outlived(most integer) returns integer
-language sql security definer set search_path = despatch, pg_temp as $$
-  with waiting as materialized (
-    select l.seq, l.sent_attempt is not null as is_sent from live_messages l
-    where l.purge_on <= (now() at time zone 'UTC')::date + 1 and l.status <> 'sending' limit most
+-- `expired`, because the message's own expiry may not have passed. Runs well before the partition is dropped.
+-- Reads at most `reads_max` messages after number `after_seq` and ends at most `most` of them, because a backlog may be too large
+-- to be read by one statement. Returns how many it ended, and the number after which to continue; null at the end.
+create or replace function end_outlived(after_seq bigint, reads_max integer, most integer, out ended integer, out next_seq bigint)
+language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
+  set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
+declare
+  waiting bigint[];
+  was_sent bigint[];
+begin
+  with looked as materialized (
+    select l.seq, l.status, l.purge_on, l.sent_attempt from live_messages l where l.seq > after_seq order by l.seq limit reads_max
+  ), found as materialized (
+    select l.seq, l.sent_attempt from looked l
+    where l.purge_on <= (now() at time zone 'UTC')::date + 1 and l.status <> 'sending' order by l.seq limit most
   )
-  select (select count(*) from move_messages(array(select w.seq from waiting w where not w.is_sent),
-      'canceled', '{"class": "expired", "code": "retention_over", "retryable": false}'))::integer
-    + (select count(*) from move_messages(array(select w.seq from waiting w where w.is_sent), 'sent', '{"why": "expired"}', 'no_other_account'))::integer
-$$;
+  select array_agg(f.seq) filter (where f.sent_attempt is null), array_agg(f.seq) filter (where f.sent_attempt is not null),
+    case when count(*) >= most then max(f.seq)
+      when (select count(*) from looked) >= reads_max then (select max(l.seq) from looked l) end
+  into waiting, was_sent, next_seq from found f;
+  ended := (select count(*) from move_messages(waiting, 'canceled', '{"class": "expired", "code": "retention_over", "retryable": false}'))
+    + (select count(*) from move_messages(was_sent, 'sent', '{"why": "expired"}', 'no_other_account'));
+end $$;
 
-grant execute on function end_outlived(integer) to despatch_worker;
+grant execute on function end_outlived(bigint, integer, integer) to despatch_worker;
