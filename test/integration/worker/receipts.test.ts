@@ -2,6 +2,7 @@ import { createHmac, createSecretKey, randomBytes, randomUUID } from 'node:crypt
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { decideReceipts, type DueReceipt } from '#core/domain/decide-receipts.ts';
 import { receiptToken } from '#core/domain/receipt-token.ts';
+import type { Sql } from '#core/platform/postgres/postgres.ts';
 import type { DeliveryStore } from '#core/store/deliveries.ts';
 import type { CallReportRow } from '#core/store/receipt-reports.ts';
 import type { Credentials } from '../../../services/worker/accounts/credentials.ts';
@@ -9,6 +10,19 @@ import { completionOf } from '#test/support/completion-of.ts';
 import { setupDelivery } from '#test/support/delivery.ts';
 import { acceptBatch, acceptRow, seedAccount, seedTenant } from '#test/support/seed.ts';
 import { setupStores } from '#test/support/worker.ts';
+
+/** Stores calls of an account, as an api does. @param planted `age`: an interval for which they have been due. */
+function plantCalls(
+  admin: Sql,
+  accountId: string,
+  planted: { tenantId?: string; n?: number; bytes?: number; age?: string } = {},
+) {
+  const { tenantId = randomUUID(), n = 1, bytes = 0, age = '0 s' } = planted;
+  return admin`insert into despatch.receipt_calls (tenant_id, account_id, method, receipt_version, query, headers, body,
+      received_at, due_at)
+    select ${tenantId}, ${accountId}, 'POST', 1, '', '{}', ${Buffer.alloc(bytes)}, now(), now() - ${age}::interval
+    from generate_series(1, ${n})`;
+}
 
 /** A body size that no call exceeds. */
 const ANY = 10_000_000;
@@ -303,10 +317,7 @@ test('a flood of one account does not hold up another one', async () => {
   await using stores = await setupStores();
   const [loud, quiet] = [randomUUID(), randomUUID()];
   const store = (accountId: string, calls: number, age: string) =>
-    stores.admin`insert into despatch.receipt_calls (tenant_id, account_id, method, receipt_version, query, headers,
-        body, received_at, due_at)
-      select ${randomUUID()}, ${accountId}, 'POST', 1, '', '{}', convert_to(repeat('x', 1000), 'UTF8'), now(),
-        now() - ${age}::interval from generate_series(1, ${calls})`;
+    plantCalls(stores.admin, accountId, { n: calls, bytes: 1_000, age });
   await store(loud, 5_000, '1 hour');
   await store(quiet, 3, '1 second');
   const accountsOf = async (most: number, bytesMax: number) =>
@@ -327,10 +338,7 @@ test("a quiet account's small call is taken beside the large ones of others", as
   await using stores = await setupStores();
   const quiet = randomUUID();
   const store = (accountId: string, calls: number, bytes: number) =>
-    stores.admin`insert into despatch.receipt_calls (tenant_id, account_id, method, receipt_version, query, headers,
-        body, received_at, due_at)
-      select ${randomUUID()}, ${accountId}, 'POST', 1, '', '{}', convert_to(repeat('x', ${bytes}), 'UTF8'), now(), now()
-      from generate_series(1, ${calls})`;
+    plantCalls(stores.admin, accountId, { n: calls, bytes });
   for (let account = 0; account < 3; account++) await store(randomUUID(), 3, 100_000);
   await store(quiet, 1, 100);
   const [first, ...rest] = await stores.store.takeReceiptCalls(10, 150_000, ANY, 60_000, []);
@@ -511,8 +519,7 @@ test('what a call says in several commits is there once, and the call until the 
   await using stores = await setupStores();
   const { tenantId } = await seedTenant(stores.admin);
   const accountId = await seedAccount(stores.admin, tenantId, { provider: 'twilio' });
-  await stores.admin`insert into despatch.receipt_calls (tenant_id, account_id, method, receipt_version, query, headers,
-      body, received_at, due_at) values (${tenantId}, ${accountId}, 'POST', 1, '', '{}', '', now(), now())`;
+  await plantCalls(stores.admin, accountId, { tenantId });
   const [call] = await stores.store.takeReceiptCalls(10, 1_000, ANY, 60_000, ['twilio']);
   const id = call?.id ?? 0;
   const report = { call_id: id, happened_ms: 0 } as CallReportRow;
@@ -536,8 +543,7 @@ test('what several calls say is applied in the order in which they came, however
   await using stores = await setupStores();
   const { tenantId } = await seedTenant(stores.admin);
   const accountId = await seedAccount(stores.admin, tenantId, { provider: 'twilio' });
-  await stores.admin`insert into despatch.receipt_calls (tenant_id, account_id, method, receipt_version, query, headers,
-      body, received_at, due_at) select ${tenantId}, ${accountId}, 'POST', 1, '', '{}', '', now(), now() from generate_series(1, 20)`;
+  await plantCalls(stores.admin, accountId, { tenantId, n: 20 });
   const calls = await stores.store.takeReceiptCalls(20, 1_000, ANY, 60_000, ['twilio']);
   const ids = calls.map(({ id }) => id).toSorted((a, b) => b - a);
   const reports = ids.flatMap((id) =>
@@ -559,10 +565,7 @@ test('calls for a provider that a worker does not know are left to one that does
   for (const provider of ['twilio', 'brand-new', 'gone'])
     accounts.set(provider, await seedAccount(stores.admin, tenantId, { provider }));
   await stores.admin`update despatch.provider_accounts set status = 'deleted' where id = ${accounts.get('gone') ?? ''}`;
-  for (const accountId of accounts.values())
-    await stores.admin`insert into despatch.receipt_calls (tenant_id, account_id, method, receipt_version, query, headers,
-        body, received_at, due_at)
-      values (${tenantId}, ${accountId}, 'POST', 1, '', '{}', '', now(), now())`;
+  for (const accountId of accounts.values()) await plantCalls(stores.admin, accountId, { tenantId });
   const nameOf = (id: string) => [...accounts].find(([, one]) => one === id)?.[0];
   const take = async (...readable: string[]) =>
     (await stores.store.takeReceiptCalls(10, 1_000, ANY, 60_000, readable))
@@ -590,10 +593,11 @@ test('a tenant with many accounts takes no more of a batch than one with few', a
   await using stores = await setupStores();
   const [loud, quiet] = [await seedTenant(stores.admin), await seedTenant(stores.admin)];
   for (const { tenantId } of [...Array.from({ length: 20 }, () => loud), quiet])
-    await stores.admin`insert into despatch.receipt_calls (tenant_id, account_id, method, receipt_version, query, headers,
-        body, received_at, due_at)
-      select ${tenantId}, ${await seedAccount(stores.admin, tenantId, { provider: 'twilio' })}, 'POST', 1, '', '{}', '',
-        now(), now() - interval '1 hour' from generate_series(1, 12)`;
+    await plantCalls(stores.admin, await seedAccount(stores.admin, tenantId, { provider: 'twilio' }), {
+      tenantId,
+      n: 12,
+      age: '1 hour',
+    });
   const taken = await stores.store.takeReceiptCalls(20, 1_000, ANY, 60_000, ['twilio']);
   const ofLoud = taken.filter(({ tenantId }) => tenantId === loud.tenantId);
   expect([taken.length, ofLoud.length]).toEqual([20, 10]);
@@ -605,9 +609,7 @@ test('large calls are left when only small ones are asked for', async () => {
   const { tenantId } = await seedTenant(stores.admin);
   const accountId = await seedAccount(stores.admin, tenantId, { provider: 'twilio' });
   for (const bytes of [2_000, 100, 3_000, 200])
-    await stores.admin`insert into despatch.receipt_calls (tenant_id, account_id, method, receipt_version, query, headers,
-        body, received_at, due_at)
-      values (${tenantId}, ${accountId}, 'POST', 1, '', '{}', ${Buffer.alloc(bytes)}, now(), now())`;
+    await plantCalls(stores.admin, accountId, { tenantId, bytes });
   const sizesOf = async (bodyMax: number) =>
     (await stores.store.takeReceiptCalls(10, 10_000, bodyMax, 60_000, ['twilio']))
       .map(({ body }) => body.length)
@@ -620,10 +622,11 @@ test('calls of tenants that are passed over are left for later', async () => {
   await using stores = await setupStores();
   const [loud, quiet] = [await seedTenant(stores.admin), await seedTenant(stores.admin)];
   for (const { tenantId } of [loud, loud, quiet])
-    await stores.admin`insert into despatch.receipt_calls (tenant_id, account_id, method, receipt_version, query, headers,
-        body, received_at, due_at)
-      select ${tenantId}, ${await seedAccount(stores.admin, tenantId, { provider: 'twilio' })}, 'POST', 1, '', '{}', '',
-        now() - interval '1 hour', now() - interval '1 hour' from generate_series(1, 2)`;
+    await plantCalls(stores.admin, await seedAccount(stores.admin, tenantId, { provider: 'twilio' }), {
+      tenantId,
+      n: 2,
+      age: '1 hour',
+    });
   const take = async (without: readonly string[]) =>
     (await stores.store.takeReceiptCalls(10, 1_000, ANY, 60_000, ['twilio'], without)).map(
       ({ tenantId }) => tenantId,
@@ -647,9 +650,7 @@ test('while messages are sent, a storm of one tenant keeps no receipt of another
     while (!stop.signal.aborted) await sent();
   })();
   const calls = 6_000;
-  await b.admin`insert into despatch.receipt_calls (tenant_id, account_id, method, receipt_version, query, headers, body,
-      received_at, due_at)
-    select ${loud.tenantId}, ${accountId}, 'POST', 1, '', '{}', '', now(), now() from generate_series(1, ${calls})`;
+  await plantCalls(b.admin, accountId, { tenantId: loud.tenantId, n: calls });
   await expect.poll(stormLeft).toBeLessThan(calls);
   await report({ url: one.callback, body: form(one.sid, 'delivered') });
   await expect.poll(() => statusOf(one.seq)).toBe('delivered');
@@ -661,10 +662,7 @@ test('while messages are sent, a storm of one tenant keeps no receipt of another
 
 test('two workers that take calls at the same moment share them', async () => {
   await using stores = await setupStores();
-  for (let account = 0; account < 3; account++)
-    await stores.admin`insert into despatch.receipt_calls (tenant_id, account_id, method, receipt_version, query, headers,
-        body, received_at, due_at)
-      select ${randomUUID()}, ${randomUUID()}, 'POST', 1, '', '{}', '', now(), now() from generate_series(1, 4)`;
+  for (let account = 0; account < 3; account++) await plantCalls(stores.admin, randomUUID(), { n: 4 });
   const taken = await stores.admin.begin(async (tx) => {
     const first = await tx<
       { id: number }[]
