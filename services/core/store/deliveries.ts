@@ -261,6 +261,7 @@ export function deliveryStore(sql: Sql, deadlineMs: number, addressKeys: Address
     const leaseEndsAt = performance.now() + leaseMs;
     return camelRows<ClaimedMessage>(await bounded(query.values()), { leaseEndsAt });
   };
+  const newlyClaimed = (query: ValuesQuery, leaseMs: number) => claimed(claims.follow(query), leaseMs);
 
   return {
     // Claims ----------------------------------------------------------------------------------------------------------
@@ -273,10 +274,8 @@ export function deliveryStore(sql: Sql, deadlineMs: number, addressKeys: Address
       { worker, leaseMs, bytesMax = CLAIM_BYTES_MAX }: ClaimTerms,
       beyondLimit = false,
     ) =>
-      claimed(
-        claims.follow(
-          sql`select * from claim(${[...seqs]}::bigint[], ${worker}, ${leaseMs}, ${beyondLimit}, ${bytesMax})`,
-        ),
+      newlyClaimed(
+        sql`select * from claim(${[...seqs]}::bigint[], ${worker}, ${leaseMs}, ${beyondLimit}, ${bytesMax})`,
         leaseMs,
       ),
     /**
@@ -284,10 +283,8 @@ export function deliveryStore(sql: Sql, deadlineMs: number, addressKeys: Address
      * `bytesMax` applies to each lane.
      */
     claimDue: (lanes: readonly LaneClaim[], { worker, leaseMs, bytesMax = CLAIM_BYTES_MAX }: ClaimTerms) =>
-      claimed(
-        claims.follow(
-          sql`select * from claim_due(${asJson(sql, lanes.map(laneTerms))}, ${worker}, ${leaseMs}, ${bytesMax})`,
-        ),
+      newlyClaimed(
+        sql`select * from claim_due(${asJson(sql, lanes.map(laneTerms))}, ${worker}, ${leaseMs}, ${bytesMax})`,
         leaseMs,
       ),
     /** Returns the messages that a claim of the lane would try; it reads only their numbers. */

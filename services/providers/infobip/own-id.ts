@@ -27,8 +27,9 @@ export async function sendUnderOwnId(
   account: Account,
   context: ProviderContext,
 ): Promise<Outcome> {
-  let rejection: Outcome = { kind: 'rejected_transient', failure: unreached('message_ids_used_up') };
-  for (let count = 1; count <= IDS_MAX; count += 1) {
+  return sendUnder(1);
+
+  async function sendUnder(count: number): Promise<Outcome> {
     const messageId = count === 1 ? id : `${id}-${count}`;
     const message = messageOf(messageId);
     const { outcome, isDuplicate } = await postMessage(message, account, context);
@@ -36,10 +37,9 @@ export async function sendUnderOwnId(
     const earlier = await findEarlier(message, logs, account, context);
     if (earlier.kind === 'unanswered') return { kind: 'ambiguous', failure: earlier.failure };
     if (earlier.kind === 'taken') return outcome;
-    rejection = earlier.outcome;
+    // If no id is left, the message waits or ends as its last rejection says.
+    return count < IDS_MAX ? sendUnder(count + 1) : earlier.outcome;
   }
-  // No id is left, so the message waits or ends as its last rejection says.
-  return rejection;
 }
 
 /** Returns our id of the message that was sent under this id. */

@@ -35,7 +35,6 @@ export function createUnansweredClaims(onDue: (tenantId: string) => void): Unans
     isDue: (tenantId) => tenants.has(tenantId) && !waiting.has(tenantId),
     found: (tenantId) => void cleared.add(tenantId),
     putOff(tenantId) {
-      clearTimeout(waiting.get(tenantId));
       waiting.set(
         tenantId,
         setTimeout(() => {

@@ -146,7 +146,8 @@ export function createReceiptReader(deps: ReceiptReaderDeps): ReceiptReader {
       await within(Promise.all(readings.map(({ end }) => end)), READING_MS_MAX, () => undefined);
       // Copied, because slow readings go on.
       const judged = [...read];
-      const slow = readings.filter(({ call }) => !judged.some((one) => one.call === call));
+      const isJudged = new Set(judged.map(({ call }) => call));
+      const slow = readings.filter(({ call }) => !isJudged.has(call));
       settleLater(
         slow.map(({ call }) => call),
         Promise.all(slow.map(({ end }) => end)),

@@ -7,8 +7,8 @@
 -- wait too.
 create or replace function take_silent(most integer) returns table (
   seq bigint, purge_on date, tenant_id uuid, id uuid, channel text, address text, test boolean, pinned boolean,
-  delivery_guarantee delivery_guarantee, discard boolean, has_content boolean, tenant_status text, is_held boolean, status text, final boolean,
-  account_id uuid, provider text, is_by_call boolean, is_told boolean, is_awaited boolean, is_expired boolean, is_busy boolean,
+  delivery_guarantee delivery_guarantee, discard boolean, has_content boolean, tenant_status text, is_held boolean,
+  status text, final boolean, account_id uuid, provider text, is_by_call boolean, is_told boolean, is_awaited boolean, is_expired boolean, is_busy boolean,
   is_behind boolean, silent_ms bigint, tried uuid[], ambiguous integer)
 language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
   set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
@@ -61,7 +61,8 @@ begin
   return query
     select w.seq, w.purge_on, w.tenant_id, m.id, m.channel, coalesce(m.address, m.recipient), m.test,
       m.pinned_account_id is not null, m.delivery_guarantee, m.content_retention = 'discard', m.content is not null, t.status,
-      exists (select from brakes b where b.tenant_id = w.tenant_id and b.channel = m.channel and b.level = 'held'), s.status, s.final, s.account_id, s.provider, s.started_at is not null, s.segment_states is not null or s.engagement is not null,
+      exists (select from brakes b where b.tenant_id = w.tenant_id and b.channel = m.channel and b.level = 'held'),
+      s.status, s.final, s.account_id, s.provider, s.started_at is not null, s.segment_states is not null or s.engagement is not null,
       x.is_awaited, s.expires_at <= at_now,
       s.seq <> all (sent) or x.is_awaited and w.seq <> all (awaited) and w.seq <> all (asked),
       coalesce((select bool_or(c.received_at between s.started_at and o.over_at)
