@@ -20,7 +20,7 @@ import { createContents } from './deliver/contents.ts';
 import { createDeliver } from './deliver/deliver.ts';
 import { createClosedLanes } from './claim/closed-lanes.ts';
 import { createDelayedMoves } from './claim/delayed-moves.ts';
-import { brakeChannels } from './claim/brake-channels.ts';
+import { createBrakeChannels } from './claim/brake-channels.ts';
 import { createDispatcher } from './claim/dispatcher.ts';
 import { createDueLooks } from './claim/due-looks.ts';
 import type { WorkerEvents } from './events.ts';
@@ -291,6 +291,7 @@ export function buildWorker(deps: WorkerDeps): Worker {
     failedOver: events.failedOver,
     isStopping: () => stopping,
   });
+  const brakeChannels = createBrakeChannels(store);
   const closed = createClosedLanes({ review: dispatcher.review, isStopping: () => stopping });
   const scheduled = createScheduledMoves({
     store,
@@ -360,7 +361,7 @@ export function buildWorker(deps: WorkerDeps): Worker {
     usage: task('usage', COUNTING_MS, async () => {
       for (;;) {
         const { outcome, windows } = await store.countUsage(MOVES_AT_ONCE, COUNTING_MS / 2);
-        for (const entry of await brakeChannels(store, windows)) {
+        for (const entry of await brakeChannels(windows)) {
           events.brakeApplied(entry);
           moves.add(entry.tenantId);
           tasks.moves.wake();

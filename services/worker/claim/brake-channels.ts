@@ -3,22 +3,36 @@ import { slowedGapMs } from '#core/domain/brake.ts';
 import { decideBrake } from '#core/domain/decide-brake.ts';
 import { effectiveLimits } from '#core/domain/plan.ts';
 import type { DeliveryStore } from '#core/store/deliveries.ts';
-import type { CountedWindow } from '#core/store/usage-counting.ts';
+import type { CountedWindow, DecidedBrake } from '#core/store/usage-counting.ts';
 
 /**
- * Decides about brakes on the channels that a counting pass has updated.
+ * Decides about brakes on the channels that a counting pass has updated, and applies them. A pass returns each change once: what
+ * could not be applied is applied with the next call, unless that decides anew about the same channel.
  * @returns an audit entry for each brake that was applied.
  */
-export async function brakeChannels(
+export function createBrakeChannels(
   store: Pick<DeliveryStore, 'applyBrakes'>,
-  windows: readonly CountedWindow[],
-): Promise<AuditEntry[]> {
-  const decided = windows.flatMap((window) => {
-    const { tenantId, channel, liftedAt, busiestHour } = window;
-    const decision = decideBrake(window, effectiveLimits(window.limits));
-    return decision === null
-      ? []
-      : [{ ...decision, tenantId, channel, liftedAt, gapMs: slowedGapMs(busiestHour) }];
-  });
-  return decided.length === 0 ? [] : store.applyBrakes(decided);
+): (windows: readonly CountedWindow[]) => Promise<AuditEntry[]> {
+  const unapplied = new Map<string, DecidedBrake>();
+  return async (windows) => {
+    for (const window of windows) {
+      const name = `${window.tenantId} ${window.channel}`;
+      const decided = decide(window);
+      if (decided === null) unapplied.delete(name);
+      else unapplied.set(name, decided);
+    }
+    const taken = [...unapplied];
+    if (taken.length === 0) return [];
+    const entries = await store.applyBrakes(taken.map(([, decided]) => decided));
+    for (const [name, decided] of taken) if (unapplied.get(name) === decided) unapplied.delete(name);
+    return entries;
+  };
+}
+
+function decide(window: CountedWindow): DecidedBrake | null {
+  const { tenantId, channel, liftedAt, busiestHour } = window;
+  const decision = decideBrake(window, effectiveLimits(window.limits));
+  return decision === null
+    ? null
+    : { ...decision, tenantId, channel, liftedAt, gapMs: slowedGapMs(busiestHour) };
 }

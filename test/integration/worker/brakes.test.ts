@@ -5,7 +5,7 @@ import type { Limits } from '#core/domain/plan.ts';
 import { completionOf } from '#test/support/completion-of.ts';
 import { acceptBatch, acceptRow, moveSuspension, seedAccount, seedTenant } from '#test/support/seed.ts';
 import { setupStores } from '#test/support/worker.ts';
-import { brakeChannels } from '../../../services/worker/claim/brake-channels.ts';
+import { createBrakeChannels } from '../../../services/worker/claim/brake-channels.ts';
 import { resolveWaiting } from '../../../services/worker/claim/resolve-waiting.ts';
 
 const TERMS = { worker: 'w1', leaseMs: 60_000 };
@@ -26,6 +26,7 @@ async function setup(limits: Partial<Limits> = {}) {
   const { admin, api, store } = stores;
   const tenant = await seedTenant(admin, limits);
   const { tenantId } = tenant;
+  const brakeChannels = createBrakeChannels(store);
   const accounts = {
     sms: await seedAccount(admin, tenantId, { provider: 'twilio' }),
     email: await seedAccount(admin, tenantId, { provider: 'sendgrid', channel: 'email' }),
@@ -54,7 +55,7 @@ async function setup(limits: Partial<Limits> = {}) {
   /** Runs a counting pass and the decision after it. */
   async function pass(): Promise<string[]> {
     const { windows } = await store.countUsage(10_000, 0);
-    const entries = await brakeChannels(store, windows);
+    const entries = await brakeChannels(windows);
     return entries.map(({ facts }) => [facts['channel'], facts['level'], facts['rate']].join(' '));
   }
   const lift = (channel: string | null = null) =>
@@ -77,6 +78,7 @@ async function setup(limits: Partial<Limits> = {}) {
     });
   return {
     ...stores,
+    brakeChannels,
     tenantId,
     accounts,
     accept,
@@ -216,7 +218,7 @@ test('two workers that find the same apply it once, with one event and one entry
   await b.send(200, BOUNCED);
   await b.send(800);
   const { windows } = await b.store.countUsage(10_000, 0);
-  const both = await Promise.all([brakeChannels(b.store, windows), brakeChannels(b.store, windows)]);
+  const both = await Promise.all([b.brakeChannels(windows), createBrakeChannels(b.store)(windows)]);
   expect(both.flat()).toHaveLength(1);
   expect(await b.told()).toEqual(['tenant.brake_applied held']);
   const entries =
@@ -368,14 +370,31 @@ test('lifting begins the window anew: what was final before counts for nothing, 
   expect(row).toEqual({ finals: 1_000, bounces: 1 });
 });
 
+test('a brake that could not be applied is applied after the next pass, which reports no change', async () => {
+  await using b = await setup();
+  await b.send(200, BOUNCED);
+  await b.send(800);
+  let isAway = true;
+  const brakeChannels = createBrakeChannels({
+    applyBrakes: (decided) => (isAway ? Promise.reject(new Error('away')) : b.store.applyBrakes(decided)),
+  });
+  await expect(brakeChannels((await b.store.countUsage(10_000, 0)).windows)).rejects.toThrow('away');
+  isAway = false;
+  const { windows } = await b.store.countUsage(10_000, 0);
+  expect(windows).toEqual([]);
+  expect(await brakeChannels(windows)).toHaveLength(1);
+  expect(await brakeChannels(windows)).toEqual([]);
+  expect(await b.told()).toEqual(['tenant.brake_applied held']);
+});
+
 test('what a pass has found before a brake was lifted applies none', async () => {
   await using b = await setup();
   await b.send(200, BOUNCED);
   await b.send(800);
   const { windows } = await b.store.countUsage(10_000, 0);
-  await brakeChannels(b.store, windows);
+  await b.brakeChannels(windows);
   await b.lift();
-  expect(await brakeChannels(b.store, windows)).toEqual([]);
+  expect(await b.brakeChannels(windows)).toEqual([]);
   expect(await b.shown(await b.accept())).toEqual(['queued']);
 });
 
