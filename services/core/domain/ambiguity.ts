@@ -2,6 +2,7 @@ import { AMBIGUOUS_LOOKUP_MS } from './decide-lookup.ts';
 import type { Failure } from './failure.ts';
 import { AMBIGUOUS_RETRY_MS, retryDelayMs } from './retry.ts';
 import { stored, type SettlementPart } from './settlement-part.ts';
+import type { AttemptOutcome } from './outcome.ts';
 import type { AttemptedMessage, Settlement } from './settlement.ts';
 
 /** Decides about a call that ended without an answer: the same account is called once more, or the message ends as `unknown`. */
@@ -44,12 +45,16 @@ export function ambiguity(
 
 /**
  * Ends a message as `unknown` instead of `failed` or `expired` if an earlier call may have sent it: receipts of that copy still
- * count then. A provider that prevents duplicates has said with its refusal that there is no such copy.
+ * count then.
  */
-export function undecided(settlement: Settlement, message: AttemptedMessage): Settlement {
+export function undecided(
+  settlement: Settlement,
+  outcome: AttemptOutcome,
+  message: AttemptedMessage,
+): Settlement {
   const { status, nextAttemptAt } = settlement;
   const isLast = status === 'failed' || (status === 'deferred' && (nextAttemptAt ?? 0) >= message.expiresAt);
-  if (!isLast || message.ambiguous === 0 || message.dedupe !== 'none') return settlement;
+  if (!isLast || message.ambiguous === 0 || showsNoCopy(outcome, message)) return settlement;
   return {
     ...settlement,
     status: 'unknown',
@@ -57,6 +62,15 @@ export function undecided(settlement: Settlement, message: AttemptedMessage): Se
     nextAttemptAt: null,
     final: !isAwaited(message),
   };
+}
+
+/**
+ * Whether the outcome shows that no earlier call has sent the message. Before a repeated call by look-up the provider has said
+ * that it has no copy. One that knows idempotency keys refuses a message for good only if it has accepted none under the key;
+ * an answer such as 429 may come before it compares keys.
+ */
+function showsNoCopy({ kind }: AttemptOutcome, { dedupe }: AttemptedMessage): boolean {
+  return dedupe === 'lookup' || (dedupe === 'key' && kind === 'rejected_permanent');
 }
 
 /** Whether a receipt is awaited: this account reports, or an account that accepted the message before does. */

@@ -38,6 +38,8 @@ const message: fc.Arbitrary<WaitingMessage> = fc.record({
   brake: fc.option(fc.constantFrom(...BRAKE_LEVELS)),
   suppression: fc.option(fc.constantFrom(...SUPPRESSION_REASONS), { freq: 1 }),
 });
+/** Nothing shows that the message may have been sent. */
+const unsent = message.map((m) => ({ ...m, status: 'queued', ambiguous: 0 }) as const);
 const waiting = message.map((m) => ({ ...m, status: m.ambiguous > 0 ? 'deferred' : 'queued' }) as const);
 const scheduled = message.map((m) => ({ ...m, status: 'scheduled', ambiguous: 0 }) as const);
 
@@ -73,7 +75,7 @@ test('every decision is a legal move, and nothing moves that does not wait', () 
 test('what a provider has accepted before is sent again where any other message would end, and is decided about alike elsewhere', () => {
   const WHY = { expired: 'expired', suppressed: 'suppressed', failed: 'disabled' } as const;
   let returned = 0;
-  always(waiting, (m, decision, usable) => {
+  always(unsent, (m, decision, usable) => {
     const sent = decideWaiting({ ...m, isSent: true }, usable, []);
     const ends = decision.kind === 'move' && decision.status !== 'held' ? decision.status : undefined;
     if (ends === undefined) expect(sent).toEqual(decision);
@@ -98,9 +100,23 @@ test('a brake that slows holds nothing', () => {
   );
 });
 
+test('what was perhaps sent already ends as unknown where any other message would end, so that receipts count', () => {
+  let left = 0;
+  always(unsent, (m, _, usable) => {
+    const perhaps = decideWaiting({ ...m, status: 'deferred', pinned: true, ambiguous: 1 }, usable, []);
+    const pinned = decideWaiting({ ...m, status: 'deferred', pinned: true }, usable, []);
+    const ends = pinned.kind === 'move' && pinned.status !== 'held';
+    expect(perhaps).toEqual(
+      ends ? { kind: 'move', status: 'unknown', failure: null, reason: 'ambiguous_attempt' } : pinned,
+    );
+    left += ends ? 1 : 0;
+  });
+  expect(left).toBeGreaterThan(100);
+});
+
 test('an expired message ends as expired, whether or not there is a route for it', () => {
   always(
-    waiting.map((m) => ({ ...m, tenantStatus: 'active', brake: null, isExpired: true })),
+    unsent.map((m) => ({ ...m, tenantStatus: 'active', brake: null, isExpired: true })),
     (_, decision) => expect(decision).toMatchObject({ kind: 'move', status: 'expired' }),
   );
 });
@@ -113,7 +129,7 @@ test('a message whose time has not come is left alone, though it has no route no
 });
 
 test('what is due for a suppressed recipient ends with the reason of the entry, whether or not there is a route', () => {
-  const due = waiting.map((m) => ({
+  const due = unsent.map((m) => ({
     ...m,
     tenantStatus: 'active',
     brake: null,
@@ -138,7 +154,8 @@ test('a test message needs no account, and one whose account is usable keeps it'
     m.test || (m.accountStatus !== null && m.accountStatus !== 'disabled');
   always(waiting.filter(isUsable), (_, decision) => {
     expect(decision.kind).not.toBe('assign');
-    if (decision.kind === 'move') expect(['expired', 'held', 'suppressed']).toContain(decision.status);
+    if (decision.kind === 'move')
+      expect(['expired', 'held', 'suppressed', 'unknown']).toContain(decision.status);
   });
 });
 
@@ -205,9 +222,10 @@ test('what is decided alike is the same decision, and what ends says why', () =>
   always(waiting, (m, decision) => {
     if (decision.kind !== 'move') return;
     expect(decideWaiting({ ...m, accountId: 'd' }, [], [])).toBe(decision);
-    expect(decision.failure === null).toBe(decision.status === 'held' || decision.status === 'suppressed');
-    const isBraked = decision.status === 'held' && m.tenantStatus === 'active';
-    expect(decision.reason !== undefined).toBe(decision.status === 'suppressed' || isBraked);
+    const { status } = decision;
+    expect(decision.failure === null).toBe(['held', 'suppressed', 'unknown'].includes(status));
+    const isBraked = status === 'held' && m.tenantStatus === 'active';
+    expect(decision.reason !== undefined).toBe(['suppressed', 'unknown'].includes(status) || isBraked);
   });
 });
 

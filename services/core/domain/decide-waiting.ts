@@ -2,7 +2,7 @@ import type { BrakeLevel } from './brake.ts';
 import { chooseAccount, routeFor } from './choose-account.ts';
 import { reroutedTo, type Rerouted } from './failover.ts';
 import type { Failure } from './failure.ts';
-import { assertMove, isWaiting, type MessageState } from './message-state.ts';
+import { assertMove, canMove, isWaiting, type MessageState } from './message-state.ts';
 import { orderOf, routeByAge, type Route } from './route.ts';
 import type { ClosedReason, LeftReason, SkippedAccount, UnsentReason } from './skipped-account.ts';
 import { SUPPRESSION_REASONS, type SuppressionReason } from './suppression.ts';
@@ -49,7 +49,7 @@ export type WaitingMove = {
   /** Why the message ends; null if it does not end. */
   readonly failure: StoredEnd | null;
   /** Reason for the new state, if neither the state nor a failure states it. */
-  readonly reason?: SuppressionReason | 'abuse_brake';
+  readonly reason?: SuppressionReason | 'abuse_brake' | 'ambiguous_attempt';
 };
 
 export type WaitingDecision =
@@ -86,6 +86,13 @@ const FAIL_WITHOUT_ROUTE: WaitingMove = {
   status: 'failed',
   failure: { class: 'no_route', code: 'no_route', retryable: false },
 };
+/** Its last call got no answer, and no other follows. */
+const LEAVE_UNKNOWN: WaitingMove = {
+  kind: 'move',
+  status: 'unknown',
+  failure: null,
+  reason: 'ambiguous_attempt',
+};
 const SUPPRESS = Object.fromEntries(
   SUPPRESSION_REASONS.map((reason) => [
     reason,
@@ -116,17 +123,24 @@ export function decideWaiting(
   const { status } = message;
   if (status === 'sending') return { kind: message.isLeaseOver ? 'lost' : 'wait' };
   if (status !== 'scheduled' && status !== 'queued' && status !== 'deferred') return { kind: 'wait' };
-  const decision = returned(message, decide(message, accounts, routes, closed));
+  const decision = stillCounted(message, decide(message, accounts, routes, closed));
   if (decision.kind === 'return') assertMove(status, 'sent');
   if (decision.kind === 'move') assertMove(status, decision.status);
   if (decision.kind === 'lane' || decision.kind === 'assign') assertMove(status, 'sending');
   return decision;
 }
 
-/** In the final states that the decision would set, receipts do not count, but receipts of the accepted call may still arrive. */
-function returned({ isSent }: WaitingMessage, decision: WaitingDecision): WaitingDecision {
-  if (isSent !== true || decision.kind !== 'move' || isWaiting(decision.status)) return decision;
-  return RETURNS[decision.status] ?? decision;
+/**
+ * In the final states that the decision would set, receipts do not count, but receipts of a call that was accepted, or that got
+ * no answer, may still arrive.
+ */
+function stillCounted(
+  { status, isSent, ambiguous }: WaitingMessage,
+  decision: WaitingDecision,
+): WaitingDecision {
+  if (decision.kind !== 'move' || isWaiting(decision.status)) return decision;
+  if (isSent === true) return RETURNS[decision.status] ?? decision;
+  return ambiguous > 0 && canMove(status, 'unknown') ? LEAVE_UNKNOWN : decision;
 }
 
 /** By the state in which the message would end. */

@@ -206,19 +206,22 @@ function createWorld(of: Terms) {
 
   /** A message that was accepted once returns to sent where any other message would end. */
   const endOf = (state: MessageState): MessageState => (wasAccepted() ? 'sent' : state);
+  /** Receipts of a call that got no answer still count where no other call follows. */
+  const endOfWaiting = (state: MessageState): MessageState =>
+    endOf(calls.some((call) => call.end === 'ambiguous') ? 'unknown' : state);
   const wasAccepted = () => calls.some((call) => call.end === 'accepted');
 
   /** Returns the state that a look must lead to, derived from the facts alone. */
   function expectedOfLook(): MessageState {
     if (status !== 'queued' && status !== 'deferred' && status !== 'scheduled') return status;
     if (!isActive) return 'held';
-    if (now >= expiresAt) return endOf('expired');
+    if (now >= expiresAt) return endOfWaiting('expired');
     if (now < nextAttemptAt) return status;
     if (status === 'scheduled') return 'queued';
-    if (isSuppressed) return endOf('suppressed');
+    if (isSuppressed) return endOfWaiting('suppressed');
     if (!disabled.has(accountId)) return 'sending';
     const isLeft = order.some((id) => !disabled.has(id) && !refusedBy().has(id));
-    return isBound() || !isLeft ? endOf('failed') : 'sending';
+    return isBound() || !isLeft ? endOfWaiting('failed') : 'sending';
   }
 
   function look(): void {
@@ -390,7 +393,10 @@ function createWorld(of: Terms) {
         sentBefore !== undefined ||
         (how === 'ambiguous' && reached === 'deferred' && dedupe === 'none'),
     );
-    const mayHaveCopy = before.ambiguous > 0 && dedupe === 'none';
+    // A key shows that there is no copy only if the provider refuses the message for good.
+    const mayHaveCopy =
+      before.ambiguous > 0 &&
+      (dedupe === 'none' || (dedupe === 'key' && OUTCOMES[how].kind !== 'rejected_permanent'));
     const end = endOf(mayHaveCopy ? 'unknown' : 'failed');
     const ends: Readonly<Partial<Record<End, MessageState>>> = {
       accepted: 'sent',

@@ -5,11 +5,14 @@
  */
 export const MESSAGE_MOVES = {
   scheduled: ['queued', 'held', 'canceled', 'expired'],
-  /** Also `sent`, from `deferred` and `held` too: a report on an earlier call proves that the provider has the message. */
-  queued: ['sending', 'sent', 'held', 'suppressed', 'failed', 'canceled', 'expired'],
+  /**
+   * Also `sent`, from `deferred` and `held` too: a report on an earlier call proves that the provider has the message. `unknown`,
+   * from `deferred` too: no call follows one that got no answer.
+   */
+  queued: ['sending', 'sent', 'held', 'suppressed', 'failed', 'canceled', 'expired', 'unknown'],
   held: ['queued', 'scheduled', 'deferred', 'sent', 'canceled'],
   sending: ['sent', 'deferred', 'failed', 'unknown', 'queued'],
-  deferred: ['sending', 'sent', 'held', 'suppressed', 'failed', 'canceled', 'expired'],
+  deferred: ['sending', 'sent', 'held', 'suppressed', 'failed', 'canceled', 'expired', 'unknown'],
   /** `queued`: its provider did not report on it in time, and another account is to send it too. */
   sent: ['queued', 'delivered', 'undelivered', 'unknown'],
   unknown: ['sent', 'delivered', 'undelivered'],

@@ -245,6 +245,15 @@ describe('ambiguous calls', () => {
       const settled = settle(refused, message({ ...repeated, dedupe }), NOW, 0);
       expect(settled).toMatchObject({ status: 'failed', final: true });
     });
+
+    test.each([
+      ['key', 'unknown'],
+      ['lookup', 'failed'],
+    ] as const)('that end with a temporary refusal leave a message with %s %s', (dedupe, status) => {
+      // It may come before the provider compares keys; a look-up has said that there is no copy.
+      const over = { ...repeated, dedupe, retries: 3, expiresAt: NOW + 1 };
+      expect(settle(transient(), message(over), NOW, 0)).toMatchObject({ status });
+    });
   });
 });
 

@@ -33,7 +33,7 @@ export function settle(
   now: number,
   random: number,
 ): Settlement {
-  const settlement = undecided(returned(decide(outcome, message, now, random), message), message);
+  const settlement = undecided(returned(decide(outcome, message, now, random), message), outcome, message);
   assertMove('sending', settlement.status);
   return settlement;
 }

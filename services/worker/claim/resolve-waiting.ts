@@ -48,7 +48,7 @@ export async function resolveWaiting(rows: readonly WaitingRow[], deps: ResolveD
     const ended = await store.moveMessages(seqsOf(alike), status, failure, reason);
     moves += ended.size;
     if (status === 'queued') queued.push(...alike.map(({ row }) => row).filter(({ seq }) => ended.has(seq)));
-    const why = failure?.class ?? (status === 'suppressed' ? status : undefined);
+    const why = failure?.class ?? (status === 'suppressed' || status === 'unknown' ? status : undefined);
     if (why === undefined) continue;
     for (const { row } of alike) if (ended.has(row.seq)) deps.endedUncalled(row, why);
   }

@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { decideReceipts } from '#core/domain/decide-receipts.ts';
 import type { AttemptOutcome } from '#core/domain/outcome.ts';
 import { RECEIPT_TIMEOUT_MS } from '#core/domain/settle.ts';
-import type { ClaimedMessage } from '#core/store/deliveries.ts';
+import type { ClaimedMessage, WaitingRow } from '#core/store/deliveries.ts';
 import { completionOf } from '#test/support/completion-of.ts';
 import { accepted, type MessageBench, setupMessages, states, terms } from '#test/support/setup-messages.ts';
+import { resolveWaiting } from '../../../services/worker/claim/resolve-waiting.ts';
 
 describe('receipts', () => {
   async function sent(b: MessageBench) {
@@ -54,6 +55,37 @@ describe('receipts', () => {
     expect(await states(b)).toEqual(['undelivered']);
     await receive(b, message, 'delivered');
     expect(await states(b)).toEqual(['delivered']);
+  });
+
+  test('a message that expires after a call without an answer ends as unknown, and a receipt of that call counts', async () => {
+    await using b = await setupMessages();
+    const [message] = await b.store.claim(await b.accept(), terms());
+    if (message === undefined) throw new Error('not claimed');
+    const lost: AttemptOutcome = { kind: 'ambiguous', failure: { class: 'unknown', code: 'timeout' } };
+    await b.store.complete([completionOf(message, lost, { receiptsExpected: true })]);
+    expect(await states(b)).toEqual(['deferred']);
+    await b.admin`update despatch.live_messages set expires_at = now(), due_at = now()`;
+    const endedUncalled = vi.fn<(row: WaitingRow, reason: string) => void>();
+    const deps = { store: b.store, endedUncalled, failedOver: () => undefined };
+    await resolveWaiting(await b.store.findWaiting([message.seq]), deps);
+    expect(endedUncalled).toHaveBeenCalledExactlyOnceWith(expect.anything(), 'unknown');
+    const result = async () =>
+      (
+        await b.admin`select status, reason, failure ->> 'code' as code, final from despatch.message_results`
+      )[0];
+    const unknown = { status: 'unknown', reason: 'ambiguous_attempt', code: 'timeout', final: false };
+    expect(await result()).toEqual(unknown);
+    const [told] = await b.admin`
+      select type, source, details ->> 'reason' as reason, details -> 'failure' ->> 'code' as code
+      from despatch.event_log where type = 'message.unknown'`;
+    expect(told).toEqual({
+      type: 'message.unknown',
+      source: 'worker',
+      reason: 'ambiguous_attempt',
+      code: 'timeout',
+    });
+    await receive(b, message, 'delivered');
+    expect(await result()).toMatchObject({ status: 'delivered', code: null });
   });
 
   test('a message without a receipt becomes unknown after 72 hours, and a late receipt still counts', async () => {

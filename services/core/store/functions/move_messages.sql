@@ -2,7 +2,8 @@
 -- failure in `of_failure`. A message that is `sending` is skipped, because the end of its attempt moves it (`complete`). A
 -- scheduled message that becomes `queued` gets an event. For a message that becomes `sent` without a call, because a receipt
 -- proves it, the caller writes the event. `canceled` without a failure means that the sender asked for it, and `suppressed` that
--- the recipient did: such a message shows no failure, whatever earlier attempts ended with. `of_reason`: why the message is in
+-- the recipient did: such a message shows no failure, whatever earlier attempts ended with. `unknown` keeps the failure of its
+-- last attempt, and receipts still count. `of_reason`: why the message is in
 -- its new state, if the state alone does not say so.
 -- A message that a provider has accepted (`sent_attempt`) ends in no state but `sent`, in which its receipts count. With a reason
 -- it returns to `sent` as it was, through the account that accepted it, and the event is written here; `of_failure` is {why} if
@@ -51,6 +52,7 @@ begin
           'from', l.account_id, 'why', of_failure -> 'why', 'rerouted', jsonb_build_object('accountId', l.sent_account_id, 'skipped', '[]'::jsonb)) end, '{}')
         when is_live(to_status) then case when of_reason is not null then jsonb_build_object('reason', of_reason) end
         when not is_wish then jsonb_build_object('failure', coalesce(of_failure, l.failure))
+          || coalesce(case when of_reason is not null then jsonb_build_object('reason', of_reason) end, '{}')
         when of_reason is not null then jsonb_build_object('reason', of_reason) end,
       at_now
     from live_messages l where l.seq = any (movable) and (to_status <> 'sent' or is_return)
@@ -97,10 +99,10 @@ begin
     )
     insert into message_results (seq, purge_on, tenant_id, status, reason, attempt, reassigned, duplicate_risk, account_id, provider,
       failure, final, expires_at, completed_at, updated_at, sent_at, sent_attempt, provider_message_id, found_by_id, sent_from)
-    select e.seq, e.purge_on, e.tenant_id, to_status, case when is_wish or is_return then of_reason else e.reason end, e.attempt, nullif(e.reassigned, 0), e.duplicate_risk,
+    select e.seq, e.purge_on, e.tenant_id, to_status, case when is_wish or is_return then of_reason else coalesce(of_reason, e.reason) end, e.attempt, nullif(e.reassigned, 0), e.duplicate_risk,
       case when is_return then a.account_id when e.attempt > 0 and not e.test then e.account_id end,
       case when is_return then a.provider else e.provider end,
-      case when not (is_wish or is_return) then coalesce(of_failure, e.failure) end, to_status <> 'sent', e.expires_at,
+      case when not (is_wish or is_return) then coalesce(of_failure, e.failure) end, to_status not in ('sent', 'unknown'), e.expires_at,
       case when not is_return then at_now end, at_now, a.ended_at,
       case when is_return then e.sent_attempt end, case when is_return then a.provider_message_id end,
       case when is_return then a.found_by_id end, case when is_return then a.sent_from end
