@@ -57,39 +57,40 @@ begin
       from unnest(taken) t, unnest(t.seqs, t.account_ids, t.receipt_ms) as e (seq, account_id, receipt_ms)
       where t.purge_on = day and t.was is distinct from t.became
     ), message as materialized (
-      select m.seq, m.tenant_id, m.channel, m.api_key_id, m.tags, coalesce(m.segments, 0) as segments,
+      select m.seq, m.tenant_id, m.channel, m.api_key_id, m.tags::text as tags, coalesce(m.segments, 0) as segments,
         greatest(m.enqueued_at, m.scheduled_at) as waits_since,
         date_bin('1 hour', m.enqueued_at, 'epoch') as hour
       from messages m
       where m.purge_on = day and m.seq = any (array(select distinct x.seq from moved x)) and not m.test
     ), fact as materialized (
-      select m.seq, m.tenant_id, m.hour, m.channel, m.api_key_id, m.tags, m.segments, x.account_id, x.was, x.became,
+      -- Grouped once, so that what follows reads few rows: most messages of a tenant have tags in common with many others.
+      select m.tenant_id, m.hour, m.channel, m.api_key_id, m.tags, x.account_id, x.was, x.became,
         case when x.by_call then time_bucket(1000 * date_part('epoch', x.at - m.waits_since)) end as provider_bucket,
-        case when x.receipt_ms is not null then time_bucket(x.receipt_ms) end as receipt_bucket
+        case when x.receipt_ms is not null then time_bucket(x.receipt_ms) end as receipt_bucket,
+        min(m.seq) as first_seq, count(*) as n, sum(m.segments) as segments
       from moved x join message m on m.seq = x.seq
+      group by 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
+    ), counted_fact as materialized (
+      select f.*, date_trunc('day', f.hour, 'UTC') as day from fact f
+      where exists (select from tenants t where t.id = f.tenant_id and t.status <> 'deleting')
     ), fine as materialized (
-      select g.*, date_trunc('day', g.hour, 'UTC') as day, coalesce(g.api_key_id::text, '') as key,
-        coalesce(g.account_id::text, '') as account
+      select g.*, coalesce(g.api_key_id::text, '') as key, coalesce(g.account_id::text, '') as account
       from (
-        select f.tenant_id, f.hour, f.channel, f.api_key_id, f.account_id, f.was, f.became, null::text as what,
-          null::integer as bucket, count(*) as n, sum(f.segments) as segments
-        from fact f group by 1, 2, 3, 4, 5, 6, 7
+        select f.tenant_id, f.hour, f.day, f.channel, f.api_key_id, f.account_id, f.was, f.became, null::text as what,
+          null::integer as bucket, sum(f.n) as n, sum(f.segments) as segments
+        from counted_fact f group by 1, 2, 3, 4, 5, 6, 7, 8
         union all
-        select f.tenant_id, f.hour, f.channel, f.api_key_id, f.account_id, null, null, 'provider', f.provider_bucket, count(*), 0
-        from fact f where f.provider_bucket is not null group by 1, 2, 3, 4, 5, 9
+        select f.tenant_id, f.hour, f.day, f.channel, f.api_key_id, f.account_id, null, null, 'provider', f.provider_bucket, sum(f.n), 0
+        from counted_fact f where f.provider_bucket is not null group by 1, 2, 3, 4, 5, 6, 10
         union all
-        select f.tenant_id, f.hour, f.channel, f.api_key_id, f.account_id, null, null, 'receipt', f.receipt_bucket, count(*), 0
-        from fact f where f.receipt_bucket is not null group by 1, 2, 3, 4, 5, 9
+        select f.tenant_id, f.hour, f.day, f.channel, f.api_key_id, f.account_id, null, null, 'receipt', f.receipt_bucket, sum(f.n), 0
+        from counted_fact f where f.receipt_bucket is not null group by 1, 2, 3, 4, 5, 6, 10
       ) g
-      where exists (select from tenants t where t.id = g.tenant_id and t.status <> 'deleting')
     ), tagged as materialized (
-      select g.*, date_trunc('day', g.hour, 'UTC') as day from (
-        select f.tenant_id, f.hour, u.tag, f.was, f.became, f.provider_bucket, f.receipt_bucket, min(f.seq) as first_seq,
-          count(*) as n, sum(f.segments) as segments
-        from fact f, lateral (select distinct t.tag from json_array_elements_text(f.tags) as t (tag)) u
-        where f.tags is not null group by 1, 2, 3, 4, 5, 6, 7
-      ) g
-      where exists (select from tenants t where t.id = g.tenant_id and t.status <> 'deleting')
+      select f.tenant_id, f.day, u.tag, f.was, f.became, f.provider_bucket, f.receipt_bucket, min(f.first_seq) as first_seq,
+        sum(f.n) as n, sum(f.segments) as segments
+      from counted_fact f, lateral (select distinct t.tag from json_array_elements_text(f.tags::json) as t (tag)) u
+      where f.tags is not null group by 1, 2, 3, 4, 5, 6, 7
     ), tag as materialized (
       -- The first hundred tags of a day are counted separately from when they first occur; any other tag of that day is counted
       -- among the rest.
