@@ -2,6 +2,8 @@ import { expect, test } from 'vitest';
 import { dueEndpoints } from './due-endpoints.ts';
 
 const at = (seconds: number) => new Date(seconds * 1_000);
+/** Endpoints of one call. */
+const MOST = 64;
 const ALL = { since: '-infinity', known: [] };
 
 function setup() {
@@ -9,7 +11,7 @@ function setup() {
   const due = dueEndpoints(() => clock);
   /** A round of a single call at the given second of the database's clock; `found` has the earliest due time of each endpoint. */
   function round(second: number, found: Record<string, number | null> = {}) {
-    const asked = due.look(null);
+    const asked = due.look(null, MOST);
     due.looked({
       seen: Object.keys(found),
       earliest: Object.values(found).map((first) => (first === null ? null : at(first))),
@@ -44,7 +46,7 @@ test('a look at all that is broken off is begun again', () => {
   const { due, round, passMs } = setup();
   const ids = Array.from({ length: 6_000 }, (_, i) => `e${i}`);
   round(1_000, Object.fromEntries(ids.map((id) => [id, 990])));
-  due.look(null);
+  due.look(null, MOST);
   due.looked({ seen: ['e1'], earliest: [at(990)], next: 'e2', lookedAt: at(1_010) });
   passMs(1_000);
   expect(round(1_011)).toEqual(ALL);
@@ -54,11 +56,11 @@ test('an endpoint that has something left is known until nothing of it is due', 
   const { round } = setup();
   round(1_000, { paused: 400, fresh: 999, later: 1_060, none: null });
   const known = [
-    { id: 'paused', due_from: at(400).toISOString() },
     { id: 'fresh', due_from: at(995).toISOString() },
+    { id: 'paused', due_from: at(400).toISOString() },
   ];
   expect(round(1_010, { fresh: null })).toMatchObject({ known });
-  expect(round(1_020, { paused: Number.NaN })).toMatchObject({ known: known.slice(0, 1) });
+  expect(round(1_020, { paused: Number.NaN })).toMatchObject({ known: known.slice(1) });
   expect(round(1_030)).toMatchObject({ known: [] });
 });
 
@@ -66,14 +68,14 @@ test('a round that took several calls goes by its beginning, and one that was br
   const { due, round } = setup();
   round(1_000);
   const call = (after: string | null, next: string | null, second: number) => {
-    due.look(after);
+    due.look(after, MOST);
     due.looked({ seen: [], earliest: [], next, lookedAt: at(second) });
   };
   call(null, 'a', 1_010);
   call('a', null, 1_050);
-  expect(due.look(null).since).toBe(at(1_005).toISOString());
+  expect(due.look(null, MOST).since).toBe(at(1_005).toISOString());
   call(null, 'a', 1_100);
-  expect(due.look(null).since).toBe(at(1_005).toISOString());
+  expect(due.look(null, MOST).since).toBe(at(1_005).toISOString());
 });
 
 test('all is looked at again now and then, the more seldom the longer that takes', () => {
@@ -82,7 +84,7 @@ test('all is looked at again now and then, the more seldom the longer that takes
   passMs(4_900);
   expect(round(1_005)).not.toEqual(ALL);
   passMs(200);
-  expect(due.look(null)).toEqual(ALL);
+  expect(due.look(null, MOST)).toEqual(ALL);
   passMs(1_000);
   due.looked({ seen: [], earliest: [], next: null, lookedAt: at(1_006) });
   passMs(49_000);
@@ -95,4 +97,18 @@ test('with too many to know, all is looked at', () => {
   const { round } = setup();
   round(1_000, Object.fromEntries(Array.from({ length: 5_001 }, (_, i) => [`e${i}`, 1])));
   expect(round(1_001)).toEqual(ALL);
+});
+
+test('a call is told only of the known endpoints that it may reach, in the order of their ids', () => {
+  const { due, round } = setup();
+  round(1_000, { d: 990, a: 990, c: 990, b: 990 });
+  const idsOf = (after: string | null) =>
+    due.look(after, 1).known.map((one) => (one as { readonly id: string }).id);
+  expect(idsOf(null)).toEqual(['a', 'b']);
+  due.looked({ seen: ['a'], earliest: [at(990)], next: 'a', lookedAt: at(1_010) });
+  expect(idsOf('a')).toEqual(['b', 'c']);
+  due.looked({ seen: ['b'], earliest: [null], next: 'b', lookedAt: at(1_010) });
+  expect(idsOf('b')).toEqual(['c', 'd']);
+  due.looked({ seen: ['c', 'd'], earliest: [at(990), at(990)], next: null, lookedAt: at(1_010) });
+  expect(due.look(null, 10).known.map((one) => (one as { readonly id: string }).id)).toEqual(['a', 'c', 'd']);
 });

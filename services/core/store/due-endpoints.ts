@@ -20,6 +20,8 @@ type Look = {
  */
 export function dueEndpoints(now: () => number = () => performance.now()) {
   const known = new Map<string, Date>();
+  /** Known endpoints that the round has not reached, in the order of their ids. */
+  let ahead: readonly string[] = [];
   /** By the database's clock; null: look at everything. */
   let since: Date | null = null;
   let begunAt: Date | undefined;
@@ -28,8 +30,12 @@ export function dueEndpoints(now: () => number = () => performance.now()) {
   let nextFullAt = -Infinity;
 
   return {
-    /** Returns where the next call looks. @param after null: a new round begins. */
-    look(after: string | null): { readonly since: string; readonly known: readonly object[] } {
+    /**
+     * Returns where the next call looks.
+     * @param after null: a new round begins. @param most endpoints that the call looks at: it needs to know no more than these
+     * and the one after them.
+     */
+    look(after: string | null, most: number): { readonly since: string; readonly known: readonly object[] } {
       if (after === null) {
         begunAt = undefined;
         isFull = since === null || now() >= nextFullAt || known.size > KNOWN_MAX;
@@ -39,11 +45,16 @@ export function dueEndpoints(now: () => number = () => performance.now()) {
           known.clear();
           nextFullAt = -Infinity;
         }
+        ahead = [...known.keys()].toSorted(byId);
       }
       if (isFull || since === null) return { since: '-infinity', known: [] };
+      if (after !== null) ahead = ahead.filter((id) => id > after);
       return {
         since: since.toISOString(),
-        known: [...known].map(([id, from]) => ({ id, due_from: from.toISOString() })),
+        known: ahead.slice(0, most + 1).flatMap((id) => {
+          const from = known.get(id);
+          return from === undefined ? [] : [{ id, due_from: from.toISOString() }];
+        }),
       };
     },
     looked({ seen, earliest, next, lookedAt }: Look): void {
@@ -61,6 +72,11 @@ export function dueEndpoints(now: () => number = () => performance.now()) {
       nextFullAt = now() + Math.max(FULL_LOOKS_GAP_MS, FULL_LOOKS_PART * tookMs);
     },
   };
+}
+
+/** Compares ids in their canonical form, which the database orders alike. */
+function byId(a: string, b: string): number {
+  return a < b ? -1 : Number(a > b);
 }
 
 /** Returns the earlier of a due time and the time of a look, allowing for commits that became visible late. */

@@ -49,7 +49,13 @@ export type SettledLookups = {
   }[];
   readonly done: readonly { readonly seq: number; readonly asks: number }[];
   /** `ms` null: not again. */
-  readonly again: readonly { readonly seq: number; readonly asks: number; readonly ms: number | null }[];
+  readonly again: readonly {
+    readonly seq: number;
+    readonly asks: number;
+    readonly ms: number | null;
+    /** No question was asked, and none is counted. Default: false. */
+    readonly unasked?: boolean;
+  }[];
   readonly turns: readonly {
     readonly account_id: string;
     readonly turn: number;

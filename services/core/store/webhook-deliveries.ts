@@ -1,7 +1,9 @@
 import type { EndpointHealth, EndpointStatus } from '#core/domain/endpoint-state.ts';
+import { isRowAtFault } from '#core/domain/database-fault.ts';
 import type { StoredEvent } from '#core/domain/event-envelope.ts';
 import type { LoadIds } from '#core/domain/id-loader.ts';
 import { asJson, type Json, type Sql, type TransactionSql } from '#core/platform/postgres/postgres.ts';
+import { storeByHalves } from '#core/platform/process/by-halves.ts';
 import { behindTenants } from './behind-tenants.ts';
 import { boundedQueries, type Bounded } from './bounded-queries.ts';
 import { camelRows } from './camel-rows.ts';
@@ -88,6 +90,34 @@ export function webhookStore(sql: Sql, bounded: Bounded, loadIds: LoadIds) {
     return new Map(rows.map((row) => [row.id, toEndpoint(row)]));
   }
 
+  /**
+   * Reads the events of claims, by endpoint and due row. An endpoint whose events cannot be read is left out, with an error, and
+   * keeps back no other one's.
+   */
+  async function readClaimed(claims: ClaimLook['claims']) {
+    const failures: Error[] = [];
+    const byEndpoint = [...Map.groupBy(claims, ({ endpoint_id: id }) => id)];
+    const read = await storeByHalves(
+      byEndpoint,
+      async (some) => {
+        const asked = some.flatMap(([, of]) => of);
+        const rows = await bounded(
+          sql`
+            select due_id, blocked, (event).* from read_deliveries(${asJson(sql, asked)}, ${HISTORY_TYPES}::text[])`.values(),
+        );
+        const events = Map.groupBy(await toEvents(camelRows<DeliveryRow>(rows)), ({ row }) => row.dueId);
+        return some.map(([id]) => [[id, events] as const]);
+      },
+      (some, error) => {
+        if (!isRowAtFault(error)) throw error;
+        for (const [id] of some)
+          failures.push(new Error(`Events of endpoint ${id} cannot be read`, { cause: error }));
+        return some.map(() => []);
+      },
+    );
+    return { events: new Map(read.flat()), failures };
+  }
+
   return {
     matchEvents: eventMatching({ sql, rowsOf, toEvents, loadEndpoints }),
 
@@ -121,37 +151,35 @@ export function webhookStore(sql: Sql, bounded: Bounded, loadIds: LoadIds) {
       return row ?? { tenantIds: [], next: null };
     },
 
-    /** Claims due rows, of one endpoint after the other; `next` null: that was the last endpoint. */
-    async claimDeliveries({
-      after,
-      endpointsMax,
-      claimsMax,
-      busy,
-      leaseMs,
-    }: ClaimTerms): Promise<{ readonly claims: readonly DeliveryClaim[]; readonly next: string | null }> {
+    /**
+     * Claims due rows, of one endpoint after the other.
+     * @returns `next`: null after the last endpoint; `failures`: an error for each endpoint whose events cannot be read. Its
+     * rows are claimed again when their lease ends.
+     */
+    async claimDeliveries({ after, endpointsMax, claimsMax, busy, leaseMs }: ClaimTerms): Promise<{
+      readonly claims: readonly DeliveryClaim[];
+      readonly next: string | null;
+      readonly failures: readonly Error[];
+    }> {
       const leaseEndsAt = performance.now() + leaseMs;
-      const { since, known } = due.look(after);
+      const { since, known } = due.look(after, endpointsMax);
       const [look] = await bounded(
         sql<ClaimLook[]>`
           select claims, seen, earliest, next_id as next, looked_at as "lookedAt" from claim_deliveries(${after}, ${endpointsMax},
             ${claimsMax}, ${[...busy]}::uuid[], ${leaseMs}, ${since}::text::timestamptz, ${asJson(sql, known)})`,
       );
-      if (look === undefined) return { claims: [], next: null };
+      if (look === undefined) return { claims: [], next: null, failures: [] };
       due.looked(look);
-      if (look.claims.length === 0) return { claims: [], next: look.next };
-      const [endpoints, rows] = await Promise.all([
+      if (look.claims.length === 0) return { claims: [], next: look.next, failures: [] };
+      const [endpoints, { events, failures }] = await Promise.all([
         loadEndpoints(look.claims.map(({ endpoint_id: id }) => id)),
-        bounded(
-          sql`
-            select due_id, blocked, (event).* from read_deliveries(${asJson(sql, look.claims)}, ${HISTORY_TYPES}::text[])`.values(),
-        ),
+        readClaimed(look.claims),
       ]);
-      const events = Map.groupBy(await toEvents(camelRows<DeliveryRow>(rows)), ({ row }) => row.dueId);
       const claims = look.claims.flatMap(
         ({ due_id: dueId, claim, endpoint_id, purge_on, attempts, manual }) => {
           const endpoint = endpoints.get(endpoint_id);
-          if (endpoint === undefined) return [];
-          const told = events.get(dueId) ?? [];
+          const told = events.get(endpoint_id)?.get(dueId) ?? [];
+          if (endpoint === undefined || !events.has(endpoint_id)) return [];
           return {
             dueId,
             claim,
@@ -165,7 +193,7 @@ export function webhookStore(sql: Sql, bounded: Bounded, loadIds: LoadIds) {
           };
         },
       );
-      return { claims, next: look.next };
+      return { claims, next: look.next, failures };
     },
 
     /**

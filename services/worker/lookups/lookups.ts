@@ -109,7 +109,7 @@ export function createLookups(deps: LookupsDeps): Lookups {
       reports: [],
       found: [],
       done: [],
-      again: batch.map(({ seq, asks }) => ({ seq, asks, ms })),
+      again: batch.map(({ seq, asks }) => ({ seq, asks, ms, unasked: true })),
       turns: [{ account_id, turn, failures, pause_ms: Math.round(ms) }],
     });
   }

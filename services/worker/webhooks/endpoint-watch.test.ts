@@ -97,3 +97,16 @@ test('an endpoint that is called again before it was stored is remembered', asyn
   await s.stored();
   expect(s.watch.size).toBe(1);
 });
+
+test('what the old address of a changed endpoint answers does not count, before the change or after it', async () => {
+  const s = setup();
+  const changed = { ...s.endpoint, version: 2 };
+  const gone: EndpointCall = { ...FAILURE, status: 410 };
+  s.watch.note(s.endpoint, FAILURE);
+  s.watch.note(s.endpoint, gone);
+  s.watch.note(changed, FAILURE);
+  s.watch.note(s.endpoint, gone);
+  await s.stored();
+  await s.stored();
+  expect(s.health()).toMatchObject({ status: 'active', failures: 2 });
+});

@@ -77,6 +77,9 @@ export function createEndpointWatch(deps: EndpointWatchDeps): EndpointWatch {
       if (known === undefined && call.succeeded && endpoint.failures === 0 && endpoint.status === 'active')
         return;
       const of = known ?? { endpoint, calls: [], storing: undefined, isLeft: false };
+      // The endpoint was changed while these calls were under way: what an old address answered says nothing about the new one.
+      if (endpoint.version < of.endpoint.version) return;
+      if (endpoint.version > of.endpoint.version) of.calls = [];
       watched.set(endpoint.id, of);
       of.endpoint = endpoint;
       of.isLeft = false;

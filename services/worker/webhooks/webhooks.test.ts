@@ -143,7 +143,7 @@ function setup(
         claimsMax,
       );
       for (const one of free) left.splice(left.indexOf(one), 1);
-      return { claims: free, next: null };
+      return { claims: free, next: null, failures: [] };
     },
     completeDeliveries: async (some) => {
       await more.recorded;

@@ -54,7 +54,10 @@ export type Webhooks = {
   match(): Promise<void>;
   /** Queries for endpoints that are behind, for any reason. */
   findBehind(): Promise<void>;
-  /** Claims due deliveries, as far as there is capacity. */
+  /**
+   * Claims due deliveries, as far as there is capacity.
+   * @throws after the others are claimed, if the events of an endpoint cannot be read.
+   */
   claim(): Promise<void>;
   /** Begins the requested test calls. */
   callTested(): Promise<void>;
@@ -160,6 +163,39 @@ export function createWebhooks(deps: WebhooksDeps): Webhooks {
     missedMs = Math.min(2 * missedMs, MISSED_MS_MAX);
   }
 
+  /** @returns an error for each endpoint whose events cannot be read. */
+  async function claimDue(): Promise<readonly Error[]> {
+    const failed: Error[] = [];
+    for (let looks = 0; looks < LOOKS_MAX && !isStopping(); looks++) {
+      if (lane.room === 0) {
+        isLeftDue = true;
+        break;
+      }
+      const ask = {
+        after: cursor,
+        endpointsMax: ENDPOINTS_AT_ONCE,
+        claimsMax: lane.room,
+        busy: lane.busy,
+        leaseMs: settings.leaseMs,
+      };
+      const { claims, next, failures } = await pace(
+        () => store.claimDeliveries(ask),
+        (claimed) => ({
+          surplus: surplusOf(claimed.claims.map(({ endpoint }) => endpoint.tenantId)),
+          waitedMs: oldestMs(claimed.claims),
+        }),
+      );
+      failed.push(...failures);
+      lane.take(claims);
+      // The rest of an endpoint's events is claimed when a present claim of it is finished.
+      const mayBeLeft = claims.length > 0 || ask.busy.length > 0;
+      isLeftDue = cursor === null ? mayBeLeft : isLeftDue || mayBeLeft;
+      cursor = next;
+      if (cursor === null) break;
+    }
+    return failed;
+  }
+
   return {
     matchSoon,
     async match() {
@@ -198,32 +234,9 @@ export function createWebhooks(deps: WebhooksDeps): Webhooks {
     },
     findBehind: createBehindLooks({ store, onBehind: matchSoon, isStopping }),
     async claim() {
-      for (let looks = 0; looks < LOOKS_MAX && !isStopping(); looks++) {
-        if (lane.room === 0) {
-          isLeftDue = true;
-          return;
-        }
-        const ask = {
-          after: cursor,
-          endpointsMax: ENDPOINTS_AT_ONCE,
-          claimsMax: lane.room,
-          busy: lane.busy,
-          leaseMs: settings.leaseMs,
-        };
-        const { claims, next } = await pace(
-          () => store.claimDeliveries(ask),
-          (claimed) => ({
-            surplus: surplusOf(claimed.claims.map(({ endpoint }) => endpoint.tenantId)),
-            waitedMs: oldestMs(claimed.claims),
-          }),
-        );
-        lane.take(claims);
-        // The rest of an endpoint's events is claimed when a present claim of it is finished.
-        const mayBeLeft = claims.length > 0 || ask.busy.length > 0;
-        isLeftDue = cursor === null ? mayBeLeft : isLeftDue || mayBeLeft;
-        cursor = next;
-        if (cursor === null) return;
-      }
+      const failed = await claimDue();
+      if (failed.length > 0)
+        throw new AggregateError(failed, `events of ${failed.length} endpoints cannot be read`);
     },
     callTested: tests.call,
     endpointChanged,

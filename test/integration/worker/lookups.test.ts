@@ -377,6 +377,21 @@ describe('questions', () => {
     expect(await turnsOf(stores)).toEqual([60]);
   });
 
+  test('that were given back unasked do not count, so that the first unanswered one is followed soon', async () => {
+    await using stores = await setupStores();
+    await planted(stores, 1);
+    for (const unasked of [true, true, false]) {
+      await stores.admin`update despatch.lookups set ask_at = now()`;
+      await stores.admin`update despatch.lookup_turns set next_at = now()`;
+      const [due] = await stores.store.takeLookups(TERMS);
+      if (due === undefined) throw new Error('nothing to ask about');
+      expect(due.asks).toBe(1);
+      const again = [{ seq: due.seq, asks: due.asks, ms: 0, unasked }];
+      await stores.store.settleLookups({ reports: [], found: [], done: [], again, turns: [] });
+    }
+    expect(await stores.admin`select asks from despatch.lookups`).toEqual([{ asks: 1 }]);
+  });
+
   test('of an account that has got another key are asked at once, and of others when it is time', async () => {
     await using stores = await setupStores();
     const { accounts } = await planted(stores, 2, 2);

@@ -42,6 +42,29 @@ describe('claims', () => {
     expect((await b.claim({ busy: [many] })).claims).toEqual([]);
   });
 
+  test('of an endpoint whose events cannot be read keep no other endpoint’s back', async () => {
+    await using b = await setupWebhooks();
+    const ids: string[] = [];
+    for (const _ of upTo(3)) ids.push(await b.endpoint());
+    await b.send(2);
+    await b.match();
+    const [damaged] = await b.admin<{ id: string }[]>`
+      select id from despatch.due_deliveries where endpoint_id = ${ids[1] ?? ''}`;
+    const refusing = new Proxy(b.worker, {
+      apply(sql, _self, [strings, ...values]: [TemplateStringsArray, ...unknown[]]) {
+        const isRefused =
+          strings.join('').includes('read_deliveries') &&
+          JSON.stringify(values[0]).includes(`"due_id":${damaged?.id}`);
+        return isRefused ? sql`select 1 / 0` : sql(strings, ...(values as never[]));
+      },
+    });
+    const { claims, failures } = await b.claim({}, webhookStore(refusing, direct, b.loadIds));
+    expect(new Map(claims.map(({ endpoint, events }) => [endpoint.id, events.length]))).toEqual(
+      new Map([ids[0], ids[2]].map((id) => [id, 2])),
+    );
+    expect(failures.map(({ message }) => message)).toEqual([`Events of endpoint ${ids[1]} cannot be read`]);
+  });
+
   test('bring the events with them, and the endpoint with its secrets while these hold', async () => {
     await using b = await setupWebhooks();
     const [key] = await b.admin<{ id: string }[]>`
@@ -301,7 +324,7 @@ describe('claims', () => {
     await using b = await setupWebhooks();
     const id = await b.endpoint();
     // A round that found nothing: later rounds do not look at older rows again.
-    expect(await b.claim()).toEqual({ claims: [], next: null });
+    expect(await b.claim()).toEqual({ claims: [], next: null, failures: [] });
     await b.send(1);
     await b.match();
     expect(await b.claims({ busy: [id] })).toEqual([]);

@@ -8,7 +8,7 @@ create or replace function complete_deliveries(completions json) returns integer
 language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
   set enable_seqscan = off set jit = off as $$
 declare
-  at_now timestamptz := clock_timestamp();
+  at_now timestamptz;
   -- Due rows of ordered endpoints, and due rows for which no call was made.
   in_order bigint[] := array(
     select c.due_id from json_to_recordset(completions) as c (due_id bigint, messages bigint[]) where cardinality(c.messages) > 0);
@@ -31,6 +31,9 @@ begin
     join due_deliveries d on d.id = any (array[c.due_id]) and d.claim = any (array[c.claim])
     order by d.id for update of d
   ) x;
+  -- After the locks, because acquiring them may take time: a search starts at the time of the last look, and would miss what became
+  -- due before it.
+  at_now := clock_timestamp();
   -- A probe that was not made must not delay the next one: its claim had put off the next call until the end of the lease.
   with back as materialized (
     select d.endpoint_id, d.due_at from due_deliveries d where d.id = any (given_back) and d.id = any (kept)

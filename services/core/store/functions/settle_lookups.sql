@@ -1,6 +1,6 @@
 -- Stores the answers of providers, in one commit. `reports`: what providers said, applied like receipts; `done`: {seq, asks} of
--- messages that need no further lookup; `again`: {seq, asks, ms} of messages to look up again after the given milliseconds, null:
--- never; `turns`: {account_id, turn, failures, pause_ms} of accounts whose turn ends. `asks` and `turn` identify the answered
+-- messages that need no further lookup; `again`: {seq, asks, ms, unasked} of messages to look up again after the given
+-- milliseconds, null: never; `unasked`: no question was asked, and none is counted; `turns`: {account_id, turn, failures, pause_ms} of accounts whose turn ends. `asks` and `turn` identify the answered
 -- question and the account's turn; if the stored value is higher, another worker has taken over and the row is skipped.
 -- `learned`: {seq, purge_on, tenant_id, provider_message_id} of messages whose calls got no answer: from now on receipts find
 -- them by that id.
@@ -36,8 +36,9 @@ begin
     where m.seq = r.message_seq and m.purge_on = r.purge_on and m.tenant_id = r.tenant_id);
   delete from lookups l using json_to_recordset(done) as d (seq bigint, asks smallint)
   where l.seq = d.seq and l.asks = d.asks;
-  update lookups l set ask_at = coalesce(at_now + make_interval(secs => a.ms / 1000.0), 'infinity')
-  from json_to_recordset(again) as a (seq bigint, asks smallint, ms bigint) where l.seq = a.seq and l.asks = a.asks;
+  update lookups l set ask_at = coalesce(at_now + make_interval(secs => a.ms / 1000.0), 'infinity'),
+    asks = case when a.unasked then greatest(l.asks - 1, 0) else l.asks end
+  from json_to_recordset(again) as a (seq bigint, asks smallint, ms bigint, unasked boolean) where l.seq = a.seq and l.asks = a.asks;
   update message_results s set provider_message_id = f.provider_message_id, found_by_id = true
   from (
     select x.seq, x.purge_on, n.provider_message_id
