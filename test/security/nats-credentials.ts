@@ -7,8 +7,8 @@ type KeyPair = ReturnType<typeof nkeys.createUser>;
 export type NatsOperator = {
   /** Lines for the configuration of a nats-server. */
   readonly config: string;
-  /** Returns the text of a credentials file. */
-  readonly userCredentials: (name: string) => string;
+  /** Returns the text of a credentials file. @param seconds after which it expires. Default: never. */
+  readonly userCredentials: (name: string, seconds?: number) => string;
 };
 
 export function createNatsOperator(): NatsOperator {
@@ -41,12 +41,12 @@ export function createNatsOperator(): NatsOperator {
       `  ${system.getPublicKey()}: ${accountToken(system, 'system')}`,
       '}',
     ].join('\n'),
-    userCredentials(name) {
+    userCredentials(name, seconds) {
       const user = nkeys.createUser();
       const limits = { type: 'user', version: 2, subs: -1, data: -1, payload: -1 };
       return [
         '-----BEGIN NATS USER JWT-----',
-        claim(account, user, name, limits),
+        claim(account, user, name, limits, seconds),
         '------END NATS USER JWT------',
         '',
         '-----BEGIN USER NKEY SEED-----',
@@ -58,11 +58,12 @@ export function createNatsOperator(): NatsOperator {
   };
 }
 
-function claim(issuer: KeyPair, subject: KeyPair, name: string, nats: object): string {
+function claim(issuer: KeyPair, subject: KeyPair, name: string, nats: object, seconds?: number): string {
   const part = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url');
   const claims = {
     jti: createHash('sha256').update(randomUUID()).digest('hex'),
     iat: Math.floor(Date.now() / 1000),
+    ...(seconds === undefined ? {} : { exp: Math.floor(Date.now() / 1000) + seconds }),
     iss: issuer.getPublicKey(),
     sub: subject.getPublicKey(),
     name,

@@ -100,6 +100,14 @@ describe('NATS with credentials', () => {
       .toBe('t1');
   });
 
+  test('credentials that were renewed in their file are used once the old ones have expired', async () => {
+    await using nats = await open(operator.userCredentials('short-lived', 2));
+    expect(nats.isConnected()).toBe(true);
+    writeFileSync(file('user.creds'), operator.userCredentials('renewed'));
+    await expect.poll(() => nats.isConnected(), { timeout: 10_000, interval: 20 }).toBe(false);
+    await expect.poll(() => nats.isConnected(), { timeout: 10_000 }).toBe(true);
+  });
+
   test.each<[string, () => string | undefined]>([
     ['credentials of another operator', () => createNatsOperator().userCredentials('stranger')],
     ['the token of one user and the key of another', () => mixedCredentials()],

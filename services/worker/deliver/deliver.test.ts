@@ -32,6 +32,7 @@ function setup(waitForContent: () => Promise<unknown> = () => Promise.resolve(),
   let calls = 0;
   let allowedMs = 0;
   let released = 0;
+  let isStopping = false;
   const provider = {
     ...simulatorFor('sms'),
     id: 'made-up',
@@ -66,9 +67,16 @@ function setup(waitForContent: () => Promise<unknown> = () => Promise.resolve(),
     onAdapterFault: (_provider, error) => {
       throw error;
     },
-    isStopping: () => false,
+    isStopping: () => isStopping,
   });
-  return { breakers, deliver, calls: () => calls, allowedMs: () => allowedMs, released: () => released };
+  return {
+    breakers,
+    deliver,
+    calls: () => calls,
+    allowedMs: () => allowedMs,
+    released: () => released,
+    stop: () => void (isStopping = true),
+  };
 }
 
 test('a call is made while it can end within the lease', async () => {
@@ -101,5 +109,17 @@ test('no call is begun for a message that expired while its content was awaited,
   const expiring = { ...message(60_000), expiresAt: new Date(Date.now() + 30) };
   const { outcome } = await deliver(expiring);
   expect([outcome.kind, calls(), released()]).toEqual(['not_started', 0, 1]);
+  expect(breakers.health('account')).toBe('healthy');
+});
+
+test('no call is begun once the worker stops, where its content came late', async () => {
+  const { breakers, deliver, calls, released, stop } = setup(
+    () => new Promise((done) => setTimeout(done, 60)),
+  );
+  const delivering = deliver(message(60_000));
+  stop();
+  const { outcome } = await delivering;
+  expect(outcome).toEqual({ kind: 'not_started', reason: 'shutdown' });
+  expect([calls(), released()]).toEqual([0, 1]);
   expect(breakers.health('account')).toBe('healthy');
 });

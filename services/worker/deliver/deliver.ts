@@ -88,7 +88,7 @@ type Ready = {
 
 /** Returns all that a call needs, or the outcome if no call is made. After it returns, the account's breaker counts the call. */
 async function prepare(message: ClaimedMessage, deps: DeliverDeps): Promise<Ready | Delivered> {
-  if (deps.isStopping()) return { outcome: { kind: 'not_started', reason: 'shutdown' }, provider: undefined };
+  if (deps.isStopping()) return { outcome: SHUTDOWN, provider: undefined };
   const found = await findAccount(message, deps.accounts);
   if ('outcome' in found) return { outcome: found.outcome, provider: undefined };
   const { account } = found;
@@ -115,6 +115,8 @@ function enter(
   accountId: string | null,
   deps: DeliverDeps,
 ): AttemptOutcome | 'pass' | 'probe' {
+  // Asked again, because the credential and the content may have come late: a call that begins now may outlive this process.
+  if (deps.isStopping()) return SHUTDOWN;
   // After the lease another worker settles the attempt as lost and may repeat it, so a call must end within the lease. This fails
   // if the claim's answer, the credential or the content came late, or if this process was paused.
   if (message.leaseEndsAt - performance.now() < callDeadlineMs(provider, deps)) return LEASE_OVER;
@@ -130,6 +132,7 @@ function withoutContent(kind: 'unavailable' | 'gone'): AttemptOutcome {
     : { kind: 'rejected_permanent', failure: { class: 'unknown', code: 'content_deleted' } };
 }
 
+const SHUTDOWN: AttemptOutcome = { kind: 'not_started', reason: 'shutdown' };
 const LEASE_OVER: AttemptOutcome = { kind: 'not_started', reason: 'lease_over' };
 const BREAKER_OPEN: AttemptOutcome = { kind: 'not_started', reason: 'breaker_open' };
 

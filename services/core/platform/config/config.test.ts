@@ -91,6 +91,18 @@ test('reports the faults of all groups together', () => {
   });
 });
 
+test.each([
+  ['postgres://u:50%off@h/db', /only before two hexadecimal digits/],
+  ['postgres://u:p@h/db?statement_timeout=0', /no parameters but sslmode/],
+  ['postgres://u:p@h/db?sslmode=require&channel_binding=require', /no parameters but sslmode/],
+  ['https://u:p@h/db', /begins with postgres/],
+  ['postgres://u:50%25off@h:5432/db?sslmode=require&target_session_attrs=read-write', undefined],
+])('the connection string %s is refused as %s', (url, rule) => {
+  const parse = () => parseEnvironment({ postgres: postgresEnv }, { DATABASE_URL: url });
+  if (rule === undefined) expect(parse().postgres.url.reveal()).toBe(url);
+  else expect(parse).toThrow(rule);
+});
+
 test('never echoes a value, right or wrong', () => {
   const env = {
     PORT: CANARY,

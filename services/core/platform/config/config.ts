@@ -178,11 +178,26 @@ export function secretText(
     .meta({ description, type: 'secret', secret: true } satisfies Notes);
 }
 
-/** Returns a variable for a secret URL, such as one that contains a password. */
-export function secretUrl(description: string, protocols: readonly string[]): z.ZodType<Secret> {
+/** Parameters of a connection string that the driver reads; it would send all others to the server as settings of the session. */
+const POSTGRES_PARAMETERS = ['sslmode', 'ssl', 'sslnegotiation', 'target_session_attrs'];
+
+/**
+ * Returns a variable for a connection string of Postgres. Parameters are few: a setting of the session there would override one
+ * that the services rely on, such as its time limit, or would be refused by the server.
+ */
+export function postgresUrl(description: string): z.ZodType<Secret> {
+  const protocols = ['postgres:', 'postgresql:'];
   return z
     .string()
-    .refine((value) => isUrl(value, protocols), urlRule(protocols))
+    .refine((value) => isUrl(value, protocols), { error: urlRule(protocols), abort: true })
+    .refine(
+      hasDecodableLogin,
+      'must have % in its user or password only before two hexadecimal digits (%25 for a %)',
+    )
+    .refine(
+      (value) => new URL(value).searchParams.keys().every((name) => POSTGRES_PARAMETERS.includes(name)),
+      `must have no parameters but ${POSTGRES_PARAMETERS.join(', ')}`,
+    )
     .transform((value) => new Secret(value))
     .meta({ description, type: 'secret URL', secret: true } satisfies Notes);
 }
@@ -321,6 +336,17 @@ function splitList(value: string): string[] {
 
 function isUrl(value: string, protocols: readonly string[]): boolean {
   return URL.canParse(value) && protocols.includes(new URL(value).protocol) && new URL(value).hostname !== '';
+}
+
+function hasDecodableLogin(value: string): boolean {
+  const { username, password } = new URL(value);
+  try {
+    decodeURIComponent(username);
+    decodeURIComponent(password);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function hasCredentials(value: string): boolean {

@@ -6,7 +6,7 @@ import {
   optional,
   ratio,
   secretText,
-  secretUrl,
+  postgresUrl,
   text,
   url,
   urlList,
@@ -46,10 +46,7 @@ export const runtimeEnv = defineEnvGroup({
 export const postgresEnv = defineEnvGroup({
   title: 'Postgres',
   shape: {
-    DATABASE_URL: secretUrl("Connection string of this deployment's own login role.", [
-      'postgres:',
-      'postgresql:',
-    ]),
+    DATABASE_URL: postgresUrl("Connection string of this deployment's own login role."),
     DATABASE_POOL_MAX: whole(
       'Connections of one process. An api has those of `DATABASE_READ_POOL_MAX` and `DATABASE_CHANGE_POOL_MAX` beside them, a worker three for webhooks.',
       { min: 1, max: 200, default: 10 },
