@@ -1,4 +1,6 @@
+import { randomBytes } from 'node:crypto';
 import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
+import { scramVerifier } from './scram-verifier.ts';
 
 const SERVICE_ROLES = ['api', 'worker', 'controller'] as const;
 
@@ -17,8 +19,8 @@ export async function prepareRoles(tx: TransactionSql, passwords: RolePasswords)
     if (!present.has(`despatch_${role}`)) await createRole(tx, `despatch_${role}`, 'login');
     const password = passwords[role];
     if (password !== undefined) {
-      const [quoted] = await tx<{ literal: string }[]>`select quote_literal(${password}) as literal`;
-      await tx.unsafe(`alter role despatch_${role} password ${quoted?.literal ?? ''}`);
+      const verifier = await scramVerifier(password, randomBytes(16));
+      await tx.unsafe(`alter role despatch_${role} password '${verifier}'`);
     }
   }
   // Only the role that created it, or that was granted it with the admin option, may grant it; for a member nothing is left to

@@ -1,3 +1,5 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { postgres } from '#core/platform/postgres/postgres-driver.ts';
 import { describe, expect, test } from 'vitest';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
@@ -39,6 +41,25 @@ test('an owner that is no superuser migrates, any number of runs at once end in 
   await expect(worker`select * from despatch.messages`).rejects.toThrow('permission denied');
   await expect(worker`select * from despatch.partition_tasks()`).resolves.toHaveLength(0);
   await worker.end();
+});
+
+test('a password of a role is in no log of the server, whether or not the role takes it', async () => {
+  await using b = await setup();
+  const admin = postgres(b.server.superuserUrl('app'), { max: 1, onnotice: () => undefined });
+  await admin.unsafe("alter database app set log_statement = 'all'");
+  await admin.unsafe('create role despatch_api login');
+  const passwords = { api: 'canary-one', worker: 'canary-two' };
+  // The owner may not alter a role that it has not created.
+  await expect(migrate({ databaseUrl: b.databaseUrl, passwords })).rejects.toThrow('permission denied');
+  await admin.unsafe('drop role despatch_api');
+  await admin.end();
+  await migrate({ databaseUrl: b.databaseUrl, passwords });
+  const log = await readFile(join(b.server.dir, 'server.log'), 'utf8');
+  expect(log).toContain('alter role despatch_api password');
+  expect(log).not.toContain('canary');
+  const api = postgres(loginUrl(b.databaseUrl, 'despatch_api', passwords.api), { max: 1 });
+  await expect(api`select 1 as one`).resolves.toEqual([{ one: 1 }]);
+  await api.end();
 });
 
 describe('a migration of a table that somebody reads for long', () => {
