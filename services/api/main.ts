@@ -85,7 +85,7 @@ const api = await buildApi({
     httpLimits: http.limits,
   },
 });
-const schema = schemaReadiness(sql, requiredSchemaVersion());
+const schema = schemaReadiness(sql, requiredSchemaVersion(), log);
 const health = stack.use(
   await openHealthServer({
     ...observability.metrics,

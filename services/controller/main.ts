@@ -101,7 +101,7 @@ await runManager({
   controllers: controller.loops,
   elector,
   openHealth: (checks) => openHealthServer({ ...observability.metrics, metrics, ...checks }),
-  ready: schemaReadiness(sql, requiredSchemaVersion()),
+  ready: schemaReadiness(sql, requiredSchemaVersion(), log),
   whileLeading: controller.begin,
   shutdownGraceMs: reconciling.shutdownGraceMs,
 });

@@ -164,7 +164,7 @@ metrics.webhookEndpoints.from(async () =>
 );
 metrics.webhooksInFlight.from(worker.webhooksInFlight);
 
-const schema = schemaReadiness(sql, requiredSchemaVersion());
+const schema = schemaReadiness(sql, requiredSchemaVersion(), log);
 stack.use(
   await openHealthServer({
     ...config.observability.metrics,

@@ -14,6 +14,8 @@ export type TcpProxy = AsyncDisposable & {
   /** Stops all traffic from now on, without closing connections. */
   readonly freeze: () => void;
   readonly thaw: () => void;
+  /** Loses the server's side of all connections without a word to the client, as when its node is lost. New connections pass. */
+  readonly strand: () => void;
   /**
    * Waits for a moment that the inspector names. The bytes of that moment, and all later ones of the connection in both
    * directions, are held until the moment is released.
@@ -27,7 +29,7 @@ export type HeldMoment = {
   readonly release: (how: 'pass' | 'cut') => void;
 };
 
-type Link = { readonly client: Socket; readonly server: Socket };
+type Link = { readonly client: Socket; readonly server: Socket; isStranded: boolean };
 type Hold = {
   readonly moment: string;
   readonly reached: PromiseWithResolvers<void>;
@@ -45,7 +47,7 @@ export async function startTcpProxy(
 
   const server = createServer({ noDelay: true }, (client) => {
     const upstream = connect({ host: '127.0.0.1', port: target, noDelay: true });
-    const link: Link = { client, server: upstream };
+    const link: Link = { client, server: upstream, isStranded: false };
     const inspector = inspect();
     /** Set while a moment of this connection is held. */
     let held: Promise<'pass' | 'cut'> | undefined;
@@ -58,6 +60,7 @@ export async function startTcpProxy(
 
     const pipe = (direction: Direction, from: Socket, to: Socket): void => {
       from.on('data', (bytes: Buffer) => {
+        if (link.isStranded) return;
         const moments = inspector(direction, bytes);
         const hold = [...holds].find(({ moment }) => moments.includes(moment));
         if (hold !== undefined) {
@@ -81,6 +84,7 @@ export async function startTcpProxy(
         });
       });
       finished(from, () => {
+        if (link.isStranded && from === upstream) return;
         // Bytes that were sent before the end are still forwarded, unless they are held.
         if (held === undefined && frozen === undefined) to.end();
         else end();
@@ -111,6 +115,12 @@ export async function startTcpProxy(
     thaw: () => {
       frozen?.resolve();
       frozen = undefined;
+    },
+    strand() {
+      for (const link of links) {
+        link.isStranded = true;
+        link.server.destroy();
+      }
     },
     hold(moment) {
       const hold: Hold = { moment, reached: Promise.withResolvers(), released: Promise.withResolvers() };

@@ -1,3 +1,4 @@
+import { silentLogger } from '#core/platform/telemetry/logger.ts';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { connect } from 'node:net';
@@ -232,13 +233,19 @@ test('readiness tells an absent database and an old schema apart', async () => {
   const pool = { poolMax: 1, statementTimeoutMs: 1_000, applicationName: 'test' };
   await using away = openPostgres({ ...pool, url: secret('postgres://nobody@127.0.0.1:1/x') });
   const needed = requiredSchemaVersion();
-  expect(await schemaReadiness(away.sql, needed)()).toEqual({ failing: ['database'] });
-  expect(await schemaReadiness(api.admin, needed)()).toEqual({ failing: [] });
+  const warned: unknown[] = [];
+  const log = { ...silentLogger, warn: (...of: unknown[]) => void warned.push(of) };
+  const check = schemaReadiness(away.sql, needed, log);
+  expect([await check(), await check()]).toEqual([{ failing: ['database'] }, { failing: ['database'] }]);
+  // Once, with the cause: Kubernetes does not show what a probe was answered.
+  const err = expect.objectContaining({ code: 'ECONNREFUSED' });
+  expect(warned).toEqual([[{ failing: ['database'], err }, 'Not ready']]);
+  expect(await schemaReadiness(api.admin, needed, log)()).toEqual({ failing: [] });
   const later = { ...needed, migration: 9_999 };
-  expect(await schemaReadiness(api.admin, later)()).toEqual({ failing: ['schema'] });
+  expect(await schemaReadiness(api.admin, later, log)()).toEqual({ failing: ['schema'] });
   // A database before its first migration lacks the functions that the check calls.
   await using empty = openPostgres({ ...pool, url: secret(inject('postgres').superuserUrl) });
-  expect(await schemaReadiness(empty.sql, needed)()).toEqual({ failing: ['schema'] });
+  expect(await schemaReadiness(empty.sql, needed, log)()).toEqual({ failing: ['schema'] });
 });
 
 describe('the documentation', () => {

@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
+import { createServer as createHttpServer } from 'node:http';
 import { connect, createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -93,6 +94,36 @@ async function startLosingProxy(origin: string) {
   };
 }
 
+/** Refuses each send until the next day, and answers the first page of a list but not the second one. */
+async function startRefusingApi() {
+  let sends = 0;
+  const server = createHttpServer((request, response) => {
+    request.resume();
+    const isSend = request.method === 'POST';
+    if (isSend) sends += 1;
+    const isPage = !isSend && !request.url?.includes('cursor=');
+    const status = isSend ? 429 : isPage ? 200 : 500;
+    response.writeHead(status, { 'content-type': 'application/json', 'retry-after': '86400' });
+    const code = isSend ? 'daily_limit_reached' : 'internal_error';
+    response.end(
+      JSON.stringify(
+        isPage
+          ? { items: [{ id: 'first', status: 'delivered' }], nextCursor: 'next' }
+          : { statusCode: status, code, message: code },
+      ),
+    );
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  return {
+    origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    sends: () => sends,
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections();
+      server.close();
+    },
+  };
+}
+
 describe.each(EXAMPLE_LANGUAGES)('the examples in $label', ({ extension }) => {
   test('send a message, follow it, repeat a request safely, read pages and store an account', async (context) => {
     const probe = RUNNERS[extension]?.probe ?? [];
@@ -115,5 +146,24 @@ describe.each(EXAMPLE_LANGUAGES)('the examples in $label', ({ extension }) => {
 
     const account = JSON.parse(await runExample('create-provider', extension)) as object;
     expect(account).toMatchObject({ provider: 'twilio', channel: 'sms', status: 'unverified' });
+  }, 300_000);
+
+  test('report a refusal that lasts until the next day at once, and a page that could not be read', async (context) => {
+    const probe = RUNNERS[extension]?.probe ?? [];
+    context.skip(!(await isThere(probe)), `${probe[0]} is not installed`);
+
+    await using refusing = await startRefusingApi();
+    const refused = { DESPATCH_URL: refusing.origin };
+    await expect(runExample('retry-safely', extension, refused)).rejects.toMatchObject({
+      code: 1,
+      stdout: '',
+      stderr: expect.stringMatching(/429.*daily_limit_reached/),
+    });
+    expect(refusing.sends()).toBe(1);
+    await expect(runExample('list-messages', extension, refused)).rejects.toMatchObject({
+      code: 1,
+      stdout: expect.stringContaining('first'),
+      stderr: expect.stringContaining('500'),
+    });
   }, 300_000);
 });

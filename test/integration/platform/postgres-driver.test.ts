@@ -1,5 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { Secret } from '#core/domain/secret.ts';
 import { postgres } from '#core/platform/postgres/postgres-driver.ts';
+import { openPostgres } from '#core/platform/postgres/postgres.ts';
 import { testDatabase } from '#test/support/servers.ts';
 import { startTcpProxy, type Inspector } from '#test/support/tcp-proxy.ts';
 
@@ -39,7 +41,7 @@ async function setup() {
 type Setup = Awaited<ReturnType<typeof setup>>;
 
 /** Expects a query to succeed soon. Queries may fail while the connection closes, but none may stay unanswered. */
-async function expectWorking({ sql }: Setup): Promise<void> {
+async function expectWorking({ sql }: Pick<Setup, 'sql'>): Promise<void> {
   const ask = (): Promise<unknown> =>
     Promise.race([
       sql<{ one: number }[]>`select 1 as one`.then(([row]) => row?.one, String),
@@ -105,5 +107,45 @@ describe('a connection that ends', () => {
     await expectWorking(s);
     expect(await s.sql`select ${[1, 2]}::int[] as numbers`).toEqual([{ numbers: [1, 2] }]);
     expect(uncaught).toEqual([]);
+  });
+});
+
+describe('a server that is gone without a word', () => {
+  async function setupPool() {
+    await using resources = new AsyncDisposableStack();
+    const database = resources.use(await testDatabase());
+    const url = new URL(database.superuserUrl);
+    const proxy = resources.use(await startTcpProxy(Number(url.port)));
+    url.port = String(proxy.port);
+    const { sql } = resources.use(
+      openPostgres({
+        url: new Secret(url.href),
+        poolMax: 2,
+        statementTimeoutMs: 1_000,
+        applicationName: 'despatch-test',
+      }),
+    );
+    const owned = resources.move();
+    return { sql, proxy, [Symbol.asyncDispose]: () => owned.disposeAsync() };
+  }
+
+  test('is asked again over new connections soon, and what was asked over the old ones fails', async () => {
+    await using s = await setupPool();
+    await Promise.all([s.sql`select pg_sleep(0.1)`, s.sql`select pg_sleep(0.1)`]);
+    s.proxy.strand();
+    const asked = Array.from({ length: 4 }, () => s.sql`select 1`.then(() => 'answered', String));
+    const answers = await Promise.all(asked);
+    expect(new Set(answers)).toEqual(new Set(['Error: The database no longer knows this connection']));
+    await expectWorking(s);
+  });
+
+  test('is told from one that is only slow: its connections stay', async () => {
+    await using s = await setupPool();
+    const [own] = await s.sql.begin(async (tx) => {
+      await tx`set local statement_timeout = 0`;
+      await tx`select pg_sleep(6)`;
+      return tx<{ pid: number }[]>`select pg_backend_pid() as pid`;
+    });
+    expect(own?.pid).toBeGreaterThan(0);
   });
 });

@@ -1,5 +1,6 @@
 import { registerHooks } from 'node:module';
 import type postgresDriver from 'postgres';
+import type { Backend } from './silent-connections.ts';
 
 /**
  * postgres.js, patched while it is loaded. Version 3.4.9 buffers small writes until the end of the tick, and clears neither the
@@ -8,6 +9,8 @@ import type postgresDriver from 'postgres';
  * pool never sends anything again. A query that begins between a connection's error and its close is never answered (#1186), and
  * the first query on the next connection fails with the previous connection's error. And if the connection ends while the driver
  * queries the types of arrays, the rejection of that query is not handled. A failover of the database causes all five.
+ *
+ * The last patch is no repair: it tells of each connection that a server accepts.
  */
 const PATCHES: readonly (readonly [found: string, patched: string])[] = [
   [
@@ -39,7 +42,20 @@ const PATCHES: readonly (readonly [found: string, patched: string])[] = [
   ],
   ['return fetchArrayTypes()\n', 'return fetchArrayTypes().catch(terminate)\n'],
   ['!hadError && (query || sent.length) && error(', 'if (query || sent.length) error('],
+  // For `silent-connections.ts`.
+  [
+    '    backend.secret = x.readUInt32BE(9)\n',
+    `    backend.secret = x.readUInt32BE(9)
+    options.shared.onBackend?.({ pid: backend.pid, socket, isBusy: () => Boolean(query) || sent.length > 0 })
+`,
+  ],
 ];
+
+/** Calls `onBackend` for each connection of the pool that a server accepts from now on. */
+export function observeBackends(sql: postgresDriver.Sql, onBackend: (backend: Backend) => void): void {
+  const { shared } = sql.options as unknown as { shared: { onBackend?: (backend: Backend) => void } };
+  shared.onBackend = onBackend;
+}
 
 /** A global mark that tells another copy of this module that the cached driver is the patched one. */
 const MARK = 'despatch.postgres-driver';

@@ -4,7 +4,8 @@ import type driver from 'postgres';
 import { newProcessName } from '#core/domain/ids.ts';
 import type { Secret } from '#core/domain/secret.ts';
 import { answerWithin } from '../process/deadline.ts';
-import { postgres } from './postgres-driver.ts';
+import { observeBackends, postgres } from './postgres-driver.ts';
+import { watchSilentConnections } from './silent-connections.ts';
 
 export type Sql = driver.Sql;
 export type TransactionSql = driver.TransactionSql;
@@ -34,8 +35,41 @@ export function asJson(sql: Sql | TransactionSql, value: unknown) {
 
 /** Opens a pool. No connection is made before the first query. */
 export function openPostgres(config: PostgresConfig): Postgres {
-  const sql = postgres(config.url.reveal(), {
-    max: config.poolMax,
+  const name = uniqueName(config.applicationName);
+  const sql = openPool(config, name, config.poolMax);
+  const silent = watchSilentConnections({
+    limitMs: config.statementTimeoutMs + 1_000,
+    async knownPids() {
+      const fresh = openPool(config, name, 1);
+      let own = 0;
+      observeBackends(fresh, ({ pid }) => (own = pid));
+      try {
+        const work = fresh<{ pid: number }[]>`
+          select pid from pg_stat_activity where application_name = current_setting('application_name')`;
+        const known = new Set((await withDeadline(work, KNOWN_PIDS_MS)).map(({ pid }) => pid));
+        // A pooler in between has process ids of its own.
+        if (!known.has(own)) throw new Error('The server does not know the connection that asks');
+        return known;
+      } finally {
+        await endPool(fresh);
+      }
+    },
+  });
+  observeBackends(sql, silent.add);
+  return {
+    sql,
+    async [Symbol.asyncDispose]() {
+      silent[Symbol.dispose]();
+      await endPool(sql);
+    },
+  };
+}
+
+const KNOWN_PIDS_MS = 8_000;
+
+function openPool(config: PostgresConfig, name: string, max: number): Sql {
+  return postgres(config.url.reveal(), {
+    max,
     connect_timeout: 5,
     backoff: reconnectSeconds,
     // Below the idle limits of common proxies and cloud load balancers.
@@ -50,7 +84,7 @@ export function openPostgres(config: PostgresConfig): Postgres {
     },
     // Tests break this (mutant: synced-commits): a commit is on disk before it is acknowledged.
     connection: {
-      application_name: uniqueName(config.applicationName),
+      application_name: name,
       search_path: 'despatch',
       // Overrides settings of the role or the database, which must not change which day it is or how dates are written.
       TimeZone: 'UTC',
@@ -60,11 +94,11 @@ export function openPostgres(config: PostgresConfig): Postgres {
       idle_in_transaction_session_timeout: config.statementTimeoutMs,
     },
   });
-  return {
-    sql,
-    // `end` can hang after a connection was reset (postgres#1142), so the wait has a limit of its own.
-    [Symbol.asyncDispose]: () => withDeadline(sql.end({ timeout: 3 }), 5_000).catch(() => undefined),
-  };
+}
+
+/** `end` can hang after a connection was reset (postgres#1142), so the wait has a limit of its own. */
+async function endPool(sql: Sql): Promise<void> {
+  await withDeadline(sql.end({ timeout: 3 }), 5_000).catch(() => undefined);
 }
 
 /** TLS options of the pool. The file is read for each connection: an authority is renewed while the process runs. */
