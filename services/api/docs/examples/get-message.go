@@ -38,7 +38,7 @@ func main() {
 		if err != nil {
 			log.Fatal(err)
 		}
-		if message.Finality != "pending" {
+		if message.Finality != "pending" || message.Status == "unknown" {
 			answer, _ := json.Marshal(message)
 			fmt.Println(string(answer))
 			return

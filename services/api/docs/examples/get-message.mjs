@@ -7,7 +7,7 @@ for (let i = 0; i < 30; i += 1) {
   });
   record = await response.json();
   if (!response.ok) throw new Error(`${record.statusCode} ${record.code}: ${record.message}`);
-  if (record.finality !== 'pending') break;
+  if (record.finality !== 'pending' || record.status === 'unknown') break;
   await new Promise((resolve) => setTimeout(resolve, 1000));
 }
 console.log(JSON.stringify(record));

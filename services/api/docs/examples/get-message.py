@@ -10,7 +10,7 @@ request = urllib.request.Request(
 for _ in range(30):
     with urllib.request.urlopen(request, timeout=10) as response:
         record = json.load(response)
-    if record["finality"] != "pending":
+    if record["finality"] != "pending" or record["status"] == "unknown":
         break
     time.sleep(1)
 print(json.dumps(record))

@@ -13,6 +13,9 @@ import (
 
 const attemptsMax = 6
 
+// waitMax is in seconds: a longer Retry-After, such as until the next day, is left to the caller.
+const waitMax = 120
+
 var client = &http.Client{Timeout: 10 * time.Second}
 
 // send repeats the request, with the same key, after a lost answer, a 429 or a 5xx.
@@ -20,7 +23,7 @@ func send(message, idempotencyKey string) (string, error) {
 	for attempt := 1; ; attempt++ {
 		wait := min(1<<attempt, 30)
 		answer, retryAfter, err := post(message, idempotencyKey)
-		if err == nil || retryAfter < 0 || attempt == attemptsMax {
+		if err == nil || retryAfter < 0 || retryAfter > waitMax || attempt == attemptsMax {
 			return answer, err
 		}
 		if retryAfter > 0 {

@@ -1,5 +1,7 @@
 const { DESPATCH_URL, DESPATCH_KEY } = process.env;
 const ATTEMPTS_MAX = 6;
+/** In seconds: a longer `Retry-After`, such as until the next day, is left to the caller. */
+const WAIT_MAX = 120;
 
 /** Sends a message; repeats the request, with the same key, after a lost answer, a 429 or a 5xx. */
 async function send(message, idempotencyKey) {
@@ -18,10 +20,10 @@ async function send(message, idempotencyKey) {
       });
       const answer = await response.json();
       if (response.ok) return answer;
-      const isTemporary = response.status === 429 || response.status >= 500;
-      if (!isTemporary || attempt === ATTEMPTS_MAX)
-        throw Object.assign(new Error(answer.message), { answer });
       wait = Number(response.headers.get('Retry-After') ?? wait);
+      const isTemporary = response.status === 429 || response.status >= 500;
+      if (!isTemporary || wait > WAIT_MAX || attempt === ATTEMPTS_MAX)
+        throw Object.assign(new Error(`${answer.statusCode} ${answer.code}: ${answer.message}`), { answer });
     } catch (error) {
       if (error.answer || attempt === ATTEMPTS_MAX) throw error;
     }

@@ -6,6 +6,8 @@ import urllib.error
 import urllib.request
 
 ATTEMPTS_MAX = 6
+# In seconds: a longer Retry-After, such as until the next day, is left to the caller.
+WAIT_MAX = 120
 
 
 def send(message, idempotency_key):
@@ -25,9 +27,10 @@ def send(message, idempotency_key):
             with urllib.request.urlopen(request, timeout=10) as response:
                 return json.load(response)
         except urllib.error.HTTPError as error:
-            if attempt == ATTEMPTS_MAX or (error.code != 429 and error.code < 500):
-                raise
             wait = int(error.headers.get("Retry-After", wait))
+            is_temporary = error.code == 429 or error.code >= 500
+            if not is_temporary or wait > WAIT_MAX or attempt == ATTEMPTS_MAX:
+                raise RuntimeError(f"{error.code}: {error.read().decode()}") from error
         except (OSError, http.client.HTTPException):
             if attempt == ATTEMPTS_MAX:
                 raise
