@@ -4,6 +4,7 @@ import { openHealthServer } from '#core/platform/process/health.ts';
 import { createAuditTrail } from '#core/platform/telemetry/audit-trail.ts';
 import { createLineSink } from '#core/platform/telemetry/line-sink.ts';
 import { createLogger, standardOutput } from '#core/platform/telemetry/logger.ts';
+import { logReadiness } from '#core/platform/telemetry/log-readiness.ts';
 import { collectProcessMetrics, createApiMetrics } from '#core/platform/telemetry/metrics.ts';
 import { openNats } from '#core/platform/nats/nats.ts';
 import { openKeyring } from '#core/platform/vault/open-keyring.ts';
@@ -85,7 +86,7 @@ const api = await buildApi({
     httpLimits: http.limits,
   },
 });
-const schema = schemaReadiness(sql, requiredSchemaVersion(), log);
+const schema = schemaReadiness(sql, requiredSchemaVersion(), logReadiness(log));
 const health = stack.use(
   await openHealthServer({
     ...observability.metrics,

@@ -3,6 +3,7 @@ import { boundedStore } from '#core/platform/postgres/bounded-store.ts';
 import { openHealthServer } from '#core/platform/process/health.ts';
 import { openKube } from './kube/kube.ts';
 import { createLogger } from '#core/platform/telemetry/logger.ts';
+import { logReadiness } from '#core/platform/telemetry/log-readiness.ts';
 import { collectProcessMetrics } from '#core/platform/telemetry/metrics.ts';
 import { createControllerMetrics } from './metrics/controller-metrics.ts';
 import { openNats } from '#core/platform/nats/nats.ts';
@@ -101,7 +102,7 @@ await runManager({
   controllers: controller.loops,
   elector,
   openHealth: (checks) => openHealthServer({ ...observability.metrics, metrics, ...checks }),
-  ready: schemaReadiness(sql, requiredSchemaVersion(), log),
+  ready: schemaReadiness(sql, requiredSchemaVersion(), logReadiness(log)),
   whileLeading: controller.begin,
   shutdownGraceMs: reconciling.shutdownGraceMs,
 });

@@ -28,6 +28,16 @@ export function mailboxText({ name, address }: Mailbox): string {
   return name === undefined ? address : `"${name.replace(/["\\]/g, '\\$&')}" <${address}>`;
 }
 
+/** Returns the mailbox with its domain in ASCII form. */
+export function asciiMailbox(mailbox: Mailbox): Mailbox {
+  return { ...mailbox, address: asciiAddress(mailbox.address) };
+}
+
+/** Returns whether the part before the `@` has only ASCII characters; unlike a domain, it has no ASCII form. */
+export function hasAsciiLocalPart(address: string): boolean {
+  return /^[ -~]*$/.test(address.slice(0, address.lastIndexOf('@')));
+}
+
 /** Returns the address with its domain in ASCII form, which every mail server and vendor accepts. */
 export function asciiAddress(address: string): string {
   const at = address.lastIndexOf('@');

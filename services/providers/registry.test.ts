@@ -12,6 +12,7 @@ import {
   findProvider,
   parseAccount,
   lookupPaces,
+  namesItsOwnIdAlone,
   reportsDeliveries,
   simulatorFor,
 } from './registry.ts';
@@ -67,6 +68,11 @@ describe('the catalog', () => {
   test('asks before it repeats a call only where our reference leads to the message', () => {
     const asking = [...PROVIDERS.values()].filter(({ dedupe }) => dedupe === 'lookup');
     expect(asking.map(({ id, lookup }) => [id, lookup?.by])).toEqual([['sinch', 'reference']]);
+  });
+
+  test('makes the vendor id searchable exactly where a receipt may lack ours', () => {
+    const alone = [...PROVIDERS.values()].filter(namesItsOwnIdAlone);
+    expect(alone.map(({ id }) => id)).toEqual(['aws-sms', 'sendgrid', 'ses']);
   });
 
   test('asks each vendor at a pace of its own, which leaves its limit to what is sent', () => {

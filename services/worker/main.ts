@@ -5,6 +5,7 @@ import { createHostResolver } from '#core/platform/http/host-resolver.ts';
 import { createAuditTrail } from '#core/platform/telemetry/audit-trail.ts';
 import { createLineSink } from '#core/platform/telemetry/line-sink.ts';
 import { createLogger, standardOutput } from '#core/platform/telemetry/logger.ts';
+import { logReadiness } from '#core/platform/telemetry/log-readiness.ts';
 import { collectProcessMetrics, createWorkerMetrics } from '#core/platform/telemetry/metrics.ts';
 import { openNats } from '#core/platform/nats/nats.ts';
 import { openKeyring } from '#core/platform/vault/open-keyring.ts';
@@ -164,7 +165,7 @@ metrics.webhookEndpoints.from(async () =>
 );
 metrics.webhooksInFlight.from(worker.webhooksInFlight);
 
-const schema = schemaReadiness(sql, requiredSchemaVersion(), log);
+const schema = schemaReadiness(sql, requiredSchemaVersion(), logReadiness(log));
 stack.use(
   await openHealthServer({
     ...config.observability.metrics,

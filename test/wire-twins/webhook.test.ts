@@ -42,7 +42,7 @@ oracles(
           ),
         },
       }),
-      signedByUs: (call: ReceiptCall) => signGatewayCall(call, account, call.receivedAt),
+      signedByUs: (call: ReceiptCall) => signGatewayCall(call, account, call.receivedAt, 'evt_1'),
       takenByVendor: (call: ReceiptCall) =>
         void new Webhook(signingSecret).verify(textOf(call), call.headers),
     })),

@@ -1,6 +1,6 @@
 import { isPlaceRefused } from '#core/domain/database-fault.ts';
 import type { Nats } from '#core/platform/nats/broker.ts';
-import { storeByHalves } from '#core/platform/process/by-halves.ts';
+import { storeByHalves } from '#core/domain/store-by-halves.ts';
 import { createMicroBatch } from '#core/platform/process/micro-batch.ts';
 import { createQueueRoom } from '#core/platform/process/queue-room.ts';
 import type { AcceptRow, Verdict } from '#core/store/acceptance.ts';

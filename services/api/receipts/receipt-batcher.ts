@@ -1,4 +1,4 @@
-import { storeByHalves } from '#core/platform/process/by-halves.ts';
+import { storeByHalves } from '#core/domain/store-by-halves.ts';
 import { createMicroBatch } from '#core/platform/process/micro-batch.ts';
 import { createQueueRoom } from '#core/platform/process/queue-room.ts';
 import type { TenantId } from '#core/domain/ids.ts';

@@ -5,6 +5,8 @@ export type HttpRequest = {
   readonly url: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string | Uint8Array;
+  /** Maximum size of the response body; the rest is cut off. Default: that of the client. */
+  readonly bodyBytesMax?: number;
   /** The host was chosen by a tenant: the connection must pass the egress guard. */
   readonly isTenantHost?: true;
   /**

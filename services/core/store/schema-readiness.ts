@@ -1,6 +1,5 @@
 import { databaseFaultOf } from '#core/domain/database-fault.ts';
 import { withDeadline, type Sql } from '#core/platform/postgres/postgres.ts';
-import type { Logger } from '#core/platform/telemetry/logger.ts';
 import type { SchemaVersion } from './migration-files.ts';
 
 const DEADLINE_MS = 1_500;
@@ -8,23 +7,20 @@ const DEADLINE_MS = 1_500;
 /**
  * Returns a readiness check: the database answers, and has at least the schema of this build. A newer schema will do too, because
  * changes add before they remove: a later migration, or functions that replaced this build's. NATS and Vault are not checked: the
- * service works without them. Each change of the result is logged, because Kubernetes does not show the answers of probes.
+ * service works without them.
+ * @param onChecked called after each check with what fails and why.
  */
 export function schemaReadiness(
   sql: Sql,
   needed: SchemaVersion,
-  log: Logger,
+  onChecked: (failing: readonly string[], facts: object) => void,
 ): () => Promise<{ readonly failing: readonly string[] }> {
-  let last: string | undefined;
   return async () => {
     const { failing, ...facts } = await storedSchema(sql, needed).then(
       (stored) => ({ ...stored, failing: serves(stored, needed) ? [] : ['schema'] }),
       (error: unknown) => ({ err: error, failing: [isUnmigrated(error) ? 'schema' : 'database'] }),
     );
-    const state = failing.join();
-    if (state !== last && failing.length > 0) log.warn({ failing, ...facts }, 'Not ready');
-    else if (last !== undefined && state !== last) log.info('Ready again');
-    last = state;
+    onChecked(failing, facts);
     return { failing };
   };
 }

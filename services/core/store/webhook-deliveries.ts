@@ -3,7 +3,7 @@ import { isRowAtFault } from '#core/domain/database-fault.ts';
 import type { StoredEvent } from '#core/domain/event-envelope.ts';
 import type { LoadIds } from '#core/domain/id-loader.ts';
 import { asJson, type Json, type Sql, type TransactionSql } from '#core/platform/postgres/postgres.ts';
-import { storeByHalves } from '#core/platform/process/by-halves.ts';
+import { storeByHalves } from '#core/domain/store-by-halves.ts';
 import { behindTenants } from './behind-tenants.ts';
 import { boundedQueries, type Bounded } from './bounded-queries.ts';
 import { camelRows } from './camel-rows.ts';

@@ -19,7 +19,7 @@ export const apnsGuide: ProviderGuide<'push'> = {
     badge: '`aps.badge`.',
     sound: '`aps.sound`.',
     collapseKey:
-      '`apns-collapse-id`; if the key is not printable ASCII, the SHA-256 hash of the key in base64url.',
+      '`apns-collapse-id`; if the key is not printable ASCII of at most 64 characters, the SHA-256 hash of the key in base64url.',
     expiresAt: '`apns-expiration`.',
   },
   messages: [

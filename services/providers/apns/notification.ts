@@ -1,9 +1,6 @@
-import { createHash } from 'node:crypto';
 import type { OutboundFor, PushContent } from '#core/domain/content.ts';
 import { pushDataTexts } from '#core/domain/push-data.ts';
-
-/** What Apple takes as a collapse id: at most 64 bytes. A space at either end of a header's value would be lost. */
-const COLLAPSE_ID = /^[\x21-\x7e](?:[\x20-\x7e]{0,62}[\x21-\x7e])?$/;
+import { collapseId } from '../collapse-id.ts';
 
 /** https://developer.apple.com/documentation/usernotifications/sending-notification-requests-to-apns */
 export function apnsHeaders(
@@ -20,11 +17,6 @@ export function apnsHeaders(
     'apns-expiration': String(Math.floor(expiresAt / 1_000)),
     ...(content.collapseKey === undefined ? {} : { 'apns-collapse-id': collapseId(content.collapseKey) }),
   };
-}
-
-/** Returns the key, or its hash if the key cannot stand in a header: equal keys have equal hashes. */
-function collapseId(key: string): string {
-  return COLLAPSE_ID.test(key) ? key : createHash('sha256').update(key).digest('base64url');
 }
 
 /** The app's own data sits next to the `aps` key, so none of its keys may be named `aps`. */

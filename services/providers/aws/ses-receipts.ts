@@ -79,6 +79,8 @@ export const sesReceipts: ReceiptDefinition<{ readonly topicArn?: string | undef
     ],
   },
   bytesMax: 1_048_576,
+  // The notifications of an identity carry no tags.
+  mayLackReference: true,
   engagement: ['opened', 'clicked', 'complained', 'unsubscribed'],
   headers: [],
   verify: (call, { config }, context) => judgeEnvelope(call, config.topicArn, context),

@@ -17,6 +17,7 @@ import {
 } from '../classify-error.ts';
 import { headerText, mailAddress } from '../fields.ts';
 import { hiddenInMail } from '../mail-content.ts';
+import { hasAsciiLocalPart } from '../mailbox.ts';
 import { defineProvider, type Verification } from '../provider.ts';
 import { awsSecrets, awsSettings, configurationSet, hiddenOf, topicArn } from './account.ts';
 import { judgeAwsError } from './api-error.ts';
@@ -104,12 +105,8 @@ function unsupportedAddress({ to, content: { from, replyTo } }: OutboundFor<'ema
     [replyTo?.address ?? '', UNSUPPORTED_ADDRESSES.replyTo],
     [to, UNSUPPORTED_ADDRESSES.to],
   ] as const;
-  const fault = faults.find(([address]) => !isAscii(address.slice(0, address.lastIndexOf('@'))))?.[1];
+  const fault = faults.find(([address]) => !hasAsciiLocalPart(address))?.[1];
   return fault === undefined ? undefined : { class: fault.class, code: fault.code };
-}
-
-function isAscii(text: string): boolean {
-  return /^[ -~]*$/.test(text);
 }
 
 function verdictOfAccount(response: Response, credentials: Account): Verification {

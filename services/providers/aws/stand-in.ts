@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { startStandIn, type Received, type Reply, type StandIn, type StandInOptions } from '../stand-in.ts';
+import { jsonObject } from '../stand-in-json.ts';
 import { reportsBy } from '../stand-in-reports.ts';
 import { SNS_CERTIFICATE } from './stand-in-certificate.ts';
 import { awsReporter } from './stand-in-reports.ts';
@@ -44,7 +45,10 @@ function eum(action: string, body: string): Reply | undefined {
     return { status: 200, body: { AccountAttributes: [{ Name: 'ACCOUNT_TIER', Value: 'PRODUCTION' }] } };
   }
   if (action !== 'SendTextMessage') return undefined;
-  const { DestinationPhoneNumber: to, MessageBody: text } = JSON.parse(body) as Record<string, unknown>;
+  const sent = jsonObject(body);
+  if (sent === undefined)
+    return { status: 400, body: { __type: 'com.amazon.coral.service#SerializationException' } };
+  const { DestinationPhoneNumber: to, MessageBody: text } = sent;
   if (typeof to === 'string' && typeof text === 'string') {
     return { status: 200, body: { MessageId: randomUUID() } };
   }
@@ -78,7 +82,11 @@ function sns(form: URLSearchParams): Reply | undefined {
 }
 
 function sendEmail(body: string): Reply {
-  const mail = JSON.parse(body) as { FromEmailAddress?: string; Content?: { Simple?: unknown } };
+  const mail = jsonObject(body) as
+    | { readonly FromEmailAddress?: string; readonly Content?: { readonly Simple?: unknown } }
+    | undefined;
+  if (mail === undefined)
+    return { status: 400, headers: { 'x-amzn-errortype': 'SerializationException' }, body: {} };
   if (mail.FromEmailAddress === undefined || mail.Content?.Simple === undefined) {
     return {
       status: 400,

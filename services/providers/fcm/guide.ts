@@ -20,7 +20,8 @@ export const fcmGuide: ProviderGuide<'push'> = {
     data: '`data`: strings unchanged, other values as JSON text.',
     badge: '`aps.badge`; on Android `notification_count`, if there is a title or a body.',
     sound: '`aps.sound`; on Android `notification.sound`, if there is a title or a body.',
-    collapseKey: '`collapse_key`; on Apple devices `apns-collapse-id`.',
+    collapseKey:
+      '`collapse_key`; on Apple devices `apns-collapse-id`, which is the SHA-256 hash of the key in base64url if the key is not printable ASCII of at most 64 characters.',
     expiresAt: 'How long FCM waits for an offline device: at most 28 days.',
   },
   messages: [

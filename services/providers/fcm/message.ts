@@ -1,8 +1,8 @@
 import type { OutboundFor, PushContent } from '#core/domain/content.ts';
 import { pushDataTexts } from '#core/domain/push-data.ts';
+import { collapseId } from '../collapse-id.ts';
 
 const TTL_S_MAX = 4 * 7 * 86_400;
-const COLLAPSE_ID_BYTES_MAX = 64;
 
 /** Builds the `message` of the HTTP v1 API: the visible notification, its data, and how long each platform may hold it. */
 export function fcmMessage({ to, content, expiresAt }: OutboundFor<'push'>, now: number) {
@@ -32,13 +32,12 @@ function android({ badge, sound, collapseKey }: PushContent, ttl: number, hasAle
 function apns({ badge, sound, collapseKey }: PushContent, expiration: number, hasAlert: boolean) {
   const aps = defined({ badge, sound });
   const isSilent = !hasAlert && isEmpty(aps);
-  const fits = collapseKey !== undefined && Buffer.byteLength(collapseKey) <= COLLAPSE_ID_BYTES_MAX;
   return {
     headers: {
       'apns-push-type': isSilent ? 'background' : 'alert',
       'apns-priority': isSilent ? '5' : '10',
       'apns-expiration': String(expiration),
-      ...(fits ? { 'apns-collapse-id': collapseKey } : {}),
+      ...(collapseKey === undefined ? {} : { 'apns-collapse-id': collapseId(collapseKey) }),
     },
     payload: { aps: isSilent ? { 'content-available': 1 } : aps },
   };

@@ -6,7 +6,8 @@ import { account, permanent, transient, type CodeTable } from '../classify-error
  */
 export const FCM_CODES: CodeTable = {
   UNREGISTERED: permanent('invalid_recipient', 'unregistered'),
-  NOT_FOUND: permanent('invalid_recipient', 'unregistered'),
+  // The project was not found: for a device that is not registered, FCM adds the code UNREGISTERED.
+  NOT_FOUND: account('project_not_found'),
   SENDER_ID_MISMATCH: permanent('invalid_recipient', 'token_of_other_project'),
   INVALID_ARGUMENT: permanent('content_rejected', 'invalid_parameter'),
   OUT_OF_RANGE: permanent('content_rejected', 'invalid_parameter'),

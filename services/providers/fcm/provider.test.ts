@@ -5,6 +5,7 @@ import { createHttpClient } from '#core/platform/http/http.ts';
 import { parseAccount } from '#providers/registry.ts';
 import { contextAt, httpProviderSuite } from '#test/suites/provider-conformance.ts';
 import { accountSecrets, signerOf, type Account } from './account.ts';
+import { fcmMessage } from './message.ts';
 import { FCM_CODES } from './outcomes.ts';
 import fcm from './provider.ts';
 import { startFcmStandIn } from './stand-in.ts';
@@ -111,6 +112,14 @@ httpProviderSuite({
           providerMessage: 'Refused',
           httpStatus: 404,
         },
+      },
+    },
+    {
+      // Without the code of an FcmError, it is the project that was not found, not the device.
+      reply: refusal(404, 'NOT_FOUND'),
+      outcome: {
+        kind: 'rejected_transient',
+        failure: { class: 'auth_or_config', code: 'project_not_found', providerCode: 'NOT_FOUND' },
       },
     },
     {
@@ -312,6 +321,25 @@ describe('fcm', () => {
       kind: 'invalid',
       failure: { code: 'forbidden' },
     });
+  });
+
+  test('a project that does not exist is invalid', async () => {
+    await using it = await setup();
+    it.standIn.fail({ kind: 'reply', ...refusal(404, 'NOT_FOUND') }, /send$/);
+    expect(await fcm.verify(account, it.context)).toMatchObject({
+      kind: 'invalid',
+      failure: { code: 'project_not_found' },
+    });
+  });
+
+  test.each([
+    ['order 17', 'order 17'],
+    ['k'.repeat(65), expect.stringMatching(/^[\w-]{43}$/)],
+    ['заказ-17', expect.stringMatching(/^[\w-]{43}$/)],
+  ])('the collapse key %j replaces notifications on Apple devices too', (collapseKey, id) => {
+    const { apns, android } = fcmMessage({ ...message, content: { title: 'Hi', collapseKey } }, Date.now());
+    expect(apns.headers['apns-collapse-id']).toEqual(id);
+    expect(android).toMatchObject({ collapse_key: collapseKey });
   });
 
   test('the check asks Google anew, so a key revoked since is found out', async () => {

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { startStandIn, type Received, type Reply, type StandIn, type StandInOptions } from '../stand-in.ts';
+import { jsonObject } from '../stand-in-json.ts';
 import { reportsBy } from '../stand-in-reports.ts';
 import { fcmReporter } from './stand-in-reports.ts';
 
@@ -16,7 +17,13 @@ function answer(request: Received): Reply | undefined {
   if (!request.headers['authorization']?.startsWith('Bearer ya29.')) {
     return failure(401, 'UNAUTHENTICATED', 'Request had invalid authentication credentials.');
   }
-  const body = JSON.parse(request.body) as { validate_only?: boolean; message?: { token?: string } };
+  const body = jsonObject(request.body) as
+    | { readonly validate_only?: boolean; readonly message?: { readonly token?: string } }
+    | undefined;
+  if (body === undefined) {
+    const error = { code: 400, message: 'Invalid JSON payload received.', status: 'INVALID_ARGUMENT' };
+    return { status: 400, body: { error } };
+  }
   // The credential check sends a token that belongs to no device.
   if (body.validate_only === true || !body.message?.token) {
     return failure(400, 'INVALID_ARGUMENT', 'The registration token is not a valid FCM registration token');

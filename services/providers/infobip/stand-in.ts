@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { startStandIn, type Received, type Reply, type StandIn, type StandInOptions } from '../stand-in.ts';
+import { jsonObject } from '../stand-in-json.ts';
 import { reportsBy } from '../stand-in-reports.ts';
 import { infobipReporter } from './stand-in-reports.ts';
 
@@ -62,7 +63,9 @@ function answer(request: Received, taken: Map<string, Taken>): Reply | undefined
 }
 
 function sms({ body }: Received, taken: Map<string, Taken>): Reply {
-  const [message] = (JSON.parse(body) as { messages?: readonly Sms[] }).messages ?? [];
+  const sent = jsonObject(body) as { readonly messages?: readonly Sms[] } | undefined;
+  if (sent === undefined) return fault(400, 'E400', 'Bad request.');
+  const [message] = sent.messages ?? [];
   const [destination] = message?.destinations ?? [];
   if (!destination?.to) return fault(400, 'E400', 'Bad request.', 'messages[0].destinations[0].to');
   if (!message?.content?.text) return fault(400, 'E400', 'Bad request.', 'messages[0].content.text');
@@ -72,7 +75,8 @@ function sms({ body }: Received, taken: Map<string, Taken>): Reply {
 }
 
 function whatsapp({ body }: Received, resource: string, taken: Map<string, Taken>): Reply {
-  const sent = JSON.parse(body) as Whatsapp & { readonly messages?: readonly Whatsapp[] };
+  const sent = jsonObject(body) as (Whatsapp & { readonly messages?: readonly Whatsapp[] }) | undefined;
+  if (sent === undefined) return exception(400, 'BAD_REQUEST', 'Bad Request');
   const message = resource === 'template' ? sent.messages?.[0] : sent;
   const missing = (['from', 'to', 'content'] as const).find((field) => !message?.[field]);
   if (message?.to === undefined || missing !== undefined)

@@ -29,10 +29,10 @@ lookupSuite({
     expiresAt: Date.now() + 86_400_000,
     attempt: 1,
   },
-  path: /^\/v3\/mg\.acme\.example\/events\?message-id=[^&#/]+&ascending=no&limit=300$/,
+  path: /^\/v3\/mg\.acme\.example\/events\?message-id=[^&#/]+&ascending=no&limit=25$/,
   request: (received, id) => {
     const query = new URLSearchParams(received.path.split('?')[1]);
-    expect(Object.fromEntries(query)).toEqual({ 'message-id': id, ascending: 'no', limit: '300' });
+    expect(Object.fromEntries(query)).toEqual({ 'message-id': id, ascending: 'no', limit: '25' });
     expect(received.headers).toMatchObject({
       authorization: `Basic ${btoa('api:canary-key-1')}`,
       accept: 'application/json',

@@ -4,8 +4,8 @@ import { authorization, hiddenOf, vendorOrigin, type Account } from './account.t
 import { readError } from './errors.ts';
 import { Event, whatBecameOf, withoutBrackets } from './receipts.ts';
 
-/** The maximum page size at Mailgun; a mail to one recipient has few events. */
-const EVENTS_MAX = 300;
+/** A mail to one recipient has few events, and a longer page could exceed the size up to which an answer is read. */
+const EVENTS_MAX = 25;
 
 /**
  * Mailgun documents no limit for its events API; another of its APIs allows 300 requests a minute. This is one twenty-fifth

@@ -27,6 +27,9 @@ export const REFUSALS: readonly { readonly pattern: RegExp; readonly meaning: Er
   },
 ];
 
+/** Mailgun takes only ASCII before the `@` of a sender. */
+export const UNSUPPORTED_SENDER = permanent('sender_rejected', 'invalid_sender');
+
 /** Mailgun does not know the domain, or not in this region. */
 export const UNKNOWN_DOMAIN = account('domain_not_found');
 

@@ -1,5 +1,5 @@
 import type { OutboundFor } from '#core/domain/content.ts';
-import { mailboxText, replyToOf, senderOf } from '../mailbox.ts';
+import { asciiMailbox, mailboxText, replyToOf, senderOf } from '../mailbox.ts';
 import { attachmentsOf, headersOf, textsOf } from '../mail-content.ts';
 import type { Account } from './account.ts';
 import type { FormField } from './form.ts';
@@ -23,11 +23,11 @@ export function mailgunForm(
   const replyTo = replyToOf(content, config);
   const window = deliveryWindow(expiresAt - now);
   return [
-    ['from', mailboxText(senderOf(content, config))],
+    ['from', mailboxText(asciiMailbox(senderOf(content, config)))],
     ['to', to],
     ['subject', content.subject],
     ...Object.entries(textsOf(content)),
-    ...(replyTo === undefined ? [] : [['h:Reply-To', mailboxText(replyTo)] as const]),
+    ...(replyTo === undefined ? [] : [['h:Reply-To', mailboxText(asciiMailbox(replyTo))] as const]),
     ...headersOf(content).map(([name, value]) => [`h:${name}`, value] as const),
     ...(window === undefined ? [] : [['o:deliver-within', window] as const]),
     [`v:${REFERENCE}`, id],

@@ -219,6 +219,29 @@ describe('mailgun', () => {
     expect(form.get('h:Reply-To')).toBe('team@acme.example');
   });
 
+  test('the domains of sender and reply address are sent in ASCII', async () => {
+    const form = await sent({
+      from: { name: 'Müller', address: 'news@münchen.example' },
+      replyTo: { address: 'help@münchen.example' },
+    });
+    expect(form.get('from')).toBe('"Müller" <news@xn--mnchen-3ya.example>');
+    expect(form.get('h:Reply-To')).toBe('help@xn--mnchen-3ya.example');
+  });
+
+  test('a sender that Mailgun cannot take is refused by name, without a call', async () => {
+    await using http = createHttpClient();
+    await using standIn = await startMailgunStandIn();
+    const mail = {
+      ...message,
+      content: { ...message.content, from: { address: 'jürgen@acme.example' } },
+    };
+    expect(await mailgun.send(mail, credentials({}), contextAt(mailgun, http, standIn.origin))).toEqual({
+      kind: 'rejected_permanent',
+      failure: { class: 'sender_rejected', code: 'invalid_sender' },
+    });
+    expect(standIn.received).toEqual([]);
+  });
+
   test.each([
     [1_000, '5m'],
     [600_000, '10m'],

@@ -14,12 +14,13 @@ import {
   type Response,
 } from '../classify-error.ts';
 import { hiddenInMail } from '../mail-content.ts';
+import { hasAsciiLocalPart } from '../mailbox.ts';
 import { defineProvider, type HttpResult, type ProviderContext, type Verification } from '../provider.ts';
 import { authorization, config, hiddenOf, secrets, vendorOrigin, type Account } from './account.ts';
 import { readError } from './errors.ts';
 import { encodedForm, type FormField } from './form.ts';
 import { mailgunLookup } from './lookup.ts';
-import { DOMAIN_STATES, OTHER_ENDPOINT, REFUSALS, UNKNOWN_DOMAIN } from './outcomes.ts';
+import { DOMAIN_STATES, OTHER_ENDPOINT, REFUSALS, UNKNOWN_DOMAIN, UNSUPPORTED_SENDER } from './outcomes.ts';
 import { mailgunForm } from './payload.ts';
 import { mailgunReceipts, withoutBrackets } from './receipts.ts';
 import { mailgunGuide } from './guide.ts';
@@ -41,6 +42,10 @@ export default defineProvider({
   secretRoute: { domain: true, region: true, from: false, fromName: false, replyTo: false },
 
   async send(message, credentials, context): Promise<Outcome> {
+    if (!hasAsciiLocalPart(message.content.from.address)) {
+      const { class: group, code } = UNSUPPORTED_SENDER;
+      return { kind: 'rejected_permanent', failure: { class: group, code } };
+    }
     const form = mailgunForm(message, credentials.config, context.now());
     const result = await post(form, credentials, context);
     if (result.kind !== 'response') return unanswered(result);

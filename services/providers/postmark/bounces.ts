@@ -13,6 +13,8 @@ export type BounceKind =
 export const BOUNCES: ReadonlyMap<string, BounceKind> = new Map([
   ['HardBounce', { kind: 'undelivered', isHard: true }],
   ['SoftBounce', { kind: 'undelivered', isHard: false }],
+  // A bounce that Postmark could not classify.
+  ['Unknown', { kind: 'undelivered', isHard: false }],
   ['BadEmailAddress', undelivered('invalid_recipient', 'invalid_address')],
   ['Blocked', undelivered('content_rejected', 'rejected_by_policy')],
   ['VirusNotification', undelivered('content_rejected', 'virus_suspected')],

@@ -1,5 +1,5 @@
 import type { OutboundFor } from '#core/domain/content.ts';
-import { mailboxText, replyToOf, senderOf } from '../mailbox.ts';
+import { asciiMailbox, mailboxText, replyToOf, senderOf } from '../mailbox.ts';
 import { attachmentsOf, headersOf, textsOf } from '../mail-content.ts';
 import type { Account } from './account.ts';
 
@@ -14,9 +14,9 @@ export function postmarkMail(
   const { text, html } = textsOf(content);
   const replyTo = replyToOf(content, config);
   return {
-    From: mailboxText(senderOf(content, config)),
+    From: mailboxText(asciiMailbox(senderOf(content, config))),
     To: to,
-    ...(replyTo === undefined ? {} : { ReplyTo: mailboxText(replyTo) }),
+    ...(replyTo === undefined ? {} : { ReplyTo: mailboxText(asciiMailbox(replyTo)) }),
     Subject: content.subject,
     ...(text === undefined ? {} : { TextBody: text }),
     ...(html === undefined ? {} : { HtmlBody: html }),

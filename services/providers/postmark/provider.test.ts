@@ -207,6 +207,14 @@ describe('postmark', () => {
     expect(await sentBody({})).not.toHaveProperty('ReplyTo');
   });
 
+  test('the domains of sender and reply address are sent in ASCII', async () => {
+    const from = { name: 'Müller', address: 'news@münchen.example' };
+    expect(await sentBody({ from, replyTo: { address: 'help@münchen.example' } })).toMatchObject({
+      From: '"Müller" <news@xn--mnchen-3ya.example>',
+      ReplyTo: 'help@xn--mnchen-3ya.example',
+    });
+  });
+
   test("a mail goes through the account's message stream", async () => {
     expect(await sentBody({}, { messageStream: 'broadcast' })).toMatchObject({ MessageStream: 'broadcast' });
   });

@@ -86,6 +86,7 @@ receiptSuite({
       { class: 'recipient_unavailable', code: 'bounced', providerMessage: 'Mailbox busy' },
       { Description: 'Mailbox busy' },
     ),
+    undelivered('Unknown', { class: 'recipient_unavailable', code: 'bounced' }),
     undelivered('BadEmailAddress', { class: 'invalid_recipient', code: 'invalid_address' }),
     undelivered('Blocked', { class: 'content_rejected', code: 'rejected_by_policy' }),
     undelivered('VirusNotification', { class: 'content_rejected', code: 'virus_suspected' }),

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { startStandIn, type Received, type Reply, type StandIn, type StandInOptions } from '../stand-in.ts';
+import { jsonObject } from '../stand-in-json.ts';
 import { reportsBy } from '../stand-in-reports.ts';
 import { postmarkReporter } from './stand-in-reports.ts';
 
@@ -16,7 +17,8 @@ function answer(request: Received): Reply | undefined {
     return { status: 200, body: { ID: 1, Name: 'Stand-in', ApiTokens: ['token'], DeliveryType: 'Live' } };
   }
   if (request.method !== 'POST' || request.path !== '/email') return undefined;
-  const mail = JSON.parse(request.body) as Readonly<Record<string, string | undefined>>;
+  const mail = jsonObject(request.body);
+  if (mail === undefined) return failure(422, 402, 'Received invalid JSON input.');
   if (!mail['From']) return failure(422, 300, "Invalid 'From' address: ''.");
   if (!mail['To']) return failure(422, 300, 'Zero recipients specified.');
   if (!mail['TextBody'] && !mail['HtmlBody']) {

@@ -71,6 +71,36 @@ lookupSuite({
   errorBody: (message) => ({ statusCode: 400, name: 'application_error', message }),
 });
 
+test('a large mail is looked up too, although its text comes before its state', async () => {
+  await using http = createHttpClient();
+  await using standIn = await startResendStandIn();
+  const context = contextAt(resend, http, standIn.origin);
+  const sender = { config: {}, secrets: { apiKey: 're_1' } };
+  const html = `<p>${'Grüße "✓" '.repeat(50_000)}</p>`;
+  const from = { address: 'news@acme.example' };
+  const sent = await resend.send(
+    {
+      channel: 'email',
+      id: '7f3b2a34-1111-4222-8333-444455556666',
+      to: 'ada@example.com',
+      content: { from, subject: 'Hello', text: 'Hello', html },
+      expiresAt: Date.now() + 86_400_000,
+      attempt: 1,
+    },
+    sender,
+    context,
+  );
+  const providerMessageId = sent.kind === 'accepted' ? sent.providerMessageId : null;
+  expect(await resendLookup.ask({ messageId: UNKNOWN, providerMessageId }, sender, context)).toMatchObject({
+    kind: 'found',
+    reports: [{ state: 'delivered' }],
+  });
+  const shown = await fetch(`${standIn.origin}/emails/${providerMessageId ?? ''}`, {
+    headers: { authorization: 'Bearer re_1' },
+  });
+  expect(await shown.json()).toMatchObject({ html, text: 'Hello', last_event: 'delivered' });
+});
+
 test('a mail to a suppressed address did not arrive', async () => {
   await using http = createHttpClient();
   await using standIn = await startResendStandIn();

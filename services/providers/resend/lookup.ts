@@ -13,6 +13,9 @@ import { meaningOf } from './receipts.ts';
  */
 const PACE: LookupPace = { everyMs: 10_000, atOnce: 1 };
 
+/** The answer repeats the text of the mail before its state. A mail with more text than this cannot be looked up. */
+const ANSWER_BYTES_MAX = 4 * 1024 * 1024;
+
 const Email = z.looseObject({ id: z.string(), last_event: z.string().min(1) });
 
 /** Recipient events; each implies that the mail was delivered. */
@@ -32,6 +35,7 @@ export const resendLookup: LookupDefinition<Account['config'], Account['secrets'
           method: 'GET',
           url: `${context.origin(ORIGIN)}/emails/${pathPart(providerMessageId ?? '')}`,
           headers: authorization(account),
+          bodyBytesMax: ANSWER_BYTES_MAX,
         },
         codes: RESEND_ERRORS,
         readError,

@@ -1,5 +1,5 @@
 import type { OutboundFor } from '#core/domain/content.ts';
-import { mailboxText, replyToOf, senderOf } from '../mailbox.ts';
+import { asciiMailbox, mailboxText, replyToOf, senderOf } from '../mailbox.ts';
 import { attachmentsOf, headersOf, textsOf } from '../mail-content.ts';
 import type { Account } from './account.ts';
 
@@ -15,9 +15,9 @@ export function resendMail({ id, to, content }: OutboundFor<'email'>, config: Ac
   const attachments = attachmentsOf(content);
   const replyTo = replyToOf(content, config);
   return JSON.stringify({
-    from: mailboxText(senderOf(content, config)),
+    from: mailboxText(asciiMailbox(senderOf(content, config))),
     to: [to],
-    ...(replyTo === undefined ? {} : { reply_to: mailboxText(replyTo) }),
+    ...(replyTo === undefined ? {} : { reply_to: mailboxText(asciiMailbox(replyTo)) }),
     subject: content.subject,
     ...textsOf(content),
     ...(headers.length === 0 ? {} : { headers: Object.fromEntries(headers) }),

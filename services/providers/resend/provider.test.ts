@@ -189,6 +189,14 @@ describe('resend', () => {
     for (const field of ['headers', 'attachments']) expect(body).not.toHaveProperty(field);
   });
 
+  test('the domains of sender and reply address are sent in ASCII', async () => {
+    const from = { name: 'Müller', address: 'news@münchen.example' };
+    expect(await sentBody({ from, replyTo: { address: 'help@münchen.example' } })).toMatchObject({
+      from: '"Müller" <news@xn--mnchen-3ya.example>',
+      reply_to: 'help@xn--mnchen-3ya.example',
+    });
+  });
+
   test('a mail that is sent again is the same to the byte, and counts once', async () => {
     await using http = createHttpClient();
     await using standIn = await startResendStandIn();

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { startStandIn, type Received, type Reply, type StandIn, type StandInOptions } from '../stand-in.ts';
+import { jsonObject } from '../stand-in-json.ts';
 import { reportsBy } from '../stand-in-reports.ts';
 import { resendReporter } from './stand-in-reports.ts';
 
@@ -27,7 +28,8 @@ function answer(request: Received, firsts: Map<string, First>): Reply | undefine
     return failure(409, 'invalid_idempotent_request', 'The key was used with a different payload.');
   }
   if (first !== undefined) return { status: 200, body: { id: first.id } };
-  const mail = JSON.parse(request.body) as Record<string, unknown>;
+  const mail = jsonObject(request.body);
+  if (mail === undefined) return failure(400, 'validation_error', 'The request body is not valid JSON.');
   const missing = ['from', 'to', 'subject'].find((field) => !mail[field]);
   if (missing !== undefined) return failure(422, 'missing_required_field', `Missing \`${missing}\` field.`);
   if (!mail['html'] && !mail['text']) {
@@ -40,13 +42,25 @@ function answer(request: Received, firsts: Map<string, First>): Reply | undefine
 
 /** Every accepted mail counts as delivered by the time of the lookup. */
 function show(id: string, firsts: ReadonlyMap<string, First>): Reply {
-  const isTaken = [...firsts.values()].some((one) => one.id === id);
-  return isTaken
-    ? {
-        status: 200,
-        body: { object: 'email', id, created_at: new Date().toISOString(), last_event: 'delivered' },
-      }
-    : failure(404, 'not_found', 'Email not found');
+  const first = [...firsts.values()].find((one) => one.id === id);
+  if (first === undefined) return failure(404, 'not_found', 'Email not found');
+  const { from, to, subject, html = null, text = null } = jsonObject(first.body) ?? {};
+  const createdAt = new Date().toISOString();
+  // In the order of the vendor, which names the state last.
+  return {
+    status: 200,
+    body: {
+      object: 'email',
+      id,
+      to,
+      from,
+      created_at: createdAt,
+      subject,
+      html,
+      text,
+      last_event: 'delivered',
+    },
+  };
 }
 
 function failure(statusCode: number, name: string, message: string): Reply {

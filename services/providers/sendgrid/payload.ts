@@ -1,5 +1,5 @@
 import type { EmailContent, OutboundFor } from '#core/domain/content.ts';
-import { senderOf } from '../mailbox.ts';
+import { asciiMailbox, senderOf } from '../mailbox.ts';
 import { attachmentsOf, headersOf, textsOf } from '../mail-content.ts';
 
 /** The field that SendGrid repeats in each event; it carries the message's id. */
@@ -24,7 +24,8 @@ export function sendgridMail(
   };
 }
 
-function mailbox({ name, address }: EmailContent['from']) {
+function mailbox(sent: EmailContent['from']) {
+  const { name, address } = asciiMailbox(sent);
   return { email: address, ...(name === undefined ? {} : { name }) };
 }
 
@@ -37,6 +38,8 @@ function parts(content: EmailContent) {
   ];
 }
 
+/** SendGrid refuses a media type with parameters. */
 function attachment({ filename, contentType, content }: ReturnType<typeof attachmentsOf>[number]) {
-  return { content, filename, type: contentType, disposition: 'attachment' };
+  const [type] = contentType.split(';', 1);
+  return { content, filename, type, disposition: 'attachment' };
 }

@@ -156,12 +156,26 @@ describe('sendgrid', () => {
     await using standIn = await startSendgridStandIn();
     const full = { ...message, content: { from: { address: 'news@acme.example' }, subject: '', ...content } };
     const credentials = { config: { region: 'global' as const, ...config }, secrets: { apiKey: 'SG.x' } };
-    await sendgrid.send(full, credentials, contextAt(sendgrid, http, standIn.origin));
+    const outcome = await sendgrid.send(full, credentials, contextAt(sendgrid, http, standIn.origin));
+    expect(outcome).toMatchObject({ kind: 'accepted' });
     return JSON.parse(standIn.received[0]?.body ?? '') as Record<string, unknown>;
   };
 
   test('a mail without text still has the one part that the API asks for', async () => {
     expect(await sentBody({})).toMatchObject({ content: [{ type: 'text/plain', value: ' ' }] });
+  });
+
+  test('a file is sent with its bare media type, because SendGrid refuses parameters', async () => {
+    const file = { filename: 'a.csv', contentType: 'text/csv; charset=utf-8', content: btoa('a;b') };
+    expect(await sentBody({ attachments: [file] })).toMatchObject({ attachments: [{ type: 'text/csv' }] });
+  });
+
+  test('the domains of sender and reply address are sent in ASCII', async () => {
+    const from = { name: 'Müller', address: 'news@münchen.example' };
+    expect(await sentBody({ from, replyTo: { address: 'help@münchen.example' } })).toMatchObject({
+      from: { email: 'news@xn--mnchen-3ya.example', name: 'Müller' },
+      reply_to: { email: 'help@xn--mnchen-3ya.example' },
+    });
   });
 
   test("the account's display name goes with the account's address only", async () => {

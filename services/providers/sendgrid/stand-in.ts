@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { startStandIn, type Received, type Reply, type StandIn, type StandInOptions } from '../stand-in.ts';
+import { jsonObject } from '../stand-in-json.ts';
 import { reportsBy } from '../stand-in-reports.ts';
 import { sendgridReporter } from './stand-in-reports.ts';
 
@@ -16,11 +17,18 @@ function answer(request: Received): Reply | undefined {
     return { status: 200, body: { scopes: ['mail.send', 'sender_verification_eligible'] } };
   }
   if (request.method !== 'POST' || request.path !== '/v3/mail/send') return undefined;
-  const mail = JSON.parse(request.body) as Record<string, unknown>;
+  const mail = jsonObject(request.body);
+  if (mail === undefined) return failure(400, null, 'Bad Request');
   const missing = ['personalizations', 'from', 'subject', 'content'].find(
     (field) => mail[field] === undefined,
   );
   if (missing !== undefined) return failure(400, missing, `The ${missing} field is required.`);
+  const files = (mail['attachments'] ?? []) as readonly { readonly type?: string }[];
+  const typed = files.findIndex(({ type }) => /[;\r\n]/.test(type ?? ''));
+  if (typed !== -1) {
+    const text = "The attachment type cannot contain ';', or CRLF characters.";
+    return failure(400, `attachments.${typed}.type`, text);
+  }
   return { status: 202, headers: { 'x-message-id': randomBytes(16).toString('base64url') } };
 }
 

@@ -8,11 +8,8 @@ import { readError } from './errors.ts';
 import { SINCH_ERRORS } from './outcomes.ts';
 import { meaningOf } from './receipts.ts';
 
-/**
- * Longer than any message is looked up for; without a start date Sinch searches the last 24 hours. It keeps batches for 14
- * days.
- */
-const LOOKED_THROUGH_MS = 4 * 86_400_000;
+/** As long as Sinch keeps batches; without a start date it searches the last 24 hours. */
+const LOOKED_THROUGH_MS = 14 * 86_400_000;
 
 /** A lookup by our reference takes two requests. Sinch limits messages per service plan and documents no request limit. */
 const PACE: LookupPace = { everyMs: 2_000, atOnce: 2 };

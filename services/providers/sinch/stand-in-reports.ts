@@ -32,7 +32,7 @@ export const sinchReporter: Reporter = {
       type: 'recipient_delivery_report_sms',
       batch_id: providerMessageId,
       recipient: to,
-      code: state === 'sent' ? 400 : 0,
+      code: state === 'sent' ? 401 : 0,
       status: state === 'sent' ? 'Dispatched' : 'Delivered',
       at: new Date().toISOString(),
       client_reference: reference,

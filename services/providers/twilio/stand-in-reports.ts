@@ -11,7 +11,7 @@ export const twilioReporter: Reporter = {
     const form = new URLSearchParams(request.body);
     const [callback, to] = [form.get('StatusCallback'), form.get('To')];
     if (status !== 201 || to === null) return [];
-    const { sid } = body as { readonly sid: string };
+    const { sid, account_sid: accountSid } = body as Readonly<Record<'sid' | 'account_sid', string>>;
     return [
       {
         reference: referenceOf(callback ?? '').reference ?? '',
@@ -19,7 +19,7 @@ export const twilioReporter: Reporter = {
         behaviour: behaviourOfNumber(to.replace(/^whatsapp:/, '')),
         providerMessageId: sid,
         ...(callback === null ? {} : { callback }),
-        fields: { To: to, From: form.get('From') ?? '' },
+        fields: { AccountSid: accountSid, To: to, From: form.get('From') ?? '' },
         account: { publicConfig: {}, secretConfig: { authToken: tokenOf(request) } },
       },
     ];

@@ -1,6 +1,7 @@
 import { createPublicKey, generateKeyPairSync } from 'node:crypto';
 import { decodeJwt, decodeProtectedHeader, jwtVerify } from 'jose';
 import { describe, expect, test } from 'vitest';
+import { smsSegments } from '#core/domain/segments.ts';
 import { createHttpClient } from '#core/platform/http/http.ts';
 import { parseAccount } from '#providers/registry.ts';
 import type { Received } from '#providers/stand-in.ts';
@@ -445,6 +446,42 @@ describe('vonage', () => {
     await at.send({ content: { body: 'Café € [1]' } });
     await at.send({ content: { body: 'Привет' } });
     expect(at.standIn.received.map((one) => bodyOf(one)['type'])).toEqual(['text', 'unicode']);
+  });
+
+  test.each([
+    ['a'.repeat(160)],
+    ['a'.repeat(161)],
+    ['€'.repeat(80)],
+    [`${'a'.repeat(152)}€${'a'.repeat(152)}`],
+    ['я'.repeat(70)],
+    ['я'.repeat(71)],
+    [`${'я'.repeat(66)}😀${'я'.repeat(66)}`],
+    ['я'.repeat(402)],
+  ])('the stand-in answers for each part of %s', async (body) => {
+    await using at = await setup(smsAccount);
+    const text = { from: 'Acme', to: '15551230001', text: body };
+    const { encoding, segments } = smsSegments(body);
+    const answer = await fetch(`${at.standIn.origin}/sms/json`, {
+      method: 'POST',
+      headers: { authorization: 'Basic eDp5' },
+      body: JSON.stringify({ ...text, type: encoding === 'GSM-7' ? 'text' : 'unicode' }),
+    });
+    const { messages } = (await answer.json()) as { messages: object[] };
+    expect(messages).toHaveLength(segments);
+  });
+
+  test('a text that is too long for its API is refused without a call', async () => {
+    const longest = { content: { body: 'x'.repeat(1_000) } };
+    const longer = { content: { body: 'x'.repeat(1_001) } };
+    await using byMessages = await setup(account);
+    await using bySms = await setup(smsAccount);
+    expect(await byMessages.send(longest)).toMatchObject({ kind: 'accepted' });
+    expect(await byMessages.send(longer)).toMatchObject({
+      kind: 'rejected_permanent',
+      failure: { class: 'content_rejected', code: 'body_too_long' },
+    });
+    expect(byMessages.standIn.received).toHaveLength(1);
+    expect(await bySms.send(longer)).toMatchObject({ kind: 'accepted' });
   });
 
   test('a long text is accepted with the id of its first part', async () => {

@@ -1,3 +1,4 @@
+import { contentRefusal } from '../content-limits.ts';
 import { checkDlt, dltFields, dltRoute, type DltConfig } from '../india-dlt.ts';
 import { defineProvider, type SecretRoute } from '../provider.ts';
 import { whatsappTexts } from '../whatsapp-texts.ts';
@@ -11,6 +12,7 @@ import { smsGuide, whatsappGuide } from './guide.ts';
 
 /** The limit of the SMS API, which accepts longer texts than the Messages API. */
 const SMS_CHARACTERS_MAX = 3_200;
+const MESSAGES_API = { name: 'The Messages API of Vonage', bodyCharactersMax: 1_000 };
 const TTL_S_MIN = 20;
 const TTL_S_MAX = 604_800;
 
@@ -35,8 +37,10 @@ const sms = defineProvider({
   check: (account) => [...checkAccount(account), ...checkDlt(account)],
   verify: checkCredential,
 
-  send(message, account, context) {
+  async send(message, account, context) {
     if (account.config.api === 'sms') return sendBySms(message, account, context);
+    const tooLong = contentRefusal(MESSAGES_API, message.content);
+    if (tooLong !== undefined) return tooLong;
     const { body } = message.content;
     const remaining = Math.floor((message.expiresAt - context.now()) / 1_000);
     const fields = {

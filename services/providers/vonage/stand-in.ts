@@ -1,7 +1,11 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { startStandIn, type Received, type Reply, type StandIn, type StandInOptions } from '../stand-in.ts';
+import { jsonObject } from '../stand-in-json.ts';
 import { reportsBy } from '../stand-in-reports.ts';
 import { vonageReporter } from './stand-in-reports.ts';
+
+/** Characters of GSM 03.38 that take two septets. */
+const ESCAPED = /[\f^{}\\[~\]|€]/;
 
 export type VonageStandInOptions = StandInOptions & {
   /** The public key of every application, PEM. Default: not returned. */
@@ -30,7 +34,7 @@ function answer(request: Received, publicKey: string | undefined): Reply | undef
 
 /** Its errors have status 200, and it answers for each part of a long text separately. */
 function sms({ headers, body }: Received): Reply {
-  const { from, to, text = '' } = JSON.parse(body) as { from?: string; to?: string; text?: string };
+  const { from, to, text = '', type } = (jsonObject(body) ?? {}) as Readonly<Record<string, string>>;
   const failure = (status: string, errorText: string): Reply => ({
     status: 200,
     body: { 'message-count': '1', messages: [{ status, 'error-text': errorText }] },
@@ -38,7 +42,7 @@ function sms({ headers, body }: Received): Reply {
   if (!headers['authorization']?.startsWith('Basic ')) return failure('4', 'Bad Credentials');
   if (!to) return failure('2', 'Missing to param');
   if (!from) return failure('2', 'Missing from param');
-  const count = text.length <= 160 ? 1 : Math.ceil(text.length / 153);
+  const count = countParts(text, type === 'unicode');
   const parts = Array.from({ length: count }, () => ({
     to,
     'message-id': randomBytes(8).toString('hex').toUpperCase(),
@@ -50,13 +54,33 @@ function sms({ headers, body }: Received): Reply {
   return { status: 200, body: { 'message-count': String(count), messages: parts } };
 }
 
+/** Neither an escaped character nor a surrogate pair is split over two parts. */
+function countParts(text: string, isUnicode: boolean): number {
+  const [single, part] = isUnicode ? [70, 67] : [160, 153];
+  const sizes = Array.from(text, (one) => (isUnicode ? one.length : ESCAPED.test(one) ? 2 : 1));
+  if (sizes.reduce((sum, size) => sum + size, 0) <= single) return 1;
+  let count = 1;
+  let used = 0;
+  for (const size of sizes) {
+    const fits = used + size <= part;
+    count += fits ? 0 : 1;
+    used = fits ? used + size : size;
+  }
+  return count;
+}
+
 function messages({ body }: Received): Reply {
-  const message = JSON.parse(body) as Record<string, unknown>;
+  const message = jsonObject(body);
+  if (message === undefined) return problem(400, 'invalid-json', 'The request body is not valid JSON.');
   const type = String(message['message_type']);
   const missing = ['channel', 'from', 'to', 'message_type', type].find((name) => !message[name]);
   if (missing !== undefined)
     return problem(422, '1010', 'Your request is incomplete.', [
       { name: missing, reason: `${missing} is required` },
+    ]);
+  if (message['channel'] === 'sms' && Array.from(String(message['text'])).length > 1_000)
+    return problem(422, '1150', 'Invalid params', [
+      { name: 'text', reason: 'Must be at most 1000 characters' },
     ]);
   return { status: 202, body: { message_uuid: randomUUID() } };
 }

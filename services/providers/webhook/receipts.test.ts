@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { receiptSuite, RECEIPT_URL, type UnsignedCall } from '#test/suites/receipt-conformance.ts';
+import type { SentAccount } from '#test/suites/provider-conformance.ts';
 import type { ReceiptCall } from '../receipt.ts';
 import definitions from './provider.ts';
 import { gatewayReceipts } from './receipts.ts';
@@ -13,6 +14,8 @@ const accountOf = (text: string) => ({
 });
 const account = accountOf('canary-secret-of-32-bytes-length');
 
+const sign = (unsigned: ReceiptCall, of: SentAccount, at: number) =>
+  signGatewayCall(unsigned, of, at, 'evt_1');
 const report = (said: unknown): UnsignedCall => ({ body: JSON.stringify(said) });
 const about = { messageId: REFERENCE };
 
@@ -23,7 +26,7 @@ receiptSuite({
   account,
   otherAccount: accountOf('another-secret-of-32-bytes-long!'),
   reference: REFERENCE,
-  sign: signGatewayCall,
+  sign,
   covers: { body: true, url: false, timestamp: true },
   calls: [
     {
@@ -130,7 +133,7 @@ describe('a receipt of a gateway', () => {
     );
 
   test('holds with the right signature among several, as while a secret is changed', () => {
-    const genuine = signGatewayCall(call({}), account, Date.UTC(2026, 10, 22));
+    const genuine = sign(call({}), account, Date.UTC(2026, 10, 22));
     const { 'webhook-signature': right = '' } = genuine.headers;
     const signedWith = (value: string) =>
       judge({ ...genuine, headers: { ...genuine.headers, 'webhook-signature': value } });
@@ -141,7 +144,7 @@ describe('a receipt of a gateway', () => {
   });
 
   test('is bound to its id and its timestamp', () => {
-    const genuine = signGatewayCall(call({}), account, Date.UTC(2026, 10, 22));
+    const genuine = sign(call({}), account, Date.UTC(2026, 10, 22));
     for (const [name, value] of [
       ['webhook-id', 'evt_2'],
       ['webhook-timestamp', String(Date.UTC(2026, 10, 22) / 1_000 + 1)],
@@ -150,7 +153,7 @@ describe('a receipt of a gateway', () => {
         kind: 'forged',
       });
     }
-    expect(judge(signGatewayCall(call({}), account, Date.UTC(2026, 10, 21)))).toEqual({
+    expect(judge(sign(call({}), account, Date.UTC(2026, 10, 21)))).toEqual({
       kind: 'forged',
       reason: 'timestamp_out_of_tolerance',
     });

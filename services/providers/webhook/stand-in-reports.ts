@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import type { Channel } from '#core/domain/channel.ts';
 import { behaviourOfAddress, behaviourOfWord, type Behaviour } from '../behaviour.ts';
 import { parseJson } from '../classify-error.ts';
@@ -33,9 +32,17 @@ export const gatewayReporter: Reporter = {
     body: { error: { class: 'invalid_recipient', code: 'invalid_recipient' } },
   }),
   write: ({ reference }, status, url) =>
-    jsonReport(url, { id: randomUUID(), messageId: reference, status, at: new Date().toISOString() }),
-  sign: (call, account, at) =>
-    account.secretConfig['signingSecret'] === undefined ? undefined : signGatewayCall(call, account, at),
+    jsonReport(url, {
+      id: `${reference}:${status}`,
+      messageId: reference,
+      status,
+      at: new Date().toISOString(),
+    }),
+  sign(call, account, at) {
+    if (account.secretConfig['signingSecret'] === undefined) return undefined;
+    const { id } = parseJson(Buffer.from(call.body).toString()) as { readonly id: string };
+    return signGatewayCall(call, account, at, id);
+  },
 };
 
 function behaviourOn(channel: Channel, to: string): Behaviour {

@@ -1,5 +1,6 @@
 import { createHmac, randomUUID } from 'node:crypto';
 import { startStandIn, type Received, type Reply, type StandIn, type StandInOptions } from '../stand-in.ts';
+import { jsonObject } from '../stand-in-json.ts';
 import { reportsBy } from '../stand-in-reports.ts';
 import { gatewayReporter } from './stand-in-reports.ts';
 
@@ -27,8 +28,10 @@ function answer(
   if (given === undefined || given !== expected) {
     return { status: 401, body: { error: { class: 'auth_or_config', code: 'bad_signature' } } };
   }
-  const { type } = JSON.parse(request.body) as { type: string };
-  if (type !== 'message.send') return { status: 204 };
+  const sent = jsonObject(request.body);
+  if (sent === undefined)
+    return { status: 400, body: { error: { class: 'content_rejected', code: 'invalid_body' } } };
+  if (sent['type'] !== 'message.send') return { status: 204 };
   const providerMessageId = taken.get(id) ?? `gw-${randomUUID()}`;
   taken.set(id, providerMessageId);
   return { status: 202, body: { providerMessageId } };

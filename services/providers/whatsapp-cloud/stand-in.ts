@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { startStandIn, type Received, type Reply, type StandIn, type StandInOptions } from '../stand-in.ts';
+import { jsonObject } from '../stand-in-json.ts';
 import { reportsBy } from '../stand-in-reports.ts';
 import { whatsappCloudReporter } from './stand-in-reports.ts';
 
@@ -16,10 +17,10 @@ function answer(request: Received): Reply | undefined {
   }
   if (request.method === 'GET' && edge === undefined) return { status: 200, body: { id: phoneNumberId } };
   if (request.method !== 'POST' || edge === undefined) return undefined;
-  const message = JSON.parse(request.body) as { messaging_product?: string; to?: string; type?: string };
-  const { to, type = 'text' } = message;
-  if (message.messaging_product !== 'whatsapp')
-    return failure(400, 100, 'The parameter messaging_product is required.');
+  const message = jsonObject(request.body);
+  if (message === undefined) return failure(400, 100, 'Invalid parameter');
+  const { messaging_product: product, to, type = 'text' } = message as Readonly<Record<string, string>>;
+  if (product !== 'whatsapp') return failure(400, 100, 'The parameter messaging_product is required.');
   if (to === undefined || !(type in message)) return failure(400, 131008, 'Required parameter is missing');
   return {
     status: 200,

@@ -1,7 +1,7 @@
 import { databaseFaultOf } from '#core/domain/database-fault.ts';
 import { settle } from '#core/domain/settle.ts';
 import type { Settlement } from '#core/domain/settlement.ts';
-import { storeByHalves } from '#core/platform/process/by-halves.ts';
+import { storeByHalves } from '#core/domain/store-by-halves.ts';
 import { createMicroBatch } from '#core/platform/process/micro-batch.ts';
 import type { FailoverLabels } from '#core/platform/telemetry/metrics.ts';
 import type { ClaimedMessage, Completion, DeliveryStore } from '#core/store/deliveries.ts';

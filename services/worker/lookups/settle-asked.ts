@@ -1,6 +1,6 @@
 import { databaseFaultOf } from '#core/domain/database-fault.ts';
 import { decideLookup, type LookupPause } from '#core/domain/decide-lookup.ts';
-import { storeByHalves } from '#core/platform/process/by-halves.ts';
+import { storeByHalves } from '#core/domain/store-by-halves.ts';
 import type { DeliveryStore } from '#core/store/deliveries.ts';
 import type { DueLookup } from '#core/store/lookups.ts';
 import type { LookupReport } from '#providers/lookup.ts';

@@ -1,5 +1,5 @@
 import { databaseFaultOf } from '#core/domain/database-fault.ts';
-import { storeByHalves } from '#core/platform/process/by-halves.ts';
+import { storeByHalves } from '#core/domain/store-by-halves.ts';
 import { createMicroBatch } from '#core/platform/process/micro-batch.ts';
 import type { DeliveryCompletion, WebhookStore } from '#core/store/webhook-deliveries.ts';
 

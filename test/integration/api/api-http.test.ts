@@ -1,3 +1,4 @@
+import { logReadiness } from '#core/platform/telemetry/log-readiness.ts';
 import { silentLogger } from '#core/platform/telemetry/logger.ts';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
@@ -235,17 +236,17 @@ test('readiness tells an absent database and an old schema apart', async () => {
   const needed = requiredSchemaVersion();
   const warned: unknown[] = [];
   const log = { ...silentLogger, warn: (...of: unknown[]) => void warned.push(of) };
-  const check = schemaReadiness(away.sql, needed, log);
+  const check = schemaReadiness(away.sql, needed, logReadiness(log));
   expect([await check(), await check()]).toEqual([{ failing: ['database'] }, { failing: ['database'] }]);
   // Once, with the cause: Kubernetes does not show what a probe was answered.
   const err = expect.objectContaining({ code: 'ECONNREFUSED' });
   expect(warned).toEqual([[{ failing: ['database'], err }, 'Not ready']]);
-  expect(await schemaReadiness(api.admin, needed, log)()).toEqual({ failing: [] });
+  expect(await schemaReadiness(api.admin, needed, logReadiness(log))()).toEqual({ failing: [] });
   const later = { ...needed, migration: 9_999 };
-  expect(await schemaReadiness(api.admin, later, log)()).toEqual({ failing: ['schema'] });
+  expect(await schemaReadiness(api.admin, later, logReadiness(log))()).toEqual({ failing: ['schema'] });
   // A database before its first migration lacks the functions that the check calls.
   await using empty = openPostgres({ ...pool, url: secret(inject('postgres').superuserUrl) });
-  expect(await schemaReadiness(empty.sql, needed, log)()).toEqual({ failing: ['schema'] });
+  expect(await schemaReadiness(empty.sql, needed, logReadiness(log))()).toEqual({ failing: ['schema'] });
 });
 
 describe('the documentation', () => {

@@ -1,4 +1,3 @@
-import { silentLogger } from '#core/platform/telemetry/logger.ts';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import {
   functionFile,
@@ -109,7 +108,7 @@ test('a service is ready from the moment its functions are applied, and stays re
     [...OWN, answer({ returns: '2' })],
   ];
   const readiness = (files: typeof OWN) =>
-    schemaReadiness(b.api, { migration, functions: functionsDigest(files) }, silentLogger)();
+    schemaReadiness(b.api, { migration, functions: functionsDigest(files) }, () => undefined)();
   expect(await readiness(older)).toEqual({ failing: ['schema'] });
   await run({ functions: older });
   expect(await readiness(older)).toEqual({ failing: [] });
@@ -131,7 +130,7 @@ test('a release that comes back after a newer one leaves the functions of the ne
   expect(await run({ functions: older })).toMatchObject({ functions: [], unused: [], isNewerKept: true });
   expect(await b.api`select answer() as n`).toEqual([{ n: 2 }]);
   const readiness = (files: typeof OWN) =>
-    schemaReadiness(b.api, { migration, functions: functionsDigest(files) }, silentLogger)();
+    schemaReadiness(b.api, { migration, functions: functionsDigest(files) }, () => undefined)();
   expect([await readiness(older), await readiness(newer)]).toEqual([{ failing: [] }, { failing: [] }]);
 
   const repaired = [...OWN, answer({ returns: '3' })];
@@ -166,5 +165,5 @@ test('a build that is older than the schema leaves its functions alone', async (
     isNewerKept: true,
   });
   expect(await b.api`select answer() as n`).toEqual([{ n: 1 }]);
-  expect(await schemaReadiness(b.api, requiredSchemaVersion(), silentLogger)()).toEqual({ failing: [] });
+  expect(await schemaReadiness(b.api, requiredSchemaVersion(), () => undefined)()).toEqual({ failing: [] });
 });

@@ -88,6 +88,14 @@ describe('a response', () => {
     expect(server.connections()).toBe(2);
   });
 
+  test('may be larger where the request says so', async () => {
+    await using http = client({ bodyBytesMax: 1_000 });
+    await using server = await serve((_, response) => response.end('x'.repeat(5_000)));
+    const large = { ...post(server.origin), bodyBytesMax: 4_000 };
+    expect(await http(large)).toMatchObject({ status: 200, text: 'x'.repeat(4_000) });
+    expect(await http(post(server.origin))).toMatchObject({ status: 200, text: 'x'.repeat(1_000) });
+  });
+
   test.each([
     ['stalls', (socket: Socket) => socket.write('HTTP/1.1 503 No\r\ncontent-length: 9\r\n\r\nab')],
     ['breaks off', (socket: Socket) => socket.end('HTTP/1.1 503 No\r\ncontent-length: 9\r\n\r\nab')],

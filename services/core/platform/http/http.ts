@@ -7,7 +7,7 @@ import { requestFault } from './request-fault.ts';
 export type HttpClientOptions = Partial<Omit<AgentsOptions, 'silenceMs'>> & {
   /** Maximum time of the whole exchange, including the wait for a free connection. Default 15 s. */
   readonly totalDeadlineMs?: number;
-  /** Maximum size of a response body; the rest is cut off. Default 64 KiB. */
+  /** Maximum size of a response body, if the request names none; the rest is cut off. Default 64 KiB. */
   readonly bodyBytesMax?: number;
   readonly userAgent?: string;
 };
@@ -53,7 +53,7 @@ export function createHttpClient(options: HttpClientOptions = {}): HttpClient {
       }
       const exchange = new Exchange(
         request.method,
-        bodyBytesMax,
+        request.bodyBytesMax ?? bodyBytesMax,
         Math.min(restMs, totalDeadlineMs),
         signal,
         resolve,

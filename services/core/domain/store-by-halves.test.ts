@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { storeByHalves } from './by-halves.ts';
+import { storeByHalves } from './store-by-halves.ts';
 
 const refusal = Object.assign(new Error('no'), { name: 'PostgresError', code: '22P05' });
 const away = Object.assign(new Error('away'), { name: 'PostgresError', code: '57P01' });

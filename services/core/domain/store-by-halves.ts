@@ -1,4 +1,4 @@
-import { isRowAtFault } from '#core/domain/database-fault.ts';
+import { isRowAtFault } from './database-fault.ts';
 
 /**
  * Stores all items in one call; if the database rejects an item, splits the items by bisection, so that only that item fails.
