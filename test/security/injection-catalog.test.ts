@@ -26,6 +26,9 @@ const HARMLESS = ['plain', 'plain ☃', 'plain 👍 plain'] as const;
 
 const mail = { from: { address: 'zoe@acme.example' }, subject: 'plain', text: 'plain', html: '<p>plain</p>' };
 const document = { kind: 'media', type: 'document', url: 'https://a.example/a.pdf', filename: 'plain.pdf' };
+const image = { kind: 'media', type: 'image', url: 'https://a.example/a.jpg' };
+/** A name of a template that is a template's id at Twilio as well. */
+const TEMPLATE = `HX${'ab'.repeat(16)}`;
 /** The api accepts no line breaks in this field; one vendor gets it in a header. */
 const LINE = 'collapse key';
 
@@ -51,10 +54,10 @@ const MESSAGES: Readonly<Record<Channel, Readonly<Record<string, (text: string) 
   },
   whatsapp: {
     body: (body) => ({ content: { kind: 'text', body } }),
-    caption: (caption) => ({ content: { ...document, caption } }),
+    caption: (caption) => ({ content: { ...image, caption } }),
     'name of a document': (filename) => ({ content: { ...document, filename } }),
     'variable of a template': (text) => ({
-      content: { kind: 'template', name: 'hello', language: 'en', variables: [text] },
+      content: { kind: 'template', name: TEMPLATE, language: 'en', variables: [text] },
     }),
   },
 };
@@ -138,6 +141,7 @@ describe.each(SENDING)('$id', (provider) => {
         const request = await requestOf(provider, messageOf(text));
         if (request !== undefined) frames.add(frameOf(request));
       }
+      expect(frames.size).toBeGreaterThan(0);
       const texts = field === LINE ? TEXTS.filter((text) => !/\p{Cc}/u.test(text)) : TEXTS;
       for (const text of texts) {
         const request = await requestOf(provider, messageOf(text));
