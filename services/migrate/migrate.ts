@@ -13,7 +13,7 @@ import { prepareRoles, type RolePasswords } from './prepare-roles.ts';
 import { assertServerVersion } from './server-version.ts';
 
 /** The advisory lock of every migration of a Despatch database; "despatch" in ASCII, first seven bytes. */
-const LOCK = 0x64_65_73_70_61_74_63n;
+export const MIGRATION_LOCK = 0x64_65_73_70_61_74_63n;
 
 /** Requests that need a table queue behind a migration that waits for its lock, so the wait is short. */
 const LOCK_TIMEOUT_MS = 1_000;
@@ -96,7 +96,7 @@ export async function migrate(options: MigrateOptions): Promise<Migrated> {
   // Polled: a statement that waits for the lock would hold a snapshot and keep vacuum from removing dead rows.
   const lockOutOthers = async (): Promise<boolean> => {
     const [lock] = await sql<{ mine: boolean }[]>`
-      select pg_try_advisory_lock(${LOCK.toString()}::bigint) as mine`;
+      select pg_try_advisory_lock(${MIGRATION_LOCK.toString()}::bigint) as mine`;
     return lock?.mine === true;
   };
 
@@ -105,6 +105,10 @@ export async function migrate(options: MigrateOptions): Promise<Migrated> {
     retries.run(name, async () => {
       await sql.begin(async (tx) => {
         await tx`select set_config('lock_timeout', ${`${lockTimeoutMs}ms`}, true)`;
+        // Held by this session already, unless the pool had to connect anew since.
+        const [lock] = await tx<{ mine: boolean }[]>`
+          select pg_try_advisory_xact_lock(${MIGRATION_LOCK.toString()}::bigint) as mine`;
+        if (lock?.mine !== true) throw new Error(`${name}: another migration has begun meanwhile`);
         await work(tx);
       });
       return true;
@@ -138,7 +142,7 @@ export async function migrate(options: MigrateOptions): Promise<Migrated> {
       isNewerKept: changed.isNewerKept,
     };
   } finally {
-    await sql`select pg_advisory_unlock(${LOCK.toString()}::bigint)`;
+    await sql`select pg_advisory_unlock(${MIGRATION_LOCK.toString()}::bigint)`;
   }
 }
 

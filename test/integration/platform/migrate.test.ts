@@ -2,14 +2,15 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { postgres } from '#core/platform/postgres/postgres-driver.ts';
 import { describe, expect, test } from 'vitest';
-import type { Sql } from '#core/platform/postgres/postgres.ts';
+import { secret } from '#core/domain/secret.ts';
+import { openPostgres, type Sql } from '#core/platform/postgres/postgres.ts';
 import { loginUrl } from '../../../deploy/servers/login-url.ts';
 import { startPostgres } from '../../../deploy/servers/postgres.ts';
 import { functionFiles, migrationFiles } from '#core/store/migration-files.ts';
 import { acceptBatch, acceptRow, seedTenant } from '#test/support/seed.ts';
 import { setupStores } from '#test/support/worker.ts';
 import type { LockWait } from '../../../services/migrate/lock-retries.ts';
-import { migrate } from '../../../services/migrate/migrate.ts';
+import { migrate, MIGRATION_LOCK } from '../../../services/migrate/migrate.ts';
 
 const UP_TO_DATE = { applied: [], functions: [], unused: [], unprepared: [], isNewerKept: false };
 const PASSWORDS = { api: 'a', worker: 'w', controller: 'c' };
@@ -137,5 +138,35 @@ describe('a migration of a table that somebody reads for long', () => {
     await reader.end();
     expect(await b.admin`select 1 from migrations where version = 9999`).toHaveLength(0);
     expect(await run()).toMatchObject({ applied: [MIGRATION.name] });
+  });
+
+  test('ends without a change if it loses its connection, and another run begins meanwhile', async () => {
+    await using b = await setupStores();
+    const reader = await startReader(b.admin);
+    await using other = openPostgres({
+      url: secret(b.urls.admin),
+      poolMax: 1,
+      statementTimeoutMs: 10_000,
+      applicationName: 'other-run',
+    });
+    let overtaken: Promise<unknown> | undefined;
+    const overtake = async () => {
+      const [lost] = await b.admin<{ pid: number }[]>`
+        select pid from pg_locks where locktype = 'advisory' and objsubid = 1 and granted`;
+      await b.admin`select pg_terminate_backend(${lost?.pid ?? 0}, 5000)`;
+      await other.sql`select pg_advisory_lock(${MIGRATION_LOCK.toString()}::bigint)`;
+      await reader.end();
+    };
+    const migrating = migrate({
+      databaseUrl: b.urls.admin,
+      passwords: {},
+      migrations: [MIGRATION],
+      onWait: () => {
+        overtaken ??= overtake();
+      },
+    });
+    await expect(migrating).rejects.toThrow('another migration has begun meanwhile');
+    await overtaken;
+    expect(await b.admin`select 1 from migrations where version = 9999`).toHaveLength(0);
   });
 });
