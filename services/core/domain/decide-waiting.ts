@@ -86,7 +86,7 @@ const FAIL_WITHOUT_ROUTE: WaitingMove = {
   status: 'failed',
   failure: { class: 'no_route', code: 'no_route', retryable: false },
 };
-/** Its last call got no answer, and no other follows. */
+/** A call got no answer, and no other follows. */
 const LEAVE_UNKNOWN: WaitingMove = {
   kind: 'move',
   status: 'unknown',

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import {
   AckPolicy,
@@ -31,6 +30,7 @@ import type { ConsumeOptions, Nats, NatsConfig, NoticeHandler, WakeDelivery, Wak
 import type { Logger } from '../telemetry/logger.ts';
 import { within } from '../process/deadline.ts';
 import { pause, backoffMs } from '../process/pause.ts';
+import { renewedFile } from '../process/renewed-file.ts';
 
 export type NatsOptions = {
   readonly config: NatsConfig;
@@ -233,19 +233,6 @@ export async function openNats({ config, log, name, connectWaitMs = 5_000 }: Nat
   };
 }
 
-/** Returns a reader of a file that may be replaced at any time; where it cannot be read, its last content may still be right. */
-function renewedFrom(file: string, content: Uint8Array): () => Uint8Array {
-  let last = content;
-  return () => {
-    try {
-      last = readFileSync(file);
-    } catch {
-      // The server refuses the connection if the last content is outdated, and the client tries again.
-    }
-    return last;
-  };
-}
-
 type Notice = {
   readonly kind: string;
   readonly handler: NoticeHandler;
@@ -256,12 +243,12 @@ async function connectionOptions(config: NatsConfig, name: string): Promise<Node
   const { user, password, credsFile, caFile, certFile, keyFile } = config;
   const files = [credsFile, caFile, certFile, keyFile].filter((file) => file !== undefined);
   // They are read again at each connection, to use renewed ones; reading them here detects a wrong path.
-  const [creds] = await Promise.all(files.map((file) => readFile(file)));
+  await Promise.all(files.map((file) => readFile(file)));
   const wantsTls =
     files.length > (credsFile === undefined ? 0 : 1) || config.servers.some((url) => url.startsWith('tls:'));
   const authenticator =
-    credsFile !== undefined && creds !== undefined
-      ? credsAuthenticator(renewedFrom(credsFile, creds))
+    credsFile !== undefined
+      ? credsAuthenticator(renewedFile(credsFile))
       : user !== undefined && password !== undefined
         ? usernamePasswordAuthenticator(user, () => password.reveal())
         : undefined;

@@ -1,9 +1,9 @@
-import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import type driver from 'postgres';
 import { newProcessName } from '#core/domain/ids.ts';
 import type { Secret } from '#core/domain/secret.ts';
 import { answerWithin } from '../process/deadline.ts';
+import { renewedFile } from '../process/renewed-file.ts';
 import { observeBackends, postgres } from './postgres-driver.ts';
 import { watchSilentConnections } from './silent-connections.ts';
 
@@ -103,15 +103,10 @@ async function endPool(sql: Sql): Promise<void> {
 
 /** TLS options of the pool. The file is read for each connection: an authority is renewed while the process runs. */
 function verifiedBy(caFile: string): { readonly ca: string; readonly rejectUnauthorized: true } {
-  let ca = readFileSync(caFile, 'utf8');
+  const read = renewedFile(caFile);
   return {
     get ca() {
-      try {
-        ca = readFileSync(caFile, 'utf8');
-      } catch {
-        // The driver could not handle the error. The last content may still be right, and the connection fails if it is not.
-      }
-      return ca;
+      return read().toString();
     },
     rejectUnauthorized: true,
   };
