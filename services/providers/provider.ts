@@ -83,6 +83,11 @@ export type ProviderDefinition<
    */
   readonly dedupe: 'key' | 'lookup' | 'none';
   /**
+   * Only with `key`: how long the provider remembers an idempotency key, in milliseconds. No call is repeated later. Absent: for
+   * longer than a message waits.
+   */
+  readonly keyLifetimeMs?: number;
+  /**
    * How the provider reports on accepted messages; null when it never does, so that `sent` is the final state. A simulator
    * returns its receipts with the outcome.
    */

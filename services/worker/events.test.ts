@@ -18,6 +18,7 @@ const MESSAGE = {
   attempt: 1,
   retries: 0,
   ambiguous: 0,
+  ambiguousSince: null,
   providerWaits: 0,
   duplicateRisk: false,
   channel: 'sms',

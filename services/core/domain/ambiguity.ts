@@ -12,14 +12,14 @@ export function ambiguity(
   now: number,
   random: number,
 ): SettlementPart {
-  const guarded = message.dedupe !== 'none';
+  const { dedupe, keyKnownUntil = Number.POSITIVE_INFINITY } = message;
+  const delayMs = Math.max(
+    dedupe === 'lookup' ? AMBIGUOUS_LOOKUP_MS : AMBIGUOUS_RETRY_MS,
+    dedupe === 'none' ? 0 : retryDelayMs(message.retries, random),
+  );
+  const nextAttemptAt = now + delayMs;
+  const guarded = dedupe !== 'none' && nextAttemptAt < keyKnownUntil;
   const mayRepeat = guarded || (message.deliveryGuarantee === 'at_least_once' && message.ambiguous === 0);
-  const nextAttemptAt =
-    now +
-    Math.max(
-      message.dedupe === 'lookup' ? AMBIGUOUS_LOOKUP_MS : AMBIGUOUS_RETRY_MS,
-      guarded ? retryDelayMs(message.retries, random) : 0,
-    );
   const counted = { ambiguous: message.ambiguous + 1, failure: stored(failure, true) };
   if (!mayRepeat || nextAttemptAt >= message.expiresAt) {
     const awaitUntil = message.lookup === 'reference' ? now + AMBIGUOUS_LOOKUP_MS : null;

@@ -219,6 +219,20 @@ describe('ambiguous calls', () => {
     expect(settled).toMatchObject({ status: 'deferred', duplicateRisk: false });
   });
 
+  test.each([
+    [1_001, 'deferred'],
+    [1_000, 'unknown'],
+  ])('a provider that knows the key for %i ms: the message is then %s', (lifetimeMs, status) => {
+    // The repetition is due after 15 s.
+    const over = {
+      dedupe: 'key',
+      retries: 1,
+      ambiguous: 1,
+      keyKnownUntil: NOW + 14_000 + lifetimeMs,
+    } as const;
+    expect(settle(ambiguous, message({ ...over, expiresAt: NOW + DAY }), NOW, 0)).toMatchObject({ status });
+  });
+
   describe('before the last call', () => {
     const refused: AttemptOutcome = { kind: 'rejected_permanent', failure: failure('sender_rejected') };
     const repeated = { ambiguous: 1, duplicateRisk: true, receiptsExpected: true };
@@ -290,6 +304,7 @@ test('whatever happens, the next state is one the table allows, and only unfinis
     expiresAt: fc.integer({ min: NOW - 10_000, max: NOW + 90 * DAY }),
     dedupe: fc.constantFrom('key' as const, 'lookup' as const, 'none' as const),
     receiptsExpected: fc.boolean(),
+    keyKnownUntil: fc.option(fc.integer({ min: NOW - 10_000, max: NOW + 3 * DAY }), { nil: undefined }),
   });
   fc.assert(
     fc.property(
@@ -309,6 +324,10 @@ test('whatever happens, the next state is one the table allows, and only unfinis
           attempted.dedupe === 'none'
         ) {
           expect(settled.status).toBe('unknown');
+        }
+        const { keyKnownUntil = Infinity } = attempted;
+        if (outcome.kind === 'ambiguous' && attempted.dedupe === 'key' && !settled.duplicateRisk) {
+          expect((settled.nextAttemptAt ?? NOW - DAY) < keyKnownUntil).toBe(true);
         }
         // A copy that may exist can still be reported on.
         if (attempted.ambiguous > 0 && attempted.dedupe === 'none') expect(settled.status).not.toBe('failed');

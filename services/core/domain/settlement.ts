@@ -18,6 +18,11 @@ export type AttemptedMessage = {
   readonly expiresAt: number;
   /** How the provider prevents duplicates; with `lookup` it is asked before each repetition. */
   readonly dedupe: 'key' | 'lookup' | 'none';
+  /**
+   * Only with `key`: until when the provider remembers the key of the first ambiguous call, or of this one; milliseconds since the
+   * epoch. Default: for as long as the message can wait.
+   */
+  readonly keyKnownUntil?: number | undefined;
   /** Whether the provider reports on a message after accepting it. */
   readonly receiptsExpected: boolean;
   /** Whether the provider can be asked about a message: by its own id, or by our reference too. Default: neither. */

@@ -37,6 +37,10 @@ export type ClaimedMessage = {
   readonly attempt: number;
   readonly retries: number;
   readonly ambiguous: number;
+  /**
+   * When the first ambiguous attempt started, which may be this one if it is `lost`; null if no attempt was ambiguous.
+   */
+  readonly ambiguousSince: Date | null;
   readonly providerWaits: number;
   readonly duplicateRisk: boolean;
   readonly channel: Channel;

@@ -24,7 +24,7 @@ export const resendGuide: ProviderGuide<'email'> = {
   messages: [MAIL_EXAMPLE],
   limits: [
     'By default Resend accepts two calls per second for a whole team; set `rateLimitPerSecond` accordingly.',
-    'Each call carries the message’s id as its idempotency key, which Resend stores for 24 hours.',
+    'Each call carries the message’s id as its idempotency key, which Resend stores for 24 hours. A call that got no answer is not repeated after that; the message is then `unknown`.',
   ],
   unsupported: ['Templates, topics, cc and bcc, and scheduling at Resend.'],
 };

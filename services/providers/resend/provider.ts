@@ -33,6 +33,7 @@ export default defineProvider({
   channel: 'email',
   name: 'Resend',
   dedupe: 'key',
+  keyLifetimeMs: 24 * 3_600_000,
   receipts: resendReceipts,
   lookup: resendLookup,
   bodyCharactersMax: null,

@@ -28,7 +28,14 @@ const HIDDEN_CHARACTERS_MAX = 4_096;
 
 const Accepted = z.looseObject({ providerMessageId: z.string().min(1).max(255).optional().catch(undefined) });
 
-const common = { dedupe: 'key', receipts: gatewayReceipts, bodyCharactersMax: null, secrets } as const;
+const common = {
+  dedupe: 'key',
+  // The guide to own gateways asks for this.
+  keyLifetimeMs: 7 * 86_400_000,
+  receipts: gatewayReceipts,
+  bodyCharactersMax: null,
+  secrets,
+} as const;
 
 /** A tenant's own gateway, one provider per channel: sends the message as JSON, signed by Standard Webhooks. */
 export default [

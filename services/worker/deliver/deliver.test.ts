@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { ClaimedMessage } from '#core/store/deliveries.ts';
-import type { ProviderContext } from '#providers/provider.ts';
+import type { AnyProvider, ProviderContext } from '#providers/provider.ts';
 import { simulatorFor } from '#providers/registry.ts';
 import type { Account } from '../accounts/accounts.ts';
 import { createBreakers } from '../accounts/breakers.ts';
@@ -28,7 +28,11 @@ const message = (leaseLeftMs: number): ClaimedMessage =>
     leaseEndsAt: performance.now() + leaseLeftMs,
   }) as unknown as ClaimedMessage;
 
-function setup(waitForContent: () => Promise<unknown> = () => Promise.resolve(), ownDeadlineMs?: number) {
+function setup(
+  waitForContent: () => Promise<unknown> = () => Promise.resolve(),
+  ownDeadlineMs?: number,
+  dedupe: Partial<Pick<AnyProvider, 'dedupe' | 'keyLifetimeMs'>> = {},
+) {
   let calls = 0;
   let allowedMs = 0;
   let released = 0;
@@ -36,6 +40,7 @@ function setup(waitForContent: () => Promise<unknown> = () => Promise.resolve(),
   const provider = {
     ...simulatorFor('sms'),
     id: 'made-up',
+    ...dedupe,
     ...(ownDeadlineMs === undefined ? {} : { deadlineMs: ownDeadlineMs }),
     send: () => {
       calls += 1;
@@ -122,4 +127,23 @@ test('no call is begun once the worker stops, where its content came late', asyn
   expect(outcome).toEqual({ kind: 'not_started', reason: 'shutdown' });
   expect([calls(), released()]).toEqual([0, 1]);
   expect(breakers.health('account')).toBe('healthy');
+});
+
+test('no call is repeated once the provider has forgotten its idempotency key, nor a probe used up', async () => {
+  const { breakers, deliver, calls, released } = setup(undefined, undefined, {
+    dedupe: 'key',
+    keyLifetimeMs: 5_000,
+  });
+  const repeated = (agoMs: number): ClaimedMessage => ({
+    ...message(60_000),
+    ambiguous: 1,
+    ambiguousSince: new Date(Date.now() - agoMs),
+  });
+  expect((await deliver(repeated(1_000))).outcome).toMatchObject({ kind: 'accepted' });
+  expect(await deliver(repeated(5_000))).toMatchObject({
+    outcome: { kind: 'ambiguous', failure: { code: 'idempotency_key_expired' } },
+    // A report on the first call still counts.
+    receiptsExpected: true,
+  });
+  expect([calls(), released(), breakers.health('account')]).toEqual([1, 2, 'healthy']);
 });

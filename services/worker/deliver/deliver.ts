@@ -14,6 +14,7 @@ import { askBeforeRepeat } from './ask-before-repeat.ts';
 import { callDeadlineMs } from './call-deadline.ts';
 import type { Contents } from './contents.ts';
 import { findAccount } from './find-account.ts';
+import { keyKnownUntil } from './key-known-until.ts';
 import { toOutbound } from './to-outbound.ts';
 
 export type DeliverDeps = {
@@ -105,7 +106,8 @@ async function prepare(message: ClaimedMessage, deps: DeliverDeps): Promise<Read
   if (typeof entered === 'string')
     return { account, calledAs, isProbe: entered === 'probe', receiptUrl, content, release };
   release();
-  return { outcome: entered, provider };
+  // With an ambiguous outcome, an earlier call may have sent the message.
+  return { outcome: entered, provider, receiptsExpected: entered.kind === 'ambiguous' };
 }
 
 /** Makes the last checks before the call, and enters the breaker. */
@@ -122,8 +124,17 @@ function enter(
   if (message.leaseEndsAt - performance.now() < callDeadlineMs(provider, deps)) return LEASE_OVER;
   // For the same reasons. The message waits again, and the sweep ends it by the database's clock.
   if (message.expiresAt.getTime() <= Date.now()) return LEASE_OVER;
+  if (isKeyForgotten(message, provider)) return KEY_EXPIRED;
   const admitted = accountId === null ? 'pass' : deps.breakers.enter(accountId, message.provider);
   return admitted === 'blocked' ? BREAKER_OPEN : admitted;
+}
+
+/** Whether the provider may take a repeated call for a new message, because the message waited too long: held, or behind a breaker. */
+function isKeyForgotten(message: ClaimedMessage, provider: AnyProvider): boolean {
+  if (message.ambiguous === 0) return false;
+  const now = Date.now();
+  const until = keyKnownUntil(message, provider, now);
+  return until !== undefined && now >= until;
 }
 
 function withoutContent(kind: 'unavailable' | 'gone'): AttemptOutcome {
@@ -134,6 +145,10 @@ function withoutContent(kind: 'unavailable' | 'gone'): AttemptOutcome {
 
 const SHUTDOWN: AttemptOutcome = { kind: 'not_started', reason: 'shutdown' };
 const LEASE_OVER: AttemptOutcome = { kind: 'not_started', reason: 'lease_over' };
+const KEY_EXPIRED: AttemptOutcome = {
+  kind: 'ambiguous',
+  failure: { class: 'unknown', code: 'idempotency_key_expired' },
+};
 const BREAKER_OPEN: AttemptOutcome = { kind: 'not_started', reason: 'breaker_open' };
 
 /**

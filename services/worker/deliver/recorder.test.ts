@@ -14,6 +14,7 @@ const message = (seq: number): ClaimedMessage => ({
   attempt: 1,
   retries: 0,
   ambiguous: 0,
+  ambiguousSince: null,
   providerWaits: 0,
   duplicateRisk: false,
   channel: 'sms',

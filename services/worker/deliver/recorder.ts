@@ -7,6 +7,7 @@ import type { FailoverLabels } from '#core/platform/telemetry/metrics.ts';
 import type { ClaimedMessage, Completion, DeliveryStore } from '#core/store/deliveries.ts';
 import type { Delivered } from './deliver.ts';
 import { mayFailOver, type AccountedFacts } from './failover-facts.ts';
+import { keyKnownUntil } from './key-known-until.ts';
 import type { ReceiptTimeouts } from './receipt-timeouts.ts';
 import { toCompletion, withoutVendorWords } from './completion.ts';
 
@@ -90,7 +91,7 @@ export function createRecorder(deps: RecorderDeps): Recorder {
 
   return {
     async record(message, delivered) {
-      const { outcome, provider, receiptsExpected = false } = delivered;
+      const { outcome, provider, receiptsExpected = false, callMs } = delivered;
       const failover = mayFailOver(outcome, message) ? await deps.failoverFacts(message) : undefined;
       const isAwaited = outcome.kind === 'accepted' && receiptsExpected;
       const timeout = isAwaited ? deps.receiptTimeouts.of(message) : undefined;
@@ -107,6 +108,7 @@ export function createRecorder(deps: RecorderDeps): Recorder {
           deliveryGuarantee: message.deliveryGuarantee,
           expiresAt: message.expiresAt.getTime(),
           dedupe: provider?.dedupe ?? 'none',
+          keyKnownUntil: keyKnownUntil(message, provider, now - (callMs ?? 0)),
           receiptsExpected,
           lookup: provider?.lookup?.by,
           sentBy: message.sentAccountId ?? undefined,

@@ -40,11 +40,15 @@ describe('completions', () => {
     if (zombie === undefined) throw new Error('not claimed');
     const [lost] = await b.store.lost([zombie.seq]);
     expect(lost).toMatchObject({ action: 'lost', attempt: 1 });
+    const startedAt = lost?.ambiguousSince;
+    expect(Date.now() - Number(startedAt)).toBeLessThan(60_000);
     if (lost === undefined) throw new Error('not found');
     const failure = { class: 'unknown', code: 'worker_lost' } as const;
     await b.store.complete([{ ...completionOf(lost, { kind: 'ambiguous', failure }), next_attempt_ms: 0 }]);
     const [second] = await b.claimDue(10, 0, { worker: 'w2' });
     expect(second).toMatchObject({ action: 'send', attempt: 2, ambiguous: 1, duplicateRisk: true });
+    // The first ambiguous call stays the first, also where the second is lost too.
+    expect(second?.ambiguousSince).toEqual(startedAt);
     expect((await b.store.complete([completionOf(zombie, accepted)])).size).toBe(0);
     expect(await states(b)).toEqual(['sending']);
   });
