@@ -52,7 +52,7 @@ export async function setupWebhooks() {
     return rows.map(({ seq }) => seq);
   }
   const match = (claimsMax = 0, by: WebhookStore = webhooks, leaseMs = LEASE_MS, of = [tenant.tenantId]) =>
-    by.matchEvents(of, { match: matchesEndpoint, claimsMax, leaseMs, busy: [] });
+    by.matchEvents(of, { match: matchesEndpoint, claimsMax, tenantClaimsMax: claimsMax, leaseMs, busy: [] });
   async function server(): Promise<number> {
     const [row] = await worker<{ server: number }[]>`
       select server from endpoints_to_match(${[tenant.tenantId]}::uuid[])`;
@@ -69,6 +69,7 @@ export async function setupWebhooks() {
       after: null,
       endpointsMax: 100,
       claimsMax: 100,
+      tenantClaimsMax: 100,
       busy: [],
       leaseMs: LEASE_MS,
       ...terms,

@@ -21,6 +21,8 @@ export type MatchTerms = {
   readonly match: (endpoint: EndpointFilters, event: StoredEvent) => boolean;
   /** The most due rows for which the caller has room; they are claimed as they are inserted. */
   readonly claimsMax: number;
+  /** The most of these for one tenant. */
+  readonly tenantClaimsMax: number;
   readonly leaseMs: number;
   /** Endpoints, and tenants, that take no further claim now. */
   readonly busy: readonly string[];
@@ -81,6 +83,8 @@ type StretchRow = {
 const EVENTS_MAX = 2_500;
 const EVENTS_OF_TENANT_MIN = 100;
 const EVENTS_OF_TENANT_MAX = 500;
+/** Matched events of a tenant in one turn, give or take those of one endpoint. */
+const MATCHES_OF_TENANT = 2_000;
 /** Matched events of one statement, give or take those of one endpoint. */
 const APPENDED_MAX = 2_000;
 /** Queries beside each other, when the tenants are read one by one. */
@@ -140,20 +144,33 @@ export function eventMatching({ sql, rowsOf, toEvents, loadEndpoints }: EventMat
     );
   }
 
-  /** Matches the events that were read of a tenant's feed with the tenant's endpoints. */
+  /**
+   * Matches the events that were read of a tenant's feed with the tenant's endpoints, those that are furthest behind first.
+   * `isCut`: endpoints are left for the tenant's next turn, so that many of them do not delay other tenants.
+   */
   function matchTenant(
     { id, endpoints }: MatchedTenant,
     read: FeedStretch,
     { match, busy }: MatchTerms,
-  ): Ask[] {
-    return endpoints.flatMap((endpoint): Ask[] => {
-      const reached = positions.of(endpoint);
+  ): { readonly asks: readonly Ask[]; readonly isCut: boolean } {
+    const isTenantBusy = busy.includes(id);
+    const asks: Ask[] = [];
+    let matches = 0;
+    const byReached = endpoints.map((endpoint) => ({ endpoint, reached: positions.of(endpoint) }));
+    for (const { endpoint, reached } of byReached.toSorted((a, b) => a.reached - b.reached)) {
+      if (matches >= MATCHES_OF_TENANT) return { asks, isCut: true };
       const passed = read.events.filter(({ event }) => event.seq > reached && match(endpoint, event));
       const upto = Math.max(reached, read.end);
-      if (passed.length === 0 && !positions.note(endpoint, upto)) return [];
-      const isClaimable = endpoint.ready && !busy.includes(endpoint.id) && !busy.includes(id);
-      return [{ endpoint, upto, passed, isClaimable }];
-    });
+      if (passed.length === 0 && !positions.note(endpoint, upto)) continue;
+      matches += passed.length;
+      asks.push({
+        endpoint,
+        upto,
+        passed,
+        isClaimable: endpoint.ready && !isTenantBusy && !busy.includes(endpoint.id),
+      });
+    }
+    return { asks, isCut: false };
   }
 
   /**
@@ -162,13 +179,12 @@ export function eventMatching({ sql, rowsOf, toEvents, loadEndpoints }: EventMat
    */
   async function append(
     asks: readonly Ask[],
-    claimsMax: number,
-    leaseMs: number,
+    { claimsMax, tenantClaimsMax, leaseMs }: Pick<MatchTerms, 'claimsMax' | 'tenantClaimsMax' | 'leaseMs'>,
   ): Promise<Pick<Matched, 'claims' | 'isLeftDue' | 'missed'>> {
     if (asks.length === 0) return { claims: [], isLeftDue: false, missed: [] };
     const leaseEndsAt = performance.now() + leaseMs;
     const rows = await rowsOf<StretchRow>(
-      sql`select * from append_matches(${asJson(sql, asks.map(toMatch))}, ${claimsMax}, ${leaseMs})`,
+      sql`select * from append_matches(${asJson(sql, asks.map(toMatch))}, ${claimsMax}, ${tenantClaimsMax}, ${leaseMs})`,
     );
     const stretches = rows.filter(({ dueId }) => dueId !== null);
     const claimed = stretches.filter(({ claim }) => claim !== null);
@@ -215,7 +231,7 @@ export function eventMatching({ sql, rowsOf, toEvents, loadEndpoints }: EventMat
     };
     const flush = async (some: readonly Ask[]): Promise<void> => {
       try {
-        const made = await append(some, terms.claimsMax - claims.length, terms.leaseMs);
+        const made = await append(some, { ...terms, claimsMax: terms.claimsMax - claims.length });
         claims.push(...made.claims);
         isLeftDue ||= made.isLeftDue;
         for (const id of made.missed) missed.add(id);
@@ -235,8 +251,9 @@ export function eventMatching({ sql, rowsOf, toEvents, loadEndpoints }: EventMat
     const asks = tenants.flatMap((tenant) => {
       const theirs = read.get(tenant.id);
       if (theirs === undefined) return [];
-      if (theirs.isCut) behind.add(tenant.id);
-      return matchTenant(tenant, theirs, terms);
+      const { asks: some, isCut } = matchTenant(tenant, theirs, terms);
+      if (theirs.isCut || isCut) behind.add(tenant.id);
+      return some;
     });
     for (const some of inStatements(asks)) await flush(some);
     // Another worker has an endpoint of these tenants locked, so matching them at once would be in vain.
@@ -245,7 +262,7 @@ export function eventMatching({ sql, rowsOf, toEvents, loadEndpoints }: EventMat
   };
 }
 
-/** Splits asks into those of one statement each: a tenant with very many matches has statements of its own, and delays no other. */
+/** Splits asks into those of one statement each. */
 function inStatements(asks: readonly Ask[]): Ask[][] {
   const statements: Ask[][] = [];
   let events = Number.POSITIVE_INFINITY;

@@ -60,6 +60,8 @@ export type ClaimTerms = {
   /** The most endpoints to look at. */
   readonly endpointsMax: number;
   readonly claimsMax: number;
+  /** The most of these for one tenant. */
+  readonly tenantClaimsMax: number;
   readonly busy: readonly string[];
   readonly leaseMs: number;
 };
@@ -156,7 +158,14 @@ export function webhookStore(sql: Sql, bounded: Bounded, loadIds: LoadIds) {
      * @returns `next`: null after the last endpoint; `failures`: an error for each endpoint whose events cannot be read. Its
      * rows are claimed again when their lease ends.
      */
-    async claimDeliveries({ after, endpointsMax, claimsMax, busy, leaseMs }: ClaimTerms): Promise<{
+    async claimDeliveries({
+      after,
+      endpointsMax,
+      claimsMax,
+      tenantClaimsMax,
+      busy,
+      leaseMs,
+    }: ClaimTerms): Promise<{
       readonly claims: readonly DeliveryClaim[];
       readonly next: string | null;
       readonly failures: readonly Error[];
@@ -166,7 +175,7 @@ export function webhookStore(sql: Sql, bounded: Bounded, loadIds: LoadIds) {
       const [look] = await bounded(
         sql<ClaimLook[]>`
           select claims, seen, earliest, next_id as next, looked_at as "lookedAt" from claim_deliveries(${after}, ${endpointsMax},
-            ${claimsMax}, ${[...busy]}::uuid[], ${leaseMs}, ${since}::text::timestamptz, ${asJson(sql, known)})`,
+            ${claimsMax}, ${tenantClaimsMax}, ${[...busy]}::uuid[], ${leaseMs}, ${since}::text::timestamptz, ${asJson(sql, known)})`,
       );
       if (look === undefined) return { claims: [], next: null, failures: [] };
       due.looked(look);

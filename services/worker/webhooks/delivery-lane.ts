@@ -59,6 +59,8 @@ export type DeliveryLane = {
   take(claims: readonly DeliveryClaim[]): void;
   /** Number of claims that can be taken now. */
   readonly room: number;
+  /** Number of these that one tenant may take, so that the next tenants find room as well. */
+  readonly tenantRoom: number;
   /**
    * Ids of endpoints that must not be claimed from now, because they have enough claims or must wait, and of tenants that have
    * their share of the claims.
@@ -403,6 +405,13 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
       if (isStopping) return 0;
       const waiting = [...entries.values()].reduce((sum, { run }) => sum + run.waitingClaims, 0);
       return Math.max(0, Math.min(WAITING_MAX - waiting, CLAIMS_MAX - claims));
+    },
+    get tenantRoom() {
+      const tenants = new Set(
+        [...entries.values()].flatMap((one) => (one.run.waitingClaims > 0 ? [one.tenantId] : [])),
+      );
+      // With the tenant itself, and one more.
+      return Math.floor(WAITING_MAX / (tenants.size + 2));
     },
     get busy() {
       const open = [...entries.values()];

@@ -133,15 +133,18 @@ function setup(
       }),
     endpointsBehind: async () => ({ tenantIds: [TENANT], next: null }),
     tenantsBehind: async () => ({ tenantIds: [], newestPass: 1, isWhole: false }),
-    claimDeliveries: async ({ claimsMax, busy }) => {
-      const idle = left.filter(
-        ({ endpoint }) => !busy.includes(endpoint.id) && !busy.includes(endpoint.tenantId),
-      );
+    claimDeliveries: async ({ claimsMax, tenantClaimsMax, busy }) => {
+      const taken = new Map<string, number>();
+      const idle = left.filter(({ endpoint: { id, tenantId } }) => {
+        const its = (taken.get(tenantId) ?? 0) + 1;
+        if (busy.includes(id) || busy.includes(tenantId) || its > tenantClaimsMax) return false;
+        taken.set(tenantId, its);
+        return true;
+      });
       // One claim per endpoint and query, as in the database.
-      const free = [...new Map(idle.toReversed().map((one) => [one.endpoint.id, one])).values()].slice(
-        0,
-        claimsMax,
-      );
+      const free = idle
+        .filter((one, i) => idle.findIndex(({ endpoint }) => endpoint.id === one.endpoint.id) === i)
+        .slice(0, claimsMax);
       for (const one of free) left.splice(left.indexOf(one), 1);
       return { claims: free, next: null, failures: [] };
     },
@@ -573,6 +576,20 @@ describe('calls at once', () => {
       { first: 21, last: 60 },
     ]);
     expect(s.moved).toEqual(['failing']);
+  });
+
+  test('of a tenant with very many endpoints that hang hold up no other tenant', async () => {
+    const loud = randomUUID();
+    const hanging = Array.from({ length: 300 }, () =>
+      claimOf(endpointOf({ tenantId: loud }), Array<number>(5).fill(1)),
+    );
+    const quiet = Array.from({ length: 20 }, () => claimOf(endpointOf({ tenantId: randomUUID() }), [2]));
+    const slow = hold();
+    const s = setup([...hanging, ...quiet], (call) => (messageOf(call) === 1 ? slow.answer(call) : OK));
+    await s.webhooks.claim();
+    await expect.poll(() => s.calls.filter((call) => messageOf(call) === 2)).toHaveLength(20);
+    slow.release();
+    await expect.poll(() => s.completions.length).toBe(320);
   });
 
   test('end and are recorded when the worker stops, and none is begun any more', async () => {

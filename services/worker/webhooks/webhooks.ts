@@ -175,6 +175,7 @@ export function createWebhooks(deps: WebhooksDeps): Webhooks {
         after: cursor,
         endpointsMax: ENDPOINTS_AT_ONCE,
         claimsMax: lane.room,
+        tenantClaimsMax: lane.tenantRoom,
         busy: lane.busy,
         leaseMs: settings.leaseMs,
       };
@@ -208,6 +209,7 @@ export function createWebhooks(deps: WebhooksDeps): Webhooks {
           const terms = {
             match: matchesEndpoint,
             claimsMax: lane.room,
+            tenantClaimsMax: lane.tenantRoom,
             leaseMs: settings.leaseMs,
             busy: lane.busy,
           };

@@ -91,7 +91,7 @@ export async function storeDueEvents(
   const store = storeOf(admin);
   let tenantIds: readonly string[] = tenants.map(({ tenantId }) => tenantId);
   while (tenantIds.length > 0) {
-    const terms = { match: matchesEndpoint, claimsMax: 0, leaseMs: LEASE_MS, busy: [] };
+    const terms = { match: matchesEndpoint, claimsMax: 0, tenantClaimsMax: 0, leaseMs: LEASE_MS, busy: [] };
     tenantIds = (await store.matchEvents(tenantIds, terms)).behind;
   }
   await admin`vacuum (analyze) feed, endpoint_feed, due_deliveries, changes`;
@@ -105,7 +105,14 @@ export async function writeDuePosts({ admin }: World, folder: string): Promise<s
   const posts: [path: string, body: string][] = [];
   let after: string | null = null;
   for (;;) {
-    const ask = { after, endpointsMax: 1_000, claimsMax: 100, busy: [], leaseMs: LEASE_MS };
+    const ask = {
+      after,
+      endpointsMax: 1_000,
+      claimsMax: 100,
+      tenantClaimsMax: 100,
+      busy: [],
+      leaseMs: LEASE_MS,
+    };
     const { claims, next }: Awaited<ReturnType<WebhookStore['claimDeliveries']>> =
       await store.claimDeliveries(ask);
     for (const { endpoint, events } of claims)

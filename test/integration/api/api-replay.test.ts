@@ -40,7 +40,7 @@ async function number(): Promise<void> {
 
 async function match({ tenantId }: ApiTenant): Promise<void> {
   await number();
-  const terms = { match: matchesEndpoint, claimsMax: 0, leaseMs: 60_000, busy: [] };
+  const terms = { match: matchesEndpoint, claimsMax: 0, tenantClaimsMax: 0, leaseMs: 60_000, busy: [] };
   while ((await webhooks.matchEvents([tenantId], terms)).behind.length > 0);
 }
 

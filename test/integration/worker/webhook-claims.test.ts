@@ -42,6 +42,22 @@ describe('claims', () => {
     expect((await b.claim({ busy: [many] })).claims).toEqual([]);
   });
 
+  test('take no more from a tenant with many endpoints than its part', async () => {
+    await using b = await setupWebhooks();
+    const other = await seedTenant(b.admin);
+    await seedAccount(b.admin, other.tenantId);
+    for (const _ of upTo(8)) await b.endpoint();
+    const few = await b.endpoint({}, other.tenantId);
+    await b.send(1);
+    await b.send(1, other);
+    await b.match(0, b.webhooks, LEASE_MS, [b.tenant.tenantId, other.tenantId]);
+    const claimed = await b.claims({ tenantClaimsMax: 3 });
+    expect(claimed.filter(({ endpoint }) => endpoint.id !== few)).toHaveLength(3);
+    expect(claimed.filter(({ endpoint }) => endpoint.id === few)).toHaveLength(1);
+    // The rest is due as before.
+    expect(await b.claims({ tenantClaimsMax: 8 })).toHaveLength(5);
+  });
+
   test('of an endpoint whose events cannot be read keep no other endpoint’s back', async () => {
     await using b = await setupWebhooks();
     const ids: string[] = [];

@@ -83,7 +83,7 @@ describe('an endpoint', () => {
     await b.endpoint();
     await b.send(1);
     await b.match();
-    const ask = { after: null, endpointsMax: 10, claimsMax: 10, leaseMs: LEASE_MS };
+    const ask = { after: null, endpointsMax: 10, claimsMax: 10, tenantClaimsMax: 10, leaseMs: LEASE_MS };
     const taken = await b.webhooks.claimDeliveries({ ...ask, busy: [b.tenant.tenantId] });
     expect(taken.claims).toEqual([]);
     expect((await b.webhooks.claimDeliveries({ ...ask, busy: [] })).claims).toHaveLength(1);

@@ -1,7 +1,12 @@
 import { describe, expect, test } from 'vitest';
+import { matchesEndpoint } from '#core/domain/webhook-endpoint.ts';
+import type { DeliveryClaim } from '#core/store/delivery-claim.ts';
 import { webhookStore } from '#core/store/webhook-deliveries.ts';
 import { acceptBatch, acceptRow, moveSuspension, seedAccount, seedTenant } from '#test/support/seed.ts';
 import { direct, LEASE_MS, seqsOf, setupWebhooks, upTo } from '#test/support/setup-webhooks.ts';
+
+const claimsOf = (claims: readonly DeliveryClaim[], id: string): number =>
+  claims.filter(({ endpoint }) => endpoint.tenantId === id).length;
 
 describe('matching', () => {
   test("numbers each endpoint's events from 1 on, those that its filters let pass", async () => {
@@ -48,6 +53,37 @@ describe('matching', () => {
     }
   });
 
+  test('of many endpoints takes turns with other tenants, and begins with those furthest behind', async () => {
+    await using b = await setupWebhooks();
+    const ids: string[] = [];
+    for (const _ of upTo(10)) ids.push(await b.endpoint());
+    const sent = await b.send(500);
+    const lengths = async () =>
+      (await Promise.all(ids.map((id) => b.feed(id)))).map(({ length }) => length).toSorted((x, y) => x - y);
+    const first = await b.match();
+    expect(first.behind).toEqual([b.tenant.tenantId]);
+    expect(await lengths()).toEqual([...upTo(6).map(() => 0), ...upTo(4).map(() => 500)]);
+    await b.match();
+    expect(await lengths()).toEqual([0, 0, ...upTo(8).map(() => 500)]);
+    expect((await b.match()).behind).toEqual([b.tenant.tenantId]);
+    expect((await b.match()).behind).toEqual([]);
+    for (const id of ids)
+      expect(await b.feed(id)).toEqual(sent.map((message, i) => ({ seq: i + 1, message })));
+  });
+
+  test('claims no more for a tenant with many endpoints than its part', async () => {
+    await using b = await setupWebhooks();
+    for (const _ of upTo(6)) await b.endpoint();
+    const other = await seedTenant(b.admin);
+    await seedAccount(b.admin, other.tenantId);
+    await b.endpoint({}, other.tenantId);
+    await b.send(1);
+    await b.send(1, other);
+    const terms = { match: matchesEndpoint, claimsMax: 10, tenantClaimsMax: 2, leaseMs: LEASE_MS, busy: [] };
+    const { claims, isLeftDue } = await b.webhooks.matchEvents([b.tenant.tenantId, other.tenantId], terms);
+    expect([claimsOf(claims, b.tenant.tenantId), claims.length, isLeftDue]).toEqual([2, 3, true]);
+  });
+
   test('moves nothing that somebody else has moved', async () => {
     await using b = await setupWebhooks();
     const id = await b.endpoint();
@@ -63,7 +99,7 @@ describe('matching', () => {
       days: ['2030-01-07'],
     };
     const append = (one: object) =>
-      b.worker`select * from append_matches(${b.worker.typed([one] as never, 114)}, 0, 1000)`;
+      b.worker`select * from append_matches(${b.worker.typed([one] as never, 114)}, 0, 0, 1000)`;
     // A match from a server that has been replaced by this one appends nothing.
     expect(await append({ ...ask, server: ask.server - 1 })).toEqual([]);
     expect(await append(ask)).toHaveLength(1);
@@ -139,7 +175,7 @@ describe('matching', () => {
       numbers: [0, 0],
       days: [day?.day, day?.day],
     };
-    await b.worker`select * from append_matches(${b.worker.typed([ask] as never, 114)}, 0, 1000)`;
+    await b.worker`select * from append_matches(${b.worker.typed([ask] as never, 114)}, 0, 0, 1000)`;
     const claimed = (await b.claims()).filter(({ endpoint }) => endpoint.id === mine);
     expect(claimed).toHaveLength(1);
     expect(claimed[0]?.events).toEqual([]);

@@ -3,9 +3,10 @@
 -- `expected` and, with this call, up to `upto`, as read from the database server with the start time `server`
 -- (`endpoints_to_match`); the lists name the matching events in feed order.
 -- Skips an endpoint that has been matched beyond `expected`, or whose row is locked; the caller retries it. The first stretch of
--- an endpoint is claimed for the caller if the endpoint may be called now and `claims_most` permits it. Returns a row for each
+-- an endpoint is claimed for the caller if the endpoint may be called now and `claims_most`, and `tenant_most` for each tenant,
+-- permit it. Returns a row for each
 -- stretch, or a single row without one for an endpoint that no event matched.
-create or replace function append_matches(matches json, claims_most integer, lease_ms integer)
+create or replace function append_matches(matches json, claims_most integer, tenant_most integer, lease_ms integer)
 returns table (endpoint_id uuid, due_id bigint, first_seq bigint, last_seq bigint, purge_on date, claim bigint)
 language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
   set enable_seqscan = off set jit = off as $$
@@ -69,7 +70,7 @@ begin
         select s.endpoint_id, min(s.first_seq) as first_seq,
           row_number() over (partition by s.tenant_id order by s.endpoint_id) as nth
         from stretch s where s.ready group by s.tenant_id, s.endpoint_id
-      ) f
+      ) f where f.nth <= tenant_most
     ), due as (
       insert into due_deliveries (endpoint_id, tenant_id, first_seq, last_seq, purge_on, due_at, claim)
       select s.endpoint_id, s.tenant_id, s.first_seq, s.last_seq, s.day, case when t.nth is null then at_now else at_now + lease end,
@@ -83,4 +84,4 @@ begin
     select r.endpoint_id, null, null, null, null, null from reach r where cardinality(r.feed_seqs) = 0;
 end $$;
 
-grant execute on function append_matches(json, integer, integer) to despatch_worker;
+grant execute on function append_matches(json, integer, integer, integer) to despatch_worker;

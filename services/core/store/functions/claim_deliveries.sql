@@ -1,6 +1,6 @@
 -- Claims due rows, endpoint by endpoint in the order of their ids, starting after `after_id`. Considers endpoints that may be
 -- called now, are not in `busy` and do not belong to a tenant in it. Looks at no more than `hops` endpoints and claims about
--- `claims_most` rows; at most 20 rows and about 100 events of an endpoint, fewer if its rate limit says so. From a failing
+-- `claims_most` rows, and about `tenant_most` of a tenant; at most 20 rows and about 100 events of an endpoint, fewer if its rate limit says so. From a failing
 -- endpoint it claims a single event, and no other one before that lease ends. From an ordered endpoint it claims the rows with the
 -- earliest events, so that these go out in their order also after a lease was lost, and nothing while another claim of that
 -- endpoint is under way. Due rows of deleted endpoints are deleted, at most 1,000 per call.
@@ -13,7 +13,7 @@
 -- was due before its `due_from`. `seen` and `earliest`: the endpoints looked at, and the earliest time at which a row of each is
 -- still due. The caller passes these in its next call, so that no search scans past dead index entries (ADR 25). `next_id` is
 -- null if no endpoint follows.
-create or replace function claim_deliveries(after_id uuid, hops integer, claims_most integer, busy uuid[], lease_ms integer,
+create or replace function claim_deliveries(after_id uuid, hops integer, claims_most integer, tenant_most integer, busy uuid[], lease_ms integer,
   since timestamptz, known json)
 returns table (claims json, seen uuid[], earliest timestamptz[], next_id uuid, looked_at timestamptz)
 language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
@@ -31,6 +31,8 @@ declare
   endpoint webhook_endpoints;
   most integer;
   taken bigint[] := '{}';
+  -- The tenant of each row in `taken`.
+  taken_of uuid[] := '{}';
   picked bigint[];
   hop integer := 0;
   n integer;
@@ -90,7 +92,9 @@ begin
       cleared := cleared + n;
       most := 0;
     else
-      most := case when candidate = any (busy) or endpoint.tenant_id = any (busy) then 0 else 100 end;
+      most := case when candidate = any (busy) or endpoint.tenant_id = any (busy)
+        -- A tenant with many endpoints leaves room for the others.
+        or cardinality(array_positions(taken_of, endpoint.tenant_id)) >= tenant_most then 0 else 100 end;
     end if;
     if most > 0 and (endpoint.status = 'failing' or endpoint.ordered or endpoint.rate_limit_per_second is not null) then
       perform from webhook_endpoints w where w.id = candidate for no key update skip locked;
@@ -160,6 +164,7 @@ begin
     end if;
     if picked is not null then
       taken := taken || picked;
+      taken_of := taken_of || array_fill(endpoint.tenant_id, array[cardinality(picked)]);
       if endpoint.status = 'failing' then
         update webhook_endpoints w set call_at = at_now + lease where w.id = candidate;
       end if;
@@ -175,4 +180,4 @@ begin
   return next;
 end $$;
 
-grant execute on function claim_deliveries(uuid, integer, integer, uuid[], integer, timestamptz, json) to despatch_worker;
+grant execute on function claim_deliveries(uuid, integer, integer, integer, uuid[], integer, timestamptz, json) to despatch_worker;
