@@ -41,7 +41,6 @@ import { sweep, type Overdue } from './claim/sweep.ts';
 import { createScheduledMoves } from './claim/scheduled-moves.ts';
 import { createTenantMoves } from './claim/tenant-moves.ts';
 import { verifyRequested } from './accounts/verify.ts';
-import { createRestPace } from './rest-pace.ts';
 import { startWebhooks, type StartWebhooksDeps } from './webhooks/start-webhooks.ts';
 
 export type WorkerSettings = {
@@ -133,7 +132,7 @@ const NUMBERING_GAP_MS = 200;
 const NUMBERING_MS = 1_000;
 /**
  * Moves of messages that one counting pass takes. Each pass writes every counter that they change, of a tenant up to thirty, so
- * that few large passes cost less; a pass of this size takes about a tenth of a second.
+ * that few large passes cost less; a pass of this size takes about half a second.
  */
 const MOVES_AT_ONCE = 10_000;
 /** Time between two counting passes of any workers: the moves that a message makes in between cost little more than one. */
@@ -242,8 +241,6 @@ export function buildWorker(deps: WorkerDeps): Worker {
     now,
   });
 
-  /** A pass takes a core of the database; after each, the database is left to messages for a while. */
-  const countingPace = createRestPace({ isSending: () => dispatcher.isBusy, signal: stopped.signal });
   const expectedReceipts = createExpectedWork();
   const expectedDeliveries = createExpectedWork();
   const pace = createReceiptPace({
@@ -362,12 +359,8 @@ export function buildWorker(deps: WorkerDeps): Worker {
       }
     }),
     usage: task('usage', COUNTING_MS, async () => {
-      const begunAt = performance.now();
       for (;;) {
-        const { outcome, windows } = await countingPace(
-          () => store.countUsage(MOVES_AT_ONCE, COUNTING_MS / 2),
-          () => ({ surplus: 1, waitedMs: performance.now() - begunAt }),
-        );
+        const { outcome, windows } = await store.countUsage(MOVES_AT_ONCE, COUNTING_MS / 2);
         for (const entry of await brakeChannels(windows)) {
           events.brakeApplied(entry);
           moves.add(entry.tenantId);

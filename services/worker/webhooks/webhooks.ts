@@ -4,14 +4,15 @@ import type { ChangeOfEndpoint } from '#core/domain/endpoint-notice.ts';
 import { matchesEndpoint } from '#core/domain/webhook-endpoint.ts';
 import type { WebhookEndpoint } from '#core/store/delivery-claim.ts';
 import type { WebhookStore } from '#core/store/webhook-deliveries.ts';
-import { createRestPace } from '../rest-pace.ts';
 import { createBehindLooks } from './behind-looks.ts';
+
 import type { DeliverEventDeps } from './deliver-event.ts';
 import { createDeliveryLane, type Called, type DeliveryLane } from './delivery-lane.ts';
 import { createDeliveryRecorder } from './delivery-recorder.ts';
 import type { EndpointSecrets } from './endpoint-secrets.ts';
 import { createEndpointTests } from './endpoint-tests.ts';
 import { createEndpointWatch } from './endpoint-watch.ts';
+import { createRestPace } from './rest-pace.ts';
 
 export type WebhookSettings = {
   /** Maximum number of concurrent calls to endpoints. */
