@@ -29,6 +29,8 @@ export type LockRetriesOptions = {
   readonly observer: Sql;
   /** Process id of the backend that waits. */
   readonly pid: number;
+  /** The advisory lock that `work` polls. */
+  readonly advisoryLock: bigint;
   readonly lockTimeoutMs: number;
   readonly waitMsMax: number;
   readonly onWait: (wait: LockWait) => void;
@@ -42,13 +44,21 @@ const LOOK_DEADLINE_MS = 2_000;
 
 /** Creates a runner that waits briefly for locks, gives way to the requests queued behind it, and tries again. */
 export function createLockRetries(options: LockRetriesOptions) {
-  const { observer, pid, lockTimeoutMs, waitMsMax, onWait } = options;
+  const { observer, pid, advisoryLock, lockTimeoutMs, waitMsMax, onWait } = options;
 
   async function look(): Promise<LockHolder[]> {
     const rows = observer<LockHolder[]>`
       select pid, application_name as application, state,
         extract(epoch from now() - xact_start)::float8 as "openSeconds"
-      from pg_stat_activity where pid = any (pg_blocking_pids(${pid})) order by xact_start`;
+      from pg_stat_activity
+      where pid = any (pg_blocking_pids(${pid}) || array(
+        -- Nobody waits for a lock that is polled. Its number is in two halves.
+        select l.pid from pg_locks l
+        where l.locktype = 'advisory' and l.objsubid = 1 and l.granted and l.pid <> ${pid}
+          and l.database = (select d.oid from pg_database d where d.datname = current_database())
+          and l.classid::bigint = ${advisoryLock.toString()}::bigint >> 32
+          and l.objid::bigint = ${advisoryLock.toString()}::bigint & 4294967295))
+      order by xact_start`;
     // The holders only explain a wait; the migration does not depend on them.
     return withDeadline(rows, LOOK_DEADLINE_MS).then(
       (found) => [...found],
@@ -62,7 +72,7 @@ export function createLockRetries(options: LockRetriesOptions) {
       looking = look();
     }, lockTimeoutMs / 2);
     try {
-      return (await work()) ? 'done' : [];
+      return (await work()) ? 'done' : await look();
     } catch (error) {
       if (!isLockRefused(error)) throw error;
       return await looking;

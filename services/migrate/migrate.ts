@@ -88,6 +88,7 @@ export async function migrate(options: MigrateOptions): Promise<Migrated> {
   const retries = createLockRetries({
     observer: observer.sql,
     pid: own?.pid ?? 0,
+    advisoryLock: MIGRATION_LOCK,
     lockTimeoutMs,
     waitMsMax: options.lockWaitMsMax ?? LOCK_WAIT_MS_MAX,
     onWait: options.onWait ?? (() => {}),

@@ -170,3 +170,34 @@ describe('a migration of a table that somebody reads for long', () => {
     expect(await b.admin`select 1 from migrations where version = 9999`).toHaveLength(0);
   });
 });
+
+test('a migration waits for another one, and says which connection holds the lock', async () => {
+  await using b = await setupStores();
+  await using other = openPostgres({
+    url: secret(b.urls.admin),
+    poolMax: 1,
+    statementTimeoutMs: 10_000,
+    applicationName: 'other-run',
+  });
+  const lock = MIGRATION_LOCK.toString();
+  await other.sql`select pg_advisory_lock(${lock}::bigint)`;
+  const waits: LockWait[] = [];
+  const run = (lockWaitMsMax: number) =>
+    migrate({
+      databaseUrl: b.urls.admin,
+      passwords: {},
+      migrations: [],
+      lockWaitMsMax,
+      onWait: (wait) => waits.push(wait),
+    });
+  await expect(run(600)).rejects.toThrow(/^another migration: .* held by \d+ \(other-run@/);
+  const waiting = run(60_000);
+  await expect
+    .poll(() => waits[0])
+    .toMatchObject({
+      name: 'another migration',
+      holders: [{ application: expect.stringMatching(/^other-run@/), state: 'idle' }],
+    });
+  await other.sql`select pg_advisory_unlock(${lock}::bigint)`;
+  await waiting;
+});

@@ -149,3 +149,20 @@ describe('a server that is gone without a word', () => {
     expect(own?.pid).toBeGreaterThan(0);
   });
 });
+
+test('the server ends the connections of a node that is gone within a minute', async () => {
+  await using database = await testDatabase();
+  await using pool = openPostgres({
+    url: new Secret(database.superuserUrl),
+    poolMax: 1,
+    statementTimeoutMs: 5_000,
+    applicationName: 'keepalives',
+  });
+  const [row] = await pool.sql<{ idle: number; every: number; most: number }[]>`
+    select current_setting('tcp_keepalives_idle')::integer as idle,
+      current_setting('tcp_keepalives_interval')::integer as every, current_setting('tcp_keepalives_count')::integer as most`;
+  const { idle = 0, every = 0, most = 0 } = row ?? {};
+  // As the server has set them for its socket; 0 would be the system's two hours.
+  expect(idle).toBeGreaterThan(0);
+  expect(idle + every * most).toBeLessThanOrEqual(60);
+});

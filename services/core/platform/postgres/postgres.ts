@@ -92,6 +92,11 @@ function openPool(config: PostgresConfig, name: string, max: number): Sql {
       statement_timeout: config.statementTimeoutMs,
       lock_timeout: config.statementTimeoutMs,
       idle_in_transaction_session_timeout: config.statementTimeoutMs,
+      // So that the server ends the connections, and with them the locks, of a process whose node is gone: after a minute instead
+      // of two hours.
+      tcp_keepalives_idle: 30,
+      tcp_keepalives_interval: 10,
+      tcp_keepalives_count: 3,
     },
   });
 }
