@@ -1,7 +1,8 @@
-import { readFileSync } from 'node:fs';
+import { Agent } from 'node:https';
 import createClient from 'node-vault';
 import { z } from 'zod';
 import { within } from '../process/deadline.ts';
+import { renewedFile } from '../process/renewed-file.ts';
 import type { VaultConfig } from './keyring.ts';
 
 /** A closed set of words, used as metric labels. */
@@ -62,22 +63,22 @@ export function createVaultTransport({
   deadlineMs,
   onRequest,
 }: VaultTransportOptions): VaultTransport {
+  const agent = currentAgent(config.caFile);
   const client = createClient({
     endpoint: config.address,
     // The library would write requests, including plaintexts, to the debug log if DEBUG enables it.
     debug: () => undefined,
-    requestOptions: {
-      strictSSL: true,
-      agentOptions: { keepAlive: true, maxSockets: 64 },
-      ...(config.caFile === undefined ? {} : { ca: readFileSync(config.caFile) }),
-    },
   });
   // Overrides the library's fallback to environment variables; only our configuration decides.
   client.token = '';
   Object.assign(client, { namespace: config.namespace ?? '', pathPrefix: '' });
 
   const attempt = async ({ method, path, body, token }: VaultCall, timeoutMs: number): Promise<Attempt> => {
-    const options = { timeout: timeoutMs, headers: token === undefined ? {} : { 'X-Vault-Token': token } };
+    const options = {
+      timeout: timeoutMs,
+      headers: token === undefined ? {} : { 'X-Vault-Token': token },
+      httpsAgent: agent(),
+    };
     const sent = {
       GET: () => client.read(path, options),
       POST: () => client.write(path, body ?? {}, options),
@@ -98,6 +99,31 @@ export function createVaultTransport({
     onRequest({ op: call.op, code: answer.code, seconds: (performance.now() - started) / 1_000 });
     const { code: _, ...told } = answer;
     return told;
+  };
+}
+
+/** Returns the agent for the authority that the file names now: one is renewed while the process runs. */
+function currentAgent(caFile: string | undefined): () => Agent {
+  const open = (ca?: Buffer): Agent =>
+    new Agent({
+      keepAlive: true,
+      maxSockets: 64,
+      rejectUnauthorized: true,
+      ...(ca === undefined ? {} : { ca }),
+    });
+  if (caFile === undefined) {
+    const only = open();
+    return () => only;
+  }
+  const read = renewedFile(caFile);
+  let known = read();
+  let agent = open(known);
+  return () => {
+    const now = read();
+    if (now.equals(known)) return agent;
+    // Calls under way end over the connections of the former agent; the server closes those later.
+    [known, agent] = [now, open(now)];
+    return agent;
   };
 }
 
