@@ -1,5 +1,5 @@
 import { databaseFaultOf } from '#core/domain/database-fault.ts';
-import { storeByHalves } from '#core/domain/store-by-halves.ts';
+import { bisectFaults } from '#core/domain/bisect-faults.ts';
 import { createMicroBatch } from '#core/platform/process/micro-batch.ts';
 import type { DeliveryCompletion, WebhookStore } from '#core/store/webhook-deliveries.ts';
 
@@ -24,7 +24,7 @@ const RETRY_MS_MAX = 5_000;
 /** Creates the recorder of finished claims. It batches claims that end together, and retries until their leases are over. */
 export function createDeliveryRecorder(deps: DeliveryRecorderDeps): DeliveryRecorder {
   const batch = createMicroBatch<DeliveryCompletion, void>({
-    flush: (rows) => storeByHalves(rows, write, giveUp),
+    flush: (rows) => bisectFaults(rows, write, giveUp),
     itemsMax: BATCH_MAX,
     flushesMax: 2,
     gatherMs: GATHER_MS,

@@ -18,7 +18,12 @@ type OpenClaim = {
 };
 
 /** An event that is to be delivered now. */
-export type Delivery = { readonly open: OpenClaim; readonly told: ClaimedEvent };
+export type Delivery = {
+  readonly open: OpenClaim;
+  readonly told: ClaimedEvent;
+  /** The message whose later events wait for its end; null if the endpoint was not ordered when it was claimed. */
+  readonly message: number | null;
+};
 
 /** What follows a call: nothing more, or a retry at `againAt`. */
 export type Afterwards = { readonly attempt: DeliveryAttempt; readonly againAt: Date | null };
@@ -71,14 +76,11 @@ export function createEndpointRun(
     if (known !== undefined) return known;
     for (let open = opens[0]; open !== undefined; open = opens[0]) {
       const told = open.waiting.pop();
-      if (told !== undefined) return { open, told };
+      if (told !== undefined)
+        return { open, told, message: open.claim.endpoint.ordered ? told.messageSeq : null };
       opens.shift();
     }
     return undefined;
-  }
-
-  function messageOf({ told }: Delivery): number | null {
-    return endpoint.ordered ? told.messageSeq : null;
   }
 
   function settle({ open }: Delivery): void {
@@ -89,7 +91,7 @@ export function createEndpointRun(
   }
 
   function putBackFailed(delivery: Delivery, attempts: number, dueAt: Date): void {
-    const messageSeq = messageOf(delivery);
+    const { message: messageSeq } = delivery;
     if (messageSeq !== null) {
       behind.add(messageSeq);
       apart.add(messageSeq);
@@ -99,7 +101,7 @@ export function createEndpointRun(
 
   function putBackUncalled(delivery: Delivery): void {
     const { open, told } = delivery;
-    const messageSeq = messageOf(delivery);
+    const { message: messageSeq } = delivery;
     if (messageSeq !== null) behind.add(messageSeq);
     if (messageSeq !== null && (apart.has(messageSeq) || open.claim.blocked.has(messageSeq)))
       open.again.push({ seq: told.seq, attempts: open.claim.attempts, dueAt: 'after_earlier', messageSeq });
@@ -156,7 +158,7 @@ export function createEndpointRun(
     },
     next() {
       for (let delivery = take(); delivery !== undefined; delivery = take()) {
-        const message = messageOf(delivery);
+        const { message } = delivery;
         if (message !== null && isHeld(delivery, message)) continue;
         if (message !== null) busy.set(message, []);
         underWay++;
@@ -166,7 +168,7 @@ export function createEndpointRun(
     },
     end(delivery, after) {
       underWay--;
-      const message = messageOf(delivery);
+      const { message } = delivery;
       const later = message === null ? [] : (busy.get(message) ?? []);
       if (message !== null) busy.delete(message);
       if (after === undefined) putBackUncalled(delivery);
@@ -187,7 +189,7 @@ export function createEndpointRun(
     giveBack() {
       isGivingBack = true;
       for (let delivery = take(); delivery !== undefined; delivery = take()) {
-        const message = messageOf(delivery);
+        const { message } = delivery;
         const later = message === null ? undefined : busy.get(message);
         // The end of the delivery under way decides about this one.
         if (later !== undefined) later.push(delivery);

@@ -681,6 +681,19 @@ describe('an ordered endpoint', () => {
     ]);
   });
 
+  test('is told of everything where it is no longer ordered in a later claim', async () => {
+    const slow = hold();
+    const endpoint = endpointOf({ ordered: true });
+    const s = setup([claimOf(endpoint, [1, 1])], slow.answer);
+    await s.webhooks.claim();
+    await expect.poll(() => s.calls.length).toBe(1);
+    s.left.push(claimOf({ ...endpoint, ordered: false, version: 2 }, [2]));
+    s.webhooks.matchSoon([TENANT]);
+    await expect.poll(() => s.calls.length).toBe(2);
+    slow.release();
+    await expect.poll(() => s.completions.length).toBe(2);
+  });
+
   test('is not told of what waits for an earlier event in the database', async () => {
     const s = setup([claimOf(endpointOf({ ordered: true }), [1, 2], { blocked: new Set([1]) })], () => OK);
     await s.webhooks.claim();
