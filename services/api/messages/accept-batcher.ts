@@ -1,6 +1,6 @@
 import { isPlaceRefused } from '#core/domain/database-fault.ts';
 import type { Nats } from '#core/platform/nats/broker.ts';
-import { storeByHalves } from '#core/domain/store-by-halves.ts';
+import { bisectFaults } from '#core/domain/bisect-faults.ts';
 import { createMicroBatch } from '#core/platform/process/micro-batch.ts';
 import { createQueueRoom } from '#core/platform/process/queue-room.ts';
 import type { AcceptRow, Verdict } from '#core/store/acceptance.ts';
@@ -61,7 +61,7 @@ export function createAcceptBatcher(options: AcceptBatcherOptions): AcceptBatche
   const room = createQueueRoom({ itemsMax: queuedMax, bytesMax: queuedBytesMax });
 
   const settle = (rows: readonly AcceptRow[]): Promise<readonly Settled[]> =>
-    storeByHalves<AcceptRow, Settled>(
+    bisectFaults<AcceptRow, Settled>(
       rows,
       async (some) => {
         const verdicts = await acceptMessages(some, wakes.isConnected() ? SWEEP_AFTER_MS : 0);

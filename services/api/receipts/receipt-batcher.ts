@@ -1,4 +1,4 @@
-import { storeByHalves } from '#core/domain/store-by-halves.ts';
+import { bisectFaults } from '#core/domain/bisect-faults.ts';
 import { createMicroBatch } from '#core/platform/process/micro-batch.ts';
 import { createQueueRoom } from '#core/platform/process/queue-room.ts';
 import type { TenantId } from '#core/domain/ids.ts';
@@ -56,7 +56,7 @@ export function createReceiptBatcher(options: ReceiptBatcherOptions): ReceiptBat
   const room = createQueueRoom({ itemsMax: queuedMax, bytesMax: queuedBytesMax });
 
   const settle = (calls: readonly NewReceiptCall[]): Promise<readonly Settled[]> =>
-    storeByHalves<NewReceiptCall, Settled>(
+    bisectFaults<NewReceiptCall, Settled>(
       calls,
       async (some) => (await storeReceiptCalls(some)).map((verdict) => ({ verdict })),
       (some, error) => some.map(() => ({ error })),

@@ -3,7 +3,7 @@ import { isRowAtFault } from '#core/domain/database-fault.ts';
 import type { StoredEvent } from '#core/domain/event-envelope.ts';
 import type { LoadIds } from '#core/domain/id-loader.ts';
 import { asJson, type Json, type Sql, type TransactionSql } from '#core/platform/postgres/postgres.ts';
-import { storeByHalves } from '#core/domain/store-by-halves.ts';
+import { bisectFaults } from '#core/domain/bisect-faults.ts';
 import { behindTenants } from './behind-tenants.ts';
 import { boundedQueries, type Bounded } from './bounded-queries.ts';
 import { camelRows } from './camel-rows.ts';
@@ -93,13 +93,13 @@ export function webhookStore(sql: Sql, bounded: Bounded, loadIds: LoadIds) {
   }
 
   /**
-   * Reads the events of claims, by endpoint and due row. An endpoint whose events cannot be read is left out, with an error, and
-   * keeps back no other one's.
+   * Reads the events of claims, by due row. The rows of an endpoint whose events cannot be read are left out, with an error, and
+   * keep back no other endpoint's.
    */
   async function readClaimed(claims: ClaimLook['claims']) {
     const failures: Error[] = [];
     const byEndpoint = [...Map.groupBy(claims, ({ endpoint_id: id }) => id)];
-    const read = await storeByHalves(
+    const read = await bisectFaults(
       byEndpoint,
       async (some) => {
         const asked = some.flatMap(([, of]) => of);
@@ -108,7 +108,7 @@ export function webhookStore(sql: Sql, bounded: Bounded, loadIds: LoadIds) {
             select due_id, blocked, (event).* from read_deliveries(${asJson(sql, asked)}, ${HISTORY_TYPES}::text[])`.values(),
         );
         const events = Map.groupBy(await toEvents(camelRows<DeliveryRow>(rows)), ({ row }) => row.dueId);
-        return some.map(([id]) => [[id, events] as const]);
+        return some.map(([, of]) => of.map(({ due_id: id }) => [id, events.get(id) ?? []] as const));
       },
       (some, error) => {
         if (!isRowAtFault(error)) throw error;
@@ -187,8 +187,8 @@ export function webhookStore(sql: Sql, bounded: Bounded, loadIds: LoadIds) {
       const claims = look.claims.flatMap(
         ({ due_id: dueId, claim, endpoint_id, purge_on, attempts, manual }) => {
           const endpoint = endpoints.get(endpoint_id);
-          const told = events.get(endpoint_id)?.get(dueId) ?? [];
-          if (endpoint === undefined || !events.has(endpoint_id)) return [];
+          const told = events.get(dueId);
+          if (endpoint === undefined || told === undefined) return [];
           return {
             dueId,
             claim,

@@ -1,7 +1,7 @@
 import { databaseFaultOf } from '#core/domain/database-fault.ts';
 import { settle } from '#core/domain/settle.ts';
 import type { Settlement } from '#core/domain/settlement.ts';
-import { storeByHalves } from '#core/domain/store-by-halves.ts';
+import { bisectFaults } from '#core/domain/bisect-faults.ts';
 import { createMicroBatch } from '#core/platform/process/micro-batch.ts';
 import type { FailoverLabels } from '#core/platform/telemetry/metrics.ts';
 import type { ClaimedMessage, Completion, DeliveryStore } from '#core/store/deliveries.ts';
@@ -62,7 +62,7 @@ export function createRecorder(deps: RecorderDeps): Recorder {
   const stripped = new WeakSet<Completion>();
 
   function write(rows: readonly Completion[]): Promise<readonly Written[]> {
-    return storeByHalves(rows, writeWithRetries, refuse);
+    return bisectFaults(rows, writeWithRetries, refuse);
   }
 
   /** Writes rows. @throws if the database refuses a row, or if the recorder was abandoned. */

@@ -1,6 +1,6 @@
 import { databaseFaultOf } from '#core/domain/database-fault.ts';
 import { decideLookup, type LookupPause } from '#core/domain/decide-lookup.ts';
-import { storeByHalves } from '#core/domain/store-by-halves.ts';
+import { bisectFaults } from '#core/domain/bisect-faults.ts';
 import type { DeliveryStore } from '#core/store/deliveries.ts';
 import type { DueLookup } from '#core/store/lookups.ts';
 import type { LookupReport } from '#providers/lookup.ts';
@@ -31,7 +31,7 @@ export async function settleAsked(
     await deps.store.settleLookups({ ...rowsOf(some, deps.now()), turns });
     return some;
   };
-  await storeByHalves(asked, store, async (some, error) => {
+  await bisectFaults(asked, store, async (some, error) => {
     const [first] = some;
     if (databaseFaultOf(error) !== 'row' || first?.answer.kind !== 'found') throw error;
     deps.onUnstorable(first.due, error);

@@ -1,6 +1,6 @@
 import { chunks } from '#core/domain/chunks.ts';
 import { databaseFaultOf } from '#core/domain/database-fault.ts';
-import { storeByHalves } from '#core/domain/store-by-halves.ts';
+import { bisectFaults } from '#core/domain/bisect-faults.ts';
 import type { DeliveryStore } from '#core/store/deliveries.ts';
 import type { CallReportRow, SettledReceiptCalls, StoredReceiptCall } from '#core/store/receipt-reports.ts';
 import type { CallReading } from './read-call.ts';
@@ -68,7 +68,7 @@ export async function settleCalls(
   }
 
   function settlePart(pieces: readonly Piece[]): Promise<readonly Piece[]> {
-    return storeByHalves(pieces, storeAll, refuse);
+    return bisectFaults(pieces, storeAll, refuse);
   }
 
   try {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { storeByHalves } from './store-by-halves.ts';
+import { bisectFaults } from './bisect-faults.ts';
 
 const refusal = Object.assign(new Error('no'), { name: 'PostgresError', code: '22P05' });
 const away = Object.assign(new Error('away'), { name: 'PostgresError', code: '57P01' });
@@ -15,7 +15,7 @@ function setup(refused: readonly string[], callsMax = Number.POSITIVE_INFINITY) 
   };
   const fail = (items: readonly string[], error: unknown): string[] =>
     items.map((one) => `${one} ${(error as Error).message}`);
-  return { batches, run: (items: string) => storeByHalves(items.split(''), store, fail) };
+  return { batches, run: (items: string) => bisectFaults(items.split(''), store, fail) };
 }
 
 test('what the database takes costs one call', async () => {
@@ -48,6 +48,6 @@ test('what cannot be told of one half does not keep the other one from being sto
   const fail = (): never => {
     throw away;
   };
-  await expect(storeByHalves(['a', 'b', 'c', 'd'], store, fail)).rejects.toBe(away);
+  await expect(bisectFaults(['a', 'b', 'c', 'd'], store, fail)).rejects.toBe(away);
   expect(stored).toEqual(['b', 'c', 'd']);
 });
