@@ -19,7 +19,8 @@ export function ambiguity(
   );
   const nextAttemptAt = now + delayMs;
   const guarded = dedupe !== 'none' && nextAttemptAt < keyKnownUntil;
-  const mayRepeat = guarded || (message.deliveryGuarantee === 'at_least_once' && message.ambiguous === 0);
+  const mayRepeat =
+    dedupe === 'none' ? message.deliveryGuarantee === 'at_least_once' && message.ambiguous === 0 : guarded;
   const counted = { ambiguous: message.ambiguous + 1, failure: stored(failure, true) };
   if (!mayRepeat || nextAttemptAt >= message.expiresAt) {
     const awaitUntil = message.lookup === 'reference' ? now + AMBIGUOUS_LOOKUP_MS : null;

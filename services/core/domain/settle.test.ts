@@ -326,7 +326,7 @@ test('whatever happens, the next state is one the table allows, and only unfinis
           expect(settled.status).toBe('unknown');
         }
         const { keyKnownUntil = Infinity } = attempted;
-        if (outcome.kind === 'ambiguous' && attempted.dedupe === 'key' && !settled.duplicateRisk) {
+        if (outcome.kind === 'ambiguous' && attempted.dedupe === 'key') {
           expect((settled.nextAttemptAt ?? NOW - DAY) < keyKnownUntil).toBe(true);
         }
         // A copy that may exist can still be reported on.

@@ -23,7 +23,7 @@ function guideFor<C extends Channel>(
     fields,
     messages,
     limits: [
-      'A call has the message’s id as `webhook-id`, the same on every attempt: if a message comes twice, send it once. It comes again for at most seven days.',
+      'A call has the message’s id as `webhook-id`, the same on every attempt: if a message comes twice, send it once. After a call without an answer it comes again for at most seven days.',
       'The gateway must answer within the deadline of an attempt. The worker honours `Retry-After` of a 429 or 503.',
     ],
     unsupported: [

@@ -132,7 +132,7 @@ test('no call is begun once the worker stops, where its content came late', asyn
 test('no call is repeated once the provider has forgotten its idempotency key, nor a probe used up', async () => {
   const { breakers, deliver, calls, released } = setup(undefined, undefined, {
     dedupe: 'key',
-    keyLifetimeMs: 5_000,
+    keyLifetimeMs: 65_000,
   });
   const repeated = (agoMs: number): ClaimedMessage => ({
     ...message(60_000),

@@ -1,5 +1,5 @@
 import type { OutboundMessage } from '#core/domain/content.ts';
-import { isProviderFault, type Failure } from '#core/domain/failure.ts';
+import type { Failure } from '#core/domain/failure.ts';
 import type { AttemptOutcome, Outcome } from '#core/domain/outcome.ts';
 import type { ClaimedMessage } from '#core/store/deliveries.ts';
 import type { AnyProvider, ProviderContext } from '#providers/provider.ts';
@@ -14,7 +14,8 @@ import { askBeforeRepeat } from './ask-before-repeat.ts';
 import { callDeadlineMs } from './call-deadline.ts';
 import type { Contents } from './contents.ts';
 import { findAccount } from './find-account.ts';
-import { keyKnownUntil } from './key-known-until.ts';
+import { isKeyForgotten, KEY_EXPIRED } from './key-known-until.ts';
+import { noteCall } from './note-call.ts';
 import { toOutbound } from './to-outbound.ts';
 
 export type DeliverDeps = {
@@ -129,14 +130,6 @@ function enter(
   return admitted === 'blocked' ? BREAKER_OPEN : admitted;
 }
 
-/** Whether the provider may take a repeated call for a new message, because the message waited too long: held, or behind a breaker. */
-function isKeyForgotten(message: ClaimedMessage, provider: AnyProvider): boolean {
-  if (message.ambiguous === 0) return false;
-  const now = Date.now();
-  const until = keyKnownUntil(message, provider, now);
-  return until !== undefined && now >= until;
-}
-
 function withoutContent(kind: 'unavailable' | 'gone'): AttemptOutcome {
   return kind === 'unavailable'
     ? { kind: 'not_started', reason: 'content_unavailable' }
@@ -145,10 +138,6 @@ function withoutContent(kind: 'unavailable' | 'gone'): AttemptOutcome {
 
 const SHUTDOWN: AttemptOutcome = { kind: 'not_started', reason: 'shutdown' };
 const LEASE_OVER: AttemptOutcome = { kind: 'not_started', reason: 'lease_over' };
-const KEY_EXPIRED: AttemptOutcome = {
-  kind: 'ambiguous',
-  failure: { class: 'unknown', code: 'idempotency_key_expired' },
-};
 const BREAKER_OPEN: AttemptOutcome = { kind: 'not_started', reason: 'breaker_open' };
 
 /**
@@ -164,17 +153,6 @@ function isBlocked(message: ClaimedMessage, accountId: string, breakers: Breaker
   const isInvalid = message.accountStatus === 'invalid';
   if (isInvalid && breakers.health(accountId) === 'healthy') breakers.open(accountId, message.provider);
   return breakers.blockedUntil(accountId) > 0;
-}
-
-function noteCall(
-  { accountId, isProbe }: { readonly accountId: string; readonly isProbe: boolean },
-  provider: string,
-  outcome: Outcome,
-  breakers: Breakers,
-): void {
-  const isRefused = outcome.kind === 'rejected_transient' && outcome.failure.class === 'auth_or_config';
-  // A probe with a refused credential is no sign of recovery, although the provider answered.
-  breakers.note(accountId, provider, { fault: isFault(outcome) || (isProbe && isRefused), isProbe });
 }
 
 /**
@@ -204,10 +182,3 @@ async function sendIfNotTaken(
 }
 
 const ADAPTER_FAULT: Failure = { class: 'unknown', code: 'adapter_fault' };
-
-function isFault(outcome: Outcome): boolean {
-  return (
-    outcome.kind === 'ambiguous' ||
-    (outcome.kind === 'rejected_transient' && isProviderFault(outcome.failure.class))
-  );
-}

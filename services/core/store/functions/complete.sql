@@ -53,7 +53,9 @@ begin
       provider = case when r.rerouted is null then l.provider
         else (select p.provider from provider_accounts p where p.id = (r.rerouted ->> 'accountId')::uuid) end,
       reason = r.reason, failure = r.failure_shown, lease_until = null, retries = r.retries,
-      ambiguous = r.ambiguous, provider_waits = r.provider_waits, duplicate_risk = r.duplicate_risk,
+      ambiguous = r.ambiguous,
+      ambiguous_since = coalesce(l.ambiguous_since, case when r.outcome = 'ambiguous' then l.started_at end),
+      provider_waits = r.provider_waits, duplicate_risk = r.duplicate_risk,
       -- No later than the message's expiry, so that the sweep then ends it.
       next_attempt_at = least(at_now + make_interval(secs => r.next_attempt_ms / 1000.0), l.expires_at),
       -- Never in the past: a search starts at the earliest due time that the last look found (`due_floor`), and would miss the

@@ -332,6 +332,8 @@ create table live_messages (
   segments smallint,
   retries smallint not null default 0,
   ambiguous smallint not null default 0,
+  -- The start of the first ambiguous attempt.
+  ambiguous_since timestamptz,
   provider_waits smallint not null default 0,
   -- How often it was moved to another account while it waited.
   reassigned smallint not null default 0,
@@ -969,10 +971,8 @@ create view claimed_message with (security_invoker) as
     l.duplicate_risk, l.channel, coalesce(m.address, m.recipient) as address, m.sender, case when l.lease_until > clock_timestamp() then m.content end as content,
     l.content_bytes, l.test, l.segments, m.delivery_guarantee, least(greatest(m.enqueued_at, m.scheduled_at), clock_timestamp()) as waits_since,
     l.expires_at, m.traceparent, m.request_id, case when not l.test then l.account_id end as account_id, l.provider,
-    -- Since when a provider may have it: the start of the first ambiguous attempt, of which a lost one is the first or a later one.
-    case when l.ambiguous > 0 then (select min(a.started_at) from attempt_log a
-        where a.message_seq = l.seq and a.purge_on = l.purge_on and a.outcome = 'ambiguous')
-      when l.lease_until <= clock_timestamp() then l.started_at end as ambiguous_since,
+    -- A lost attempt may be the first ambiguous one.
+    coalesce(l.ambiguous_since, case when l.lease_until <= clock_timestamp() then l.started_at end) as ambiguous_since,
     p.status as account_status, p.version as account_version,
     -- A worker with waiting messages probes the account each minute, and stores that: the one that stored this health has ended.
     coalesce(p.health <> 'healthy' and p.updated_at < clock_timestamp() - interval '5 minutes', false) as is_health_stale,
