@@ -46,7 +46,7 @@ const LOOK_DEADLINE_MS = 2_000;
 export function createLockRetries(options: LockRetriesOptions) {
   const { observer, pid, advisoryLock, lockTimeoutMs, waitMsMax, onWait } = options;
 
-  async function look(): Promise<LockHolder[]> {
+  async function look(isPolled: boolean): Promise<LockHolder[]> {
     const rows = observer<LockHolder[]>`
       select pid, application_name as application, state,
         extract(epoch from now() - xact_start)::float8 as "openSeconds"
@@ -54,7 +54,7 @@ export function createLockRetries(options: LockRetriesOptions) {
       where pid = any (pg_blocking_pids(${pid}) || array(
         -- Nobody waits for a lock that is polled. Its number is in two halves.
         select l.pid from pg_locks l
-        where l.locktype = 'advisory' and l.objsubid = 1 and l.granted and l.pid <> ${pid}
+        where ${isPolled} and l.locktype = 'advisory' and l.objsubid = 1 and l.granted and l.pid <> ${pid}
           and l.database = (select d.oid from pg_database d where d.datname = current_database())
           and l.classid::bigint = ${advisoryLock.toString()}::bigint >> 32
           and l.objid::bigint = ${advisoryLock.toString()}::bigint & 4294967295))
@@ -69,10 +69,10 @@ export function createLockRetries(options: LockRetriesOptions) {
   async function attempt(work: () => Promise<boolean>): Promise<LockHolder[] | 'done'> {
     let looking: Promise<LockHolder[]> = Promise.resolve([]);
     const timer = setTimeout(() => {
-      looking = look();
+      looking = look(false);
     }, lockTimeoutMs / 2);
     try {
-      return (await work()) ? 'done' : await look();
+      return (await work()) ? 'done' : await look(true);
     } catch (error) {
       if (!isLockRefused(error)) throw error;
       return await looking;

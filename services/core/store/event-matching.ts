@@ -85,7 +85,7 @@ const EVENTS_OF_TENANT_MIN = 100;
 const EVENTS_OF_TENANT_MAX = 500;
 /** Matched events of a tenant in one turn, give or take those of one endpoint. */
 const MATCHES_OF_TENANT = 2_000;
-/** Matched events of one statement, give or take those of one endpoint. */
+/** Matched events of one statement, if it has those of several tenants. */
 const APPENDED_MAX = 2_000;
 /** Queries beside each other, when the tenants are read one by one. */
 const TENANTS_AT_ONCE = 4;
@@ -175,13 +175,13 @@ export function eventMatching({ sql, rowsOf, toEvents, loadEndpoints }: EventMat
 
   /**
    * Appends the matches to the endpoints' feeds. @returns the claims that were made, whether rows were inserted that no worker
-   * has claimed, and the tenants with matches that were not stored.
+   * has claimed, and the tenants with matches that were not stored, and with matches that were.
    */
   async function append(
     asks: readonly Ask[],
     { claimsMax, tenantClaimsMax, leaseMs }: Pick<MatchTerms, 'claimsMax' | 'tenantClaimsMax' | 'leaseMs'>,
-  ): Promise<Pick<Matched, 'claims' | 'isLeftDue' | 'missed'>> {
-    if (asks.length === 0) return { claims: [], isLeftDue: false, missed: [] };
+  ): Promise<Pick<Matched, 'claims' | 'isLeftDue' | 'missed'> & { readonly advanced: readonly string[] }> {
+    if (asks.length === 0) return { claims: [], isLeftDue: false, missed: [], advanced: [] };
     const leaseEndsAt = performance.now() + leaseMs;
     const rows = await rowsOf<StretchRow>(
       sql`select * from append_matches(${asJson(sql, asks.map(toMatch))}, ${claimsMax}, ${tenantClaimsMax}, ${leaseMs})`,
@@ -190,7 +190,9 @@ export function eventMatching({ sql, rowsOf, toEvents, loadEndpoints }: EventMat
     const claimed = stretches.filter(({ claim }) => claim !== null);
     const appended = new Set(rows.map(({ endpointId }) => endpointId));
     for (const id of appended) positions.forget(id);
-    const missed = asks.filter(({ endpoint }) => !appended.has(endpoint.id));
+    const [advanced, missed] = [true, false].map((done) =>
+      asks.flatMap(({ endpoint }) => (appended.has(endpoint.id) === done ? [endpoint.tenantId] : [])),
+    ) as [string[], string[]];
     const endpoints = await loadEndpoints(claimed.map(({ endpointId }) => endpointId));
     const claims = claimed.flatMap(({ endpointId, dueId, claim, firstSeq, lastSeq, purgeOn }) => {
       const endpoint = endpoints.get(endpointId);
@@ -208,7 +210,8 @@ export function eventMatching({ sql, rowsOf, toEvents, loadEndpoints }: EventMat
     return {
       claims,
       isLeftDue: claimed.length < stretches.length,
-      missed: missed.map(({ endpoint }) => endpoint.tenantId),
+      missed,
+      advanced,
     };
   }
 
@@ -217,6 +220,9 @@ export function eventMatching({ sql, rowsOf, toEvents, loadEndpoints }: EventMat
       sql`select * from endpoints_to_match(${[...tenantIds]}::uuid[])`,
     );
     const behind = new Set<string>();
+    /** Tenants with endpoints that were left for their next turn, and tenants of endpoints that were matched in this one. */
+    const cut = new Set<string>();
+    const advanced = new Set<string>();
     const missed = new Set<string>();
     const failures: Error[] = [];
     const claims: DeliveryClaim[] = [];
@@ -235,6 +241,7 @@ export function eventMatching({ sql, rowsOf, toEvents, loadEndpoints }: EventMat
         claims.push(...made.claims);
         isLeftDue ||= made.isLeftDue;
         for (const id of made.missed) missed.add(id);
+        for (const id of made.advanced) advanced.add(id);
       } catch (error) {
         const theirs = Map.groupBy(some, ({ endpoint }) => endpoint.tenantId);
         // A row of one tenant that the database refuses must not keep back the other tenants' rows.
@@ -253,26 +260,28 @@ export function eventMatching({ sql, rowsOf, toEvents, loadEndpoints }: EventMat
       if (theirs === undefined) return [];
       const { asks: some, isCut } = matchTenant(tenant, theirs, terms);
       if (theirs.isCut || isCut) behind.add(tenant.id);
+      if (isCut) cut.add(tenant.id);
       return some;
     });
     for (const some of inStatements(asks)) await flush(some);
-    // Another worker has an endpoint of these tenants locked, so matching them at once would be in vain.
-    for (const id of missed) behind.delete(id);
+    // Another worker has an endpoint of these tenants locked, so matching them at once would be in vain, unless others are left.
+    for (const id of missed) if (!cut.has(id) || !advanced.has(id)) behind.delete(id);
     return { claims, isLeftDue, behind: [...behind], missed: [...missed], failures };
   };
 }
 
-/** Splits asks into those of one statement each. */
+/** Splits asks into those of one statement each. A tenant's are in one, so that its part of the claims holds. */
 function inStatements(asks: readonly Ask[]): Ask[][] {
   const statements: Ask[][] = [];
-  let events = Number.POSITIVE_INFINITY;
-  for (const ask of asks) {
-    events += ask.passed.length;
-    if (events > APPENDED_MAX) {
+  let matches = Number.POSITIVE_INFINITY;
+  for (const theirs of Map.groupBy(asks, ({ endpoint }) => endpoint.tenantId).values()) {
+    const own = theirs.reduce((sum, { passed }) => sum + passed.length, 0);
+    matches += own;
+    if (matches > APPENDED_MAX) {
       statements.push([]);
-      events = ask.passed.length;
+      matches = own;
     }
-    statements.at(-1)?.push(ask);
+    statements.at(-1)?.push(...theirs);
   }
   return statements;
 }

@@ -395,6 +395,12 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
     deps.watch.note(endpoint, { at: deps.now(), succeeded, status, retryAfterMs, isProbe });
   }
 
+  function roomNow(): number {
+    if (isStopping) return 0;
+    const waiting = [...entries.values()].reduce((sum, { run }) => sum + run.waitingClaims, 0);
+    return Math.max(0, Math.min(WAITING_MAX - waiting, CLAIMS_MAX - claims));
+  }
+
   function endIfIdle(): void {
     if (inFlight === 0) idle?.();
   }
@@ -402,16 +408,12 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
   return {
     take,
     get room() {
-      if (isStopping) return 0;
-      const waiting = [...entries.values()].reduce((sum, { run }) => sum + run.waitingClaims, 0);
-      return Math.max(0, Math.min(WAITING_MAX - waiting, CLAIMS_MAX - claims));
+      return roomNow();
     },
     get tenantRoom() {
-      const tenants = new Set(
-        [...entries.values()].flatMap((one) => (one.run.waitingClaims > 0 ? [one.tenantId] : [])),
-      );
+      const tenants = new Set([...entries.values()].map(({ tenantId }) => tenantId));
       // With the tenant itself, and one more.
-      return Math.floor(WAITING_MAX / (tenants.size + 2));
+      return Math.max(1, Math.floor(roomNow() / (tenants.size + 2)));
     },
     get busy() {
       const open = [...entries.values()];

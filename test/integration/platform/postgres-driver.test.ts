@@ -158,11 +158,13 @@ test('the server ends the connections of a node that is gone within a minute', a
     statementTimeoutMs: 5_000,
     applicationName: 'keepalives',
   });
-  const [row] = await pool.sql<{ idle: number; every: number; most: number }[]>`
+  const [row] = await pool.sql<{ idle: number; every: number; most: number; unacknowledged: number }[]>`
     select current_setting('tcp_keepalives_idle')::integer as idle,
-      current_setting('tcp_keepalives_interval')::integer as every, current_setting('tcp_keepalives_count')::integer as most`;
-  const { idle = 0, every = 0, most = 0 } = row ?? {};
+      current_setting('tcp_keepalives_interval')::integer as every, current_setting('tcp_keepalives_count')::integer as most,
+      (select setting::integer / 1000 from pg_settings where name = 'tcp_user_timeout') as unacknowledged`;
+  const { idle = 0, every = 0, most = 0, unacknowledged } = row ?? {};
   // As the server has set them for its socket; 0 would be the system's two hours.
   expect(idle).toBeGreaterThan(0);
   expect(idle + every * most).toBeLessThanOrEqual(60);
+  expect(unacknowledged).toBe(60);
 });

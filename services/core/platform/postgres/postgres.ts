@@ -97,6 +97,8 @@ function openPool(config: PostgresConfig, name: string, max: number): Sql {
       tcp_keepalives_idle: 30,
       tcp_keepalives_interval: 10,
       tcp_keepalives_count: 3,
+      // While an answer is not acknowledged, no keepalive is sent.
+      tcp_user_timeout: 60_000,
     },
   });
 }
