@@ -213,7 +213,7 @@ function update(deps: AdminDeps): RouteModule {
     params: IdParams,
     body: UpdateTenant,
     response: Tenant,
-    errors: ['insufficient_role', 'tenant_suspended', 'managed_by_cluster'],
+    errors: ['insufficient_role', 'tenant_suspended', 'managed_by_cluster', 'invalid_state'],
     handler: async ({ caller, params, body: { name, plan }, request }) => {
       const id = params.id as TenantId;
       const { role } = await reach(sql, caller, id);
@@ -230,6 +230,8 @@ function update(deps: AdminDeps): RouteModule {
         },
         async (change) => {
           if (!caller.isPlatformAdmin) assertActive(change.tenant);
+          // Each change of its row would put its purge off.
+          if (change.tenant.status === 'deleting') throw new AppError('invalid_state');
           if (plan !== undefined) assertUnmanaged(change);
           const before = await requireTenant(change.tx, id);
           if (plan !== undefined) await movePlan(id, change.tx, plan, change.tenant.overrides);

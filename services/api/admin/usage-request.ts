@@ -1,13 +1,13 @@
 import { z } from 'zod';
 import { validationFailed } from '#core/domain/app-error.ts';
-import { USAGE_DAYS_MAX } from '#core/domain/usage-query.ts';
+import { USAGE_DAYS_MAX, USAGE_STATUSES } from '#core/domain/usage-query.ts';
 import { prefersCsv } from '../http/prefers-csv.ts';
 import type { RequestFacts } from '../http/routes-kit.ts';
 import { timeField } from '../http/time-field.ts';
 
 export const USAGE_ITEMS_MAX = 10_000;
 /** An item has one row for each state in which it has messages. */
-export const USAGE_ROWS_MAX = 5 * USAGE_ITEMS_MAX;
+export const USAGE_ROWS_MAX = USAGE_STATUSES.length * USAGE_ITEMS_MAX;
 
 /** The query parameters of both usage routes. */
 export const usageQuery = {

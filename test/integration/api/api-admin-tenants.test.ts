@@ -478,6 +478,18 @@ describe('deleting a tenant', () => {
       );
   });
 
+  test('is not changed any more, which would put the purge off', async () => {
+    const tenant = await api.tenant();
+    expect(answer(await remove(api.platformAdmin, tenant.id))).toBe('202 deleting');
+    const read = () => api.admin`select name, updated_at from tenants where id = ${tenant.id}`;
+    const before = await read();
+    for (const body of [{ name: 'Renamed' }, { plan: 'starter' }]) {
+      const changed = await api.call('PATCH', `${PATH}/${tenant.id}`, { as: api.platformAdmin, body });
+      expect(answer(changed)).toBe('409 invalid_state');
+    }
+    expect(await read()).toEqual(before);
+  });
+
   test('is shown as deleting to whoever sees it, and its slug stays taken, until it is gone', async () => {
     const tenant = await api.tenant();
     const as = tenant.members.owner;
