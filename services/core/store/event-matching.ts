@@ -190,9 +190,9 @@ export function eventMatching({ sql, rowsOf, toEvents, loadEndpoints }: EventMat
     const claimed = stretches.filter(({ claim }) => claim !== null);
     const appended = new Set(rows.map(({ endpointId }) => endpointId));
     for (const id of appended) positions.forget(id);
-    const [advanced, missed] = [true, false].map((done) =>
-      asks.flatMap(({ endpoint }) => (appended.has(endpoint.id) === done ? [endpoint.tenantId] : [])),
-    ) as [string[], string[]];
+    const tenantsOf = (some: readonly Ask[]): string[] => some.map(({ endpoint }) => endpoint.tenantId);
+    const advanced = tenantsOf(asks.filter(({ endpoint }) => appended.has(endpoint.id)));
+    const missed = tenantsOf(asks.filter(({ endpoint }) => !appended.has(endpoint.id)));
     const endpoints = await loadEndpoints(claimed.map(({ endpointId }) => endpointId));
     const claims = claimed.flatMap(({ endpointId, dueId, claim, firstSeq, lastSeq, purgeOn }) => {
       const endpoint = endpoints.get(endpointId);

@@ -6,8 +6,8 @@ import type { AnyProvider } from '#providers/provider.ts';
 const MARGIN_MS = 60_000;
 
 /**
- * Returns until when a call may begin because the provider remembers the idempotency key of the message's first ambiguous call, in milliseconds since the
- * epoch; undefined if the provider does not forget it.
+ * Returns until when a call may begin because the provider remembers the idempotency key of the message's first ambiguous call,
+ * in milliseconds since the epoch; undefined if the provider does not forget it.
  * @param startedAt start of this attempt's call, which is the first one if no earlier call was ambiguous.
  */
 export function keyKnownUntil(

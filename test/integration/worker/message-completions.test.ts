@@ -47,7 +47,7 @@ describe('completions', () => {
     await b.store.complete([{ ...completionOf(lost, { kind: 'ambiguous', failure }), next_attempt_ms: 0 }]);
     const [second] = await b.claimDue(10, 0, { worker: 'w2' });
     expect(second).toMatchObject({ action: 'send', attempt: 2, ambiguous: 1, duplicateRisk: true });
-    // The first ambiguous call stays the first, also where the second is lost too.
+    // Counted from the start of the first ambiguous attempt.
     expect(second?.ambiguousSince).toEqual(startedAt);
     expect((await b.store.complete([completionOf(zombie, accepted)])).size).toBe(0);
     expect(await states(b)).toEqual(['sending']);
