@@ -23,6 +23,8 @@ export const RESEND_ERRORS: CodeTable = {
   concurrent_idempotent_requests: transient('provider_unavailable', 'request_in_progress'),
 };
 
+/** Text of the validation error that answers a key which was deleted; the documentation names `invalid_api_key` instead. */
+export const INVALID_KEY = /^API key is invalid/i;
 /** A 403 about the sender: its domain is not verified. Each mail names its own sender. */
 export const UNVERIFIED_SENDER = permanent('sender_rejected', 'sender_unverified');
 /** The 403 of Resend's own test domain, from which mails go to the account's owner only. */

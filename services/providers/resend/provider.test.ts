@@ -113,6 +113,14 @@ httpProviderSuite({
       class: 'auth_or_config',
       code: 'authentication_failed',
     }),
+    refused(400, 'validation_error', 'API key is invalid', later, {
+      class: 'auth_or_config',
+      code: 'authentication_failed',
+    }),
+    refused(403, 'validation_error', 'The associated domain with your API key is not verified.', never, {
+      class: 'sender_rejected',
+      code: 'sender_unverified',
+    }),
     refused(401, 'missing_api_key', 'Missing API key', later, {
       class: 'auth_or_config',
       code: 'authentication_failed',

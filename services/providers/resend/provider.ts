@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { Outcome } from '#core/domain/outcome.ts';
 import {
+  account,
   doubted,
   failureOf,
   isSuccess,
@@ -20,7 +21,13 @@ import { secretStrings } from '../redact.ts';
 import { authorization, config, ORIGIN, secrets } from './account.ts';
 import { readError } from './errors.ts';
 import { resendLookup } from './lookup.ts';
-import { FAULTY_FIELDS, RESEND_ERRORS, TRIAL_RESTRICTION, UNVERIFIED_SENDER } from './outcomes.ts';
+import {
+  FAULTY_FIELDS,
+  INVALID_KEY,
+  RESEND_ERRORS,
+  TRIAL_RESTRICTION,
+  UNVERIFIED_SENDER,
+} from './outcomes.ts';
 import { resendMail } from './payload.ts';
 import { resendReceipts } from './receipts.ts';
 import { resendGuide } from './guide.ts';
@@ -98,6 +105,7 @@ function judge(response: Response): ClassifiedError {
     return { ...classified, meaning: permanent('unknown', 'idempotency_conflict') };
   }
   if (providerCode !== 'validation_error') return classified;
+  if (INVALID_KEY.test(providerMessage)) return { ...classified, meaning: account('authentication_failed') };
   if (response.status === 403) {
     const isTrial = /only send testing emails/i.test(providerMessage);
     return { ...classified, meaning: isTrial ? TRIAL_RESTRICTION : UNVERIFIED_SENDER };
