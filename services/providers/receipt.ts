@@ -93,6 +93,11 @@ export type ReceiptSetup = {
 /** How a provider reports on accepted messages. */
 export type ReceiptDefinition<Config, Secrets> = {
   readonly setup: ReceiptSetup;
+  /**
+   * With `automatic`: whether the vendor reports for this account without any step. Otherwise that is known only after its first
+   * report. Default: for every account.
+   */
+  readonly isAutomaticFor?: (config: Config) => boolean;
   /** Maximum body length in bytes; at most 4 MiB. Default 256 KiB. */
   readonly bytesMax?: number;
   /** Headers that `verify` and `parse` read, in lower case. No other header is stored. */

@@ -57,7 +57,14 @@ export async function sendByMessages(
   });
   if (result.kind !== 'response') return unanswered(result);
   if (result.status === 401) forgetApplicationToken(context);
-  const hidden = [...accountSecrets(account), authorization, to, ...message.texts, receiptUrl ?? ''];
+  const hidden = [
+    ...accountSecrets(account),
+    authorization,
+    authorization.replace(/^\w+ /, ''),
+    to,
+    ...message.texts,
+    receiptUrl ?? '',
+  ];
   if (!isSuccess(result)) return refused(result, judgeProblem(result), hidden, context.now());
   const accepted = Accepted.safeParse(parseJson(result.text));
   if (!accepted.success) return unreadable(result);

@@ -14,7 +14,12 @@ import { MESSAGES_CODES, SMS_RECEIPT_CODES } from './outcomes.ts';
 import { parametersOf, type Parameters } from './receipt-parameters.ts';
 import { verifySignature } from './receipt-signature.ts';
 
-type Config = { readonly apiKey: string; readonly signatureMethod?: SignatureMethod };
+type Config = {
+  readonly apiKey: string;
+  readonly signatureMethod?: SignatureMethod;
+  readonly api?: 'messages' | 'sms';
+  readonly applicationId?: string | undefined;
+};
 type Secrets = { readonly signatureSecret?: string | undefined };
 type Told = Pick<ParsedReceipt, 'state' | 'failure' | 'engagement'>;
 
@@ -55,8 +60,17 @@ const definition: Omit<ReceiptDefinition<Config, Secrets>, 'setup'> = {
 const SIGNED =
   'For signed receipts, copy the signature secret from API settings of the Vonage dashboard to secretConfig.signatureSecret';
 
+/**
+ * The Messages API reports to the URL of a message only where the call speaks for an application: "basic authentication does not
+ * support webhooks" (https://developer.vonage.com/en/getting-started/concepts/authentication).
+ */
+function isAutomaticFor({ api = 'messages', applicationId }: Config): boolean {
+  return api === 'sms' || applicationId !== undefined;
+}
+
 export const vonageSmsReceipts: ReceiptDefinition<Config, Secrets> = {
   ...definition,
+  isAutomaticFor,
   setup: {
     mode: 'automatic',
     steps: [
@@ -68,6 +82,7 @@ export const vonageSmsReceipts: ReceiptDefinition<Config, Secrets> = {
 
 export const vonageWhatsappReceipts: ReceiptDefinition<Config, Secrets> = {
   ...definition,
+  isAutomaticFor,
   engagement: ['read'],
   setup: {
     mode: 'automatic',
