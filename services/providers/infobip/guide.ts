@@ -2,7 +2,7 @@ import type { ProviderGuide } from '../guide.ts';
 
 const credentials = [
   'Sign in to the Infobip portal. Its start page shows the base URL of the account, which is `baseUrl`.',
-  'Create an API key under Developer Tools > API Keys, and give it as `apiKey`. A key that may only send is enough; the credential check then has no result, because it asks for the balance.',
+  'Create an API key under Developer Tools > API Keys, and give it as `apiKey`. A key that may only send is enough; the credential check then has no result, because it asks for the balance, and a message whose first call got no answer waits for its receipt, because it asks for the log.',
 ];
 const common = {
   documentation: 'https://www.infobip.com/docs/api',

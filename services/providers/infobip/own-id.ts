@@ -12,6 +12,8 @@ import { DUPLICATE } from './outcomes.ts';
 /** How many ids of one message may be rejected before it can no longer be sent: one digit. */
 const IDS_MAX = 9;
 
+const NOT_IN_LOG: Failure = { class: 'unknown', code: 'not_in_log' };
+
 const Logs = z.looseObject({ results: z.array(z.looseObject({ status: Status })) });
 
 /**
@@ -50,9 +52,12 @@ export function ownIdOf(messageId: string): string {
 
 type Earlier =
   | { readonly kind: 'rejected'; readonly outcome: Outcome }
-  /** Accepted; or the log does not say, as to a key that may not read it. */
+  /** Accepted. */
   | { readonly kind: 'taken' }
-  /** The log could not be read now. Infobip refuses every copy, so the message can be sent again to ask again. */
+  /**
+   * The log does not say: it could not be read, as by a key that may only send, or does not have the message yet. Infobip refuses
+   * every copy, so the message can be sent again to ask again.
+   */
   | { readonly kind: 'unanswered'; readonly failure: Failure };
 
 /** Finds out what became of the message that used this id before. */
@@ -70,16 +75,14 @@ async function findEarlier(
   });
   if (result.kind !== 'response') return { kind: 'unanswered', failure: unreached(result.code) };
   if (!isSuccess(result)) {
-    const classified = judge(result);
-    return classified.meaning.retry && classified.meaning.class !== 'auth_or_config'
-      ? { kind: 'unanswered', failure: failureOf(result, classified, accountSecrets(account)) }
-      : { kind: 'taken' };
+    return { kind: 'unanswered', failure: failureOf(result, judge(result), accountSecrets(account)) };
   }
   const statuses = Logs.safeParse(parseJson(result.text)).data?.results.map(({ status }) => status) ?? [];
   // The log may list the refused duplicate too, under the same id.
   const found = statuses.filter(({ id }) => id !== DUPLICATE);
   const [last] = found;
-  if (last === undefined || !found.every(isRejected)) return { kind: 'taken' };
+  if (last === undefined) return { kind: 'unanswered', failure: NOT_IN_LOG };
+  if (!found.every(isRejected)) return { kind: 'taken' };
   const hidden = [...accountSecrets(account), to, ...texts];
   return { kind: 'rejected', outcome: refusedMessage(result, last, hidden, context.now()) };
 }

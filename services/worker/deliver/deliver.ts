@@ -1,5 +1,4 @@
 import type { OutboundMessage } from '#core/domain/content.ts';
-import type { Failure } from '#core/domain/failure.ts';
 import type { AttemptOutcome, Outcome } from '#core/domain/outcome.ts';
 import type { ClaimedMessage } from '#core/store/deliveries.ts';
 import type { AnyProvider, ProviderContext } from '#providers/provider.ts';
@@ -15,7 +14,7 @@ import { callDeadlineMs } from './call-deadline.ts';
 import type { Contents } from './contents.ts';
 import { findAccount } from './find-account.ts';
 import { isKeyForgotten, KEY_EXPIRED } from './key-known-until.ts';
-import { noteCall } from './note-call.ts';
+import { ADAPTER_FAULT, noteCall } from './note-call.ts';
 import { toOutbound } from './to-outbound.ts';
 
 export type DeliverDeps = {
@@ -180,5 +179,3 @@ async function sendIfNotTaken(
 ): Promise<Outcome> {
   return (await askBeforeRepeat(message, account, context)) ?? send();
 }
-
-const ADAPTER_FAULT: Failure = { class: 'unknown', code: 'adapter_fault' };

@@ -1,6 +1,9 @@
-import { isProviderFault } from '#core/domain/failure.ts';
+import { isProviderFault, type Failure } from '#core/domain/failure.ts';
 import type { Outcome } from '#core/domain/outcome.ts';
 import type { Breakers } from '../accounts/breakers.ts';
+
+/** The adapter threw: a bug, after which nobody knows whether a request was sent. */
+export const ADAPTER_FAULT: Failure = { class: 'unknown', code: 'adapter_fault' };
 
 /** Counts a call for the breaker of its account. */
 export function noteCall(
@@ -14,9 +17,11 @@ export function noteCall(
   breakers.note(accountId, provider, { fault: isFault(outcome) || (isProbe && isRefused), isProbe });
 }
 
+/** After an ambiguous outcome of another class the provider has answered, but did not say whether it has the message. */
 function isFault(outcome: Outcome): boolean {
   return (
-    outcome.kind === 'ambiguous' ||
-    (outcome.kind === 'rejected_transient' && isProviderFault(outcome.failure.class))
+    (outcome.kind === 'rejected_transient' && isProviderFault(outcome.failure.class)) ||
+    (outcome.kind === 'ambiguous' &&
+      (isProviderFault(outcome.failure.class) || outcome.failure === ADAPTER_FAULT))
   );
 }
