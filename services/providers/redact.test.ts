@@ -69,6 +69,16 @@ describe('a provider text', () => {
   });
 });
 
+test('a text is not kept where very many others would have to be looked for in it', () => {
+  const hidden = Array.from({ length: 30_000 }, (_, i) => `variable ${i}`);
+  const text = `variable 7 is wrong, ${'x'.repeat(16_000)}`;
+  const before = process.cpuUsage();
+  for (let i = 0; i < 20; i++) expect(redact(text, hidden)).toBe('[redacted]');
+  expect(redact(' ', hidden)).toBe('');
+  expect(process.cpuUsage(before).user).toBeLessThan(1_000_000);
+  expect(redact(text, [...hidden.slice(0, 200), ...hidden.slice(0, 200)])).toMatch(/^\[redacted\] is wrong/);
+});
+
 test('every string of an account is a secret, however deep', () => {
   expect(secretStrings({ a: 'x', b: { c: ['y', 1, null] }, d: undefined })).toEqual(['x', 'y']);
 });

@@ -5,6 +5,12 @@ const TEXT_LENGTH_MAX = 300;
 /** Characters of a text that are searched. A vendor's call can hold a text of megabytes, of which only the start is kept. */
 const SEARCHED_MAX = 16_384;
 
+/**
+ * The most texts that are searched for. Each is searched for in some nine spellings, and a tenant that wants to keep the worker
+ * busy can have both a message of thousands of texts and a gateway that answers with a long one.
+ */
+const HIDDEN_MAX = 250;
+
 // oxlint-disable-next-line no-control-regex -- control characters are what is removed here
 const CONTROL = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]+/g;
 /**
@@ -21,11 +27,13 @@ export type Redactor = (text: string) => string;
 /**
  * Returns a function that removes secrets in all their wire encodings, recipients and addresses from texts, replaces
  * control characters with a space and cuts the text to `lengthMax` characters (default 300). The encodings are computed
- * once for all texts of a call.
+ * once for all texts of a call. With more than 250 texts to hide, nothing of a text is kept.
  * @param hidden the account's secrets and the recipient.
  */
 export function createRedactor(hidden: readonly string[], lengthMax = TEXT_LENGTH_MAX): Redactor {
-  const spellings = [...new Set(hidden.flatMap(spellingsOf))]
+  const distinct = new Set(hidden);
+  if (distinct.size > HIDDEN_MAX) return (text) => (text.trim() === '' ? '' : MARK);
+  const spellings = [...new Set([...distinct].flatMap(spellingsOf))]
     .filter((one) => one !== '')
     .toSorted((a, b) => b.length - a.length);
   const [{ length: longest } = ''] = spellings;

@@ -1,7 +1,9 @@
 import { once } from 'node:events';
 import { createServer as createHttpServer, type RequestListener } from 'node:http';
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
+import { heapUsed } from '#test/support/heap-growth.ts';
 import { createEgressGuard } from './egress-guard.ts';
 import { createHttpClient, type HttpClient, type HttpClientOptions } from './http.ts';
 
@@ -86,6 +88,26 @@ describe('a response', () => {
     expect(result).toMatchObject({ kind: 'response', status: 200, text: 'x'.repeat(1_000) });
     expect(await http(post(server.origin))).toMatchObject({ status: 200 });
     expect(server.connections()).toBe(2);
+  });
+
+  test('that comes byte by byte takes hardly more memory than its bytes', async () => {
+    const [CALLS, BYTES] = [10, 30_000];
+    await using http = client();
+    const sockets: Socket[] = [];
+    await using server = await speak((socket) => {
+      sockets.push(socket);
+      socket.write('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n');
+      socket.write('1\r\nx\r\n'.repeat(BYTES));
+    });
+    const before = await heapUsed();
+    const calls = Array.from({ length: CALLS }, () => http(post(server.origin)));
+    // Only what the client has read leaves the server: the rest is in buffers of both.
+    await expect.poll(() => sockets.filter(({ writableLength }) => writableLength === 0)).toHaveLength(CALLS);
+    await sleep(500);
+    expect((await heapUsed()) - before).toBeLessThan(8 * 1024 * 1024);
+    for (const socket of sockets) socket.write('0\r\n\r\n');
+    for (const { text } of (await Promise.all(calls)) as { text?: string }[])
+      expect(text).toBe('x'.repeat(BYTES));
   });
 
   test('may be larger where the request says so', async () => {

@@ -77,6 +77,12 @@ export function createHttpClient(options: HttpClientOptions = {}): HttpClient {
   return Object.assign(send, { [Symbol.asyncDispose]: agents.destroy });
 }
 
+/**
+ * Chunks of an answer that are kept as they came. Each needs a hundred bytes besides its content, so an answer that comes byte by
+ * byte would need a hundred times its size.
+ */
+const CHUNKS_MAX = 64;
+
 /** Handles one request; a class because undici calls its methods at 20,000 requests a second. */
 class Exchange implements Dispatcher.DispatchHandler {
   readonly #isIdempotent: boolean;
@@ -128,6 +134,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
     const room = this.#bodyBytesMax - this.#bodyBytes;
     this.#chunks.push(chunk.length > room ? chunk.subarray(0, room) : chunk);
+    if (this.#chunks.length > CHUNKS_MAX) this.#chunks = [Buffer.concat(this.#chunks)];
     this.#bodyBytes += chunk.length;
     if (chunk.length <= room) return;
     this.#settle(this.#answer());
