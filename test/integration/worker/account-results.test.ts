@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { AttemptOutcome } from '#core/domain/outcome.ts';
+import { seedAccount, seedTenant } from '#test/support/seed.ts';
 import { completionOf } from '#test/support/completion-of.ts';
 import { type MessageBench, setupMessages, terms } from '#test/support/setup-messages.ts';
 
@@ -82,6 +83,21 @@ describe('provider accounts', () => {
     expect(await b.store.noteVerification(b.accountId, 1, 'invalid', 'unauthorized')).toBeNull();
     expect(await invalidated(b)).toEqual({ status: 'unverified', status_reason: null, verified_at: null });
     expect(await b.store.takeVerifications(10)).toEqual([b.accountId]);
+  });
+
+  test('the credentials of a tenant with many accounts are checked a few at a time, and those of others beside them', async () => {
+    await using b = await setupMessages();
+    const loud = await seedTenant(b.admin);
+    for (let i = 0; i < 20; i++) await seedAccount(b.admin, loud.tenantId);
+    await b.admin`
+      update despatch.provider_accounts
+      set verify_requested_at = now() - case when tenant_id = ${loud.tenantId} then interval '1 minute' else interval '0' end`;
+    const first = await b.store.takeVerifications(16);
+    expect(first).toHaveLength(4);
+    expect(first).toContain(b.accountId);
+    expect(await b.store.takeVerifications(16)).toEqual([]);
+    for (const id of first) await b.store.noteVerification(id, 1, 'valid', null);
+    expect(await b.store.takeVerifications(16)).toHaveLength(3);
   });
 
   test('a disabled account is not checked', async () => {
