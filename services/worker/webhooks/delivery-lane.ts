@@ -59,6 +59,8 @@ export type DeliveryLane = {
   take(claims: readonly DeliveryClaim[]): void;
   /** Number of claims that can be taken now. */
   readonly room: number;
+  /** Number of these that one query may take: half, so that tenants which the next query finds have room as well. */
+  readonly queryRoom: number;
   /** Number of these that one tenant may take, so that the next tenants find room as well. */
   readonly tenantRoom: number;
   /**
@@ -80,6 +82,8 @@ export type DeliveryLane = {
 /** Waiting claims: those with events that are not begun, up to a hundred each. */
 const WAITING_MAX = 128;
 const WAITING_PER_ENDPOINT_MAX = 2;
+/** The last waiting claims are only for tenants that have none: several tenants together could otherwise take all. */
+const WAITING_RESERVED = 16;
 /**
  * All claims that are not recorded: if the database records slowly, no more calls are made than can be recorded within the leases,
  * and the results that wait have a bounded size.
@@ -410,6 +414,9 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
     get room() {
       return roomNow();
     },
+    get queryRoom() {
+      return Math.ceil(roomNow() / 2);
+    },
     get tenantRoom() {
       const tenants = new Set([...entries.values()].map(({ tenantId }) => tenantId));
       // With the tenant itself, and one more.
@@ -430,7 +437,7 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
       return [
         ...endpoints,
         ...keyless.waiting,
-        ...tenantsWithTheirShare(open, (deps.inFlightMax * WAIT_MS) / callMs),
+        ...tenantsWithTheirShare(open, roomNow(), (deps.inFlightMax * WAIT_MS) / callMs),
       ];
     },
     get endpoints() {
@@ -479,10 +486,10 @@ function hasSameKeys(one: WebhookEndpoint, other: WebhookEndpoint): boolean {
 
 /**
  * Returns tenants with as many claims or waiting events as each could have if one more tenant came, so that a new tenant always
- * finds capacity.
+ * finds capacity. Where little room is left, all that have waiting claims.
  * @param eventsMax number of waiting events of all tenants that can begin in time.
  */
-function tenantsWithTheirShare(entries: readonly Entry[], eventsMax: number): string[] {
+function tenantsWithTheirShare(entries: readonly Entry[], room: number, eventsMax: number): string[] {
   const waiting = new Map<string, { claims: number; events: number }>();
   const held = new Map<string, number>();
   for (const { tenantId, claims, run } of entries) {
@@ -494,7 +501,8 @@ function tenantsWithTheirShare(entries: readonly Entry[], eventsMax: number): st
       events: before.events + run.waitingEvents,
     });
   }
-  const waitingShare = Math.max(1, Math.floor(WAITING_MAX / (waiting.size + 1)));
+  const waitingShare =
+    room <= WAITING_RESERVED ? 1 : Math.max(1, Math.floor(WAITING_MAX / (waiting.size + 1)));
   const eventsShare = eventsMax / (waiting.size + 1);
   // One more than the waiting claims of an endpoint, so that these are there while an earlier one is recorded.
   const share = Math.max(WAITING_PER_ENDPOINT_MAX + 1, Math.floor(CLAIMS_MAX / (held.size + 1)));

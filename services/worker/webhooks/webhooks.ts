@@ -174,7 +174,7 @@ export function createWebhooks(deps: WebhooksDeps): Webhooks {
       const ask = {
         after: cursor,
         endpointsMax: ENDPOINTS_AT_ONCE,
-        claimsMax: lane.room,
+        claimsMax: lane.queryRoom,
         tenantClaimsMax: lane.tenantRoom,
         busy: lane.busy,
         leaseMs: settings.leaseMs,
@@ -208,7 +208,7 @@ export function createWebhooks(deps: WebhooksDeps): Webhooks {
           for (const id of ids) waiting.delete(id);
           const terms = {
             match: matchesEndpoint,
-            claimsMax: lane.room,
+            claimsMax: lane.queryRoom,
             tenantClaimsMax: lane.tenantRoom,
             leaseMs: settings.leaseMs,
             busy: lane.busy,

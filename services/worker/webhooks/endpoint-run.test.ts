@@ -1,0 +1,263 @@
+import { describe, expect, test } from 'vitest';
+import { TOLD_EVENT_SCHEMAS } from '#core/domain/event-envelope.ts';
+import {
+  ERROR,
+  FINE,
+  OK,
+  TENANT,
+  claimOf,
+  dataOf,
+  endpointOf,
+  hold,
+  messageOf,
+  scriptedWebhooks,
+} from '#test/support/scripted-webhooks.ts';
+
+describe('an ordered endpoint', () => {
+  test('is told of a message’s events one after the other, and of several messages at once', async () => {
+    const slow = hold();
+    const s = scriptedWebhooks([claimOf(endpointOf({ ordered: true }), [1, 1, 2, 1, 2, 3])], slow.answer);
+    await s.webhooks.claim();
+    await expect.poll(() => s.calls.length).toBe(3);
+    slow.release();
+    await expect.poll(() => s.completions.length).toBe(1);
+    const seqsOf = (message: number) =>
+      s.calls.filter((call) => messageOf(call) === message).map((call) => dataOf(call).seq);
+    expect([seqsOf(1), seqsOf(2), seqsOf(3)]).toEqual([[1, 2, 4], [3, 5], [6]]);
+    expect(s.gauge.most).toBe(3);
+  });
+
+  test('is not told of later events of a message before an earlier one that failed', async () => {
+    const s = scriptedWebhooks([claimOf(endpointOf({ ordered: true }), [1, 1, 2, 1])], (call) =>
+      dataOf(call).seq === 1 ? ERROR : OK,
+    );
+    await s.webhooks.claim();
+    await expect.poll(() => s.completions.length).toBe(1);
+    expect(new Set(s.calls.map((call) => dataOf(call).seq))).toEqual(new Set([1, 3]));
+    expect(s.calls).toHaveLength(2);
+    expect(s.completions[0]?.again).toMatchObject([
+      { seq: 1, attempts: 1, messageSeq: 1 },
+      { seq: 2, attempts: 0, messageSeq: 1, dueAt: 'after_earlier' },
+      { seq: 4, attempts: 0, messageSeq: 1, dueAt: 'after_earlier' },
+    ]);
+    expect(s.completions[0]?.again[0]?.dueAt).toBeInstanceOf(Date);
+  });
+
+  test('that was changed gives back what nobody called as it came, but for what waits for a failure', async () => {
+    const endpoint = endpointOf({ ordered: true });
+    const slow = hold((call) => (messageOf(call) === 1 ? ERROR : OK));
+    const s = scriptedWebhooks([claimOf(endpoint, [1, 1, 2, 1, 2, 3])], slow.answer);
+    await s.webhooks.claim();
+    await expect.poll(() => s.calls.length).toBe(3);
+    s.webhooks.endpointChanged(endpoint.id, 'settings');
+    slow.release();
+    await expect.poll(() => s.completions.length).toBe(1);
+    expect(s.calls.map((call) => dataOf(call).seq)).toEqual([1, 3, 6]);
+    expect(s.completions[0]?.again).toMatchObject([
+      { seq: 1, attempts: 1, messageSeq: 1 },
+      { seq: 2, attempts: 0, messageSeq: 1, dueAt: 'after_earlier' },
+      { seq: 4, attempts: 0, messageSeq: 1, dueAt: 'after_earlier' },
+    ]);
+    expect(s.completions[0]?.uncalled).toEqual([{ first: 5, last: 5 }]);
+  });
+
+  test('is told of a message’s events in order across claims, and of none behind one that failed', async () => {
+    const endpoint = endpointOf({ ordered: true });
+    const claims = [
+      [1, 2],
+      [1, 3],
+      [2, 1],
+    ].map(([a = 0, b = 0], nth) => {
+      const claim = claimOf(endpoint, [a, b]);
+      return { ...claim, events: claim.events.map((told) => ({ ...told, seq: told.seq + 2 * nth })) };
+    });
+    const slow = hold((call) => (dataOf(call).seq === 1 ? ERROR : OK));
+    const s = scriptedWebhooks(claims.toReversed(), slow.answer);
+    s.webhooks.matchSoon([TENANT]);
+    await expect.poll(() => s.calls.length).toBe(3);
+    slow.release();
+    await expect.poll(() => s.completions.length).toBe(3);
+    expect(s.calls.map((call) => dataOf(call).seq)).toEqual([1, 2, 4, 5]);
+    const again = s.completions.flatMap((one) => one.again).toSorted((a, b) => a.seq - b.seq);
+    expect(again).toMatchObject([
+      { seq: 1, attempts: 1, messageSeq: 1 },
+      { seq: 3, attempts: 0, messageSeq: 1, dueAt: 'after_earlier' },
+      { seq: 6, attempts: 0, messageSeq: 1, dueAt: 'after_earlier' },
+    ]);
+  });
+
+  test('is told of everything where it is no longer ordered in a later claim', async () => {
+    const slow = hold();
+    const endpoint = endpointOf({ ordered: true });
+    const s = scriptedWebhooks([claimOf(endpoint, [1, 1])], slow.answer);
+    await s.webhooks.claim();
+    await expect.poll(() => s.calls.length).toBe(1);
+    s.left.push(claimOf({ ...endpoint, ordered: false, version: 2 }, [2]));
+    s.webhooks.matchSoon([TENANT]);
+    await expect.poll(() => s.calls.length).toBe(2);
+    slow.release();
+    await expect.poll(() => s.completions.length).toBe(2);
+  });
+
+  test('is not told of what waits for an earlier event in the database', async () => {
+    const s = scriptedWebhooks(
+      [claimOf(endpointOf({ ordered: true }), [1, 2], { blocked: new Set([1]) })],
+      () => OK,
+    );
+    await s.webhooks.claim();
+    await expect.poll(() => s.completions.length).toBe(1);
+    expect(s.calls.map(messageOf)).toEqual([2]);
+    expect(s.completions[0]?.again).toMatchObject([{ seq: 1, dueAt: 'after_earlier' }]);
+  });
+});
+
+describe('an endpoint', () => {
+  test('that is gone is disabled, and the rest of its events goes back', async () => {
+    const s = scriptedWebhooks(
+      [
+        claimOf(
+          endpointOf(),
+          Array.from({ length: 60 }, (_, i) => i),
+        ),
+      ],
+      () => ({ ...ERROR, status: 410 }),
+    );
+    await s.webhooks.claim();
+    await expect.poll(() => s.completions.length).toBe(1);
+    expect([...s.health.values()]).toMatchObject([{ status: 'disabled', statusReason: 'gone' }]);
+    const { attempts = [], again, uncalled } = s.completions[0] ?? {};
+    expect(attempts.length).toBeLessThan(60);
+    expect(again).toHaveLength(attempts.length);
+    expect(uncalled).toEqual([{ first: attempts.length + 1, last: 60 }]);
+  });
+
+  test('that asks for time is left alone', async () => {
+    const claim = claimOf(
+      endpointOf(),
+      Array.from({ length: 60 }, (_, i) => i),
+    );
+    const s = scriptedWebhooks([claim], () => ({ ...ERROR, status: 429, headers: { 'retry-after': '120' } }));
+    await s.webhooks.claim();
+    await expect.poll(() => s.completions.length).toBe(1);
+    expect(s.calls.length).toBeLessThan(60);
+    expect(s.completions[0]?.again).toHaveLength(s.calls.length);
+    for (const { dueAt } of s.completions[0]?.again ?? [])
+      expect((dueAt as Date).getTime()).toBeGreaterThan(Date.now() + 100_000);
+  });
+
+  test('that was changed is claimed anew for what had not begun', async () => {
+    const endpoint = endpointOf();
+    const many = Array.from({ length: 50 }, (_, i) => i);
+    const slow = hold();
+    const s = scriptedWebhooks([claimOf(endpoint, many)], slow.answer);
+    await s.webhooks.claim();
+    await expect.poll(() => s.calls.length).toBe(20);
+    s.webhooks.endpointChanged(endpoint.id, 'settings');
+    slow.release();
+    await expect.poll(() => s.completions.length).toBe(1);
+    expect(s.calls).toHaveLength(20);
+    expect(s.completions[0]).toMatchObject({ again: [], uncalled: [{ first: 21, last: 50 }] });
+  });
+
+  test.each([
+    ['changed', 2],
+    ['deleted', undefined],
+  ] as const)(
+    'that was %s without a notice gives back what had not begun, at the next look',
+    async (_how, version) => {
+      const endpoint = endpointOf();
+      const events = Array.from({ length: 50 }, (_, i) => i);
+      const slow = hold();
+      const s = scriptedWebhooks([claimOf(endpoint, events)], slow.answer);
+      s.versions.set(endpoint.id, 1);
+      await s.webhooks.claim();
+      await expect.poll(() => s.calls.length).toBe(20);
+      await s.webhooks.findChanged();
+      expect(s.completions).toEqual([]);
+      if (version === undefined) s.versions.delete(endpoint.id);
+      else s.versions.set(endpoint.id, version);
+      await s.webhooks.findChanged();
+      slow.release();
+      await expect.poll(() => s.completions.length).toBe(1);
+      expect(s.calls).toHaveLength(20);
+      expect(s.completions[0]).toMatchObject({ again: [], uncalled: [{ first: 21, last: 50 }] });
+      expect(s.completions[0]?.attempts).toHaveLength(20);
+    },
+  );
+
+  test('goes on with what it is called for when there is more of it', async () => {
+    const endpoint = endpointOf();
+    const many = Array.from({ length: 50 }, (_, i) => i);
+    const slow = hold();
+    const s = scriptedWebhooks([claimOf(endpoint, many)], slow.answer);
+    await s.webhooks.claim();
+    await expect.poll(() => s.calls.length).toBe(20);
+    s.left.push(claimOf(endpoint, [50]));
+    s.webhooks.endpointChanged(endpoint.id, 'due');
+    slow.release();
+    await expect.poll(() => s.completions.length).toBe(2);
+    expect([s.calls.length, s.vault.asked]).toEqual([51, 1]);
+  });
+
+  test.each([
+    ['due', 1, 1],
+    ['settings', 2, 1],
+    ['secrets', 2, 2],
+  ] as const)(
+    'of which a notice says %s: Vault is asked for its secret only where that may be another one',
+    async (changed, version, asked) => {
+      const endpoint = endpointOf();
+      const s = scriptedWebhooks([claimOf(endpoint, [1])], () => OK);
+      await s.webhooks.claim();
+      await expect.poll(() => s.completions.length).toBe(1);
+      s.left.push(claimOf({ ...endpoint, version }, [2]));
+      s.webhooks.endpointChanged(endpoint.id, changed);
+      await expect.poll(() => s.completions.length).toBe(2);
+      expect(s.vault.asked).toBe(asked);
+    },
+  );
+
+  test('is not remembered beyond its last claim, however it did', async () => {
+    const endpoint = endpointOf();
+    const s = scriptedWebhooks([claimOf(endpoint, [1])], () => (s.calls.length === 1 ? ERROR : OK));
+    await s.webhooks.claim();
+    await expect.poll(() => s.completions.length).toBe(1);
+    expect(s.health.get(endpoint.id)?.failures).toBe(1);
+    // The claim was made before the failure and shows a healthy endpoint.
+    s.health.clear();
+    await new Promise((resolve) => setImmediate(resolve));
+    s.left.push(claimOf(endpoint, [2]));
+    await s.webhooks.claim();
+    await expect.poll(() => s.completions.length).toBe(2);
+    expect([s.health.size, s.failed]).toEqual([0, []]);
+  });
+
+  test('works again with the success of a probe', async () => {
+    const failing = endpointOf({ status: 'failing', failures: 5, failingSince: new Date() });
+    const s = scriptedWebhooks([claimOf(failing, [1])], () => OK);
+    s.health.set(failing.id, { ...FINE, status: 'failing', failures: 5, failingSince: new Date() });
+    await s.webhooks.claim();
+    await expect.poll(() => s.moved).toEqual(['active']);
+  });
+
+  test('that a person tries out is called once, and no value of its headers is shown', async () => {
+    const s = scriptedWebhooks([], () => ({ ...OK, text: 'fine' }));
+    s.tests.push({
+      id: 't',
+      endpoint: endpointOf({ status: 'paused', headers: { authorization: 'Basic s3cret' } }),
+    });
+    await s.webhooks.callTested();
+    await expect.poll(() => s.tested).toHaveLength(1);
+    expect(s.calls[0]?.headers).toMatchObject({ authorization: 'Basic s3cret' });
+    expect(s.tested).toMatchObject([
+      {
+        succeeded: true,
+        request: { headers: { authorization: '[redacted]' } },
+        response: { status: 200, body: 'fine' },
+        error: null,
+      },
+    ]);
+    const body: unknown = JSON.parse(String(s.calls[0]?.body));
+    expect(TOLD_EVENT_SCHEMAS['test.ping'].parse(body)).toEqual(body);
+  });
+});
