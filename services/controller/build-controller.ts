@@ -138,6 +138,7 @@ export function buildController(deps: ControllerDeps): Controller {
     reconcile: createPlanReconciler({
       plans,
       countBoundTenants: (name) => tenants.byIndex(BY_PLAN, name).length,
+      areTenantsKnown: tenantReflector.isWhole,
       resources: planWriter,
       warning: (about, reason, note) => events.record(about, 'Warning', reason, note),
       controllerName,
@@ -177,7 +178,7 @@ export function buildController(deps: ControllerDeps): Controller {
     for (const { metadata } of tenants.byIndex(BY_PLAN, change.key))
       tenantLoop.enqueue(`${metadata.namespace}/${metadata.name}`);
   });
-  metrics.resourceConditions.from('Tenant', () => tenants.all());
+  metrics.resourceConditions.from('Tenant', () => [...tenants.all()].filter(isNotPurged));
   metrics.resourceConditions.from('Plan', () => plans.all());
   const convergence = trackConvergence({
     tenants,
@@ -200,4 +201,10 @@ export function buildController(deps: ControllerDeps): Controller {
       await findDeletions({ store: deps.store, found: deletionLoop.enqueue, log }, signal);
     },
   };
+}
+
+/** A purge can take hours, and its tenant is not ready meanwhile: that is watched by the age of the deletion. */
+function isNotPurged({ metadata, status }: TenantResource): boolean {
+  const ready = status?.conditions?.find(({ type }) => type === 'Ready');
+  return metadata.deletionTimestamp === undefined || ready?.reason !== 'Purging';
 }

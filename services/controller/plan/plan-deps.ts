@@ -5,6 +5,8 @@ export type PlanDeps = {
   readonly plans: { readonly get: (name: string) => PlanResource | undefined };
   /** Returns the number of this release's tenants that name the plan. */
   readonly countBoundTenants: (planName: string) => number;
+  /** Whether all of them are known: those of a namespace in which none may be listed are not. */
+  readonly areTenantsKnown: () => boolean;
   readonly resources: {
     /** Returns the updated plan; undefined when it is gone. */
     readonly addFinalizer: (

@@ -31,10 +31,11 @@ function setup(metadata: object = {}) {
     const isGone = plan.metadata.deletionTimestamp !== undefined && finalizers.length === 0;
     plan = isGone ? undefined : { ...plan, metadata: { ...plan.metadata, finalizers } };
   };
-  const release = (controllerName: string, bound: () => number) => {
+  const release = (controllerName: string, bound: () => number, areTenantsKnown = () => true) => {
     const reconcile = createPlanReconciler({
       plans: { get: () => plan },
       countBoundTenants: bound,
+      areTenantsKnown,
       controllerName,
       now: () => new Date(),
       resyncMs: 300_000,
@@ -86,6 +87,21 @@ describe('a plan', () => {
     bound = 0;
     expect(await one()).toEqual(['one lets go', 'one says']);
     expect(s.get()?.metadata.finalizers).toEqual([]);
+  });
+
+  test('is not let go while some tenants cannot be seen', async () => {
+    const s = setup({ finalizers: [OURS] });
+    let areKnown = false;
+    const one = s.release(
+      'one',
+      () => 0,
+      () => areKnown,
+    );
+    expect(await one()).toEqual(['one says']);
+    expect(s.get()?.metadata.finalizers).toEqual([OURS]);
+    expect(s.inUse()).toBe('Tenants of: one');
+    areKnown = true;
+    expect(await one()).toEqual(['one lets go', 'one says']);
   });
 
   test('that is being deleted says that it is in use, and goes with its last holder', async () => {

@@ -23,12 +23,13 @@ export function createPlanReconciler(deps: PlanDeps): Reconcile {
     const isToBeHeld = bound > 0 && !isHeld && deletionTimestamp === undefined;
     let current: PlanResource | undefined = plan;
     if (isToBeHeld) current = await deps.resources.addFinalizer(plan, finalizer, signal);
-    if (bound === 0 && isHeld) current = await deps.resources.removeFinalizer(plan, finalizer, signal);
+    const isReleased = bound === 0 && deps.areTenantsKnown();
+    if (isReleased && isHeld) current = await deps.resources.removeFinalizer(plan, finalizer, signal);
     // The object disappears with its last finalizer.
     if (current === undefined || (deletionTimestamp !== undefined && !current.metadata.finalizers?.length))
       return {};
     const others = finalizers.filter((name) => name.startsWith(FINALIZER_PREFIX) && name !== finalizer);
-    const holders = [...others, ...(bound > 0 ? [finalizer] : [])];
+    const holders = [...others, ...(bound > 0 || (isHeld && !isReleased) ? [finalizer] : [])];
     if (deletionTimestamp !== undefined && bound > 0)
       deps.warning(plan, 'InUse', 'The plan goes when no tenant is bound to it any more');
     await writeStatus(deps, current, holders, signal);

@@ -5,7 +5,7 @@ const MINUTE_MS = 60_000;
 
 const reflector = (kind: string, isSynced = true, silentMs = 0) => ({
   cache: { kind, isSynced: () => isSynced } as HealthCheckOptions['reflectors'][number]['cache'],
-  lastContactAt: () => Date.now() - silentMs,
+  lastAnswerAt: () => Date.now() - silentMs,
 });
 
 function checks(options: Partial<HealthCheckOptions>) {

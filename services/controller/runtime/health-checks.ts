@@ -10,7 +10,7 @@ export type HealthChecks = {
 };
 
 export type HealthCheckOptions = {
-  readonly reflectors: readonly Pick<Reflector, 'cache' | 'lastContactAt'>[];
+  readonly reflectors: readonly Pick<Reflector, 'cache' | 'lastAnswerAt'>[];
   readonly elector?: Pick<Elector, 'isOverdue'> | undefined;
   readonly isEnding: () => boolean;
   /** Checks of the process itself, such as the database schema. */
@@ -36,11 +36,11 @@ export function createHealthChecks({
       return { failing: [...unsynced, ...own.failing] };
     },
     /**
-     * A stuck event loop does not answer at all. A process whose cache heard nothing for ten minutes is restarted even if
+     * A stuck event loop does not answer at all. A process whose cache got no answer for ten minutes is restarted even if
      * the API server is down: a restart loses nothing, and it clears anything that hangs on our side.
      */
     live: () =>
       elector?.isOverdue() !== true &&
-      reflectors.every(({ lastContactAt }) => Date.now() - lastContactAt() <= SILENCE_MS_MAX),
+      reflectors.every(({ lastAnswerAt }) => Date.now() - lastAnswerAt() <= SILENCE_MS_MAX),
   };
 }

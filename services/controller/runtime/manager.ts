@@ -12,7 +12,7 @@ import type { Reflector } from './reflector.ts';
 export type ManagerOptions = {
   readonly log: Logger;
   readonly end: EndWatch;
-  readonly reflectors: readonly Pick<Reflector, 'cache' | 'run' | 'lastContactAt'>[];
+  readonly reflectors: readonly Pick<Reflector, 'cache' | 'run' | 'lastAnswerAt'>[];
   readonly controllers: readonly ControllerLoop[];
   /** Absent: this process always leads and must be the only one. */
   readonly elector?: Elector | undefined;

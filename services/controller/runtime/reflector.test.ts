@@ -192,11 +192,11 @@ test('a watch that says nothing for two minutes is opened anew; bookmarks keep i
 test('what a watch tells after its end counts no more', async () => {
   const { kube, reflector, end } = await setup();
   const { bookmark } = onlyWatch(kube);
-  const before = reflector.lastContactAt();
+  const before = reflector.lastAnswerAt();
   end.abort();
   await vi.advanceTimersByTimeAsync(1_000);
   bookmark();
-  expect(reflector.lastContactAt()).toBe(before);
+  expect(reflector.lastAnswerAt()).toBe(before);
 });
 
 test('a server that is away is asked again and again, ever less often, and synced only when it answered', async () => {
@@ -280,6 +280,73 @@ test('of several namespaces only those are seen, all of them make it synced, and
   expect(reflector.cache.get('b/y')).toBeDefined();
   expect(reflector.cache.get('c/y')).toBeUndefined();
 });
+
+const forbidden = new KubeError({ code: 403, reason: 'Forbidden', message: 'no' });
+
+test('a namespace in which nothing may be listed holds up neither the others nor the process', async () => {
+  const contacts: number[] = [];
+  const { kube, reflector } = await setup(
+    {
+      namespaces: ['gone', 'b'],
+      metrics: {
+        watchRestarted: () => undefined,
+        watchContact: (_kind, at) => contacts.push(at),
+        relisted: () => undefined,
+      },
+    },
+    (kube) => {
+      kube.put(TENANTS, tenant('b/x'));
+      kube.next('list', () => {
+        throw forbidden;
+      });
+    },
+  );
+  expect(reflector.cache.isSynced()).toBe(true);
+  expect(reflector.isWhole()).toBe(false);
+  expect([...reflector.cache.keys()]).toEqual(['b/x']);
+  const startedAt = Date.now();
+  for (let minute = 0; minute < 15; minute += 1) {
+    for (let times = 0; times < 20; times += 1) {
+      kube.next('list', () => {
+        throw forbidden;
+      });
+    }
+    for (const watch of kube.watches) watch.bookmark();
+    await vi.advanceTimersByTimeAsync(60_000);
+  }
+  expect(Date.now() - reflector.lastAnswerAt()).toBeLessThan(120_000);
+  // The metric tells that one namespace is not seen.
+  expect(Math.max(...contacts)).toBeLessThanOrEqual(startedAt / 1_000);
+});
+
+test('what was seen of a namespace stays when it may be watched no longer', async () => {
+  const { kube, reflector } = await setup({ namespaces: ['a', 'b'] }, (kube) => {
+    for (const key of ['a/x', 'b/x']) kube.put(TENANTS, tenant(key));
+  });
+  for (const watch of kube.watches) if (watch.namespace === 'a') watch.end(expired);
+  for (let times = 0; times < 3; times += 1) {
+    kube.next('list', () => {
+      throw forbidden;
+    });
+  }
+  await vi.advanceTimersByTimeAsync(2_000);
+  expect([...reflector.cache.keys()].toSorted()).toEqual(['a/x', 'b/x']);
+});
+
+test.each([[[]], [['a']], [['a', 'b']]])(
+  'nothing is synced where nothing may be listed in any of %j',
+  async (namespaces) => {
+    const { reflector } = await setup({ namespaces }, (kube) => {
+      for (let times = 0; times < 40; times += 1) {
+        kube.next('list', () => {
+          throw forbidden;
+        });
+      }
+    });
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(reflector.cache.isSynced()).toBe(false);
+  },
+);
 
 test('a new list of one namespace leaves the objects of the others alone', async () => {
   const { kube, reflector } = await setup({ namespaces: ['a', 'b'] }, (kube) => {

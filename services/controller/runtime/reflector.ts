@@ -12,15 +12,18 @@ export type Reflector<T extends KubeObject = KubeObject> = {
   /** Lists and watches until the signal aborts, and only then resolves. Call it once. */
   readonly run: (signal: AbortSignal) => Promise<void>;
   /**
-   * When the server last sent anything, in milliseconds since the epoch; with several namespaces, the oldest of these
-   * times.
+   * When the server last answered at all, a refusal included, in milliseconds since the epoch; with several namespaces, the
+   * oldest of these times. Older than a few minutes: something hangs.
    */
-  readonly lastContactAt: () => number;
+  readonly lastAnswerAt: () => number;
+  /** Whether every namespace was listed once: in one that was always refused there may be objects that are not known. */
+  readonly isWhole: () => boolean;
 };
 
 /** The metrics of a reflector. */
 export type ReflectorMetrics = {
   readonly watchRestarted: (kind: string, reason: 'ended' | 'expired' | 'stalled' | 'error') => void;
+  /** @param epochSeconds when the server last sent objects, a bookmark or a regular end; of several namespaces, the oldest. */
   readonly watchContact: (kind: string, epochSeconds: number) => void;
   readonly relisted: (kind: string) => void;
 };
@@ -59,11 +62,16 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
     resource.namespaced && options.namespaces !== undefined && options.namespaces.length > 0
       ? [...new Set(options.namespaces)]
       : [undefined];
-  const contacts = new Map<string | undefined, number>(
-    namespaces.map((namespace) => [namespace, Date.now()]),
-  );
+  const startedAt = Date.now();
+  const contacts = new Map<string | undefined, number>(namespaces.map((namespace) => [namespace, startedAt]));
+  const answers = new Map(contacts);
   const unlisted = new Set(namespaces);
-  const lastContactAt = (): number => Math.min(...contacts.values());
+  /** The rights in a namespace end with it. That holds up neither the other namespaces nor the process. */
+  const refused = new Set<string | undefined>();
+  const syncIfSeen = (): void => {
+    const isAnyListed = unlisted.size < namespaces.length;
+    if (isAnyListed && [...unlisted].every((one) => refused.has(one))) writer.markSynced();
+  };
 
   const reflect = (namespace: string | undefined, signal: AbortSignal): Promise<void> =>
     keepEqual({
@@ -73,21 +81,32 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
       writer,
       onContact() {
         contacts.set(namespace, Date.now());
-        metrics?.watchContact(kind, lastContactAt() / 1_000);
+        answers.set(namespace, Date.now());
+        metrics?.watchContact(kind, oldestOf(contacts) / 1_000);
       },
       onListed() {
         if (!unlisted.delete(namespace)) metrics?.relisted(kind);
-        if (unlisted.size === 0) writer.markSynced();
+        syncIfSeen();
+      },
+      onRefused() {
+        answers.set(namespace, Date.now());
+        refused.add(namespace);
+        syncIfSeen();
       },
     });
 
   return {
     cache: writer.cache,
-    lastContactAt,
+    lastAnswerAt: () => oldestOf(answers),
+    isWhole: () => unlisted.size === 0,
     run: async (signal) => {
       await Promise.all(namespaces.map((namespace) => reflect(namespace, signal)));
     },
   };
+}
+
+function oldestOf(times: ReadonlyMap<unknown, number>): number {
+  return Math.min(...times.values());
 }
 
 type Scope<T extends KubeObject> = ReflectorOptions<T> & {
@@ -96,6 +115,8 @@ type Scope<T extends KubeObject> = ReflectorOptions<T> & {
   readonly writer: CacheWriter<T>;
   readonly onContact: () => void;
   readonly onListed: () => void;
+  /** Called when the server has answered that we may not list or watch here. */
+  readonly onRefused: () => void;
 };
 
 /** The result of one list or one watch. */
@@ -119,6 +140,7 @@ async function keepEqual<T extends KubeObject>(scope: Scope<T>): Promise<void> {
     const turn: Turn = version === undefined ? await listTurn(scope) : await watchTurn(scope, version);
     if (signal.aborted) return;
     version = turn.version;
+    if (isKubeError(turn.error, 403)) scope.onRefused();
     if (turn.isHealthy) failures = 0;
     if (turn.goesOn) continue;
     failures += 1;

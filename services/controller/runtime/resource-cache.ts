@@ -21,7 +21,7 @@ export type ResourceCache<T extends KubeObject = KubeObject> = {
   readonly byIndex: (index: string, value: string) => readonly T[];
   /** Called for each change, after the cache has applied it. Subscribe before the start to receive every change. */
   readonly subscribe: (onChange: (change: ResourceChange<T>) => void) => void;
-  /** Resolves when every watched namespace was listed once. */
+  /** Resolves when every watched namespace was listed once, except for those in which nothing may be listed. */
   readonly synced: Promise<void>;
   readonly isSynced: () => boolean;
 };
