@@ -72,6 +72,8 @@ export type LastWords = {
   readonly receiptUrls: ReadonlyMap<string, LastReceiptUrl>;
   /** Suppression entries that were added and not removed again, by id. */
   readonly suppressions: ReadonlyMap<string, LastSuppression>;
+  /** Messages whose content was erased. */
+  readonly erased: ReadonlySet<string>;
   /** Whether the resource that owned the tenant was deleted and the tenant was kept, whatever came after that. */
   readonly isRetained: boolean;
   /** Resources that are known to be deleted. */
@@ -90,6 +92,7 @@ type Draft = {
   endpoints: Map<string, LastEndpoint>;
   receiptUrls: Map<string, LastReceiptUrl>;
   suppressions: Map<string, LastSuppression>;
+  erased: Set<string>;
   isRetained: boolean;
   gone: string[];
   lost: Map<string, number>;
@@ -118,6 +121,7 @@ const newDraft = (): Draft => ({
   endpoints: new Map(),
   receiptUrls: new Map(),
   suppressions: new Map(),
+  erased: new Set(),
   isRetained: false,
   gone: [],
   lost: new Map(),
@@ -227,6 +231,9 @@ function take(draft: Draft, entry: AuditEntry): void {
     case 'suppression.removed':
       // An entry that the restore brought back stays, because nobody may get a right that they did not have.
       draft.suppressions.delete(target);
+      return;
+    case 'message.content_erased':
+      draft.erased.add(target);
       return;
     case 'suppression.import_begun':
     case 'suppression.imported':

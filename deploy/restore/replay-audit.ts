@@ -23,8 +23,9 @@ const HELP = `DATABASE_URL=… [VAULT_ADDR=… VAULT_TOKEN=…] node deploy/run.
 
 Reads the logs of api, controller and worker, and does again in a restored database what took rights away after the time that it
 was restored to: keys revoked, rotated and narrowed, members removed or given a lower role, provider accounts disabled and
-deleted, webhook endpoints paused and deleted, receipt URLs rotated, recipients suppressed (by the hash of the address), tenants suspended, resumed and purged. What the
-database knows already is left out; a second run does nothing.
+deleted, webhook endpoints paused and deleted, receipt URLs rotated, recipients suppressed (by the hash of the address),
+contents of messages erased, tenants suspended, resumed and purged. What the database knows already is left out; a second run
+does nothing.
 Stop all services before. FILE is a log with other lines in it too; "-" is standard input.
 
   --apply                write; without it everything is tried and taken back

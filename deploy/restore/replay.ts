@@ -1,4 +1,5 @@
 import type { AuditEntry } from '#core/domain/audit-entry.ts';
+import { createMessageIds, type MessageIds } from '#core/domain/message-id.ts';
 import { ROLES } from '#core/domain/role.ts';
 import type { Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
 import {
@@ -38,7 +39,7 @@ class TakenBack extends Error {
 /**
  * Repeats, in a database that was restored to an earlier time, the changes that take rights away: keys revoked, members
  * removed or given a lower role, accounts disabled or deleted, webhook endpoints paused or deleted, recipients suppressed,
- * tenants suspended and purged, channels braked. Nobody gains a right that they did not have at that time, except that a
+ * contents of messages erased, tenants suspended and purged, channels braked. Nobody gains a right that they did not have at that time, except that a
  * suspension or a brake that was lifted is lifted again. Skips what the database already contains, and writes what it
  * repeated into the database's audit log: a second run finds nothing to do and does not undo decisions made in between.
  *
@@ -62,6 +63,8 @@ export async function replayAudit(
 
   await sql
     .begin(async (tx) => {
+      const ids = await messageIds(tx);
+      const kept = new Set<string>();
       for (const [tenantId, words] of tenants) {
         for (const uid of words.gone)
           await tx`insert into gone_resources (uid) values (${uid}) on conflict do nothing`;
@@ -70,14 +73,16 @@ export async function replayAudit(
         const [present] = await tx`select from tenants where id = ${tenantId} for update`;
         if (present === undefined) continue;
         await settleTenant(tx, tenantId, words, count);
+        for (const id of await settleErasures(tx, tenantId, words.erased, ids, count)) kept.add(id);
         const [owner] =
           await tx`select from members where tenant_id = ${tenantId} and role = 'owner' limit 1`;
         if (owner === undefined) ownerless.push(tenantId);
       }
-      await writeLog(
-        tx,
-        unknown.filter(({ tenantId }) => tenants.get(tenantId)?.purge === null),
-      );
+      if (kept.size > 0) lost['message.content_erased'] = kept.size;
+      // An erasure that is not done yet stays unknown, so that a later run does it.
+      const isSettled = ({ tenantId, action, target }: AuditEntry): boolean =>
+        tenants.get(tenantId)?.purge === null && !(action === 'message.content_erased' && kept.has(target));
+      await writeLog(tx, unknown.filter(isSettled));
       if (!options.apply) throw new TakenBack();
     })
     .catch((error: unknown) => {
@@ -175,6 +180,44 @@ async function settleSuppression(
     values (${tenantId}, ${channel}, decode(${addressKey}, 'hex'), ${reason}, ${scope}, 'api', ${expiresAt})
     on conflict (address_key, reason) do nothing`;
   count('recipients suppressed', rows);
+}
+
+async function messageIds(tx: TransactionSql): Promise<MessageIds> {
+  const [row] = await tx<{ key: Buffer }[]>`select key from message_id_key`;
+  if (row === undefined) throw new Error('the database has no key of message ids');
+  return createMessageIds(row.key);
+}
+
+/**
+ * Erases again the contents of messages that were erased since. @returns the messages that wait in this database, as they were not
+ * sent or canceled yet: a worker needs their content, so people must cancel them first.
+ */
+async function settleErasures(
+  tx: TransactionSql,
+  tenantId: string,
+  erased: ReadonlySet<string>,
+  ids: MessageIds,
+  count: Count,
+): Promise<string[]> {
+  const kept: string[] = [];
+  for (const id of erased) {
+    const place = ids.decode(id);
+    if (place === undefined) continue;
+    const { seq, purgeOn } = place;
+    const [message] = await tx<{ is_live: boolean }[]>`
+      select exists (select from live_messages l where l.seq = m.seq) as is_live from messages m
+      where m.seq = ${seq} and m.purge_on = ${purgeOn} and m.id = ${id} and m.tenant_id = ${tenantId}`;
+    if (message === undefined) continue;
+    if (message.is_live) {
+      kept.push(id);
+      continue;
+    }
+    const { count: rows } = await tx`
+      update messages set content = null where seq = ${seq} and purge_on = ${purgeOn} and content is not null`;
+    await tx`delete from message_contents where message_seq = ${seq} and purge_on = ${purgeOn}`;
+    count('contents of messages erased', rows);
+  }
+  return kept;
 }
 
 /** The vendor has had the new URL since then, and the grace period of the previous one is over. */

@@ -187,6 +187,20 @@ beforeAll(async () => {
   const sender = { tenantId: managed.purged.id, slug: '', apiKeyId: randomUUID() };
   for (let n = 0; n < 3; n += 1) await acceptBatch(api.admin, [acceptRow(sender)]);
 
+  const key = await post('/v1/admin/api-keys', { name: 'sender', mode: 'test' });
+  const headers = { 'x-service-key': key['key'] ?? '' };
+  /** Cancels a message through the key of its mode. */
+  const cancelMessage = async (id: string | undefined) =>
+    done(await api.call('POST', `/v1/messages/${id}/cancel`, { headers }));
+  for (const name of ['erasedSmall', 'erasedLarge', 'erasedWhileLive', 'notErased']) {
+    const bodyHtml = 'x'.repeat(name === 'erasedLarge' ? 200_000 : 10);
+    const from = 'Acme <hello@example.com>';
+    const body = { channel: 'email', to: 'delivered@simulator.invalid', from, subject: 'a', bodyHtml };
+    const sent = done(await api.call('POST', '/v1/messages', { headers, body }));
+    ids[name] = sent['id'] ?? '';
+    if (name !== 'erasedWhileLive') await cancelMessage(ids[name]);
+  }
+
   restoredUrl = await snapshot(`restored_${randomUUID().slice(0, 8)}`);
   restored = postgres(restoredUrl, { max: 1, onnotice: () => {}, connection: { search_path: 'despatch' } });
   stack.defer(() => restored.end());
@@ -215,6 +229,9 @@ beforeAll(async () => {
   await post(`/v1/admin/webhook-endpoints/${ids['resumedEndpoint']}/resume`);
   const turn = `/v1/admin/providers/${ids['turned']}/rotate-receipt-url`;
   for (const graceSeconds of [600, 0]) await post(turn, { graceSeconds });
+  await cancelMessage(ids['erasedWhileLive']);
+  for (const name of ['erasedSmall', 'erasedLarge', 'erasedWhileLive'])
+    await remove(`/v1/admin/messages/${ids[name]}/content`);
   await remove(`/v1/admin/members/${tenant.members.developer.userId}`);
   await put(`/v1/admin/members/${tenant.members.admin.userId}`, { role: 'viewer' });
   await put(`/v1/admin/members/${tenant.members.viewer.userId}`, { role: 'owner' });
@@ -308,6 +325,15 @@ async function state(): Promise<Record<string, unknown>> {
       ...(await restored`select channel, address, reason, scope from suppressions where tenant_id = ${tenant.id}`),
     ],
     messages: (await restored`select from messages where tenant_id = ${ids['purged'] ?? ''}`).length,
+    contents: await Promise.all(
+      ['erasedSmall', 'erasedLarge', 'erasedWhileLive', 'notErased'].map(async (name) => {
+        const [row] = await restored`
+          select m.content is not null
+            or exists (select from message_contents c where c.message_seq = m.seq and c.purge_on = m.purge_on) as kept
+          from messages m where m.id = ${ids[name] ?? ''}`;
+        return row?.['kept'] as boolean;
+      }),
+    ),
   };
 }
 
@@ -329,6 +355,7 @@ const REVIVED = {
   owned: RETAINED,
   brakes: ['sms'],
   messages: 3,
+  contents: [true, true, true, true],
 };
 
 const REPLAYED = {
@@ -351,6 +378,8 @@ const REPLAYED = {
   owned: [],
   brakes: ['email'],
   messages: 0,
+  // A message that waits again keeps its content, for the worker.
+  contents: [false, false, true, true],
 };
 
 describe('the audit lines of api and controller', () => {
@@ -412,28 +441,39 @@ test('a replay takes them away again, purges what was purged, and leaves everyth
     '1  roles lowered',
     // The imported addresses are in no log, so the replay cannot suppress them again.
     '1  suppression.imported',
+    '2  contents of messages erased',
+    '1  message.content_erased',
   ])
     expect(text).toContain(line);
   expect(await state()).toMatchObject(REPLAYED);
   for (const name of ['purged', 'removed']) expect(await keyExists(ids[name] ?? '')).toBe(false);
   expect(await keyExists(ids['retained'] ?? '')).toBe(true);
-  // The audit log is complete again, with the original times.
+  // The audit log is complete again, with the original times, but for the erasure that is not done yet.
   const [lost] = await api.admin`select count(*)::integer as n from audit_log`;
   const [found] = await restored`select count(*)::integer as n from audit_log`;
-  expect(found?.['n']).toBe(lost?.['n']);
+  expect(found?.['n']).toBe(Number(lost?.['n']) - 1);
 });
 
 test('a second replay does nothing, and undoes nothing that was decided in between', async () => {
   await restored`select set_config('app.tenant', ${ids['suspended'] ?? ''}, false)`;
   await restored`select set_suspension(${ids['suspended'] ?? ''}, null, 'someone')`;
   const { text } = await replay('--apply');
-  // The log of a tenant without rows is gone, so the replay does not find its three entries.
-  expect(text).toMatch(/^3 entries that the database does not know\n$/m);
+  // The log of a tenant without rows is gone, so the replay does not find its three entries. One erasure still waits.
+  expect(text).toMatch(/^4 entries that the database does not know\n$/m);
+  expect(text).toContain('1  message.content_erased');
   expect(text).not.toContain('Done:');
   expect(await state()).toMatchObject({
     ...REPLAYED,
     tenants: ['active', 'active', 'suspended billing', 'absent', 'absent'],
   });
+});
+
+test('a content is erased once its message waits no more', async () => {
+  await restored`
+    delete from live_messages l using messages m where m.seq = l.seq and m.id = ${ids['erasedWhileLive'] ?? ''}`;
+  expect((await replay('--apply')).text).toContain('1  contents of messages erased');
+  expect(await state()).toMatchObject({ contents: [false, false, false, true] });
+  expect((await replay('--apply')).text).toMatch(/^3 entries that the database does not know\n$/m);
 });
 
 test('a line that was cut off is told, as what it said is not done', async () => {
