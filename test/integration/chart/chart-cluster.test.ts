@@ -114,6 +114,22 @@ test('turning on autoscaling as documented leaves the number of pods as it is', 
   await helm(['uninstall', 'despatch', '--namespace', 'team-b', '--no-hooks'], kube.kubeconfigPath);
 });
 
+test('after scaling by hand an upgrade fails, and succeeds with the documented option', async () => {
+  const release = { values: 'two-releases-second', namespace: 'team-b', set: { 'migrations.mode': 'job' } };
+  const run = (verb: string, ...more: string[]) =>
+    helm([verb, ...installArgs(release), '--no-hooks', ...more], kube.kubeconfigPath);
+  const path = '/apis/apps/v1/namespaces/team-b/deployments/despatch-api/scale';
+  const scale = async () => (await kube.request('GET', path)).body as { spec: { replicas: number } };
+  await run('install');
+  const before = await scale();
+  expect((await kube.request('PUT', path, { ...before, spec: { replicas: 6 } })).status).toBe(200);
+  await expect(run('upgrade')).rejects.toThrow(/conflict[^]*\.spec\.replicas/);
+  expect((await scale()).spec.replicas).toBe(6);
+  await run('upgrade', '--force-conflicts');
+  expect((await scale()).spec).toEqual(before.spec);
+  await helm(['uninstall', 'despatch', '--namespace', 'team-b', '--no-hooks'], kube.kubeconfigPath);
+});
+
 describe.each(ciValues())('with the values of ci/%s', (values) => {
   test('the API server takes every object, knows every field, and warns of nothing', async () => {
     for (const object of await renderChart({ values, apiVersions: [PLAN] })) {
