@@ -14,6 +14,19 @@ export function graceSecondsField(description: string, byDefault = 86_400) {
   return z.int().min(0).max(604_800).default(byDefault).describe(description);
 }
 
+/** A map of at most `most` pairs. `countFaults` reads the bound, so that it is checked before the pairs. */
+export function atMostPairs<K extends z.core.$ZodRecordKey, V extends z.ZodType>(
+  most: number,
+  schema: z.ZodRecord<K, V>,
+): z.ZodRecord<K, V> {
+  return schema
+    .refine((map) => Object.keys(map).length <= most, {
+      message: `Must have at most ${most} pairs`,
+      params: { rule: 'max' },
+    })
+    .meta({ maxProperties: most });
+}
+
 /** Text of `min` to `max` Unicode code points. */
 export function text(min: number, max: number): z.ZodString {
   return z

@@ -6,6 +6,7 @@ import { shortName } from '#core/domain/short-name.ts';
 import type { Warning } from '#core/domain/warning.ts';
 import { rememberWarnings } from './request-warnings.ts';
 import { resolveAliases, caseAliasesOf } from './case-aliases.ts';
+import { countBoundsOf, countFaults } from './count-bounds.ts';
 
 const DEPTH_MAX = 32;
 /** Counts values of all kinds and levels: the cost of a body grows with them, and a megabyte has room for half a million. */
@@ -126,6 +127,7 @@ export function inputReader(
 ): (sent: unknown) => ReadInput {
   const isQuery = part === 'querystring';
   const aliases = caseAliasesOf(schema);
+  const bounds = countBoundsOf(schema);
   const options = {
     // In a PATCH null clears the field; in other requests serializers write null for an absent field.
     nulls: part === 'body' && method === 'PATCH' ? 'kept' : 'absent',
@@ -136,6 +138,8 @@ export function inputReader(
     try {
       if (part === 'body') assertObject(sent);
       const read = resolveAliases(aliases, isQuery ? readQuery(sent, kinds) : (sent ?? {}), options);
+      const tooMany = countFaults(bounds, read.value);
+      if (tooMany.length > 0) return { error: validationFailed(...tooMany.slice(0, DETAILS_MAX)) };
       const parsed = schema.safeParse(read.value);
       if (parsed.success) return { value: parsed.data, sent: read.value, warnings: read.warnings };
       // A path with malformed ids names no resource.

@@ -6,7 +6,7 @@ import { normalNumber } from '#core/domain/phone-number.ts';
 import { pushDataFault } from '#core/domain/push-data.ts';
 import { isSmsSender, SMS_SENDER_RULE } from '#core/domain/sms-sender.ts';
 import { exactNumbers } from '../http/exact-numbers.ts';
-import { isLine, lineIssue, lineText, text } from '../http/fields.ts';
+import { atMostPairs, isLine, lineIssue, lineText, text } from '../http/fields.ts';
 import { idempotencyKeyField } from '../http/routes-kit.ts';
 import { timeField } from '../http/time-field.ts';
 import { whatsappMedia, whatsappTemplate } from './whatsapp-fields.ts';
@@ -15,6 +15,7 @@ import { whatsappMedia, whatsappTemplate } from './whatsapp-fields.ts';
 const ATTACHMENT_BYTES_MAX = 10 * 1024 * 1024;
 const METADATA_PAIRS_MAX = 20;
 const TAGS_MAX = 10;
+const HEADERS_MAX = 50;
 
 /** `to` is one field with a rule per channel: a fault names the rule, not the value. */
 function recipient(rule: string, message: string, isValid: (to: string) => boolean) {
@@ -34,21 +35,26 @@ const mailbox = lineText(1, 320).refine((value) => parseMailbox(value) !== undef
   params: { rule: 'mailbox' },
 });
 
-const metadata = z
-  .record(z.string().min(1).max(64), z.union([z.string().max(500), z.number(), z.boolean(), z.null()]))
-  .refine((map) => Object.keys(map).length <= METADATA_PAIRS_MAX, {
-    message: `Must have at most ${METADATA_PAIRS_MAX} pairs`,
-    params: { rule: 'max' },
-  })
-  .check(exactNumbers)
-  .meta({ maxProperties: METADATA_PAIRS_MAX });
+const metadata = atMostPairs(
+  METADATA_PAIRS_MAX,
+  z.record(z.string().min(1).max(64), z.union([z.string().max(500), z.number(), z.boolean(), z.null()])),
+).check(exactNumbers);
 
 const every = {
   externalId: text(1, 255).optional().describe("Caller's own reference."),
   expiresAt: timeField()
     .optional()
-    .describe('No provider is called after this time. Default: 24 hours, for `otp` 10 minutes.'),
-  ttlSeconds: z.int().min(1).max(31_536_000).optional().describe('Instead of `expiresAt`.'),
+    .describe(
+      'No provider is called after this time: at most `retentionDays` of the plan after acceptance, or after `sendAt`. Default: 24 hours, for `otp` 10 minutes.',
+    ),
+  ttlSeconds: z
+    .int()
+    .min(1)
+    .max(31_536_000)
+    .optional()
+    .describe(
+      'Instead of `expiresAt`: seconds after acceptance, or after `sendAt`. At most `retentionDays` of the plan.',
+    ),
   category: z.enum(CATEGORIES).default('transactional').describe('What the message is for.'),
   priority: z
     .enum(PRIORITIES)
@@ -93,8 +99,7 @@ const HEADER_NAME =
 /** Headers that are commands to the provider: with them a message could change which account sends and what is sent. */
 const PROVIDER_HEADER = /^X-(?:SMTPAPI|SG-|Mailgun-|MC-|PM-|SES-|MSYS-|Mailjet-)/i;
 
-const headers = z
-  .record(z.string(), z.string().max(998).nullable())
+const headers = atMostPairs(HEADERS_MAX, z.record(z.string(), z.string().max(998).nullable()))
   .check((context) => {
     for (const [name, value] of Object.entries(context.value)) {
       if (!HEADER_NAME.test(name) || PROVIDER_HEADER.test(name)) {
@@ -109,7 +114,7 @@ const headers = z
     }
   })
   .describe(
-    '`List-*`, `In-Reply-To`, `References`, `Importance`, `Precedence`, `Auto-Submitted`, `Feedback-ID`, `X-*`.',
+    'At most 50: `List-*`, `In-Reply-To`, `References`, `Importance`, `Precedence`, `Auto-Submitted`, `Feedback-ID`, `X-*`.',
   );
 
 const attachment = z.object({

@@ -1,9 +1,10 @@
 import { z } from 'zod';
 import { publicUrlFault } from '#core/domain/public-url.ts';
 import { canHaveCaption, mediaTypeOf, WHATSAPP_MEDIA_TYPES } from '#core/domain/whatsapp-media.ts';
-import { lineText, text } from '../http/fields.ts';
+import { atMostPairs, lineText, text } from '../http/fields.ts';
 
 const BUTTONS_MAX = 10;
+const VARIABLES_MAX = 100;
 
 /** A URL that the vendor downloads. */
 const link = () =>
@@ -89,9 +90,12 @@ const template = z.object({
   name: lineText(1, 512),
   language: z.string().regex(/^[A-Za-z]{2,3}(?:[_-][A-Za-z0-9]{2,8})*$/),
   variables: z
-    .union([z.array(text(0, 1024)).max(100), z.record(z.string(), z.string().max(1024))])
+    .union([
+      z.array(text(0, 1024)).max(VARIABLES_MAX),
+      atMostPairs(VARIABLES_MAX, z.record(z.string(), z.string().max(1024))),
+    ])
     .default([])
-    .describe('Variables of the body: a list, or an object where the template names them.'),
+    .describe('Variables of the body, at most 100: a list, or an object where the template names them.'),
   header: header.optional(),
   buttons: z
     .array(button)

@@ -7,7 +7,7 @@ import {
   webhookHeaderFaults,
 } from '#core/domain/webhook-headers.ts';
 import { SIGNATURES, type Signature } from '#core/store/webhook-endpoints.ts';
-import { graceSecondsField, text } from '../http/fields.ts';
+import { atMostPairs, graceSecondsField, text } from '../http/fields.ts';
 import { idempotencyKeyField } from '../http/routes-kit.ts';
 
 const EVENT_TYPES_MAX = 50;
@@ -18,20 +18,13 @@ export const RATE_MAX = 1_000;
 /** The values of `eventTypes`: a type, a prefix of types, or `*` for all. */
 const EVENT_NAMES = [...FEED_EVENT_TYPES, ...FEED_EVENT_PREFIXES, '*'] as const;
 
-const headers = z
-  .record(z.string(), z.string())
+const headers = atMostPairs(WEBHOOK_HEADERS_MAX, z.record(z.string(), z.string()))
   .check((context) => {
     const { value } = context;
-    if (Object.keys(value).length > WEBHOOK_HEADERS_MAX) {
-      const message = `Must have at most ${WEBHOOK_HEADERS_MAX} headers`;
-      context.issues.push({ code: 'custom', input: value, params: { rule: 'max' }, message });
-      return;
-    }
     for (const { name, rule, message } of webhookHeaderFaults(value)) {
       context.issues.push({ code: 'custom', input: value[name], path: [name], params: { rule }, message });
     }
   })
-  .meta({ maxProperties: WEBHOOK_HEADERS_MAX })
   .describe(
     `Headers that each call carries besides its own. Values of 1 to ${WEBHOOK_HEADER_CHARACTERS_MAX} visible ASCII characters. Those whose name says \`authorization\`, \`token\`, \`key\` or \`secret\` are shown by their last four characters alone.`,
   );
