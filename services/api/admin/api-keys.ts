@@ -57,7 +57,10 @@ const fields = {
   scopes: z
     .array(z.enum(SCOPES))
     .min(1, 'Must name at least one scope')
-    .max(20, 'Must have at most 20 items'),
+    .max(20, 'Must have at most 20 items')
+    .describe(
+      '`messages:send`: send, cancel and reschedule messages. `messages:read`: read messages, their attempts and events. `events:read`: read the feed of all events.',
+    ),
   rateLimitRpm: z
     .int()
     .min(1)
@@ -70,7 +73,10 @@ const fields = {
 const CreateApiKey = z
   .object({
     name: fields.name,
-    mode: z.enum(KEY_MODES).default('live').describe('`test`: calls no provider, and counts to no quota.'),
+    mode: z
+      .enum(KEY_MODES)
+      .default('live')
+      .describe('`test`: calls no provider, and does not count against `messagesPerDay`.'),
     scopes: fields.scopes.default([...DEFAULT_SCOPES]),
     rateLimitRpm: fields.rateLimitRpm.default(null),
     expiresAt: fields.expiresAt.default(null),

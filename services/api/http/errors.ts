@@ -62,7 +62,7 @@ export const ErrorDetail = z
 export const ReachedLimit = z.object({ name: z.string(), value: z.int().min(0).max(2_147_483_647) }).meta({
   id: 'ReachedLimit',
   description:
-    'The limit that was reached, by its name in plans and keys. Beside each 429, and beside a 403 `plan_limit_reached`.',
+    'The limit that was reached, by its name in plans and keys, and in the guide on limits. Beside each 429, and beside a 403 `plan_limit_reached`.',
 });
 
 const ErrorBody = z

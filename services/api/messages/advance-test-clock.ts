@@ -21,7 +21,7 @@ const ADVANCE_DAYS_MAX = 366;
 /** Limit for the sum of all advances. */
 const AHEAD_DAYS_MAX = 3_660;
 /** The most messages that one call moves, so that its single commit stays short. */
-const MOVED_MAX = 2_000;
+const MOVED_MAX = 10_000;
 
 const AdvanceTestClock = z
   .object({
@@ -67,7 +67,7 @@ export function advanceTestClockRoute({ sql, slots, notify }: AdvanceTestClockDe
     operation: 'advanceTestClock',
     summary: 'Let time pass for test messages',
     description:
-      "Moves the clock of the tenant's test messages ahead, for test keys alone: scheduled messages, retries, expiries and the wait for receipts come as much sooner. Each message goes as far as its next step, which is made now; what follows counts from there. `sendAt` and `expiresAt` of new test messages are read on this clock. Live messages are never touched. With more than 2,000 test messages that wait it answers 409 `invalid_state`.",
+      "Moves the clock of the tenant's test messages ahead, for test keys alone: scheduled messages, retries, expiries and the wait for receipts come as much sooner. Each message goes as far as its next step, which is made now; what follows counts from there. `sendAt` and `expiresAt` of new test messages are read on this clock. Live messages are never touched. With more than 10,000 test messages that wait, for a receipt among other things, it answers 409 `invalid_state`.",
     auth: { kind: 'key', scope: 'messages:send', countsChanges: true },
     body: AdvanceTestClock,
     response: TestClock,
@@ -83,7 +83,7 @@ export function advanceTestClockRoute({ sql, slots, notify }: AdvanceTestClockDe
         const advanced = await advanceTestClock(tx, parseDuration(body.advance) ?? 0, MOVED_MAX);
         if (advanced === undefined) {
           throw new AppError('invalid_state', {
-            message: `More than ${MOVED_MAX} test messages wait: cancel some first`,
+            message: `More than ${MOVED_MAX} test messages wait: cancel some, or let those that wait for a receipt end by themselves`,
           });
         }
         if (advanced.aheadMs > AHEAD_DAYS_MAX * DAY_MS) {

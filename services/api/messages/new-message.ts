@@ -1,5 +1,6 @@
 import { type AppError, validationFailed, type NamedLimit } from '#core/domain/app-error.ts';
 import type { Channel } from '#core/domain/channel.ts';
+import { backlogLimit, dailyLimit } from '#core/domain/mode-limits.ts';
 import type { MessageId } from '#core/domain/ids.ts';
 import { addressKeyHex, type AddressKeyRoot } from '#core/domain/address-key.ts';
 import { normalRecipient } from '#core/domain/normal-recipient.ts';
@@ -137,8 +138,8 @@ export function newMessageRow(
     scheduled_at: sendAt === undefined || aheadMs === 0 ? undefined : new Date(sendAt).toISOString(),
     retention_days: limits.retentionDays,
     rate_per_minute: sendsPerMinute(caller),
-    messages_per_day: limits.messagesPerDay,
-    backlog_max: limits.backlogMax,
+    messages_per_day: dailyLimit(limits, test).value,
+    backlog_max: backlogLimit(limits, test).value,
     // Tests break this (mutant: idempotency-scope): one idempotency key makes one message.
     scope: claim?.scope.toString('hex') ?? null,
     fingerprint: claim?.fingerprint.toString('hex') ?? null,

@@ -25,7 +25,7 @@ import type { MessagePlaces } from './message-places.ts';
 import { messageWarnings } from './message-warnings.ts';
 import { readItems } from './read-items.ts';
 import { newMessageRow, recordKeptFrom, sendRateLimit, type Accepted } from './new-message.ts';
-import { limitOf } from './send-message.ts';
+import { backlogLimitOf, dailyLimitOf } from './send-message.ts';
 import { namesInstant, sendersClock } from './senders-clock.ts';
 
 export type PrepareBatchDeps = {
@@ -171,8 +171,8 @@ function refusalsOf(caller: KeyCaller): Readonly<Record<Refusal, ItemFault>> {
     mismatch: faultOf(new AppError('idempotency_mismatch')),
     suspended: faultOf(new AppError('tenant_suspended')),
     rate_limited: faultOf(limitReached('rate_limited', sendRateLimit(caller))),
-    daily_limit_reached: faultOf(limitReached('daily_limit_reached', limitOf(caller, 'messagesPerDay'))),
-    backlog_full: faultOf(limitReached('backlog_full', limitOf(caller, 'backlogMax'))),
+    daily_limit_reached: faultOf(limitReached('daily_limit_reached', dailyLimitOf(caller))),
+    backlog_full: faultOf(limitReached('backlog_full', backlogLimitOf(caller))),
     unsettled: faultOf(unavailable()),
     unstorable: faultOf(new AppError('internal_error')),
   };

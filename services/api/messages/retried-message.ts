@@ -1,4 +1,5 @@
 import type { AddressKeyRoot } from '#core/domain/address-key.ts';
+import { backlogLimit, dailyLimit } from '#core/domain/mode-limits.ts';
 import type { Limits } from '#core/domain/plan.ts';
 import type { TenantId } from '#core/domain/ids.ts';
 import { lifetimeOf } from '#core/domain/lifetime.ts';
@@ -61,8 +62,8 @@ export function retriedMessage(
     lifetime_ms: lifetimeMs,
     retention_days: limits.retentionDays,
     rate_per_minute: UNCOUNTED,
-    messages_per_day: limits.messagesPerDay,
-    backlog_max: limits.backlogMax,
+    messages_per_day: dailyLimit(limits, test).value,
+    backlog_max: backlogLimit(limits, test).value,
     // The request's key is claimed together with its audit entry.
     scope: null,
     fingerprint: null,

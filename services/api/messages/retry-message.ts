@@ -1,10 +1,17 @@
 import { z } from 'zod';
 import type { AddressKeyRoot } from '#core/domain/address-key.ts';
-import { AppError, limitReached, notFound, validationFailed } from '#core/domain/app-error.ts';
+import {
+  AppError,
+  limitReached,
+  notFound,
+  validationFailed,
+  type NamedLimit,
+} from '#core/domain/app-error.ts';
 import { auditChanges } from '#core/domain/audit-change.ts';
 import type { AuditEntry, AuditTrail } from '#core/domain/audit-entry.ts';
 import { contentApart, COUNTED_BYTES_MIN } from '#core/domain/content.ts';
 import { isPlaceRefused } from '#core/domain/database-fault.ts';
+import { backlogLimit, dailyLimit } from '#core/domain/mode-limits.ts';
 import { decideRetry } from '#core/domain/decide-retry.ts';
 import type { LoadIds } from '#core/domain/id-loader.ts';
 import type { TenantId } from '#core/domain/ids.ts';
@@ -180,9 +187,9 @@ export function retryMessageRoute(deps: RetryMessageDeps): RouteModule {
         metrics.rejected('suspended', tenant.id);
         throw new AppError('tenant_suspended');
       case 'daily_limit_reached':
-        throw overLimit(tenant, verdict, 'messagesPerDay');
+        throw overLimit(tenant, verdict, dailyLimit(tenant.limits, row.test));
       case 'backlog_full':
-        throw overLimit(tenant, verdict, 'backlogMax');
+        throw overLimit(tenant, verdict, backlogLimit(tenant.limits, row.test));
       case 'replayed':
       case 'mismatch':
       case 'rate_limited':
@@ -192,13 +199,13 @@ export function retryMessageRoute(deps: RetryMessageDeps): RouteModule {
   }
 
   function overLimit(
-    { id, limits }: MemberCaller['tenant'],
+    { id }: MemberCaller['tenant'],
     { verdict, retryAfter }: Verdict,
-    name: 'messagesPerDay' | 'backlogMax',
+    limit: NamedLimit,
   ): AppError {
     metrics.rejected('quota', id);
     const code = verdict as 'daily_limit_reached' | 'backlog_full';
-    return limitReached(code, { name, value: limits[name] }, { retryAfter: retryAfter ?? 1 });
+    return limitReached(code, limit, { retryAfter: retryAfter ?? 1 });
   }
 
   return defineRoute({
@@ -208,7 +215,7 @@ export function retryMessageRoute(deps: RetryMessageDeps): RouteModule {
     operation: 'retryMessage',
     summary: 'Send a message again, as a new one',
     description:
-      "Of a message that is `failed`, `undelivered`, `unknown` or `expired`: makes a new one that says the same to the same recipient, whose `parentMessageId` is the first one's id. Any other state, and a message whose content is deleted, answers 409 `invalid_state`. The new message counts against `messagesPerDay` and `backlogMax` as one that is sent, and lives for 24 hours (`otp` 10 minutes). An `unknown` message may have arrived: its recipient may get it twice. Each call makes a message; one that is repeated with the same idempotency key makes no other.",
+      "Of a message that is `failed`, `undelivered`, `unknown` or `expired`: makes a new one that says the same to the same recipient, whose `parentMessageId` is the first one's id. Any other state, and a message whose content is deleted, answers 409 `invalid_state`. The new message counts against the daily limit and `backlogMax` as one that is sent, and lives for 24 hours (`otp` 10 minutes). An `unknown` message may have arrived: its recipient may get it twice. Each call makes a message; one that is repeated with the same idempotency key makes no other.",
     auth: { kind: 'bearer', role: 'developer' },
     params: IdParams,
     body: RetryMessage,

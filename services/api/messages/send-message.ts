@@ -3,8 +3,8 @@ import type { AddressKeyRoot } from '#core/domain/address-key.ts';
 import { AppError, limitReached, unavailable, type NamedLimit } from '#core/domain/app-error.ts';
 import { CHANNELS, type Channel } from '#core/domain/channel.ts';
 import { COUNTED_BYTES_MIN, INLINE_BYTES_MAX } from '#core/domain/content.ts';
+import { backlogLimit, dailyLimit } from '#core/domain/mode-limits.ts';
 import type { TenantId } from '#core/domain/ids.ts';
-import type { LimitName } from '#core/domain/plan.ts';
 import { SMS_ENCODINGS } from '#core/domain/segments.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
 import type { AcceptRow, Verdict } from '#core/store/acceptance.ts';
@@ -188,10 +188,10 @@ export function sendMessageRoute(deps: SendMessageDeps): RouteModule {
         throw limitReached('rate_limited', sendRateLimit(caller), { retryAfter, headers: rate(false) });
       case 'daily_limit_reached':
         metrics.rejected('quota', caller.tenant.id);
-        throw limitReached('daily_limit_reached', limitOf(caller, 'messagesPerDay'), { retryAfter });
+        throw limitReached('daily_limit_reached', dailyLimitOf(caller), { retryAfter });
       case 'backlog_full':
         metrics.rejected('quota', caller.tenant.id);
-        throw limitReached('backlog_full', limitOf(caller, 'backlogMax'), { retryAfter });
+        throw limitReached('backlog_full', backlogLimitOf(caller), { retryAfter });
     }
   }
 
@@ -215,8 +215,12 @@ export function sendMessageRoute(deps: SendMessageDeps): RouteModule {
   });
 }
 
-export function limitOf({ tenant }: KeyCaller, name: LimitName): NamedLimit {
-  return { name, value: tenant.limits[name] };
+export function dailyLimitOf({ tenant, key }: KeyCaller): NamedLimit {
+  return dailyLimit(tenant.limits, key.mode === 'test');
+}
+
+export function backlogLimitOf({ tenant, key }: KeyCaller): NamedLimit {
+  return backlogLimit(tenant.limits, key.mode === 'test');
 }
 
 export const EXAMPLES = {

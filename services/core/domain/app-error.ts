@@ -41,7 +41,7 @@ export const ERROR_CODES = Object.keys(TEXTS) as ErrorCode[];
 /** One violated rule. The message states the rule and never repeats a value. */
 export type ErrorDetail = { readonly field: string; readonly rule: string; readonly message: string };
 
-/** A limit's name in plans and keys, and its value. */
+/** A limit's name, in plans and keys if it is part of them, and its value. */
 export type NamedLimit = { readonly name: string; readonly value: number };
 
 export type AppErrorOptions = ErrorOptions & {

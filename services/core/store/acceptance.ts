@@ -59,6 +59,7 @@ export type AcceptRow = {
   readonly scheduled_at?: string | undefined;
   readonly retention_days: number;
   readonly rate_per_minute: number;
+  /** The daily limit of its mode, and how far a message of its mode may fill the backlog. */
   readonly messages_per_day: number;
   readonly backlog_max: number;
   /** Hex. */

@@ -84,6 +84,8 @@ export type MessageFilter = {
   readonly to?: string | undefined;
   readonly externalId?: string | undefined;
   readonly batchId?: string | undefined;
+  /** The message that these repeat. */
+  readonly parentId?: string | undefined;
   readonly accountId?: string | undefined;
   readonly tag?: string | undefined;
   /** All of these, compared as text. */
@@ -121,6 +123,7 @@ export async function scanMessages(
     to,
     externalId,
     batchId,
+    parentId,
     accountId,
     tag,
     metadata = {},
@@ -133,6 +136,7 @@ export async function scanMessages(
       select m.seq, m.purge_on, m.ctid as at_row, m.enqueued_at, (true
         ${channel === undefined ? tx`` : tx`and m.channel = ${channel}`}
         ${to === undefined ? tx`` : tx`and (m.recipient = ${to} or m.address = ${to})`}
+        ${parentId === undefined ? tx`` : tx`and m.parent_id = ${parentId}`}
         ${tag === undefined ? tx`` : tx`and ${tag} in (select json_array_elements_text(m.tags))`}
         ${test === undefined ? tx`` : tx`and m.test = ${test}`}
         ${Object.entries(metadata).reduce((all, [key, value]) => tx`${all} and m.metadata ->> ${key} = ${value}`, tx``)}

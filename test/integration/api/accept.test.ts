@@ -180,6 +180,21 @@ describe('acceptance', () => {
     ]);
   });
 
+  test('refused test messages take no room from live ones of the same commit', async () => {
+    await using b = await setup();
+    const tenant = await seedTenant(b.admin);
+    const other = await seedTenant(b.admin);
+    const rows = [
+      ...Array.from({ length: 5 }, () =>
+        acceptRow({ ...tenant, apiKeyId: other.apiKeyId }, { test: true, backlog_max: 2 }),
+      ),
+      ...Array.from({ length: 3 }, () => acceptRow(tenant, { backlog_max: 4 })),
+    ];
+    const settled = verdicts(await acceptBatch(b.api, rows));
+    expect(settled.slice(5)).toEqual(['accepted', 'accepted', 'accepted']);
+    expect(settled.slice(0, 5)).toEqual(Array(5).fill('backlog_full'));
+  });
+
   test('a backlog stops at its limit', async () => {
     await using b = await setup();
     const tenant = await seedTenant(b.admin);
@@ -213,14 +228,19 @@ describe('acceptance', () => {
     expect(verdicts(got)).toEqual(['daily_limit_reached', 'accepted', 'daily_limit_reached']);
   });
 
-  test('messages in test mode do not count toward the day', async () => {
+  test('messages in test mode do not count toward the day of live ones, and the other way round', async () => {
     await using b = await setup();
     const tenant = await seedTenant(b.admin);
-    const got = await acceptBatch(b.api, [
-      acceptRow(tenant, { test: true, messages_per_day: 1 }),
+    const testing = { ...tenant, apiKeyId: (await seedTenant(b.admin)).apiKeyId };
+    const rows = () => [
+      acceptRow(testing, { test: true, messages_per_day: 1 }),
       acceptRow(tenant, { messages_per_day: 1 }),
+    ];
+    expect(verdicts(await acceptBatch(b.api, rows()))).toEqual(['accepted', 'accepted']);
+    expect(verdicts(await acceptBatch(b.api, rows()))).toEqual([
+      'daily_limit_reached',
+      'daily_limit_reached',
     ]);
-    expect(verdicts(got)).toEqual(['accepted', 'accepted']);
   });
 });
 

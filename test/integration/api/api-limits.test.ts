@@ -65,6 +65,31 @@ describe('the daily limit', () => {
     expect((await send(api.first, tenant.key, LEAST.sms)).status).toBe(429);
   });
 
+  test('of test messages is one of their own, which all test keys share', async () => {
+    const tenant = await api.tenant({ messagesPerDay: 2 });
+    const keys = [
+      await api.key(tenant.tenantId, { mode: 'test' }),
+      await api.key(tenant.tenantId, { mode: 'test' }),
+    ] as const;
+    expect((await send(api.first, keys[0], LEAST.sms)).status).toBe(202);
+    await api.admin`update tenant_usage set tested = tested + 99_990 where tenant_id = ${tenant.tenantId}`;
+    const replies = await Promise.all(
+      Array.from({ length: 30 }, (_, i) => send(both(i), keys[i % 3 === 0 ? 0 : 1], LEAST.sms)),
+    );
+    expect(statuses(replies, 202)).toHaveLength(9);
+    for (const { body } of statuses(replies, 429)) {
+      expect(body).toMatchObject({
+        code: 'daily_limit_reached',
+        limit: { name: 'testMessagesPerDay', value: 100_000 },
+      });
+    }
+    expect(statuses(replies, 429)).toHaveLength(21);
+    for (const status of [202, 202, 429])
+      expect((await send(api.first, tenant.key, LEAST.sms)).status).toBe(status);
+    await api.admin`update tenant_usage set day = day - 1 where tenant_id = ${tenant.tenantId}`;
+    for (const key of [keys[0], tenant.key]) expect((await send(api.first, key, LEAST.sms)).status).toBe(202);
+  });
+
   test('a replay is answered even when the limit is reached', async () => {
     const tenant = await api.tenant({ messagesPerDay: 1 });
     const first = await send(api.first, tenant.key, LEAST.sms, { 'idempotency-key': 'k' });
@@ -72,6 +97,20 @@ describe('the daily limit', () => {
     expect([first.status, again.status]).toEqual([202, 202]);
     expect(again.body).toEqual(first.body);
   });
+});
+
+test('messages of test keys fill half of the backlog at most, and live ones all of it', async () => {
+  const tenant = await api.tenant({ backlogMax: 6 });
+  const testKey = await api.key(tenant.tenantId, { mode: 'test' });
+  const later = { ...LEAST.sms, sendAt: new Date(Date.now() + 86_400_000).toISOString() };
+  for (const status of [202, 202, 202, 429])
+    expect((await send(api.first, testKey, later)).status).toBe(status);
+  expect((await send(other, testKey, later)).body).toMatchObject({
+    code: 'backlog_full',
+    limit: { name: 'backlogMax', value: 3 },
+  });
+  for (const status of [202, 202, 202, 429])
+    expect((await send(api.first, tenant.key, LEAST.sms)).status).toBe(status);
 });
 
 describe('requests per minute of a key', () => {

@@ -206,14 +206,14 @@ describe('the test clock', () => {
         pinned, expires_at, updated_at)
       select 800000000 + n, l.purge_on, l.tenant_id, l.account_id, l.due_at, l.next_attempt_at, 'scheduled', l.priority, l.channel,
         l.test, l.pinned, l.expires_at, l.updated_at
-      from live_messages l, generate_series(1, 2000) n where l.tenant_id = ${tenantId}`;
+      from live_messages l, generate_series(1, 10000) n where l.tenant_id = ${tenantId}`;
     const before = await timers();
     expect(await advance(testKey, '1h')).toMatchObject({ status: 409, body: { code: 'invalid_state' } });
     expect(await timers()).toEqual(before);
     const [clock] = await api.admin`select test_clock_ms as ms from tenants where id = ${tenantId}`;
     expect(clock).toEqual({ ms: 0 });
     await api.admin`delete from live_messages where seq = 800000001`;
-    expect((await advance(testKey, '1h')).body.moved).toBe(2_000);
+    expect((await advance(testKey, '1h')).body.moved).toBe(10_000);
   });
 
   test.each(['', 'soon', '-1h', 'P400D', 72, null])('does not advance by %j', async (by) => {

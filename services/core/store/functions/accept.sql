@@ -61,6 +61,7 @@ begin
     -- of a past day is ignored. A day in the future was counted before the clock went back, and counts as today.
     select c.*, u.slot as usage_slot, u.day,
       case when u.day >= today then u.used else 0 end as used,
+      case when u.day >= today then u.tested else 0 end as tested,
       case when u.day >= today then u.warned else 0 end as warned, (r.w).second as stored_second, a.slot, a.uses, a.second,
       a.counts, a.total, coalesce(t.status = 'active', false) as is_active,
       least(q.calls, greatest(c.rate_per_minute - a.total, 0))::integer as in_rate,
@@ -68,7 +69,7 @@ begin
       coalesce(u.accepted, 0) - coalesce(p.finished, 0) as backlog
     from json_to_recordset(callers) as c (
       caller integer, tenant_id uuid, api_key_id uuid, test boolean, retention_days integer, rate_per_minute integer,
-      messages_per_day bigint, backlog_max bigint,
+      messages_per_day bigint, backlog_max bigint, -- Those of the caller's mode: live or test.
       -- The number of calls that are only useful together, as in a batch that is accepted as a whole; null for 1.
       calls_together integer)
     join (select r.caller, count(*) as calls from request r group by r.caller) q on q.caller = c.caller
@@ -78,19 +79,18 @@ begin
     left join lateral (select x as w from rate_windows x where x.subject = c.api_key_id order by x.slot desc limit 1) r on true,
     lateral rate_advance(coalesce(r.w, row(c.api_key_id, null, 0, null, 0, null)::rate_windows), now_second) a
   ), within_day as (
-    -- Keys of one tenant share its daily limit and its backlog: each caller gets what the callers before it leave. Requests that
-    -- are not admitted use up nothing.
+    -- Keys of one tenant share its backlog, and those of one mode its daily limit: each caller gets what the callers before it
+    -- leave. Requests that are not admitted use up nothing.
     select c.*,
-      case when c.is_active and c.test then c.in_rate
-        when c.is_active then least(c.in_rate, greatest(c.messages_per_day - c.used
-          - coalesce(sum(c.in_rate) filter (where not c.test) over before, 0), 0))::integer
-        else 0 end as in_day
+      case when c.is_active then least(c.in_rate, greatest(c.messages_per_day - case when c.test then c.tested else c.used end
+        - coalesce(sum(c.in_rate) over before, 0), 0))::integer else 0 end as in_day
     from caller c
-    window before as (partition by c.tenant_id order by c.caller rows between unbounded preceding and 1 preceding)
+    window before as (partition by c.tenant_id, c.test order by c.caller rows between unbounded preceding and 1 preceding)
   ), admitted as materialized (
     select d.*, least(d.in_day, greatest(d.backlog_max - d.backlog - coalesce(sum(d.in_day) over before, 0), 0))::integer as calls
     from within_day d
-    window before as (partition by d.tenant_id order by d.caller rows between unbounded preceding and 1 preceding)
+    -- Live callers first: test messages that are refused, as they may fill a part of it only, take nothing from them.
+    window before as (partition by d.tenant_id order by d.test, d.caller rows between unbounded preceding and 1 preceding)
   ), rated as materialized (
     select n.* from admitted g,
     lateral rate_count(row(g.api_key_id, g.slot, g.second, g.counts, g.total, g.uses)::rate_windows, g.calls) n
@@ -111,22 +111,23 @@ begin
     -- Each level is reported once a day, even if the limit is changed meanwhile.
     select g.*, g.was_scheduled + coalesce(s.calls, 0) as scheduled,
       greatest(g.warned, case when g.counting > 0 then limit_percent((g.used + g.counting)::bigint, g.day_limit) end) as warns from (
-      select a.tenant_id, min(a.messages_per_day) as day_limit, min(a.warned) as warned, min(a.usage_slot) as slot,
-        min(a.day) as day, min(a.used) as used, min(a.accepted) as accepted,
+      select a.tenant_id, min(a.messages_per_day) filter (where not a.test) as day_limit, min(a.warned) as warned,
+        min(a.usage_slot) as slot, min(a.day) as day, min(a.used) as used, min(a.tested) as tested, min(a.accepted) as accepted,
         min(a.scheduled) as was_scheduled, sum(a.calls) as calls,
         -- Tests break this (mutant: counted-each): each message of a batch counts.
-        coalesce(sum(a.calls) filter (where not a.test), 0) as counting
+        coalesce(sum(a.calls) filter (where not a.test), 0) as counting,
+        coalesce(sum(a.calls) filter (where a.test), 0) as testing
       from admitted a group by a.tenant_id
     ) g
     left join (select x.tenant_id, count(*) as calls from accepted x where x.status = 'scheduled' group by x.tenant_id) s using (tenant_id)
     where g.calls > 0 or g.day > today
   ), used_on as (
-    update tenant_usage x set day = today, used = g.used + g.counting, warned = g.warns, accepted = g.accepted + g.calls,
-      scheduled = g.scheduled, slot = next_slot(x.slot, x.uses), uses = next_uses(x.uses)
+    update tenant_usage x set day = today, used = g.used + g.counting, tested = g.tested + g.testing, warned = g.warns,
+      accepted = g.accepted + g.calls, scheduled = g.scheduled, slot = next_slot(x.slot, x.uses), uses = next_uses(x.uses)
     from used g where x.tenant_id = any (array[g.tenant_id]) and x.slot = any (array[g.slot])
   ), used_anew as (
-    insert into tenant_usage (tenant_id, day, uses, used, warned, accepted, scheduled)
-    select g.tenant_id, today, 1, g.used + g.counting, g.warns, g.accepted + g.calls, g.scheduled from used g where g.slot is null
+    insert into tenant_usage (tenant_id, day, uses, used, tested, warned, accepted, scheduled) select g.tenant_id, today, 1,
+      g.used + g.counting, g.tested + g.testing, g.warns, g.accepted + g.calls, g.scheduled from used g where g.slot is null
   ), stored as (
     insert into messages (seq, purge_on, id, tenant_id, api_key_id, channel, recipient, address, sender, content,
       external_id, category, priority, test, pinned_account_id, segments, encoding, delivery_guarantee,

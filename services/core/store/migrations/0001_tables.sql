@@ -1065,7 +1065,8 @@ create table rate_windows (
   primary key (subject, slot)
 ) with (fillfactor = 50);
 
--- `used` counts toward the daily limit of `day`; the other counts only grow. Written by the accept path.
+-- `used` and `tested` count toward the daily limits of live and test messages of `day`; the other counts only grow. Written by the
+-- accept path.
 create table tenant_usage (
   tenant_id uuid not null,
   slot bigint not null default 1,
@@ -1077,6 +1078,7 @@ create table tenant_usage (
   accepted bigint not null default 0,
   -- How many of the accepted messages were scheduled.
   scheduled bigint not null default 0,
+  tested bigint not null default 0,
   primary key (tenant_id, slot)
 ) with (fillfactor = 50);
 
