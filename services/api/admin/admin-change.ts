@@ -119,8 +119,8 @@ async function changing<T>(telling: Telling, scope: Scope, work: (change: Change
 }
 
 /**
- * Returns the role that the member has now. Removals and changes of roles lock the tenant too, so none is under way. The caller was
- * admitted by a copy, and may have waited since.
+ * Returns the role that the member has now: the caller was admitted by a copy, and may have waited since. Removals and changes of
+ * roles lock the tenant, so none is under way while the transaction holds that lock.
  * @throws AppError `not_found`, `insufficient_role`
  */
 async function roleOf(
@@ -132,6 +132,18 @@ async function roleOf(
   if (held === undefined) throw notFound();
   assertRole(held, role);
   return held;
+}
+
+/**
+ * Checks again that the caller is a member with the role, for a read that takes longer than a removed member may go on reading.
+ * @throws AppError `not_found`, `insufficient_role`
+ */
+export async function assertStillMember(
+  tx: TransactionSql,
+  { tenant, user }: MemberCaller,
+  role: Role,
+): Promise<void> {
+  await roleOf(tenant.id, tx, { userId: user.id, role });
 }
 
 /** Writes audit entries in the transaction and publishes them after the commit. */

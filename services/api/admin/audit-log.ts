@@ -14,7 +14,10 @@ const AuditEntry = z
     actorEmail: z.string().nullable().describe('Null where the tenant does not know it.'),
     action: z.string().describe('For example `provider.created`.'),
     target: z.string().describe('The id of what it was done to.'),
-    targetName: z.string().nullable().describe('Its name, label or address then.'),
+    targetName: z
+      .string()
+      .nullable()
+      .describe('Its name or label then; of a suppressed recipient the masked address.'),
     changes: z
       .array(
         z

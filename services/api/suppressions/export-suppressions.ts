@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { scanSuppressions, type ListedSuppression } from '#core/store/suppressions.ts';
 import type { Scanned } from '#core/store/scan.ts';
+import { assertStillMember } from '../admin/admin-change.ts';
 import { toCsv } from '../http/csv.ts';
 import { createDownloadTime } from '../http/download-time.ts';
 import { prefersCsv } from '../http/prefers-csv.ts';
@@ -11,6 +12,8 @@ import type { SuppressionDeps } from './suppression-routes.ts';
 import { viewSuppression } from './suppression-schema.ts';
 
 type Part = Scanned<ListedSuppression, number>;
+
+const ROLE = 'developer';
 
 /** Rows of one read. Until the client fetches them, memory holds them twice: as rows and as text. */
 const PART_ROWS = 250;
@@ -36,7 +39,7 @@ const EXAMPLES = {
 
 const DESCRIPTION = `All entries in force, newest first, as a JSON object a line, or as text/csv with the names in its first line: by \`format\`, else by the header \`Accept\`. An import takes either back. Entries of which only the hash is kept have no address; they are found by nothing else, so no import can take them.
 
-The answer is as long as the list, and is sent as it is read. An entry that is added, replaced or removed meanwhile may be missing or not; every other one is there once. An answer that breaks off before its end is not whole; it breaks off where the client takes none of it for a minute, and after 15 minutes. One export of a tenant runs at a time.`;
+The answer is as long as the list, and is sent as it is read. An entry that is added, replaced or removed meanwhile may be missing or not; every other one is there once. An answer that breaks off before its end is not whole; it breaks off where the client takes none of it for a minute, after 15 minutes, and once its reader is no longer a member with this role. One export of a tenant runs at a time.`;
 
 export function exportSuppressionsRoute(deps: SuppressionDeps): RouteModule {
   const { addressKeys } = deps;
@@ -47,13 +50,14 @@ export function exportSuppressionsRoute(deps: SuppressionDeps): RouteModule {
     summary: 'Download the suppression list',
     description: DESCRIPTION,
     tag: 'Suppressions',
-    auth: { kind: 'bearer', role: 'developer' },
+    auth: { kind: 'bearer', role: ROLE },
     query: z.object({
       ...suppressionFilter,
       format: z.enum(['ndjson', 'csv']).optional().describe('Instead of the header `Accept`.'),
     }),
     download: EXAMPLES,
-    handler: async ({ caller: { tenant }, query: { address, format, ...filter }, request, gone }) => {
+    handler: async ({ caller, query: { address, format, ...filter }, request, gone }) => {
+      const { tenant } = caller;
       const isCsv = format === undefined ? prefersCsv(request.accept, NDJSON) : format === 'csv';
       const addresses = address === undefined ? undefined : addressNames(addressKeys, tenant.id, address);
       const time = createDownloadTime(gone, deps.downloadLimits);
@@ -62,9 +66,10 @@ export function exportSuppressionsRoute(deps: SuppressionDeps): RouteModule {
       async function readPart(before: number | undefined): Promise<Part> {
         const leaveRead = await deps.exportReads.take(tenant.id, over);
         try {
-          return await deps.read(tenant.id, over, (tx) =>
-            scanSuppressions(tenant.id, tx, { ...filter, addresses }, { ...range, before }),
-          );
+          return await deps.read(tenant.id, over, async (tx) => {
+            await assertStillMember(tx, caller, ROLE);
+            return scanSuppressions(tenant.id, tx, { ...filter, addresses }, { ...range, before });
+          });
         } finally {
           leaveRead();
         }

@@ -1,4 +1,5 @@
 import type { AuditFacts } from '#core/domain/audit-entry.ts';
+import { maskRecipient } from '#core/domain/mask-recipient.ts';
 import type { Suppression } from '#core/domain/suppression.ts';
 
 /**
@@ -12,4 +13,12 @@ export function factsOf({ channel, reason, scope, expiresAt }: Suppression, key:
     scope,
     expiresAt: expiresAt?.toISOString() ?? null,
   };
+}
+
+/**
+ * Returns the name of the entry in the audit log, which outlives the entry: enough of the address to recognize a known one. Null if
+ * only its hash is stored.
+ */
+export function nameOf({ channel, address }: Suppression): string | null {
+  return address === null ? null : maskRecipient(channel, address);
 }

@@ -17,7 +17,7 @@ import { defineRoute, IdParams, pageOf, pageQuery, type RouteModule } from '../h
 import { exportSuppressionsRoute } from './export-suppressions.ts';
 import { importSuppressionsRoute } from './import-suppressions.ts';
 import { checkSuppression, suppressionEntry } from './suppression-entry.ts';
-import { factsOf } from './suppression-facts.ts';
+import { factsOf, nameOf } from './suppression-facts.ts';
 import { addressNames, suppressionFilter } from './suppression-filter.ts';
 import { AddSuppression, Suppression, viewSuppression } from './suppression-schema.ts';
 
@@ -70,7 +70,7 @@ function add(deps: SuppressionDeps): RouteModule {
         if ('rule' in checked) throw validationFailed(checked);
         const entry = suppressionEntry(deps.addressKeys, tenantId, 'api', checked);
         const stored = await putSuppression(tenantId, tx, entry);
-        await audit('suppression.added', stored.id, factsOf(stored, entry.key), { name: stored.address });
+        await audit('suppression.added', stored.id, factsOf(stored, entry.key), { name: nameOf(stored) });
         const view = viewSuppression(stored);
         return { status: 201, body: view, stored: view };
       });
@@ -151,7 +151,7 @@ function remove(deps: SuppressionDeps): RouteModule {
       await changeTenant(deps, scopeOf(caller, request), async ({ tx, audit }) => {
         const gone = await deleteSuppression(caller.tenant.id, tx, id);
         if (gone === undefined) throw notFound();
-        await audit('suppression.removed', id, {}, { name: gone.address });
+        await audit('suppression.removed', id, {}, { name: nameOf(gone) });
       });
       return { body: undefined };
     },

@@ -2,7 +2,7 @@ import { addressKey, type AddressKeyRoot } from '#core/domain/address-key.ts';
 import type { TenantId } from '#core/domain/ids.ts';
 import { unsubscribeRecipient } from '#core/store/suppressions.ts';
 import { changeTenant, type AdminDeps } from '../admin/admin-change.ts';
-import { factsOf } from '../suppressions/suppression-facts.ts';
+import { factsOf, nameOf } from '../suppressions/suppression-facts.ts';
 import type { UnsubscribeRequest } from './unsubscribe-routes.ts';
 
 export type UnsubscribeRecipientDeps = Pick<AdminDeps, 'sql' | 'slots' | 'audit'> & {
@@ -22,7 +22,7 @@ export async function suppressRecipient(
   const isNew = await changeTenant(deps, { tenantId, origin, by: null }, async ({ tx, audit }) => {
     const added = await unsubscribeRecipient(tenantId, tx, { key, address, messageId });
     if (added === undefined) return false;
-    await audit('suppression.added', added.id, factsOf(added, key), { name: added.address });
+    await audit('suppression.added', added.id, factsOf(added, key), { name: nameOf(added) });
     return true;
   });
   if (isNew) deps.onUnsubscribed();

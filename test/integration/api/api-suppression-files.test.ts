@@ -502,7 +502,7 @@ describe('an export', () => {
     const rest = async () => {
       while ((await reader?.read())?.done === false);
     };
-    return { rest, [Symbol.asyncDispose]: async () => reader?.cancel().catch(() => undefined) };
+    return { tenant, rest, [Symbol.asyncDispose]: async () => reader?.cancel().catch(() => undefined) };
   }
 
   test('completes while the clients of other tenants do not read theirs', async () => {
@@ -526,6 +526,21 @@ describe('an export', () => {
       new Promise<number>((resolve) => own.app.server.getConnections((_, count) => resolve(count)));
     await expect.poll(connections, { timeout: 10_000 }).toBe(0);
     await expect(download.rest()).rejects.toThrow('terminated');
+  });
+
+  test('breaks off when its reader is removed, or may read no more of it', async () => {
+    const { port } = await listening();
+    for (const change of ['removed', 'viewer'] as const) {
+      await using download = await stalled(api, port);
+      const { owner, developer } = download.tenant.members;
+      const path = `/v1/admin/members/${developer.userId}`;
+      const changed =
+        change === 'removed'
+          ? await api.call('DELETE', path, { as: owner, slug: download.tenant.slug })
+          : await api.call('PUT', path, { as: owner, slug: download.tenant.slug, body: { role: 'viewer' } });
+      expect(changed.status).toBeLessThan(300);
+      await expect(download.rest()).rejects.toThrow('terminated');
+    }
   });
 
   test('that the database breaks off is no whole answer', async () => {

@@ -60,7 +60,7 @@ describe('an entry', () => {
     expect(await told('suppression.removed', id)).toHaveLength(1);
     const { body: log } = await as('admin', 'GET', '/v1/admin/audit-log?limit=2');
     expect(log.items).toMatchObject([
-      { action: 'suppression.removed', target: id, targetName: made.body.address },
+      { action: 'suppression.removed', target: id, targetName: `${local[0]}***@example.com` },
       { action: 'suppression.added', target: id, actor: tenant.members.developer.userId },
     ]);
   });

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { maskRecipient } from '#core/domain/mask-recipient.ts';
 import { normalRecipient } from '#core/domain/normal-recipient.ts';
 import { unsubscribeKey, unsubscribeToken } from '#core/domain/unsubscribe-token.ts';
 import { startAdminApi, type AdminApi, type TestTenant } from '#test/support/admin-api.ts';
@@ -51,7 +52,12 @@ test('one click puts the recipient on the list of the tenant, for marketing alon
   });
   const { body: log } = await api.callAs('admin', tenant, 'GET', '/v1/admin/audit-log?limit=1');
   expect(log.items).toMatchObject([
-    { action: 'suppression.added', target: entry.id, actor: 'recipient', targetName: address },
+    {
+      action: 'suppression.added',
+      target: entry.id,
+      actor: 'recipient',
+      targetName: maskRecipient('email', address),
+    },
   ]);
 });
 
