@@ -26,7 +26,7 @@ export function eraseContentRoute({ sql, loadIds, slots, audit }: EraseContentDe
     operation: 'eraseMessageContent',
     summary: "Delete a message's content for good",
     description:
-      'Deletes text, subject, attachments and whatever else the message says. Its record stays, with recipient, state, metadata and tags. One that may still be sent answers 409 `invalid_state`: cancel it first. Without any content left it answers 204 as well.',
+      'Deletes text, subject, attachments and whatever else the message says. Its record stays, with recipient, state, metadata and tags. Messages that sent it again have contents of their own: list them by `parentMessageId` and delete those too. One that may still be sent answers 409 `invalid_state`: cancel it first. Without any content left it answers 204 as well.',
     auth: { kind: 'bearer', role: 'admin' },
     params: IdParams,
     errors: ['invalid_state'],

@@ -17,6 +17,7 @@ test.each<[MessageFilter]>([
   [{ channel: 'sms', test: false }],
   [{ to: '+15550000001' }],
   [{ accountId: 'a' }],
+  [{ parentId: 'p' }],
   [{ tag: 't' }],
   [{ metadata: { a: '1' }, since: '2026-01-01T00:00:00Z' }],
 ])('with %o more are read than are on the page', (filter) => {

@@ -47,6 +47,11 @@ const filter = {
     .transform((id) => id.toLowerCase())
     .optional()
     .describe('Only messages that one batch has sent.'),
+  parentMessageId: z
+    .uuid()
+    .transform((id) => id.toLowerCase())
+    .optional()
+    .describe('Only messages that send this one again.'),
   providerId: z
     .uuid()
     .transform((id) => id.toLowerCase())
@@ -110,9 +115,10 @@ function readsBelow(
     query: z.object({ ...filter, ...pageQuery }),
     response: pageOf(Message),
     errors: ['invalid_cursor'],
-    async handler({ caller, query: { limit, cursor, providerId: accountId, ...where }, gone }) {
+    async handler({ caller, query: { limit, cursor, ...query }, gone }) {
       const { id: tenantId } = caller.tenant;
-      const filter = { ...where, accountId, ...modeFor(caller, where.test) };
+      const { providerId: accountId, parentMessageId: parentId, ...where } = query;
+      const filter = { ...where, accountId, parentId, ...modeFor(caller, where.test) };
       // Tests break this (mutant: cursor-tenant): a cursor is valid for its own tenant only.
       const scope = ['messages', tenantId, filter];
       const before =

@@ -145,6 +145,16 @@ describe('a message that has not arrived', () => {
     }
   });
 
+  test('and what was made of it are found by the message that they repeat', async () => {
+    const id = await ended('failed');
+    await retry(await ended('failed'));
+    const made = [await retry(id), await retry(id)].map(({ body }) => body.id as string);
+    const found = await get(api.first, `/v1/messages?parentMessageId=${id.toUpperCase()}`, tenant.key);
+    expect(found.body.items.map((item: { id: string }) => item.id).toSorted()).toEqual(made.toSorted());
+    const none = await get(api.first, `/v1/messages?parentMessageId=${made[0]}`, tenant.key);
+    expect(none.body).toEqual({ items: [], nextCursor: null });
+  });
+
   test('tells a worker how much it is, as when it was sent first', async () => {
     const body = { ...LEAST.email, bodyHtml: 'z'.repeat(20_000) };
     const { body: child } = await retry(await ended('failed', body));
