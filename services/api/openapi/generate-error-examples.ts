@@ -1,4 +1,10 @@
-import { AppError, ERROR_CODES, type ErrorCode, type ErrorDetail } from '#core/domain/app-error.ts';
+import {
+  AppError,
+  ERROR_CODES,
+  limitReached,
+  type ErrorCode,
+  type ErrorDetail,
+} from '#core/domain/app-error.ts';
 import { STATUS } from '../http/errors.ts';
 
 /** What an answer with this code contains besides the code. */
@@ -14,9 +20,21 @@ const PARTICULARS: Partial<
   },
   provider_not_configured: { message: "No provider is configured for channel 'sms'" },
   insufficient_role: { message: "Role 'admin' is required" },
-  plan_limit_reached: { message: "Limit 'apiKeysMax' of 20 is reached" },
-  daily_limit_reached: { message: 'Daily limit of 10000 messages is reached' },
 };
+
+/** The errors that name the limit that is reached. */
+const LIMITS = {
+  rate_limited: { name: 'sendRequestsPerMinute', value: 6_000 },
+  daily_limit_reached: { name: 'messagesPerDay', value: 10_000 },
+  backlog_full: { name: 'backlogMax', value: 100_000 },
+  plan_limit_reached: { name: 'apiKeysMax', value: 20 },
+} as const;
+
+function exampleOf(code: ErrorCode): AppError {
+  return code in LIMITS
+    ? limitReached(code as keyof typeof LIMITS, LIMITS[code as keyof typeof LIMITS])
+    : new AppError(code, PARTICULARS[code]);
+}
 
 type Example = { readonly summary: string; readonly value: unknown };
 
@@ -26,7 +44,7 @@ export function errorExamples(answers: unknown): Record<string, Example> {
   return Object.fromEntries(
     ERROR_CODES.filter((code) => text.includes(`"#/components/examples/${code}"`)).map(
       (code): [string, Example] => {
-        const { message, details } = new AppError(code, PARTICULARS[code]);
+        const { message, details, limit } = exampleOf(code);
         const value = {
           statusCode: STATUS[code],
           timestamp: '2026-01-15T09:30:00.000Z',
@@ -35,6 +53,7 @@ export function errorExamples(answers: unknown): Record<string, Example> {
           code,
           requestId: '6f1f9c1e-7a52-4d8e-9a3b-0c5d2e4f6a7b',
           ...(details === undefined ? {} : { details }),
+          ...(limit === undefined ? {} : { limit }),
         };
         return [code, { summary: message, value }];
       },

@@ -1,4 +1,5 @@
 import type { ErrorCode } from '#core/domain/app-error.ts';
+import { ROLES, type Role, type Scope } from '#core/domain/role.ts';
 import type { RouteAuth } from '../auth/auth.ts';
 import { STATUS } from '../http/errors.ts';
 import { IDEMPOTENCY_KEY } from '../http/idempotency.ts';
@@ -9,6 +10,7 @@ import type { Examples, RouteDocs } from '../http/routes-kit.ts';
 type Content = Record<string, Json>;
 type Response = { description: string; headers?: Json; content?: Content };
 export type Operation = {
+  description?: string;
   parameters?: Json[];
   requestBody?: { required?: boolean; content: Content };
   responses: Record<string, Response | { $ref: string }>;
@@ -30,6 +32,8 @@ export type DocumentedRoute = {
 export function completeOperation(operation: Operation, route: DocumentedRoute): void {
   const { auth, docs, examples } = route;
   operation.security = securityOf(auth);
+  const needs = accessText(auth);
+  if (needs !== undefined) operation.description = `${operation.description ?? ''}\n\n${needs}`;
   operation.parameters = [...(operation.parameters ?? []).map(withMapStyle), ...headerParameters(route)];
   if (operation.requestBody !== undefined) {
     operation.requestBody.required = route.isBodyRequired;
@@ -92,6 +96,29 @@ function securityOf(auth: RouteAuth): Json[] {
     case 'user':
       return [{ bearer: [] }];
   }
+}
+
+/** Returns a sentence on which key or person may call; undefined if anybody may. */
+function accessText(auth: RouteAuth): string | undefined {
+  switch (auth.kind) {
+    case 'none':
+      return undefined;
+    case 'key':
+      return `Needs ${keyWith(auth.scope)}.`;
+    case 'either':
+      return `Needs ${keyWith(auth.scope)}, or ${memberWith(auth.role)}.`;
+    case 'bearer':
+      return `Needs ${memberWith(auth.role)}.`;
+    case 'user':
+      return 'Needs a user who has signed in.';
+  }
+}
+
+const keyWith = (scope: Scope): string => `a key with the scope \`${scope}\``;
+
+function memberWith(role: Role): string {
+  if (role === ROLES.at(-1)) return 'a member of the tenant';
+  return `a member of the tenant with the role \`${role}\`${role === ROLES[0] ? '' : ' or a higher one'}`;
 }
 
 const slug = { type: 'string', pattern: '^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$' };
