@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import type { CallEnd, EgressResolver, HttpRequest, HttpSender, ProviderContext } from './provider.ts';
+import type { CallDeadline, EgressResolver, HttpRequest, HttpSender, ProviderContext } from './provider.ts';
 
 export type ProviderContextsOptions = {
   readonly http: HttpSender;
@@ -19,7 +19,7 @@ export type ProviderCall = {
    */
   readonly version: number;
   /** The attempt's deadline. */
-  readonly until: CallEnd;
+  readonly until: CallDeadline;
 };
 
 type Remembered = {
@@ -61,10 +61,10 @@ class CallContext implements ProviderContext {
   readonly memo: ProviderContext['memo'];
   readonly forget: ProviderContext['forget'];
   readonly now: ProviderContext['now'];
-  readonly #until: CallEnd;
+  readonly #until: CallDeadline;
   #signal: AbortSignal | undefined;
 
-  constructor(until: CallEnd, bound: Omit<ProviderContext, 'signal'>) {
+  constructor(until: CallDeadline, bound: Omit<ProviderContext, 'signal'>) {
     this.http = bound.http;
     this.resolve = bound.resolve;
     this.origin = bound.origin;
@@ -79,7 +79,7 @@ class CallContext implements ProviderContext {
   }
 }
 
-function signalOf(until: CallEnd): AbortSignal {
+function signalOf(until: CallDeadline): AbortSignal {
   if (typeof until !== 'number') return until;
   const controller = new AbortController();
   // Nothing reports the end of the call, so the timer must not keep the process or the call's objects alive.

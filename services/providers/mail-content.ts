@@ -32,10 +32,10 @@ export function attachmentsOf({ attachments = [] }: EmailContent): readonly Atta
 /** Returns the values of a mail that a vendor may repeat and that must not be stored. */
 export function hiddenInMail({ to, content, receiptUrl = '' }: OutboundFor<'email'>): string[] {
   const { subject, text = '', html = '', attachments = [] } = content;
-  const told = [subject, text, html, ...attachments.map(({ filename }) => filename)];
+  const texts = [subject, text, html, ...attachments.map(({ filename }) => filename)];
   return [
     to,
     receiptUrl,
-    ...told.filter(({ length }) => length >= TELLING_LENGTH && length <= REPEATED_LENGTH_MAX),
+    ...texts.filter(({ length }) => length >= TELLING_LENGTH && length <= REPEATED_LENGTH_MAX),
   ];
 }

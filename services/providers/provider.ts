@@ -2,19 +2,19 @@ import type { z } from 'zod';
 import type { Channel } from '#core/domain/channel.ts';
 import type { OutboundFor } from '#core/domain/content.ts';
 import type { Failure } from '#core/domain/failure.ts';
-import type { CallEnd, HttpRequest, HttpResult } from '#core/domain/http-exchange.ts';
+import type { CallDeadline, HttpRequest, HttpResult } from '#core/domain/http-exchange.ts';
 import type { Outcome } from '#core/domain/outcome.ts';
 import type { AnyGuide, ProviderGuide } from './guide.ts';
 import type { LookupDefinition } from './lookup.ts';
 import type { ReceiptDefinition } from './receipt.ts';
 
-export type { CallEnd, HttpRequest, HttpResult };
+export type { CallDeadline, HttpRequest, HttpResult };
 
 export type ResolvedHost =
   | { readonly kind: 'address'; readonly address: string }
   | { readonly kind: 'refused'; readonly code: 'dns' | 'egress_blocked' };
 
-export type HttpSender = (request: HttpRequest, until: CallEnd) => Promise<HttpResult>;
+export type HttpSender = (request: HttpRequest, until: CallDeadline) => Promise<HttpResult>;
 export type EgressResolver = (host: string, port: number) => Promise<ResolvedHost>;
 
 /** An adapter's only access to the network; everything is bound to one tenant's account and one attempt. */

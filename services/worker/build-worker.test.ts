@@ -1,14 +1,14 @@
 import { expect, test } from 'vitest';
 import { silentLogger } from '#core/platform/telemetry/logger.ts';
 import { createWorkerMetrics } from '#core/platform/telemetry/metrics.ts';
-import type { DeliveryStore } from '#core/store/deliveries.ts';
+import type { WorkerStore } from '#core/store/worker-store.ts';
 import { startTestWorker } from '#test/support/test-worker.ts';
 import { createEvents } from './events.ts';
 
 const NOW = Date.parse('2026-01-01T00:00:00Z');
 
 /** A database that refuses every call. */
-const refusing = new Proxy({} as DeliveryStore, {
+const refusing = new Proxy({} as WorkerStore, {
   get: () => () => Promise.reject(new Error('permission denied')),
 });
 

@@ -8,7 +8,7 @@ import { createIdLoader } from '#core/domain/id-loader.ts';
 import { createExpectedWork } from '#core/domain/expected-work.ts';
 import type { ReceiptKey } from '#core/domain/receipt-token.ts';
 import { decodeWakes, RECEIPT_WAKE, type Wake } from '#core/domain/wake.ts';
-import type { DeliveryStore } from '#core/store/deliveries.ts';
+import type { WorkerStore } from '#core/store/worker-store.ts';
 import type { ProviderCall } from '#providers/context.ts';
 import { askableProviders } from '#providers/registry.ts';
 import type { ProviderContext } from '#providers/provider.ts';
@@ -70,7 +70,7 @@ export type ReceiptSettings = {
 };
 
 export type WorkerDeps = {
-  readonly store: DeliveryStore;
+  readonly store: WorkerStore;
   readonly credentials: Credentials;
   /** Credentials that were replaced a short time ago. */
   readonly replacedCredentials: Credentials;
@@ -487,8 +487,8 @@ export function buildWorker(deps: WorkerDeps): Worker {
       // From here on nothing is claimed, however long a task takes to end, and no call begins.
       const ended = dispatcher.stop();
       const hungUp = lookups.stop();
-      const told = webhooks?.stop();
-      await Promise.all([ended, hungUp, told, ...Object.values(tasks).map((repeating) => repeating.stop())]);
+      const hooks = webhooks?.stop();
+      await Promise.all([ended, hungUp, hooks, ...Object.values(tasks).map((repeating) => repeating.stop())]);
       // Waits for work that was taken just before the stop.
       await Promise.all([lookups.stop(), receiptReader?.drain(), receiptApplier.drain()]);
     },

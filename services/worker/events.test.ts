@@ -3,7 +3,8 @@ import type { AttemptOutcome } from '#core/domain/outcome.ts';
 import { settle } from '#core/domain/settle.ts';
 import { createLogger, silentLogger } from '#core/platform/telemetry/logger.ts';
 import { createWorkerMetrics } from '#core/platform/telemetry/metrics.ts';
-import type { ClaimedMessage, WaitingRow } from '#core/store/deliveries.ts';
+import type { ClaimedMessage } from '#core/store/claimed-message.ts';
+import type { WaitingRow } from '#core/store/lane.ts';
 import { createEvents } from './events.ts';
 
 const NOW = Date.parse('2026-01-01T00:00:00Z');

@@ -7,7 +7,8 @@ import type { EndpointHealth } from '#core/domain/endpoint-state.ts';
 import type { FailureClass } from '#core/domain/failure.ts';
 import type { AttemptOutcome } from '#core/domain/outcome.ts';
 import type { Settlement } from '#core/domain/settlement.ts';
-import type { ClaimedMessage, WaitingRow } from '#core/store/deliveries.ts';
+import type { ClaimedMessage } from '#core/store/claimed-message.ts';
+import type { WaitingRow } from '#core/store/lane.ts';
 import type { DueLookup, SilentMessages } from '#core/store/lookups.ts';
 import type { Maintained } from '#core/store/partitions.ts';
 import type { StoredReceiptCall } from '#core/store/receipt-reports.ts';
@@ -21,7 +22,7 @@ import type {
 } from '#core/platform/telemetry/metrics.ts';
 import type { Refused } from './claim/named-claims.ts';
 import type { Delivered } from './deliver/deliver.ts';
-import type { Called } from './webhooks/delivery-lane.ts';
+import type { Called } from './webhooks/endpoint-caller.ts';
 import type { CallReading } from './receipts/read-call.ts';
 
 type Health = Breaker['health'];
@@ -185,17 +186,17 @@ export function createEvents(
       metrics.eventsNumbered.inc(count);
     },
     /** An endpoint was called for an event. Only failures are logged, because there may be thousands of calls a second. */
-    webhookCalled({ endpoint, told, attempt, delivered, isExhausted }: Called): void {
+    webhookCalled({ endpoint, claimed, attempt, delivered, isExhausted }: Called): void {
       const result = delivered.succeeded ? 'succeeded' : isExhausted ? 'exhausted' : 'failed';
-      const ageSeconds = Math.max(0, (now() - told.event.at.getTime()) / 1_000);
+      const ageSeconds = Math.max(0, (now() - claimed.event.at.getTime()) / 1_000);
       metrics.webhookCalled(result, delivered.succeeded && attempt === 1 ? ageSeconds : null);
       if (delivered.succeeded) return;
       const { response, error, durationMs: callMs } = delivered;
       log.info(
         {
           ...endpointNames(endpoint),
-          eventId: told.event.id,
-          seq: told.seq,
+          eventId: claimed.event.id,
+          seq: claimed.seq,
           attempt,
           status: response?.status,
           reason: error ?? undefined,
@@ -211,7 +212,7 @@ export function createEvents(
     },
     /** A stored event does not match its type's schema: a bug in Despatch. */
     eventUnreadable(endpoint: WebhookEndpoint, eventId: string, error: unknown): void {
-      log.error({ ...endpointNames(endpoint), eventId, err: error }, 'Event cannot be told of');
+      log.error({ ...endpointNames(endpoint), eventId, err: error }, 'Event cannot be sent to an endpoint');
     },
     deliveriesDelayed(error: unknown, claims: number): void {
       log.error({ claims, err: error }, 'Recording of webhook calls delayed');

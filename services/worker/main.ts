@@ -20,7 +20,7 @@ import { createIdLoader } from '#core/domain/id-loader.ts';
 import { addressKeyRoot } from '#core/domain/address-key.ts';
 import { receiptKey } from '#core/domain/receipt-token.ts';
 import { unsubscribeKey } from '#core/domain/unsubscribe-token.ts';
-import { deliveryStore } from '#core/store/deliveries.ts';
+import { workerStore } from '#core/store/worker-store.ts';
 import { requiredSchemaVersion } from '#core/store/migration-files.ts';
 import { schemaReadiness } from '#core/store/schema-readiness.ts';
 import { webhookStore } from '#core/store/webhook-deliveries.ts';
@@ -64,7 +64,7 @@ const metrics = createWorkerMetrics({
 collectProcessMetrics(metrics, { component: 'worker', version: VERSION });
 const { sql } = stack.use(openPostgres({ ...config.postgres, applicationName: 'despatch-worker' }));
 const store = timedStore(
-  deliveryStore(sql, config.postgres.statementTimeoutMs + 1_000, addressKeyRoot(config.receipts.pepper)),
+  workerStore(sql, config.postgres.statementTimeoutMs + 1_000, addressKeyRoot(config.receipts.pepper)),
   metrics.database,
 );
 const webhooksSql = stack.use(

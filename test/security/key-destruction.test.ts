@@ -7,7 +7,7 @@ import { createLogger } from '#core/platform/telemetry/logger.ts';
 import { createWorkerMetrics } from '#core/platform/telemetry/metrics.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
 import { openVaultKeyring } from '#core/platform/vault/vault-keyring.ts';
-import { deliveryStore } from '#core/store/deliveries.ts';
+import { workerStore } from '#core/store/worker-store.ts';
 import type { StandIn } from '#providers/stand-in.ts';
 import { startTwilioStandIn } from '#providers/twilio/stand-in.ts';
 import {
@@ -71,7 +71,7 @@ function keyringOf(service: VaultService): Keyring {
 
 function startWorker(sql: Sql): void {
   startTestWorker(stack, {
-    store: deliveryStore(sql, 10_000, ADDRESS_KEYS),
+    store: workerStore(sql, 10_000, ADDRESS_KEYS),
     credentials: createCredentials({ decrypter: worker, entriesMax: 100, ttlMs: SECRET_TTL_MS }),
     twilioOrigin: twilio.origin,
     events: createEvents(log, metrics, Date.now),

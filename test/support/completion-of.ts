@@ -1,7 +1,8 @@
 import { settle } from '#core/domain/settle.ts';
 import type { AttemptedMessage } from '#core/domain/settlement.ts';
 import type { AttemptOutcome } from '#core/domain/outcome.ts';
-import type { ClaimedMessage, Completion } from '#core/store/deliveries.ts';
+import type { ClaimedMessage } from '#core/store/claimed-message.ts';
+import type { Completion } from '#core/store/completion.ts';
 import { toCompletion } from '../../services/worker/deliver/completion.ts';
 
 /**

@@ -1,9 +1,10 @@
 import type { AttemptOutcome } from '#core/domain/outcome.ts';
-import type { ClaimTerms, DueRow, EarlierLook, SearchedLane, WaitingRow } from '#core/store/deliveries.ts';
+import type { MessageClaimTerms } from '#core/store/claimed-message.ts';
+import type { DueRow, EarlierLook, SearchedLane, WaitingRow } from '#core/store/lane.ts';
 import { acceptBatch, acceptRow, seedAccount, type SeededTenant, seedTenant } from '#test/support/seed.ts';
 import { setupStores } from './worker.ts';
 
-export const terms = (overrides: Partial<ClaimTerms> = {}): ClaimTerms => ({
+export const terms = (overrides: Partial<MessageClaimTerms> = {}): MessageClaimTerms => ({
   worker: 'w1',
   leaseMs: 60_000,
   ...overrides,
@@ -21,7 +22,7 @@ export async function setupMessages() {
     return rows.map(({ seq }) => seq);
   }
   /** Claims from the tenant's lane for its account. */
-  const claimDue = (most: number, aheadMs: number, more: Partial<ClaimTerms> = {}) =>
+  const claimDue = (most: number, aheadMs: number, more: Partial<MessageClaimTerms> = {}) =>
     stores.store.claimDue([{ tenantId: tenant.tenantId, accountId, most, aheadMs }], terms(more));
   return {
     ...stores,

@@ -1,6 +1,6 @@
 import { ADDRESS_KEYS } from './seed.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
-import { deliveryStore, type DeliveryStore } from '#core/store/deliveries.ts';
+import { workerStore, type WorkerStore } from '#core/store/worker-store.ts';
 import { testDatabase, type TestDatabase } from './servers.ts';
 
 const CONNECTIONS_MAX = 6;
@@ -11,7 +11,7 @@ export async function setupStores(): Promise<
     admin: Sql;
     api: Sql;
     worker: Sql;
-    store: DeliveryStore;
+    store: WorkerStore;
     urls: { api: string; worker: string; admin: string };
     open: TestDatabase['open'];
   }
@@ -22,7 +22,7 @@ export async function setupStores(): Promise<
     admin: database.open('admin', CONNECTIONS_MAX),
     api: database.open('api', CONNECTIONS_MAX),
     worker,
-    store: deliveryStore(worker, 10_000, ADDRESS_KEYS),
+    store: workerStore(worker, 10_000, ADDRESS_KEYS),
     urls: { api: database.apiUrl, worker: database.workerUrl, admin: database.superuserUrl },
     open: database.open,
     [Symbol.asyncDispose]: () => database[Symbol.asyncDispose](),

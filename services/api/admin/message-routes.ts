@@ -180,7 +180,7 @@ function set(deps: AdminDeps): RouteModule {
         await assertSteps(tenantId, tx, channel, route);
         if (before.version > 0 && isSameRoute(before, route)) return before;
         const after = await storeRoute(tenantId, tx, channel, route);
-        const changes = auditChanges(told(before), told(after));
+        const changes = auditChanges(fieldsOf(before), fieldsOf(after));
         await audit('route.updated', channel, { version: after.version }, { name: channel, changes });
         return after;
       });
@@ -216,10 +216,10 @@ export function toNewRoute({
 }
 
 export function isSameRoute(one: NewRoute, other: NewRoute): boolean {
-  return JSON.stringify(told(one)) === JSON.stringify(told(other));
+  return JSON.stringify(fieldsOf(one)) === JSON.stringify(fieldsOf(other));
 }
 
-const told = ({ strategy, steps, failoverOn, maxWaitMs = null, receiptTimeoutMs = null }: NewRoute) => ({
+const fieldsOf = ({ strategy, steps, failoverOn, maxWaitMs = null, receiptTimeoutMs = null }: NewRoute) => ({
   strategy,
   steps: steps.map(({ accountId, weight }) => ({ providerId: accountId, weight })),
   failoverOn: [...failoverOn],
@@ -259,7 +259,7 @@ export async function assertSteps(
 function answerOf(route: Shown): { body: z.output<typeof Route>; headers: Record<string, string> } {
   const { channel, version, createdAt } = route;
   return {
-    body: { channel, ...told(route), version, updatedAt: isoOrNull(createdAt) },
+    body: { channel, ...fieldsOf(route), version, updatedAt: isoOrNull(createdAt) },
     headers: { etag: etagOf(version) },
   };
 }

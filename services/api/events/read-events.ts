@@ -4,15 +4,15 @@ import {
   EVENT_SCHEMAS,
   SEQ_MAX,
   toEnvelope,
-  TOLD_EVENT_SCHEMAS,
+  WEBHOOK_EVENT_SCHEMAS,
   type StoredEvent,
 } from '#core/domain/event-envelope.ts';
 import {
   FEED_EVENT_PREFIXES,
   FEED_EVENT_TYPES,
-  TOLD_EVENT_TYPES,
-  TOLD_EVENTS,
-  type ToldEventType,
+  WEBHOOK_EVENT_TYPES,
+  WEBHOOK_EVENTS,
+  type WebhookEventType,
 } from '#core/domain/feed-event.ts';
 import type { LoadIds } from '#core/domain/id-loader.ts';
 import { maskedEvent } from '#core/domain/masked-event.ts';
@@ -73,7 +73,7 @@ const FeedPage = z
 
 const EventType = z
   .object({
-    type: z.enum(TOLD_EVENT_TYPES),
+    type: z.enum(WEBHOOK_EVENT_TYPES),
     description: z.string(),
     schema: z.record(z.string(), z.unknown()).describe('JSON Schema of its envelope.'),
   })
@@ -171,7 +171,7 @@ export function readEventRoutes({ read, cursors, loadIds }: ReadEventsDeps): Rou
     errors: ['invalid_cursor', 'not_found'],
     handler: ({ caller, query: asked, gone }) => page(caller, asked, gone),
   });
-  const items = TOLD_EVENT_TYPES.map(typeOf);
+  const items = WEBHOOK_EVENT_TYPES.map(typeOf);
   const types = defineRoute({
     method: 'GET',
     path: '/v1/admin/event-types',
@@ -189,7 +189,7 @@ export function readEventRoutes({ read, cursors, loadIds }: ReadEventsDeps): Rou
   };
 }
 
-function typeOf(type: ToldEventType) {
-  const schema = standaloneSchema(z.toJSONSchema(TOLD_EVENT_SCHEMAS[type], { io: 'output' }));
-  return { type, description: TOLD_EVENTS[type], schema };
+function typeOf(type: WebhookEventType) {
+  const schema = standaloneSchema(z.toJSONSchema(WEBHOOK_EVENT_SCHEMAS[type], { io: 'output' }));
+  return { type, description: WEBHOOK_EVENTS[type], schema };
 }

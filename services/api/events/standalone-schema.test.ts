@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { TOLD_EVENT_SCHEMAS } from '#core/domain/event-envelope.ts';
+import { WEBHOOK_EVENT_SCHEMAS } from '#core/domain/event-envelope.ts';
 import { standaloneSchema } from './standalone-schema.ts';
 
 test('a schema holds what it refers to, also within it, and says more of it where it did', () => {
@@ -15,7 +15,7 @@ test('a schema holds what it refers to, also within it, and says more of it wher
   });
 });
 
-test.each(Object.entries(TOLD_EVENT_SCHEMAS))('the schema of %s refers to nothing', (_type, schema) => {
+test.each(Object.entries(WEBHOOK_EVENT_SCHEMAS))('the schema of %s refers to nothing', (_type, schema) => {
   const alone = standaloneSchema(z.toJSONSchema(schema, { io: 'output' }));
   expect(alone).toMatchObject({ type: 'object' });
   expect(JSON.stringify(alone)).not.toContain('$ref');

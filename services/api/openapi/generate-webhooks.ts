@@ -1,5 +1,5 @@
-import { TOLD_EVENT_SCHEMAS } from '#core/domain/event-envelope.ts';
-import { TOLD_EVENT_TYPES, TOLD_EVENTS, type ToldEventType } from '#core/domain/feed-event.ts';
+import { WEBHOOK_EVENT_SCHEMAS } from '#core/domain/event-envelope.ts';
+import { WEBHOOK_EVENT_TYPES, WEBHOOK_EVENTS, type WebhookEventType } from '#core/domain/feed-event.ts';
 import { exampleOf } from '../http/routes-kit.ts';
 import type { Json } from './generate-schemas.ts';
 
@@ -8,19 +8,21 @@ import type { Json } from './generate-schemas.ts';
  * to them: from operations directly in `webhooks`, openapi-generator makes client calls, which do not compile in Python.
  */
 export function describeWebhooks(): { readonly webhooks: Json; readonly pathItems: Json } {
-  const named = TOLD_EVENT_TYPES.map((type) => [type, String(TOLD_EVENT_SCHEMAS[type].meta()?.id)] as const);
+  const named = WEBHOOK_EVENT_TYPES.map(
+    (type) => [type, String(WEBHOOK_EVENT_SCHEMAS[type].meta()?.id)] as const,
+  );
   const webhooks = named.map(([type, id]) => [type, { $ref: `#/components/pathItems/${id}` }]);
   const pathItems = named.map(([type, id]) => [id, { post: describeEvent(type) }]);
   return { webhooks: Object.fromEntries(webhooks) as Json, pathItems: Object.fromEntries(pathItems) as Json };
 }
 
-function describeEvent(type: ToldEventType): Json {
-  const schema = TOLD_EVENT_SCHEMAS[type];
+function describeEvent(type: WebhookEventType): Json {
+  const schema = WEBHOOK_EVENT_SCHEMAS[type];
   const { id } = schema.meta() ?? {};
   const content = { schema: { $ref: `#/components/schemas/${id}` }, example: exampleOf(schema) };
   return {
     operationId: `on${id}`,
-    summary: TOLD_EVENTS[type],
+    summary: WEBHOOK_EVENTS[type],
     description:
       type === 'test.ping'
         ? 'What `testWebhookEndpoint` has sent.'

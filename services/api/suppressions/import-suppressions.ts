@@ -267,13 +267,13 @@ function storeEntries(
 function brokenOff(error: unknown, { stored }: Progress, trying: LineRange | undefined): AppError {
   const fault = toAppError(error);
   const [done, open] = [stored, trying].map((range) => (range === undefined ? '' : lineRangesText([range])));
-  const told = (field: string, rule: string, message: string) => ({ field, rule, message });
+  const detail = (field: string, rule: string, message: string) => ({ field, rule, message });
   return new AppError(fault.code, {
     message: `${fault.message}. ${done === '' ? 'Of the import no line is known to be stored' : `Of the import the right ones of the lines ${done} are stored`}, and those of ${open} may be; send it again`,
     details: [
-      ...(done === '' ? [] : [told('lines', 'stored', `Stored: ${done}`)]),
-      ...(open === '' ? [] : [told('lines', 'unknown', `May be stored: ${open}`)]),
-      told('lines', 'rest', 'All others are not stored'),
+      ...(done === '' ? [] : [detail('lines', 'stored', `Stored: ${done}`)]),
+      ...(open === '' ? [] : [detail('lines', 'unknown', `May be stored: ${open}`)]),
+      detail('lines', 'rest', 'All others are not stored'),
     ],
     cause: error,
     ...(fault.retryAfter === undefined ? {} : { retryAfter: fault.retryAfter }),

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
 import { AppError, unavailable } from '#core/domain/app-error.ts';
-import { TOLD_EVENT_SCHEMAS, type PingEnvelope } from '#core/domain/event-envelope.ts';
+import { WEBHOOK_EVENT_SCHEMAS, type PingEnvelope } from '#core/domain/event-envelope.ts';
 import type { TenantId } from '#core/domain/ids.ts';
 import {
   askEndpointTest,
@@ -20,7 +20,7 @@ import type { WebhookDeps } from './webhook-deps.ts';
 const WAIT_MS = 20_000;
 const LOOK_EVERY_MS = 250;
 
-const PING = exampleOf(TOLD_EVENT_SCHEMAS['test.ping']) as PingEnvelope;
+const PING = exampleOf(WEBHOOK_EVENT_SCHEMAS['test.ping']) as PingEnvelope;
 const Headers = z.record(z.string(), z.string());
 
 const TestedEndpoint = z

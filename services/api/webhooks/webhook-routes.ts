@@ -3,7 +3,7 @@ import { deliveryRoutes } from './delivery-routes.ts';
 import { endpointMoveRoutes } from './endpoint-moves.ts';
 import { endpointRoutes } from './endpoint-routes.ts';
 import { endpointTestRoute } from './endpoint-test.ts';
-import { replayRoute } from './replay-route.ts';
+import { replayEventRoute } from './replay-event-route.ts';
 import { webhookKeyRoutes } from './key-routes.ts';
 import type { WebhookDeps } from './webhook-deps.ts';
 
@@ -14,7 +14,7 @@ export function webhookRoutes(deps: WebhookDeps): RouteModule[] {
     ...endpointMoveRoutes(deps),
     endpointTestRoute(deps),
     ...deliveryRoutes(deps),
-    replayRoute(deps),
+    replayEventRoute(deps),
     ...webhookKeyRoutes(deps),
   ];
 }

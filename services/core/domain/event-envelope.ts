@@ -4,7 +4,7 @@ import { CHANNELS, type Channel } from './channel.ts';
 import { ENGAGEMENTS } from './engagement.ts';
 import type { Rerouted } from './failover.ts';
 import { FAILURE_CLASSES, type Failure } from './failure.ts';
-import { TOLD_EVENTS, type FeedEventType, type ToldEventType } from './feed-event.ts';
+import { WEBHOOK_EVENTS, type FeedEventType, type WebhookEventType } from './feed-event.ts';
 import { CATEGORIES, type Category } from './message-options.ts';
 import { LEFT_REASONS } from './skipped-account.ts';
 import { SUPPRESSION_REASONS, SUPPRESSION_SCOPES, SUPPRESSION_SOURCES } from './suppression.ts';
@@ -326,12 +326,12 @@ export const EVENT_SCHEMAS = {
 } as const satisfies Readonly<Record<FeedEventType, z.ZodObject>>;
 
 /** Schemas of all events that endpoints get, including test calls. */
-export const TOLD_EVENT_SCHEMAS = {
+export const WEBHOOK_EVENT_SCHEMAS = {
   ...EVENT_SCHEMAS,
   'test.ping': envelope('test.ping', pingData, { endpointId: ENDPOINT_EXAMPLE.endpointId }),
-} as const satisfies Readonly<Record<ToldEventType, z.ZodObject>>;
+} as const satisfies Readonly<Record<WebhookEventType, z.ZodObject>>;
 
-export type PingEnvelope = z.output<(typeof TOLD_EVENT_SCHEMAS)['test.ping']>;
+export type PingEnvelope = z.output<(typeof WEBHOOK_EVENT_SCHEMAS)['test.ping']>;
 export type EventEnvelope = z.output<(typeof EVENT_SCHEMAS)[FeedEventType]>;
 
 /** Returns an event as tenants read it. It never contains a message's content or a secret, but does contain its recipient. */
@@ -391,7 +391,7 @@ function failureOf(stored: unknown) {
   };
 }
 
-function envelope<const Type extends ToldEventType, Data extends z.ZodObject>(
+function envelope<const Type extends WebhookEventType, Data extends z.ZodObject>(
   type: Type,
   data: Data,
   example: z.output<Data>,
@@ -406,7 +406,7 @@ function envelope<const Type extends ToldEventType, Data extends z.ZodObject>(
     })
     .meta({
       id: `${name}Event`,
-      description: TOLD_EVENTS[type],
+      description: WEBHOOK_EVENTS[type],
       examples: [
         {
           id: 'e3a2b1c0-9d8e-4f7a-b6c5-d4e3f2a1b0c9',

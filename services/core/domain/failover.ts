@@ -111,7 +111,7 @@ export function reroutedTo(
 }
 
 /** Returns the move that a decision causes: to another account, or none if others were only skipped. */
-export function placeOf(
+export function moveOf(
   { accountId, skipped }: Pick<Rerouted, 'skipped'> & { readonly accountId?: string },
   { accountId: own, route }: FailoverFacts,
 ): { readonly rerouted: Rerouted | null; readonly stayed: Rerouted | null } {

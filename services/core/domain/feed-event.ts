@@ -42,13 +42,13 @@ export type FeedEventType = keyof typeof FEED_EVENTS;
 export const FEED_EVENT_TYPES = Object.keys(FEED_EVENTS) as readonly FeedEventType[];
 
 /** Events that webhook endpoints may get: those of feeds, and the test event. */
-export const TOLD_EVENTS = {
+export const WEBHOOK_EVENTS = {
   ...FEED_EVENTS,
   'test.ping':
     'An admin tries a webhook endpoint out. It is sent for that alone, whatever the endpoint asks for, and is in no feed.',
 } as const;
-export type ToldEventType = keyof typeof TOLD_EVENTS;
-export const TOLD_EVENT_TYPES = Object.keys(TOLD_EVENTS) as readonly ToldEventType[];
+export type WebhookEventType = keyof typeof WEBHOOK_EVENTS;
+export const WEBHOOK_EVENT_TYPES = Object.keys(WEBHOOK_EVENTS) as readonly WebhookEventType[];
 
 /** Each prefix stands for all types that begin with it. */
 export const FEED_EVENT_PREFIXES = [

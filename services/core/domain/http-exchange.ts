@@ -42,4 +42,4 @@ export type HttpResult =
  * When a call ends: an instant on the clock of `performance.now`, or a signal if it may end sooner. A signal and its timer take a
  * kilobyte, and thousands of calls are under way at once.
  */
-export type CallEnd = number | AbortSignal;
+export type CallDeadline = number | AbortSignal;

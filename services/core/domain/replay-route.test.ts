@@ -5,7 +5,7 @@ import { decideWaiting } from './decide-waiting.ts';
 import type { FailedTry } from './failover.ts';
 import { FAILURE_CLASSES, type FailureClass } from './failure.ts';
 import type { AttemptOutcome } from './outcome.ts';
-import { replayRoute, type PastTurn, type RoutedMessage } from './replay-route.ts';
+import { replayRoute, type PastTurn, type PastRouting } from './replay-route.ts';
 import { FAILOVER_CLASSES, FAILOVER_DEFAULT, ROUTE_STRATEGIES, type Route } from './route.ts';
 import { settle } from './settle.ts';
 import type { ClosedReason } from './skipped-account.ts';
@@ -28,7 +28,7 @@ const refusal = (accountId: string, of: FailureClass, isPermanent = false): Past
   class: of,
 });
 const silence = (accountId: string): PastTurn => ({ kind: 'unanswered', accountId });
-const message = (...turns: readonly PastTurn[]): RoutedMessage => ({ id: 'm', channel: CHANNEL, turns });
+const message = (...turns: readonly PastTurn[]): PastRouting => ({ id: 'm', channel: CHANNEL, turns });
 
 describe('a message of the past', () => {
   test('goes to the first step that can be used, and those before it are passed over', () => {

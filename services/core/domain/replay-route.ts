@@ -23,7 +23,7 @@ export type PastTurn = { readonly accountId: string } & (
 );
 
 /** The stored facts about how a message found its account; its sender named none. */
-export type RoutedMessage = {
+export type PastRouting = {
   readonly id: string;
   readonly channel: string;
   /** In chronological order. */
@@ -48,7 +48,7 @@ export type Replayed = {
  * all, and waits that ended in a call are unknown. The same holds for an account that did not report in time.
  * @param accounts the tenant's usable accounts, the oldest first.
  */
-export function replayRoute(message: RoutedMessage, route: Route, accounts: readonly Account[]): Replayed {
+export function replayRoute(message: PastRouting, route: Route, accounts: readonly Account[]): Replayed {
   const { id: messageId, channel } = message;
   const steps: ReplayedStep[] = [];
   const skip = (skipped: readonly SkippedAccount[]) =>
@@ -120,7 +120,7 @@ export function replayRoute(message: RoutedMessage, route: Route, accounts: read
 const disabled = (accountId: string): SkippedAccount => ({ accountId, reason: 'disabled' });
 
 /** Groups the turns by account, in their order. */
-function turnsOf(message: RoutedMessage): Map<string, PastTurn[]> {
+function turnsOf(message: PastRouting): Map<string, PastTurn[]> {
   const turns = new Map<string, PastTurn[]>();
   for (const turn of message.turns) {
     const own = turns.get(turn.accountId) ?? [];
@@ -138,7 +138,7 @@ type Silent = {
 
 /** Returns where a message goes whose account did not report on it; undefined if it stays with that account. */
 function afterSilence(
-  { id, channel }: RoutedMessage,
+  { id, channel }: PastRouting,
   accountId: string,
   { skipped }: Extract<PastTurn, { kind: 'silent' }>,
   { route, accounts, called }: Silent,
@@ -196,7 +196,7 @@ type Waited = {
 
 /** Returns where a message goes that waited too long; undefined if it stays. */
 function afterWait(
-  { id, channel }: RoutedMessage,
+  { id, channel }: PastRouting,
   { accountId, why, skipped }: Extract<PastTurn, { kind: 'delayed' }>,
   { route, accounts, refusedBy, leftForRate }: Waited,
 ): Pick<Rerouted, 'accountId' | 'skipped'> | undefined {

@@ -1,6 +1,6 @@
 import { ambiguity, isAwaited, undecided } from './ambiguity.ts';
 import { FIRST_LOOKUP_MS } from './decide-lookup.ts';
-import { failOver, placeOf, reroutedTo } from './failover.ts';
+import { failOver, moveOf, reroutedTo } from './failover.ts';
 import { assertMove } from './message-state.ts';
 import type { AttemptOutcome, NotStartedReason } from './outcome.ts';
 import type { AttemptedMessage, Settlement } from './settlement.ts';
@@ -136,7 +136,7 @@ function elsewhere(
   const isPermanent = outcome.kind === 'rejected_permanent';
   const decision = failOver({ isPermanent, class: failure.class }, failover);
   if (decision === undefined) return undefined;
-  const place = placeOf(decision, failover);
+  const place = moveOf(decision, failover);
   if (decision.kind === 'none') return { ...failed(failure), ...place };
   if (decision.kind === 'next') {
     return {

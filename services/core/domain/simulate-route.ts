@@ -1,9 +1,9 @@
-import { replayRoute, type ReplayedStep, type RoutedMessage } from './replay-route.ts';
+import { replayRoute, type ReplayedStep, type PastRouting } from './replay-route.ts';
 import type { Route } from './route.ts';
 import { deliveryRateOf } from './usage-query.ts';
 
 /** A past message, the account that had it in the end, and its state. */
-export type PastMessage = RoutedMessage & { readonly accountId: string; readonly status: string };
+export type PastMessage = PastRouting & { readonly accountId: string; readonly status: string };
 
 /** A message that would have had another account, or none. */
 export type MovedMessage = {

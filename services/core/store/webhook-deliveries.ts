@@ -54,7 +54,7 @@ export type TenantsBehind = {
   readonly isWhole: boolean;
 };
 
-export type ClaimTerms = {
+export type DeliveryClaimTerms = {
   /** Where the previous call ended; null: start at the first endpoint. */
   readonly after: string | null;
   /** The most endpoints to look at. */
@@ -165,7 +165,7 @@ export function webhookStore(sql: Sql, bounded: Bounded, loadIds: LoadIds) {
       tenantClaimsMax,
       busy,
       leaseMs,
-    }: ClaimTerms): Promise<{
+    }: DeliveryClaimTerms): Promise<{
       readonly claims: readonly DeliveryClaim[];
       readonly next: string | null;
       readonly failures: readonly Error[];

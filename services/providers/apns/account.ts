@@ -42,7 +42,7 @@ export type Account = {
   readonly secrets: z.output<typeof secrets>;
 };
 
-export function hiddenOf({ secrets }: Account, ...further: readonly string[]): string[] {
+export function secretsToRedact({ secrets }: Account, ...further: readonly string[]): string[] {
   return [...secretStrings(secrets), ...further];
 }
 

@@ -16,7 +16,7 @@ import {
   type VendorError,
 } from '../classify-error.ts';
 import { defineProvider, type HttpResult, type ProviderContext, type Verification } from '../provider.ts';
-import { config, hiddenOf, secrets, type Account } from './account.ts';
+import { config, secretsToRedact, secrets, type Account } from './account.ts';
 import { apnsHeaders, apnsPayload } from './notification.ts';
 import { APNS_REASONS } from './outcomes.ts';
 import { providerToken, renew } from './provider-token.ts';
@@ -50,7 +50,7 @@ export default defineProvider({
     const body = JSON.stringify(apnsPayload(message.content));
     const { result, token } = await call(message.to, headers, body, account, context);
     if (result.kind !== 'response') return unanswered(result);
-    const hidden = hiddenOf(account, token, message.to, ...textsOf(message));
+    const hidden = secretsToRedact(account, token, message.to, ...textsOf(message));
     if (!isSuccess(result)) return refused(result, judge(result), hidden, context.now());
     // A success has an empty body; an HTML page with a success status is not the API's answer.
     if (result.text.trim() !== '') return unreadable(result);
@@ -75,7 +75,7 @@ export default defineProvider({
     const classified = judge(result);
     // APNs checked the made-up device token, so the credential works.
     if (classified.meaning.class === 'invalid_recipient') return { kind: 'valid' };
-    return doubted(result, classified, hiddenOf(account, token));
+    return doubted(result, classified, secretsToRedact(account, token));
   },
 });
 

@@ -44,6 +44,6 @@ export type AwsAccount = {
 };
 
 /** @param further recipient and content; texts longer than an error message can hold are left out. */
-export function hiddenOf({ secrets }: AwsAccount, ...further: readonly string[]): string[] {
+export function secretsToRedact({ secrets }: AwsAccount, ...further: readonly string[]): string[] {
   return [...secretStrings(secrets), ...further.filter(({ length }) => length <= TEXT_LENGTH_MAX)];
 }

@@ -19,7 +19,7 @@ import { headerText, mailAddress } from '../fields.ts';
 import { hiddenInMail } from '../mail-content.ts';
 import { hasAsciiLocalPart } from '../mailbox.ts';
 import { defineProvider, type Verification } from '../provider.ts';
-import { awsSecrets, awsSettings, configurationSet, hiddenOf, topicArn } from './account.ts';
+import { awsSecrets, awsSettings, configurationSet, secretsToRedact, topicArn } from './account.ts';
 import { judgeAwsError } from './api-error.ts';
 import { callAws } from './call.ts';
 import { sesMail } from './ses-mail.ts';
@@ -78,7 +78,7 @@ export const ses = defineProvider({
     } as const;
     const result = await callAws(call, credentials, context);
     if (result.kind !== 'response') return unanswered(result);
-    const hidden = hiddenOf(credentials, ...hiddenInMail(message));
+    const hidden = secretsToRedact(credentials, ...hiddenInMail(message));
     if (!isSuccess(result)) return refused(result, judgeSend(result), hidden, context.now());
     const accepted = Accepted.safeParse(parseJson(result.text));
     if (!accepted.success) return unreadable(result);
@@ -90,7 +90,7 @@ export const ses = defineProvider({
     const result = await callAws(call, credentials, context);
     if (result.kind !== 'response') return unverified(result);
     if (isSuccess(result)) return verdictOfAccount(result, credentials);
-    const verdict = doubted(result, judgeAwsError(result, SES_CODES), hiddenOf(credentials));
+    const verdict = doubted(result, judgeAwsError(result, SES_CODES), secretsToRedact(credentials));
     // The key works; its permissions may cover sending only.
     return verdict.kind === 'invalid' && verdict.failure.code === 'forbidden'
       ? { ...verdict, kind: 'unknown' }
@@ -117,7 +117,7 @@ function verdictOfAccount(response: Response, credentials: Account): Verificatio
   const code = body.EnforcementStatus === 'SHUTDOWN' ? 'account_suspended' : 'sending_paused';
   return {
     kind: 'invalid',
-    failure: failureOf(response, { meaning: account(code), vendorError }, hiddenOf(credentials)),
+    failure: failureOf(response, { meaning: account(code), vendorError }, secretsToRedact(credentials)),
   };
 }
 

@@ -13,7 +13,7 @@ import {
 } from '../classify-error.ts';
 import { checkDlt, dltRoute } from '../india-dlt.ts';
 import { defineProvider, type Verification } from '../provider.ts';
-import { awsSecrets, hiddenOf } from './account.ts';
+import { awsSecrets, secretsToRedact } from './account.ts';
 import { judgeAwsError, judgeAwsXmlError, xmlText } from './api-error.ts';
 import { checkAccount, config, type SmsAccount } from './sms-account.ts';
 import { callEum, callSns, publish, sendTextMessage } from './sms-calls.ts';
@@ -57,7 +57,7 @@ export const awsSms = defineProvider({
       ? await publish(message, from, account, context)
       : await sendTextMessage(message, from, account, context);
     if (result.kind !== 'response') return unanswered(result);
-    const hidden = hiddenOf(account, message.to, message.content.body);
+    const hidden = secretsToRedact(account, message.to, message.content.body);
     if (!isSuccess(result)) return refused(result, judge(result, account), hidden, context.now());
     const id = isSns
       ? xmlText(result.text, 'MessageId')
@@ -83,7 +83,7 @@ export const awsSms = defineProvider({
         : AttributesBody.safeParse(parseJson(result.text)).success;
       return isAnswer ? { kind: 'valid' } : unverified(result);
     }
-    const verdict = doubted(result, judge(result, account), hiddenOf(account));
+    const verdict = doubted(result, judge(result, account), secretsToRedact(account));
     // The key works; its permissions may cover sending only.
     return verdict.kind === 'invalid' && verdict.failure.code === 'forbidden'
       ? { ...verdict, kind: 'unknown' }

@@ -67,7 +67,7 @@ export function signerOf({ config, secrets }: Account): Signer {
 }
 
 /** Returns every secret of the account, including the key inside the key file. */
-export function accountSecrets(account: Account): string[] {
+export function secretsToRedact(account: Account): string[] {
   return [...secretStrings(account.secrets), signerOf(account).privateKey];
 }
 

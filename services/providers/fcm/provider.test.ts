@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { createHttpClient } from '#core/platform/http/http.ts';
 import { parseAccount } from '#providers/registry.ts';
 import { contextAt, httpProviderSuite } from '#test/suites/provider-conformance.ts';
-import { accountSecrets, signerOf, type Account } from './account.ts';
+import { secretsToRedact, signerOf, type Account } from './account.ts';
 import { fcmMessage } from './message.ts';
 import { FCM_CODES } from './outcomes.ts';
 import fcm from './provider.ts';
@@ -362,7 +362,7 @@ describe('fcm', () => {
     const parsed = parseAccount(fcm, { projectId: 'my-app-1a2b3' }, { serviceAccountJson });
     expect(parsed).toMatchObject({ ok: true });
     expect(signerOf(parsed as unknown as Account)).toEqual({ clientEmail: CLIENT_EMAIL, privateKey });
-    expect(accountSecrets(parsed as unknown as Account)).toContain(privateKey);
+    expect(secretsToRedact(parsed as unknown as Account)).toContain(privateKey);
   });
 
   test.each(

@@ -17,7 +17,7 @@ import {
   type VendorError,
 } from '../classify-error.ts';
 import { fcmToken } from './access-token.ts';
-import { accountSecrets, checkAccount, config, secrets, type Account } from './account.ts';
+import { secretsToRedact, checkAccount, config, secrets, type Account } from './account.ts';
 import { fcmMessage } from './message.ts';
 import { FCM_CODES, INVALID_TOKEN, PUSH_CERTIFICATE_MISSING, THIRD_PARTY_AUTH_ERROR } from './outcomes.ts';
 import { fcmGuide } from './guide.ts';
@@ -50,11 +50,11 @@ export default defineProvider({
 
   async send(message, account, context): Promise<Outcome> {
     const called = await call(account, context, { message: fcmMessage(message, context.now()) });
-    if (called instanceof TokenRefused) return withoutToken(called, accountSecrets(account), context.now());
+    if (called instanceof TokenRefused) return withoutToken(called, secretsToRedact(account), context.now());
     const { result } = called;
     if (result.kind !== 'response') return unanswered(result);
     if (!isSuccess(result))
-      return refused(result, judgeSend(result), hiddenOf(account, called.token, message), context.now());
+      return refused(result, judgeSend(result), secretsOfCall(account, called.token, message), context.now());
     const accepted = Accepted.safeParse(parseJson(result.text));
     if (!accepted.success) return unreadable(result);
     return { kind: 'accepted', providerMessageId: accepted.data.name, httpStatus: result.status };
@@ -67,7 +67,7 @@ export default defineProvider({
       validate_only: true,
       message: { token: 'credential-check' },
     });
-    if (called instanceof TokenRefused) return tokenVerdict(called, accountSecrets(account));
+    if (called instanceof TokenRefused) return tokenVerdict(called, secretsToRedact(account));
     const { result } = called;
     if (result.kind !== 'response') return unverified(result);
     if (isSuccess(result))
@@ -76,7 +76,9 @@ export default defineProvider({
     // FCM checked the made-up device token, so the credential works.
     const isAboutMessage =
       classified.meaning.class === 'invalid_recipient' || classified.meaning.class === 'content_rejected';
-    return isAboutMessage ? { kind: 'valid' } : doubted(result, classified, hiddenOf(account, called.token));
+    return isAboutMessage
+      ? { kind: 'valid' }
+      : doubted(result, classified, secretsOfCall(account, called.token));
   },
 });
 
@@ -152,6 +154,6 @@ function read(body: unknown): VendorError {
   return { providerCode: errorCode ?? error?.status, providerMessage: error?.message };
 }
 
-function hiddenOf(account: Account, token: string, message?: OutboundFor<'push'>): string[] {
-  return [...accountSecrets(account), token, ...(message === undefined ? [] : [message.to])];
+function secretsOfCall(account: Account, token: string, message?: OutboundFor<'push'>): string[] {
+  return [...secretsToRedact(account), token, ...(message === undefined ? [] : [message.to])];
 }

@@ -58,7 +58,7 @@ export function authorization({ secrets }: Account): Record<string, string> {
   return { authorization: `App ${secrets.apiKey}`, accept: 'application/json' };
 }
 
-export function accountSecrets({ secrets }: Account): string[] {
+export function secretsToRedact({ secrets }: Account): string[] {
   return secretStrings(secrets);
 }
 

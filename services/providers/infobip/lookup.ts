@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { lookUp, type LookupAnswer, type LookupDefinition, type LookupPace } from '../lookup.ts';
-import { accountSecrets, authorization, vendorOrigin, type Account } from './account.ts';
+import { secretsToRedact, authorization, vendorOrigin, type Account } from './account.ts';
 import { isRejected, readError } from './answers.ts';
 import { DUPLICATE, REQUEST_CODES } from './outcomes.ts';
 import { DeliveryReport, whatBecameOf } from './receipts.ts';
@@ -38,7 +38,7 @@ export function lookupInLogs(logs: string): LookupDefinition<Account['config'], 
           codes: REQUEST_CODES,
           readError,
           read,
-          hidden: accountSecrets(account),
+          hidden: secretsToRedact(account),
         },
         context,
       );

@@ -12,7 +12,7 @@ import {
   unreadable,
   unverified,
 } from '../classify-error.ts';
-import { accountSecrets, authorization, vendorOrigin, type Account } from './account.ts';
+import { secretsToRedact, authorization, vendorOrigin, type Account } from './account.ts';
 import { isFailed, judge, readTaken, refusedMessage } from './answers.ts';
 import { DUPLICATE } from './outcomes.ts';
 
@@ -49,7 +49,7 @@ export async function postMessage(
   });
   const fresh = (outcome: Outcome): Posted => ({ outcome, isDuplicate: false });
   if (result.kind !== 'response') return fresh(unanswered(result));
-  const hidden = [...accountSecrets(account), message.to, ...message.texts, message.receiptUrl ?? ''];
+  const hidden = [...secretsToRedact(account), message.to, ...message.texts, message.receiptUrl ?? ''];
   if (!isSuccess(result)) return fresh(refused(result, judge(result), hidden, context.now()));
   const taken = readTaken(result);
   if (taken === undefined) return fresh(unreadable(result));
@@ -75,7 +75,7 @@ export async function checkCredential(account: Account, context: ProviderContext
   });
   if (result.kind !== 'response') return unverified(result);
   if (!isSuccess(result)) {
-    const [classified, hidden] = [judge(result), accountSecrets(account)];
+    const [classified, hidden] = [judge(result), secretsToRedact(account)];
     // Infobip recognises a key that may only send and denies it the balance.
     return result.status === 403
       ? { kind: 'unknown', failure: failureOf(result, classified, hidden) }

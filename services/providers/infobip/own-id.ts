@@ -5,7 +5,7 @@ import type { ProviderContext } from '../provider.ts';
 import { failureOf, isSuccess, parseJson } from '../classify-error.ts';
 import { unreached } from '../unreached.ts';
 import { isRejected, judge, refusedMessage, Status } from './answers.ts';
-import { accountSecrets, authorization, vendorOrigin, type Account } from './account.ts';
+import { secretsToRedact, authorization, vendorOrigin, type Account } from './account.ts';
 import { postMessage, type InfobipMessage } from './messages.ts';
 import { DUPLICATE } from './outcomes.ts';
 
@@ -75,7 +75,7 @@ async function findEarlier(
   });
   if (result.kind !== 'response') return { kind: 'unanswered', failure: unreached(result.code) };
   if (!isSuccess(result)) {
-    return { kind: 'unanswered', failure: failureOf(result, judge(result), accountSecrets(account)) };
+    return { kind: 'unanswered', failure: failureOf(result, judge(result), secretsToRedact(account)) };
   }
   const statuses = Logs.safeParse(parseJson(result.text)).data?.results.map(({ status }) => status) ?? [];
   // The log may list the refused duplicate too, under the same id.
@@ -83,6 +83,6 @@ async function findEarlier(
   const [last] = found;
   if (last === undefined) return { kind: 'unanswered', failure: NOT_IN_LOG };
   if (!found.every(isRejected)) return { kind: 'taken' };
-  const hidden = [...accountSecrets(account), to, ...texts];
+  const hidden = [...secretsToRedact(account), to, ...texts];
   return { kind: 'rejected', outcome: refusedMessage(result, last, hidden, context.now()) };
 }

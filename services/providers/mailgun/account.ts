@@ -40,6 +40,6 @@ export function authorization({ secrets }: Account): Record<string, string> {
   return { authorization: `Basic ${pair}`, accept: 'application/json' };
 }
 
-export function hiddenOf({ secrets }: Account): string[] {
+export function secretsToRedact({ secrets }: Account): string[] {
   return [...secretStrings(secrets), `api:${secrets.apiKey}`];
 }

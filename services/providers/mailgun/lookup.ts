@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { lookUp, type LookupAnswer, type LookupDefinition, type LookupPace } from '../lookup.ts';
-import { authorization, hiddenOf, vendorOrigin, type Account } from './account.ts';
+import { authorization, secretsToRedact, vendorOrigin, type Account } from './account.ts';
 import { readError } from './errors.ts';
 import { Event, whatBecameOf, withoutBrackets } from './receipts.ts';
 
@@ -39,7 +39,7 @@ export const mailgunLookup: LookupDefinition<Account['config'], Account['secrets
         codes: {},
         readError,
         read: (body) => readEvents(body, id),
-        hidden: hiddenOf(account),
+        hidden: secretsToRedact(account),
       },
       context,
     );

@@ -16,7 +16,7 @@ import {
 import { hiddenInMail } from '../mail-content.ts';
 import { hasAsciiLocalPart } from '../mailbox.ts';
 import { defineProvider, type HttpResult, type ProviderContext, type Verification } from '../provider.ts';
-import { authorization, config, hiddenOf, secrets, vendorOrigin, type Account } from './account.ts';
+import { authorization, config, secretsToRedact, secrets, vendorOrigin, type Account } from './account.ts';
 import { readError } from './errors.ts';
 import { encodedForm, type FormField } from './form.ts';
 import { mailgunLookup } from './lookup.ts';
@@ -49,7 +49,7 @@ export default defineProvider({
     const form = mailgunForm(message, credentials.config, context.now());
     const result = await post(form, credentials, context);
     if (result.kind !== 'response') return unanswered(result);
-    const hidden = [...hiddenOf(credentials), ...hiddenInMail(message)];
+    const hidden = [...secretsToRedact(credentials), ...hiddenInMail(message)];
     if (!isSuccess(result)) return refused(result, judge(result), hidden, context.now());
     if (/^\s*mailgun magnificent api/i.test(result.text)) {
       return refused(result, { meaning: OTHER_ENDPOINT, vendorError: {} }, hidden, context.now());
@@ -75,7 +75,7 @@ export default defineProvider({
     const isForbidden = result.status === 401 || result.status === 403;
     return isForbidden && classified.meaning.class === 'auth_or_config'
       ? verifySending(credentials, context)
-      : doubted(result, classified, hiddenOf(credentials));
+      : doubted(result, classified, secretsToRedact(credentials));
   },
 });
 
@@ -101,7 +101,7 @@ async function verifySending(credentials: Account, context: ProviderContext): Pr
   const result = await post([['o:testmode', 'yes']], credentials, context);
   if (result.kind !== 'response') return unverified(result);
   const isAsked = result.status === 400 && readError(parseJson(result.text)).providerMessage !== undefined;
-  return isAsked ? { kind: 'valid' } : doubted(result, judge(result), hiddenOf(credentials));
+  return isAsked ? { kind: 'valid' } : doubted(result, judge(result), secretsToRedact(credentials));
 }
 
 function verdictOfDomain(response: Response, credentials: Account): Verification {
@@ -110,7 +110,7 @@ function verdictOfDomain(response: Response, credentials: Account): Verification
   const meaning = Object.hasOwn(DOMAIN_STATES, state) ? DOMAIN_STATES[state] : undefined;
   if (meaning === undefined) return { kind: 'valid' };
   const classified = { meaning, vendorError: { providerCode: state } };
-  return { kind: 'invalid', failure: failureOf(response, classified, hiddenOf(credentials)) };
+  return { kind: 'invalid', failure: failureOf(response, classified, secretsToRedact(credentials)) };
 }
 
 /** The text decides where the status is ambiguous: a 401 is about the key, a 404 about the domain. */

@@ -52,7 +52,7 @@ export function resourceOf({ config }: Account, origin: (vendorOrigin: string) =
   return `${origin('https://api.plivo.com')}/v1/Account/${config.authId}/`;
 }
 
-export function hiddenOf(account: Account): string[] {
+export function secretsToRedact(account: Account): string[] {
   return [...secretStrings(account.secrets), pairOf(account)];
 }
 

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { lookUp, pathPart, USUAL_PACE, type LookupAnswer, type LookupDefinition } from '../lookup.ts';
 import { PROVIDER_STATUS_MAX } from '../receipt.ts';
-import { headersOf, hiddenOf, resourceOf, type Account } from './account.ts';
+import { headersOf, secretsToRedact, resourceOf, type Account } from './account.ts';
 import { readError } from './errors.ts';
 import { meaningOf } from './receipts.ts';
 
@@ -29,7 +29,7 @@ export const plivoLookup: LookupDefinition<Account['config'], Account['secrets']
         codes: {},
         readError,
         read,
-        hidden: hiddenOf(account),
+        hidden: secretsToRedact(account),
       },
       context,
     );

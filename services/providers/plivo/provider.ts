@@ -17,7 +17,7 @@ import {
 import { checkDlt, dltRoute } from '../india-dlt.ts';
 import { defineProvider, type Verification } from '../provider.ts';
 import { withoutPlus } from '../without-plus.ts';
-import { config, headersOf, hiddenOf, resourceOf, secrets } from './account.ts';
+import { config, headersOf, secretsToRedact, resourceOf, secrets } from './account.ts';
 import { readError } from './errors.ts';
 import { plivoLookup } from './lookup.ts';
 import { BODY_TOO_LONG, INVALID_NUMBER, PLIVO_PARAMETERS, REGION_NOT_PERMITTED } from './outcomes.ts';
@@ -56,7 +56,7 @@ export default defineProvider({
       body: JSON.stringify(payloadOf(message, sender, account.config, context.now())),
     });
     if (result.kind !== 'response') return unanswered(result);
-    const hidden = [...hiddenOf(account), message.to, message.content.body, message.receiptUrl ?? ''];
+    const hidden = [...secretsToRedact(account), message.to, message.content.body, message.receiptUrl ?? ''];
     if (!isSuccess(result)) return refused(result, judgeSend(result), hidden, context.now());
     const accepted = Accepted.safeParse(parseJson(result.text)).data;
     if (accepted?.invalid_number?.map(withoutPlus).includes(withoutPlus(message.to)) === true)
@@ -79,7 +79,7 @@ export default defineProvider({
       headers: headersOf(credentials),
     });
     if (result.kind !== 'response') return unverified(result);
-    if (!isSuccess(result)) return doubted(result, judge(result, {}), hiddenOf(credentials));
+    if (!isSuccess(result)) return doubted(result, judge(result, {}), secretsToRedact(credentials));
     return AccountBody.safeParse(parseJson(result.text)).success ? { kind: 'valid' } : unverified(result);
   },
 });

@@ -74,7 +74,7 @@ export default defineProvider({
 
   async send(message, account, context): Promise<Outcome> {
     const mail = await composeMail(message, account.config);
-    const hidden = [...hiddenOf(account), ...mail.envelope.to];
+    const hidden = [...secretsToRedact(account), ...mail.envelope.to];
     const access = await accessTo(account, context);
     if (access instanceof TokenRefused) return withoutToken(access, hidden, context.now());
     if (access.kind === 'refused') return refusedHost(access);
@@ -100,7 +100,7 @@ export default defineProvider({
     // With a remembered token the check would not notice that the grant was revoked.
     forgetAccessToken(context);
     const access = await accessTo(account, context);
-    if (access instanceof TokenRefused) return tokenVerdict(access, hiddenOf(account));
+    if (access instanceof TokenRefused) return tokenVerdict(access, secretsToRedact(account));
     if (access.kind === 'refused') {
       const { failure } = refusedHost(access);
       return { kind: access.code === 'dns' ? 'unknown' : 'invalid', failure };
@@ -110,7 +110,7 @@ export default defineProvider({
       return { kind: 'valid' };
     } catch (error) {
       const { failure } = judgeError(error as SmtpError, [
-        ...hiddenOf(account),
+        ...secretsToRedact(account),
         ...loginSecrets(access.login),
       ]);
       return { kind: failure.class === 'auth_or_config' ? 'invalid' : 'unknown', failure };
@@ -252,7 +252,7 @@ function isLoginError(error: unknown): boolean {
   return (error as SmtpError).code === 'EAUTH';
 }
 
-function hiddenOf({ config, secrets }: Account): string[] {
+function secretsToRedact({ config, secrets }: Account): string[] {
   const { username = '' } = config;
   const all = secretStrings(secrets);
   return [...all, ...all.map((one) => `\0${username}\0${one}`)];

@@ -49,7 +49,7 @@ export function headersOf({ secrets }: Account): Record<string, string> {
   return { authorization: `Bearer ${secrets.apiKey}`, accept: 'application/json' };
 }
 
-export function hiddenOf({ secrets }: Account): string[] {
+export function secretsToRedact({ secrets }: Account): string[] {
   return secretStrings(secrets);
 }
 

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { lookUp, pathPart, USUAL_PACE, type LookupAnswer, type LookupDefinition } from '../lookup.ts';
 import { PROVIDER_STATUS_MAX } from '../receipt.ts';
-import { headersOf, hiddenOf, ORIGIN, type Account } from './account.ts';
+import { headersOf, secretsToRedact, ORIGIN, type Account } from './account.ts';
 import { readError } from './errors.ts';
 import { TELNYX_CODES } from './outcomes.ts';
 import { meaningOf } from './receipts.ts';
@@ -38,7 +38,7 @@ export const telnyxLookup: LookupDefinition<Account['config'], Account['secrets'
         codes: TELNYX_CODES,
         readError,
         read,
-        hidden: hiddenOf(account),
+        hidden: secretsToRedact(account),
       },
       context,
     );

@@ -13,7 +13,7 @@ import {
   unverified,
 } from '../classify-error.ts';
 import { defineProvider, type Verification } from '../provider.ts';
-import { config, headersOf, hiddenOf, ORIGIN, secrets, type Account } from './account.ts';
+import { config, headersOf, secretsToRedact, ORIGIN, secrets, type Account } from './account.ts';
 import { classifyRefusal, readError } from './errors.ts';
 import { telnyxLookup } from './lookup.ts';
 import { TELNYX_CODES } from './outcomes.ts';
@@ -54,7 +54,7 @@ export default defineProvider({
       body: JSON.stringify(payload(message, sender, account.config)),
     });
     if (result.kind !== 'response') return unanswered(result);
-    const hidden = [...hiddenOf(account), message.to, message.content.body, message.receiptUrl ?? ''];
+    const hidden = [...secretsToRedact(account), message.to, message.content.body, message.receiptUrl ?? ''];
     if (!isSuccess(result)) return refused(result, classifyRefusal(result), hidden, context.now());
     const created = Created.safeParse(parseJson(result.text)).data?.data;
     if (created === undefined) return unreadable(result);
@@ -76,7 +76,7 @@ export default defineProvider({
     });
     if (result.kind !== 'response') return unverified(result);
     if (!isSuccess(result))
-      return doubted(result, classify(result, TELNYX_CODES, readError), hiddenOf(credentials));
+      return doubted(result, classify(result, TELNYX_CODES, readError), secretsToRedact(credentials));
     return BalanceBody.safeParse(parseJson(result.text)).success ? { kind: 'valid' } : unverified(result);
   },
 });

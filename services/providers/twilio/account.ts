@@ -116,7 +116,7 @@ export function basicAuthorization({ config, secrets }: Account): string {
   return `Basic ${Buffer.from(pair).toString('base64')}`;
 }
 
-export function accountSecrets({ config, secrets }: Account): string[] {
+export function secretsToRedact({ config, secrets }: Account): string[] {
   const pair = `${config.apiKeySid ?? config.accountSid}:${secrets.apiKeySecret ?? secrets.authToken}`;
   return [...secretStrings(secrets), pair];
 }

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { lookUp, pathPart, USUAL_PACE, type LookupAnswer, type LookupDefinition } from '../lookup.ts';
 import { PROVIDER_STATUS_MAX } from '../receipt.ts';
-import { accountSecrets, basicAuthorization, vendorOrigin, type Account } from './account.ts';
+import { secretsToRedact, basicAuthorization, vendorOrigin, type Account } from './account.ts';
 import { readError } from './messages.ts';
 import { TWILIO_CODES } from './outcomes.ts';
 import { meaningOf } from './receipts.ts';
@@ -32,7 +32,7 @@ export const twilioLookup: LookupDefinition<Account['config'], Account['secrets'
         codes: TWILIO_CODES,
         readError,
         read,
-        hidden: accountSecrets(account),
+        hidden: secretsToRedact(account),
       },
       context,
     );

@@ -16,7 +16,7 @@ import {
   type Response,
   type VendorError,
 } from '../classify-error.ts';
-import { accountSecrets, basicAuthorization, vendorOrigin, type Account } from './account.ts';
+import { secretsToRedact, basicAuthorization, vendorOrigin, type Account } from './account.ts';
 import { TWILIO_CODES } from './outcomes.ts';
 import { statusCallback } from './receipts.ts';
 
@@ -72,7 +72,7 @@ export async function createMessage(
   });
   if (result.kind !== 'response') return unanswered(result);
   if (!isSuccess(result)) {
-    const hidden = [...accountSecrets(account), message.to, ...message.texts, message.receiptUrl ?? ''];
+    const hidden = [...secretsToRedact(account), message.to, ...message.texts, message.receiptUrl ?? ''];
     return refused(result, classify(result, TWILIO_CODES, readError), hidden, context.now());
   }
   const created = Created.safeParse(parseJson(result.text));
@@ -100,7 +100,7 @@ export async function checkCredential(account: Account, context: ProviderContext
   if (result.kind !== 'response') return unverified(result);
   if (result.status === 200)
     return apiKeySid === undefined ? verdictOfAccount(result) : verdictOfList(result);
-  return doubted(result, classify(result, TWILIO_CODES, readError), accountSecrets(account));
+  return doubted(result, classify(result, TWILIO_CODES, readError), secretsToRedact(account));
 }
 
 function sender({ from, prefix }: TwilioMessage, config: Account['config']): Record<string, string> {

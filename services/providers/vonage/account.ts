@@ -104,7 +104,7 @@ export function basicAuthorization({ config, secrets }: Account): string {
   return `Basic ${Buffer.from(`${config.apiKey}:${secrets.apiSecret}`).toString('base64')}`;
 }
 
-export function accountSecrets({ config, secrets }: Account): string[] {
+export function secretsToRedact({ config, secrets }: Account): string[] {
   return [...secretStrings(secrets), `${config.apiKey}:${secrets.apiSecret}`];
 }
 

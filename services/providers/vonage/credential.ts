@@ -13,7 +13,7 @@ import {
 } from '../classify-error.ts';
 import type { HttpResult, ProviderContext, Verification } from '../provider.ts';
 import {
-  accountSecrets,
+  secretsToRedact,
   basicAuthorization,
   MESSAGES_ORIGINS,
   REST_ORIGIN,
@@ -44,7 +44,7 @@ const ErrorBody = z.looseObject({
 export async function checkCredential(account: Account, context: ProviderContext): Promise<Verification> {
   const balance = await get(`${context.origin(REST_ORIGIN)}/account/get-balance`, account, context);
   if (balance.kind !== 'response') return unverified(balance);
-  if (!isSuccess(balance)) return doubted(balance, judge(balance), accountSecrets(account));
+  if (!isSuccess(balance)) return doubted(balance, judge(balance), secretsToRedact(account));
   if (!BalanceBody.safeParse(parseJson(balance.text)).success) return unverified(balance);
   const { applicationId } = account.config;
   return applicationId === undefined ? { kind: 'valid' } : checkApplication(applicationId, account, context);
@@ -65,7 +65,7 @@ async function checkApplication(
   if (!isSuccess(result)) {
     const classified = judge(result);
     const isUnknown = result.status === 404 && classified.meaning.class === 'unknown';
-    return isUnknown ? invalid('unknown_application') : doubted(result, classified, accountSecrets(account));
+    return isUnknown ? invalid('unknown_application') : doubted(result, classified, secretsToRedact(account));
   }
   const application = ApplicationBody.safeParse(parseJson(result.text)).data;
   if (application === undefined) return unverified(result);

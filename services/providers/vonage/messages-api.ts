@@ -13,7 +13,7 @@ import {
   type VendorError,
 } from '../classify-error.ts';
 import type { ProviderContext } from '../provider.ts';
-import { accountSecrets, MESSAGES_ORIGINS, withoutPlus, type Account } from './account.ts';
+import { secretsToRedact, MESSAGES_ORIGINS, withoutPlus, type Account } from './account.ts';
 import { forgetApplicationToken, messagesAuthorization } from './application-token.ts';
 import { meaningOfParameters, MESSAGES_CODES } from './outcomes.ts';
 
@@ -58,7 +58,7 @@ export async function sendByMessages(
   if (result.kind !== 'response') return unanswered(result);
   if (result.status === 401) forgetApplicationToken(context);
   const hidden = [
-    ...accountSecrets(account),
+    ...secretsToRedact(account),
     authorization,
     authorization.replace(/^\w+ /, ''),
     to,

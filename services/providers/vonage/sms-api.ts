@@ -13,7 +13,7 @@ import {
 } from '../classify-error.ts';
 import { dltFields } from '../india-dlt.ts';
 import type { ProviderContext } from '../provider.ts';
-import { accountSecrets, basicAuthorization, REST_ORIGIN, withoutPlus, type Account } from './account.ts';
+import { secretsToRedact, basicAuthorization, REST_ORIGIN, withoutPlus, type Account } from './account.ts';
 import { SMS_CODES } from './outcomes.ts';
 
 const TTL_MS_MIN = 20_000;
@@ -55,7 +55,7 @@ export async function sendBySms(
     }),
   });
   if (result.kind !== 'response') return unanswered(result);
-  const hidden = [...accountSecrets(account), to, content.body, receiptUrl ?? ''];
+  const hidden = [...secretsToRedact(account), to, content.body, receiptUrl ?? ''];
   const read = (body: unknown) => vendorErrorOf(Answer.safeParse(body).data?.messages[0]);
   if (!isSuccess(result)) return refused(result, classify(result, SMS_CODES, read), hidden, context.now());
   const parts = Answer.safeParse(parseJson(result.text)).data?.messages;

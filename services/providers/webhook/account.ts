@@ -55,7 +55,7 @@ export function signingKey({ signingSecret }: Account['secrets']): Buffer {
   return Buffer.from(signingSecret.slice(PREFIX.length), 'base64');
 }
 
-export function hiddenOf({ secrets }: Pick<Account, 'secrets'>): string[] {
+export function secretsToRedact({ secrets }: Pick<Account, 'secrets'>): string[] {
   return [...secretStrings(secrets), secrets.signingSecret.slice(PREFIX.length)];
 }
 

@@ -16,7 +16,7 @@ import {
 import { defineProvider, type HttpResult, type ProviderContext, type Verification } from '../provider.ts';
 import { secretStrings } from '../redact.ts';
 import { unreached } from '../unreached.ts';
-import { CONFIGS, hiddenOf, secrets, signingKey, type Account } from './account.ts';
+import { CONFIGS, secretsToRedact, secrets, signingKey, type Account } from './account.ts';
 import { judgeRefusal } from './outcomes.ts';
 import { checkPayload, messagePayload, senderUsed } from './payload.ts';
 import { gatewayReceipts } from './receipts.ts';
@@ -113,7 +113,7 @@ function verifierFor(channel: Channel) {
     );
     if (isBlocked(result)) return { kind: 'invalid', failure: BLOCKED };
     if (result.kind !== 'response') return unverified(result);
-    if (!isSuccess(result)) return doubted(result, judgeRefusal(result), hiddenOf(account));
+    if (!isSuccess(result)) return doubted(result, judgeRefusal(result), secretsToRedact(account));
     return readAccepted(result) === undefined ? unverified(result) : { kind: 'valid' };
   };
 }
@@ -150,5 +150,5 @@ function isBlocked(result: HttpResult): boolean {
 
 function hiddenWith({ to, receiptUrl, content }: OutboundMessage, account: Account): string[] {
   const texts = secretStrings(content).filter(({ length }) => length >= 4 && length <= HIDDEN_CHARACTERS_MAX);
-  return [...hiddenOf(account), to, ...(receiptUrl === undefined ? [] : [receiptUrl]), ...texts];
+  return [...secretsToRedact(account), to, ...(receiptUrl === undefined ? [] : [receiptUrl]), ...texts];
 }

@@ -87,7 +87,7 @@ export default defineProvider({
       }),
     });
     if (result.kind !== 'response') return unanswered(result);
-    const hidden = hiddenOf(message, credentials);
+    const hidden = secretsToRedact(message, credentials);
     if (!isSuccess(result)) return refusal(result, hidden, context.now());
     const accepted = Accepted.safeParse(parseJson(result.text));
     if (!accepted.success) return unreadable(result);
@@ -150,6 +150,6 @@ function read(body: unknown): VendorError {
   };
 }
 
-function hiddenOf({ to, content }: OutboundFor<'whatsapp'>, { secrets }: Account): string[] {
+function secretsToRedact({ to, content }: OutboundFor<'whatsapp'>, { secrets }: Account): string[] {
   return [...secretStrings(secrets), to, ...whatsappTexts(content)];
 }

@@ -1,10 +1,11 @@
 import { LRUCache } from 'lru-cache';
-import type { DeliveryStore, ClaimedMessage } from '#core/store/deliveries.ts';
+import type { WorkerStore } from '#core/store/worker-store.ts';
+import type { ClaimedMessage } from '#core/store/claimed-message.ts';
 import type { AttemptOutcome } from '#core/domain/outcome.ts';
 import type { Breakers } from './breakers.ts';
 
 export type AccountStatusDeps = {
-  readonly store: Pick<DeliveryStore, 'noteAccountResult' | 'noteAccountHealth'>;
+  readonly store: Pick<WorkerStore, 'noteAccountResult' | 'noteAccountHealth'>;
   readonly breakers: Pick<Breakers, 'open' | 'health'>;
   readonly onMoved: (accountId: string, tenantId: string, status: string) => void;
 };

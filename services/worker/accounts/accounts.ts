@@ -4,7 +4,7 @@ import { createMicroBatch } from '#core/platform/process/micro-batch.ts';
 import { findProvider, parseAccount } from '#providers/registry.ts';
 import type { AnyProvider } from '#providers/provider.ts';
 import type { ProviderAccountRow } from '#core/store/called-accounts.ts';
-import type { DeliveryStore } from '#core/store/deliveries.ts';
+import type { WorkerStore } from '#core/store/worker-store.ts';
 import type { Credentials } from './credentials.ts';
 
 /** A tenant's provider account, ready to be called. */
@@ -51,7 +51,7 @@ const ACCOUNTS_AT_ONCE = 256;
  * Creates the cache of account rows, keyed by version. Decrypted secrets are cached in `credentials`. Both caches are bounded.
  */
 export function createAccounts(
-  store: Pick<DeliveryStore, 'loadAccounts'>,
+  store: Pick<WorkerStore, 'loadAccounts'>,
   credentials: Credentials,
   /** Cache of the secrets that were replaced recently. */
   replaced: Credentials,

@@ -2,14 +2,14 @@ import { Deadline } from '#core/platform/process/deadline.ts';
 import { verificationReason } from '#core/domain/verification-reason.ts';
 import type { Verification } from '#providers/provider.ts';
 import type { ProviderAccountRow } from '#core/store/called-accounts.ts';
-import type { DeliveryStore } from '#core/store/deliveries.ts';
+import type { WorkerStore } from '#core/store/worker-store.ts';
 import type { ProviderCall } from '#providers/context.ts';
 import type { ProviderContext } from '#providers/provider.ts';
 import type { Account, Accounts } from './accounts.ts';
 import type { Breakers } from './breakers.ts';
 
 export type VerifyDeps = {
-  readonly store: Pick<DeliveryStore, 'takeVerifications' | 'noteVerification' | 'loadAccounts'>;
+  readonly store: Pick<WorkerStore, 'takeVerifications' | 'noteVerification' | 'loadAccounts'>;
   readonly accounts: Accounts;
   readonly breakers: Pick<Breakers, 'reset'>;
   readonly contextOf: (call: ProviderCall) => ProviderContext;

@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache';
 import { NO_ACCOUNT } from '#core/domain/choose-account.ts';
 import type { Settlement } from '#core/domain/settlement.ts';
 import type { ClosedReason } from '#core/domain/skipped-account.ts';
-import type { ClaimedMessage } from '#core/store/deliveries.ts';
+import type { ClaimedMessage } from '#core/store/claimed-message.ts';
 import type { Breakers } from '../accounts/breakers.ts';
 
 /** When an account's lane may be claimed from, and for how many messages. The state is local to this process. */

@@ -2,7 +2,7 @@ import type { AuditEntry } from '#core/domain/audit-entry.ts';
 import { slowedGapMs } from '#core/domain/brake.ts';
 import { decideBrake } from '#core/domain/decide-brake.ts';
 import { effectiveLimits } from '#core/domain/plan.ts';
-import type { DeliveryStore } from '#core/store/deliveries.ts';
+import type { WorkerStore } from '#core/store/worker-store.ts';
 import type { CountedWindow, DecidedBrake } from '#core/store/usage-counting.ts';
 
 /**
@@ -11,7 +11,7 @@ import type { CountedWindow, DecidedBrake } from '#core/store/usage-counting.ts'
  * @returns an audit entry for each brake that was applied.
  */
 export function createBrakeChannels(
-  store: Pick<DeliveryStore, 'applyBrakes'>,
+  store: Pick<WorkerStore, 'applyBrakes'>,
 ): (windows: readonly CountedWindow[]) => Promise<AuditEntry[]> {
   const unapplied = new Map<string, DecidedBrake>();
   return async (windows) => {

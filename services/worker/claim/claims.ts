@@ -1,7 +1,9 @@
 import { chunks } from '#core/domain/chunks.ts';
 import type { FairQueue, Turn } from '#core/domain/fair-queue.ts';
 import type { Wake } from '#core/domain/wake.ts';
-import type { ClaimedMessage, DeliveryStore, Lane } from '#core/store/deliveries.ts';
+import type { ClaimedMessage } from '#core/store/claimed-message.ts';
+import type { WorkerStore } from '#core/store/worker-store.ts';
+import type { Lane } from '#core/store/lane.ts';
 import type { AccountGates } from './account-gates.ts';
 import {
   createClaimLanes,
@@ -19,7 +21,7 @@ export type ClaimsDeps = Pick<NamedClaimsDeps, 'terms' | 'begin'> &
   Pick<LaneClaimsDeps, 'dueFrom'> & {
     readonly store: NamedClaimsDeps['store'] &
       LaneClaimsDeps['store'] &
-      Pick<DeliveryStore, 'claimedBy' | 'findWaitingDue'>;
+      Pick<WorkerStore, 'claimedBy' | 'findWaitingDue'>;
     readonly queue: Pick<FairQueue<Wake>, 'release' | 'refilled' | 'markDue'>;
     readonly lanes: Lanes;
     readonly gates: AccountGates;

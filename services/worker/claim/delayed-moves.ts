@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type { ClosedReason } from '#core/domain/skipped-account.ts';
-import type { DelayedMessage, DeliveryStore, Lane } from '#core/store/deliveries.ts';
+import type { DelayedMessage, WorkerStore } from '#core/store/worker-store.ts';
+import type { Lane } from '#core/store/lane.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import type { DueLooks } from './due-looks.ts';
 import { laneKey } from './lanes.ts';
@@ -8,7 +9,7 @@ import { resolveWaiting, type ResolveDeps } from './resolve-waiting.ts';
 import { takeTurns } from './take-turns.ts';
 
 export type DelayedMovesDeps = {
-  readonly store: ResolveDeps['store'] & Pick<DeliveryStore, 'delayedLanes' | 'findDelayed' | 'findWaiting'>;
+  readonly store: ResolveDeps['store'] & Pick<WorkerStore, 'delayedLanes' | 'findDelayed' | 'findWaiting'>;
   readonly dueFrom: DueLooks['dueFrom'];
   readonly whyClosed: (accountId: string) => ClosedReason | undefined;
   readonly mark: Dispatcher['mark'];

@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
 import { createFairQueue } from '#core/domain/fair-queue.ts';
 import type { Wake } from '#core/domain/wake.ts';
-import type { ClaimedMessage, Lane, WaitingRow } from '#core/store/deliveries.ts';
+import type { ClaimedMessage } from '#core/store/claimed-message.ts';
+import type { Lane, WaitingRow } from '#core/store/lane.ts';
 import { createDispatcher, type DispatcherDeps } from './dispatcher.ts';
 
 const wake = (seq: number): Wake => ({

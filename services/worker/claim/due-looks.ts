@@ -1,11 +1,11 @@
 import {
   SCHEDULED_PRIORITY,
-  type DeliveryStore,
   type DueFrom,
   type DueRow,
   type Lane,
   type SweepTask,
-} from '#core/store/deliveries.ts';
+} from '#core/store/lane.ts';
+import type { WorkerStore } from '#core/store/worker-store.ts';
 import { laneKey } from './lanes.ts';
 
 /** Queries for lanes with due messages, and remembers since when each has one. */
@@ -19,7 +19,7 @@ export type DueLooks = {
 };
 
 export type DueLooksDeps = {
-  readonly store: Pick<DeliveryStore, 'dueLanes'>;
+  readonly store: Pick<WorkerStore, 'dueLanes'>;
   /** Milliseconds of a monotonic clock. */
   readonly now: () => number;
 };

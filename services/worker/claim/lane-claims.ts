@@ -1,14 +1,9 @@
 import { NO_ACCOUNT } from '#core/domain/choose-account.ts';
 import { INLINE_BYTES_MAX } from '#core/domain/content.ts';
 import { databaseFaultOf } from '#core/domain/database-fault.ts';
-import {
-  CLAIM_BYTES_MAX,
-  type ClaimedMessage,
-  type ClaimTerms,
-  type DeliveryStore,
-  type LaneClaim,
-  type SearchedLane,
-} from '#core/store/deliveries.ts';
+import { CLAIM_BYTES_MAX, type ClaimedMessage, type MessageClaimTerms } from '#core/store/claimed-message.ts';
+import type { WorkerStore } from '#core/store/worker-store.ts';
+import type { LaneClaim, SearchedLane } from '#core/store/lane.ts';
 import type { AccountGates } from './account-gates.ts';
 import type { DueLooks } from './due-looks.ts';
 import { REVIEW_PAGE, type LaneReviews } from './lane-reviews.ts';
@@ -21,8 +16,8 @@ export type Refill = { readonly tenantId: string; left: number };
 export type LaneAsk = { readonly refill: Refill; readonly lane: DueLane; readonly most: number };
 
 export type LaneClaimsDeps = {
-  readonly store: Pick<DeliveryStore, 'claimDue' | 'dueSeqs'>;
-  readonly terms: ClaimTerms;
+  readonly store: Pick<WorkerStore, 'claimDue' | 'dueSeqs'>;
+  readonly terms: MessageClaimTerms;
   readonly lanes: Pick<Lanes, 'mark'>;
   readonly dueFrom: DueLooks['dueFrom'];
   readonly gates: Pick<AccountGates, 'noteLimit' | 'claimed'>;

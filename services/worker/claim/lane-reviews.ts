@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache';
-import type { DeliveryStore, Lane, LanePlaces, WaitingPageSize, WaitingRow } from '#core/store/deliveries.ts';
+import type { WorkerStore } from '#core/store/worker-store.ts';
+import type { Lane, LanePlaces, WaitingPageSize, WaitingRow } from '#core/store/lane.ts';
 import type { DueLooks } from './due-looks.ts';
 import { laneKey } from './lanes.ts';
 
@@ -22,7 +23,7 @@ const REVIEWED_MAX = 20_000;
 export const REVIEW_PAGE: WaitingPageSize = { most: 200, readsMax: 10_000 };
 
 export function createLaneReviews(deps: {
-  readonly store: Pick<DeliveryStore, 'findWaitingDue'>;
+  readonly store: Pick<WorkerStore, 'findWaitingDue'>;
   readonly dueFrom: DueLooks['dueFrom'];
 }): LaneReviews {
   /** Times of the next reviews of deep lanes that were reviewed recently, by `performance.now()`. */

@@ -1,7 +1,9 @@
 import { databaseFaultOf } from '#core/domain/database-fault.ts';
 import { UNPROCESSABLE } from '#core/domain/decide-waiting.ts';
 import type { Wake } from '#core/domain/wake.ts';
-import type { ClaimedMessage, ClaimTerms, DeliveryStore, WaitingRow } from '#core/store/deliveries.ts';
+import type { ClaimedMessage, MessageClaimTerms } from '#core/store/claimed-message.ts';
+import type { WorkerStore } from '#core/store/worker-store.ts';
+import type { WaitingRow } from '#core/store/lane.ts';
 import type { AccountGates } from './account-gates.ts';
 import type { Lanes } from './lanes.ts';
 import { resolveWaiting, type ResolveDeps } from './resolve-waiting.ts';
@@ -11,8 +13,8 @@ export type Named = Omit<Wake, 'priority'>;
 export type Refused = Pick<Wake, 'seq' | 'tenantId'> & Partial<Pick<WaitingRow, 'id' | 'requestId'>>;
 
 export type NamedClaimsDeps = {
-  readonly store: ResolveDeps['store'] & Pick<DeliveryStore, 'claim' | 'findWaiting'>;
-  readonly terms: ClaimTerms;
+  readonly store: ResolveDeps['store'] & Pick<WorkerStore, 'claim' | 'findWaiting'>;
+  readonly terms: MessageClaimTerms;
   readonly lanes: Pick<Lanes, 'mark'>;
   readonly gates: Pick<AccountGates, 'noteLimit'>;
   /** Begins a claimed message. @param slotOf the tenant whose slot it occupies, null if none. */

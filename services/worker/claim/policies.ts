@@ -1,12 +1,12 @@
 import type { FairQueue, TenantPolicy } from '#core/domain/fair-queue.ts';
 import { BUILT_IN_PLANS, type Limits } from '#core/domain/plan.ts';
-import type { DeliveryStore } from '#core/store/deliveries.ts';
+import type { WorkerStore } from '#core/store/worker-store.ts';
 
 const TENANTS_AT_ONCE = 1_000;
 
 /** Updates the weights and caps of the queued tenants from their plans. */
 export async function refreshPolicies(
-  store: Pick<DeliveryStore, 'tenantLimits'>,
+  store: Pick<WorkerStore, 'tenantLimits'>,
   queue: Pick<FairQueue<unknown>, 'tenantIds' | 'setPolicy'>,
 ): Promise<void> {
   const ids = queue.tenantIds();

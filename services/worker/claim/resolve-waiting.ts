@@ -2,11 +2,13 @@ import { decideWaiting, hasUsableAccount, type WaitingDecision } from '#core/dom
 import type { FailureClass } from '#core/domain/failure.ts';
 import type { ClosedReason } from '#core/domain/skipped-account.ts';
 import type { FailoverLabels } from '#core/platform/telemetry/metrics.ts';
-import type { Assignment, ClaimedMessage, DeliveryStore, Lane, WaitingRow } from '#core/store/deliveries.ts';
+import type { Assignment, WorkerStore } from '#core/store/worker-store.ts';
+import type { ClaimedMessage } from '#core/store/claimed-message.ts';
+import type { Lane, WaitingRow } from '#core/store/lane.ts';
 
 export type ResolveDeps = {
   readonly store: Pick<
-    DeliveryStore,
+    WorkerStore,
     'accountsOf' | 'routesOf' | 'moveMessages' | 'returnSent' | 'assignAccounts' | 'lost'
   >;
   readonly endedUncalled: (message: WaitingRow, reason: FailureClass | 'suppressed') => void;

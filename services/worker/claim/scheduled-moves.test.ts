@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { WaitingRow } from '#core/store/deliveries.ts';
+import type { WaitingRow } from '#core/store/lane.ts';
 import { createScheduledMoves } from './scheduled-moves.ts';
 
 const row = (tenantId: string, seq: number): WaitingRow => ({

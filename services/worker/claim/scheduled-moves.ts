@@ -1,10 +1,10 @@
-import type { DeliveryStore } from '#core/store/deliveries.ts';
+import type { WorkerStore } from '#core/store/worker-store.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import { resolveWaiting, type ResolveDeps } from './resolve-waiting.ts';
 import { takeTurns } from './take-turns.ts';
 
 export type ScheduledMovesDeps = {
-  readonly store: ResolveDeps['store'] & Pick<DeliveryStore, 'findScheduledDue'>;
+  readonly store: ResolveDeps['store'] & Pick<WorkerStore, 'findScheduledDue'>;
   readonly mark: Dispatcher['mark'];
   readonly endedUncalled: ResolveDeps['endedUncalled'];
   readonly failedOver: ResolveDeps['failedOver'];

@@ -1,9 +1,9 @@
-import type { DeliveryStore } from '#core/store/deliveries.ts';
+import type { WorkerStore } from '#core/store/worker-store.ts';
 import { takeTurns } from './take-turns.ts';
 
 export type TenantMovesDeps = {
   /** Both functions do nothing unless the tenant's own row requires the move. */
-  readonly store: Pick<DeliveryStore, 'holdTenant' | 'releaseTenant'>;
+  readonly store: Pick<WorkerStore, 'holdTenant' | 'releaseTenant'>;
   /** Called when held messages are due again. */
   readonly onReleased: () => void;
   readonly isStopping: () => boolean;

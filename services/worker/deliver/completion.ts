@@ -3,7 +3,8 @@ import type { AttemptOutcome } from '#core/domain/outcome.ts';
 import { causeOfRefusal } from '#core/domain/suppression-cause.ts';
 import type { Settlement, StoredFailure } from '#core/domain/settlement.ts';
 import type { Json } from '#core/platform/postgres/postgres.ts';
-import type { ClaimedMessage, Completion } from '#core/store/deliveries.ts';
+import type { ClaimedMessage } from '#core/store/claimed-message.ts';
+import type { Completion } from '#core/store/completion.ts';
 import { namesItsOwnIdAlone } from '#providers/registry.ts';
 import type { Delivered } from './deliver.ts';
 

@@ -1,5 +1,6 @@
 import { contentApart } from '#core/domain/content.ts';
-import type { ClaimedMessage, DeliveryStore } from '#core/store/deliveries.ts';
+import type { ClaimedMessage } from '#core/store/claimed-message.ts';
+import type { WorkerStore } from '#core/store/worker-store.ts';
 
 export type LoadedContent =
   | { readonly kind: 'ready'; readonly content: unknown; readonly release: () => void }
@@ -14,7 +15,7 @@ export type Contents = {
 };
 
 export type ContentsOptions = {
-  readonly store: Pick<DeliveryStore, 'loadContent'>;
+  readonly store: Pick<WorkerStore, 'loadContent'>;
   /** Budget for all contents that are stored apart from their messages, in bytes. */
   readonly bytesMax: number;
   /** Maximum wait for free budget, in milliseconds. */

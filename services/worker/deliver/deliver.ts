@@ -1,6 +1,6 @@
 import type { OutboundMessage } from '#core/domain/content.ts';
 import type { AttemptOutcome, Outcome } from '#core/domain/outcome.ts';
-import type { ClaimedMessage } from '#core/store/deliveries.ts';
+import type { ClaimedMessage } from '#core/store/claimed-message.ts';
 import type { AnyProvider, ProviderContext } from '#providers/provider.ts';
 import type { ProviderCall } from '#providers/context.ts';
 import { contentRefusal } from '#providers/content-limits.ts';

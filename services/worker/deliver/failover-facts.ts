@@ -2,7 +2,8 @@ import type { FailoverFacts } from '#core/domain/failover.ts';
 import type { AttemptOutcome } from '#core/domain/outcome.ts';
 import { FAILOVER_CLASSES, FAILOVER_DEFAULT, routeByAge, type Route } from '#core/domain/route.ts';
 import { createMicroBatch } from '#core/platform/process/micro-batch.ts';
-import type { ClaimedMessage, DeliveryStore, FailoverRow } from '#core/store/deliveries.ts';
+import type { ClaimedMessage } from '#core/store/claimed-message.ts';
+import type { WorkerStore, FailoverRow } from '#core/store/worker-store.ts';
 import { askUntilAnswered, type AskUntilAnsweredDeps } from './ask-until-answered.ts';
 
 /** The facts of a failover decision, and the provider of each usable account. */
@@ -12,7 +13,7 @@ export type AccountedFacts = {
 };
 
 export type FailoverFactsDeps = AskUntilAnsweredDeps & {
-  readonly store: Pick<DeliveryStore, 'failoverFacts'>;
+  readonly store: Pick<WorkerStore, 'failoverFacts'>;
 };
 
 const BATCH_MAX = 256;

@@ -1,11 +1,12 @@
 import { LRUCache } from 'lru-cache';
 import type { Route } from '#core/domain/route.ts';
 import { createMicroBatch } from '#core/platform/process/micro-batch.ts';
-import type { ClaimedMessage, DeliveryStore } from '#core/store/deliveries.ts';
+import type { ClaimedMessage } from '#core/store/claimed-message.ts';
+import type { WorkerStore } from '#core/store/worker-store.ts';
 import { askUntilAnswered, type AskUntilAnsweredDeps } from './ask-until-answered.ts';
 
 export type ReceiptTimeoutsDeps = AskUntilAnsweredDeps & {
-  readonly store: Pick<DeliveryStore, 'routesOf'>;
+  readonly store: Pick<WorkerStore, 'routesOf'>;
   readonly now: () => number;
 };
 

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Outcome } from '#core/domain/outcome.ts';
-import type { ClaimedMessage, Completion } from '#core/store/deliveries.ts';
+import type { ClaimedMessage } from '#core/store/claimed-message.ts';
+import type { Completion } from '#core/store/completion.ts';
 import type { FailoverLabels } from '#core/platform/telemetry/metrics.ts';
 import { createRecorder, type RecorderDeps } from './recorder.ts';
 

@@ -4,7 +4,9 @@ import type { Settlement } from '#core/domain/settlement.ts';
 import { bisectFaults } from '#core/domain/bisect-faults.ts';
 import { createMicroBatch } from '#core/platform/process/micro-batch.ts';
 import type { FailoverLabels } from '#core/platform/telemetry/metrics.ts';
-import type { ClaimedMessage, Completion, DeliveryStore } from '#core/store/deliveries.ts';
+import type { ClaimedMessage } from '#core/store/claimed-message.ts';
+import type { Completion } from '#core/store/completion.ts';
+import type { WorkerStore } from '#core/store/worker-store.ts';
 import type { Delivered } from './deliver.ts';
 import { mayFailOver, type AccountedFacts } from './failover-facts.ts';
 import { keyKnownUntil } from './key-known-until.ts';
@@ -22,7 +24,7 @@ export type Recorder = {
 };
 
 export type RecorderDeps = {
-  readonly store: Pick<DeliveryStore, 'complete'>;
+  readonly store: Pick<WorkerStore, 'complete'>;
   /** Returns the accounts through which a refused message may go on; undefined if it must stay with its own. */
   readonly failoverFacts: (message: ClaimedMessage) => Promise<AccountedFacts | undefined>;
   /** How long a message waits for its receipt before another account sends it too. */

@@ -1,6 +1,6 @@
 import type { EmailContent, OutboundMessage } from '#core/domain/content.ts';
 import { withUnsubscribe } from '#core/domain/with-unsubscribe.ts';
-import type { ClaimedMessage } from '#core/store/deliveries.ts';
+import type { ClaimedMessage } from '#core/store/claimed-message.ts';
 
 export type Links = { readonly receiptUrl: string | undefined; readonly unsubscribeUrl: string | undefined };
 

@@ -1,5 +1,5 @@
 import { unsubscribeToken, unsubscribeUrl, type UnsubscribeKey } from '#core/domain/unsubscribe-token.ts';
-import type { ClaimedMessage } from '#core/store/deliveries.ts';
+import type { ClaimedMessage } from '#core/store/claimed-message.ts';
 
 export type UnsubscribeSettings = {
   readonly publicBaseUrl: string;

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import { decidePause, type LookupPause } from '#core/domain/decide-lookup.ts';
 import type { LookupOutcome } from '#core/platform/telemetry/metrics.ts';
-import type { DeliveryStore } from '#core/store/deliveries.ts';
+import type { WorkerStore } from '#core/store/worker-store.ts';
 import type { DueLookup } from '#core/store/lookups.ts';
 import { findProvider, lookupPaces } from '#providers/registry.ts';
 import type { LookupAnswer } from '#providers/lookup.ts';
@@ -10,7 +10,7 @@ import { settleAsked, type SettleAskedDeps } from './settle-asked.ts';
 
 export type LookupsDeps = Omit<AskAccountDeps, 'signal'> &
   SettleAskedDeps & {
-    readonly store: Pick<DeliveryStore, 'takeLookups' | 'settleLookups'>;
+    readonly store: Pick<WorkerStore, 'takeLookups' | 'settleLookups'>;
     /** Duration of the lease of an account and its lookups, in milliseconds. */
     readonly leaseMs: number;
     /** Whether sends through the account must wait for its vendor to recover. */

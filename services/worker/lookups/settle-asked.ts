@@ -1,7 +1,7 @@
 import { databaseFaultOf } from '#core/domain/database-fault.ts';
 import { decideLookup, type LookupPause } from '#core/domain/decide-lookup.ts';
 import { bisectFaults } from '#core/domain/bisect-faults.ts';
-import type { DeliveryStore } from '#core/store/deliveries.ts';
+import type { WorkerStore } from '#core/store/worker-store.ts';
 import type { DueLookup } from '#core/store/lookups.ts';
 import type { LookupReport } from '#providers/lookup.ts';
 import { createRedactor } from '#providers/redact.ts';
@@ -9,7 +9,7 @@ import { storable, toReport } from '../receipts/to-report.ts';
 import { resultOf, type Asked } from './ask-account.ts';
 
 export type SettleAskedDeps = {
-  readonly store: Pick<DeliveryStore, 'settleLookups'>;
+  readonly store: Pick<WorkerStore, 'settleLookups'>;
   /** Called when the database rejects what the vendor reports about the message. */
   readonly onUnstorable: (due: DueLookup, error: unknown) => void;
   readonly now: () => number;

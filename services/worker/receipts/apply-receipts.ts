@@ -7,11 +7,11 @@ import {
   type ReceiptResult,
 } from '#core/domain/decide-receipts.ts';
 import { DependencyError } from '#core/domain/dependency-error.ts';
-import type { DeliveryStore } from '#core/store/deliveries.ts';
+import type { WorkerStore } from '#core/store/worker-store.ts';
 import type { ReceiptPace, ReceiptWork } from './receipt-pace.ts';
 
 export type ReceiptApplierDeps = {
-  readonly store: Pick<DeliveryStore, 'applyReceipts' | 'putOffReceipts'>;
+  readonly store: Pick<WorkerStore, 'applyReceipts' | 'putOffReceipts'>;
   readonly pace: ReceiptPace;
   readonly isSending: () => boolean;
   readonly onApplied: (results: readonly ReceiptResult[]) => void;

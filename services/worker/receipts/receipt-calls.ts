@@ -2,7 +2,7 @@ import { isBehind } from '#core/domain/expected-work.ts';
 import type { LoadIds } from '#core/domain/id-loader.ts';
 import { createLoopTurns } from '#core/platform/process/loop-turns.ts';
 import type { StoredReceiptCall } from '#core/store/receipt-reports.ts';
-import type { DeliveryStore } from '#core/store/deliveries.ts';
+import type { WorkerStore } from '#core/store/worker-store.ts';
 import type { ProviderCall } from '#providers/context.ts';
 import type { ProviderContext } from '#providers/provider.ts';
 import { reportingProviders } from '#providers/registry.ts';
@@ -14,7 +14,7 @@ import { settleCalls, takesSeveral, type ReadCall, type SettledPart } from './se
 
 export type ReceiptReaderDeps = Omit<ReadCallDeps, 'turns' | 'ids'> & {
   readonly loadIds: LoadIds;
-  readonly store: Pick<DeliveryStore, 'takeReceiptCalls' | 'settleReceiptCalls'>;
+  readonly store: Pick<WorkerStore, 'takeReceiptCalls' | 'settleReceiptCalls'>;
   readonly accounts: Pick<Accounts, 'inForce'>;
   readonly contextOf: (call: ProviderCall) => ProviderContext;
   readonly deadlineMs: number;

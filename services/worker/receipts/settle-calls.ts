@@ -1,7 +1,7 @@
 import { chunks } from '#core/domain/chunks.ts';
 import { databaseFaultOf } from '#core/domain/database-fault.ts';
 import { bisectFaults } from '#core/domain/bisect-faults.ts';
-import type { DeliveryStore } from '#core/store/deliveries.ts';
+import type { WorkerStore } from '#core/store/worker-store.ts';
 import type { CallReportRow, SettledReceiptCalls, StoredReceiptCall } from '#core/store/receipt-reports.ts';
 import type { CallReading } from './read-call.ts';
 
@@ -14,7 +14,7 @@ export type ReadCall = {
 };
 
 export type SettleCallsDeps = {
-  readonly store: Pick<DeliveryStore, 'settleReceiptCalls'>;
+  readonly store: Pick<WorkerStore, 'settleReceiptCalls'>;
   /** Called when the database rejects the contents of the call. */
   readonly onUnstorable: (provider: string, error: unknown) => void;
   /**

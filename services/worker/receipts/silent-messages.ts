@@ -1,12 +1,12 @@
 import { decideSilence } from '#core/domain/decide-silence.ts';
 import type { ClosedReason } from '#core/domain/skipped-account.ts';
 import type { FailoverLabels } from '#core/platform/telemetry/metrics.ts';
-import type { DeliveryStore } from '#core/store/deliveries.ts';
+import type { WorkerStore } from '#core/store/worker-store.ts';
 import type { SilenceDecided, SilenceRouting, SilentRow } from '#core/store/silent-messages.ts';
 import type { Dispatcher } from '../claim/dispatcher.ts';
 
 export type SilentMessagesDeps = {
-  readonly store: Pick<DeliveryStore, 'settleSilent'>;
+  readonly store: Pick<WorkerStore, 'settleSilent'>;
   readonly whyClosed: (accountId: string) => ClosedReason | undefined;
   readonly mark: Dispatcher['mark'];
   readonly onFailedOver: (failover: FailoverLabels) => void;

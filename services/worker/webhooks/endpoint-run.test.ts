@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { TOLD_EVENT_SCHEMAS } from '#core/domain/event-envelope.ts';
+import { WEBHOOK_EVENT_SCHEMAS } from '#core/domain/event-envelope.ts';
 import {
   ERROR,
   FINE,
@@ -258,6 +258,6 @@ describe('an endpoint', () => {
       },
     ]);
     const body: unknown = JSON.parse(String(s.calls[0]?.body));
-    expect(TOLD_EVENT_SCHEMAS['test.ping'].parse(body)).toEqual(body);
+    expect(WEBHOOK_EVENT_SCHEMAS['test.ping'].parse(body)).toEqual(body);
   });
 });

@@ -20,7 +20,7 @@ type OpenClaim = {
 /** An event that is to be delivered now. */
 export type Delivery = {
   readonly open: OpenClaim;
-  readonly told: ClaimedEvent;
+  readonly claimed: ClaimedEvent;
   /** The message whose later events wait for its end; null if the endpoint was not ordered when it was claimed. */
   readonly message: number | null;
 };
@@ -75,9 +75,9 @@ export function createEndpointRun(
     const known = freed.shift();
     if (known !== undefined) return known;
     for (let open = opens[0]; open !== undefined; open = opens[0]) {
-      const told = open.waiting.pop();
-      if (told !== undefined)
-        return { open, told, message: open.claim.endpoint.ordered ? told.messageSeq : null };
+      const claimed = open.waiting.pop();
+      if (claimed !== undefined)
+        return { open, claimed, message: open.claim.endpoint.ordered ? claimed.messageSeq : null };
       opens.shift();
     }
     return undefined;
@@ -96,16 +96,21 @@ export function createEndpointRun(
       behind.add(messageSeq);
       apart.add(messageSeq);
     }
-    delivery.open.again.push({ seq: delivery.told.seq, attempts, dueAt, messageSeq });
+    delivery.open.again.push({ seq: delivery.claimed.seq, attempts, dueAt, messageSeq });
   }
 
   function putBackUncalled(delivery: Delivery): void {
-    const { open, told } = delivery;
+    const { open, claimed } = delivery;
     const { message: messageSeq } = delivery;
     if (messageSeq !== null) behind.add(messageSeq);
     if (messageSeq !== null && (apart.has(messageSeq) || open.claim.blocked.has(messageSeq)))
-      open.again.push({ seq: told.seq, attempts: open.claim.attempts, dueAt: 'after_earlier', messageSeq });
-    else open.uncalled.add(told.seq);
+      open.again.push({
+        seq: claimed.seq,
+        attempts: open.claim.attempts,
+        dueAt: 'after_earlier',
+        messageSeq,
+      });
+    else open.uncalled.add(claimed.seq);
     settle(delivery);
   }
 

@@ -7,7 +7,7 @@ import type { WebhookStore } from '#core/store/webhook-deliveries.ts';
 import { createBehindLooks } from './behind-looks.ts';
 
 import type { DeliverEventDeps } from './deliver-event.ts';
-import { createDeliveryLane, type Called, type DeliveryLane } from './delivery-lane.ts';
+import { createEndpointCaller, type Called, type EndpointCaller } from './endpoint-caller.ts';
 import { createDeliveryRecorder } from './delivery-recorder.ts';
 import type { EndpointSecrets } from './endpoint-secrets.ts';
 import { createEndpointTests } from './endpoint-tests.ts';
@@ -97,12 +97,12 @@ export function createWebhooks(deps: WebhooksDeps): Webhooks {
   });
   const watch = createEndpointWatch({
     store,
-    onKnown: (endpoint, health) => lane.known(endpoint, health),
+    onKnown: (endpoint, health) => caller.known(endpoint, health),
     onMoved: events.endpointMoved,
     onFailed: (error) => events.taskFailed('endpoint_health', error),
     random: Math.random,
   });
-  const lane: DeliveryLane = createDeliveryLane({
+  const caller: EndpointCaller = createEndpointCaller({
     ...calling,
     secrets,
     recorder,
@@ -148,7 +148,7 @@ export function createWebhooks(deps: WebhooksDeps): Webhooks {
 
   function endpointChanged(endpointId: string, changed: Exclude<ChangeOfEndpoint, 'test'>): void {
     if (changed === 'secrets') secrets.invalidate(endpointId);
-    if (changed !== 'due') lane.endpointChanged(endpointId);
+    if (changed !== 'due') caller.endpointChanged(endpointId);
     deps.onDue();
   }
 
@@ -167,16 +167,16 @@ export function createWebhooks(deps: WebhooksDeps): Webhooks {
   async function claimDue(): Promise<readonly Error[]> {
     const failed: Error[] = [];
     for (let looks = 0; looks < LOOKS_MAX && !isStopping(); looks++) {
-      if (lane.room === 0) {
+      if (caller.room === 0) {
         isLeftDue = true;
         break;
       }
       const ask = {
         after: cursor,
         endpointsMax: ENDPOINTS_AT_ONCE,
-        claimsMax: lane.queryRoom,
-        tenantClaimsMax: lane.tenantRoom,
-        busy: lane.busy,
+        claimsMax: caller.queryRoom,
+        tenantClaimsMax: caller.tenantRoom,
+        busy: caller.busy,
         leaseMs: settings.leaseMs,
       };
       const { claims, next, failures } = await pace(
@@ -187,7 +187,7 @@ export function createWebhooks(deps: WebhooksDeps): Webhooks {
         }),
       );
       failed.push(...failures);
-      lane.take(claims);
+      caller.take(claims);
       // The rest of an endpoint's events is claimed when a present claim of it is finished.
       const mayBeLeft = claims.length > 0 || ask.busy.length > 0;
       isLeftDue = cursor === null ? mayBeLeft : isLeftDue || mayBeLeft;
@@ -208,10 +208,10 @@ export function createWebhooks(deps: WebhooksDeps): Webhooks {
           for (const id of ids) waiting.delete(id);
           const terms = {
             match: matchesEndpoint,
-            claimsMax: lane.queryRoom,
-            tenantClaimsMax: lane.tenantRoom,
+            claimsMax: caller.queryRoom,
+            tenantClaimsMax: caller.tenantRoom,
             leaseMs: settings.leaseMs,
-            busy: lane.busy,
+            busy: caller.busy,
           };
           const {
             claims,
@@ -224,7 +224,7 @@ export function createWebhooks(deps: WebhooksDeps): Webhooks {
             (matched) => ({ surplus: surplusOf(ids), waitedMs: oldestMs(matched.claims) }),
           );
           failed.push(...failures);
-          lane.take(claims);
+          caller.take(claims);
           for (const id of behind) waiting.add(id);
           for (const id of missed) missedNow.add(id);
           if (isDue) deps.onDue();
@@ -243,7 +243,7 @@ export function createWebhooks(deps: WebhooksDeps): Webhooks {
     callTested: tests.call,
     endpointChanged,
     async findChanged() {
-      const called = lane.endpoints;
+      const called = caller.endpoints;
       if (called.length === 0) return;
       // A replaced secret cannot be mistaken for the current one, because each claim brings its own ciphertext.
       for (const id of await store.changedEndpoints(called)) endpointChanged(id, 'settings');
@@ -251,10 +251,10 @@ export function createWebhooks(deps: WebhooksDeps): Webhooks {
     forgetStale: secrets.forgetStale,
     async stop() {
       stopped.abort();
-      await Promise.all([lane.stop(), tests.drain()]);
+      await Promise.all([caller.stop(), tests.drain()]);
     },
     abandon: () => aborted.abort(),
-    inFlight: () => lane.inFlight,
+    inFlight: () => caller.inFlight,
   };
 }
 

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { TenantId } from '#core/domain/ids.ts';
 import type { Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
-import { deliveryStore } from '#core/store/deliveries.ts';
+import { workerStore } from '#core/store/worker-store.ts';
 import { findCancelable, type CancelFilter, type LivePosition } from '#core/store/cancellation.ts';
 import { readAsTenant } from '#core/store/read-scope.ts';
 import { get, LEAST, request, send, startTestApi, type ApiTenant, type TestApi } from '#test/support/api.ts';
@@ -184,7 +184,7 @@ describe('messages that fit a filter', () => {
       Array.from({ length: 400 }, () => sent(tenant.key, { ...LEAST.sms, tags: ['raced'] })),
     );
     const rows = await api.admin<{ seq: number }[]>`select seq from messages where id = any (${ids}::uuid[])`;
-    const store = deliveryStore(api.database.open('worker', 4), 10_000, ADDRESS_KEYS);
+    const store = workerStore(api.database.open('worker', 4), 10_000, ADDRESS_KEYS);
     const claiming = Promise.all(
       rows
         .toSorted(() => Math.random() - 0.5)

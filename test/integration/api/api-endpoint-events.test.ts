@@ -1,16 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { EventEnvelope } from '#core/domain/event-envelope.ts';
-import { deliveryStore, type DeliveryStore } from '#core/store/deliveries.ts';
+import { workerStore, type WorkerStore } from '#core/store/worker-store.ts';
 import { get, LEAST, send, startTestApi, type ApiTenant, type TestApi } from '#test/support/api.ts';
 import { ADDRESS_KEYS, moveSuspension } from '#test/support/seed.ts';
 import type { TestKey } from '#test/support/service-keys.ts';
 
 let api: TestApi;
-let store: DeliveryStore;
+let store: WorkerStore;
 beforeAll(async () => {
   api = await startTestApi();
-  store = deliveryStore(api.database.open('worker', 2), 10_000, ADDRESS_KEYS);
+  store = workerStore(api.database.open('worker', 2), 10_000, ADDRESS_KEYS);
 });
 afterAll(() => api[Symbol.asyncDispose]());
 

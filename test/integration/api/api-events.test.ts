@@ -5,17 +5,17 @@ import { createEventIds } from '#core/domain/event-id.ts';
 import { FEED_EVENT_TYPES } from '#core/domain/feed-event.ts';
 import type { AttemptOutcome } from '#core/domain/outcome.ts';
 import { loadMessageIdKey } from '#core/store/message-places.ts';
-import { deliveryStore, type DeliveryStore } from '#core/store/deliveries.ts';
+import { workerStore, type WorkerStore } from '#core/store/worker-store.ts';
 import { completionOf } from '#test/support/completion-of.ts';
 import { get, LEAST, send, startTestApi, type ApiTenant, type TestApi } from '#test/support/api.ts';
 import { ADDRESS_KEYS, moveSuspension } from '#test/support/seed.ts';
 import type { TestKey } from '#test/support/service-keys.ts';
 
 let api: TestApi;
-let store: DeliveryStore;
+let store: WorkerStore;
 beforeAll(async () => {
   api = await startTestApi();
-  store = deliveryStore(api.database.open('worker', 2), 10_000, ADDRESS_KEYS);
+  store = workerStore(api.database.open('worker', 2), 10_000, ADDRESS_KEYS);
 });
 afterAll(() => api[Symbol.asyncDispose]());
 

@@ -3,19 +3,19 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { EventEnvelope } from '#core/domain/event-envelope.ts';
 import { createIdLoader } from '#core/domain/id-loader.ts';
 import { matchesEndpoint } from '#core/domain/webhook-endpoint.ts';
-import { deliveryStore, type DeliveryStore } from '#core/store/deliveries.ts';
+import { workerStore, type WorkerStore } from '#core/store/worker-store.ts';
 import { webhookStore, type WebhookStore } from '#core/store/webhook-deliveries.ts';
 import { completionOf } from '#test/support/completion-of.ts';
 import { get, LEAST, request, send, startTestApi, type ApiTenant, type TestApi } from '#test/support/api.ts';
 import { ADDRESS_KEYS, moveSuspension } from '#test/support/seed.ts';
 
 let api: TestApi;
-let store: DeliveryStore;
+let store: WorkerStore;
 let webhooks: WebhookStore;
 beforeAll(async () => {
   api = await startTestApi();
   const worker = api.database.open('worker', 2);
-  store = deliveryStore(worker, 10_000, ADDRESS_KEYS);
+  store = workerStore(worker, 10_000, ADDRESS_KEYS);
   webhooks = webhookStore(worker, (work) => work, createIdLoader(store.messageIdKey));
 });
 afterAll(() => api[Symbol.asyncDispose]());

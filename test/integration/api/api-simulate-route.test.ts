@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { AttemptOutcome } from '#core/domain/outcome.ts';
 import type { Route } from '#core/domain/route.ts';
-import { deliveryStore, type DeliveryStore } from '#core/store/deliveries.ts';
+import { workerStore, type WorkerStore } from '#core/store/worker-store.ts';
 import { startAdminApi, type AdminApi, type TestTenant } from '#test/support/admin-api.ts';
 import type { Reply } from '#test/support/api.ts';
 import { completionOf } from '#test/support/completion-of.ts';
@@ -19,7 +19,7 @@ const UNAVAILABLE: AttemptOutcome = {
 };
 
 let api: AdminApi;
-let store: DeliveryStore;
+let store: WorkerStore;
 let tenant: TestTenant;
 let key: string;
 let a: string;
@@ -28,7 +28,7 @@ let c: string;
 
 beforeAll(async () => {
   api = await startAdminApi();
-  store = deliveryStore(api.database.open('worker', 2), 10_000, ADDRESS_KEYS);
+  store = workerStore(api.database.open('worker', 2), 10_000, ADDRESS_KEYS);
 });
 afterAll(() => api[Symbol.asyncDispose]());
 beforeEach(async () => {

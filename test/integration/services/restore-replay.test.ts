@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { TenantId } from '#core/domain/ids.ts';
-import { deliveryStore } from '#core/store/deliveries.ts';
+import { workerStore } from '#core/store/worker-store.ts';
 import { createAuditTrail } from '#core/platform/telemetry/audit-trail.ts';
 import { createLogger } from '#core/platform/telemetry/logger.ts';
 import { postgres } from '#core/platform/postgres/postgres-driver.ts';
@@ -158,7 +158,7 @@ beforeAll(async () => {
   const invited = `${randomUUID()}@example.org`;
   await put('/v1/admin/members', { email: invited, role: 'admin' });
   await platform(other.id, 'suspend');
-  const delivery = deliveryStore(api.database.open('worker', 1), 10_000, ADDRESS_KEYS);
+  const delivery = workerStore(api.database.open('worker', 1), 10_000, ADDRESS_KEYS);
   const applied = createAuditTrail(log);
   const brake = async (channel: 'sms' | 'email'): Promise<void> => {
     const facts = { level: 'held', reason: 'complaint_rate', rate: 0.01, bound: 0.003 } as const;

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { encodeWakes } from '#core/domain/wake.ts';
-import type { ClaimedMessage, DeliveryStore } from '#core/store/deliveries.ts';
+import type { ClaimedMessage } from '#core/store/claimed-message.ts';
+import type { WorkerStore } from '#core/store/worker-store.ts';
 import { setupDelivery } from '#test/support/delivery.ts';
 import { acceptBatch, acceptRow, seedAccount } from '#test/support/seed.ts';
 
@@ -35,14 +36,14 @@ async function queue(b: Delivery, overrides: object = {}) {
 }
 
 /** Wraps the store and records the bytes of contents in each answer of a claim. */
-function weighed(store: DeliveryStore) {
+function weighed(store: WorkerStore) {
   const answers: number[] = [];
   const weigh = (claimed: ClaimedMessage[]): ClaimedMessage[] => {
     const bytes = claimed.map(({ content }) => Buffer.byteLength(JSON.stringify(content)));
     if (claimed.length > 0) answers.push(total(bytes));
     return claimed;
   };
-  const watched: DeliveryStore = {
+  const watched: WorkerStore = {
     ...store,
     claim: async (...terms) => weigh(await store.claim(...terms)),
     claimDue: async (...terms) => weigh(await store.claimDue(...terms)),

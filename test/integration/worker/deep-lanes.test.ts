@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { deliveryStore, type LanePlaces, type WaitingPage } from '#core/store/deliveries.ts';
+import { workerStore } from '#core/store/worker-store.ts';
+import type { LanePlaces, WaitingPage } from '#core/store/lane.ts';
 import { rowsRead } from '#test/support/rows-read.ts';
 import { ADDRESS_KEYS } from '#test/support/seed.ts';
 import { setupMessages, terms, type MessageBench } from '#test/support/setup-messages.ts';
@@ -38,7 +39,7 @@ async function readLane(b: MessageBench, betweenPages = async (): Promise<unknow
   const connection = await b.admin.reserve();
   try {
     await connection`set search_path = despatch`;
-    const store = deliveryStore(connection, 10_000, ADDRESS_KEYS);
+    const store = workerStore(connection, 10_000, ADDRESS_KEYS);
     const found: number[] = [];
     const reads: number[] = [];
     let at: LanePlaces | undefined;
@@ -101,7 +102,7 @@ test.each([
   const connection = await b.admin.reserve();
   try {
     await connection`set search_path = despatch`;
-    const store = deliveryStore(connection, 10_000, ADDRESS_KEYS);
+    const store = workerStore(connection, 10_000, ADDRESS_KEYS);
     const claim = async () => void (await store.claimDue([{ ...laneOf(b), most: 100, aheadMs: 0 }], terms()));
     expect(await rowsRead(connection, claim)).toBeLessThan(6_000);
   } finally {

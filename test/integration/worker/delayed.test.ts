@@ -11,7 +11,7 @@ import { decideWaiting } from '#core/domain/decide-waiting.ts';
 import type { Rerouted } from '#core/domain/failover.ts';
 import type { Route } from '#core/domain/route.ts';
 import type { ClosedReason } from '#core/domain/skipped-account.ts';
-import type { DelayedMessage } from '#core/store/deliveries.ts';
+import type { DelayedMessage } from '#core/store/worker-store.ts';
 import type { Fault } from '#providers/stand-in.ts';
 import { setupDelivery } from '#test/support/delivery.ts';
 import { seedAccount } from '#test/support/seed.ts';

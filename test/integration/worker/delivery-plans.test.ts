@@ -5,7 +5,9 @@ import type { TenantId } from '#core/domain/ids.ts';
 import { openPostgres, type TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { readAsTenant } from '#core/store/read-scope.ts';
 import { scanMessages } from '#core/store/messages.ts';
-import { deliveryStore, type ClaimedMessage, type Completion } from '#core/store/deliveries.ts';
+import { workerStore } from '#core/store/worker-store.ts';
+import type { ClaimedMessage } from '#core/store/claimed-message.ts';
+import type { Completion } from '#core/store/completion.ts';
 import { assignmentOf } from '#test/support/assignment.ts';
 import { completionOf } from '#test/support/completion-of.ts';
 import { rowsRead, rowsTouched } from '#test/support/rows-read.ts';
@@ -31,7 +33,7 @@ test('what a batch reads does not grow with what is stored, on a connection that
   const connection = await b.admin.reserve();
   try {
     await connection`set search_path = despatch`;
-    const store = deliveryStore(connection, 10_000, ADDRESS_KEYS);
+    const store = workerStore(connection, 10_000, ADDRESS_KEYS);
     const one = async () => {
       const wakes = await accept(1);
       return await rowsRead(connection, async () => {
@@ -61,7 +63,7 @@ test('nor does what accepts with a key, looks for work or wakes what waits for a
   const connection = await b.admin.reserve();
   try {
     await connection`set search_path = despatch`;
-    const store = deliveryStore(connection, 10_000, ADDRESS_KEYS);
+    const store = workerStore(connection, 10_000, ADDRESS_KEYS);
     const works: Record<string, () => Promise<unknown>> = {
       accept: () => acceptBatch(connection, [keyed()]),
       dueLanes: () => store.dueLanes(),

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { decideReceipts } from '#core/domain/decide-receipts.ts';
 import type { AttemptOutcome } from '#core/domain/outcome.ts';
-import type { ClaimedMessage } from '#core/store/deliveries.ts';
+import type { ClaimedMessage } from '#core/store/claimed-message.ts';
 import { completionOf } from '#test/support/completion-of.ts';
 import {
   acceptBatch,

@@ -2,7 +2,7 @@ import { acceptBatch, acceptRow, ADDRESS_KEYS, type SeededTenant } from '#test/s
 import { randomBytes, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { asJson } from '#core/platform/postgres/postgres.ts';
-import { deliveryStore, type DeliveryStore } from '#core/store/deliveries.ts';
+import { workerStore, type WorkerStore } from '#core/store/worker-store.ts';
 import { backdatePurge } from '#test/support/backdate-purge.ts';
 import { LEAST, send, startTestApi, type ApiTenant, type TestApi } from '#test/support/api.ts';
 
@@ -10,10 +10,10 @@ const MIB = 1024 * 1024;
 
 let api: TestApi;
 let tenant: ApiTenant;
-let store: DeliveryStore;
+let store: WorkerStore;
 beforeAll(async () => {
   api = await startTestApi();
-  store = deliveryStore(api.admin, 10_000, ADDRESS_KEYS);
+  store = workerStore(api.admin, 10_000, ADDRESS_KEYS);
   tenant = await api.tenant();
 });
 afterAll(() => api[Symbol.asyncDispose]());

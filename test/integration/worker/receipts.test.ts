@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { decideReceipts, type DueReceipt } from '#core/domain/decide-receipts.ts';
 import { receiptToken } from '#core/domain/receipt-token.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
-import type { DeliveryStore } from '#core/store/deliveries.ts';
+import type { WorkerStore } from '#core/store/worker-store.ts';
 import type { CallReportRow } from '#core/store/receipt-reports.ts';
 import type { Credentials } from '../../../services/worker/accounts/credentials.ts';
 import { completionOf } from '#test/support/completion-of.ts';
@@ -492,7 +492,7 @@ describe('reports that match nothing', () => {
     await plant(waiting, true, '1 hour', age);
     return { ...stores, accountId, plant };
   }
-  const resultsOf = async (store: DeliveryStore): Promise<string[]> =>
+  const resultsOf = async (store: WorkerStore): Promise<string[]> =>
     (await store.applyReceipts(100, decideReceipts)).results.map(({ result }) => result).toSorted();
 
   test('wait in a number that is bounded for each account, and the tenant is told of what is refused', async () => {

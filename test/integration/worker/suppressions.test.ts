@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { decideReceipts } from '#core/domain/decide-receipts.ts';
-import type { Completion } from '#core/store/deliveries.ts';
+import type { Completion } from '#core/store/completion.ts';
 import { lockWaits } from '#test/support/lock-waits.ts';
 import { seedAccount, seedTenant } from '#test/support/seed.ts';
 import { setupDelivery } from '#test/support/delivery.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { deliveryStore } from '#core/store/deliveries.ts';
+import { workerStore } from '#core/store/worker-store.ts';
 import { setupDelivery } from '#test/support/delivery.ts';
 import { setupMessages, terms } from '#test/support/setup-messages.ts';
 import { ADDRESS_KEYS } from '#test/support/seed.ts';
@@ -31,7 +31,7 @@ describe('a claim whose commit takes longer than its deadline', () => {
   test('is found when it is committed, and its messages are sent once', async () => {
     await using b = await setupDelivery();
     const goOn = await stallClaims(b);
-    const store = deliveryStore(b.open('worker', 4), 300, ADDRESS_KEYS);
+    const store = workerStore(b.open('worker', 4), 300, ADDRESS_KEYS);
     b.startWorker({}, store);
     await b.send(20, { delivery_guarantee: 'at_most_once' });
     await expect
@@ -48,7 +48,7 @@ describe('a claim whose commit takes longer than its deadline', () => {
   test('hides what it takes from the search of its own worker alone', async () => {
     await using b = await setupMessages();
     const goOn = await stallClaims(b);
-    const store = deliveryStore(b.open('worker', 4), 300, ADDRESS_KEYS);
+    const store = workerStore(b.open('worker', 4), 300, ADDRESS_KEYS);
     const [mine = 0] = await b.accept();
     await expect(store.claim([mine], terms())).rejects.toMatchObject({ fault: 'deadline' });
     const { tenantId } = b.tenant;
@@ -65,7 +65,7 @@ describe('a claim whose commit takes longer than its deadline', () => {
   test('is searched for only when it has left the driver too', async () => {
     await using b = await setupMessages();
     const sql = b.open('worker', 1);
-    const store = deliveryStore(sql, 200, ADDRESS_KEYS);
+    const store = workerStore(sql, 200, ADDRESS_KEYS);
     const [mine = 0] = await b.accept();
     const busy = sql`select pg_sleep(1)`.execute();
     await expect(store.claim([mine], terms())).rejects.toMatchObject({ fault: 'deadline' });

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { encodeWakes, type Wake } from '#core/domain/wake.ts';
-import type { DeliveryStore } from '#core/store/deliveries.ts';
+import type { WorkerStore } from '#core/store/worker-store.ts';
 import { setupDelivery } from '#test/support/delivery.ts';
 import { acceptBatch, acceptRow, seedAccount, seedTenant, type SeededTenant } from '#test/support/seed.ts';
 import type { Worker } from '../../../services/worker/build-worker.ts';
@@ -29,7 +29,7 @@ function wakeAll(worker: Worker, wakes: readonly Wake[]): void {
 }
 
 /** Wraps the store and counts the calls of each function. */
-function counted(store: DeliveryStore) {
+function counted(store: WorkerStore) {
   const calls: Record<string, number> = {};
   const watched = Object.entries(store).map(([name, call]) => [
     name,
@@ -38,7 +38,7 @@ function counted(store: DeliveryStore) {
       return (call as (...args: never[]) => unknown)(...args);
     },
   ]);
-  return { calls, store: Object.fromEntries(watched) as DeliveryStore };
+  return { calls, store: Object.fromEntries(watched) as WorkerStore };
 }
 
 async function liveUpdates(b: Delivery): Promise<number> {
@@ -61,7 +61,7 @@ test('ten thousand messages that wait for an account of one a second cost a few 
   await expect.poll(() => b.twilio.received.length, POLL).toBeGreaterThanOrEqual(sent + 5);
   // Adds the partial seconds at both ends.
   const seconds = (performance.now() - started) / 1_000 + 2;
-  const since = (name: keyof DeliveryStore) => (calls[name] ?? 0) - (before[name] ?? 0);
+  const since = (name: keyof WorkerStore) => (calls[name] ?? 0) - (before[name] ?? 0);
   expect(since('claim') + since('claimDue')).toBeLessThanOrEqual(3 * seconds);
   // The search for expired or lost messages reads past all of them.
   expect(since('findWaiting') + since('findWaitingDue')).toBeLessThanOrEqual(seconds / 2);

@@ -1,6 +1,6 @@
 import { constants } from 'node:http2';
 import type { Dispatcher } from 'undici';
-import type { CallEnd, HttpRequest, HttpResult } from '#core/domain/http-exchange.ts';
+import type { CallDeadline, HttpRequest, HttpResult } from '#core/domain/http-exchange.ts';
 import { createAgents, type AgentsOptions } from './agents.ts';
 import { requestFault } from './request-fault.ts';
 
@@ -13,7 +13,8 @@ export type HttpClientOptions = Partial<Omit<AgentsOptions, 'silenceMs'>> & {
 };
 
 /** Sends one request. Never throws, never follows a redirect, and never sends a request twice that may have been processed. */
-export type HttpClient = ((request: HttpRequest, until?: CallEnd) => Promise<HttpResult>) & AsyncDisposable;
+export type HttpClient = ((request: HttpRequest, until?: CallDeadline) => Promise<HttpResult>) &
+  AsyncDisposable;
 
 /**
  * Creates the shared client for calls to third parties. The kinds of its results:
@@ -35,7 +36,7 @@ export function createHttpClient(options: HttpClientOptions = {}): HttpClient {
     silenceMs: Math.ceil(totalDeadlineMs / 2),
   });
 
-  const send = (request: HttpRequest, until: CallEnd = Number.POSITIVE_INFINITY): Promise<HttpResult> =>
+  const send = (request: HttpRequest, until: CallDeadline = Number.POSITIVE_INFINITY): Promise<HttpResult> =>
     new Promise((resolve) => {
       const signal = typeof until === 'number' ? undefined : until;
       // Whole milliseconds: Node keeps timers of the same duration in one list, so each costs only an insertion and a removal.

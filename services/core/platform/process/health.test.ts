@@ -1,7 +1,7 @@
 import { expect, test, vi } from 'vitest';
 import { openHealthServer, type HealthOptions } from './health.ts';
 import {
-  ATTEMPT_OUTCOMES,
+  METRIC_OUTCOMES,
   collectProcessMetrics,
   createApiMetrics,
   createWorkerMetrics,
@@ -124,7 +124,7 @@ test('the api exposes its metrics, bounded series from 0', async () => {
 test('the worker begins the series of every provider of the catalog at 0', async () => {
   const metrics = createWorkerMetrics({ providers: [{ id: 'twilio', channel: 'sms' }] });
   const lines = (await metrics.expose()).text.split('\n');
-  for (const outcome of ATTEMPT_OUTCOMES) {
+  for (const outcome of METRIC_OUTCOMES) {
     expect(lines).toContain(
       `despatch_delivery_attempts_total{channel="sms",provider="twilio",outcome="${outcome}"} 0`,
     );
@@ -190,5 +190,5 @@ test('the outcomes that are counted are those of an attempt', () => {
     ambiguous: true,
     not_started: true,
   };
-  expect(new Set<string>(ATTEMPT_OUTCOMES)).toEqual(new Set(Object.keys(outcomes)));
+  expect(new Set<string>(METRIC_OUTCOMES)).toEqual(new Set(Object.keys(outcomes)));
 });

@@ -19,7 +19,7 @@ export const REJECTION_REASONS = ['quota', 'rate', 'validation', 'suspended', 'd
 export type RejectionReason = (typeof REJECTION_REASONS)[number];
 
 /** The outcomes of an attempt; a test keeps them equal to those of the domain. */
-export const ATTEMPT_OUTCOMES = [
+export const METRIC_OUTCOMES = [
   'accepted',
   'rejected_permanent',
   'rejected_transient',
@@ -56,7 +56,7 @@ export const RECEIPT_RESULTS = [
   'forged',
   'unreadable',
 ] as const;
-export type ReceiptResult = (typeof RECEIPT_RESULTS)[number];
+export type MetricReceiptResult = (typeof RECEIPT_RESULTS)[number];
 
 /**
  * Results of lookups. `final`: the message's outcome; `pending`: it is still under way, or the provider does not tell;
@@ -260,7 +260,7 @@ export type FailoverLabels = {
 type AttemptLabels = {
   readonly channel: Channel;
   readonly provider: string;
-  readonly outcome: (typeof ATTEMPT_OUTCOMES)[number];
+  readonly outcome: (typeof METRIC_OUTCOMES)[number];
   readonly tenantId: string;
 };
 
@@ -322,7 +322,7 @@ export function createWorkerMetrics({ providers = [], tenantsMax = 0 }: WorkerMe
     if (lookup !== undefined) for (const result of LOOKUP_RESULTS) lookups.inc({ provider: id, result }, 0);
     for (const result of RECEIPT_RESULTS) receipts.inc({ provider: id, result }, 0);
     for (const outcome of AWAITED_OUTCOMES) awaited.inc({ provider: id, outcome }, 0);
-    for (const outcome of ATTEMPT_OUTCOMES) attempts.inc({ channel, provider: id, outcome }, 0);
+    for (const outcome of METRIC_OUTCOMES) attempts.inc({ channel, provider: id, outcome }, 0);
     providerSeconds.zero({ provider: id });
   }
   for (const channel of CHANNELS) {
@@ -372,7 +372,7 @@ export function createWorkerMetrics({ providers = [], tenantsMax = 0 }: WorkerMe
     attempted: {
       name: 'despatch_tenant_attempts_total',
       help: 'Attempts by their outcome, by tenant.',
-      label: { name: 'outcome', words: ATTEMPT_OUTCOMES },
+      label: { name: 'outcome', words: METRIC_OUTCOMES },
     },
   });
   return {
@@ -388,7 +388,7 @@ export function createWorkerMetrics({ providers = [], tenantsMax = 0 }: WorkerMe
       failovers.inc({ channel, provider, to, class: because }),
     suppressed: (channel: Channel): void => suppressed.inc({ channel }),
     brakeApplied: (level: BrakeLevel): void => brakes.inc({ level }),
-    receipt: (provider: string, result: ReceiptResult): void => receipts.inc({ provider, result }),
+    receipt: (provider: string, result: MetricReceiptResult): void => receipts.inc({ provider, result }),
     awaited: (provider: string, outcome: AwaitedOutcome, messages = 1): void =>
       awaited.inc({ provider, outcome }, messages),
     lookedUp: (provider: string, result: LookupOutcome): void => lookups.inc({ provider, result }),

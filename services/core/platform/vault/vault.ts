@@ -97,8 +97,8 @@ export function createVaultTransport({
     let answer = await attempt(call, deadlineMs);
     if (answer.code === 'network' && leftMs() > 100) answer = await attempt(call, leftMs());
     onRequest({ op: call.op, code: answer.code, seconds: (performance.now() - started) / 1_000 });
-    const { code: _, ...told } = answer;
-    return told;
+    const { code: _, ...shown } = answer;
+    return shown;
   };
 }
 

@@ -19,7 +19,7 @@ import type { EndpointWatch } from './endpoint-watch.ts';
 import { eventBody } from './event-body.ts';
 import { createKeylessEndpoints } from './keyless-endpoints.ts';
 
-export type DeliveryLaneDeps = DeliverEventDeps & {
+export type EndpointCallerDeps = DeliverEventDeps & {
   readonly secrets: Pick<EndpointSecrets, 'get'>;
   readonly recorder: DeliveryRecorder;
   readonly watch: EndpointWatch;
@@ -47,7 +47,7 @@ export type DeliveryLaneDeps = DeliverEventDeps & {
 
 export type Called = {
   readonly endpoint: WebhookEndpoint;
-  readonly told: ClaimedEvent;
+  readonly claimed: ClaimedEvent;
   readonly attempt: number;
   readonly delivered: DeliveredEvent;
   /** The call failed, and there will be no retry. */
@@ -55,7 +55,7 @@ export type Called = {
 };
 
 /** Calls endpoints for claimed deliveries, in slots of its own, so that no message waits for a delivery. */
-export type DeliveryLane = {
+export type EndpointCaller = {
   take(claims: readonly DeliveryClaim[]): void;
   /** Number of claims that can be taken now. */
   readonly room: number;
@@ -70,7 +70,7 @@ export type DeliveryLane = {
   readonly busy: readonly string[];
   /** Endpoints with claims under way, each as it was claimed last. */
   readonly endpoints: readonly WebhookEndpoint[];
-  /** Updates the lane with the stored health of an endpoint. */
+  /** Updates it with the stored health of an endpoint. */
   known(endpoint: WebhookEndpoint, health: EndpointHealth | undefined): void;
   /** Returns an endpoint's claimed events that are not under way, so that they are claimed again with the changed endpoint. */
   endpointChanged(endpointId: string): void;
@@ -121,7 +121,7 @@ type Entry = {
   isHeld: boolean;
 };
 
-export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
+export function createEndpointCaller(deps: EndpointCallerDeps): EndpointCaller {
   const entries = new Map<string, Entry>();
   /** Entries that may have an event to begin, in the order of their turns. */
   let hungry = new Set<Entry>();
@@ -273,7 +273,8 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
       hungry.add(entry);
       begun++;
       calls.set(entry.tenantId, (calls.get(entry.tenantId) ?? 0) + 1);
-      if (delivery.open.claim.attempts === 0) oldestAt = Math.min(oldestAt, delivery.told.event.at.getTime());
+      if (delivery.open.claim.attempts === 0)
+        oldestAt = Math.min(oldestAt, delivery.claimed.event.at.getTime());
       begin(entry, delivery);
     }
     if (begun > 0) rest(deps.use(calls) / begun, performance.now() - begunAt, oldestAt);
@@ -336,7 +337,7 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
 
   async function call(entry: Entry, delivery: Delivery): Promise<void> {
     const {
-      told,
+      claimed,
       open: { claim },
     } = delivery;
     const { endpoint } = claim;
@@ -346,15 +347,15 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
       entry.run.end(delivery, undefined);
       return;
     }
-    const body = bodyOf(ready.endpoint, told);
+    const body = bodyOf(ready.endpoint, claimed);
     const delivered =
-      body === undefined ? unreadable(deps.now()) : await deliverEvent(ready, told.event.id, body, deps);
+      body === undefined ? unreadable(deps.now()) : await deliverEvent(ready, claimed.event.id, body, deps);
     callMs += (delivered.durationMs - callMs) * CALL_WEIGHT;
     const attempt = claim.attempts + 1;
     const againAt = delivered.succeeded || claim.manual ? null : againAfter(attempt, delivered);
     entry.run.end(delivery, {
       attempt: {
-        seq: told.seq,
+        seq: claimed.seq,
         attempt,
         at: delivered.at,
         durationMs: delivered.durationMs,
@@ -367,7 +368,7 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
     });
     deps.onCalled({
       endpoint,
-      told,
+      claimed,
       attempt,
       delivered,
       isExhausted: !delivered.succeeded && againAt === null,

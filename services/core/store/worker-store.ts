@@ -1,9 +1,7 @@
 import type { AddressKeyRoot } from '#core/domain/address-key.ts';
 import type { BrakeLevel } from '#core/domain/brake.ts';
-import type { CallEnd } from '#core/domain/call-end.ts';
 import type { Channel } from '#core/domain/channel.ts';
 import { isLockRefused } from '#core/domain/database-fault.ts';
-import type { WaitingMessage } from '#core/domain/decide-waiting.ts';
 import type { FailoverFacts, Rerouted } from '#core/domain/failover.ts';
 import type { MessageState } from '#core/domain/message-state.ts';
 import type { PartitionTask } from '#core/domain/partition-task.ts';
@@ -11,95 +9,36 @@ import type { Limits } from '#core/domain/plan.ts';
 import type { Route } from '#core/domain/route.ts';
 import type { LeftReason, UnsentReason } from '#core/domain/skipped-account.ts';
 import type { StatusReason } from '#core/domain/status-reason.ts';
-import type { SuppressionCause } from '#core/domain/suppression-cause.ts';
-import { asJson, withDeadline, type Json, type Sql } from '#core/platform/postgres/postgres.ts';
+import { asJson, withDeadline } from '#core/platform/postgres/postgres.ts';
+import type { Json, Sql } from '#core/platform/postgres/postgres.ts';
 import { inTransaction } from './after-commit.ts';
-import { suppressCaused } from './caused-suppressions.ts';
+import { boundedQueries } from './bounded-queries.ts';
+import type { Bounded } from './bounded-queries.ts';
 import { accountStore } from './called-accounts.ts';
-import { boundedQueries, type Bounded } from './bounded-queries.ts';
-import { camelRows, type ValuesQuery } from './camel-rows.ts';
+import { camelRows } from './camel-rows.ts';
+import type { ValuesQuery } from './camel-rows.ts';
+import { suppressCaused } from './caused-suppressions.ts';
+import type { ClaimedMessage, MessageClaimTerms } from './claimed-message.ts';
+import { CLAIM_BYTES_MAX } from './claimed-message.ts';
+import type { Completion } from './completion.ts';
 import { feedNumberingStore } from './feed-numbering.ts';
+import type {
+  DueRow,
+  EarlierLook,
+  Lane,
+  LaneClaim,
+  LanePlaces,
+  SearchedLane,
+  WaitingPage,
+  WaitingPageSize,
+  WaitingRow,
+} from './lane.ts';
 import { lookupStore } from './lookups.ts';
-import { receiptStore } from './receipts.ts';
 import { openClaims } from './open-claims.ts';
 import { maintainPartitions } from './partitions.ts';
+import { receiptStore } from './receipts.ts';
 import { silentMessageStore } from './silent-messages.ts';
 import { usageCountingStore } from './usage-counting.ts';
-
-/** A message that a worker must act on; see the view `claimed_message`. */
-export type ClaimedMessage = {
-  /** `lost`: the worker that began the attempt is gone, and the attempt must be settled. */
-  readonly action: 'send' | 'lost';
-  readonly seq: number;
-  readonly purgeOn: string;
-  readonly id: string;
-  readonly tenantId: string;
-  readonly attempt: number;
-  readonly retries: number;
-  readonly ambiguous: number;
-  /**
-   * When the first ambiguous attempt started, which may be this one if it is `lost`; null if no attempt was ambiguous.
-   */
-  readonly ambiguousSince: Date | null;
-  readonly providerWaits: number;
-  readonly duplicateRisk: boolean;
-  readonly channel: Channel;
-  readonly address: string;
-  readonly sender: string | null;
-  /** The channel's content, as the api validated it; null with `lost`. */
-  readonly content: unknown;
-  /** Null for a small content, which does not count towards a claim's `bytesMax`. */
-  readonly contentBytes: number | null;
-  readonly test: boolean;
-  readonly segments: number | null;
-  readonly deliveryGuarantee: 'at_least_once' | 'at_most_once';
-  /** The time of acceptance, or the instant that its sender named if that is later. */
-  readonly waitsSince: Date;
-  readonly expiresAt: Date;
-  readonly traceparent: string | null;
-  /** Id of the request that sent it; null if no request did. */
-  readonly requestId: string | null;
-  /** Null in test mode, where a simulator answers. */
-  readonly accountId: string | null;
-  readonly provider: string;
-  readonly accountStatus: string | null;
-  readonly accountVersion: number | null;
-  /** Whether the account is stored as not healthy by a worker that has ended. */
-  readonly isHealthStale: boolean;
-  /** In segments; null without a limit. */
-  readonly rateLimitPerSecond: number | null;
-  /** Whether to delete the content as soon as no provider needs it. */
-  readonly discard: boolean;
-  /** Whether its category is `marketing`: the recipient may then unsubscribe from it. */
-  readonly marketing: boolean;
-  /** Whether the sender named the account. */
-  readonly pinned: boolean;
-  /** The account that accepted it before and did not report in time; null if there is none. */
-  readonly sentAccountId: string | null;
-  /** When it was last released from `held`; null if it was never held. */
-  readonly releasedAt: Date | null;
-  /** Whether a brake slows its channel, so that it had to wait for a turn. */
-  readonly isSlowed: boolean;
-  /**
-   * With `send`: until when this worker certainly owns the attempt, by `performance.now()`. Counted from before the claim was
-   * sent, so that a late answer or a pause of this process does not extend it.
-   */
-  readonly leaseEndsAt: number;
-};
-
-/** A waiting message that was not claimed; see the view `waiting_message`. */
-export type WaitingRow = WaitingMessage & {
-  readonly seq: number;
-  readonly id: string;
-  readonly tenantId: string;
-  readonly channel: Channel;
-  readonly attempt: number;
-  readonly waitsSince: Date;
-  readonly requestId: string | null;
-  readonly rateLimitPerSecond: number | null;
-  /** The account's provider; null if the account is deleted or there is none. */
-  readonly provider: string | null;
-};
 
 /** Moves a waiting message into another account's queue. */
 export type Assignment = {
@@ -121,45 +60,6 @@ export type DelayedMessage = {
   readonly isMovable: boolean;
 };
 
-/** How an attempt ended and what follows, in the names that `complete` reads. Undefined fields are not sent. */
-export type Completion = {
-  readonly seq: number;
-  readonly purge_on: string;
-  readonly attempt: number;
-  readonly outcome: string;
-  readonly outcome_reason: string | undefined;
-  readonly failure: Json | undefined;
-  readonly http_status: number | undefined;
-  readonly provider_message_id: string | undefined;
-  readonly found_by_id: true | undefined;
-  readonly sent_from: string | undefined;
-  readonly status: string;
-  readonly reason: string | undefined;
-  readonly failure_shown: Json | undefined;
-  readonly rerouted: Json | undefined;
-  /** Only with `rerouted`. */
-  readonly called_account: string | undefined;
-  readonly next_attempt_ms: number | undefined;
-  readonly retries: number;
-  readonly ambiguous: number;
-  readonly provider_waits: number;
-  readonly duplicate_risk: boolean;
-  readonly final: boolean;
-  readonly await_ms: number | undefined;
-  readonly failover_ms: number | undefined;
-  /** Whether the message returns to `sent` through an earlier call, because this one was not accepted. */
-  readonly returns: true | undefined;
-  readonly receipts: Json | undefined;
-  readonly discard: boolean;
-  /**
-   * Whether the call speaks for or against its account, and its duration in whole milliseconds; both absent if no call was made.
-   */
-  readonly call_end?: CallEnd;
-  readonly call_ms?: number;
-  /** Why the recipient is to be suppressed. */
-  readonly suppress?: SuppressionCause | undefined;
-};
-
 /** The columns of the route are null if the tenant has set none. */
 export type FailoverRow = { readonly seq: number } & Required<Pick<FailoverFacts, 'usable' | 'invalid'>> & {
     /** The provider of each usable account, in the same order. */
@@ -171,92 +71,15 @@ export type FailoverRow = { readonly seq: number } & Required<Pick<FailoverFacts
     readonly tried: FailoverFacts['tried'] | null;
   };
 
-/** A tenant's queue for one account. */
-export type Lane = { readonly tenantId: string; readonly accountId: string };
-
-/** By priority, in ms since the epoch: a look has shown that nothing in the lane is due before. */
-export type DueFrom = readonly [high: number, normal: number, bulk: number];
-
-/** A lane to search; without `dueFrom` the whole lane. */
-export type SearchedLane = Lane & { readonly dueFrom?: DueFrom | undefined };
-
-/** Bounds of one page of a lane, for each priority: messages to find and messages to read. */
-export type WaitingPageSize = { readonly most: number; readonly readsMax: number };
-
-/** Where a page of a lane ended, by priority, in the format of `find_waiting_due`, its only reader. */
-export type LanePlaces = readonly (Readonly<Record<string, Json>> | null)[];
-
-export type WaitingPage = {
-  readonly rows: readonly WaitingRow[];
-  /** Where the next page begins; undefined: the whole lane has been read. */
-  readonly next: LanePlaces | undefined;
-};
-
-/** A lane to claim from, with the bounds of the claim. */
-export type LaneClaim = SearchedLane & {
-  readonly most: number;
-  /** How long before its due time a message may be claimed, in milliseconds. */
-  readonly aheadMs: number;
-};
-
-/** The result of an earlier look for due messages, by the database's clock. */
-export type EarlierLook = {
-  /** The look found everything that was due by this time. */
-  readonly after: Date;
-  /** Lanes in which something was due before that time. */
-  readonly older: readonly (Lane & { readonly dueFrom: readonly number[] })[];
-};
-
-/** A row of a look for due messages. */
-export type DueRow =
-  | (Lane & {
-      readonly task: 'due';
-      /** Plus `SCHEDULED_PRIORITY` for scheduled messages. */
-      readonly priority: number;
-      /** When the longest due message became due. */
-      readonly dueAt: Date;
-      /** Whether the tenant is active and no brake holds the lane's channel. */
-      readonly isActive: boolean;
-      /** Whether a brake slows the lane's channel. */
-      readonly isSlowed: boolean;
-    })
-  /** An active tenant with held messages. */
-  | { readonly task: 'release'; readonly tenantId: string }
-  /** The last row: the time of the look. */
-  | { readonly task: 'looked'; readonly dueAt: Date };
-
-export type SweepTask =
-  /** `isSlowed`: a brake slows the channel, so waiting messages are not late. */
-  | (Lane & { readonly task: 'due'; readonly oldestDue: Date; readonly isSlowed: boolean })
-  /** A due lane of a suspended tenant or a held channel: attempts of dead workers are ended there too. */
-  | (Lane & { readonly task: 'review' })
-  /** For scheduled messages. */
-  | { readonly task: 'queue'; readonly tenantId: string; readonly oldestDue: Date }
-  | { readonly task: 'hold' | 'release'; readonly tenantId: string };
-
-/** Added to a live row's priority while its message is scheduled; it equals the number of priorities. */
-export const SCHEDULED_PRIORITY = 3;
-
-/** Bound on the contents in one answer of a claim. Only contents from `COUNTED_BYTES_MIN` on count. */
-export const CLAIM_BYTES_MAX = 768 * 1024;
-
 /** The reason of a message that returns to `sent` because no other account sent it. */
 const RETURNED = 'no_other_account' satisfies StatusReason;
-
-export type ClaimTerms = {
-  /** Identifies this start of the process and no other; messages claimed under it belong to this process. */
-  readonly worker: string;
-  readonly leaseMs: number;
-  /** Default `CLAIM_BYTES_MAX`. Messages beyond it are left for the next claim. */
-  readonly bytesMax?: number;
-};
 
 /**
  * Creates the worker's side of the store. Everything here works across tenants through functions of the schema; the worker's role
  * cannot access tables. `deadlineMs` bounds every call.
  * @param addressKeys computes the keys of suppressed recipients.
  */
-export function deliveryStore(sql: Sql, deadlineMs: number, addressKeys: AddressKeyRoot) {
+export function workerStore(sql: Sql, deadlineMs: number, addressKeys: AddressKeyRoot) {
   const bounded: Bounded = (work) => withDeadline(work, deadlineMs);
   const { count, rowsOf, seqsOf, value } = boundedQueries(bounded);
   const claims = openClaims();
@@ -275,7 +98,7 @@ export function deliveryStore(sql: Sql, deadlineMs: number, addressKeys: Address
      */
     claim: (
       seqs: readonly number[],
-      { worker, leaseMs, bytesMax = CLAIM_BYTES_MAX }: ClaimTerms,
+      { worker, leaseMs, bytesMax = CLAIM_BYTES_MAX }: MessageClaimTerms,
       beyondLimit = false,
     ) =>
       newlyClaimed(
@@ -286,7 +109,10 @@ export function deliveryStore(sql: Sql, deadlineMs: number, addressKeys: Address
      * Claims from lanes, each named once: the longest due messages of each lane first, within its account's rate limit.
      * `bytesMax` applies to each lane.
      */
-    claimDue: (lanes: readonly LaneClaim[], { worker, leaseMs, bytesMax = CLAIM_BYTES_MAX }: ClaimTerms) =>
+    claimDue: (
+      lanes: readonly LaneClaim[],
+      { worker, leaseMs, bytesMax = CLAIM_BYTES_MAX }: MessageClaimTerms,
+    ) =>
       newlyClaimed(
         sql`select * from claim_due(${asJson(sql, lanes.map(laneTerms))}, ${worker}, ${leaseMs}, ${bytesMax})`,
         leaseMs,
@@ -303,7 +129,7 @@ export function deliveryStore(sql: Sql, deadlineMs: number, addressKeys: Address
      */
     async claimedBy(
       tenantId: string,
-      { worker, leaseMs }: ClaimTerms,
+      { worker, leaseMs }: MessageClaimTerms,
       late: boolean,
       afterSeq: number,
     ): Promise<ClaimedMessage[] | 'claims_open'> {
@@ -498,7 +324,7 @@ export function deliveryStore(sql: Sql, deadlineMs: number, addressKeys: Address
   };
 }
 
-export type DeliveryStore = ReturnType<typeof deliveryStore>;
+export type WorkerStore = ReturnType<typeof workerStore>;
 
 /** In the names that `assign_accounts` reads; `details` are the event's details. */
 const assignedTerms = ({ seq, from, rerouted, why, waitedMs }: Assignment) => ({

@@ -31,7 +31,7 @@ const ReplayedEvent = z
   });
 
 /** Redelivers a single event to one endpoint. */
-export function replayRoute(deps: WebhookDeps): RouteModule {
+export function replayEventRoute(deps: WebhookDeps): RouteModule {
   return defineRoute({
     method: 'POST',
     path: '/v1/admin/events/:id/replay',
