@@ -378,6 +378,7 @@ export function buildWorker(deps: WorkerDeps): Worker {
         breakers,
         contextOf,
         deadlineMs: settings.deadlineMs,
+        isStopping: () => stopping,
         onVerified: events.accountVerified,
         onAdapterFault: events.adapterFault,
       }),

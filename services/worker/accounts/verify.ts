@@ -14,6 +14,7 @@ export type VerifyDeps = {
   readonly breakers: Pick<Breakers, 'reset'>;
   readonly contextOf: (call: ProviderCall) => ProviderContext;
   readonly deadlineMs: number;
+  readonly isStopping: () => boolean;
   readonly onVerified: (accountId: string, result: Verification['kind']) => void;
   /** Called when an adapter throws, which is a bug; the check then counts as unanswered. */
   readonly onAdapterFault: (provider: string, error: unknown) => void;
@@ -23,10 +24,13 @@ const CHECKS_AT_ONCE = 16;
 
 /** Runs the credential checks that are due. An unreachable provider does not change the account's status. */
 export async function verifyRequested(deps: VerifyDeps): Promise<void> {
-  const asked = await deps.store.takeVerifications(CHECKS_AT_ONCE);
-  if (asked.length === 0) return;
-  const rows = await deps.store.loadAccounts(asked);
-  await Promise.all([...rows.values()].map((row) => verifyOne(row, deps)));
+  for (;;) {
+    const asked = await deps.store.takeVerifications(CHECKS_AT_ONCE);
+    if (asked.length === 0) return;
+    const rows = await deps.store.loadAccounts(asked);
+    await Promise.all([...rows.values()].map((row) => verifyOne(row, deps)));
+    if (deps.isStopping()) return;
+  }
 }
 
 async function verifyOne(row: ProviderAccountRow, deps: VerifyDeps): Promise<void> {

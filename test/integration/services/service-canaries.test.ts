@@ -257,6 +257,10 @@ test('no secret of any provider stands anywhere but in Vault’s ciphertext, wha
         asOwner('POST', `/v1/admin/providers/${id}/verify`),
       );
       await Promise.all(checked);
+      // A check that ends later could set the status of its account while messages are looked up.
+      const unchecked = () => stack.admin`
+        select from provider_accounts where tenant_id = ${tenant.id} and verify_requested_at is not null`;
+      await expect.poll(unchecked, POLL).toHaveLength(0);
     }
     const refused = await Promise.all(CALLED.map(async (id) => [id, await send(id, 'delivered')] as const));
     await expect

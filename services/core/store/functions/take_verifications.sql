@@ -1,5 +1,5 @@
--- Claims requested credential checks, the oldest first, at most three per tenant at a time: a check of a host that never answers
--- takes seconds, and a tenant can ask for many. A check without a result is claimed again after 30 seconds.
+-- Claims requested credential checks, the oldest first, at most half of them of one tenant: a check of a host that never answers takes
+-- seconds, and a tenant can ask for many. A check without a result is claimed again after 30 seconds.
 create or replace function take_verifications(most integer) returns table (id uuid)
 language sql security definer set search_path = despatch, pg_temp as $$
   with picked as (
@@ -10,7 +10,7 @@ language sql security definer set search_path = despatch, pg_temp as $$
       from provider_accounts x
       where x.verify_requested_at is not null and x.status not in ('disabled', 'deleted')
     ) o on o.id = p.id
-    where o.nth <= 3 and p.verify_requested_at <= clock_timestamp() and p.status not in ('disabled', 'deleted')
+    where o.nth <= (most + 1) / 2 and p.verify_requested_at <= clock_timestamp() and p.status not in ('disabled', 'deleted')
     order by p.verify_requested_at limit most for update of p skip locked
   )
   update provider_accounts p set verify_requested_at = clock_timestamp() + interval '30 seconds'
