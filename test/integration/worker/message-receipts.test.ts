@@ -58,7 +58,7 @@ describe('receipts', () => {
     expect(await states(b)).toEqual(['delivered']);
   });
 
-  test('a message that expires after a call without an answer ends as unknown, and a receipt of that call counts', async () => {
+  test('a message that expires after an unanswered call is unknown, and a late receipt counts', async () => {
     await using b = await setupMessages();
     const [message] = await b.store.claim(await b.accept(), terms());
     if (message === undefined) throw new Error('not claimed');
@@ -108,7 +108,7 @@ describe('receipts', () => {
     expect(await states(b)).toEqual(['delivered']);
   });
 
-  test('a receipt that overtakes its own attempt is kept and applied later', async () => {
+  test('a receipt that arrives before its attempt is completed is kept and applied later', async () => {
     await using b = await setupMessages();
     const [message] = await b.store.claim(await b.accept(), terms());
     if (message === undefined) throw new Error('not claimed');
@@ -121,7 +121,7 @@ describe('receipts', () => {
   });
 });
 
-test('what a vendor’s clock says is believed between the acceptance of the message and the arrival of the report', async () => {
+test("a vendor's timestamp counts only between message acceptance and report arrival", async () => {
   await using b = await setupMessages();
   const [message] = await b.store.claim(await b.accept(), terms());
   if (message === undefined) throw new Error('not claimed');
@@ -144,7 +144,7 @@ test('what a vendor’s clock says is believed between the acceptance of the mes
   expect(Object.fromEntries(minutesAgo)).toEqual({ opened: 0, clicked: 30, complained: 0 });
 });
 
-describe('a receipt between two calls', () => {
+describe('a receipt for a message that waits for its second call', () => {
   const timeout: AttemptOutcome = { kind: 'ambiguous', failure: { class: 'unknown', code: 'timeout' } };
 
   /** Accepts a message that waits for its second call, because its first one had no answer. */
@@ -171,7 +171,7 @@ describe('a receipt between two calls', () => {
   const again = (b: MessageBench) =>
     b.admin`update despatch.live_messages set next_attempt_at = now(), due_at = now()`;
 
-  test('that tells of the delivery ends the message, and no second call is made', async () => {
+  test('ends the message if it reports the delivery, and prevents the second call', async () => {
     await using b = await setupMessages();
     const message = await deferred(b, { content_retention: 'discard' });
     await report(b, message, 'delivered');
@@ -205,7 +205,24 @@ describe('a receipt between two calls', () => {
     expect(await b.admin`select from despatch.awaited_receipts`).toHaveLength(0);
   });
 
-  test('that shows no more than that it was taken makes it sent, and the next one is waited for', async () => {
+  test.each(['sent', 'undelivered'])(
+    "'%s' about an unanswered call decides although a later attempt was claimed and made no call",
+    async (status) => {
+      await using b = await setupMessages();
+      const message = await deferred(b);
+      await again(b);
+      const [claimed] = await b.store.claim([message.seq], terms());
+      if (claimed === undefined) throw new Error('not claimed');
+      await b.store.complete([completionOf(claimed, { kind: 'not_started', reason: 'shutdown' })]);
+      expect(await states(b)).toEqual(['queued']);
+      await report(b, message, status);
+      expect(await states(b)).toEqual([status]);
+      await again(b);
+      expect(await b.store.claim([message.seq], terms())).toEqual([]);
+    },
+  );
+
+  test('makes the message sent if it reports acceptance, and the next receipt is awaited', async () => {
     await using b = await setupMessages();
     const message = await deferred(b);
     await report(b, message, 'sent');
@@ -223,7 +240,7 @@ describe('a receipt between two calls', () => {
     expect(await b.admin`select from despatch.awaited_receipts`).toHaveLength(0);
   });
 
-  test('that shows it was taken is how later ones find it that bear the provider’s id alone', async () => {
+  test("stores the provider's id, by which later receipts without our id are matched", async () => {
     await using b = await setupMessages();
     const message = await deferred(b);
     await report(b, message, 'sent');
@@ -234,7 +251,7 @@ describe('a receipt between two calls', () => {
     expect(await states(b)).toEqual(['delivered']);
   });
 
-  test('that came while the second call was under way counts when that has ended', async () => {
+  test('is applied after the second call if it arrives during that call', async () => {
     await using b = await setupMessages();
     const message = await deferred(b);
     await again(b);
@@ -249,7 +266,7 @@ describe('a receipt between two calls', () => {
     expect(await states(b)).toEqual(['delivered']);
   });
 
-  test('that somebody is about to claim waits for the end of that call', async () => {
+  test('is put off while another transaction locks the message, and is applied later', async () => {
     await using b = await setupMessages();
     const message = await deferred(b);
     await b.admin.begin(async (tx) => {
@@ -262,7 +279,7 @@ describe('a receipt between two calls', () => {
     expect(await states(b)).toEqual(['delivered']);
   });
 
-  test('is the answer of a worker that was thought lost', async () => {
+  test('is stored for a late acceptance by a worker with an expired lease, and makes it sent', async () => {
     await using b = await setupMessages();
     const [zombie] = await b.store.claim(await b.accept(), terms({ leaseMs: 0 }));
     const [lost] = await b.store.lost([zombie?.seq ?? 0]);
@@ -306,7 +323,7 @@ describe('receipts of a message that was sent twice', () => {
     return { report, attemptsTold };
   }
 
-  test('are told apart by the id that the provider gave, and the delivery of either one counts', async () => {
+  test("are matched to its calls by the provider's id; it is undelivered if the second is", async () => {
     await using b = await setupMessages();
     const { report, attemptsTold } = await twice(b);
     expect(await report('of-the-first', 'undelivered')).toMatchObject({ status: 'sent', final: false });
@@ -314,7 +331,7 @@ describe('receipts of a message that was sent twice', () => {
     expect(await attemptsTold()).toEqual([1, 2]);
   });
 
-  test('that come in the other order say the same', async () => {
+  test('make it delivered if its first call was, even after a failure of the second one', async () => {
     await using b = await setupMessages();
     const { report } = await twice(b);
     expect(await report('p-1', 'undelivered')).toMatchObject({ status: 'undelivered' });
@@ -326,7 +343,7 @@ describe('receipts of a message that was sent twice', () => {
     expect(await report('of-the-first', 'undelivered')).toMatchObject({ late_bounce: true });
   });
 
-  test('that nobody can place count segment by segment for what is certain', async () => {
+  test('that match neither call count by segment and make it delivered once that is certain', async () => {
     await using b = await setupMessages();
     const { report, attemptsTold } = await twice(b, { segments: 2 });
     expect(await report('part-1', 'delivered', 'part-1')).toMatchObject({ status: 'sent' });
@@ -336,7 +353,7 @@ describe('receipts of a message that was sent twice', () => {
   });
 });
 
-describe('receipts of a message whose repetition was refused', () => {
+describe('receipts of a message whose repeated call was refused', () => {
   const outcomes: readonly AttemptOutcome[] = [
     { kind: 'ambiguous', failure: { class: 'unknown', code: 'timeout' } },
     { kind: 'rejected_permanent', failure: { class: 'content_rejected', code: 'duplicate' } },
@@ -347,7 +364,7 @@ describe('receipts of a message whose repetition was refused', () => {
     { receipts: ['undelivered'], ends: ['undelivered'] },
     { receipts: ['sent', 'undelivered'], ends: ['sent', 'undelivered'] },
     { receipts: ['sent', 'delivered'], ends: ['sent', 'delivered'] },
-  ])('$receipts, about the call without an answer, move it to $ends', async ({ receipts, ends }) => {
+  ])('$receipts for the unanswered call move it to $ends', async ({ receipts, ends }) => {
     await using b = await setupMessages();
     const seqs = await b.accept();
     for (const outcome of outcomes) {
@@ -378,7 +395,7 @@ describe('receipts of a message whose repetition was refused', () => {
   });
 });
 
-test('a message that is known again by a late receipt is waited for again, and given up again', async () => {
+test('a late receipt makes an unknown message sent; the next timeout makes it unknown again', async () => {
   await using b = await setupMessages();
   const [message] = await b.store.claim(await b.accept(1, { delivery_guarantee: 'at_most_once' }), terms());
   if (message === undefined) throw new Error('not claimed');
