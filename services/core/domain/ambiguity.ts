@@ -23,16 +23,7 @@ export function ambiguity(
     dedupe === 'none' ? message.deliveryGuarantee === 'at_least_once' && message.ambiguous === 0 : guarded;
   const counted = { ambiguous: message.ambiguous + 1, failure: stored(failure, true) };
   if (!mayRepeat || nextAttemptAt >= message.expiresAt) {
-    const awaitUntil = message.lookup === 'reference' ? now + AMBIGUOUS_LOOKUP_MS : null;
-    return {
-      ...counted,
-      status: 'unknown',
-      reason: 'ambiguous_attempt',
-      nextAttemptAt: null,
-      awaitUntil,
-      // No receipt or lookup can report any more.
-      final: !isAwaited(message) && awaitUntil === null,
-    };
+    return { ...counted, ...unknown(message, now) };
   }
   return {
     ...counted,
@@ -52,16 +43,27 @@ export function undecided(
   settlement: Settlement,
   outcome: AttemptOutcome,
   message: AttemptedMessage,
+  now: number,
 ): Settlement {
   const { status, nextAttemptAt } = settlement;
   const isLast = status === 'failed' || (status === 'deferred' && (nextAttemptAt ?? 0) >= message.expiresAt);
   if (!isLast || message.ambiguous === 0 || showsNoCopy(outcome, message)) return settlement;
+  return { ...settlement, ...unknown(message, now) };
+}
+
+/** The end of a message that an unanswered call may have sent. A vendor that can be asked by our reference is asked. */
+function unknown(
+  message: AttemptedMessage,
+  now: number,
+): Pick<Settlement, 'status' | 'reason' | 'nextAttemptAt' | 'awaitUntil' | 'final'> {
+  const awaitUntil = message.lookup === 'reference' ? now + AMBIGUOUS_LOOKUP_MS : null;
   return {
-    ...settlement,
     status: 'unknown',
     reason: 'ambiguous_attempt',
     nextAttemptAt: null,
-    final: !isAwaited(message),
+    awaitUntil,
+    // Otherwise no receipt or lookup can report any more.
+    final: !isAwaited(message) && awaitUntil === null,
   };
 }
 

@@ -204,6 +204,20 @@ describe('ambiguous calls', () => {
     expect(settled).toMatchObject({ status: 'unknown', final });
   });
 
+  test('a message whose repetition was refused is looked up where the provider can be asked by reference', () => {
+    const attempted = message({ ambiguous: 1, lookup: 'reference' });
+    const refused: AttemptOutcome = { kind: 'rejected_permanent', failure: failure('content_rejected') };
+    expect(settle(refused, attempted, NOW, 0)).toMatchObject({
+      status: 'unknown',
+      awaitUntil: NOW + 60_000,
+      final: false,
+    });
+    expect(settle(refused, message({ ambiguous: 1 }), NOW, 0)).toMatchObject({
+      awaitUntil: null,
+      final: true,
+    });
+  });
+
   test('a provider that is asked before a repetition is given time to know of the call', () => {
     const settled = settle(
       ambiguous,

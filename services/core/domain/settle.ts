@@ -33,7 +33,12 @@ export function settle(
   now: number,
   random: number,
 ): Settlement {
-  const settlement = undecided(returned(decide(outcome, message, now, random), message), outcome, message);
+  const settlement = undecided(
+    returned(decide(outcome, message, now, random), message),
+    outcome,
+    message,
+    now,
+  );
   assertMove('sending', settlement.status);
   return settlement;
 }

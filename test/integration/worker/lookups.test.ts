@@ -66,8 +66,8 @@ async function silent(faults: readonly Fault[] = [], meanwhile?: () => Promise<v
 const says = (body: unknown): Fault => ({ kind: 'reply', status: 200, body });
 const notFound: Fault = { kind: 'reply', status: 404, body: { code: 20404, message: 'Not found' } };
 
-describe('a message whose receipt does not come', () => {
-  test('is asked about an hour after it was accepted, and not before', async () => {
+describe('a message without a receipt', () => {
+  test('is due for a status lookup an hour after the provider accepted it, and not before', async () => {
     const seq = (await b.send(1))[0]?.seq ?? 0;
     await expect.poll(() => statusOf(seq)).toBe('sent');
     const [due] = await b.admin`select round(extract(epoch from due_at - now()) / 60)::int as minutes
@@ -76,7 +76,7 @@ describe('a message whose receipt does not come', () => {
     expect(askedAbout(await sidOf(seq))).toBe(0);
   });
 
-  test('is delivered where its provider says so, and asked about no more', async () => {
+  test('becomes delivered if the status lookup returns that, and is not looked up again', async () => {
     const seq = await silent();
     await expect.poll(() => statusOf(seq)).toBe('delivered');
     expect(await recordOf(seq)).toMatchObject({ final: true, failure: null });
@@ -85,7 +85,7 @@ describe('a message whose receipt does not come', () => {
     expect(await lookupOf(seq)).toBeUndefined();
   });
 
-  test('is undelivered where its provider says so, and why', async () => {
+  test('becomes undelivered with its failure if the status lookup returns that', async () => {
     const seq = await silent([says({ status: 'undelivered', error_code: 30005 })]);
     await expect.poll(() => statusOf(seq)).toBe('undelivered');
     expect(await recordOf(seq)).toMatchObject({
@@ -94,7 +94,7 @@ describe('a message whose receipt does not come', () => {
     });
   });
 
-  test('that is still under way is asked about again, and is no event', async () => {
+  test('is looked up again without an event while its provider has it queued', async () => {
     const seq = await silent([says({ status: 'queued' })]);
     await expect.poll(async () => (await lookupOf(seq))?.['is_later']).toBe(true);
     await expect.poll(async () => askedAbout(await sidOf(seq))).toBe(1);
@@ -104,7 +104,7 @@ describe('a message whose receipt does not come', () => {
     await expect.poll(() => statusOf(seq)).toBe('delivered');
   });
 
-  test('that its provider does not know stays sent, and is unknown when the wait is over', async () => {
+  test('stays sent if its provider does not know it, then unknown after the receipt timeout', async () => {
     const seq = await silent([notFound]);
     await expect.poll(async () => askedAbout(await sidOf(seq))).toBe(1);
     expect([await statusOf(seq), await eventsOf(seq)]).toEqual(['sent', []]);
@@ -118,7 +118,7 @@ describe('a message whose receipt does not come', () => {
     expect(await lookupOf(seq)).toBeUndefined();
   });
 
-  test('is not asked about any more once a receipt has come', async () => {
+  test('is not looked up again once a receipt has arrived', async () => {
     const seq = await silent([says({ status: 'queued' })]);
     await expect.poll(async () => (await lookupOf(seq))?.['is_later']).toBe(true);
     await b.admin`insert into despatch.receipts (tenant_id, message_seq, purge_on, attempt, receipt, apply_at)
@@ -130,7 +130,7 @@ describe('a message whose receipt does not come', () => {
     expect(askedAbout(await sidOf(seq))).toBe(1);
   });
 
-  test('is asked about later where its provider does not answer, and so are the others of its account', async () => {
+  test('is looked up later if its provider fails, with a backoff for the whole account', async () => {
     const seq = await silent([{ kind: 'reply', status: 503, body: {} }]);
     await expect.poll(async () => askedAbout(await sidOf(seq))).toBe(1);
     await expect
@@ -146,7 +146,7 @@ describe('a message whose receipt does not come', () => {
     await expect.poll(() => statusOf(seq)).toBe('delivered');
   });
 
-  test('whose account may not ask waits, and its account goes on sending', async () => {
+  test('waits if the credential is refused for lookups, while its account continues to send', async () => {
     const seq = await silent([
       { kind: 'reply', status: 401, body: { code: 20003, message: 'Authenticate' } },
     ]);
@@ -167,7 +167,7 @@ describe('a message whose receipt does not come', () => {
     await expect.poll(() => statusOf(seq)).toBe('delivered');
   });
 
-  test('is asked about by another worker where the one that asks is stopped, which waits for no answer', async () => {
+  test('is looked up by another worker if its own stops, which does not wait for the answer', async () => {
     const stopped = b.startWorker({ name: 'stopped', deadlineMs: 20_000, sweepMs: 20 });
     await b.asking.stop();
     const seq = await silent([{ kind: 'hang' }]);
@@ -180,7 +180,7 @@ describe('a message whose receipt does not come', () => {
     await expect.poll(() => statusOf(seq)).toBe('delivered');
   });
 
-  test('is not asked about with a credential that somebody has switched off', async () => {
+  test('is not looked up while its account is disabled', async () => {
     const seq = await silent([], async () => {
       await b.admin`update despatch.provider_accounts set status = 'disabled', version = version + 1
         where id = ${b.accountId}`;
@@ -197,7 +197,7 @@ describe('a message whose receipt does not come', () => {
   });
 });
 
-describe('a call without an answer, to a provider that can be asked by our reference', () => {
+describe('an unanswered call to a provider with lookups by our reference', () => {
   const BATCHES = /\/batches$/;
   const sends = (id: string) =>
     sinch.received.filter((one) => one.method === 'POST' && one.body.includes(id));
@@ -228,7 +228,7 @@ describe('a call without an answer, to a provider that can be asked by our refer
   const retryNow = (seq: number) =>
     b.admin`update despatch.live_messages set next_attempt_at = now(), due_at = now() where seq = ${seq}`;
 
-  test('is not repeated where the provider has taken the message', async () => {
+  test('is not repeated if the lookup finds the message', async () => {
     const { seq, id } = await broken();
     await taken(id);
     await retryNow(seq);
@@ -239,14 +239,14 @@ describe('a call without an answer, to a provider that can be asked by our refer
     expect(sends(id)).toHaveLength(2);
   });
 
-  test('is repeated where it has not', async () => {
+  test('is repeated if the lookup does not find the message', async () => {
     const { seq, id } = await broken();
     await retryNow(seq);
     await expect.poll(() => statusOf(seq)).toBe('sent');
     expect(sends(id)).toHaveLength(2);
   });
 
-  test('is not repeated where the provider does not tell', async () => {
+  test('is not repeated while the lookup fails', async () => {
     const { seq, id } = await broken();
     sinch.fail({ kind: 'reply', status: 500, body: {} }, /client_reference/);
     await retryNow(seq);
@@ -255,7 +255,7 @@ describe('a call without an answer, to a provider that can be asked by our refer
     expect(sends(id)).toHaveLength(1);
   });
 
-  test('of a message that may not be sent again is cleared up by asking', async () => {
+  test('of a message that may not be sent again is resolved by a lookup', async () => {
     const { seq, id } = await broken({ expires_at: new Date(Date.now() + 30_000) });
     await expect.poll(() => statusOf(seq)).toBe('unknown');
     await taken(id);
@@ -266,7 +266,7 @@ describe('a call without an answer, to a provider that can be asked by our refer
     expect(sends(id)).toHaveLength(2);
   });
 
-  test('of a message that its provider knows and says nothing of is sent, found by its id, and asked about again', async () => {
+  test('makes the message sent if it is queued at the provider, whose id then matches receipts', async () => {
     const { seq, id } = await broken({ expires_at: new Date(Date.now() + 30_000) });
     await expect.poll(() => statusOf(seq)).toBe('unknown');
     await taken(id);
@@ -328,8 +328,8 @@ async function turnsOf({ admin }: Awaited<ReturnType<typeof setupStores>>): Prom
   return rows.map(({ s }) => s);
 }
 
-describe('questions', () => {
-  test('of an account are as many as it is asked at once, of one worker alone, and hold up no other account', async () => {
+describe('status lookups', () => {
+  test('of an account are taken by one worker, up to a limit, and do not delay other accounts', async () => {
     await using stores = await setupStores();
     const { accounts } = await planted(stores, 50, 2);
     const taken = (await Promise.all([1, 2, 3].map(() => stores.store.takeLookups(TERMS)))).flat();
@@ -346,7 +346,20 @@ describe('questions', () => {
     expect(await stores.store.takeLookups(TERMS)).toHaveLength(8);
   });
 
-  test('of an account that did not answer are one at a time, and of one such account at a time', async () => {
+  test('skip messages that have been reported meanwhile, however many there are', async () => {
+    await using stores = await setupStores();
+    await planted(stores, 400);
+    await stores.admin`
+      update despatch.message_results set status = 'delivered', final = true
+      where seq < (select max(seq) from despatch.lookups)`;
+    const [last] = await stores.admin<
+      { seq: number }[]
+    >`select max(seq)::float8 as seq from despatch.lookups`;
+    expect((await stores.store.takeLookups(TERMS)).map(({ seq }) => seq)).toEqual([last?.seq]);
+    expect(await stores.admin`select from despatch.lookups`).toHaveLength(1);
+  });
+
+  test('of failing accounts are taken one at a time, and for one such account at a time', async () => {
     await using stores = await setupStores();
     const { accounts } = await planted(stores, 5, 3);
     await stores.admin`update despatch.lookup_turns set failures = 3 where account_id <> ${accounts[0] ?? ''}`;
@@ -356,14 +369,14 @@ describe('questions', () => {
     expect(await stores.store.takeLookups({ ...TERMS, accountsMax: 0, failingMax: 0 })).toEqual([]);
   });
 
-  test('of providers that this build cannot ask are left to others', async () => {
+  test('of providers that this build does not know are left to other workers', async () => {
     await using stores = await setupStores();
     await planted(stores, 1);
     expect(await stores.store.takeLookups({ ...TERMS, paces: [{ provider: 'sinch', most: 4 }] })).toEqual([]);
     expect(await stores.store.takeLookups(TERMS)).toHaveLength(1);
   });
 
-  test('of a worker that was overtaken move nothing of the account', async () => {
+  test('of a worker with an outdated turn do not change the turn of the account', async () => {
     await using stores = await setupStores();
     await planted(stores, 1);
     const take = async () => (await stores.store.takeLookups(TERMS))[0];
@@ -377,7 +390,7 @@ describe('questions', () => {
     expect(await turnsOf(stores)).toEqual([60]);
   });
 
-  test('that were given back unasked do not count, so that the first unanswered one is followed soon', async () => {
+  test('that are returned without a call do not count as tries', async () => {
     await using stores = await setupStores();
     await planted(stores, 1);
     for (const unasked of [true, true, false]) {
@@ -392,7 +405,7 @@ describe('questions', () => {
     expect(await stores.admin`select asks from despatch.lookups`).toEqual([{ asks: 1 }]);
   });
 
-  test('of an account that has got another key are asked at once, and of others when it is time', async () => {
+  test('resume at once for an account in backoff with new credentials, not for others', async () => {
     await using stores = await setupStores();
     const { accounts } = await planted(stores, 2, 2);
     await stores.store.takeLookups(TERMS);
@@ -405,7 +418,7 @@ describe('questions', () => {
     expect(await stores.store.takeLookups(TERMS)).toMatchObject([{ accountId: changed, failures: 2 }]);
   });
 
-  test('that were asked and not recorded are asked again, and make no second event', async () => {
+  test('that were made but not recorded are repeated and cause one event only', async () => {
     await using stores = await setupStores();
     const { tenantId, accounts } = await planted(stores, 1);
     const again = async () => {
@@ -456,7 +469,7 @@ describe('questions', () => {
     expect(events).toMatchObject([{ type: 'message.delivered', applied: true }]);
   });
 
-  test('are answered for the tenant and the message that they were asked for alone', async () => {
+  test('store no receipt for another tenant than that of the message', async () => {
     await using stores = await setupStores();
     await planted(stores, 1);
     const other = await seedTenant(stores.admin);
@@ -482,7 +495,7 @@ describe('questions', () => {
     expect((await stores.admin`select * from despatch.receipts`).length).toBe(0);
   });
 
-  test('are not asked of providers that cannot be asked: their messages are unknown at once', async () => {
+  test('are not made at unsupported providers, whose messages become unknown when due', async () => {
     await using stores = await setupStores();
     await planted(stores, 2);
     await stores.admin`delete from despatch.lookups`;
