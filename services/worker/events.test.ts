@@ -39,6 +39,7 @@ const MESSAGE = {
   accountStatus: 'active',
   accountVersion: 1,
   isHealthStale: false,
+  isAccountRefused: false,
   rateLimitPerSecond: null,
   discard: false,
   marketing: false,
@@ -97,7 +98,7 @@ const given = (reason: string): string => `despatch_dead_letters_total{reason="$
 const BEGUN = 'despatch_time_to_first_attempt_seconds_count 1';
 const ENDED = 'despatch_message_end_to_end_seconds_count{channel="sms"} 1';
 
-test('a message that the provider takes is no dead letter', async () => {
+test('an accepted message counts as ended and as no dead letter', async () => {
   const lines = await counted({ kind: 'accepted', providerMessageId: '1' });
   expect(lines).toContain(ENDED);
   expect(lines).toContain('despatch_time_to_first_attempt_seconds_sum 1');
@@ -121,13 +122,13 @@ test.each<[reason: string, outcome: AttemptOutcome, message?: Partial<ClaimedMes
     { kind: 'ambiguous', failure: { class: 'unknown', code: 'worker_lost' } },
     { action: 'lost' },
   ],
-])('a message that is given up is a dead letter: %s', async (reason, outcome, message) => {
+])('a message that is given up counts as a dead letter: %s', async (reason, outcome, message) => {
   const lines = await counted(outcome, message);
   expect(lines).toContain(given(reason));
   expect(lines).toContain(ENDED);
 });
 
-test('a message that waits for another attempt is none, and has not ended', async () => {
+test('a message that waits for a retry counts neither as a dead letter nor as ended', async () => {
   const lines = await counted({
     kind: 'rejected_transient',
     failure: { class: 'provider_unavailable', code: 'http_503' },
@@ -136,7 +137,7 @@ test('a message that waits for another attempt is none, and has not ended', asyn
   expect(lines).not.toContain(ENDED);
 });
 
-test('the first call is the one that counts, after however many attempts without one', async () => {
+test('time to first attempt is measured at the first provider call only', async () => {
   expect(await counted({ kind: 'not_started', reason: 'credentials_unavailable' })).not.toContain(BEGUN);
   const accepted: AttemptOutcome = { kind: 'accepted', providerMessageId: '1' };
   expect(await counted(accepted, { attempt: 3 })).toContain(BEGUN);
@@ -145,7 +146,7 @@ test('the first call is the one that counts, after however many attempts without
   expect(await counted(accepted, { attempt: 2, providerWaits: 1 })).not.toContain(BEGUN);
 });
 
-test('what waited for a person, or for its turn behind a brake, is not late: no call came too late for it', async () => {
+test('time to first attempt starts at a release, and leaves out messages slowed by a brake', async () => {
   const accepted: AttemptOutcome = { kind: 'accepted', providerMessageId: '1' };
   const waitsSince = new Date(NOW - HOUR_MS);
   const released = await counted(accepted, { waitsSince, releasedAt: new Date(NOW - 3_000) });
@@ -153,7 +154,7 @@ test('what waited for a person, or for its turn behind a brake, is not late: no 
   expect(await counted(accepted, { waitsSince, isSlowed: true })).not.toContain(BEGUN);
 });
 
-test('a message that goes out through another account, as no receipt came, had its first call and its end before', async () => {
+test('a resend through another account after a missing receipt counts no first call and no end', async () => {
   const accepted: AttemptOutcome = { kind: 'accepted', providerMessageId: '1' };
   const lines = await counted(accepted, {
     attempt: 2,
@@ -164,7 +165,7 @@ test('a message that goes out through another account, as no receipt came, had i
   expect(lines).not.toContain(ENDED);
 });
 
-test('each line about a message names it and the request that sent it, whatever became of it', () => {
+test('each log line about a message contains its tenant, message and request ids', () => {
   const lines: Record<string, unknown>[] = [];
   const destination = {
     write: (line: string) => void lines.push(JSON.parse(line) as Record<string, unknown>),
@@ -188,7 +189,7 @@ test('each line about a message names it and the request that sent it, whatever 
 });
 
 test.each(['expired', 'no_route'] as const)(
-  'a message that ends without a call is one: %s',
+  'a message that ends without a call counts as a dead letter: %s',
   async (reason) => {
     const metrics = createWorkerMetrics({ providers: [{ id: 'twilio', channel: 'sms' }] });
     createEvents(silentLogger, metrics, () => NOW).endedUncalled(WAITING, reason);
@@ -198,7 +199,7 @@ test.each(['expired', 'no_route'] as const)(
   },
 );
 
-test('a message whose recipient is suppressed has ended, and nobody has to look into it', async () => {
+test('a message to a suppressed recipient counts as ended and suppressed, not as a dead letter', async () => {
   const metrics = createWorkerMetrics({ providers: [{ id: 'twilio', channel: 'sms' }] });
   const before = (await metrics.expose()).text.split('\n').filter((line) => line.includes('dead_letters'));
   createEvents(silentLogger, metrics, () => NOW).endedUncalled(WAITING, 'suppressed');
@@ -208,7 +209,7 @@ test('a message whose recipient is suppressed has ended, and nobody has to look 
   expect(lines).toContain(`despatch_messages_suppressed_total{channel="${WAITING.channel}"} 1`);
 });
 
-test('a message that goes on to another account is counted by both providers and the reason', async () => {
+test('a failover is counted by both providers and its reason', async () => {
   const metrics = createWorkerMetrics();
   createEvents(silentLogger, metrics, () => NOW).failedOver({
     channel: 'sms',
@@ -221,7 +222,7 @@ test('a message that goes on to another account is counted by both providers and
   );
 });
 
-test('messages that waited for a report are counted as heard of or silent, and silent accounts are named', async () => {
+test('awaited receipts are counted by outcome, and accounts without receipts are logged', async () => {
   const metrics = createWorkerMetrics();
   const lines: string[] = [];
   const log = createLogger({

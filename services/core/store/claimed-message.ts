@@ -40,6 +40,8 @@ export type ClaimedMessage = {
   readonly accountVersion: number | null;
   /** Whether the account is stored as not healthy by a worker that has ended. */
   readonly isHealthStale: boolean;
+  /** Whether the credential of its account was refused since its last success that was stored. */
+  readonly isAccountRefused: boolean;
   /** In segments; null without a limit. */
   readonly rateLimitPerSecond: number | null;
   /** Whether to delete the content as soon as no provider needs it. */

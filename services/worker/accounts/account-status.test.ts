@@ -14,7 +14,10 @@ function setup(health: ReturnType<Breakers['health']> = 'healthy') {
   const stored: string[] = [];
   const note = createAccountStatus({
     store: {
-      noteAccountResult: async () => null,
+      noteAccountResult: async (accountId, _version, refusal) => {
+        stored.push(`${accountId} ${refusal ?? 'authenticated'}`);
+        return null;
+      },
       noteAccountHealth: async (accountId, to) => void stored.push(`${accountId} ${to}`),
     },
     breakers: { open: () => undefined, health: () => health },
@@ -22,10 +25,24 @@ function setup(health: ReturnType<Breakers['health']> = 'healthy') {
   });
   const called = (accountId: string, isHealthStale: boolean, outcome = ACCEPTED) =>
     note({ accountId, accountStatus: 'active', accountVersion: 1, isHealthStale } as ClaimedMessage, outcome);
-  return { stored, called };
+  const succeeded = (accountId: string, isAccountRefused: boolean) =>
+    note(
+      { accountId, accountStatus: 'active', accountVersion: 1, isAccountRefused } as ClaimedMessage,
+      ACCEPTED,
+    );
+  return { stored, called, succeeded };
 }
 
-test('a success corrects the health that an ended worker stored, once for many messages', async () => {
+test('a success resets the refusals that another worker stored, once for all messages of a claim', async () => {
+  const { stored, succeeded } = setup();
+  await succeeded('a', false);
+  expect(stored).toEqual([]);
+  for (let times = 0; times < 3; times++) await succeeded('a', true);
+  await succeeded('b', true);
+  expect(stored).toEqual(['a authenticated', 'b authenticated']);
+});
+
+test('a success corrects the stale health stored by a stopped worker, once per account', async () => {
   const { stored, called } = setup();
   await called('a', false);
   await called('b', true, REFUSED);
@@ -36,7 +53,7 @@ test('a success corrects the health that an ended worker stored, once for many m
   expect(stored).toEqual(['a healthy', 'b healthy']);
 });
 
-test('a success corrects nothing while the own breaker is open', async () => {
+test("a success corrects no health while this worker's breaker is open", async () => {
   const { stored, called } = setup('open');
   await called('a', true);
   expect(stored).toEqual([]);

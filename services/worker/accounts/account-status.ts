@@ -24,6 +24,7 @@ export function createAccountStatus(deps: AccountStatusDeps) {
    * Accounts whose last call was refused. After an eviction, the next success is written only if the claim's status asks for it.
    */
   const refused = new LRUCache<string, true>({ max: REFUSED_MAX });
+  const cleared = new LRUCache<string, true>({ max: REFUSED_MAX, ttl: HEALTH_PAUSE_MS });
   const corrected = new LRUCache<string, true>({ max: REFUSED_MAX, ttl: HEALTH_PAUSE_MS });
 
   return async (message: ClaimedMessage, outcome: AttemptOutcome): Promise<void> => {
@@ -31,8 +32,13 @@ export function createAccountStatus(deps: AccountStatusDeps) {
     if (accountId === null) return;
     if (outcome.kind === 'accepted') {
       if (message.isHealthStale) await correctHealth(accountId);
-      const news = message.accountStatus === 'unverified' || message.accountStatus === 'invalid';
+      const news =
+        message.accountStatus === 'unverified' ||
+        message.accountStatus === 'invalid' ||
+        // Another worker saw the refusal. Messages that were claimed before this was stored say the same.
+        (message.isAccountRefused && !cleared.has(accountId));
       if (!refused.delete(accountId) && !news) return;
+      cleared.set(accountId, true);
       await apply(accountId, message, null);
     } else if (outcome.kind === 'rejected_transient' && outcome.failure.class === 'auth_or_config') {
       refused.set(accountId, true);

@@ -22,7 +22,7 @@ test('an account whose credential is refused before its first call is counted un
   expect(told).toEqual(['a twilio open', 'a twilio healthy']);
 });
 
-test('accounts of a provider are counted together, by state', () => {
+test('accounts are counted by provider and state', () => {
   const { breakers, pass } = setup();
   for (const id of ['a', 'b', 'c']) breakers.open(id, 'twilio');
   breakers.open('d', 'smtp');
@@ -32,7 +32,7 @@ test('accounts of a provider are counted together, by state', () => {
   expect(counts.toSorted()).toEqual(['smtp open 1', 'twilio open 2', 'twilio probing 1']);
 });
 
-test('an account for which nothing waits any more is not counted, and stays open', () => {
+test('an open account is no longer counted once no messages wait for it', () => {
   const { breakers, pass } = setup();
   for (let i = 0; i < 25; i++) breakers.note('a', 'twilio', { fault: true, isProbe: false });
   pass(4 * MINUTE_MS);
@@ -45,7 +45,7 @@ test('an account for which nothing waits any more is not counted, and stays open
   expect(breakers.counts()).toHaveLength(1);
 });
 
-test('the accounts remembered are bounded, and one that is forgotten while open counts as healthy', () => {
+test('the number of accounts in memory is bounded; one evicted while open counts as healthy', () => {
   const { breakers, told } = setup();
   breakers.open('first', 'twilio');
   for (let i = 0; i < 50_000; i++) breakers.note(`other ${i}`, 'smtp', { fault: false, isProbe: false });

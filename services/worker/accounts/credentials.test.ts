@@ -83,7 +83,7 @@ test('the plaintext bytes are wiped after parsing', async () => {
   expect(bytes.every((byte) => byte === 0)).toBe(true);
 });
 
-test('all who ask at once share one call', async () => {
+test('concurrent requests for one secret share one decryption call', async () => {
   const b = setup();
   const got = Promise.all(Array.from({ length: 50 }, () => b.credentials.get(b.request())));
   b.answer({ token: 't' });
@@ -94,7 +94,7 @@ test('all who ask at once share one call', async () => {
 test.each([
   [0, TTL_MS * 0.8],
   [1, TTL_MS * 1.2],
-])('the life of a secret is spread: at random %d it is %d ms', async (random, lifeMs) => {
+])('the cache lifetime of a secret has jitter: at random %d it is %d ms', async (random, lifeMs) => {
   const b = setup({ random: () => random });
   await b.warm();
   b.pass(lifeMs - 1);
@@ -107,7 +107,7 @@ test.each([
   expect(await refreshed).toEqual({ ok: true, secrets: { token: 'new' } });
 });
 
-test('another version of the secret is fetched anew', async () => {
+test('a new version of the secret is fetched', async () => {
   const b = setup();
   await b.warm();
   const got = b.credentials.get(b.request('a1', 2));
@@ -117,7 +117,7 @@ test('another version of the secret is fetched anew', async () => {
 
 test.each([
   ['under another version', { secretVersion: 2 }],
-  ['encrypted anew', { ciphertext: 'cipher a1 1, under the key of today' }],
+  ['encrypted again', { ciphertext: 'cipher a1 1, under the key of today' }],
 ])('the same secret %s is not fetched again', async (_how, change) => {
   const b = setup();
   await b.warm();
@@ -127,7 +127,7 @@ test.each([
   expect(b.calls).toHaveLength(1);
 });
 
-test('while the keyring is away a known secret goes on for an hour past its life, and no longer', async () => {
+test('without the keyring, a known secret is served for one hour beyond its lifetime', async () => {
   const b = setup();
   await b.warm();
   b.pass(TTL_MS);
@@ -144,7 +144,7 @@ test('while the keyring is away a known secret goes on for an hour past its life
   expect(await over).toEqual({ ok: false, reason: 'unavailable' });
 });
 
-test('a keyring that hangs holds nobody up who has a secret', async () => {
+test('an expired secret is served without waiting while the keyring hangs', async () => {
   const b = setup();
   await b.warm();
   b.pass(TTL_MS);
@@ -154,7 +154,7 @@ test('a keyring that hangs holds nobody up who has a secret', async () => {
   expect(b.calls).toHaveLength(2);
 });
 
-test('a failure is believed for one second at first and five at most', async () => {
+test('a failure is cached for one second at first and five at most', async () => {
   const b = setup({ random: () => 1 });
   const waits: number[] = [];
   for (let round = 0; round < 5; round += 1) {
@@ -185,14 +185,14 @@ test.each<[KeyringErrorCode, string]>([
   ['refused', 'unavailable'],
   ['key_missing', 'missing'],
   ['corrupt', 'missing'],
-])('the keyring saying %s is %s', async (code, reason) => {
+])("the keyring's error %s is returned as %s", async (code, reason) => {
   const b = setup();
   const got = b.credentials.get(b.request());
   b.fail(code);
   expect(await got).toEqual({ ok: false, reason });
 });
 
-test("an error that is not the keyring's is unavailable, and a plaintext that is no JSON is missing", async () => {
+test('an unexpected error is returned as unavailable, and invalid JSON as missing', async () => {
   const b = setup();
   const first = b.credentials.get(b.request('a1'));
   b.calls[0]?.reject(new TypeError('bug'));
@@ -202,7 +202,7 @@ test("an error that is not the keyring's is unavailable, and a plaintext that is
   expect(await second).toEqual({ ok: false, reason: 'missing' });
 });
 
-test('a destroyed key ends the use of a secret that was known', async () => {
+test('a destroyed key ends the use of a cached secret', async () => {
   const b = setup();
   await b.warm();
   b.pass(TTL_MS);
@@ -212,7 +212,7 @@ test('a destroyed key ends the use of a secret that was known', async () => {
   expect(b.credentials.autonomySeconds()).toBeNull();
 });
 
-test('an invalidated account is fetched anew, also when a fetch was under way', async () => {
+test('an invalidated account is fetched again, even during a fetch', async () => {
   const b = setup();
   await b.warm();
   b.credentials.invalidate('a1');
@@ -238,7 +238,7 @@ test('the number of secrets in memory is bounded', async () => {
   expect(b.calls).toHaveLength(4);
 });
 
-test('autonomy is the least time that an account in use can go on', async () => {
+test('autonomy is the shortest remaining lifetime among the secrets of accounts in use', async () => {
   const b = setup();
   expect(b.credentials.autonomySeconds()).toBeNull();
   await b.warm('a1');
@@ -251,7 +251,7 @@ test('autonomy is the least time that an account in use can go on', async () => 
   expect(b.credentials.autonomySeconds()).toBe((TTL_MS + STALE_MS - 310_000) / 1_000);
 });
 
-test('no autonomy is left once the secret of an account in use has ended, or never came', async () => {
+test('autonomy is 0 if the secret of an account in use has expired or could not be loaded', async () => {
   const b = setup();
   await b.warm('a1');
   b.pass(TTL_MS + STALE_MS - 1);
@@ -275,7 +275,7 @@ test('no autonomy is left once the secret of an account in use has ended, or nev
   expect(cold.credentials.autonomySeconds()).toBeNull();
 });
 
-test('a secret that nobody comes for is dropped when its time is over, and not before', async () => {
+test('an unused secret is dropped when its lifetime ends, and not before', async () => {
   const { credentials, calls, warm, pass, request, fail } = setup();
   await warm();
   pass(TTL_MS + STALE_MS - 1);
@@ -294,7 +294,7 @@ test('a secret that nobody comes for is dropped when its time is over, and not b
   expect(calls.length).toBe(asked + 1);
 });
 
-test("whatever happens in whatever order: one fetch at a time, no other version's secret, none past its time", async () => {
+test("property: one fetch per version at a time, never another version's or an expired secret", async () => {
   const step = oneof(
     {
       weight: 4,

@@ -21,6 +21,7 @@ const message = (leaseLeftMs: number): ClaimedMessage =>
     accountStatus: 'active',
     accountVersion: 1,
     isHealthStale: false,
+    isAccountRefused: false,
     provider: 'made-up',
     attempt: 1,
     waitsSince: new Date(),
@@ -84,13 +85,13 @@ function setup(
   };
 }
 
-test('a call is made while it can end within the lease', async () => {
+test('a call is made if it can end within the lease', async () => {
   const { deliver, calls } = setup();
   const { outcome } = await deliver(message(DEADLINE_MS + 1_000));
   expect([outcome.kind, calls()]).toEqual(['accepted', 1]);
 });
 
-test('no call is begun that could outlast the lease, nor a probe used up', async () => {
+test('no call is begun that could outlast the lease, and no probe is used up', async () => {
   const { breakers, deliver, calls } = setup();
   breakers.open('account', 'made-up');
   expect((await deliver(message(DEADLINE_MS - 1))).outcome).toMatchObject({ kind: 'not_started' });
@@ -100,7 +101,7 @@ test('no call is begun that could outlast the lease, nor a probe used up', async
   expect(calls()).toBe(0);
 });
 
-test('a provider that asks for more time gets it, and no call that could then outlast the lease', async () => {
+test("a provider's longer deadline applies, also to the check against the lease", async () => {
   const { deliver, calls, allowedMs } = setup(undefined, 40_000);
   expect((await deliver(message(39_000))).outcome).toEqual({ kind: 'not_started', reason: 'lease_over' });
   expect((await deliver(message(41_000))).outcome).toMatchObject({ kind: 'accepted' });
@@ -109,7 +110,7 @@ test('a provider that asks for more time gets it, and no call that could then ou
   expect(allowedMs()).toBeLessThanOrEqual(40_000);
 });
 
-test('no call is begun for a message that expired while its content was awaited, nor a probe used up', async () => {
+test('no call is begun if the message expires while its content is loaded', async () => {
   const { breakers, deliver, calls, released } = setup(() => new Promise((done) => setTimeout(done, 60)));
   const expiring = { ...message(60_000), expiresAt: new Date(Date.now() + 30) };
   const { outcome } = await deliver(expiring);
@@ -117,7 +118,7 @@ test('no call is begun for a message that expired while its content was awaited,
   expect(breakers.health('account')).toBe('healthy');
 });
 
-test('no call is begun once the worker stops, where its content came late', async () => {
+test('no call is begun if the worker stops while the content is loaded', async () => {
   const { breakers, deliver, calls, released, stop } = setup(
     () => new Promise((done) => setTimeout(done, 60)),
   );
@@ -129,7 +130,7 @@ test('no call is begun once the worker stops, where its content came late', asyn
   expect(breakers.health('account')).toBe('healthy');
 });
 
-test('no call is repeated once the provider has forgotten its idempotency key, nor a probe used up', async () => {
+test('no call is repeated after the idempotency key expired, and no probe is used up', async () => {
   const { breakers, deliver, calls, released } = setup(undefined, undefined, {
     dedupe: 'key',
     keyLifetimeMs: 65_000,

@@ -35,6 +35,7 @@ const message = (seq: number): ClaimedMessage => ({
   accountStatus: 'active',
   accountVersion: 1,
   isHealthStale: false,
+  isAccountRefused: false,
   rateLimitPerSecond: null,
   discard: false,
   marketing: false,
@@ -71,7 +72,7 @@ function setup(
 
 const all = (rows: readonly Completion[]) => new Set(rows.map((row) => row.seq));
 
-test('a call is recorded with its length and how it speaks of its account, and none where none was made', async () => {
+test('an attempt is recorded with the duration and end of its provider call, if there was one', async () => {
   const rows: Completion[] = [];
   const b = setup((batch) => Promise.resolve((rows.push(...batch), all(batch))));
   const failure = { class: 'invalid_recipient', code: 'unknown_recipient' } as const;
@@ -90,7 +91,7 @@ test('a call is recorded with its length and how it speaks of its account, and n
   ]);
 });
 
-test('a database that is away delays a record and loses none', async () => {
+test('an unavailable database delays a record but loses none', async () => {
   let away = 2;
   const b = setup((rows) => (away-- > 0 ? Promise.reject(new Error('gone')) : Promise.resolve(all(rows))));
   await expect(b.recorder.record(message(1), delivered(ACCEPTED))).resolves.toMatchObject({
@@ -120,7 +121,7 @@ test.each(['22P02', '23514', '54000', '54001', 'XX000'])(
   },
 );
 
-test('a row refused for what the provider said is recorded without it', async () => {
+test('a row that is refused because of text from the provider is recorded without that text', async () => {
   const written: Completion[] = [];
   const b = setup((rows) => {
     if (rows.some((row) => JSON.stringify(row).includes('poison'))) return Promise.reject(refusal('54000'));
@@ -142,7 +143,7 @@ test('a row refused for what the provider said is recorded without it', async ()
   });
 });
 
-test('however long a name a provider gives to a message, its record stays short', async () => {
+test('a provider message id or sender longer than 512 characters is not recorded', async () => {
   const written: Completion[] = [];
   const b = setup((rows) => {
     written.push(...rows);
@@ -155,12 +156,12 @@ test('however long a name a provider gives to a message, its record stays short'
   expect(written.map((row) => row.sent_from?.length)).toEqual([512, undefined]);
 });
 
-test('an attempt that is no longer current is told apart', async () => {
+test('an attempt that is no longer current returns null', async () => {
   const b = setup(() => Promise.resolve(new Set()));
   await expect(b.recorder.record(message(1), delivered(ACCEPTED))).resolves.toBeNull();
 });
 
-test('a process that ends does not wait for a database that stays away', async () => {
+test('aborting ends the retries of a record while the database is unavailable', async () => {
   const b = setup(() => Promise.reject(new Error('gone')));
   const recording = b.recorder.record(message(1), delivered(ACCEPTED));
   await expect.poll(() => b.failures.length).toBeGreaterThan(0);
@@ -195,7 +196,7 @@ const FACTS = {
   ]),
 } as const;
 
-test('a failover is told of once it is recorded, with the providers of both accounts', async () => {
+test('a failover is reported once it is recorded, with the providers of both accounts', async () => {
   const b = setup((rows) => Promise.resolve(all(rows)), FACTS);
   await b.recorder.record(message(1), delivered(REFUSED));
   expect(b.failovers).toEqual([
@@ -203,7 +204,7 @@ test('a failover is told of once it is recorded, with the providers of both acco
   ]);
 });
 
-test('what another worker has recorded before is no failover of this one', async () => {
+test('a failover that another worker recorded first is not reported', async () => {
   const b = setup(() => Promise.resolve(new Set()), FACTS);
   await b.recorder.record(message(1), delivered(REFUSED));
   expect(b.failovers).toEqual([]);

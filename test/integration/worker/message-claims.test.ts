@@ -6,7 +6,7 @@ import { moveSuspension, seedAccount, seedTenant } from '#test/support/seed.ts';
 import { setupMessages, states, terms } from '#test/support/setup-messages.ts';
 
 describe('claims', () => {
-  test('of a lane the more urgent is claimed first, however many have waited longer', async () => {
+  test('messages of a lane are claimed by priority, even if others have waited longer', async () => {
     await using b = await setupMessages();
     await b.accept(500, { priority: 2 });
     const normal = await b.accept(2, { priority: 1 });
@@ -18,7 +18,7 @@ describe('claims', () => {
     expect(await b.claimDue(1, 10_000)).toHaveLength(1);
   });
 
-  test('a message is claimed by one of many workers that try at the same time, with its attempt row', async () => {
+  test('concurrent workers claim each message once, with one attempt row', async () => {
     await using b = await setupMessages();
     const wakes = await b.accept(20);
     const claims = await Promise.all(
@@ -35,11 +35,11 @@ describe('claims', () => {
       while: 'another worker claims it',
       set: "status = 'sending', lease_until = now() + interval '1 minute'",
     },
-    { while: 'another account is to send it', set: 'account_id = gen_random_uuid()' },
-    { while: 'it is put off', set: "status = 'deferred', next_attempt_at = now() + interval '1 minute'" },
+    { while: 'another account is assigned', set: 'account_id = gen_random_uuid()' },
+    { while: 'it is deferred', set: "status = 'deferred', next_attempt_at = now() + interval '1 minute'" },
     { while: 'it expires', set: 'expires_at = now()' },
     { while: 'it is held', set: "status = 'held'" },
-  ])('a message is not claimed that changes as it is claimed: $while', async ({ set }) => {
+  ])('a claim skips a message that changes while the claim waits for its lock: $while', async ({ set }) => {
     await using b = await setupMessages();
     const [changed = 0, other = 0] = await b.accept(2);
     const changing = Promise.withResolvers<void>();
@@ -57,7 +57,7 @@ describe('claims', () => {
     expect((await claim).map(({ seq }) => seq)).toEqual([other]);
   });
 
-  test('all claims of one start of a worker have its number, the first ones at once among them', async () => {
+  test('all claims of a worker process have one worker id, even concurrent first ones', async () => {
     await using b = await setupMessages();
     const seqs = await b.accept(20);
     await Promise.all(seqs.map((seq, i) => b.store.claim([seq], terms({ worker: `w${i % 2}` }))));
@@ -82,10 +82,11 @@ describe('claims', () => {
       provider: 'simulator-sms',
       accountVersion: 1,
       isHealthStale: false,
+      isAccountRefused: false,
     });
   });
 
-  test('what is expired, without an account, suspended or not due is not claimed, and a look says which', async () => {
+  test('expired, early, suspended or accountless messages are not claimed', async () => {
     await using b = await setupMessages();
     const [expired = 0] = await b.accept(1, { expires_at: new Date(Date.now() - 1_000).toISOString() });
     const [gone = 0] = await b.accept(1, { account_id: randomUUID() });
@@ -112,7 +113,7 @@ describe('claims', () => {
     expect(await states(b)).toEqual(['queued', 'queued', 'queued']);
   });
 
-  test('of what waits each is moved once, and what is under way not at all', async () => {
+  test('a waiting message changes its state once; a message that is being sent does not change', async () => {
     await using b = await setupMessages();
     const [first = 0, second = 0, third = 0, begun = 0] = await b.accept(4);
     await b.store.claim([begun], terms());
@@ -132,7 +133,7 @@ describe('claims', () => {
     expect(await b.store.backlogTotal()).toBe(3);
   });
 
-  test('the accounts of a tenant come by age, without those that cannot be used', async () => {
+  test('accountsOf lists the accounts of a tenant by age, without disabled ones', async () => {
     await using b = await setupMessages();
     const { tenantId } = b.tenant;
     const [second, disabled] = [await seedAccount(b.admin, tenantId), await seedAccount(b.admin, tenantId)];
@@ -149,14 +150,14 @@ describe('claims', () => {
     );
   });
 
-  test('a test-mode message needs no provider', async () => {
+  test('a test message is claimed without a provider account', async () => {
     await using b = await setupMessages();
     const other = await seedTenant(b.admin);
     const [message] = await b.store.claim(await b.accept(1, { test: true }, other), terms());
     expect(message).toMatchObject({ accountId: null, provider: 'simulator-sms' });
   });
 
-  test("a provider's rate is shared by all workers, counted in segments", async () => {
+  test('the rate limit of an account is shared by all workers and counts segments', async () => {
     await using b = await setupMessages();
     await b.admin`update despatch.provider_accounts set rate_limit_per_second = 10`;
     const seqs = await b.accept(12, { segments: 2 });

@@ -973,7 +973,7 @@ create view claimed_message with (security_invoker) as
     l.expires_at, m.traceparent, m.request_id, case when not l.test then l.account_id end as account_id, l.provider,
     -- A lost attempt may be the first ambiguous one.
     coalesce(l.ambiguous_since, case when l.lease_until <= clock_timestamp() then l.started_at end) as ambiguous_since,
-    p.status as account_status, p.version as account_version,
+    p.status as account_status, p.version as account_version, coalesce(p.auth_failures > 0, false) as is_account_refused,
     -- A worker with waiting messages probes the account each minute, and stores that: the one that stored this health has ended.
     coalesce(p.health <> 'healthy' and p.updated_at < clock_timestamp() - interval '5 minutes', false) as is_health_stale,
     -- For a slowed channel at most what it may send per second: its messages too are claimed from their lane only.
