@@ -6,6 +6,7 @@ import { RECEIPT_TIMEOUT_MS } from '#core/domain/settle.ts';
 import type { ClaimedMessage } from '#core/store/claimed-message.ts';
 import type { WaitingRow } from '#core/store/lane.ts';
 import { completionOf } from '#test/support/completion-of.ts';
+import { seedAccount } from '#test/support/seed.ts';
 import { accepted, type MessageBench, setupMessages, states, terms } from '#test/support/setup-messages.ts';
 import { resolveWaiting } from '../../../services/worker/claim/resolve-waiting.ts';
 
@@ -415,3 +416,41 @@ test('a late receipt makes an unknown message sent; the next timeout makes it un
 
 const awaitedCount = async (b: MessageBench): Promise<number> =>
   (await b.admin`select from despatch.awaited_receipts`).length;
+
+test('a late report of an earlier account does not replace the account whose acceptance is stored', async () => {
+  await using b = await setupMessages();
+  const [message] = await b.store.claim(await b.accept(), terms());
+  if (message === undefined) throw new Error('not claimed');
+  const first = await seedAccount(b.admin, message.tenantId, { provider: 'webhook-sms' });
+  const outcome: AttemptOutcome = { kind: 'accepted', providerMessageId: 'second' };
+  await b.store.complete([completionOf(message, outcome, { receiptsExpected: true })]);
+  await b.admin`update despatch.message_results set status = 'unknown', reason = 'receipt_timeout', attempt = 2`;
+  await b.admin`
+    insert into despatch.attempt_log (message_seq, event_seq, started_at, ended_at, purge_on, number, worker, tenant_id,
+      account_id, provider, outcome, message_status, provider_message_id)
+    values (${message.seq}, 1, now(), now(), ${message.purgeOn}, 1, 1, ${message.tenantId}, ${first}, 'webhook-sms', 'accepted',
+      'queued', 'first')`;
+  const providers: string[] = [];
+  const report = async (accountId: string | null, vendorId: string, receipt: string) => {
+    await b.admin`insert into despatch.receipts (tenant_id, account_id, message_seq, purge_on, message_id, provider_message_id,
+        receipt, verified, report_key, apply_at)
+      values (${message.tenantId}, ${accountId}, ${message.seq}, ${message.purgeOn}, ${message.id}, ${vendorId}, ${receipt}, true,
+        ${randomUUID()}, now())`;
+    const { results } = await b.store.applyReceipts(10, decideReceipts);
+    providers.push(...results.map(({ provider, result }) => `${provider} ${result}`));
+    const [row] =
+      await b.admin`select status, account_id, provider, provider_message_id from despatch.message_results`;
+    return row;
+  };
+  const accountOfSecond = {
+    account_id: message.accountId,
+    provider: message.provider,
+    provider_message_id: 'second',
+  };
+  expect(await report(first, 'first', 'delivered')).toEqual({ status: 'delivered', ...accountOfSecond });
+  expect(await report(message.accountId, 'second', 'delivered')).toEqual({
+    status: 'delivered',
+    ...accountOfSecond,
+  });
+  expect(providers).toEqual(['webhook-sms applied', `${message.provider} applied`]);
+});

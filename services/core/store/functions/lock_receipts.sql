@@ -191,7 +191,7 @@ begin
       -- A message without a state was purged while this transaction waited for its result: it has no history to add to.
       select r.*, case when coalesce(s.seq, l.seq) is not null then u.seq end as seq, u.day, u.number, u.nth, s.status, s.final,
         last_copy(s.seq, s.purge_on, s.status, s.attempt, s.sent_attempt, s.event_seq) as last_attempt, s.provider,
-        s.failure as failure_shown, s.segment_states, s.partial, s.late_bounce, s.engagement as engaged,
+        s.account_id as result_account, s.failure as failure_shown, s.segment_states, s.partial, s.late_bounce, s.engagement as engaged,
         l.seq is not null as is_live, l.status as live_status, l.provider as live_provider, l.ambiguous > 0 as is_doubtful,
         -- After a call without an answer: the last attempt that made a call. A later one may have been claimed and given up.
         coalesce(case when l.ambiguous > 0 and l.attempt > 1 then (select max(a.number) from attempt_log a
@@ -210,8 +210,9 @@ begin
       from (select distinct x.account_id from matched x where x.is_live or x.has_just_ended or x.seq is null) c
       where c.account_id is not null
     )
-    select r.id, r.tenant_id, r.account_id, coalesce(r.provider,
-        (select p.provider from provider_accounts p where p.id = r.account_id), r.live_provider, 'unknown'),
+    select r.id, r.tenant_id, r.account_id,
+      coalesce(case when r.account_id is null or r.result_account = r.account_id then r.provider end,
+        (select p.provider from provider_accounts p where p.id = r.account_id), r.provider, r.live_provider, 'unknown'),
       r.number, r.receipt, r.temporary, r.failure, r.segment, r.engagement, r.provider_status, r.provider_message_id,
       r.await_ms, r.verified, r.asked,
       floor(extract(epoch from case when r.happened_at between m.enqueued_at and r.received_at then r.happened_at

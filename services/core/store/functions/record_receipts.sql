@@ -51,7 +51,9 @@ begin
     update message_results s set
       status = r.status,
       reason = case when r.status = s.status and not r.was_waiting then s.reason end,
-      account_id = coalesce(r.account_id, s.account_id), provider = coalesce(r.provider, s.provider),
+      -- An account whose acceptance is stored stays, though an earlier one reports late that it has sent the message too.
+      account_id = case when s.started_at is null then coalesce(r.account_id, s.account_id) else s.account_id end,
+      provider = case when s.started_at is null then coalesce(r.provider, s.provider) else s.provider end,
       provider_message_id = coalesce(s.provider_message_id, r.provider_message_id),
       -- Nothing else shows whether later receipts of this provider carry the message's own id.
       found_by_id = case when s.provider_message_id is null and r.provider_message_id is not null then true
