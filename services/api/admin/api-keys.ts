@@ -67,7 +67,7 @@ const fields = {
     .max(60_000)
     .nullable()
     .describe("Send requests per minute. Null: the plan's limit."),
-  expiresAt: timeField().nullable().describe('Lies in the future. Null: never.'),
+  expiresAt: timeField().nullable().describe('Must be in the future. Null: the key does not expire.'),
 };
 
 const CreateApiKey = z
@@ -97,13 +97,13 @@ const UpdateApiKey = z
   })
   .meta({
     id: 'UpdateApiKey',
-    description: 'What to change of a key.',
+    description: 'Changes to a key.',
     examples: [{ name: 'Shop backend, old', rateLimitRpm: null }],
   });
 
 const RotateApiKey = z
   .object({
-    graceSeconds: graceSecondsField('How many seconds longer the former key is good.'),
+    graceSeconds: graceSecondsField('For how many more seconds the previous key is valid.'),
     idempotencyKey: idempotencyKeyField,
   })
   .meta({
@@ -141,12 +141,12 @@ const ApiKey = z
     graceUntil: z.iso
       .datetime()
       .nullable()
-      .describe('While `rotating`: until when the former key is good too.'),
+      .describe('While `rotating`: until when the previous key is also valid.'),
     ...warningsField,
   })
   .meta({ id: 'ApiKey', description: 'A key of a tenant, without its secret.', examples: [EXAMPLE] });
 const ApiKeyWithSecret = ApiKey.extend({
-  key: z.string().describe('The key itself. Shown this once.'),
+  key: z.string().describe('The key itself. Shown only once.'),
 }).meta({
   id: 'ApiKeyWithSecret',
   description: 'A key with its secret.',
@@ -166,7 +166,7 @@ function create(deps: AdminDeps): RouteModule {
     operation: 'createApiKey',
     summary: 'Create a key',
     description:
-      'The answer holds the key itself. It is shown this once: only a fingerprint of it is stored.',
+      'The answer contains the key itself. It is shown only once: only a fingerprint of it is stored.',
     tag,
     auth,
     idempotent: true,
@@ -215,7 +215,7 @@ function list({ read, cursors }: AdminDeps): RouteModule {
     path: '/v1/admin/api-keys',
     operation: 'listApiKeys',
     summary: 'List keys',
-    description: 'Newest first, revoked and expired ones among them.',
+    description: 'Newest first, including revoked and expired keys.',
     tag,
     auth,
     query: z.object({
@@ -269,7 +269,7 @@ function update(deps: AdminDeps): RouteModule {
     operation: 'updateApiKey',
     summary: 'Change a key',
     description:
-      'What is left out stays; null takes a limit or an expiry away. A key in hand goes on working. One that is expired or revoked stays what it is: 409 `invalid_state`.',
+      'Absent fields keep their values; null removes a limit or an expiry. The key itself stays valid. An expired or revoked key cannot be changed: 409 `invalid_state`.',
     tag,
     auth,
     params: IdParams,
@@ -311,8 +311,8 @@ function revoke(deps: AdminDeps): RouteModule {
     method: 'DELETE',
     path: '/v1/admin/api-keys/:id',
     operation: 'revokeApiKey',
-    summary: 'Revoke a key for good',
-    description: 'Its record stays, with status `revoked`. Repeating it changes nothing.',
+    summary: 'Revoke a key permanently',
+    description: 'Its record stays, with status `revoked`. Repeating the call changes nothing.',
     tag,
     auth,
     params: IdParams,
@@ -337,7 +337,7 @@ function rotate(deps: AdminDeps): RouteModule {
     operation: 'rotateApiKey',
     summary: 'Give a key a new secret',
     description:
-      'Answers with the new key. The former one is good for `graceSeconds` more: 24 hours, unless said otherwise; with 0 it is refused at once. While it is, 409 `invalid_state`: no more than two are good at a time. With 0 all former ones end at once.',
+      'Returns the new key. The previous key stays valid for `graceSeconds`, 24 hours by default; with 0 it is refused at once. During that time another rotation returns 409 `invalid_state`: at most two keys are valid at a time. A rotation with 0 ends all previous keys at once.',
     tag,
     auth,
     params: IdParams,

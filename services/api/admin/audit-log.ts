@@ -9,15 +9,18 @@ import { timeField } from '../http/time-field.ts';
 const AuditEntry = z
   .object({
     id: z.uuid(),
-    actor: z.string().describe('The user id of who did it, or what else did.'),
-    actorName: z.string().nullable().describe('What they were called then; null where they are no member.'),
-    actorEmail: z.string().nullable().describe('Null where the tenant does not know it.'),
+    actor: z.string().describe('User id of the person who made the change, or the name of another actor.'),
+    actorName: z
+      .string()
+      .nullable()
+      .describe('Name of the person at that time; null if they are not a member.'),
+    actorEmail: z.string().nullable().describe('Null if the tenant does not know it.'),
     action: z.string().describe('For example `provider.created`.'),
-    target: z.string().describe('The id of what it was done to.'),
+    target: z.string().describe('Id of the changed object.'),
     targetName: z
       .string()
       .nullable()
-      .describe('Its name or label then; of a suppressed recipient the masked address.'),
+      .describe('Name or label of the object at that time; for a suppressed recipient the masked address.'),
     changes: z
       .array(
         z
@@ -25,12 +28,12 @@ const AuditEntry = z
           .meta({ id: 'AuditChange', description: 'One field that changed.' }),
       )
       .describe(
-        'What changed, cut where it is long. Of secrets only that they did: without `from` and `to`.',
+        'The changed fields; long values are cut. Changed secrets are listed without `from` and `to`.',
       ),
     at: z.iso.datetime(),
     ip: z.string().nullable(),
     requestId: z.string().nullable(),
-    appName: z.string().nullable().describe('What the client called itself in `X-App-Name`.'),
+    appName: z.string().nullable().describe('Name of the client, from `X-App-Name`.'),
   })
   .meta({
     id: 'AuditEntry',
@@ -58,16 +61,16 @@ export function auditLogRoute({ read, cursors }: AdminDeps): RouteModule {
     method: 'GET',
     path: '/v1/admin/audit-log',
     operation: 'listAuditEntries',
-    summary: 'List what was changed, by whom and from where',
+    summary: 'List changes, by whom and from where',
     description:
-      'Newest first: every change by a member, and what the service does to a tenant by itself. A page reads at most 5,000 entries or 100 ms: with a filter it may be short, even empty, and still have a `nextCursor`.',
+      'Newest first: every change by a member, and changes that the service makes to a tenant by itself. A page reads at most 5,000 entries or 100 ms: with a filter it may be short, even empty, and still have a `nextCursor`.',
     tag: 'Audit log',
     auth: { kind: 'bearer', role: 'admin' },
     query: z.object({
       ...pageQuery,
-      actor: text(1, 200).optional().describe('Only what this user, or whatever else, did.'),
+      actor: text(1, 200).optional().describe('Only changes by this user or other actor.'),
       action: text(1, 100).optional().describe('Only this action, such as `provider.created`.'),
-      since: timeField().optional().describe('Only what was done at this time or later.'),
+      since: timeField().optional().describe('Only changes at or after this time.'),
     }),
     response: pageOf(AuditEntry),
     errors: ['invalid_cursor'],

@@ -36,17 +36,21 @@ const Limits = z
     brake: z
       .array(Brake)
       .describe(
-        'Channels that are slowed or held, as they went beyond `hardBounceRateMax` or `complaintRateMax`.',
+        'Channels that are slowed or held because they exceeded `hardBounceRateMax` or `complaintRateMax`.',
       ),
     usage: z.object({
       day: z.iso.date().describe('The current day, in UTC.'),
-      messages: z.int().min(0).max(2_147_483_647).describe('Messages that count to the quota of the day.'),
+      messages: z
+        .int()
+        .min(0)
+        .max(2_147_483_647)
+        .describe("Number of messages that count against the day's quota."),
       resetsAt: z.iso.datetime(),
     }),
   })
   .meta({
     id: 'Limits',
-    description: 'What a tenant may use, and what it has used today.',
+    description: 'Limits of a tenant, and its usage today.',
     examples: [
       {
         plan: 'free',
@@ -65,7 +69,7 @@ export function limitsRoute({ sql }: Pick<AdminDeps, 'sql'>): RouteModule {
     path: '/v1/admin/limits',
     operation: 'getLimits',
     summary: "Show the tenant's limits, where they come from, and today's usage",
-    description: 'What the tenant may use by its plan and its own overrides.',
+    description: 'The limits of the tenant by its plan and its own overrides.',
     tag: 'Account',
     auth: { kind: 'bearer', role: 'viewer' },
     response: Limits,

@@ -8,7 +8,7 @@ import { TENANT_STATUSES } from './tenant-view.ts';
 const Me = z
   .object({
     userId: z.uuid(),
-    subject: z.string().describe('The name that the issuer gives the user.'),
+    subject: z.string().describe('Subject that the issuer assigns to the user.'),
     email: z.string().nullable(),
     name: z.string().nullable(),
     tenants: z.array(
@@ -23,7 +23,7 @@ const Me = z
   })
   .meta({
     id: 'Me',
-    description: 'Who is signed in.',
+    description: 'The signed-in user.',
     examples: [
       {
         userId: '9a7b6c5d-4e3f-4a1b-8c0d-1e2f3a4b5c6d',
@@ -49,8 +49,8 @@ export function meRoute({ sql }: Pick<AdminDeps, 'sql'>): RouteModule {
     method: 'GET',
     path: '/v1/admin/me',
     operation: 'getMe',
-    summary: 'Show who is signed in',
-    description: 'The user of the token, and the tenants they may act for. Needs no `X-Tenant-Slug`.',
+    summary: 'Show the signed-in user',
+    description: 'The user of the token, and the tenants they may act for. Does not require `X-Tenant-Slug`.',
     tag: 'Account',
     auth: { kind: 'user' },
     response: Me,

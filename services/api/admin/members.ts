@@ -40,16 +40,13 @@ const UserParams = z.object({
 });
 const roleField = z
   .enum(ROLES)
-  .describe('owner > admin > developer > viewer. Only owners make or unmake an owner.');
+  .describe('owner > admin > developer > viewer. Only owners add or remove an owner.');
 
 const Member = z
   .object({
-    userId: z.uuid().describe('An invitation has an id of its own until its first sign-in.'),
-    subject: z.string().nullable().describe('Null for an invitation by e-mail that nobody has taken up yet.'),
-    email: z
-      .string()
-      .nullable()
-      .describe('Null for somebody named by subject: what address they have is theirs to tell.'),
+    userId: z.uuid().describe('An invitation has its own id until the first sign-in.'),
+    subject: z.string().nullable().describe('Null for an invitation by e-mail that is not accepted yet.'),
+    email: z.string().nullable().describe('Null for a member added by subject: their address is not shown.'),
     role: z.enum(ROLES),
     createdAt: z.iso.datetime(),
     ...warningsField,
@@ -78,13 +75,13 @@ const AddMember = z
         params: { rule: 'email' },
       })
       .optional()
-      .describe('Either this or `subject`.'),
-    subject: text(1, 255).optional().describe('The name that the issuer gives the user.'),
+      .describe('Exactly one of `email` and `subject` is required.'),
+    subject: text(1, 255).optional().describe('Subject that the issuer assigns to the user.'),
     role: roleField,
   })
   .meta({
     id: 'AddMember',
-    description: 'Who becomes a member.',
+    description: 'The member to add.',
     examples: [{ email: 'ann@example.com', role: 'developer' }],
   });
 
@@ -153,9 +150,9 @@ function invite(deps: AdminDeps): RouteModule {
     method: 'PUT',
     path: '/v1/admin/members',
     operation: 'addMember',
-    summary: 'Add a member, or give one another role',
+    summary: "Add a member, or change a member's role",
     description:
-      'By the subject that the issuer gives a user, or by e-mail: that invitation is taken up at the first sign-in with this verified address. Naming somebody who is a member already sets their role.',
+      'By the subject that the issuer assigns to the user, or by e-mail: that invitation is accepted at the first sign-in with this verified address. If the person is already a member, sets their role.',
     tag,
     auth,
     body: AddMember,
@@ -187,8 +184,8 @@ function changeRole(deps: AdminDeps): RouteModule {
     method: 'PUT',
     path: '/v1/admin/members/:userId',
     operation: 'changeMemberRole',
-    summary: 'Give a member another role',
-    description: 'Only owners make or unmake an owner, and the last one who has signed in stays.',
+    summary: "Change a member's role",
+    description: 'Only owners add or remove an owner, and the last owner who has signed in keeps the role.',
     tag,
     auth,
     params: UserParams,

@@ -26,7 +26,7 @@ import { changeTenant, isoOrNull, scopeOf, type AdminDeps } from './admin-change
 
 const tag = 'Providers';
 
-export const ChannelParams = z.object({ channel: z.enum(CHANNELS).describe('Whose route it is.') });
+export const ChannelParams = z.object({ channel: z.enum(CHANNELS).describe('Channel of the route.') });
 
 const providerId = z.uuid().transform((id) => id.toLowerCase());
 const strategy = z
@@ -38,11 +38,11 @@ const weight = z
   .int()
   .min(1)
   .max(STEP_WEIGHT_MAX)
-  .describe('Share of the messages, in proportion to the other steps. Counts with `weighted` alone.');
+  .describe('Share of the messages, in proportion to the other steps. Used only with `weighted`.');
 const failoverOn = z
   .array(z.enum(FAILOVER_CLASSES))
   .describe(
-    'After a refusal of these classes the next step is called at once. What is wrong with the recipient or the content is wrong with any account, and after a call without an answer no other account is called.',
+    'After a refusal of these classes the next step is called at once. An error in the recipient or the content occurs with any account, and after a call without an answer no other account is called.',
   );
 const maxWaitMs = z
   .int()
@@ -50,7 +50,7 @@ const maxWaitMs = z
   .max(MAX_WAIT_MS_MAX)
   .nullable()
   .describe(
-    'A message that is due for longer, in milliseconds, while calls to its account are held back or its rate is used up, goes on to the next step that can be called. Looked at every few seconds. Null: a message waits for its account.',
+    'A message that is due for longer than this, in milliseconds, while calls to its account are held back or its rate is used up, moves to the next step that can be called. Checked every few seconds. Null: a message waits for its account.',
   );
 const receiptTimeoutMs = z
   .int()
@@ -58,7 +58,7 @@ const receiptTimeoutMs = z
   .max(RECEIPT_WAIT_MS_MAX)
   .nullable()
   .describe(
-    'A message of which nothing was heard for so long after its account accepted it, in milliseconds, goes on to the next step that was not called for it yet and can be, and may arrive twice: its `duplicateRisk` is true. Receipts of each copy count, and the first that says `delivered` decides. No message with `deliveryGuarantee: at_most_once`, with a `providerId`, with `contentRetention: discard` or of a test key goes on so, nor one whose account reports no receipts, or that had a call without an answer, has expired, or of which receipts have told anything but that it is on its way. Where no step is left the message stays with its account. Held against the route that is in force when the time is over: a longer time is waited for, and without one the message stays. Null: it always does.',
+    'If no receipt arrives within this time, in milliseconds, after an account accepted a message, the message moves to the next step that was not called for it yet and can be called. It may arrive twice: its `duplicateRisk` is true. Receipts of each copy count, and the first with `delivered` decides. A message does not move if it has `deliveryGuarantee: at_most_once`, a `providerId` or `contentRetention: discard`, if it was sent with a test key, if its account reports no receipts, if it had a call without an answer, if it has expired, or if its receipts reported anything but that it is on its way. If no step is left, the message stays with its account. The route in force at the end of this time applies: if its time is longer, the message waits longer; if it has none, the message stays. Null: it always stays.',
   );
 const version = z.int().min(0).max(2_147_483_647);
 
@@ -78,14 +78,14 @@ const Route = z
     maxWaitMs,
     receiptTimeoutMs,
     version: version.describe(
-      'Rises with every change. 0: none was set, and the steps are the accounts by age.',
+      'Increases with every change. 0: no route was set, and the steps are the accounts by age.',
     ),
-    updatedAt: z.iso.datetime().nullable().describe('Null until one is set.'),
+    updatedAt: z.iso.datetime().nullable().describe('Null until a route is set.'),
     ...warningsField,
   })
   .meta({
     id: 'Route',
-    description: 'Which accounts may send the messages of a channel, and how one of them is chosen.',
+    description: 'Which accounts may send the messages of a channel, and how an account is chosen.',
     examples: [
       {
         channel: 'sms',
@@ -122,12 +122,12 @@ export const SetRoute = z
     version: version
       .optional()
       .describe(
-        'The version that the change is meant for, in place of the header `If-Match`: what was read can be sent back.',
+        'The version that the change is based on, instead of the header `If-Match`: a route can be sent back as it was read.',
       ),
   })
   .meta({
     id: 'SetRoute',
-    description: 'A route to put in force.',
+    description: 'The route to set.',
     examples: [{ strategy: 'priority', steps: EXAMPLE_STEPS }],
   });
 
@@ -143,7 +143,7 @@ function read({ sql }: AdminDeps): RouteModule {
     operation: 'getRoute',
     summary: "Show a channel's route",
     description:
-      'Until one is set it has version 0, and its steps are the accounts that can be used, the oldest first. The header `ETag` has its version.',
+      'Until a route is set, it has version 0, and its steps are the accounts that can be used, the oldest first. The header `ETag` contains its version.',
     tag,
     auth: { kind: 'bearer', role: 'viewer' },
     params: ChannelParams,
@@ -161,7 +161,7 @@ function set(deps: AdminDeps): RouteModule {
     operation: 'setRoute',
     summary: "Set a channel's route",
     description:
-      'In force within a second, for messages that are sent from then on and for those that wait and need another account. With `If-Match`, or `version` in the body, it is refused where somebody else has changed the route meanwhile. What is in force already stays as it is.',
+      'Takes effect within a second, for messages that are sent from then on and for waiting messages that need another account. With `If-Match`, or `version` in the body, it is refused if the route was changed in the meantime. Setting the route that is already in force changes nothing.',
     tag,
     auth: { kind: 'bearer', role: 'admin' },
     params: ChannelParams,

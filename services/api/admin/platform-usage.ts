@@ -24,7 +24,7 @@ const { hour: _, ...groupFields } = usageGroupFields;
 
 const PlatformUsage = z
   .object({
-    since: z.iso.datetime().describe('When what is told of begins, and ends.'),
+    since: z.iso.datetime().describe('Start of the counted period, which ends at `until`.'),
     until: z.iso.datetime(),
     groupBy: z.array(z.enum(PLATFORM_USAGE_GROUPS)),
     items: z
@@ -46,7 +46,7 @@ const PlatformUsage = z
   })
   .meta({
     id: 'PlatformUsage',
-    description: 'How many messages tenants sent in a time, and what has become of them.',
+    description: 'How many messages tenants sent in a period, and their states.',
     examples: [
       {
         since: '2026-01-15T00:00:00.000Z',
@@ -75,7 +75,7 @@ export function platformUsageRoute({ sql, slots }: Pick<AdminDeps, 'sql' | 'slot
     operation: 'getPlatformUsage',
     summary: 'Count the messages of all tenants',
     description:
-      'For platform admins: what `GET /v1/admin/usage` tells a tenant, of all of them. By any of `tenant`, `day`, `channel` and `status`; without `groupBy` everything is one item. What a tenant sent is gone when the tenant has been deleted.',
+      'For platform admins: the counts of `GET /v1/admin/usage`, for all tenants. By any of `tenant`, `day`, `channel` and `status`; without `groupBy` everything is one item. Messages of a deleted tenant are no longer counted.',
     tag: 'Usage',
     auth: { kind: 'user' },
     query: z.object({ ...usageQuery, groupBy: groupByField(PLATFORM_USAGE_GROUPS, 'tenant,channel') }),

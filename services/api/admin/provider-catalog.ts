@@ -9,7 +9,7 @@ import { defineRoute, type RouteModule } from '../http/routes-kit.ts';
 
 const CatalogEntry = z
   .object({
-    provider: z.string().describe('The id to create a provider account with.'),
+    provider: z.string().describe('Id of the provider, for creating an account.'),
     channel: z.enum(CHANNELS),
     name: z.string(),
     publicConfigSchema: z.record(z.string(), z.unknown()).describe('JSON Schema of `publicConfig`.'),
@@ -17,18 +17,18 @@ const CatalogEntry = z
     secretRoute: z
       .array(z.string())
       .describe(
-        'Settings that decide where or how the secret travels: a change of one needs `secretConfig` in the same call.',
+        'Settings that determine where or how the secret is sent: changing one requires `secretConfig` in the same call.',
       ),
     receiptSetup: ReceiptSetup,
     capabilities: z.object({
       dedupe: z
         .enum(['key', 'lookup', 'none'])
-        .describe('How the provider guards against a second copy of one message.'),
-      receipts: z.boolean().describe('Whether it tells of deliveries.'),
+        .describe('How the provider prevents a second copy of a message.'),
+      receipts: z.boolean().describe('Whether the provider reports deliveries.'),
       lookup: z
         .enum(['id', 'reference', 'none'])
         .describe(
-          'Whether it is asked about a message whose receipt does not come: by its own id, or by the message id too, so that a call without an answer is cleared up.',
+          "Whether the provider is asked about a message whose receipt does not arrive: by the provider's own id, or also by the message id, which resolves a call without an answer.",
         ),
       bodyCharactersMax: z
         .int()
@@ -36,15 +36,15 @@ const CatalogEntry = z
         .max(65_536)
         .nullable()
         .describe(
-          'Most characters of `body`; a longer one is refused as `content_rejected`. Null: no limit.',
+          'Maximum number of characters of `body`; a longer one is refused as `content_rejected`. Null: no limit.',
         ),
       engagement: z
         .array(z.enum(ENGAGEMENTS))
-        .describe('What it tells of recipients, beside the status of a message.'),
+        .describe('What the provider reports about recipients, besides the status of a message.'),
       unsupportedFields: z
         .array(z.string())
         .describe(
-          'Fields of a message that it has no place for, such as `expiresAt` or `template.header`. No call is made past `expiresAt` in any case.',
+          'Message fields that the provider does not support, such as `expiresAt` or `template.header`. No call is made after `expiresAt` in any case.',
         ),
     }),
     page: z.string().describe('Path of the page that describes the provider, with examples.'),
@@ -64,7 +64,7 @@ export function providerCatalogRoute(): RouteModule {
     path: '/v1/admin/provider-catalog',
     operation: 'getProviderCatalog',
     summary: 'List the providers that accounts can be created for',
-    description: 'With the settings and secrets that each of them needs, as JSON Schemas.',
+    description: 'With the settings and secrets that each of them requires, as JSON Schemas.',
     tag: 'Providers',
     auth: { kind: 'bearer', role: 'viewer' },
     response: Catalog,

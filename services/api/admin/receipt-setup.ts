@@ -5,11 +5,11 @@ export const ReceiptSetup = z
     mode: z
       .enum(['automatic', 'manual', 'none'])
       .describe(
-        '`automatic`: each message tells the provider where to report. `manual`: somebody enters the `receiptUrl` of the account at the provider. `none`: it reports nothing there.',
+        '`automatic`: each message contains the URL to report to. `manual`: a person enters the `receiptUrl` of the account at the provider. `none`: the provider reports nothing there.',
       ),
-    steps: z.array(z.string()).describe('What is to be done, for people.'),
+    steps: z.array(z.string()).describe('Setup steps, for people.'),
   })
   .meta({
     id: 'ReceiptSetup',
-    description: 'How a provider learns where to report what became of messages.',
+    description: 'How a provider gets the URL to which it reports the state of messages.',
   });

@@ -37,12 +37,12 @@ const ROWS_AT_ONCE = 500;
 const count = z.int().min(0).max(MESSAGES_MAX);
 const providerFields = {
   providerId: z.uuid(),
-  label: z.string().nullable().describe('Of the provider account.'),
+  label: z.string().nullable().describe('Label of the provider account.'),
 };
 const reason = z
   .string()
   .describe(
-    'As in the `route` of a message: `disabled`, why it could not be called then, or the class of the failure with which it answered then.',
+    'As in the `route` of a message: `disabled`, why the account could not be called at that time, or the class of the failure with which it answered.',
   );
 
 const EXAMPLE_IDS = {
@@ -52,17 +52,17 @@ const EXAMPLE_IDS = {
 
 const SimulateRoute = z
   .object({
-    draft: SetRoute.describe('The route to try out, as it would be set. Its `version` says nothing.'),
+    draft: SetRoute.describe('The route to simulate, as it would be set. Its `version` is ignored.'),
     last: z
       .int()
       .min(1)
       .max(MESSAGES_MAX)
       .default(MESSAGES_DEFAULT)
-      .describe('How many messages to replay, the newest ones.'),
+      .describe('Number of messages to replay, the newest ones.'),
   })
   .meta({
     id: 'SimulateRoute',
-    description: 'A route to try out on messages of the past.',
+    description: 'A route to simulate on past messages.',
     examples: [
       {
         draft: {
@@ -78,55 +78,58 @@ const RouteSimulation = z
   .object({
     channel: z.enum(CHANNELS),
     considered: count.describe(
-      'Messages that were replayed: fewer than asked for where there are no more, or where to find them among those of other channels takes too long.',
+      'Number of replayed messages: fewer than requested if there are no more, or if finding them among those of other channels takes too long.',
     ),
     since: z.iso
       .datetime()
       .nullable()
-      .describe('When the oldest of them was accepted. Null without messages.'),
-    moved: count.describe('Of them: another account would have had them in the end.'),
-    unroutable: count.describe('Of them: no account of the draft can be used.'),
+      .describe('When the oldest replayed message was accepted. Null without messages.'),
+    moved: count.describe('Replayed messages that would have ended at another account.'),
+    unroutable: count.describe('Replayed messages for which no account of the draft can be used.'),
     byProvider: z
       .array(
         z.object({
           ...providerFields,
-          before: count.describe('Messages that it had in the end.'),
-          after: count.describe('Messages that it would have had.'),
+          before: count.describe('Messages that ended at this account.'),
+          after: count.describe('Messages that would have ended at this account.'),
           deliveryRate: z
             .number()
             .min(0)
             .max(1)
             .nullable()
             .describe(
-              'Of those that it had: the delivered part of those whose receipt said what became of them; null where none has.',
+              'Of the messages that ended at this account: share of messages with a final receipt that were delivered; null if none has one.',
             ),
         }),
       )
-      .describe('Every account of the draft, and every one that had any of the messages.'),
+      .describe('Every account of the draft, and every account that had any of the messages.'),
     moves: z
       .array(z.object({ from: z.uuid(), to: z.uuid(), messages: count }))
-      .describe('From which account to which one how many messages would have moved; most first.'),
+      .describe('Number of messages that would have moved from one account to another; largest first.'),
     excluded: z
       .array(z.object({ ...providerFields, reason, messages: count }))
-      .describe('Which accounts would have been passed over or left, and why; most first.'),
+      .describe('Accounts that would have been skipped or left, and why; largest number of messages first.'),
     samples: z
       .array(
         z.object({
           messageId: z.uuid(),
-          before: z.uuid().describe('The account that had it in the end.'),
-          after: z.uuid().nullable().describe('The one that would have had it; null where none.'),
+          before: z.uuid().describe('The account at which the message ended.'),
+          after: z
+            .uuid()
+            .nullable()
+            .describe('The account at which the message would have ended; null if none.'),
           route: z
             .array(z.object({ ...providerFields, verdict: z.enum(ROUTE_VERDICTS), reason: z.string() }))
             .describe('Every account that would have been considered, in order.'),
         }),
       )
       .max(SIMULATION_SAMPLES_MAX)
-      .describe('The newest of those that would have moved, or found no account.'),
+      .describe('The newest messages that would have moved, or found no account.'),
     ...warningsField,
   })
   .meta({
     id: 'RouteSimulation',
-    description: 'What a route would have made of messages of the past.',
+    description: 'Result of simulating a route on past messages.',
     examples: [
       {
         channel: 'sms',
@@ -156,16 +159,16 @@ const RouteSimulation = z
     ],
   });
 
-const DESCRIPTION = `Replays the newest messages of the channel by a draft of its route, and changes nothing. Each is chosen an account and failed over as messages of today are, with the accounts that can be used now. An account answers each message as it did then; of one that was not called then it is taken that it accepts. A message that once waited for too long for an account goes on from there if the draft has a \`maxWaitMs\`, of whatever length; other waits are not on record. So does one on which its account once did not report in time, if the draft has a \`receiptTimeoutMs\`; of others it is taken that their receipts come in time.
+const DESCRIPTION = `Replays the newest messages of the channel with a draft of its route, and changes nothing. Each message gets an account and fails over as messages of today do, with the accounts that can be used now. An account answers each message as it did then; an account that was not called then is assumed to accept. A message that waited too long for an account moves on from it if the draft has a \`maxWaitMs\`, of any length; other waits are not recorded. A message on which its account did not report in time moves on if the draft has a \`receiptTimeoutMs\`; for other messages, receipts are assumed to arrive in time.
 
-Test messages, those whose sender named the account, and those for which no account has been called are left out. At most 50,000 messages of all channels are read for it, for 2 seconds.`;
+Test messages, messages whose sender named the account, and messages for which no account was called are excluded. At most 50,000 messages of all channels are read, for at most 2 seconds.`;
 
 export function simulateRouteRoute({ read }: Pick<AdminDeps, 'read'>): RouteModule {
   return defineRoute({
     method: 'POST',
     path: '/v1/admin/routes/:channel/simulate',
     operation: 'simulateRoute',
-    summary: 'Try a route out on messages of the past',
+    summary: 'Simulate a route on past messages',
     description: DESCRIPTION,
     tag: 'Providers',
     auth: { kind: 'bearer', role: 'viewer' },

@@ -12,14 +12,14 @@ export const Brake = z
     channel: z.enum(CHANNELS),
     level: z
       .enum(BRAKE_LEVELS)
-      .describe('`slowed`: the channel sends a tenth of what it sent; `held`: its messages wait.'),
+      .describe('`slowed`: the channel sends a tenth of what it sent before; `held`: its messages wait.'),
     reason: z.enum(BRAKE_REASONS),
-    rate: z.number().min(0).max(1).describe("Part of the channel's last 1,000 final messages."),
+    rate: z.number().min(0).max(1).describe("Share of the channel's last 1,000 final messages."),
     bound: z
       .number()
       .min(0)
       .max(1)
-      .describe('The limit that it passed: `hardBounceRateMax` or `complaintRateMax`.'),
+      .describe('The limit that the rate exceeded: `hardBounceRateMax` or `complaintRateMax`.'),
     at: z.iso.datetime(),
   })
   .meta({
@@ -49,13 +49,16 @@ export const Tenant = z
       .object({
         reason: z.enum(SUSPENSION_REASONS),
         at: z.iso.datetime(),
-        by: z.string().nullable().describe('The user id of the platform admin, or what else suspended it.'),
+        by: z
+          .string()
+          .nullable()
+          .describe('User id of the platform admin, or the name of another actor that suspended it.'),
       })
       .nullable(),
     brake: z
       .array(Brake)
       .describe(
-        'Channels that are slowed or held, as too many messages bounced or too many recipients complained.',
+        'Channels that are slowed or held because too many messages bounced or too many recipients complained.',
       ),
     managedBy: z
       .string()

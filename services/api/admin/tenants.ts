@@ -74,7 +74,7 @@ const CreateTenant = z
 
 const UpdateTenant = z
   .object({ name: text(2, 80).optional(), plan: Plan.optional() })
-  .meta({ id: 'UpdateTenant', description: 'What to change of a tenant.', examples: [{ name: 'Acme Ltd' }] });
+  .meta({ id: 'UpdateTenant', description: 'Changes to a tenant.', examples: [{ name: 'Acme Ltd' }] });
 
 const SuspendTenant = z.object({ reason: z.enum(SUSPENSION_REASONS).default('manual') }).meta({
   id: 'SuspendTenant',
@@ -84,13 +84,13 @@ const SuspendTenant = z.object({ reason: z.enum(SUSPENSION_REASONS).default('man
 
 const LiftBrake = z.object({ channel: z.enum(CHANNELS).optional() }).meta({
   id: 'LiftBrake',
-  description: 'Which channel to lift the brake of; without one all of them.',
+  description: 'The channel whose brake is lifted; if absent, all channels.',
   examples: [{ channel: 'email' }],
 });
 
-const DELETION = `For platform admins, and for good. Calls with its keys and writes of its members are refused from now on, and messages that wait are not sent any more. A controller then deletes every row of it, destroys its encryption key and ends with the tenant itself; calls to providers that are under way end first. Until then the tenant is shown with the status \`deleting\` and its slug stays taken; afterwards the answer is 404. Repeating it changes nothing.
+const DELETION = `For platform admins; cannot be undone. From now on, calls with its keys and writes of its members are refused, and waiting messages are no longer sent. A controller then deletes every row of the tenant, destroys its encryption key and finally deletes the tenant itself; calls to providers that are under way end first. Until then the tenant has the status \`deleting\` and its slug stays taken; afterwards the answer is 404. Repeating the call changes nothing.
 
-Where no controller runs, as in the quick start, the tenant stays \`deleting\`, with its data and key.`;
+If no controller runs, as in the quick start, the tenant stays \`deleting\`, with its data and key.`;
 
 export function tenantRoutes(deps: AdminDeps): RouteModule[] {
   return [
@@ -113,7 +113,7 @@ function create(deps: AdminDeps): RouteModule {
     operation: 'createTenant',
     summary: 'Create a tenant',
     description:
-      'The caller becomes its owner. Where the installation has no self-service, and for any plan but `free`, the caller must be a platform admin.',
+      'The caller becomes its owner. If the installation has no self-service, and for any plan but `free`, the caller must be a platform admin.',
     tag,
     auth,
     idempotent: true,
@@ -159,7 +159,7 @@ function list({ sql, cursors }: AdminDeps): RouteModule {
     path: '/v1/admin/tenants',
     operation: 'listTenants',
     summary: 'List tenants',
-    description: 'Those that the caller is a member of; a platform admin sees all.',
+    description: 'The tenants that the caller is a member of; a platform admin sees all.',
     tag,
     auth,
     query: z.object(pageQuery),
@@ -188,7 +188,7 @@ function read({ sql }: AdminDeps): RouteModule {
     path: '/v1/admin/tenants/:id',
     operation: 'getTenant',
     summary: 'Show a tenant',
-    description: 'One that the caller is a member of; a platform admin sees all.',
+    description: 'A tenant that the caller is a member of; a platform admin sees all.',
     tag,
     auth,
     params: IdParams,
@@ -207,7 +207,8 @@ function update(deps: AdminDeps): RouteModule {
     path: '/v1/admin/tenants/:id',
     operation: 'updateTenant',
     summary: 'Change a tenant',
-    description: 'The name by its owners and admins, the plan by platform admins. What is left out stays.',
+    description:
+      'Owners and admins change the name, platform admins the plan. Absent fields keep their values.',
     tag,
     auth,
     params: IdParams,
@@ -259,7 +260,7 @@ function suspend(deps: AdminDeps): RouteModule {
     operation: 'suspendTenant',
     summary: 'Suspend a tenant',
     description:
-      'For platform admins. Calls with its keys and writes of its members are refused; queued messages are held and nothing is lost. Repeating it changes the reason.',
+      'For platform admins. Calls with its keys and writes of its members are refused; queued messages are held and nothing is lost. Repeating the call changes the reason.',
     tag,
     auth,
     params: IdParams,
@@ -278,7 +279,7 @@ function resume(deps: AdminDeps): RouteModule {
     path: '/v1/admin/tenants/:id/resume',
     operation: 'resumeTenant',
     summary: 'Resume a suspended tenant',
-    description: 'For platform admins. Held messages go on from where they were.',
+    description: 'For platform admins. Held messages continue from where they were.',
     tag,
     auth,
     params: IdParams,
@@ -297,7 +298,7 @@ function liftBrake(deps: AdminDeps): RouteModule {
     operation: 'liftBrake',
     summary: "Lift a tenant's abuse brake",
     description:
-      'For platform admins. Channels that were slowed go on as before, messages that a brake holds go on from where they were, and rates are taken anew: no brake is applied before another 1,000 messages are final. Where none is on nothing changes.',
+      'For platform admins. Slowed channels send as before, messages that a brake holds continue from where they were, and the measurement of rates restarts: no brake is applied before another 1,000 messages are final. Without a brake nothing changes.',
     tag,
     auth,
     params: IdParams,

@@ -15,13 +15,13 @@ const times = (what: string) =>
     .nullable()
     .optional()
     .describe(
-      `Milliseconds ${what}, which half and 95 % of the messages did not exceed; right to within 10 %. Null where none has, absent by \`status\`.`,
+      `Milliseconds ${what}, which half and 95 % of the messages did not exceed; accurate to within 10 %. Null if no message has this time; absent when grouped by \`status\`.`,
     );
 
 /** Fields of a group of messages in every usage answer. */
 export const usageFields = {
   messages: count,
-  segments: count.describe('Of `sms`; other messages have none.'),
+  segments: count.describe('Number of `sms` segments; other messages have none.'),
   statuses: z
     .object(
       Object.fromEntries(USAGE_STATUSES.map((status) => [status, count])) as Record<
@@ -31,7 +31,7 @@ export const usageFields = {
     )
     .optional()
     .describe(
-      'How many of them have come to which state by now. `in_progress`: `scheduled`, `queued`, `sending`, `deferred` and `held`. Absent by `status`.',
+      'Number of messages in each current state. `in_progress`: `scheduled`, `queued`, `sending`, `deferred` and `held`. Absent when grouped by `status`.',
     ),
   deliveryRate: z
     .number()
@@ -40,16 +40,16 @@ export const usageFields = {
     .nullable()
     .optional()
     .describe(
-      'The delivered part of those whose receipt said what became of them; null where none has. Absent by `status`.',
+      'Share of messages with a final receipt that were delivered; null if none has one. Absent when grouped by `status`.',
     ),
-  timeToProvider: times('from the acceptance until a provider had taken it'),
-  timeToReceipt: times('from then on until a receipt said what became of it'),
+  timeToProvider: times('from acceptance until a provider accepted the message'),
+  timeToReceipt: times('from then on until the final receipt'),
 };
 
 /** Fields of usage items that say which group they are. */
 export const usageGroupFields = {
-  day: z.iso.date().optional().describe('Of the acceptance, in UTC.'),
-  hour: z.iso.datetime().optional().describe('When the hour of the acceptance begins.'),
+  day: z.iso.date().optional().describe('Day of acceptance, in UTC.'),
+  hour: z.iso.datetime().optional().describe('Start of the hour of acceptance.'),
   channel: z.enum(CHANNELS).optional(),
   status: Status.optional(),
 };

@@ -14,13 +14,17 @@ export const usageQuery = {
   since: timeField()
     .optional()
     .describe(
-      `Messages accepted at this time or later; the day (UTC) that holds it counts as a whole, by \`hour\` the hour. Default: 30 days before the end, by \`hour\` one day. At most ${USAGE_DAYS_MAX.day} days, by \`hour\` ${USAGE_DAYS_MAX.hour}.`,
+      `Messages accepted at or after this time; the day (UTC) that contains it counts as a whole, when grouped by \`hour\` the hour. Defaults to 30 days before the end, when grouped by \`hour\` to one day. At most ${USAGE_DAYS_MAX.day} days, when grouped by \`hour\` ${USAGE_DAYS_MAX.hour}.`,
     ),
-  until: timeField().optional().describe('Messages accepted before; likewise. Default: now.'),
+  until: timeField()
+    .optional()
+    .describe(
+      'Messages accepted before this time; the day or hour that contains it counts as a whole. Defaults to now.',
+    ),
   format: z
     .enum(['json', 'csv'])
     .optional()
-    .describe('`csv`: the items as `text/csv`, with a heading. Instead of the header `Accept`.'),
+    .describe('`csv`: the items as `text/csv`, with a header row. Overrides the header `Accept`.'),
 };
 
 export function asksForCsv(format: 'json' | 'csv' | undefined, { accept }: RequestFacts): boolean {
@@ -45,7 +49,7 @@ export function groupByField(groups: readonly string[], example: string) {
     )
     .max(200)
     .optional()
-    .describe(`What to count by, such as \`${example}\`.`);
+    .describe(`Groups to count by, such as \`${example}\`.`);
 }
 
 /** Returns each group once, in the order in which the caller named them. */

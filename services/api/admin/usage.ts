@@ -28,7 +28,7 @@ import { defineRoute, type RouteModule } from '../http/routes-kit.ts';
 
 const Usage = z
   .object({
-    since: z.iso.datetime().describe('When what is told of begins, and ends.'),
+    since: z.iso.datetime().describe('Start of the counted period, which ends at `until`.'),
     until: z.iso.datetime(),
     groupBy: z.array(z.enum(USAGE_GROUPS)),
     items: z
@@ -41,19 +41,19 @@ const Usage = z
               .nullable()
               .optional()
               .describe(
-                'The account that the message went out through; null while it is in progress, and where it never did.',
+                'The account that sent the message; null while it is in progress, and if it was never sent.',
               ),
             provider: z.string().nullable().optional(),
             providerLabel: z.string().nullable().optional(),
             tag: z
               .string()
               .optional()
-              .describe(`\`${OTHER_TAG}\`: all beyond the first ${TAGS_PER_DAY} tags of a day, together.`),
+              .describe(`\`${OTHER_TAG}\`: all tags beyond the first ${TAGS_PER_DAY} of a day, together.`),
             keyId: z
               .uuid()
               .nullable()
               .optional()
-              .describe('The key that sent them; null for what people sent.'),
+              .describe('The key that sent the messages; null for messages that people sent.'),
             ...usageFields,
           })
           .meta({ id: 'UsageItem', description: 'The messages of one group.' }),
@@ -63,7 +63,7 @@ const Usage = z
   })
   .meta({
     id: 'Usage',
-    description: 'How many messages were accepted in a time, and what has become of them.',
+    description: 'How many messages were accepted in a period, and their states.',
     examples: [
       {
         since: '2026-01-15T00:00:00.000Z',
@@ -85,16 +85,16 @@ const Usage = z
     ],
   });
 
-const DESCRIPTION = `Every live message counts once, in the hour and the day (UTC) of its acceptance, with the state that it has by now; one with several tags once for each of them, and by \`tag\` those without any do not count. Test messages never count. The counts are exact and up to half a minute late; they are kept for 13 months, longer than the messages.
+const DESCRIPTION = `Every live message counts once, in the hour and the day (UTC) of its acceptance, with its current state; grouped by \`tag\`, a message counts once for each of its tags, and messages without tags do not count. Test messages never count. The counts are exact and up to half a minute late; they are kept for 13 months, longer than the messages.
 
-\`groupBy\` takes at most one of \`day\` and \`hour\` with any of \`channel\`, \`provider\` and \`status\`, or one of \`tag\` and \`key\` with any of \`day\` and \`status\`. Without it all messages are one item. At most 10,000 items.`;
+\`groupBy\` accepts at most one of \`day\` and \`hour\` with any of \`channel\`, \`provider\` and \`status\`, or one of \`tag\` and \`key\` with any of \`day\` and \`status\`. Without it all messages are one item. At most 10,000 items.`;
 
 export function usageRoute({ read }: Pick<AdminDeps, 'read'>): RouteModule {
   return defineRoute({
     method: 'GET',
     path: '/v1/admin/usage',
     operation: 'getUsage',
-    summary: 'Count messages and what became of them',
+    summary: 'Count messages by state',
     description: DESCRIPTION,
     tag: 'Usage',
     auth: { kind: 'bearer', role: 'viewer' },

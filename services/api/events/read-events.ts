@@ -45,7 +45,7 @@ const tag = 'Events';
 const schemas = FEED_EVENT_TYPES.map((type) => EVENT_SCHEMAS[type]);
 const FeedEvent = z
   .discriminatedUnion('type', schemas as [(typeof schemas)[number], ...(typeof schemas)[number][]])
-  .meta({ id: 'FeedEvent', description: 'Something that happened, by its type.' });
+  .meta({ id: 'FeedEvent', description: 'An event; `type` determines its data.' });
 
 const FeedPage = z
   .object({
@@ -54,14 +54,14 @@ const FeedPage = z
       .string()
       .nullable()
       .describe(
-        '`cursor` of the next page; null where there is no more yet: ask again with `afterSeq` then.',
+        '`cursor` of the next page; null if there are no more events yet: then call again with `afterSeq`.',
       ),
     lastSeq: z
       .int()
       .min(0)
       .max(SEQ_MAX)
       .describe(
-        'The last number that was looked at, whether it passed the filter or not: `afterSeq` of the next call.',
+        'The last number that was read, whether it matched the filter or not: `afterSeq` of the next call.',
       ),
     ...warningsField,
   })
@@ -77,7 +77,7 @@ const EventType = z
     description: z.string(),
     schema: z.record(z.string(), z.unknown()).describe('JSON Schema of its envelope.'),
   })
-  .meta({ id: 'EventType', description: 'A type of events.', examples: [typeOf('message.sent')] });
+  .meta({ id: 'EventType', description: 'An event type.', examples: [typeOf('message.sent')] });
 
 const query = z.object({
   limit: pageQuery.limit,
@@ -88,24 +88,24 @@ const query = z.object({
     .max(SEQ_MAX)
     .optional()
     .describe(
-      'Only events with a higher number: `lastSeq` of the call before. Without it from the first one on that is kept.',
+      'Only events with a higher number: `lastSeq` of the previous call. If absent, starts with the first event that is kept.',
     ),
   type: z
     .enum([...FEED_EVENT_TYPES, ...FEED_EVENT_PREFIXES])
     .optional()
-    .describe('Only events of this type, or of those that begin so: `message.*`.'),
-  since: utcTimeField().optional().describe('Only what happened at this time or later.'),
+    .describe('Only events of this type, or with this prefix: `message.*`.'),
+  since: utcTimeField().optional().describe('Only events at or after this time.'),
   endpointId: z
     .uuid()
     .transform((id) => id.toLowerCase())
     .optional()
     .describe(
-      'Only what this webhook endpoint is told of, with the numbers that it is told: `data.seq`, `afterSeq` and `lastSeq` are those of its own feed, and the recipient is masked where it asks for that.',
+      'Only events that this webhook endpoint receives, with its own numbers: `data.seq`, `afterSeq` and `lastSeq` are those of its own feed, and recipients are masked if the endpoint has `maskRecipients`.',
     ),
 });
 
 const DESCRIPTION =
-  'The oldest first, in the order of `data.seq`, each exactly once and kept as long as its message. To follow the feed, call again with `afterSeq` set to the `lastSeq` of the answer. A page reads at most 5,000 events or 100 ms: with a filter it may be short, even empty, and still have a `nextCursor`.';
+  'The oldest first, in the order of `data.seq`; each event occurs exactly once and is kept as long as its message. To follow the feed, call again with `afterSeq` set to the `lastSeq` of the answer. A page reads at most 5,000 events or 100 ms: with a filter it may be short, even empty, and still have a `nextCursor`.';
 
 /** Routes that read the feed, for keys and for people, and list the event types. */
 export function readEventRoutes({ read, cursors, loadIds }: ReadEventsDeps): RouteModule {
@@ -151,7 +151,7 @@ export function readEventRoutes({ read, cursors, loadIds }: ReadEventsDeps): Rou
     tag,
     operation: 'listEvents',
     summary: "Read the tenant's events",
-    description: `${DESCRIPTION} A live key reads events of live messages, of provider accounts and of the tenant, a test key those of test messages alone: the numbers between them are others' events.`,
+    description: `${DESCRIPTION} A live key reads events of live messages, of provider accounts and of the tenant, a test key only events of test messages: the numbers between them belong to other events.`,
     auth: { kind: 'key', scope: 'events:read' },
     query,
     response: FeedPage,
@@ -164,7 +164,7 @@ export function readEventRoutes({ read, cursors, loadIds }: ReadEventsDeps): Rou
     tag,
     operation: 'adminListEvents',
     summary: "Read the tenant's events",
-    description: `${DESCRIPTION} People read all of them; \`data.test\` tells those of test messages.`,
+    description: `${DESCRIPTION} People read all events; \`data.test\` marks those of test messages.`,
     auth: { kind: 'bearer', role: 'viewer' },
     query,
     response: FeedPage,
@@ -177,9 +177,9 @@ export function readEventRoutes({ read, cursors, loadIds }: ReadEventsDeps): Rou
     path: '/v1/admin/event-types',
     tag,
     operation: 'listEventTypes',
-    summary: 'List the types of events',
+    summary: 'List the event types',
     description:
-      'What each of them tells, as a JSON Schema of its envelope. All of them are on one page. `test.ping` is what `testWebhookEndpoint` sends: it is in no feed.',
+      'Each type has a JSON Schema of its envelope. All types are on one page. `testWebhookEndpoint` sends `test.ping`, which is in no feed.',
     auth: { kind: 'bearer', role: 'viewer' },
     response: pageOf(EventType),
     handler: async () => ({ body: { items, nextCursor: null } }),

@@ -53,8 +53,8 @@ export const STATUS: Readonly<Record<ErrorCode, number>> = {
 
 export const ErrorDetail = z
   .object({
-    field: z.string().describe('Where it lies: names and places, joined by dots.'),
-    rule: z.string().describe('Which rule is broken, for programs.'),
+    field: z.string().describe('Path of the field: names and positions, joined by dots.'),
+    rule: z.string().describe('The broken rule, for programs.'),
     message: z.string().describe('The rule, for people.'),
   })
   .meta({ id: 'ErrorDetail', description: 'One broken rule.' });
@@ -62,7 +62,7 @@ export const ErrorDetail = z
 export const ReachedLimit = z.object({ name: z.string(), value: z.int().min(0).max(2_147_483_647) }).meta({
   id: 'ReachedLimit',
   description:
-    'The limit that was reached, by its name in plans and keys, and in the guide on limits. Beside each 429, and beside a 403 `plan_limit_reached`.',
+    'The limit that was reached, with its name in plans and keys, and in the guide on limits. Present in each 429, and in a 403 `plan_limit_reached`.',
 });
 
 const ErrorBody = z
@@ -71,12 +71,9 @@ const ErrorBody = z
     timestamp: z.iso.datetime(),
     path: z.string().describe('Path of the request.'),
     message: z.string().describe('For people; may change.'),
-    code: z.enum(ERROR_CODES as [ErrorCode, ...ErrorCode[]]).describe('For programs; stays.'),
+    code: z.enum(ERROR_CODES as [ErrorCode, ...ErrorCode[]]).describe('For programs; does not change.'),
     requestId: z.string(),
-    details: z
-      .array(ErrorDetail)
-      .optional()
-      .describe('What is wrong with which field. Never repeats a value.'),
+    details: z.array(ErrorDetail).optional().describe('Faults by field. Never contains a value.'),
     limit: ReachedLimit.optional(),
   })
   .meta({ id: 'Error', description: 'Every error has this body.' });

@@ -7,12 +7,10 @@ export const warningsField = {
     .array(
       z
         .object({ field: z.string(), message: z.string().describe('For people; may change.') })
-        .meta({ id: 'Warning', description: 'Something that was sent and had no effect.' }),
+        .meta({ id: 'Warning', description: 'A part of the request that had no effect.' }),
     )
     .optional()
-    .describe(
-      'What was sent and had no effect, such as unknown fields. Absent where there is nothing to say.',
-    ),
+    .describe('Parts of the request that had no effect, such as unknown fields. Absent if there are none.'),
 };
 
 /** Warnings by part of a request, from parsing until the answer. */

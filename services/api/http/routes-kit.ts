@@ -198,15 +198,15 @@ export const IdParams = z.object({
   id: z
     .uuid()
     .transform((id) => id.toLowerCase())
-    .describe('The id of what the path names.'),
+    .describe('Id of the resource in the path.'),
 });
 
 export const PAGE_SIZE_MAX = 200;
 
 /** Query parameters of every list. */
 export const pageQuery = {
-  limit: z.int().min(1).max(PAGE_SIZE_MAX).default(50).describe('Items on a page.'),
-  cursor: z.string().min(1).max(500).optional().describe('`nextCursor` of the page before.'),
+  limit: z.int().min(1).max(PAGE_SIZE_MAX).default(50).describe('Number of items on a page.'),
+  cursor: z.string().min(1).max(500).optional().describe('`nextCursor` of the previous page.'),
 };
 
 type Page<Item extends z.ZodType> = z.ZodObject<
@@ -251,7 +251,7 @@ export const idempotencyKeyField = z
   .regex(IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_RULE)
   .optional()
   .describe(
-    'Makes the call repeatable, instead of the header `Idempotency-Key`. 1 to 255 printable ASCII characters, bare or in double quotes.',
+    'Makes the call repeatable; used instead of the header `Idempotency-Key`. 1 to 255 printable ASCII characters, bare or in double quotes.',
   );
 
 /** Declares one route: authentication, input, output and documentation in one place, beside the handler. */

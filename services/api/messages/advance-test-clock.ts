@@ -37,19 +37,19 @@ const AdvanceTestClock = z
         params: { rule: 'max' },
       })
       .describe(
-        'By how much: an ISO 8601 duration of seconds up to weeks, or a number with `s`, `m`, `h` or `d`.',
+        'Time to add: an ISO 8601 duration of seconds up to weeks, or a number with `s`, `m`, `h` or `d`.',
       ),
   })
   .meta({
     id: 'AdvanceTestClock',
-    description: 'Time that is to pass for test messages.',
+    description: 'Time by which the clock of test messages moves ahead.',
     examples: [{ advance: 'PT72H' }],
   });
 
 const TestClock = z
   .object({
-    now: z.iso.datetime().describe('What the clock of test messages says from now on.'),
-    moved: z.int().min(0).max(MOVED_MAX).describe('Test messages that wait for less by now.'),
+    now: z.iso.datetime().describe('The new time of the clock of test messages.'),
+    moved: z.int().min(0).max(MOVED_MAX).describe('Number of test messages whose wait became shorter.'),
     ...warningsField,
   })
   .meta({
@@ -65,9 +65,9 @@ export function advanceTestClockRoute({ sql, slots, notify }: AdvanceTestClockDe
     path: '/v1/messages/test-clock',
     tag: 'Messages',
     operation: 'advanceTestClock',
-    summary: 'Let time pass for test messages',
+    summary: 'Move the clock of test messages ahead',
     description:
-      "Moves the clock of the tenant's test messages ahead, for test keys alone: scheduled messages, retries, expiries and the wait for receipts come as much sooner. Each message goes as far as its next step, which is made now; what follows counts from there. `sendAt` and `expiresAt` of new test messages are read on this clock. Live messages are never touched. With more than 10,000 test messages that wait, for a receipt among other things, it answers 409 `invalid_state`.",
+      "Moves the clock of the tenant's test messages ahead, for test keys only: scheduled messages, retries, expiries and the wait for receipts come sooner by that time. Each message advances as far as its next step, which happens now; later steps count from there. `sendAt` and `expiresAt` of new test messages refer to this clock. Live messages never change. If more than 10,000 test messages wait, including those that wait for a receipt, it returns 409 `invalid_state`.",
     auth: { kind: 'key', scope: 'messages:send', countsChanges: true },
     body: AdvanceTestClock,
     response: TestClock,

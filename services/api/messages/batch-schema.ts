@@ -69,7 +69,7 @@ export const SendBatch = z
       .min(1)
       .max(LIMIT_BOUNDS.batchMessagesMax.max)
       .describe(
-        "As `POST /v1/messages` takes them, without attachments; an `idempotencyKey` of a message is one of that call's. At most `batchMessagesMax` of the plan.",
+        'Messages as for `POST /v1/messages`, without attachments; an `idempotencyKey` of a message counts as a key of that call. At most `batchMessagesMax` of the plan.',
       ),
     idempotencyKey: idempotencyKeyField,
   })
@@ -90,36 +90,43 @@ const BatchItemError = z
       .int()
       .min(400)
       .max(599)
-      .describe('What the message would have been answered with by itself.'),
-    code: z.enum(ERROR_CODES as [ErrorCode, ...ErrorCode[]]).describe('For programs; stays.'),
+      .describe('Status code that the message would have got in a single call.'),
+    code: z.enum(ERROR_CODES as [ErrorCode, ...ErrorCode[]]).describe('For programs; does not change.'),
     message: z.string().describe('For people; may change.'),
-    details: z
-      .array(ErrorDetail)
-      .max(ITEM_DETAILS_MAX)
-      .optional()
-      .describe('What is wrong with which field: the first faults.'),
+    details: z.array(ErrorDetail).max(ITEM_DETAILS_MAX).optional().describe('The first faults, by field.'),
     limit: ReachedLimit.optional(),
-    retryAfter: z.int().min(1).max(86_400).optional().describe('Seconds. Where the message may pass later.'),
+    retryAfter: z
+      .int()
+      .min(1)
+      .max(86_400)
+      .optional()
+      .describe('Seconds. Present if the message may be accepted later.'),
   })
-  .meta({ id: 'BatchItemError', description: 'Why a message of a batch was not taken.' });
+  .meta({ id: 'BatchItemError', description: 'Why a message of a batch was not accepted.' });
 
 const BatchItemResult = AcceptedMessage.partial()
   .extend({
-    index: z.int().min(0).max(LIMIT_BOUNDS.batchMessagesMax.max).describe('Its place in the request.'),
+    index: z
+      .int()
+      .min(0)
+      .max(LIMIT_BOUNDS.batchMessagesMax.max)
+      .describe('Position of the message in the request.'),
     replayed: z
       .boolean()
       .optional()
-      .describe('True where its own idempotency key was used before: what was answered then. Else absent.'),
-    error: BatchItemError.optional().describe('Where the message was not taken. Else absent.'),
+      .describe(
+        "True if the message's own idempotency key was used before: this is the earlier answer. Else absent.",
+      ),
+    error: BatchItemError.optional().describe('Present if the message was not accepted. Else absent.'),
   })
   .meta({
     id: 'BatchItemResult',
-    description: 'What became of one message: what a single one is answered with, or its error.',
+    description: 'Result of one message: the answer to a single message, or its error.',
   });
 
 export const AcceptedBatch = z
   .object({
-    batchId: z.uuid().describe('Stands on each of its messages, and finds them in the list.'),
+    batchId: z.uuid().describe('Contained in each message of the batch, and a filter of the message list.'),
     items: z
       .array(BatchItemResult)
       .max(LIMIT_BOUNDS.batchMessagesMax.max)
@@ -128,7 +135,7 @@ export const AcceptedBatch = z
   })
   .meta({
     id: 'AcceptedBatch',
-    description: 'What is promised of each message of a batch.',
+    description: 'The result of each message of a batch.',
     examples: [
       {
         batchId: '5d6a3b1e-7c2f-4e8a-9b0d-1f2e3a4b5c6d',

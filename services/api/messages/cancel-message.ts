@@ -31,9 +31,9 @@ export function cancelMessageRoute({ sql, loadIds, slots, audit, metrics }: Canc
     path: '/v1/messages/:id/cancel',
     tag: 'Messages',
     operation: 'cancelMessage',
-    summary: 'Cancel a message that waits',
+    summary: 'Cancel a waiting message',
     description:
-      "Takes back a message that is `scheduled`, `queued`, `deferred` or `held`: once this is answered with 200, no call to a provider is begun for it any more. One that is `sending`, that a provider has accepted, though it waits for another account as no receipt came in time, or that has come to its end, answers 409 `not_cancelable`. To cancel it again answers 200 again. The day's quota is not given back.",
+      "Cancels a message that is `scheduled`, `queued`, `deferred` or `held`: after the 200, no further call to a provider begins for it. Returns 409 `not_cancelable` for a message that is `sending`, that a provider has accepted, even if it waits for another account because no receipt arrived in time, or that is final. Canceling it again returns 200 again. The day's quota is not restored.",
     auth: { kind: 'either', scope: 'messages:send', role: 'developer' },
     params: IdParams,
     response: Message,

@@ -55,7 +55,7 @@ const CancelMessages = z
           .uuid()
           .transform((id) => id.toLowerCase())
           .optional()
-          .describe('As `POST /v1/messages/batch` answered.'),
+          .describe('As returned by `POST /v1/messages/batch`.'),
         externalId: text(1, 255).optional().describe('As given with the message.'),
         tag: text(1, 64).optional().describe('One of the tags.'),
         channel: z.enum(CHANNELS).optional(),
@@ -66,7 +66,7 @@ const CancelMessages = z
         message: `Must have at least one of ${CRITERIA.join(', ')}`,
       })
       .describe(
-        'At least one; a message has to fit them all. A field that is unknown here is refused, as without it more would be canceled.',
+        'At least one; a message must match all of them. An unknown field is refused, because without it more messages would be canceled.',
       ),
     cursor: z
       .string()
@@ -74,7 +74,7 @@ const CancelMessages = z
       .max(500)
       .optional()
       .describe(
-        '`nextCursor` of the call before, with the same filter: looks no more at what that one has looked at.',
+        '`nextCursor` of the previous call with the same filter: skips the messages that it has already read.',
       ),
   })
   .meta({
@@ -86,25 +86,25 @@ const CancelMessages = z
 const count = z.int().min(0).max(MESSAGES_MAX);
 const CanceledMessages = z
   .object({
-    canceled: count.describe('Messages that this call has canceled: no call is begun for them any more.'),
-    alreadySending: count.describe('Messages with a call under way, which nobody can take back.'),
+    canceled: count.describe('Messages that this call has canceled: no further call begins for them.'),
+    alreadySending: count.describe('Messages with a call under way, which cannot be canceled.'),
     final: count.describe(
-      'Messages that were sent or have come to their end: with `batchId` or `externalId` all that bear it, else those that ended during this call.',
+      'Messages that were sent or are final: with `batchId` or `externalId` all that have it, else those that ended during this call.',
     ),
     more: z
       .boolean()
-      .describe('There may be more that fit: repeat the call, with `nextCursor` where there is one.'),
+      .describe('There may be more matching messages: repeat the call, with `nextCursor` if present.'),
     nextCursor: z
       .string()
       .optional()
       .describe(
-        '`cursor` of the next call, where so many messages wait that not all could be looked at. Else absent.',
+        '`cursor` of the next call, if so many messages wait that not all could be read. Else absent.',
       ),
     ...warningsField,
   })
   .meta({
     id: 'CanceledMessages',
-    description: 'What came of a cancel of many messages.',
+    description: 'Result of canceling many messages.',
     examples: [
       {
         canceled: 1280,
@@ -132,9 +132,9 @@ export function cancelMessagesRoute(deps: CancelMessagesDeps): RouteModule {
     path: '/v1/messages/cancel',
     tag: 'Messages',
     operation: 'cancelMessages',
-    summary: 'Cancel all messages that wait and fit a filter',
+    summary: 'Cancel all waiting messages that match a filter',
     description:
-      'Cancels messages that are `scheduled`, `queued`, `deferred` or `held`, each as `POST /v1/messages/{id}/cancel` does, at most 10,000 a call and the oldest first. Where hundreds of thousands wait, a call looks at them for a second at most, and `nextCursor` leads on. Messages that are accepted meanwhile are not among them. With a key those of its own mode alone. The counts are of what is committed.',
+      'Cancels messages that are `scheduled`, `queued`, `deferred` or `held`, each as `POST /v1/messages/{id}/cancel` does, at most 10,000 per call and the oldest first. If hundreds of thousands wait, a call reads them for at most a second, and `nextCursor` continues. Messages that are accepted in the meantime are not included. A key cancels only messages of its own mode. The counts include only what is committed.',
     auth: { kind: 'either', scope: 'messages:send', role: 'developer', countsChanges: true },
     body: CancelMessages,
     response: CanceledMessages,

@@ -24,9 +24,9 @@ export function eraseContentRoute({ sql, loadIds, slots, audit }: EraseContentDe
     path: '/v1/admin/messages/:id/content',
     tag: 'Messages',
     operation: 'eraseMessageContent',
-    summary: "Delete a message's content for good",
+    summary: "Delete a message's content permanently",
     description:
-      'Deletes text, subject, attachments and whatever else the message says. Its record stays, with recipient, state, metadata and tags. Messages that sent it again have contents of their own: list them by `parentMessageId` and delete those too. One that may still be sent answers 409 `invalid_state`: cancel it first. Without any content left it answers 204 as well.',
+      'Deletes text, subject, attachments and all other content of the message. Its record stays, with recipient, state, metadata and tags. Messages that sent it again have their own content: list them by `parentMessageId` and delete that too. A message that may still be sent returns 409 `invalid_state`: cancel it first. If no content is left, the answer is 204 as well.',
     auth: { kind: 'bearer', role: 'admin' },
     params: IdParams,
     errors: ['invalid_state'],

@@ -33,9 +33,9 @@ const MessageFailure = z
     code: z.string().describe('For example `unknown_recipient`, `http_503` or `timeout`.'),
     retryable: z.boolean(),
     providerCode: z.string().nullable().describe("The provider's own code."),
-    providerMessage: z.string().nullable().describe("The provider's own words."),
+    providerMessage: z.string().nullable().describe("The provider's own message text."),
   })
-  .meta({ id: 'MessageFailure', description: 'Why a message was not delivered, or not yet.' });
+  .meta({ id: 'MessageFailure', description: 'Why a message was not delivered, or is not delivered yet.' });
 
 const Engagement = z
   .object({
@@ -45,33 +45,33 @@ const Engagement = z
     complainedAt: timeOrNull,
     unsubscribedAt: timeOrNull,
   })
-  .meta({ id: 'Engagement', description: 'What the recipient did, where a provider reports it.' });
+  .meta({ id: 'Engagement', description: 'What the recipient did, if a provider reports it.' });
 
 const RouteStep = z
   .object({
     providerId: z.uuid(),
-    label: z.string().nullable().describe("The tenant's own name for the account, as it is now."),
+    label: z.string().nullable().describe("The tenant's current name for the account."),
     verdict: z
       .enum(ROUTE_VERDICTS)
       .describe(
-        '`chosen`: it has sent the message, or was to send it. `failed`: it was called and did not take it. `skipped`: it could not be called.',
+        '`chosen`: it sent the message, or was chosen to send it. `failed`: it was called and did not accept it. `skipped`: it could not be called.',
       ),
     reason: z
       .enum([...CHOSEN_REASONS, ...SKIPPED_REASONS, ...FAILURE_CLASSES, 'receipt_timeout'])
       .describe(
-        'Of a chosen account `pinned`, where the sender named it, `oldest_available`, where no route is set, `in_route` or, after another one, `next_in_route`, and `sent_before`, where it has accepted the message and the others that were to send it too have not; of a failed one the class of its failure, or `receipt_timeout`, where it accepted the message and no receipt came in time; of a skipped one `disabled`, which it was, or deleted, `invalid`, where its credential is refused, or `breaker_open` and `rate_used_up`, where it could not be called for longer than the route has messages wait, `ambiguous_elsewhere`, after a call without an answer, `not_in_route`, where it was called before and has been taken out of the route, and `expired` and `suppressed`, where it was to send the message too and that had ended before.',
+        'For a chosen account: `pinned` if the sender named it, `oldest_available` if no route is set, `in_route` or, after another account, `next_in_route`, and `sent_before` if it accepted the message and the others that were also to send it did not. For a failed account: the class of its failure, or `receipt_timeout` if it accepted the message and no receipt arrived in time. For a skipped account: `disabled` if it was disabled or deleted, `invalid` if its credential is refused, `breaker_open` and `rate_used_up` if it could not be called for longer than the route lets messages wait, `ambiguous_elsewhere` after a call without an answer, `not_in_route` if it was called before and has been removed from the route, and `expired` and `suppressed` if it was also to send the message and the message ended before.',
       ),
     attempt: z
       .int()
       .min(1)
       .max(INT_MAX)
       .optional()
-      .describe('The last call through it; absent where there was none.'),
-    at: time.describe('When that was decided.'),
+      .describe('Number of the last call through it; absent if there was none.'),
+    at: time.describe('Time of this decision.'),
   })
   .meta({
     id: 'RouteStep',
-    description: 'A provider account that was considered for a message, and what came of it.',
+    description: 'A provider account that was considered for a message, and the result.',
   });
 
 const MESSAGE_ID = 'b7e23ec2-9f0a-4b1c-8d2e-3f4a5b6c7d8e';
@@ -84,21 +84,23 @@ export const Message = z
     batchId: z
       .uuid()
       .nullable()
-      .describe('Of the batch that it was sent with; null for a message sent by itself.'),
+      .describe('Id of the batch that it was sent with; null for a message sent by itself.'),
     channel: z.enum(CHANNELS),
-    to: z.string().describe('As sent.'),
+    to: z.string().describe('Recipient, as sent.'),
     from: z
       .string()
       .nullable()
-      .describe("As sent; else the account's own sender, once the provider has accepted the message."),
+      .describe(
+        "Sender, as sent; else the account's own sender, once the provider has accepted the message.",
+      ),
     status: z.enum(MESSAGE_STATES),
     statusReason: z
       .enum(STATUS_REASONS)
       .nullable()
-      .describe('Why the message is in its state, where that leaves it open.'),
+      .describe('Why the message is in its state, if the state alone does not show it.'),
     finality: z
       .enum(['final', 'accepted_only', 'pending'])
-      .describe('`accepted_only`: sent by a provider that does not report what becomes of a message.'),
+      .describe('`accepted_only`: sent by a provider that does not report deliveries.'),
     failure: MessageFailure.nullable(),
     category: z.enum(CATEGORIES),
     priority: z.enum(PRIORITIES),
@@ -109,18 +111,18 @@ export const Message = z
       .uuid()
       .nullable()
       .describe(
-        'The provider account of the last attempt; where the message went on to another one since, that one.',
+        'The provider account of the last attempt; if the message has since moved to another account, that account.',
       ),
-    provider: z.string().nullable().describe('Its id in the catalog.'),
+    provider: z.string().nullable().describe('Id of the provider in the catalog.'),
     providerMessageId: z.string().nullable().describe("The provider's own id of the message."),
     attemptCount: z.int().min(0).max(INT_MAX),
     nextAttemptAt: timeOrNull,
     duplicateRisk: z
       .boolean()
       .describe(
-        'It may have been sent twice: after a call without an answer, or as no receipt came in time.',
+        'The message may have been sent twice: after a call without an answer, or because no receipt arrived in time.',
       ),
-    partial: z.boolean().describe('Undelivered, though some of its segments may have arrived.'),
+    partial: z.boolean().describe('Undelivered, but some of its segments may have arrived.'),
     lateBounce: z.boolean().describe('A bounce was reported after the delivery.'),
     expiresAt: time,
     scheduledAt: timeOrNull.describe('The `sendAt` of a message that was scheduled, as last set.'),
@@ -137,7 +139,7 @@ export const Message = z
       .max(INT_MAX)
       .nullable()
       .describe(
-        'Of the route that decided last. 0: none was set. Null where the sender named the account, and for a test message.',
+        'Version of the route that decided last. 0: no route was set. Null if the sender named the account, and for a test message.',
       ),
     parentMessageId: z
       .uuid()
@@ -208,7 +210,7 @@ export const Attempt = z
     providerId: z.uuid().nullable(),
     outcome: z
       .enum(ATTEMPT_OUTCOMES)
-      .describe('`started`: under way. `not_started`: put off, without a call.'),
+      .describe('`started`: under way. `not_started`: postponed, without a call.'),
     code: z
       .string()
       .nullable()
@@ -218,7 +220,7 @@ export const Attempt = z
     failure: z
       .object({ class: z.enum(FAILURE_CLASSES), code: z.string() })
       .nullable()
-      .describe('Of a call that ended without acceptance.'),
+      .describe('Failure of a call that ended without acceptance.'),
     startedAt: time,
     endedAt: timeOrNull,
     httpStatus: z.int().min(100).max(999).nullable(),
@@ -226,7 +228,7 @@ export const Attempt = z
     providerMessage: z
       .string()
       .nullable()
-      .describe("The provider's own text; what happened to the connection where no answer came."),
+      .describe("The provider's own text, or what happened to the connection if there was no answer."),
   })
   .meta({
     id: 'Attempt',
@@ -253,25 +255,25 @@ export const Event = z
     id: z.uuid(),
     type: z.enum(MESSAGE_EVENT_TYPES),
     at: time,
-    source: z.enum(EVENT_SOURCES).describe('Who brought it about.'),
-    applied: z.boolean().describe('False for a receipt that came too late to change anything.'),
+    source: z.enum(EVENT_SOURCES).describe('Source of the event.'),
+    applied: z.boolean().describe('False for a receipt that arrived too late to change anything.'),
     verified: z
       .boolean()
       .nullable()
       .describe(
-        "Of a provider's report: whether it is the provider's for certain: its signature was verified, or it was asked about the message; false where the secret `receiptUrl` alone vouches for it. Null for other events.",
+        "For a provider's report: true if it certainly comes from the provider: its signature was verified, or the provider was asked about the message; false if only the secret `receiptUrl` authenticates it. Null for other events.",
       ),
     providerStatus: z
       .string()
       .max(PROVIDER_STATUS_MAX)
       .nullable()
       .describe(
-        "Of a provider's report: its own word for what happened, or `found` where it knows the message and has no word for it. Null for other events.",
+        "For a provider's report: the provider's own status, or `found` if it knows the message and has no status for it. Null for other events.",
       ),
   })
   .meta({
     id: 'Event',
-    description: 'Something that happened to a message.',
+    description: 'An event of a message.',
     examples: [
       {
         id: 'e3a2b1c0-9d8e-4f7a-b6c5-d4e3f2a1b0c9',

@@ -40,18 +40,18 @@ const METADATA_FILTERS_MAX = 5;
 const filter = {
   status: z.enum(MESSAGE_STATES).optional().describe('Only messages in this state.'),
   channel: z.enum(CHANNELS).optional().describe('Only messages of this channel.'),
-  to: text(1, 200).optional().describe('As sent, or in its normal form.'),
+  to: text(1, 200).optional().describe('As sent, or in normalized form.'),
   externalId: text(1, 255).optional().describe('As given with the message.'),
   batchId: z
     .uuid()
     .transform((id) => id.toLowerCase())
     .optional()
-    .describe('Only messages that one batch has sent.'),
+    .describe('Only messages of this batch.'),
   parentMessageId: z
     .uuid()
     .transform((id) => id.toLowerCase())
     .optional()
-    .describe('Only messages that send this one again.'),
+    .describe('Only messages that send this message again.'),
   providerId: z
     .uuid()
     .transform((id) => id.toLowerCase())
@@ -65,13 +65,13 @@ const filter = {
       message: `Must have at most ${METADATA_FILTERS_MAX} pairs`,
     })
     .optional()
-    .describe('Own data, as `metadata[key]=value` or `metadata.key=value`; compared as text.'),
+    .describe("Caller's own data, as `metadata[key]=value` or `metadata.key=value`; compared as text."),
   test: z
     .boolean()
     .optional()
-    .describe('Messages of test keys, or of live ones. A key sees those of its own mode alone.'),
-  since: utcTimeField().optional().describe('Enqueued at or after.'),
-  until: utcTimeField().optional().describe('Enqueued before.'),
+    .describe('Messages of test keys, or of live keys. A key sees only messages of its own mode.'),
+  since: utcTimeField().optional().describe('Enqueued at or after this time.'),
+  until: utcTimeField().optional().describe('Enqueued before this time.'),
 };
 
 /** The routes that read messages, once for keys and once below `/v1/admin`; both accept either credential. */
@@ -110,7 +110,7 @@ function readsBelow(
     operation: operations.list,
     summary: 'List messages, newest first',
     description:
-      'Filters add up: what is listed fits them all. A key lists the messages of its own mode, a person both. A page reads at most 5,000 messages or 100 ms: with a filter it may be short, even empty, and still have a `nextCursor`; only null ends the list.',
+      'A message must match all filters. A key lists the messages of its own mode, a person those of both modes. A page reads at most 5,000 messages or 100 ms: with a filter it may be short, even empty, and still have a `nextCursor`; only null ends the list.',
     auth,
     query: z.object({ ...filter, ...pageQuery }),
     response: pageOf(Message),
@@ -165,7 +165,7 @@ function readsBelow(
     tag,
     operation: operations.attempts,
     summary: "List a message's provider calls, newest first",
-    description: 'One entry for each call to a provider, and for each that was put off.',
+    description: 'One entry for each call to a provider, and for each call that was postponed.',
     auth,
     params: IdParams,
     query: z.object(pageQuery),
@@ -190,7 +190,7 @@ function readsBelow(
     operation: operations.events,
     summary: "List a message's events, newest first",
     description:
-      'Everything that happened to a message, receipts that changed nothing among them as long as it has less than a thousand events.',
+      'All events of a message, including receipts that changed nothing as long as the message has less than a thousand events.',
     auth,
     params: IdParams,
     query: z.object(pageQuery),

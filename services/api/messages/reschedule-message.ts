@@ -28,11 +28,11 @@ export type RescheduleMessageDeps = {
 
 const RescheduleMessage = z
   .object({
-    sendAt: timeField().describe('When to send it. A time that has passed: at once.'),
+    sendAt: timeField().describe('When to send the message. A time in the past: at once.'),
   })
   .meta({
     id: 'RescheduleMessage',
-    description: 'Another time for a scheduled message.',
+    description: 'A new time for a scheduled message.',
     examples: [{ sendAt: '2026-01-15T09:30:00.000Z' }],
   });
 
@@ -45,7 +45,7 @@ export function rescheduleMessageRoute({ sql, loadIds, slots, audit }: Reschedul
     operation: 'rescheduleMessage',
     summary: 'Send a scheduled message at another time',
     description:
-      'Moves the `sendAt` of a message that is `scheduled`, and its `expiresAt` along with it. Once its time has come, in any other state, and after 100 moves the answer is 409 `invalid_state`. The new time lies within `scheduleHorizonDays` from now, and leaves the record its `retentionDays`: a message can always be moved to an earlier time, and to one up to a week after the first one.',
+      'Moves the `sendAt` of a message that is `scheduled`, and its `expiresAt` along with it. Returns 409 `invalid_state` once its time has come, in any other state, and after 100 moves. The new time must be within `scheduleHorizonDays` from now and must leave the record its `retentionDays`: a message can always be moved to an earlier time, and to a time up to a week after the first one.',
     auth: { kind: 'either', scope: 'messages:send', role: 'developer', countsChanges: true },
     params: IdParams,
     body: RescheduleMessage,

@@ -62,7 +62,7 @@ const RetryMessage = z
       .transform((id) => id.toLowerCase())
       .optional()
       .describe(
-        'Provider account that is to send it, and no other. Default: the one that the first message named; else as the route of the channel says.',
+        'The only provider account that may send the message. Defaults to the account that the first message named, else to the route of the channel.',
       ),
     idempotencyKey: idempotencyKeyField,
   })
@@ -74,10 +74,10 @@ const RetryMessage = z
 
 const PARENT_ID = '0d9c3f6e-1b2a-4c5d-8e7f-6a5b4c3d2e1f';
 const RetriedMessage = AcceptedMessage.extend({
-  parentMessageId: z.uuid().describe('The message that it sends again.'),
+  parentMessageId: z.uuid().describe('The message that this one sends again.'),
 }).meta({
   id: 'RetriedMessage',
-  description: 'What is promised of the new message once it is stored.',
+  description: 'The new message, accepted and stored.',
   examples: [{ ...ACCEPTED_EXAMPLE, parentMessageId: PARENT_ID }],
 });
 
@@ -215,7 +215,7 @@ export function retryMessageRoute(deps: RetryMessageDeps): RouteModule {
     operation: 'retryMessage',
     summary: 'Send a message again, as a new one',
     description:
-      "Of a message that is `failed`, `undelivered`, `unknown` or `expired`: makes a new one that says the same to the same recipient, whose `parentMessageId` is the first one's id. Any other state, and a message whose content is deleted, answers 409 `invalid_state`. The new message counts against the daily limit and `backlogMax` as one that is sent, and lives for 24 hours (`otp` 10 minutes). An `unknown` message may have arrived: its recipient may get it twice. Each call makes a message; one that is repeated with the same idempotency key makes no other.",
+      'For a message that is `failed`, `undelivered`, `unknown` or `expired`: creates a new message with the same content and recipient, whose `parentMessageId` is the id of the first one. Any other state, and a message whose content is deleted, returns 409 `invalid_state`. The new message counts against the daily limit and `backlogMax` like any sent message, and lives for 24 hours (`otp` 10 minutes). An `unknown` message may have arrived: its recipient may get it twice. Each call creates a message; a call repeated with the same idempotency key does not create another one.',
     auth: { kind: 'bearer', role: 'developer' },
     params: IdParams,
     body: RetryMessage,

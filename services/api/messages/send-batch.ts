@@ -194,7 +194,7 @@ export function sendBatchRoute(deps: SendBatchDeps): RouteModule {
     operation: 'sendBatch',
     summary: 'Send many messages with one request',
     description:
-      'Stores the messages in one commit and answers what became of each, in their order. `permissive`, the default: those that can be taken are, and 202 tells of each of the others why not; where nothing was taken and a limit alone is why, that limit is the answer. A message that cannot be stored for a fault of ours has the error `internal_error`, and the others are stored. `strict`: all or none; with any fault the answer is 400 with every fault, and nothing is stored. Each message counts as one sent by itself against `rateLimitRpm`, the daily limit and `backlogMax`. A request has at most 15 MiB, a message 1 MiB and no attachments.',
+      'Stores the messages in one commit and returns the result of each, in their order. `permissive`, the default: every message that can be accepted is accepted, and the 202 contains the error of each other message; if none was accepted and only a limit is the reason, the answer is the error of that limit. A message that cannot be stored because of a fault of the service has the error `internal_error`, and the others are stored. `strict`: all or none; with any fault the answer is 400 with every fault, and nothing is stored. Each message counts like a single message against `rateLimitRpm`, the daily limit and `backlogMax`. A request has at most 15 MiB, a message 1 MiB and no attachments.',
     auth: { kind: 'key', scope: 'messages:send' },
     body: SendBatch,
     large: { bytesMax: SEND_BYTES_MAX, exempt: () => SEND_BYTES_MAX },

@@ -55,18 +55,22 @@ const every = {
     .describe(
       'Instead of `expiresAt`: seconds after acceptance, or after `sendAt`. At most `retentionDays` of the plan.',
     ),
-  category: z.enum(CATEGORIES).default('transactional').describe('What the message is for.'),
+  category: z.enum(CATEGORIES).default('transactional').describe('Purpose of the message.'),
   priority: z
     .enum(PRIORITIES)
     .default('normal')
-    .describe('Before or after the other messages of the tenant.'),
+    .describe('Priority relative to the other messages of the tenant.'),
   providerId: z
     .uuid()
     .transform((id) => id.toLowerCase())
     .optional()
     .describe('Sends through this provider account only.'),
-  metadata: metadata.optional().describe('Own data, returned with the record.'),
-  tags: z.array(text(1, 64)).max(TAGS_MAX).optional().describe('Own words, returned with the record.'),
+  metadata: metadata.optional().describe("Caller's own data, returned with the record."),
+  tags: z
+    .array(text(1, 64))
+    .max(TAGS_MAX)
+    .optional()
+    .describe("Caller's own tags, returned with the record."),
   deliveryGuarantee: z
     .enum(['at_least_once', 'at_most_once'])
     .default('at_least_once')
@@ -78,7 +82,7 @@ const every = {
   sendAt: timeField()
     .optional()
     .describe(
-      'When to send it, up to `scheduleHorizonDays` ahead: until then it is `scheduled`. Its lifetime counts from then. A time that has passed: at once.',
+      'When to send the message, up to `scheduleHorizonDays` ahead: until then it is `scheduled`. Its lifetime counts from then. A time in the past: at once.',
     ),
   idempotencyKey: idempotencyKeyField,
 };
@@ -143,11 +147,11 @@ const Email = z.object({
   subject: lineText(1, 998).describe('Subject line.'),
   bodyHtml: z.string().optional().describe('HTML body.'),
   bodyText: z.string().optional().describe('Plain text.'),
-  body: z.string().optional().describe('The text where there is neither `bodyHtml` nor `bodyText`.'),
-  replyTo: mailbox.optional().describe('Where answers go.'),
+  body: z.string().optional().describe('The text if neither `bodyHtml` nor `bodyText` is present.'),
+  replyTo: mailbox.optional().describe('Address for replies.'),
   headers: headers.optional(),
   attachments: z
-    .array(attachment.meta({ id: 'Attachment', description: 'A file that goes with an email.' }))
+    .array(attachment.meta({ id: 'Attachment', description: 'A file attached to an email.' }))
     .max(20)
     .refine(
       (all) => all.reduce((sum, { content }) => sum + base64Bytes(content), 0) <= ATTACHMENT_BYTES_MAX,
@@ -157,7 +161,7 @@ const Email = z.object({
       },
     )
     .optional()
-    .describe('At most 20, and 10 MiB in all, decoded.'),
+    .describe('At most 20, and 10 MiB in total, decoded.'),
   ...every,
 });
 
@@ -177,19 +181,21 @@ const Push = z.object({
     }),
   title: text(1, 1024).optional().describe('Shown above the text.'),
   body: text(1, 4096).optional().describe('The text.'),
-  data: pushData.optional().describe('At least one of `title`, `body` and `data`. At most 4096 bytes.'),
+  data: pushData
+    .optional()
+    .describe('At least one of `title`, `body` and `data` is required. At most 4096 bytes.'),
   badge: z.int().min(0).max(2_147_483_647).optional().describe("Number on the app's icon."),
   sound: lineText(1, 255).optional().describe('Name of a sound of the app.'),
   collapseKey: lineText(1, 64)
     .optional()
-    .describe('A later notification with the same key takes the place of this one.'),
+    .describe('A later notification with the same key replaces this one.'),
   ...every,
 });
 
 const Whatsapp = z.object({
   channel: z.literal('whatsapp'),
   to: numberTo,
-  body: text(1, 4096).optional().describe('One of `body`, `template` and `media`.'),
+  body: text(1, 4096).optional().describe('Exactly one of `body`, `template` and `media` is required.'),
   template: whatsappTemplate.optional(),
   media: whatsappMedia.optional(),
   ...every,
@@ -223,7 +229,7 @@ export const SendMessage = z
   })
   .meta({
     id: 'SendMessage',
-    description: 'A message to send; `channel` decides which of the schemas holds.',
+    description: 'A message to send; `channel` determines which schema applies.',
     discriminator: { propertyName: 'channel' },
   });
 export type SendMessage = z.output<typeof SendMessage>;

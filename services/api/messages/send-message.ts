@@ -65,11 +65,14 @@ export const ACCEPTED_EXAMPLE = {
 export const AcceptedMessage = z
   .object({
     id: z.uuid(),
-    status: z.enum(['queued', 'scheduled']).describe('`scheduled` with a `sendAt` that is still to come.'),
+    status: z.enum(['queued', 'scheduled']).describe('`scheduled` with a `sendAt` in the future.'),
     channel: z.enum(CHANNELS),
     to: z.string().describe('Echo of the recipient.'),
     enqueuedAt: z.iso.datetime(),
-    scheduledAt: z.iso.datetime().optional().describe('Only of a `scheduled` message: when it will be sent.'),
+    scheduledAt: z.iso
+      .datetime()
+      .optional()
+      .describe('Only for a `scheduled` message: when it will be sent.'),
     segments: z.int().min(1).max(255).optional().describe('Only for `sms`.'),
     encoding: z.enum(SMS_ENCODINGS).optional().describe('Only for `sms`.'),
     test: z.boolean().optional().describe('True with a test key: no provider is called. Else absent.'),
@@ -77,7 +80,7 @@ export const AcceptedMessage = z
   })
   .meta({
     id: 'AcceptedMessage',
-    description: 'What is promised of a message once it is stored.',
+    description: 'A message that is accepted and stored.',
     examples: [ACCEPTED_EXAMPLE],
   });
 
@@ -202,7 +205,7 @@ export function sendMessageRoute(deps: SendMessageDeps): RouteModule {
     operation: 'sendMessage',
     summary: 'Send a message',
     description:
-      'Answers as soon as the message is stored and queued. `to` is an E.164 number for sms and whatsapp, an email address for email, a device token for push. A request has at most 1 MiB, and up to 15 MiB with attachments.',
+      'Returns as soon as the message is stored and queued. `to` is an E.164 number for sms and whatsapp, an email address for email, a device token for push. A request has at most 1 MiB, or up to 15 MiB with attachments.',
     auth: { kind: 'key', scope: 'messages:send' },
     body: SendMessage,
     large: { bytesMax: SEND_BYTES_MAX, exempt: attachedLength },

@@ -24,7 +24,9 @@ const filename = () => lineText(1, 255).optional().describe('Name that the recip
 const textHeader = z.object({
   type: z.literal('text'),
   text: text(1, 1024),
-  parameterName: lineText(1, 64).optional().describe('Where the template names its variables.'),
+  parameterName: lineText(1, 64)
+    .optional()
+    .describe('Name of the variable, if the template names its variables.'),
 });
 const imageHeader = z.object({ type: z.literal('image'), url: link() });
 const videoHeader = z.object({ type: z.literal('video'), url: link() });
@@ -47,7 +49,7 @@ const header = z
   ])
   .meta({
     id: 'WhatsappHeader',
-    description: 'What fills the header, where the template has one with a variable or media.',
+    description: 'Content of the header, if the template has one with a variable or media.',
     discriminator: { propertyName: 'type' },
   });
 
@@ -56,17 +58,17 @@ const index = z
   .min(0)
   .max(BUTTONS_MAX - 1)
   .optional()
-  .describe('Place of the button in the template, from 0. Default: its place in this list.');
+  .describe('Position of the button in the template, from 0. Defaults to its position in this list.');
 
 const urlButton = z.object({
   type: z.literal('url'),
   index,
-  text: text(1, 2000).describe("What stands for the variable in the button's link."),
+  text: text(1, 2000).describe("Value of the variable in the button's link."),
 });
 const replyButton = z.object({
   type: z.literal('quick_reply'),
   index,
-  payload: text(1, 128).describe('Comes back with the reply.'),
+  payload: text(1, 128).describe('Returned with the reply.'),
 });
 const codeButton = z.object({
   type: z.literal('copy_code'),
@@ -82,7 +84,7 @@ const button = z
   ])
   .meta({
     id: 'WhatsappButton',
-    description: 'What fills a button that has a variable.',
+    description: 'Value for a button that has a variable.',
     discriminator: { propertyName: 'type' },
   });
 
@@ -95,7 +97,7 @@ const template = z.object({
       atMostPairs(VARIABLES_MAX, z.record(z.string(), z.string().max(1024))),
     ])
     .default([])
-    .describe('Variables of the body, at most 100: a list, or an object where the template names them.'),
+    .describe('Variables of the body, at most 100: a list, or an object if the template names them.'),
   header: header.optional(),
   buttons: z
     .array(button)
@@ -105,12 +107,12 @@ const template = z.object({
       message: 'Must not name one button twice',
     })
     .optional()
-    .describe('What fills buttons that have a variable; others are left out.'),
+    .describe('Values for buttons that have a variable; other buttons are omitted.'),
 });
 
 export const whatsappTemplate = template.meta({
   id: 'WhatsappTemplate',
-  description: 'A template that WhatsApp has approved, and what fills its variables.',
+  description: 'A template that WhatsApp has approved, with the values of its variables.',
 });
 
 /** A file that the vendor downloads and displays. */
@@ -120,9 +122,9 @@ export const whatsappMedia = z
     type: z
       .enum(WHATSAPP_MEDIA_TYPES)
       .optional()
-      .describe("Default: by the ending of the link's path; `document` where that says nothing."),
-    caption: text(1, 1024).optional().describe('Not with audio and stickers.'),
-    filename: filename().describe('Name that the recipient sees. With documents only.'),
+      .describe("Defaults to the type by the file extension in the link's path, else to `document`."),
+    caption: text(1, 1024).optional().describe('Not allowed with audio and stickers.'),
+    filename: filename().describe('Name that the recipient sees. Only with documents.'),
   })
   .check((context) => {
     const { caption, filename: name } = context.value;

@@ -132,25 +132,25 @@ const header = (name: string, description: string, schema: Json, required = fals
 
 /** Request headers shared by many operations, for the document's components. */
 export const PARAMETERS = {
-  TenantSlug: header('X-Tenant-Slug', "Which of the user's tenants is acted on.", slug, true),
+  TenantSlug: header('X-Tenant-Slug', "The user's tenant that the call acts on.", slug, true),
   TenantSlugOfBearer: header(
     'X-Tenant-Slug',
-    "Which of the user's tenants is acted on. Needed with a bearer token.",
+    "The user's tenant that the call acts on. Required with a bearer token.",
     slug,
   ),
   AppName: header(
     'X-App-Name',
-    'What the client calls itself, for the audit log. Never a reason to refuse: cut to 64 characters of printable ASCII.',
+    'Name of the client, for the audit log. Never refused: it is cut to 64 characters of printable ASCII.',
     { type: 'string' },
   ),
   IdempotencyKey: header(
     'Idempotency-Key',
-    'Makes the call repeatable: the same key and body get the first answer again. 1 to 255 printable ASCII characters, bare or in double quotes.',
+    'Makes the call repeatable: the same key and body return the first answer again. 1 to 255 printable ASCII characters, bare or in double quotes.',
     { type: 'string', pattern: IDEMPOTENCY_KEY.source },
   ),
   IfMatch: header(
     'If-Match',
-    'The version that the change is meant for, as the header `ETag` has it; `*` is any. Another one is refused.',
+    'The version that the change is based on, as in the header `ETag`; `*` matches any version. If the version differs, the change is refused.',
     { type: 'string', pattern: IF_MATCH.source },
   ),
 };
@@ -225,7 +225,7 @@ const whole = (minimum: number, maximum: number) => ({ type: 'integer', format: 
 /** Response headers, for the document's components. */
 export const HEADERS = {
   'X-Request-Id': {
-    description: 'Names the request in logs; the one sent along, where it is harmless to print.',
+    description: 'Id of the request in logs; the id sent with the request, if it is safe to print.',
     required: true,
     schema: { type: 'string' },
   },
@@ -236,10 +236,10 @@ export const HEADERS = {
     description: 'Present when this is the answer of an earlier call with the same key.',
     schema: { type: 'string', enum: ['true'] },
   },
-  ETag: { description: 'Its version.', required: true, schema: { type: 'string' } },
+  ETag: { description: 'Version of the resource.', required: true, schema: { type: 'string' } },
   'Retry-After': { description: 'Seconds.', required: true, schema: whole(1, 86_400) },
   'WWW-Authenticate': {
-    description: '`Bearer`, where no valid bearer token came.',
+    description: '`Bearer`, if the request has no valid bearer token.',
     schema: { type: 'string' },
   },
   Allow: { description: 'Methods of this path.', required: true, schema: { type: 'string' } },
@@ -252,7 +252,10 @@ function headers(...names: readonly (keyof typeof HEADERS)[]): Json {
 }
 
 const ANY_BODY = { content: { '*/*': { schema: {} } } };
-const ANY_ANSWER = { description: 'Done; what the caller expects to read', headers: headers('X-Request-Id') };
+const ANY_ANSWER = {
+  description: 'Done; the body that the caller expects',
+  headers: headers('X-Request-Id'),
+};
 
 const SUCCESS: Readonly<Record<number, string>> = {
   200: 'Success',
@@ -264,13 +267,13 @@ const FAILURES: Readonly<Record<number, string>> = {
   400: 'Bad request',
   401: 'Missing or invalid authentication',
   403: 'Authenticated but not allowed',
-  404: 'Not found, or not yours',
+  404: 'Not found, or not accessible to the caller',
   405: 'Method not allowed',
   409: 'Conflict',
-  412: 'Changed meanwhile',
+  412: 'Changed in the meantime',
   413: 'Too large',
-  415: 'Of a type that is not read here',
+  415: 'Unsupported media type',
   429: 'Limit reached',
-  500: 'Fault of the service. What was asked for may have been done: repeat with the same idempotency key, with backoff',
-  503: 'Temporarily unavailable. What was asked for may have been done: repeat with the same idempotency key, with backoff',
+  500: 'Fault of the service. The request may have taken effect: repeat it with the same idempotency key, with backoff',
+  503: 'Temporarily unavailable. The request may have taken effect: repeat it with the same idempotency key, with backoff',
 };

@@ -25,11 +25,11 @@ function describeEvent(type: WebhookEventType): Json {
     summary: WEBHOOK_EVENTS[type],
     description:
       type === 'test.ping'
-        ? 'What `testWebhookEndpoint` has sent.'
-        : 'The envelope of an event, as `GET /v1/events` has it too.',
+        ? 'The event that `testWebhookEndpoint` sends.'
+        : 'The envelope of an event, the same as in `GET /v1/events`.',
     tags: ['Events'],
     security: [],
     requestBody: { required: true, content: { 'application/json': content } },
-    responses: { '204': { description: 'It was taken.' } },
+    responses: { '204': { description: 'The event was accepted.' } },
   };
 }

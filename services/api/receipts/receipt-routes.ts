@@ -29,7 +29,7 @@ const RETRY_AFTER_S = 10;
 
 const ReceiptParams = z.object({
   providerId: z.string().describe('The id of the provider account.'),
-  token: z.string().describe('Vouches for the caller. Part of the `receiptUrl` of the account.'),
+  token: z.string().describe('Authenticates the caller. Part of the `receiptUrl` of the account.'),
 });
 
 const shared = {
@@ -102,9 +102,9 @@ export function receiptRoutes(deps: ReceiptRoutesDeps): RouteModule {
     ...shared,
     method: 'POST',
     operation: 'takeReceipt',
-    summary: 'Take what a provider reports',
+    summary: "Receive a provider's report",
     description:
-      'For providers alone, at the `receiptUrl` of the account. The body may be of any type, and is at most 256 KiB long, or up to 4 MiB where the provider reports on many messages at once. The call is stored as it came before it is answered; whether it is genuine is decided later. Some providers are answered with 200 and what they expect to read.',
+      'For providers only, at the `receiptUrl` of the account. The body may be of any type and has at most 256 KiB, or up to 4 MiB if the provider reports on many messages at once. The call is stored unchanged before it is answered; it is verified later. Some providers get 200 and the body that they expect.',
     errors: ['not_found'],
     admit,
     handler: take,
@@ -113,9 +113,9 @@ export function receiptRoutes(deps: ReceiptRoutesDeps): RouteModule {
     ...shared,
     method: 'GET',
     operation: 'takeReceiptOfQuery',
-    summary: 'Take what a provider reports in a query',
+    summary: "Receive a provider's report in the query",
     description:
-      'For providers alone, at the `receiptUrl` of the account: reports in the query, and calls that only make sure that the URL is ours. Otherwise as with POST.',
+      'For providers only, at the `receiptUrl` of the account: reports in the query, and calls that only verify the URL. Otherwise as with POST.',
     errors: ['not_found'],
     admit,
     handler: take,

@@ -37,9 +37,9 @@ const EXAMPLES = {
   [CSV]: `${COLUMNS.join(',')}\r\n7c1e5a90-2b3d-4f6a-9e8c-0d1f2a3b4c5d,email,ann@example.com,false,unsubscribe,marketing,api,,,2026-01-15T09:30:00.000Z\r\n`,
 };
 
-const DESCRIPTION = `All entries in force, newest first, as a JSON object a line, or as text/csv with the names in its first line: by \`format\`, else by the header \`Accept\`. An import takes either back. Entries of which only the hash is kept have no address; they are found by nothing else, so no import can take them.
+const DESCRIPTION = `All entries in force, newest first, as one JSON object per line, or as text/csv with the names in its first line: by \`format\`, else by the header \`Accept\`. An import accepts either. Entries of which only the hash is kept have no address; nothing else identifies them, so they cannot be imported.
 
-The answer is as long as the list, and is sent as it is read. An entry that is added, replaced or removed meanwhile may be missing or not; every other one is there once. An answer that breaks off before its end is not whole; it breaks off where the client takes none of it for a minute, after 15 minutes, and once its reader is no longer a member with this role. One export of a tenant runs at a time.`;
+The answer is as long as the list, and is sent while the list is read. An entry that is added, replaced or removed in the meantime may be missing or not; every other entry occurs once. An answer that breaks off before its end is incomplete; it breaks off if the client reads none of it for a minute, after 15 minutes, and once its reader is no longer a member with this role. One export of a tenant runs at a time.`;
 
 export function exportSuppressionsRoute(deps: SuppressionDeps): RouteModule {
   const { addressKeys } = deps;
@@ -53,7 +53,7 @@ export function exportSuppressionsRoute(deps: SuppressionDeps): RouteModule {
     auth: { kind: 'bearer', role: ROLE },
     query: z.object({
       ...suppressionFilter,
-      format: z.enum(['ndjson', 'csv']).optional().describe('Instead of the header `Accept`.'),
+      format: z.enum(['ndjson', 'csv']).optional().describe('Overrides the header `Accept`.'),
     }),
     download: EXAMPLES,
     handler: async ({ caller, query: { address, format, ...filter }, request, gone }) => {

@@ -34,39 +34,35 @@ const line = z.int().min(1).max(BYTES_MAX);
 
 const ImportedSuppressions = z
   .object({
-    importId: z.uuid().describe('What the audit log calls it.'),
-    received: count.describe('Rows that were read: the sum of the following four.'),
-    created: count.describe('Entries that are new.'),
-    replaced: count.describe('Entries that took the place of one for the same recipient and reason.'),
+    importId: z.uuid().describe('Id of the import in the audit log.'),
+    received: count.describe('Number of rows read: the sum of the following four.'),
+    created: count.describe('Number of new entries.'),
+    replaced: count.describe('Number of entries that replaced one for the same recipient and reason.'),
     unchanged: count.describe(
-      'Rows that changed nothing: they say what the list says, or less than what the recipient or a provider said, or a later row is for the same recipient and reason.',
+      'Rows that changed nothing: they equal an entry of the list, or cover less than an entry by the recipient or a provider, or a later row is for the same recipient and reason.',
     ),
-    invalid: count.describe('Rows that are wrong, with `mode=permissive`.'),
+    invalid: count.describe('Number of invalid rows, with `mode=permissive`.'),
     invalidLines: z
-      .array(
-        z
-          .object({ from: line, to: line })
-          .meta({ id: 'LineRange', description: 'Lines that follow each other.' }),
-      )
-      .describe('All wrong rows, by the lines on which they begin: from 1, both ends included.'),
+      .array(z.object({ from: line, to: line }).meta({ id: 'LineRange', description: 'Consecutive lines.' }))
+      .describe('All invalid rows, by the lines on which they begin: from 1, both ends included.'),
     errors: z
       .array(
         z
           .object({
             line,
             field: z.string(),
-            rule: z.string().describe('Which rule is broken, for programs.'),
+            rule: z.string().describe('The broken rule, for programs.'),
             message: z.string().describe('The rule, for people.'),
           })
           .meta({ id: 'ImportError', description: 'A broken rule of one row.' }),
       )
       .max(NAMED_FAULTS_MAX)
-      .describe('What is wrong with the first of them.'),
+      .describe('Faults of the first invalid rows.'),
     ...warningsField,
   })
   .meta({
     id: 'ImportedSuppressions',
-    description: 'What became of the rows of an import.',
+    description: 'Result of the rows of an import.',
     examples: [
       {
         importId: '0d5c9a3e-6b1f-4f0e-8c57-1a2b3c4d5e6f',
@@ -90,9 +86,9 @@ const EXAMPLES = {
   [CSV]: 'channel,address,reason\nemail,ann@example.com,unsubscribe\nsms,+15550000001,\n',
 };
 
-const DESCRIPTION = `One entry a row, at most 100,000 rows and 15 MiB: a JSON object a line, with the fields of \`POST /v1/admin/suppressions\`, or text/csv (RFC 4180) whose first line names the columns so. \`channel\` and \`address\` have to be there; what an export has beyond those fields is passed over.
+const DESCRIPTION = `One entry per row, at most 100,000 rows and 15 MiB: one JSON object per line, with the fields of \`POST /v1/admin/suppressions\`, or text/csv (RFC 4180) with these names in its first line. \`channel\` and \`address\` are required; additional fields of an export are ignored.
 
-All rows are read before the first is stored. If one is wrong, nothing is imported, and the answer names each; \`mode=permissive\` imports the others. Rows are stored in their order, a thousand in each transaction: where the database fails on the way, the error says which are stored. The same import again changes nothing of what is there. One import of a tenant runs at a time. It ends where its client goes before it has the answer; what is stored by then stays. A hundred thousand rows take ten seconds to a minute.`;
+All rows are read before the first is stored. If one is invalid, nothing is imported, and the answer lists each invalid row; \`mode=permissive\` imports the others. Rows are stored in their order, a thousand in each transaction: if the database fails during the import, the error lists which rows are stored. Repeating the same import changes nothing of what is stored. One import of a tenant runs at a time. It ends if its client disconnects before the answer; rows stored by then stay. A hundred thousand rows take ten seconds to a minute.`;
 
 export function importSuppressionsRoute(deps: SuppressionDeps): RouteModule {
   return defineRoute({
@@ -107,7 +103,7 @@ export function importSuppressionsRoute(deps: SuppressionDeps): RouteModule {
       mode: z
         .enum(['strict', 'permissive'])
         .default('strict')
-        .describe('`strict`: all rows or none. `permissive`: those that are right.'),
+        .describe('`strict`: all rows or none. `permissive`: the valid rows.'),
     }),
     upload: { types: EXAMPLES, bytesMax: BYTES_MAX },
     status: 200,

@@ -13,7 +13,7 @@ export const suppressionFilter = {
   channel: z.enum(CHANNELS).optional().describe('Only entries of this channel.'),
   reason: z.enum(SUPPRESSION_REASONS).optional().describe('Only entries for this reason.'),
   scope: z.enum(SUPPRESSION_SCOPES).optional().describe('Only entries of this scope.'),
-  source: z.enum(SUPPRESSION_SOURCES).optional().describe('Only entries that come from there.'),
+  source: z.enum(SUPPRESSION_SOURCES).optional().describe('Only entries from this source.'),
 };
 
 /** Returns the keys under which a text may be stored; it is not a valid recipient on every channel. */

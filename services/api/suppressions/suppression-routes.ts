@@ -54,7 +54,7 @@ function add(deps: SuppressionDeps): RouteModule {
     operation: 'addSuppression',
     summary: 'Suppress a recipient',
     description:
-      'From the 201 on no call to a provider is begun for a message to this recipient: it ends as `suppressed`, scheduled and deferred messages too. A call that was begun before may still go out. A recipient has one entry for each reason: another one takes its place, under a new id.',
+      'After the 201 no call to a provider begins for a message to this recipient: it ends as `suppressed`, including scheduled and deferred messages. A call that began before may still go out. A recipient has one entry for each reason: a new entry replaces it, under a new id.',
     tag,
     auth,
     idempotent: true,
@@ -85,7 +85,7 @@ function list({ read, cursors, addressKeys }: SuppressionDeps): RouteModule {
     operation: 'listSuppressions',
     summary: 'List suppressed recipients, or look one up',
     description:
-      'Newest first: entries in force. `address` finds those of one recipient, hashed ones too. A page reads at most 5,000 entries or 100 ms: with a filter it may be short, even empty, and still have a `nextCursor`.',
+      'Newest first: entries in force. `address` finds the entries of one recipient, including hashed ones. A page reads at most 5,000 entries or 100 ms: with a filter it may be short, even empty, and still have a `nextCursor`.',
     tag,
     auth,
     query: z.object({
@@ -123,7 +123,7 @@ function read({ sql }: SuppressionDeps): RouteModule {
     path: '/v1/admin/suppressions/:id',
     operation: 'getSuppression',
     summary: 'Show an entry of the suppression list',
-    description: 'An entry that has expired is gone.',
+    description: 'An expired entry is not found.',
     tag,
     auth,
     params: IdParams,
@@ -141,9 +141,9 @@ function remove(deps: SuppressionDeps): RouteModule {
     method: 'DELETE',
     path: '/v1/admin/suppressions/:id',
     operation: 'removeSuppression',
-    summary: 'Take an entry off the suppression list',
+    summary: 'Remove an entry from the suppression list',
     description:
-      'The recipient may have other entries, for other reasons. Messages that have ended as `suppressed` stay so.',
+      'The recipient may have other entries, for other reasons. Messages that ended as `suppressed` keep that state.',
     tag,
     auth,
     params: IdParams,

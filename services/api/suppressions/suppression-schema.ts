@@ -15,7 +15,7 @@ import { timeField } from '../http/time-field.ts';
 const ADDRESS_CHARACTERS_MAX = 4_096;
 
 export const addressField = text(1, ADDRESS_CHARACTERS_MAX).describe(
-  'A recipient as messages name it: a number in E.164, a mail address, a device token.',
+  'A recipient as in messages: an E.164 number, an email address or a device token.',
 );
 
 export const AddSuppression = z
@@ -27,18 +27,16 @@ export const AddSuppression = z
       .enum(SUPPRESSION_SCOPES)
       .optional()
       .describe(
-        'What is not sent: `all`, or messages of the category `marketing`. Default: `marketing` for complaint and unsubscribe, else `all`.',
+        'Messages that are not sent: `all`, or those of the category `marketing`. Defaults to `marketing` for complaint and unsubscribe, else to `all`.',
       ),
     expiresAt: timeField()
       .nullable()
       .default(null)
-      .describe('Lies in the future. From then on the entry counts no more. Null: never.'),
+      .describe('Must be in the future. From then on the entry has no effect. Null: it does not expire.'),
     hashed: z
       .boolean()
       .default(false)
-      .describe(
-        'Keep nothing of the address but a keyed hash, by which messages and look-ups find the entry.',
-      ),
+      .describe('Store only a keyed hash of the address, by which messages and look-ups find the entry.'),
     idempotencyKey: idempotencyKeyField,
   })
   .meta({
@@ -51,14 +49,14 @@ export const Suppression = z
   .object({
     id: z.uuid(),
     channel: z.enum(CHANNELS),
-    address: z.string().nullable().describe('In its normal form; null where only its hash is kept.'),
+    address: z.string().nullable().describe('In normalized form; null if only its hash is kept.'),
     hashed: z.boolean(),
     reason: z.enum(SUPPRESSION_REASONS),
     scope: z.enum(SUPPRESSION_SCOPES).describe('`marketing`: messages of other categories are sent.'),
     source: z
       .enum(SUPPRESSION_SOURCES)
       .describe(
-        "Who says so: a member by a call (`api`) or an `import`, the provider's `receipt` or its `refusal` of a message, the `recipient`.",
+        "Source of the entry: a member by a call (`api`) or an `import`, the provider's `receipt` or its `refusal` of a message, or the `recipient`.",
       ),
     messageId: z.uuid().nullable().describe('The message that caused it.'),
     expiresAt: z.iso.datetime().nullable(),
@@ -67,7 +65,7 @@ export const Suppression = z
   })
   .meta({
     id: 'Suppression',
-    description: 'A recipient that messages do not go to.',
+    description: 'A recipient that must not receive messages.',
     examples: [
       {
         id: '7c1e5a90-2b3d-4f6a-9e8c-0d1f2a3b4c5d',

@@ -32,7 +32,7 @@ const DONE_MS = 10_000;
 const UnsubscribeParams = z.object({
   token: z
     .string()
-    .describe('Part of the link in the mail. It names the recipient, and nobody can make one.'),
+    .describe('Part of the link in the mail. It identifies the recipient and cannot be forged.'),
 });
 
 const shared = {
@@ -75,7 +75,7 @@ export function unsubscribeRoutes({ key, unsubscribe, now }: UnsubscribeDeps): R
     operation: 'unsubscribeRecipient',
     summary: 'Unsubscribe a recipient',
     description:
-      'One click of a recipient, or of their mail program (RFC 8058): a form with `List-Unsubscribe=One-Click`, of either type of a form. A suppression of marketing mail with the reason `unsubscribe` is stored. Links are valid for 13 months after the mail was accepted, however long its record is kept; an older one is not found.',
+      'One click of a recipient, or of their mail program (RFC 8058): a form with `List-Unsubscribe=One-Click`, of either form media type. Stores a suppression of marketing mail with the reason `unsubscribe`. Links are valid for 13 months after the mail was accepted, regardless of how long its record is kept; an older link is not found.',
     errors: ['not_found', 'validation_failed'],
     admit,
     handler: act,
@@ -86,7 +86,7 @@ export function unsubscribeRoutes({ key, unsubscribe, now }: UnsubscribeDeps): R
     operation: 'askToUnsubscribe',
     summary: 'Ask a recipient whether to unsubscribe',
     description:
-      'A page with a button, for people who follow the link. It changes nothing, as programs that check mails follow links too.',
+      'A page with a button, for people who follow the link. It changes nothing, because programs that check mails also follow links.',
     errors: ['not_found'],
     admit,
     handler: async ({ about }) =>

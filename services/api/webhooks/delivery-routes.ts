@@ -31,12 +31,15 @@ const reader = { kind: 'bearer', role: 'viewer' } as const;
 
 const RecoverDeliveries = z
   .object({
-    since: utcTimeField().describe('Of what the endpoint was to be told of at this time or later.'),
-    until: utcTimeField().nullable().default(null).describe('And before this time. Null: until now.'),
+    since: utcTimeField().describe('Only deliveries of events at or after this time.'),
+    until: utcTimeField()
+      .nullable()
+      .default(null)
+      .describe('Only deliveries of events before this time. Null: until now.'),
   })
   .meta({
     id: 'RecoverDeliveries',
-    description: 'What to deliver again.',
+    description: 'Which events to deliver again.',
     examples: [{ since: '2026-01-15T09:00:00Z', until: '2026-01-15T12:00:00Z' }],
   });
 
@@ -50,9 +53,9 @@ function list({ read, cursors, loadIds }: WebhookDeps): RouteModule {
     method: 'GET',
     path: '/v1/admin/webhook-endpoints/:id/deliveries',
     operation: 'listWebhookDeliveries',
-    summary: 'List what an endpoint was told of',
+    summary: 'List the deliveries of an endpoint',
     description:
-      'Newest first, each event once with its last call. They are kept as long as their events. Filters add up. A page reads at most 5,000 deliveries or 100 ms: with a filter it may be short, even empty, and still have a `nextCursor`; only null ends the list.',
+      'Newest first, each event once with its last call. Deliveries are kept as long as their events. A delivery must match all filters. A page reads at most 5,000 deliveries or 100 ms: with a filter it may be short, even empty, and still have a `nextCursor`; only null ends the list.',
     tag,
     auth: reader,
     params: IdParams,
@@ -62,9 +65,9 @@ function list({ read, cursors, loadIds }: WebhookDeps): RouteModule {
       type: z
         .enum([...FEED_EVENT_TYPES, ...FEED_EVENT_PREFIXES])
         .optional()
-        .describe('Only of events of this type, or of those that begin so: `message.*`.'),
-      since: utcTimeField().optional().describe('Only of what happened at this time or later.'),
-      until: utcTimeField().optional().describe('Only of what happened before.'),
+        .describe('Only deliveries of events of this type, or with this prefix: `message.*`.'),
+      since: utcTimeField().optional().describe('Only deliveries of events at or after this time.'),
+      until: utcTimeField().optional().describe('Only deliveries of events before this time.'),
     }),
     response: pageOf(Delivery),
     errors: ['invalid_cursor'],
@@ -101,7 +104,7 @@ function read({ sql, loadIds }: WebhookDeps): RouteModule {
     path: '/v1/admin/deliveries/:id',
     operation: 'getWebhookDelivery',
     summary: 'Show a delivery with all of its calls',
-    description: 'As long as its event is kept.',
+    description: 'Available as long as its event is kept.',
     tag,
     auth: reader,
     params: IdParams,
@@ -125,7 +128,7 @@ function again(deps: WebhookDeps): RouteModule {
     operation: 'redeliverWebhook',
     summary: 'Deliver an event again',
     description:
-      'It is called for at once, or when its endpoint can be called again, also where it has succeeded before. A delivery that is given up, or has succeeded, gets one call, and no other should that fail. 409 `invalid_state` while it is called for, and after 1,000 calls.',
+      'The endpoint is called at once, or as soon as it can be called again, even if the delivery succeeded before. A delivery that is given up, or has succeeded, gets one call without retries. 409 `invalid_state` while a call is under way, and after 1,000 calls.',
     tag,
     auth: writer,
     params: IdParams,
@@ -169,8 +172,8 @@ function recover(deps: WebhookDeps): RouteModule {
     method: 'POST',
     path: '/v1/admin/webhook-endpoints/:id/recover',
     operation: 'recoverWebhookDeliveries',
-    summary: 'Deliver again what an endpoint has missed',
-    description: `Each event of that time whose delivery was given up is called for once more, as soon as the endpoint can be called. At most ${RECOVERED_MAX} a call.`,
+    summary: 'Deliver the missed events of an endpoint again',
+    description: `Each event of that time whose delivery was given up is delivered once more, as soon as the endpoint can be called. At most ${RECOVERED_MAX} events per request.`,
     tag,
     auth: writer,
     params: IdParams,

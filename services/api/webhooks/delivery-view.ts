@@ -36,26 +36,28 @@ const DELIVERY_EXAMPLE = {
 
 const call = {
   durationMs: z.int().min(0).max(DURATION_MS_MAX).describe('From the start of the call to its end.'),
-  responseStatus: z.int().min(100).max(999).nullable().describe('Null where no answer came.'),
+  responseStatus: z.int().min(100).max(999).nullable().describe('Null if there was no answer.'),
   error: z
     .string()
     .nullable()
-    .describe('Why none came, or none that counts: `timeout`, `tls`, `dns`, `egress_blocked` and others.'),
+    .describe(
+      'Why there was no answer, or no valid one: `timeout`, `tls`, `dns`, `egress_blocked` and others.',
+    ),
   responseBody: z
     .string()
     .nullable()
-    .describe("The first KiB of the answer's body; null where it was empty, or none came."),
+    .describe("The first KiB of the answer's body; null if it was empty, or there was no answer."),
 };
 
 const LoggedAttempt = z
   .object({
     number: z.int().min(1).max(CALLS_MAX).describe('1, 2, and so on.'),
-    at: z.iso.datetime().describe('When it began.'),
+    at: z.iso.datetime().describe('When the call began.'),
     ...call,
   })
   .meta({
     id: 'WebhookAttempt',
-    description: 'A call that was made.',
+    description: 'One call to the endpoint.',
     examples: [{ number: 1, at: '2026-01-15T09:30:02.600Z', ...CALL_EXAMPLE }],
   });
 
@@ -69,19 +71,19 @@ export const Delivery = z
     status: z
       .enum(DELIVERY_STATUSES)
       .describe(
-        '`pending`: to be called for, and no call has failed, or none since it last succeeded. `in_flight`: being called for. `retrying`: a call has failed, and there will be another one. `exhausted`: given up.',
+        '`pending`: waits for a call, and no call has failed, or none since the last success. `in_flight`: a call is under way. `retrying`: a call has failed, and another one follows. `exhausted`: given up.',
       ),
-    attempts: z.int().min(0).max(CALLS_MAX).describe('Calls that have ended.'),
+    attempts: z.int().min(0).max(CALLS_MAX).describe('Number of calls that have ended.'),
     nextAttemptAt: z.iso
       .datetime()
       .nullable()
       .describe(
-        'When it is called for next, at the earliest. Null where it is not, or waits for an earlier event of its message or for its endpoint to be resumed.',
+        'Earliest time of the next call. Null if there is none, or if the delivery waits for an earlier event of its message or for its endpoint to be resumed.',
       ),
     lastAttemptAt: z.iso
       .datetime()
       .nullable()
-      .describe('When the last call began; null before one has ended.'),
+      .describe('When the last call began; null until a call has ended.'),
     durationMs: call.durationMs.nullable(),
     responseStatus: call.responseStatus,
     error: call.error,
@@ -90,12 +92,12 @@ export const Delivery = z
   })
   .meta({
     id: 'WebhookDelivery',
-    description: 'One event for one endpoint, and what the last call for it came to.',
+    description: 'One event for one endpoint, with the result of its last call.',
     examples: [DELIVERY_EXAMPLE],
   });
 
 export const DeliveryWithLog = Delivery.extend({
-  attemptLog: z.array(LoggedAttempt).describe('Every call, the newest last; the newest hundred at most.'),
+  attemptLog: z.array(LoggedAttempt).describe('Every call, the newest last; at most the newest hundred.'),
 }).meta({
   id: 'WebhookDeliveryWithLog',
   description: 'A delivery with all of its calls.',
@@ -110,13 +112,13 @@ export const DeliveryWithLog = Delivery.extend({
 export const Recovered = z
   .object({
     recovered: z.int().min(0).max(RECOVERED_MAX).describe('Deliveries that are due now.'),
-    more: z.boolean().describe('Whether there may be more: call again, with `nextSince` as `since`.'),
-    nextSince: z.iso.datetime().nullable().describe('Null where there is no more.'),
+    more: z.boolean().describe('Whether there may be more: call again with `nextSince` as `since`.'),
+    nextSince: z.iso.datetime().nullable().describe('Null if there are no more.'),
     ...warningsField,
   })
   .meta({
     id: 'RecoveredDeliveries',
-    description: 'What will be delivered again.',
+    description: 'The deliveries that will be repeated.',
     examples: [{ recovered: 317, more: false, nextSince: null }],
   });
 

@@ -27,7 +27,7 @@ function rotate(deps: WebhookDeps): RouteModule {
     operation: 'rotateWebhookSecret',
     summary: 'Give an endpoint a new secret',
     description:
-      'Answers with the new secret, which is shown this once. For `graceSeconds` calls are signed with the former one too: 24 hours, unless said otherwise; with 0 it signs no longer. One that is older signs no longer either. Within five seconds no call begins any more that is signed otherwise.',
+      'Returns the new secret, which is shown only once. For `graceSeconds`, 24 hours by default, calls are also signed with the previous secret; with 0 it no longer signs. Older secrets no longer sign either. Within five seconds no call begins that is signed otherwise.',
     tag,
     auth,
     params: IdParams,
@@ -68,9 +68,9 @@ function pause(deps: WebhookDeps): RouteModule {
     method: 'POST',
     path: '/v1/admin/webhook-endpoints/:id/pause',
     operation: 'pauseWebhookEndpoint',
-    summary: 'Hold back what an endpoint is told',
+    summary: 'Pause an endpoint',
     description:
-      'It is not called until it is resumed: within five seconds no call begins any more. Its events wait meanwhile. One that is paused or disabled stays so.',
+      'The endpoint is not called until it is resumed: within five seconds no more calls begin. Its events wait in the meantime. An endpoint that is already paused or disabled does not change.',
     tag,
     auth,
     params: IdParams,
@@ -86,9 +86,9 @@ function resume(deps: WebhookDeps): RouteModule {
     method: 'POST',
     path: '/v1/admin/webhook-endpoints/:id/resume',
     operation: 'resumeWebhookEndpoint',
-    summary: 'Call an endpoint again',
+    summary: 'Resume an endpoint',
     description:
-      'One that was paused, disabled or failing is active again, and called at once for what has waited.',
+      'A paused, disabled or failing endpoint becomes active again and is called at once for the events that waited.',
     tag,
     auth,
     params: IdParams,

@@ -45,9 +45,9 @@ function create(deps: WebhookDeps): RouteModule {
     method: 'POST',
     path: '/v1/admin/webhook-endpoints',
     operation: 'createWebhookEndpoint',
-    summary: 'Create an endpoint that is told of events',
+    summary: 'Create an endpoint that receives events',
     description:
-      'It is sent the events that happen from now on and that its filters let pass, each as a POST of JSON signed by Standard Webhooks. The answer holds the secret of the signatures, which is shown this once.',
+      'The endpoint receives the events that happen from now on and match its filters, each as a POST of JSON signed by Standard Webhooks. The answer contains the secret of the signatures, which is shown only once.',
     tag,
     auth: writer,
     idempotent: true,
@@ -154,7 +154,7 @@ function update(deps: WebhookDeps): RouteModule {
     operation: 'updateWebhookEndpoint',
     summary: 'Change an endpoint',
     description:
-      'What is left out stays; null takes away. New filters hold for events that come after the change, and perhaps for those of the half minute before it that the endpoint was not told of; all else holds for every call that begins more than five seconds after it. A `url` of another server needs `headers` in the same call where some of them hold a secret.',
+      'Absent fields keep their values; null removes a value. New filters apply to events after the change, and possibly to events of the half minute before it that the endpoint did not receive; all other changes apply to every call that begins more than five seconds after the change. A `url` of another server requires `headers` in the same call if some of them contain a secret.',
     tag,
     auth: writer,
     params: IdParams,
@@ -215,7 +215,7 @@ function remove(deps: WebhookDeps): RouteModule {
     operation: 'deleteWebhookEndpoint',
     summary: 'Delete an endpoint',
     description:
-      'Its secrets are removed at once, and what was still to be delivered is not: within five seconds no call begins any more.',
+      'Its secrets are removed at once, and pending deliveries are dropped: within five seconds no more calls begin.',
     tag,
     auth: writer,
     params: IdParams,

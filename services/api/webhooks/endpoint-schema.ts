@@ -26,18 +26,18 @@ const headers = atMostPairs(WEBHOOK_HEADERS_MAX, z.record(z.string(), z.string()
     }
   })
   .describe(
-    `Headers that each call carries besides its own. Values of 1 to ${WEBHOOK_HEADER_CHARACTERS_MAX} visible ASCII characters. Those whose name says \`authorization\`, \`token\`, \`key\` or \`secret\` are shown by their last four characters alone.`,
+    `Additional headers of each call. Values of 1 to ${WEBHOOK_HEADER_CHARACTERS_MAX} visible ASCII characters. If the name contains \`authorization\`, \`token\`, \`key\` or \`secret\`, only the last four characters of the value are shown.`,
   );
 
 const pem = z.string().min(1).max(PEM_CHARACTERS_MAX, `Must be at most ${PEM_CHARACTERS_MAX} characters`);
 const clientCertificate = z
   .object({
-    certificate: pem.describe('PEM, with those between it and its authority after it.'),
+    certificate: pem.describe('PEM, followed by the intermediate certificates.'),
     key: pem.describe('PEM, without a passphrase.'),
   })
   .meta({
     id: 'ClientCertificate',
-    description: 'Shown to a server that asks who calls. Never shown again.',
+    description: 'Presented to a server that requests a client certificate. Never returned.',
   });
 
 const fields = {
@@ -46,7 +46,7 @@ const fields = {
     .min(1)
     .max(2_000, 'Must be at most 2000 characters')
     .describe(
-      'Where events are posted to: an https URL on port 443, without a user, a password or a fragment. Other ports and addresses of private networks need the permission of the operator.',
+      'URL that receives the events: an https URL on port 443, without a user, a password or a fragment. Other ports and addresses of private networks require the permission of the operator.',
     ),
   description: text(1, 500).describe('For people.'),
   eventTypes: z
@@ -54,36 +54,36 @@ const fields = {
     .min(1, 'Must name at least one type')
     .max(EVENT_TYPES_MAX, `Must have at most ${EVENT_TYPES_MAX} items`)
     .transform(once)
-    .describe('Which events it is sent: types, beginnings of several such as `message.*`, or `*` for all.'),
+    .describe(
+      'Events that the endpoint receives: types, prefixes of types such as `message.*`, or `*` for all.',
+    ),
   finalOnly: z
     .boolean()
     .describe(
-      'Of a message only what ends it, such as `message.delivered`, and `message.sent` where nothing will be heard after it.',
+      'Of a message only the events that end it, such as `message.delivered`, and `message.sent` if no report is expected after it.',
     ),
   channels: z
     .array(z.enum(CHANNELS))
     .max(CHANNELS.length)
     .transform(once)
-    .describe('Only events of messages of these channels, and those that are of no message. Empty: all.'),
+    .describe('Only events of messages of these channels, and events without a message. Empty: all.'),
   tags: z
     .array(text(1, 64))
     .max(TAGS_MAX, `Must have at most ${TAGS_MAX} items`)
     .transform(once)
-    .describe(
-      'Only events of messages with one of these tags, and those that are of no message. Empty: all.',
-    ),
+    .describe('Only events of messages with one of these tags, and events without a message. Empty: all.'),
   headers,
   ordered: z
     .boolean()
     .describe(
-      'Events of one message are delivered one after the other: a later one waits until those before it have succeeded or are given up.',
+      'Events of one message are delivered one after the other: a later event waits until the earlier ones have succeeded or are given up.',
     ),
   maskRecipients: z
     .boolean()
     .describe(
       'Recipients are masked: `data.to` of messages, and `data.address` of entries of the suppression list.',
     ),
-  rateLimitPerSecond: z.int().min(1).max(RATE_MAX).describe('Calls a second. Null: no limit.'),
+  rateLimitPerSecond: z.int().min(1).max(RATE_MAX).describe('Calls per second. Null: no limit.'),
   signatures: z
     .array(z.enum(SIGNATURES))
     .max(SIGNATURES.length)
@@ -91,7 +91,7 @@ const fields = {
       SIGNATURES.filter((name): name is Signature => name === 'v1' || names.includes(name)),
     )
     .describe(
-      "`v1`: HMAC with the endpoint's secret, always there. `v1a`: Ed25519 with the tenant's key as well, see `getWebhookKeys`.",
+      "`v1`: HMAC with the endpoint's secret, always present. `v1a`: also Ed25519 with the tenant's key, see `getWebhookKeys`.",
     ),
   clientCertificate,
 };
@@ -137,13 +137,15 @@ export const UpdateEndpoint = z
   })
   .meta({
     id: 'UpdateWebhookEndpoint',
-    description: 'What to change of an endpoint.',
+    description: 'Changes to an endpoint.',
     examples: [{ eventTypes: ['message.delivered', 'message.undelivered'], rateLimitPerSecond: 50 }],
   });
 
 export const RotateSecret = z
   .object({
-    graceSeconds: graceSecondsField('How many seconds longer the former secret signs beside the new one.'),
+    graceSeconds: graceSecondsField(
+      'For how many more seconds the previous secret signs beside the new one.',
+    ),
     idempotencyKey: idempotencyKeyField,
   })
   .meta({

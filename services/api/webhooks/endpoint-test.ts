@@ -25,28 +25,28 @@ const Headers = z.record(z.string(), z.string());
 
 const TestedEndpoint = z
   .object({
-    succeeded: z.boolean().describe('Whether it was answered with a 2xx.'),
+    succeeded: z.boolean().describe('Whether the endpoint answered with a 2xx.'),
     request: z
       .object({ headers: Headers, body: z.string() })
-      .meta({ id: 'WebhookTestRequest', description: 'What was sent.' }),
+      .meta({ id: 'WebhookTestRequest', description: 'The request that was sent.' }),
     response: z
       .object({ status: z.int().min(100).max(999), headers: Headers, body: z.string().nullable() })
       .meta({
         id: 'WebhookTestResponse',
-        description: 'What it was answered with: of the body the first KiB, null where it was empty.',
+        description: 'The answer of the endpoint, with the first KiB of the body, null if it was empty.',
       })
       .nullable()
-      .describe('Null where no answer came.'),
+      .describe('Null if there was no answer.'),
     error: z
       .string()
       .nullable()
-      .describe('Why none came: `timeout`, `tls`, `dns`, `egress_blocked` and others.'),
+      .describe('Why there was no answer: `timeout`, `tls`, `dns`, `egress_blocked` and others.'),
     durationMs: z.int().min(0).max(2_147_483_647),
     ...warningsField,
   })
   .meta({
     id: 'TestedWebhookEndpoint',
-    description: 'A call that tried an endpoint out.',
+    description: 'A test call to an endpoint.',
     examples: [
       {
         succeeded: true,
@@ -73,9 +73,9 @@ export function endpointTestRoute(deps: WebhookDeps): RouteModule {
     method: 'POST',
     path: '/v1/admin/webhook-endpoints/:id/test',
     operation: 'testWebhookEndpoint',
-    summary: 'Try an endpoint out',
+    summary: 'Test an endpoint',
     description:
-      'It is sent an event of type `test.ping`, signed as all others are, once and at once, in whatever state it is. That event is in no feed. The answer takes as long as the call does: 20 seconds at most. 409 `invalid_state`: five such calls are waited for.',
+      'Sends the endpoint an event of type `test.ping`, signed like all others, once and at once, in any state of the endpoint. The event is in no feed. The answer takes as long as the call, at most 20 seconds. 409 `invalid_state`: five such calls are already pending.',
     tag: 'Webhooks',
     auth: { kind: 'bearer', role: 'admin' },
     params: IdParams,

@@ -40,11 +40,11 @@ const ENDPOINT_EXAMPLE = {
 const SECRET_EXAMPLE = `whsec_${'A'.repeat(43)}=`;
 
 const shared = {
-  secretVersion: z.int().min(1).max(INT_MAX).describe('Rises with every new secret.'),
+  secretVersion: z.int().min(1).max(INT_MAX).describe('Increases with every new secret.'),
   previousSecretUntil: z.iso
     .datetime()
     .nullable()
-    .describe('Until when the former secret signs too. Null: it does not.'),
+    .describe('Until when the previous secret also signs. Null: it does not.'),
 };
 
 export const Endpoint = z
@@ -52,7 +52,7 @@ export const Endpoint = z
     id: z.uuid(),
     url: z
       .string()
-      .describe('Below the role `admin` without the values of its query, which may be secrets: `?token=…`.'),
+      .describe('For roles below `admin` without the values of its query, which may be secrets: `?token=…`.'),
     description: z.string().nullable(),
     eventTypes: z.array(z.string()),
     finalOnly: z.boolean(),
@@ -60,7 +60,9 @@ export const Endpoint = z
     tags: z.array(z.string()),
     headers: z
       .record(z.string(), z.string())
-      .describe('Of headers that hold a secret the last four characters, or none where it is short.'),
+      .describe(
+        'For headers that contain a secret only the last four characters, or none if the value is short.',
+      ),
     ordered: z.boolean(),
     maskRecipients: z.boolean(),
     rateLimitPerSecond: z.int().min(1).max(RATE_MAX).nullable(),
@@ -69,38 +71,38 @@ export const Endpoint = z
     status: z
       .enum(ENDPOINT_STATUSES)
       .describe(
-        '`failing`: its last calls failed, and single ones try it again. `paused`: by a person. `disabled`: it is called no more until it is resumed. In each of them its events wait.',
+        '`failing`: the last calls failed, and single calls try the endpoint again. `paused`: by a person. `disabled`: not called until it is resumed. In each of these states its events wait.',
       ),
     statusReason: z
       .string()
       .nullable()
-      .describe('Of `disabled`: `gone`, it answered 410; `failing`, it failed for five days.'),
-    failures: z.int().min(0).max(INT_MAX).describe('Calls that failed since the last one that did not.'),
-    failingSince: z.iso.datetime().nullable().describe('The first of them.'),
+      .describe('For `disabled`: `gone` if it answered 410; `failing` if it failed for five days.'),
+    failures: z.int().min(0).max(INT_MAX).describe('Number of failed calls since the last successful one.'),
+    failingSince: z.iso.datetime().nullable().describe('Time of the first of these failures.'),
     ...shared,
     lastSeq: z
       .int()
       .min(0)
       .max(SEQ_MAX)
-      .describe('The highest number in its feed, `data.seq` of its newest event. 0: none yet.'),
+      .describe('The highest number in its feed, `data.seq` of its newest event. 0: no event yet.'),
     pending: z
       .int()
       .min(0)
       .max(PENDING_MAX)
-      .describe(`Deliveries that are still to be made; ${PENDING_MAX} stands for that many or more.`),
+      .describe(`Number of pending deliveries; ${PENDING_MAX} means that many or more.`),
     createdAt: z.iso.datetime(),
     updatedAt: z.iso.datetime(),
     ...warningsField,
   })
   .meta({
     id: 'WebhookEndpoint',
-    description: 'Where a tenant is told of its events, without its secrets.',
+    description: 'A webhook endpoint of a tenant, without its secrets.',
     examples: [ENDPOINT_EXAMPLE],
   });
 export type Endpoint = z.output<typeof Endpoint>;
 
 export const EndpointWithSecret = Endpoint.extend({
-  secret: z.string().describe('Signs each call, by Standard Webhooks. Shown this once.'),
+  secret: z.string().describe('Signs each call, by Standard Webhooks. Shown only once.'),
 }).meta({
   id: 'WebhookEndpointWithSecret',
   description: 'An endpoint with its secret.',
@@ -110,14 +112,14 @@ export type EndpointWithSecret = z.output<typeof EndpointWithSecret>;
 
 export const RotatedSecret = z
   .object({
-    id: z.uuid().describe('Of the endpoint.'),
-    secret: z.string().describe('The new secret. Shown this once.'),
+    id: z.uuid().describe('Id of the endpoint.'),
+    secret: z.string().describe('The new secret. Shown only once.'),
     ...shared,
     ...warningsField,
   })
   .meta({
     id: 'RotatedWebhookSecret',
-    description: 'What signs the calls of an endpoint from now on.',
+    description: 'The new secret that signs the calls of an endpoint.',
     examples: [
       {
         id: ENDPOINT_EXAMPLE.id,

@@ -35,24 +35,28 @@ const Jwk = z
     use: z.literal('sig'),
     alg: z.literal('EdDSA'),
   })
-  .meta({ id: 'WebhookJwk', description: 'A public key, as RFC 8037 writes it.', examples: [KEY_EXAMPLE] });
+  .meta({
+    id: 'WebhookJwk',
+    description: 'A public key in the format of RFC 8037.',
+    examples: [KEY_EXAMPLE],
+  });
 
 const Jwks = z.object({ keys: z.array(Jwk) }).meta({
   id: 'WebhookJwks',
-  description: "A tenant's public keys, the one that signs first.",
+  description: "A tenant's public keys, with the signing key first.",
   examples: [{ keys: [KEY_EXAMPLE] }],
 });
 
 const RotateKey = z
   .object({
-    graceSeconds: graceSecondsField('How many seconds longer the former keys are shown at most.'),
+    graceSeconds: graceSecondsField('For at most how many more seconds the previous keys are shown.'),
     idempotencyKey: idempotencyKeyField,
   })
-  .meta({ id: 'RotateWebhookKey', description: 'A key to make.', examples: [{ graceSeconds: 86_400 }] });
+  .meta({ id: 'RotateWebhookKey', description: 'A key to create.', examples: [{ graceSeconds: 86_400 }] });
 
 const Key = Jwk.extend(warningsField).meta({
   id: 'WebhookKey',
-  description: 'The public key of what is to sign.',
+  description: 'The public key of the new signing key.',
   examples: [KEY_EXAMPLE],
 });
 
@@ -67,8 +71,8 @@ function show({ sql }: WebhookDeps): RouteModule {
     method: 'GET',
     path: '/v1/webhook-keys/:tenantId/jwks.json',
     operation: 'getWebhookKeys',
-    summary: "Show a tenant's public keys of webhooks",
-    description: `For everybody who checks \`v1a\` signatures; good for ${KEYS_FRESH_SECONDS} seconds: a new key is shown for longer than that before it signs. Of a tenant that has no keys, or is none, there are none.`,
+    summary: "Show a tenant's public webhook keys",
+    description: `For receivers that check \`v1a\` signatures; valid for ${KEYS_FRESH_SECONDS} seconds: a new key is shown for longer than that before it signs. The list is empty for a tenant without keys, or an unknown tenant.`,
     tag,
     auth: { kind: 'none' },
     params: z.object({
@@ -95,7 +99,7 @@ function rotate(deps: WebhookDeps): RouteModule {
     operation: 'rotateWebhookKey',
     summary: 'Sign with a new key',
     description:
-      "Makes another Ed25519 key for `v1a` signatures of all of the tenant's endpoints. It is shown at once and signs two minutes later, when everybody can know it; the former one signs until then. That one is shown for `graceSeconds` more, 24 hours unless said otherwise, so that calls that are on their way, or wait in a queue of their receiver, can be checked. With 0 nobody is to trust the former one any more: it is gone, and the new one signs at once.",
+      "Creates another Ed25519 key for `v1a` signatures of all of the tenant's endpoints. The new key is shown at once and signs two minutes later, when every receiver can know it; the previous key signs until then. The previous key is shown for another `graceSeconds`, 24 hours by default, so that calls that are under way, or wait in a queue of their receiver, can be checked. With 0 the previous key must no longer be trusted: it is removed, and the new key signs at once.",
     tag,
     auth: { kind: 'bearer', role: 'admin' },
     idempotent: true,

@@ -14,19 +14,19 @@ const ReplayEvent = z
     endpointId: z
       .uuid()
       .transform((id) => id.toLowerCase())
-      .describe('The webhook endpoint that is to be told.'),
+      .describe('The webhook endpoint that receives the event.'),
   })
   .meta({
     id: 'ReplayEvent',
-    description: 'Whom to tell of an event.',
+    description: 'The endpoint that receives the event.',
     examples: [{ endpointId: ENDPOINT_ID }],
   });
 
 const ReplayedEvent = z
-  .object({ deliveryId: z.uuid().describe('Of `GET /v1/admin/deliveries/{id}`.'), ...warningsField })
+  .object({ deliveryId: z.uuid().describe('Id for `GET /v1/admin/deliveries/{id}`.'), ...warningsField })
   .meta({
     id: 'ReplayedEvent',
-    description: 'The delivery of an event that is replayed.',
+    description: 'The delivery of a replayed event.',
     examples: [{ deliveryId: DELIVERY_ID }],
   });
 
@@ -36,9 +36,9 @@ export function replayEventRoute(deps: WebhookDeps): RouteModule {
     method: 'POST',
     path: '/v1/admin/events/:id/replay',
     operation: 'replayEvent',
-    summary: 'Tell an endpoint of an event',
+    summary: 'Send an event to an endpoint again',
     description:
-      "Under the number that the event has in the endpoint's feed, as `redeliver` does; where the endpoint's filters had left it out, or it is older than the endpoint, under the next one, for one call. 409 `invalid_state` while it is called for, after 1,000 calls, and within the first minute of an event while it is not known yet whether the endpoint is told of it anyway.",
+      "Uses the number that the event has in the endpoint's feed, like `redeliver`; if the endpoint's filters excluded the event, or it is older than the endpoint, it gets the next number and one call. 409 `invalid_state` while a call is under way, after 1,000 calls, and within the first minute of an event while it is not known yet whether the endpoint receives it anyway.",
     tag: 'Webhooks',
     auth: { kind: 'bearer', role: 'admin' },
     params: IdParams,

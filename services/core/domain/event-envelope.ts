@@ -45,16 +45,22 @@ const seq = z
   .int()
   .min(1)
   .max(SEQ_MAX)
-  .describe("Its number in the tenant's feed: 1, 2, and so on, in the order in which things happened.");
+  .describe(
+    "Number of the event in the tenant's feed: 1, 2, and so on, in the order in which events happened.",
+  );
 
 const messageData = z.object({
   seq,
-  sequence: z.int().min(1).max(INT_MAX).describe("Its number among this message's events: 1, 2, and so on."),
-  test: z.boolean().describe('Of a message that was sent with a test key.'),
+  sequence: z
+    .int()
+    .min(1)
+    .max(INT_MAX)
+    .describe("Number of the event among this message's events: 1, 2, and so on."),
+  test: z.boolean().describe('Whether the message was sent with a test key.'),
   messageId: z.uuid(),
   externalId: z.string().nullable().describe("Caller's own reference."),
   channel: z.enum(CHANNELS),
-  to: z.string().describe('As sent.'),
+  to: z.string().describe('Recipient, as sent.'),
   category: z.enum(CATEGORIES),
   metadata: z.record(z.string(), z.unknown()).nullable().describe("Caller's own data."),
   tags: z.array(z.string()),
@@ -63,9 +69,9 @@ const messageData = z.object({
     .min(1)
     .max(INT_MAX)
     .nullable()
-    .describe('Number of the last call to a provider; null before one.'),
+    .describe('Number of the last call to a provider; null before the first call.'),
   providerId: z.uuid().nullable().describe('The provider account of that call.'),
-  provider: z.string().nullable().describe('Its id in the catalog.'),
+  provider: z.string().nullable().describe('Id of the provider in the catalog.'),
 });
 
 const failure = z
@@ -73,21 +79,21 @@ const failure = z
     class: z.enum(FAILURE_CLASSES),
     code: z.string().describe('For example `unknown_recipient`, `http_503` or `timeout`.'),
     providerCode: z.string().nullable().describe("The provider's own code."),
-    providerMessage: z.string().nullable().describe("The provider's own words."),
+    providerMessage: z.string().nullable().describe("The provider's own message text."),
   })
-  .meta({ id: 'EventFailure', description: 'Why a message was not delivered, or not yet.' })
+  .meta({ id: 'EventFailure', description: 'Why a message was not delivered, or is not delivered yet.' })
   .nullable();
 const providerStatus = z
   .string()
   .nullable()
-  .describe("The provider's own word for it; null where the event follows from no report.");
+  .describe("The provider's own status; null if the event does not follow from a report.");
 const reported = messageData.extend({ providerStatus });
 const failed = messageData.extend({ failure });
 
 const providerData = z.object({
   seq,
   providerId: z.uuid().describe('The provider account.'),
-  provider: z.string().describe('Its id in the catalog.'),
+  provider: z.string().describe('Id of the provider in the catalog.'),
   channel: z.enum(CHANNELS),
   label: z.string(),
   status: z.string().describe('`unverified`, `active`, `invalid` or `disabled`.'),
@@ -101,13 +107,13 @@ const endpointData = z.object({
   reason: z
     .string()
     .nullable()
-    .describe('Why it is disabled: `gone`, as it answered 410, or `failing`, for five days.'),
+    .describe('Why it is disabled: `gone` if it answered 410, or `failing` if it failed for five days.'),
 });
 const suppressionData = z.object({
   seq,
   suppressionId: z.uuid().describe('The entry.'),
   channel: z.enum(CHANNELS),
-  address: z.string().nullable().describe('In its normal form; null where only its hash is kept.'),
+  address: z.string().nullable().describe('In normalized form; null if only its hash is kept.'),
   hashed: z.boolean(),
   reason: z.enum(SUPPRESSION_REASONS),
   scope: z.enum(SUPPRESSION_SCOPES),
@@ -117,11 +123,11 @@ const suppressionData = z.object({
 });
 const importData = z.object({
   seq,
-  entries: z.int().min(1).max(INT_MAX).describe('How many were added, or took the place of another one.'),
+  entries: z.int().min(1).max(INT_MAX).describe('Number of entries that were added or replaced another one.'),
 });
 const tenantData = z.object({
   seq,
-  reason: z.string().describe('Of the suspension: `manual`, `billing` or `abuse`.'),
+  reason: z.string().describe('Reason of the suspension: `manual`, `billing` or `abuse`.'),
 });
 const brakeData = z.object({
   seq,
@@ -129,22 +135,22 @@ const brakeData = z.object({
   level: z
     .enum(BRAKE_LEVELS)
     .describe(
-      '`slowed`: it sends a tenth of what it sent; `held`: its messages wait. Of the brake that was lifted.',
+      '`slowed`: the channel sends a tenth of what it sent before; `held`: its messages wait. In `tenant.brake_lifted`: the level of the lifted brake.',
     ),
   reason: z.enum(BRAKE_REASONS),
-  rate: z.number().min(0).max(1).describe("Part of the channel's last 1,000 final messages."),
+  rate: z.number().min(0).max(1).describe("Share of the channel's last 1,000 final messages."),
   bound: z
     .number()
     .min(0)
     .max(1)
-    .describe("The plan's limit for it: `hardBounceRateMax` or `complaintRateMax`."),
+    .describe("The plan's limit for the rate: `hardBounceRateMax` or `complaintRateMax`."),
 });
 
 const limitData = z.object({
   seq,
   limit: z.literal('messagesPerDay').describe('Name of the limit.'),
-  value: z.int().min(0).max(INT_MAX).describe('What it is.'),
-  used: z.int().min(0).max(INT_MAX).describe('What was used of it then.'),
+  value: z.int().min(0).max(INT_MAX).describe('Value of the limit.'),
+  used: z.int().min(0).max(INT_MAX).describe('Usage at the time of the event.'),
 });
 
 const MESSAGE_EXAMPLE: z.output<typeof messageData> = {
@@ -233,11 +239,11 @@ export const EVENT_SCHEMAS = {
       why: z
         .enum(['refused', ...LEFT_REASONS, 'receipt_timeout'])
         .describe(
-          'Why it went on: `refused`, as `failure` says, or the account could not be called: its breaker was open or its rate used up for too long, its credential was refused (`invalid`), or it was disabled. Or the account had accepted it and no receipt came in time (`receipt_timeout`): it may arrive twice.',
+          'Why the message moved: `refused`, see `failure`, or the account could not be called: its breaker was open or its rate used up for too long, its credential was refused (`invalid`), or it was disabled. Or the account had accepted the message and no receipt arrived in time (`receipt_timeout`): the message may arrive twice.',
         ),
-      fromProviderId: z.uuid().nullable().describe('The provider account that it went on from.'),
+      fromProviderId: z.uuid().nullable().describe('The previous provider account.'),
       toProviderId: z.uuid().describe('The provider account that is called next.'),
-      routeVersion: z.int().min(0).max(INT_MAX).describe('Of the route that chose it.'),
+      routeVersion: z.int().min(0).max(INT_MAX).describe('Version of the route that chose the next account.'),
     }),
     {
       ...MESSAGE_EXAMPLE,
@@ -272,7 +278,7 @@ export const EVENT_SCHEMAS = {
   'message.canceled': envelope('message.canceled', failed, { ...MESSAGE_EXAMPLE, failure: null }),
   'message.suppressed': envelope(
     'message.suppressed',
-    messageData.extend({ reason: z.enum(SUPPRESSION_REASONS).describe('Of the entry.') }),
+    messageData.extend({ reason: z.enum(SUPPRESSION_REASONS).describe('Reason of the suppression entry.') }),
     { ...MESSAGE_EXAMPLE, attempt: null, providerId: null, provider: null, reason: 'unsubscribe' },
   ),
   'message.unknown': envelope(
@@ -399,10 +405,10 @@ function envelope<const Type extends WebhookEventType, Data extends z.ZodObject>
   const name = type.replace(/(?:^|[._])([a-z])/g, (_, letter: string) => letter.toUpperCase());
   return z
     .object({
-      id: z.uuid().describe('The same each time that the event is read.'),
+      id: z.uuid().describe('Id of the event, the same each time it is read.'),
       type: z.literal(type),
-      timestamp: z.iso.datetime().describe('When it happened.'),
-      data: data.meta({ id: `${name}Data`, description: `What \`${type}\` tells.` }),
+      timestamp: z.iso.datetime().describe('When the event happened.'),
+      data: data.meta({ id: `${name}Data`, description: `Data of \`${type}\`.` }),
     })
     .meta({
       id: `${name}Event`,

@@ -1,42 +1,43 @@
 /** Events that tenants are told of, with their descriptions. Other events of a message are only in its own history. */
 export const FEED_EVENTS = {
-  'message.scheduled': 'A message was accepted, and is to be sent at the time that its sender named.',
-  'message.queued': 'A message was accepted, or the time of a scheduled one has come.',
+  'message.scheduled': 'A message was accepted and is scheduled for the time that its sender set.',
+  'message.queued': 'A message was accepted, or a scheduled message reached its time.',
   'message.sent': 'The provider accepted a message, or is known to have accepted it.',
-  'message.deferred': 'A call to the provider failed, and there will be another one.',
+  'message.deferred': 'A call to the provider failed, and another call follows.',
   'message.failed_over':
-    'A message goes on to the next provider account of its route: one has refused it, could not be called for too long, or did not report on it in time.',
+    'A message moves to the next provider account of its route: an account refused it, could not be called for too long, or did not report on it in time.',
   'message.delivered': 'The provider reported that a message was delivered.',
   'message.undelivered': 'The provider reported that a message was not delivered.',
-  'message.failed': 'A message was given up after a call that failed, or as no provider was left for it.',
+  'message.failed': 'A message was given up after a failed call, or because no provider was left for it.',
   'message.expired': 'A message was not sent within its lifetime.',
   'message.canceled': 'A message was canceled before it was sent.',
-  'message.suppressed': "A message was not sent, as its recipient is on the tenant's suppression list.",
-  'message.unknown': 'Nobody knows what became of a message: a call had no answer, or no receipt came.',
+  'message.suppressed': "A message was not sent because its recipient is on the tenant's suppression list.",
+  'message.unknown':
+    'The result of a message is unknown: a provider call got no answer, or no receipt arrived.',
   'message.engagement':
-    'The recipient did something with a message: opened, clicked, read, complained, unsubscribed.',
+    'The recipient opened, clicked or read a message, complained about it, or unsubscribed.',
   'provider.active':
-    'A provider account works: a send or a check of its credential has succeeded, or it was enabled.',
-  'provider.invalid': "A provider refuses an account's credential. Its messages wait.",
-  'provider.degraded': 'Calls to a provider account keep failing: they are held back.',
+    'A provider account works: a send or a check of its credential succeeded, or the account was enabled.',
+  'provider.invalid': "A provider refuses an account's credential. The account's messages wait.",
+  'provider.degraded': 'Calls to a provider account keep failing and are held back.',
   'provider.recovered': 'Calls to a provider account succeed again.',
-  'endpoint.failing': 'Calls to a webhook endpoint keep failing: events wait while it is tried now and then.',
+  'endpoint.failing':
+    'Calls to a webhook endpoint keep failing: its events wait while single calls try it again.',
   'endpoint.disabled':
-    'A webhook endpoint is called no more: it failed for too long, or said that it is gone.',
-  'suppression.added':
-    'A recipient was put on the suppression list: by a member, a provider or the recipient.',
+    'A webhook endpoint is no longer called: it failed for too long, or answered that it is gone.',
+  'suppression.added': 'A member, a provider or the recipient added a recipient to the suppression list.',
   'suppression.imported':
-    'A member imported entries of the suppression list: one event for up to a thousand of them.',
-  'suppression.removed': 'A recipient was taken off the suppression list before its entry expired.',
-  'tenant.suspended': 'The tenant was suspended. Nothing is accepted and nothing sent.',
+    'A member imported entries into the suppression list: one event for up to a thousand entries.',
+  'suppression.removed': 'A recipient was removed from the suppression list before its entry expired.',
+  'tenant.suspended': 'The tenant was suspended. No messages are accepted or sent.',
   'tenant.resumed': 'The tenant may send again.',
   'tenant.brake_applied':
-    'Too many messages of a channel bounced, or too many recipients complained: the channel is slowed, or held.',
-  'tenant.brake_lifted': 'A channel that was slowed or held goes on as before.',
+    'Too many messages of a channel bounced, or too many recipients complained: the channel is slowed or held.',
+  'tenant.brake_lifted': 'A channel that was slowed or held sends as before.',
   'limit.approaching':
-    'The tenant has sent 80 % of the messages that it may send on this day (UTC). Told once a day.',
+    'The tenant has sent 80 % of the messages that it may send on this day (UTC). Sent once a day.',
   'limit.reached':
-    'The tenant has sent all messages that it may send on this day (UTC). Told once a day; what comes beyond is refused.',
+    'The tenant has sent all messages that it may send on this day (UTC). Sent once a day; further messages are refused.',
 } as const satisfies Readonly<Record<`${string}.${string}`, string>>;
 export type FeedEventType = keyof typeof FEED_EVENTS;
 export const FEED_EVENT_TYPES = Object.keys(FEED_EVENTS) as readonly FeedEventType[];
@@ -45,7 +46,7 @@ export const FEED_EVENT_TYPES = Object.keys(FEED_EVENTS) as readonly FeedEventTy
 export const WEBHOOK_EVENTS = {
   ...FEED_EVENTS,
   'test.ping':
-    'An admin tries a webhook endpoint out. It is sent for that alone, whatever the endpoint asks for, and is in no feed.',
+    "An admin tests a webhook endpoint. Sent only for such a test, regardless of the endpoint's filters, and in no feed.",
 } as const;
 export type WebhookEventType = keyof typeof WEBHOOK_EVENTS;
 export const WEBHOOK_EVENT_TYPES = Object.keys(WEBHOOK_EVENTS) as readonly WebhookEventType[];

@@ -17,29 +17,29 @@ const SpanHealth = z
   .object({
     since: z.iso
       .datetime()
-      .describe('When what is told of begins: an hour or a day ago, and up to 5 minutes earlier.'),
-    calls: count.describe('Calls to the provider that ended, each attempt by itself.'),
-    accepted: count.describe('Of them: the provider took the message.'),
+      .describe('Start of the period: an hour or a day ago, and up to 5 minutes earlier.'),
+    calls: count.describe('Calls to the provider that ended; each attempt counts.'),
+    accepted: count.describe('Calls in which the provider accepted the message.'),
     refused: count.describe(
-      'Of them: it refused the recipient or the content, which says nothing about the account.',
+      'Calls in which the provider refused the recipient or the content, which does not concern the account.',
     ),
-    failed: count.describe('Of them: any other refusal, or no answer.'),
-    successRate: share.describe('`accepted` among `accepted` and `failed`; null where there is neither.'),
+    failed: count.describe('Calls with any other refusal, or no answer.'),
+    successRate: share.describe('Share of `accepted` in `accepted` and `failed`; null if there is neither.'),
     callTime: z
       .object({ p50: count, p95: count })
       .nullable()
       .describe(
-        'Milliseconds that half and 95 % of the calls did not exceed; right to within 10 %. Null without calls.',
+        'Milliseconds that half and 95 % of the calls did not exceed; accurate to within 10 %. Null without calls.',
       ),
     delivered: count.describe(
-      'Messages that a receipt said to be delivered in this time, whenever they were sent.',
+      'Messages that a receipt reported as delivered in this period, whenever they were sent.',
     ),
-    undelivered: count.describe('Messages that a receipt said not to have been delivered.'),
+    undelivered: count.describe('Messages that a receipt reported as not delivered.'),
     deliveryRate: share.describe(
-      'The delivered part of those whose receipt said what became of them; null where none has.',
+      'Share of messages with a final receipt that were delivered; null if none has one.',
     ),
   })
-  .meta({ id: 'SpanHealth', description: 'What the calls and receipts of a time came to.' });
+  .meta({ id: 'SpanHealth', description: 'Results of the calls and receipts in a period.' });
 
 /** Fields of an account that is read by its id, not in a list. */
 export const recentFields = { lastHour: SpanHealth, lastDay: SpanHealth };
@@ -73,7 +73,7 @@ export const RECENT_EXAMPLE = {
 
 const ProviderHealth = z
   .object({
-    id: z.uuid().describe('Of the provider account.'),
+    id: z.uuid().describe('Id of the provider account.'),
     health: z
       .enum(['healthy', 'open', 'probing'])
       .describe('`open`: the provider fails, and calls are held back. `probing`: single calls try it again.'),
@@ -82,7 +82,7 @@ const ProviderHealth = z
   })
   .meta({
     id: 'ProviderHealth',
-    description: 'How a provider account does.',
+    description: 'Health of a provider account.',
     examples: [{ id: '3f0a1c52-8a4e-4d0b-9f57-2c6f5f1f7a10', health: 'healthy', ...RECENT_EXAMPLE }],
   });
 
@@ -101,9 +101,9 @@ export function providerHealthRoute({ read }: Pick<AdminDeps, 'read'>): RouteMod
     method: 'GET',
     path: '/v1/admin/providers/:id/health',
     operation: 'getProviderHealth',
-    summary: 'Show how a provider account does',
+    summary: 'Show the health of a provider account',
     description:
-      'What its calls and receipts of the last hour and the last day came to, in periods of 5 minutes, and whether its circuit breaker holds calls back. Test messages do not count. Up to half a minute late.',
+      'Results of its calls and receipts in the last hour and the last day, in periods of 5 minutes, and whether its circuit breaker holds calls back. Test messages do not count. Up to half a minute late.',
     tag: 'Providers',
     auth: { kind: 'bearer', role: 'viewer' },
     params: IdParams,

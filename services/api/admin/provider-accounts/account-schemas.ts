@@ -13,23 +13,23 @@ const fields = {
   publicConfig: withAlias(
     'configPublic',
     configField().describe(
-      `Settings, by the provider's schema in the catalog. Keys in either spelling. Stored and shown as they are, as \`configPublic\`, which is taken as this field's name too. At most ${CONFIG_VALUES_MAX} values, nested ones counted.`,
+      `Settings, by the provider's schema in the catalog. Keys in either spelling. Stored and returned as sent, as \`configPublic\`, which is also accepted as the name of this field. At most ${CONFIG_VALUES_MAX} values, including nested ones.`,
     ),
   ),
   secretConfig: configField().describe(
-    `Secrets, by the schema in the catalog. Encrypted at once, and never shown again. At most ${CONFIG_VALUES_MAX} values, nested ones counted.`,
+    `Secrets, by the schema in the catalog. Encrypted at once, and never returned. At most ${CONFIG_VALUES_MAX} values, including nested ones.`,
   ),
   rateLimitPerSecond: z
     .int()
     .min(1)
     .max(10_000)
     .nullable()
-    .describe('Messages or sms segments a second. Null: no limit.'),
+    .describe('Messages or sms segments per second. Null: no limit.'),
 };
 
 export const CreateProvider = z
   .object({
-    provider: z.enum(catalogIds).describe('An id of the catalog; it decides the channel.'),
+    provider: z.enum(catalogIds).describe('Id of a provider in the catalog; determines the channel.'),
     label: fields.label,
     publicConfig: fields.publicConfig.default({}),
     secretConfig: fields.secretConfig,
@@ -58,26 +58,26 @@ export const UpdateProvider = z
   })
   .meta({
     id: 'UpdateProvider',
-    description: 'What to change of a provider account.',
+    description: 'Changes to a provider account.',
     examples: [{ label: 'Twilio, second account', rateLimitPerSecond: 20 }],
   });
 
 export const ReplaceProviderSecret = z.object({ secretConfig: fields.secretConfig }).meta({
   id: 'ReplaceProviderSecret',
-  description: 'The new secrets of a provider account, all of them.',
+  description: 'All new secrets of a provider account.',
   examples: [{ secretConfig: { authToken: 'the new token of the account' } }],
 });
 
 export const ProviderSecret = z
   .object({
-    id: z.uuid().describe('Of the provider account.'),
+    id: z.uuid().describe('Id of the provider account.'),
     secretVersion: z.int().min(1).max(2_147_483_647),
     rotatedAt: z.iso.datetime(),
     ...warningsField,
   })
   .meta({
     id: 'ProviderSecret',
-    description: 'Which version of the secrets holds now.',
+    description: 'Current version of the secrets.',
     examples: [
       {
         id: '3f0a1c52-8a4e-4d0b-9f57-2c6f5f1f7a10',
@@ -89,7 +89,7 @@ export const ProviderSecret = z
 
 export const RotateReceiptUrl = z
   .object({
-    graceSeconds: graceSecondsField('How many seconds longer the former URL is good.', 604_800),
+    graceSeconds: graceSecondsField('For how many more seconds the previous URL is valid.', 604_800),
     idempotencyKey: idempotencyKeyField,
   })
   .meta({
@@ -100,17 +100,17 @@ export const RotateReceiptUrl = z
 
 export const RotatedReceiptUrl = z
   .object({
-    id: z.uuid().describe('Of the provider account.'),
-    receiptUrl: z.string().describe('To be entered at the provider, where that is done by hand.'),
+    id: z.uuid().describe('Id of the provider account.'),
+    receiptUrl: z.string().describe('The new URL. Enter it at the provider if that is done manually.'),
     previousUntil: z.iso
       .datetime()
       .nullable()
-      .describe('Until when the former URL is good too. Null: it is not.'),
+      .describe('Until when the previous URL is also valid. Null: it is not.'),
     ...warningsField,
   })
   .meta({
     id: 'RotatedReceiptUrl',
-    description: 'Where a provider reports from now on.',
+    description: 'The new URL for the receipts of a provider.',
     examples: [
       {
         id: '3f0a1c52-8a4e-4d0b-9f57-2c6f5f1f7a10',

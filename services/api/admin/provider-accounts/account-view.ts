@@ -15,50 +15,46 @@ import { ReceiptSetup } from '../receipt-setup.ts';
 import { warningsField } from '../../http/request-warnings.ts';
 
 const VERIFICATION_REASONS_TEXT =
-  'Null when valid. Else `dns`, `connect_refused`, `unreachable`, `tls`, `timeout`, `connection_closed`, `egress_blocked`, `provider_unavailable`, `rate_limited`, or what the provider refused: `authentication_failed`, `forbidden`, `account_suspended`, `insufficient_credit` and others.';
+  'Null when valid. Else `dns`, `connect_refused`, `unreachable`, `tls`, `timeout`, `connection_closed`, `egress_blocked`, `provider_unavailable`, `rate_limited`, or why the provider refused: `authentication_failed`, `forbidden`, `account_suspended`, `insufficient_credit` and others.';
 
 export const RECEIPT_URL = `https://api.example.com/v1/receipts/3f0a1c52-8a4e-4d0b-9f57-2c6f5f1f7a10/1.${'0'.repeat(32)}`;
 
 export const Provider = z
   .object({
     id: z.uuid(),
-    provider: z.string().describe('The id in the catalog.'),
+    provider: z.string().describe('Id of the provider in the catalog.'),
     channel: z.enum(CHANNELS),
     label: z.string(),
     status: z.enum([...ACCOUNT_STATUSES, 'deleted']).describe('Deleted accounts are not shown.'),
     statusReason: z
       .string()
       .nullable()
-      .describe(
-        'Why the account is `unverified` or `invalid`, where that is known: a reason as in `lastVerification`.',
-      ),
+      .describe('Why the account is `unverified` or `invalid`, if known: a reason as in `lastVerification`.'),
     health: z
       .enum(['healthy', 'open', 'probing'])
       .describe('`open`: the provider fails, and calls are held back. `probing`: single calls try it again.'),
     configPublic: z.record(z.string(), z.unknown()).describe('`publicConfig` exactly as sent.'),
     rateLimitPerSecond: z.int().min(1).max(10_000).nullable(),
-    secretVersion: z.int().min(1).max(2_147_483_647).describe('Rises with every new secret.'),
+    secretVersion: z.int().min(1).max(2_147_483_647).describe('Increases with every new secret.'),
     lastVerification: z
       .object({
         at: z.iso.datetime(),
         result: z
           .enum(VERIFICATION_RESULTS)
-          .describe('`unknown`: the provider could not be asked, which says nothing about the account.'),
+          .describe('`unknown`: the provider could not be asked, so the state of the account is not known.'),
         reason: z.string().nullable().describe(VERIFICATION_REASONS_TEXT),
       })
       .nullable()
-      .describe('The last check of the present settings and secret. Null until one has ended.'),
+      .describe('The last check of the current settings and secret. Null until a check has ended.'),
     verifiedAt: z.iso
       .datetime()
       .nullable()
-      .describe(
-        'When the present settings and secret were last seen to work. Null for an `invalid` account.',
-      ),
+      .describe('When the current settings and secret last worked. Null for an `invalid` account.'),
     receiptSetup: ReceiptSetup,
     lastReceiptAt: z.iso
       .datetime()
       .nullable()
-      .describe('When the provider last reported what became of messages, give or take a minute.'),
+      .describe('When the provider last reported the state of messages, accurate to a minute.'),
     lastRefusedReceipt: z
       .object({
         at: z.iso.datetime(),
@@ -70,20 +66,20 @@ export const Provider = z
       })
       .nullable()
       .describe(
-        "The last call to `receiptUrl` that was not the provider's, as far as its signature tells: the secret that it signs with may be another one. Nothing of it was applied. `unreadable`: it was the provider's, and not in its format. `too_many_waiting`: reports on messages that were never sent from here are more than 10,000, so that no more are kept for a day; the account may be shared with another system.",
+        'The last call to `receiptUrl` that was refused. By its signature it did not come from the provider, which may sign with another secret. Nothing of it was applied. `unreadable`: it came from the provider, but not in its format. `too_many_waiting`: there are more than 10,000 reports on messages that were never sent from here, so that no more are kept for a day; the account may be shared with another system.',
       ),
     receiptUrl: z
       .string()
       .nullable()
       .optional()
       .describe(
-        'Where the provider reports what became of messages. A secret, as it vouches for whoever calls it: only admins and owners are shown it. Null where the provider reports nothing to a URL.',
+        'URL to which the provider reports the state of messages. A secret, because it authenticates its caller: shown only to admins and owners. Null if the provider reports nothing to a URL.',
       ),
     recent: z
       .object(recentFields)
       .optional()
       .describe(
-        'What its calls and receipts came to, as `/health` tells it. Only where the account is read by itself.',
+        'Results of its calls and receipts, as in `/health`. Present only if the account is read by its id.',
       ),
     createdAt: z.iso.datetime(),
     updatedAt: z.iso.datetime(),

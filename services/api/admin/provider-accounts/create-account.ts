@@ -18,7 +18,7 @@ export function createAccountRoute(deps: AdminDeps): RouteModule {
     operation: 'createProvider',
     summary: 'Store the credentials of a provider account',
     description:
-      'The catalog says which settings and secrets a provider needs. Secrets are encrypted at once with a key of the tenant, and never shown again. The account is `unverified`, and a check of it starts by itself.',
+      'The catalog lists the settings and secrets that a provider requires. Secrets are encrypted at once with a key of the tenant, and never returned. The account is `unverified`, and a check of it starts automatically.',
     tag,
     auth: writer,
     idempotent: true,

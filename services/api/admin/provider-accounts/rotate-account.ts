@@ -36,7 +36,7 @@ export function replaceSecretRoute(deps: AdminDeps): RouteModule {
     operation: 'replaceProviderSecret',
     summary: "Replace a provider account's secret",
     description:
-      'Takes effect for the next message. The account goes back to `unverified`, and a check starts by itself. The former secret is kept, encrypted, for 15 minutes.',
+      'Takes effect for the next message. The account becomes `unverified` again, and a check starts automatically. The previous secret is kept, encrypted, for 15 minutes.',
     tag,
     auth: writer,
     params: IdParams,
@@ -77,9 +77,9 @@ export function rotateReceiptUrlRoute(deps: AdminDeps): RouteModule {
     method: 'POST',
     path: '/v1/admin/providers/:id/rotate-receipt-url',
     operation: 'rotateReceiptUrl',
-    summary: "Give a provider account's receipts another URL",
+    summary: "Replace a provider account's receipt URL",
     description:
-      'The former URL is good for `graceSeconds` more: 7 days, unless said otherwise, so that it can be replaced at the provider and what is under way still arrives; with 0 it is refused at once. One that is older is refused from now on.',
+      'The previous URL stays valid for `graceSeconds`, 7 days by default, so that it can be replaced at the provider and reports under way still arrive; with 0 it is refused at once. Older URLs are refused from now on.',
     tag,
     auth: writer,
     params: IdParams,

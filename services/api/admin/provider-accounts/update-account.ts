@@ -32,7 +32,7 @@ export function updateAccountRoute(deps: AdminDeps): RouteModule {
     operation: 'updateProvider',
     summary: 'Change a provider account',
     description:
-      'What is left out stays. `publicConfig` replaces all settings, null takes them away. Where a change decides where or how the secret travels (host, port, encryption, user, account at the vendor), it needs `secretConfig` in the same call. New settings or a new secret are `unverified`, and a check of them starts by itself. 409 `invalid_state`: somebody else changed the account meanwhile.',
+      'Absent fields keep their values. `publicConfig` replaces all settings, null removes them. A change of where or how the secret is sent (host, port, encryption, user, account at the vendor) requires `secretConfig` in the same call. New settings or a new secret are `unverified`, and a check of them starts automatically. 409 `invalid_state`: the account was changed by another call in the meantime.',
     tag,
     auth: writer,
     params: IdParams,
