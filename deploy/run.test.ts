@@ -98,7 +98,7 @@ test('an optional package that npm left out does not install again', async () =>
   expect(await clone.npmCalls()).toHaveLength(1);
 });
 
-test('a failed installation shows what npm said and runs nothing', async () => {
+test('a failed installation shows the output of npm and runs nothing', async () => {
   await using clone = await freshClone();
   await writeFile(join(clone.path, 'npm-fails'), '');
   const { code, stdout, stderr } = await clone.run(['script.mjs']);
@@ -118,7 +118,7 @@ test('the pinned Node of the dependencies runs the script', async () => {
   expect(await clone.run(['script.mjs', 'x'])).toMatchObject({ code: 0, stdout: `pinned ${script} x\n` });
 });
 
-test('called from another folder it runs the script of the project there', async () => {
+test("called from another folder it runs the project's script in that folder", async () => {
   await using clone = await freshClone();
   await writeFile(join(clone.path, 'where.mjs'), 'process.stdout.write(process.cwd());');
   const elsewhere = await realpath(join(clone.path, 'deploy'));
@@ -130,7 +130,7 @@ test('called from another folder it runs the script of the project there', async
   expect(await text(child.stdout)).toBe(elsewhere);
 });
 
-test('a signal reaches the script, and its exit code is ours', async () => {
+test('a signal is forwarded to the script, and its exit code is returned', async () => {
   await using clone = await freshClone();
   await writeFile(
     join(clone.path, 'wait.mjs'),

@@ -15,11 +15,11 @@ const files = paths
   .filter((path) => path.endsWith('.ts') && !path.startsWith('test/clients/programs/'))
   .map((path) => ({ path, text: readFileSync(join(projectRoot, path), 'utf8') }));
 
-test('the code keeps the rules of the architecture', () => {
+test('the code follows the architecture rules', () => {
   expect(findViolations(files, paths)).toEqual([]);
 });
 
-test('the root holds nothing but what it is meant to', () => {
+test('the root of the repository has only the allowed entries', () => {
   expect(strayTopLevelEntries(readdirSync(projectRoot))).toEqual([]);
   expect(strayTopLevelEntries(['.github', 'services', 'scripts', 'docs.md'])).toEqual(['scripts', 'docs.md']);
 });
@@ -174,11 +174,11 @@ const PLANTED: readonly (readonly [rule: string, path: string, text: string])[] 
   ['folders are named after what they hold', 'services/api/utils/x.ts', ''],
 ];
 
-test.each(PLANTED)('%s: notices %s holding %s', (rule, path, text) => {
+test.each(PLANTED)('%s: rejects %s with the text %s', (rule, path, text) => {
   expect(broken([{ path, text }])).toContain(rule);
 });
 
-test('no import cycles: notices modules that load each other, however many', () => {
+test('no import cycles: rejects a cycle of three modules, but not one with a type import', () => {
   const ring = (last: string): SourceFile[] => [
     { path: 'services/api/a.ts', text: `import { b } from './b.ts';` },
     { path: 'services/api/b.ts', text: `import { c } from './c.ts';` },
@@ -189,7 +189,7 @@ test('no import cycles: notices modules that load each other, however many', () 
 });
 
 test.each(['provider.ts', 'provider.test.ts', 'stand-in.ts'])(
-  'a provider folder is complete: notices that %s is missing',
+  'a provider folder is complete: rejects a folder without %s',
   (name) => {
     const folder = ['provider.ts', 'provider.test.ts', 'stand-in.ts', 'outcomes.ts'].map(
       (one) => `services/providers/acme/${one}`,
@@ -202,7 +202,7 @@ test.each(['provider.ts', 'provider.test.ts', 'stand-in.ts'])(
   },
 );
 
-test('every rule is shown to bite', () => {
+test('every rule has a test that violates it', () => {
   const shown = new Set([
     ...PLANTED.map(([rule]) => rule),
     'no import cycles',
@@ -218,25 +218,25 @@ test.each([
     `import { openNats } from '#core/platform/nats/nats.ts'; load(process.env);`,
   ],
   [
-    'a test that imports whatever it needs',
+    'a test that imports another service and a vendor package',
     'services/api/x.test.ts',
     `import { a } from '../worker/y.ts'; import postgres from 'postgres';`,
   ],
   [
-    'a provider that stays at home',
+    'a provider that imports only zod and the provider interface',
     'services/providers/acme/provider.ts',
     `import { z } from 'zod'; import { a } from '../provider.ts'; export default a(z);`,
   ],
   [
-    'words about process.env and import',
+    'process.env and import in a comment or a string',
     'services/worker/x.ts',
     `// process.env, process.exit\nexport const a = "import('../api/x.ts')";`,
   ],
-])('%s breaks nothing', (_what, path, text) => {
+])('%s violates no rule', (_what, path, text) => {
   expect(broken([{ path, text }])).toEqual([]);
 });
 
-test('a file that does not parse is not passed over', () => {
+test('a file that does not parse is an error', () => {
   expect(() => moduleFacts({ path: 'services/api/x.ts', text: 'import {' })).toThrow('services/api/x.ts');
 });
 
@@ -257,7 +257,7 @@ function broken(planted: readonly SourceFile[]): string[] {
   return [...new Set(findViolations(planted, complete).map(({ rule }) => rule))];
 }
 
-test('the files of the project are seen', () => {
+test('finds the files of the project', () => {
   const seen = files.map(({ path }) => path);
   for (const path of [
     'services/core/domain/message-state.ts',

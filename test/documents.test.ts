@@ -9,20 +9,23 @@ const documents = ['.', '.github', 'charts', 'deploy', 'services', 'test'].flatM
     .map((entry) => join(entry.parentPath, entry.name)),
 );
 
-test('the documents are seen', () => {
+test('finds the documents', () => {
   const seen = documents.map((path) => relative(projectRoot, path));
   for (const path of ['README.md', 'deploy/docs/install.md', 'charts/despatch/README.md']) {
     expect(seen).toContain(path);
   }
 });
 
-test.each(documents.map((path) => relative(projectRoot, path)))('the links of %s lead somewhere', (path) => {
-  const text = readFileSync(join(projectRoot, path), 'utf8');
-  const links = [...text.matchAll(/\]\(([^)\s]+)\)/g)].map(([, link = '']) => link);
-  const own = links.filter((link) => !/^(https?:|mailto:|#)/.test(link));
-  const lost = own.filter((link) => !existsSync(join(projectRoot, dirname(path), link.replace(/#.*/, ''))));
-  expect(lost).toEqual([]);
-});
+test.each(documents.map((path) => relative(projectRoot, path)))(
+  'the relative links of %s resolve',
+  (path) => {
+    const text = readFileSync(join(projectRoot, path), 'utf8');
+    const links = [...text.matchAll(/\]\(([^)\s]+)\)/g)].map(([, link = '']) => link);
+    const own = links.filter((link) => !/^(https?:|mailto:|#)/.test(link));
+    const lost = own.filter((link) => !existsSync(join(projectRoot, dirname(path), link.replace(/#.*/, ''))));
+    expect(lost).toEqual([]);
+  },
+);
 
 test.each([
   'README.md',
@@ -30,7 +33,7 @@ test.each([
   'deploy/docs/upgrade.md',
   'deploy/docs/uninstall.md',
   'deploy/vault/README.md',
-])('the commands of %s name files that are there', (path) => {
+])('the commands of %s name existing files', (path) => {
   const text = readFileSync(join(projectRoot, path), 'utf8');
   const commands = [...text.matchAll(/```sh\n([\s\S]*?)```/g)].map(([, block = '']) => block).join('\n');
   const files = [...commands.matchAll(/(?:deploy|charts|services)\/[\w./-]*\w/g)].map(([file]) => file);
@@ -38,7 +41,7 @@ test.each([
   expect(files.filter((file) => !existsSync(join(projectRoot, file)))).toEqual([]);
 });
 
-test('every command with a program of deploy runs it on the pinned Node, with the dependencies installed', () => {
+test('no command runs a TypeScript program of deploy directly with node, without deploy/run.mjs', () => {
   const named = ['deploy', 'README.md', '.github', 'Tiltfile', 'package.json'].flatMap(filesIn);
   expect(named.length).toBeGreaterThan(50);
   const direct = named.flatMap((path) => {
@@ -57,7 +60,7 @@ function filesIn(path: string): string[] {
     .map((entry) => join(entry.parentPath, entry.name));
 }
 
-test('one message is followed through ten files at most, each of which can be read in one go', () => {
+test('the documented path of a message has at most ten files of fewer than 200 lines each', () => {
   const text = readFileSync(join(projectRoot, 'services/ARCHITECTURE.md'), 'utf8');
   const [, path = ''] = /## The path of a message\n([\s\S]*?)In more detail/.exec(text) ?? [];
   const files = [...path.matchAll(/\]\(([^)\s]+)\)/g)].map(([, link = '']) => link);

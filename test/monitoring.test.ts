@@ -102,7 +102,7 @@ const queriesOf = (dashboard: (typeof dashboards)[number]): string[] => [
   ...dashboard.templating.list.flatMap((variable) => variableQuery(variable)?.selector ?? []),
 ];
 
-describe('every metric, label and value that is asked for is exposed by the code:', () => {
+describe('every metric, label and label value in a query is exposed by the code:', () => {
   test.each(rules.map(({ record, alert = record, expr }) => [alert, expr]))('%s', (_name, expr) => {
     expect(faultsIn([expr ?? ''])).toEqual([]);
   });
@@ -120,32 +120,36 @@ describe('every metric, label and value that is asked for is exposed by the code
   });
 
   test.each([
-    ['a metric that is gone', 'sum(rate(despatch_messages_lost_total[5m]))', /nothing exposes/],
+    ['an unknown metric', 'sum(rate(despatch_messages_lost_total[5m]))', /nothing exposes/],
     ['a histogram without its suffix', 'rate(despatch_time_to_first_attempt_seconds[5m])', /nothing exposes/],
-    ['a metric behind another one', 'up and despatch_nats_conected == 0', /despatch_nats_conected/],
-    ['a label', 'despatch_circuit_state{account="a"}', /no label account/],
+    ['an unknown metric after a known one', 'up and despatch_nats_conected == 0', /despatch_nats_conected/],
+    ['an unknown label', 'despatch_circuit_state{account="a"}', /no label account/],
     [
-      'a label of a grouping',
+      'an unknown label in a grouping',
       'sum by (tenant) (despatch_circuit_state)',
       /no series here has a label tenant/,
     ],
-    ['a value', 'despatch_dead_letters_total{reason="lost"}', /never seen with reason/],
+    ['an unknown label value', 'despatch_dead_letters_total{reason="lost"}', /never seen with reason/],
     [
-      'one value of several',
+      'one unknown label value of several',
       'despatch_dead_letters_total{reason!~"no_answer|invalid_recipent"}',
       /invalid_recipent/,
     ],
-    ['a bound between two buckets', 'despatch_time_to_first_attempt_seconds_bucket{le="20"}', /never seen/],
-    ['a metric by a label', '{__name__="despatch_nats_connected"}', /without a name/],
-  ])('notices %s that does not exist', (_what, query, fault) => {
+    [
+      'a bucket bound that the histogram lacks',
+      'despatch_time_to_first_attempt_seconds_bucket{le="20"}',
+      /never seen/,
+    ],
+    ['a metric selected by __name__', '{__name__="despatch_nats_connected"}', /without a name/],
+  ])('rejects %s', (_what, query, fault) => {
     expect(faultsIn([query])).toContainEqual(expect.stringMatching(fault));
   });
 
-  test('notices what is no PromQL', () => {
+  test('rejects a query that is not PromQL', () => {
     expect(() => faultsIn(['sum(rate(despatch_nats_connected[5m])'])).toThrow('not PromQL');
   });
 
-  test('and whatever we expose under our name is looked at by a rule or a dashboard', () => {
+  test('and a rule or a dashboard queries every exposed despatch_ metric', () => {
     const queries = [...rules.map(({ expr }) => expr), ...dashboards.flatMap(queriesOf)];
     const seen = new Set(
       queries.flatMap((query) =>
@@ -166,7 +170,7 @@ describe('every alert', () => {
   const cases = readAlertCases();
 
   test.each(alerts.map((alert) => [alert.alert, alert] as const))(
-    '%s says what it means, how bad it is and where its runbook is',
+    '%s has a severity, a summary, a description and the URL of its runbook',
     (name, { labels, annotations }) => {
       expect(name).toMatch(/^Despatch[A-Z][A-Za-z]+$/);
       expect(['critical', 'warning', 'info']).toContain(labels?.['severity']);
@@ -178,49 +182,52 @@ describe('every alert', () => {
     },
   );
 
-  test('has a runbook, and every runbook an alert', () => {
+  test('has a runbook, and every runbook has an alert', () => {
     expect([...runbooks.keys()]).toEqual(names.toSorted());
   });
 
-  test.each([...runbooks])('%s: the runbook tells what it means and what to do', (alert, text) => {
-    expect(text.startsWith(`# ${alert}\n`)).toBe(true);
-    for (const part of [
-      '**Meaning.**',
-      '**Impact.**',
-      '## Diagnose\n',
-      '## Mitigate\n',
-      '## Escalate\n',
-      '```',
-    ]) {
-      expect(text).toContain(part);
-    }
-    // With a selector, kubectl shows only the last ten lines of each pod by default.
-    expect(text.split('\n').filter((line) => / logs -l /.test(line) && !line.includes('--tail='))).toEqual(
-      [],
-    );
-    expect(searchedLines(text).filter((line) => !logLines.some((known) => line.test(known)))).toEqual([]);
-    // The runbook must state what to insert for each variable of a copied command.
-    const used = new Set([...text.matchAll(/\$([A-Z]+)\b/g)].map(([, name]) => name));
-    expect([...used].filter((name) => !new RegExp(`^ *${name}=…`, 'm').test(text))).toEqual([]);
-    const linked = [...text.matchAll(/\]\(([A-Za-z]+)\.md\)/g)].map(([, name]) => name);
-    expect(linked.filter((name) => !runbooks.has(name ?? ''))).toEqual([]);
-  });
+  test.each([...runbooks])(
+    '%s: the runbook has all sections, existing log lines and explained variables',
+    (alert, text) => {
+      expect(text.startsWith(`# ${alert}\n`)).toBe(true);
+      for (const part of [
+        '**Meaning.**',
+        '**Impact.**',
+        '## Diagnose\n',
+        '## Mitigate\n',
+        '## Escalate\n',
+        '```',
+      ]) {
+        expect(text).toContain(part);
+      }
+      // With a selector, kubectl shows only the last ten lines of each pod by default.
+      expect(text.split('\n').filter((line) => / logs -l /.test(line) && !line.includes('--tail='))).toEqual(
+        [],
+      );
+      expect(searchedLines(text).filter((line) => !logLines.some((known) => line.test(known)))).toEqual([]);
+      // The runbook must state what to insert for each variable of a copied command.
+      const used = new Set([...text.matchAll(/\$([A-Z]+)\b/g)].map(([, name]) => name));
+      expect([...used].filter((name) => !new RegExp(`^ *${name}=…`, 'm').test(text))).toEqual([]);
+      const linked = [...text.matchAll(/\]\(([A-Za-z]+)\.md\)/g)].map(([, name]) => name);
+      expect(linked.filter((name) => !runbooks.has(name ?? ''))).toEqual([]);
+    },
+  );
 
-  test.each([...runbooks])('%s: the runbook calls routes that there are', (_alert, text) => {
+  test.each([...runbooks])('%s: the runbook calls existing routes', (_alert, text) => {
     const named = [...text.matchAll(/\b(GET|POST|PUT|PATCH|DELETE) (\/v1\/[^\s`,)?]*)/g)].map(
       ([, method = '', path = '']) => `${method} ${withoutNames(path)}`,
     );
     expect(named.filter((route) => !routes.has(route))).toEqual([]);
   });
 
-  test('on tasks has a runbook that names each of them', () => {
+  test('on overdue tasks has a runbook that lists every task', () => {
     const text = runbooks.get('DespatchTasksOverdue') ?? '';
     const [, ...rows] = text.matchAll(/^\| (`[a-z_]+`(?:, `[a-z_]+`)*) \| .+ \|$/gm);
     const told = rows.flatMap(([, names = '']) => [...names.matchAll(/[a-z_]+/g)].flat());
     expect(told.toSorted()).toEqual([...readTasks()].toSorted());
   });
 
-  test('on operations of the database has a runbook that names some that there are', () => {
+  test('on failing database operations has a runbook that lists only existing ones', () => {
     const text = runbooks.get('DespatchDatabaseOperationFailing') ?? '';
     const table = /^\| `op` \|[\s\S]*?\n\n/m.exec(text)?.[0] ?? '';
     const [, ...rows] = table.matchAll(/^\| (`[a-z_]+`(?:, `[a-z_]+`)*) \| .+ \|$/gm);
@@ -230,7 +237,7 @@ describe('every alert', () => {
     expect(told.filter((op) => !known.has(op))).toEqual([]);
   });
 
-  test('on a budget burns over the same windows as those of the other objectives', () => {
+  test('on an error budget uses the same burn rates and windows for every objective', () => {
     const objectives = new Map(
       rules.flatMap(({ record, labels, expr }) =>
         record === 'despatch_slo:objective'
@@ -269,7 +276,7 @@ describe('every alert', () => {
     }
   });
 
-  test.each(names)('%s is shown to fire and to be quiet', (name) => {
+  test.each(names)('%s has a test case in which it fires and one in which it does not', (name) => {
     const own = cases.filter(({ alertname }) => alertname === name);
     const fired = own.flatMap(({ exp_alerts: fired = [] }) => fired.map(({ exp_labels }) => exp_labels));
     expect(own.some(({ exp_alerts: fired = [] }) => fired.length === 0)).toBe(true);
@@ -290,7 +297,7 @@ describe('dashboards', () => {
   });
 
   test.each(dashboards.map((dashboard) => [dashboard.title, dashboard] as const))(
-    '%s: can be pointed at any Prometheus, namespace and job, and every panel says what it shows',
+    '%s: has variables for Prometheus, namespace and job, and every panel has a description and a unit',
     (_title, { schemaVersion, templating, panels }) => {
       expect(schemaVersion).toBeGreaterThanOrEqual(39);
       expect(templating.list.map(({ name }) => name)).toEqual(

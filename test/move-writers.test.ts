@@ -45,7 +45,7 @@ const sources = ['services', 'deploy'].flatMap((folder) =>
     .map((path) => ({ path, text: readFileSync(join(projectRoot, folder, path), 'utf8') })),
 );
 
-test('no SQL but that of the functions named here sets the state of a message', () => {
+test('only the listed SQL functions write the state of a message', () => {
   const found = sources.flatMap(({ path, text }) => {
     const writes = stateWrites(text);
     return writes.length === 0 ? [] : [[nameOf(path), writes]];
@@ -53,12 +53,12 @@ test('no SQL but that of the functions named here sets the state of a message', 
   expect(Object.fromEntries(found)).toEqual(WRITERS);
 });
 
-test.each(MOVERS)('%s asks the table of moves', (name) => {
+test.each(MOVERS)('%s checks its state transitions with may_move', (name) => {
   const source = sources.find(({ path }) => path.endsWith(`functions/${name}.sql`));
   expect(withoutComments(source?.text ?? '')).toMatch(/\bmay_move\(/);
 });
 
-test.each(NOTERS)('%s names its moves for the usage', (name) => {
+test.each(NOTERS)('%s inserts its state transitions into usage_moves', (name) => {
   const source = sources.find(({ path }) => path.endsWith(`functions/${name}.sql`));
   expect(withoutComments(source?.text ?? '')).toMatch(/\binsert into usage_moves\b/);
 });
@@ -75,7 +75,7 @@ test.each([
   expect(stateWrites(sql)).toEqual(writes);
 });
 
-test('no SQL but that of the functions and files named here sets the state of a webhook endpoint', () => {
+test('only the listed functions and files write the state of a webhook endpoint', () => {
   const found = sources.flatMap(({ path, text }) => {
     const writes = endpointWrites(text).map(({ write }) => write);
     return writes.length === 0 ? [] : [[nameOf(path), [...new Set(writes)].toSorted()]];
@@ -83,7 +83,7 @@ test('no SQL but that of the functions and files named here sets the state of a 
   expect(Object.fromEntries(found)).toEqual(ENDPOINT_WRITERS);
 });
 
-test('whoever moves a webhook endpoint to another state asks the table of moves', () => {
+test('every state transition of a webhook endpoint checks may_move_endpoint or deleted_at', () => {
   const moves = sources
     .flatMap(({ text }) => endpointWrites(text))
     .filter(({ write }) => write.includes(' status'));

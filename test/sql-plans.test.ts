@@ -29,7 +29,7 @@ const functions = readdirSync(folder).map((file) => ({
   text: readFileSync(join(folder, file), 'utf8').replaceAll(/--.*$/gm, ''),
 }));
 
-test('functions that read what grows keep no plan that reads it whole', () => {
+test('functions that read growing tables disable sequential scans', () => {
   const reading = functions.filter(({ text }) => GROWING.test(text));
   const free = reading
     .filter(({ text }) => !text.includes('set enable_seqscan = off'))

@@ -12,13 +12,13 @@ const webhooksGuide = readFileSync(join(projectRoot, 'services/api/docs/guides/w
 test.each<[string, Record<string, readonly string[]>]>([
   ['a message', MESSAGE_MOVES],
   ['a delivery', DELIVERY_MOVES],
-])('the drawn states of %s and the table of its moves are the same', (what, table) => {
+])('the state diagram of %s matches its transition table', (what, table) => {
   const drawn = drawnMoves(architecture, `States of ${what}`);
   const tabled = Object.entries(table).flatMap(([from, moves]) => moves.map((to) => `${from} --> ${to}`));
   expect(drawn.toSorted()).toEqual(tabled.toSorted());
 });
 
-test('the drawn states of a webhook endpoint and the table of its moves are the same, each with the names of its moves', () => {
+test('the state diagram of a webhook endpoint matches its transition table and names', () => {
   const tabled = ENDPOINT_MOVE_NAMES.flatMap((name) => {
     const { from, to } = ENDPOINT_MOVES[name];
     return from.map((one) => ({ move: `${one} --> ${to === 'same' ? one : to}`, name }));
@@ -29,7 +29,7 @@ test('the drawn states of a webhook endpoint and the table of its moves are the 
   );
 });
 
-test('the table of moves of a webhook endpoint that people read says what the one in code does', () => {
+test('the documented transition table of a webhook endpoint matches the one in code', () => {
   const told = [
     ...architecture.matchAll(/^\| `([a-z_]+)` \| (tenant|worker) \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$/gm),
   ];
@@ -43,13 +43,13 @@ test('the table of moves of a webhook endpoint that people read says what the on
   );
 });
 
-test('tenants are told of each state of an endpoint', () => {
+test('the webhooks guide documents every status of an endpoint', () => {
   const told =
     /\| `status` of an endpoint \| means \|\n\|---\|---\|\n((?:\|.*\n)+)/.exec(webhooksGuide)?.[1] ?? '';
   expect([...told.matchAll(/^\| `([a-z]+)`/gm)].map(([, status]) => status)).toEqual([...ENDPOINT_STATUSES]);
 });
 
-test('a drawing that lacks, adds or repeats a move is seen', () => {
+test('reads the transitions of a state diagram, and throws if a section has none', () => {
   const document = [
     '## A title',
     '```mermaid',

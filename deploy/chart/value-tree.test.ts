@@ -37,7 +37,7 @@ api:
   names: []
 `;
 
-test('a comment belongs to the key below it, the first of a map among them', () => {
+test('a comment belongs to the key below it, even if that is the first key of a map', () => {
   const [global, api] = readValueTree(TEXT);
   expect(global).toMatchObject({ section: 'First part', description: 'Shared.' });
   expect(global?.children?.map(({ path, description }) => [path, description])).toEqual([
@@ -47,7 +47,7 @@ test('a comment belongs to the key below it, the first of a map among them', () 
   expect(api?.children?.[0]).toMatchObject({ description: 'Whether it runs, and more.', default: true });
 });
 
-test('the schema is closed but for what is passed on and what a parent chart adds', () => {
+test('the schema allows further values only at the root of global and in objects that are passed on', () => {
   const { properties, ...root } = valuesSchema(readValueTree(TEXT), { refused: { old: 'use api' } }) as {
     properties: Record<string, { properties: Record<string, object> }>;
   };
@@ -72,7 +72,7 @@ test('the schema is closed but for what is passed on and what a parent chart add
   });
 });
 
-test('the table has a row for whatever may be set, and breaks at no bar', () => {
+test('the table has a row for each value that can be set, with bars escaped', () => {
   const table = valuesTable(readValueTree(TEXT));
   expect(table).toContain('### Second part\n\n| value | default | description |');
   expect(table).toContain('| `api.keys` | `{"a":"x","b":"y"}` | Keys. |');
@@ -80,7 +80,7 @@ test('the table has a row for whatever may be set, and breaks at no bar', () => 
   expect(table).not.toContain('`api.keys.a`');
 });
 
-test('a file that is no map, or a narrowing that is none, is refused', () => {
+test('a file that is not a map and an invalid @schema are rejected', () => {
   expect(() => readValueTree('- a')).toThrow('holds no map');
   expect(() => readValueTree('# @schema word\na: 1')).toThrow('a: @schema must be a flow map');
 });

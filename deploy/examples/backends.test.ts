@@ -74,7 +74,7 @@ async function setup(files: Readonly<Record<string, string>>): Promise<Project> 
   };
 }
 
-test('a Vault whose pod appears late is initialised, unsealed and set up, and again with the same keys', async () => {
+test('a Vault whose pod appears late is initialised, unsealed and set up, twice with the same keys', async () => {
   await using project = await setup({ initialized: 'false', absent: '1\n2\n3\n' });
   for (const run of ['first', 'second']) {
     expect(await project.run(), `${run} run`).toEqual({ code: 0, stderr: '' });
@@ -83,7 +83,7 @@ test('a Vault whose pod appears late is initialised, unsealed and set up, and ag
   }
 });
 
-test('an initialisation that failed leaves no file, and the next run makes up for it', async () => {
+test('a failed initialisation leaves no key file, and the next run replaces an empty one', async () => {
   await using project = await setup({ initialized: 'false', 'init-fails': '' });
   expect((await project.run()).code).toBe(1);
   expect(await project.read('vault-keys.json')).toBeUndefined();
@@ -102,7 +102,7 @@ test.each([
     'is port 8200 of this machine taken?',
   ],
 ])(
-  '%s: it says so and ends, and the keys stay as they were',
+  '%s: the script ends with an explanation, and the keys stay unchanged',
   { timeout: 30_000 },
   async (_name, files, fault) => {
     await using project = await setup(files);

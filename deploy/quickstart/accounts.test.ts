@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { findProvider, parseAccount } from '#providers/registry.ts';
 import { accountsOf, nextSmsAccount } from './accounts.ts';
 
-test('every account is one that the catalog takes, on each of the four channels', async () => {
+test('every account is valid in the catalog, and every channel has one', async () => {
   const accounts = [...accountsOf('acme', 2525), nextSmsAccount('acme')];
   for (const { channel, provider: id, publicConfig, secretConfig } of accounts) {
     const provider = findProvider(id);
@@ -20,7 +20,7 @@ test('every account is one that the catalog takes, on each of the four channels'
   ]);
 });
 
-test('tenants share no identifier at a vendor, and keep theirs', () => {
+test('tenants have different identifiers at each vendor, and keep them', () => {
   const configs = (slug: string) =>
     [...accountsOf(slug, 2525), nextSmsAccount(slug)].map(({ publicConfig }) => publicConfig);
   expect(configs('acme')).toEqual(configs('acme'));

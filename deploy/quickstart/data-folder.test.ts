@@ -20,7 +20,7 @@ async function setup() {
   };
 }
 
-test("a folder with somebody's files is refused, with --fresh too, and stays as it is", async () => {
+test('a folder with foreign files is refused, also with --fresh, and stays unchanged', async () => {
   await using data = await setup();
   await mkdir(join(data.folder, 'share'), { recursive: true });
   await writeFile(join(data.folder, 'state.json'), '{"theirs": true}');
@@ -30,7 +30,7 @@ test("a folder with somebody's files is refused, with --fresh too, and stays as 
   expect((await readdir(data.folder)).toSorted()).toEqual(['share', 'state.json']);
 });
 
-test('an empty folder is taken, and a first start that was interrupted in it is begun again', async () => {
+test('an empty folder is used, and an interrupted first start begins again', async () => {
   await using data = await setup();
   await mkdir(data.folder);
   await data.open();
@@ -39,7 +39,7 @@ test('an empty folder is taken, and a first start that was interrupted in it is 
   expect(await readdir(data.folder)).toEqual(['despatch-quickstart']);
 });
 
-test('data of an earlier start is kept, and with --fresh deleted', async () => {
+test('data of an earlier start is kept, and deleted with --fresh', async () => {
   await using data = await setup();
   const state = { ...(await data.open()), tenants: { first: tenant, other: tenant } };
   await writeState(data.folder, state);

@@ -17,7 +17,7 @@ const input: EnvironmentInput = {
   mailCertificateFile: '/inbox.pem',
 };
 
-test('both services take their environment', () => {
+test('both services accept their environment', () => {
   const api = apiConfig(apiEnvironment(input));
   expect(api.http.listen).toEqual({ host: '127.0.0.1', port: 8080 });
   expect(api.access.oidc).toMatchObject({ issuer: 'http://127.0.0.1:8090', jwksUrl: input.jwksUrl });
@@ -39,7 +39,7 @@ test('each service logs in as itself and gets no secret of the other', () => {
   }
 });
 
-test('both services listen on this machine alone', () => {
+test('both services listen only on the loopback address', () => {
   for (const environment of [apiEnvironment(input), workerEnvironment(input)]) {
     expect(environment['METRICS_HOST']).toBe('127.0.0.1');
   }

@@ -39,7 +39,7 @@ const ALL = [
   event('d', 'message.delivered', 'm-1'),
 ];
 
-test('it waits for the event of the last status, and for each event at the receiver', async () => {
+test('waits until the feed has the event of the last status and the receiver has every event', async () => {
   const early = { items: ALL.slice(0, 4), nextCursor: null };
   const { api, asked } = apiWith(early, early, { items: ALL, nextCursor: null });
   let looks = 0;
@@ -55,7 +55,7 @@ test('it waits for the event of the last status, and for each event at the recei
   );
 });
 
-test('the feed is read to its end', async () => {
+test('reads all pages of the feed', async () => {
   const { api, asked } = apiWith(
     { items: ALL.slice(0, 2), nextCursor: 'c+1' },
     { items: ALL.slice(2), nextCursor: null },
@@ -65,7 +65,7 @@ test('the feed is read to its end', async () => {
   expect(asked.map((path) => /&cursor=(.*)$/.exec(path)?.[1])).toEqual([undefined, 'c%2B1']);
 });
 
-test('what is not genuine has not come', async () => {
+test('a call without a valid signature does not count as received', async () => {
   const { api } = apiWith({ items: ALL, nextCursor: null });
   let looks = 0;
   const received = () => ALL.map(({ id }) => call(id, id !== 'd' || looks++ > 2));
@@ -74,7 +74,7 @@ test('what is not genuine has not come', async () => {
   expect(isTold(arrivals.get('m-1'))).toBe(true);
 });
 
-test('a message is told of when there are events of it and all have come', () => {
+test('a message is complete if it has events and all of them arrived', () => {
   expect(isTold({ happened: 2, arrived: 2 })).toBe(true);
   expect(isTold({ happened: 2, arrived: 1 })).toBe(false);
   expect(isTold({ happened: 0, arrived: 0 })).toBe(false);

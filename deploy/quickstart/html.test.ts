@@ -9,12 +9,12 @@ test('text is escaped, in content and in attributes', () => {
   );
 });
 
-test('markup goes in as it is, alone or as a list', () => {
+test('nested markup is inserted unescaped, alone or as a list', () => {
   const items = ['a', '<b>'].map((text) => html`<i>${text}</i>`);
   expect(html`${items}|${html`<b>x</b>`}|${7}`.markup).toBe('<i>a</i><i>&lt;b&gt;</i>|<b>x</b>|7');
 });
 
-test("a page's title is text too", () => {
+test("a page's title is escaped", () => {
   const page = renderPage({ title: '</title><img>', content: html`<p>x</p>` });
   expect(page).toContain('<title>&lt;/title&gt;&lt;img&gt; · Despatch quick start</title>');
   expect(page).not.toContain('http-equiv');

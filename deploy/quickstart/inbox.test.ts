@@ -50,7 +50,7 @@ test('a mail without a header is shown by its envelope', async () => {
   });
 });
 
-test('the page outlives a request for a path that is no URL', async () => {
+test('a request for an invalid path gets 404, and the page is still served', async () => {
   const [smtp, web] = [await freePort(), await freePort()];
   await using inbox = await startInbox({ smtp, web });
   const answer = await new Promise<string>((resolve, reject) => {
@@ -88,7 +88,7 @@ async function withMail(use: (inbox: Inbox, mailUrl: string) => Promise<void>): 
   await use(inbox, `${inbox.url}/mails/1`);
 }
 
-test('attachments open from the page of their mail as they were sent, and none runs as a page of the inbox', () =>
+test('attachments open unchanged from the page of their mail, and none runs as a page of the inbox', () =>
   withMail(async ({ url }, mailUrl) => {
     const page = await (await fetch(mailUrl)).text();
     const links = [...page.matchAll(/href="(\/mails\/1\/attachments\/\d)">([^<]+)</g)];
@@ -139,7 +139,7 @@ test('the HTML of a mail is shown in a sandbox with its own pictures', () =>
     expect(await frame.text()).toContain(`<img src="data:image/gif;base64,${PIXEL.toString('base64')}">`);
   }));
 
-test('no name of a file breaks out of its header', () => {
+test('a hostile file name does not break out of its header', () => {
   const headers = attachmentHeaders({ filename: 'a"; x=\r\nb\ud800', mimeType: 'image/svg+xml', bytes: 1 });
   expect(headers).toEqual({
     'content-type': 'application/octet-stream',

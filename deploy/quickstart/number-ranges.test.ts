@@ -4,12 +4,12 @@ import { gapsOf, withNumber, type NumberRanges } from './number-ranges.ts';
 const of = (...numbers: number[]): NumberRanges => numbers.reduce<NumberRanges>(withNumber, []);
 
 test.each([
-  ['nothing', [], [], []],
-  ['what comes in order', [4, 5, 6], [[4, 6]], []],
-  ['what comes backwards', [6, 5, 4], [[4, 6]], []],
-  ['what comes twice', [4, 4, 5, 4], [[4, 5]], []],
+  ['no numbers', [], [], []],
+  ['numbers in order', [4, 5, 6], [[4, 6]], []],
+  ['numbers in reverse order', [6, 5, 4], [[4, 6]], []],
+  ['repeated numbers', [4, 4, 5, 4], [[4, 5]], []],
   [
-    'holes',
+    'numbers with gaps',
     [1, 9, 4, 5],
     [
       [1, 1],
@@ -21,9 +21,9 @@ test.each([
       [6, 8],
     ],
   ],
-  ['a hole that is filled', [1, 3, 2], [[1, 3]], []],
+  ['a gap that is filled', [1, 3, 2], [[1, 3]], []],
   [
-    'holes that are filled from one side',
+    'gaps that are filled from one side',
     [1, 5, 2, 4],
     [
       [1, 2],
@@ -31,7 +31,7 @@ test.each([
     ],
     [[3, 3]],
   ],
-])('%s', (_, numbers, ranges, gaps) => {
+])('ranges and gaps of %s', (_, numbers, ranges, gaps) => {
   expect(of(...numbers)).toEqual(ranges);
   expect(gapsOf(of(...numbers))).toEqual(gaps);
 });

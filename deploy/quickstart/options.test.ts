@@ -10,7 +10,7 @@ test('without arguments it stays up and keeps its data in .despatch', () => {
   });
 });
 
-test('the folder given as an argument goes before the one of the environment', () => {
+test('--state takes precedence over DESPATCH_STATE_DIR', () => {
   const env = { DESPATCH_STATE_DIR: '/elsewhere' };
   expect(parseOptions([], env, root)).toMatchObject({ options: { stateDir: '/elsewhere' } });
   expect(parseOptions(['--state', 'play'], env, root)).toMatchObject({
@@ -25,6 +25,6 @@ test('an unknown option is a fault that names it', () => {
   });
 });
 
-test('help goes before everything else', () => {
+test('-h takes precedence over other options', () => {
   expect(parseOptions(['--once', '-h'], {}, root)).toEqual({ kind: 'help' });
 });

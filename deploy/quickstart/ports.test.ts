@@ -11,7 +11,7 @@ async function stateFolder() {
   return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true }) };
 }
 
-test('any ports are other ones than the usual, each another, and stay the same between starts', async () => {
+test('free ports differ from each other and from the usual ones, and stay the same between starts', async () => {
   await using folder = await stateFolder();
   const first = await choosePortsOf(folder.path, true);
   expect(new Set(Object.values(first)).size).toBe(Object.keys(USUAL_PORTS).length);
@@ -19,7 +19,7 @@ test('any ports are other ones than the usual, each another, and stay the same b
   expect(await choosePortsOf(folder.path, true)).toEqual(first);
 });
 
-test('a port that is taken by now is replaced, and the others stay', async () => {
+test('a port that is in use is replaced, and the others stay', async () => {
   await using folder = await stateFolder();
   const first = await choosePortsOf(folder.path, true);
   const server = createServer().listen(first.api, '127.0.0.1');
@@ -30,7 +30,7 @@ test('a port that is taken by now is replaced, and the others stay', async () =>
   expect({ ...second, api: first.api }).toEqual(first);
 });
 
-test('usual ports of an earlier start are not any ports, and a broken file is none', async () => {
+test('usual ports of an earlier start are replaced by free ones, and a broken file is ignored', async () => {
   const ports = await choosePorts(true, USUAL_PORTS);
   for (const name of Object.keys(USUAL_PORTS) as (keyof typeof USUAL_PORTS)[]) {
     expect(ports[name]).not.toBe(USUAL_PORTS[name]);

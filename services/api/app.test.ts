@@ -48,26 +48,33 @@ async function setup(
   );
 }
 
-test.each(['GET', 'DELETE', 'QUERY'])('%s is 405 with the methods that the path knows', async (method) => {
-  await using app = await setup();
-  const answer = await app.inject({ method: method as 'GET', url: '/v1/things/1' });
-  expect(answer.statusCode).toBe(405);
-  expect(answer.headers['allow']).toBe('OPTIONS, POST');
-  expect(answer.json()).toMatchObject({ statusCode: 405, code: 'method_not_allowed', path: '/v1/things/1' });
-});
+test.each(['GET', 'DELETE', 'QUERY'])(
+  '%s on a path without that method is answered 405 with the Allow header',
+  async (method) => {
+    await using app = await setup();
+    const answer = await app.inject({ method: method as 'GET', url: '/v1/things/1' });
+    expect(answer.statusCode).toBe(405);
+    expect(answer.headers['allow']).toBe('OPTIONS, POST');
+    expect(answer.json()).toMatchObject({
+      statusCode: 405,
+      code: 'method_not_allowed',
+      path: '/v1/things/1',
+    });
+  },
+);
 
 test.each([
-  ['nothing', {}],
-  ['a broken body', { headers: { 'content-type': 'application/json' }, payload: '{"a"' }],
-  ['a body of another kind', { headers: { 'content-type': 'text/plain' }, payload: 'a' }],
-])('an unknown path is 404, with %s', async (_name, request) => {
+  ['no body', {}],
+  ['malformed JSON', { headers: { 'content-type': 'application/json' }, payload: '{"a"' }],
+  ['an unsupported content type', { headers: { 'content-type': 'text/plain' }, payload: 'a' }],
+])('an unknown path is answered 404 for a request with %s', async (_name, request) => {
   await using app = await setup();
   const answer = await app.inject({ method: 'POST', url: '/v1/nothing', ...request });
   expect(answer.statusCode).toBe(404);
   expect(answer.json()).toMatchObject({ code: 'route_not_found' });
 });
 
-test('answers that nobody reads are held up to a bound, in the name of who asks', async () => {
+test('responses that a client does not read count against the memory budget of its caller', async () => {
   const MIB = 1024 * 1024;
   const long = defineRoute({
     method: 'GET',
@@ -109,7 +116,7 @@ test('answers that nobody reads are held up to a bound, in the name of who asks'
   app.server.closeAllConnections();
 });
 
-test('a process that is behind with its work refuses more, says when to come again, and recovers', async () => {
+test('a delayed event loop answers 503 with Retry-After until it recovers', async () => {
   await using app = await setup({ ...DEFAULT_HTTP_LIMITS, loopDelayMaxMs: 100 });
   const ask = () => app.inject({ method: 'POST', url: '/v1/things/1' });
   await expect.poll(async () => (await ask()).statusCode).toBe(200);
@@ -128,7 +135,7 @@ test('a process that is behind with its work refuses more, says when to come aga
   await expect.poll(async () => (await ask()).statusCode).toBe(200);
 });
 
-test('two releases take a request for the same, whatever they make of it: its fingerprint is of what was sent', async () => {
+test('the fingerprint covers only the fields sent, so two releases compute the same one', async () => {
   const release = (body: z.ZodObject): Promise<Awaited<ReturnType<typeof setup>>> =>
     setup(undefined, [
       defineRoute({

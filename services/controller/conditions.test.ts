@@ -11,7 +11,7 @@ const finding = (status: Finding['status'], message = ''): Finding => ({
   message,
 });
 
-test('a condition keeps its time while its status stays, whatever else changes', () => {
+test('a condition keeps its transition time while its status is unchanged', () => {
   const before = conditionsOf([finding('True')], undefined, 1, EARLY);
   expect(before[0]?.lastTransitionTime).toBe('2026-01-01T00:00:00Z');
   expect(conditionsOf([finding('True', 'new words')], before, 2, LATE)).toEqual([
@@ -22,7 +22,7 @@ test('a condition keeps its time while its status stays, whatever else changes',
   );
 });
 
-test('a condition that nobody finds any more is dropped', () => {
+test('a condition that is no longer found is dropped', () => {
   const before = conditionsOf([finding('True'), { ...finding('True'), type: 'Old' }], undefined, 1, EARLY);
   expect(conditionsOf([finding('True')], before, 1, LATE)).toEqual([before[0]]);
 });

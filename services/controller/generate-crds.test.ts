@@ -16,7 +16,7 @@ function rendered(text: string): unknown {
   );
 }
 
-test('every kind has a manifest, and a template of the chart that says the same', () => {
+test('every kind has a manifest and an equivalent Helm chart template', () => {
   const files = new Map(generateCrds().map(({ path, text }) => [path, text]));
   expect(files.size).toBe(2 * CUSTOM_RESOURCES.length);
   for (const { kind, plural } of CUSTOM_RESOURCES) {
@@ -49,7 +49,7 @@ const withSpec = (spec: z.ZodType): CustomResource => {
   return { ...resource, schema };
 };
 
-test('braces in a schema reach the API server as they are', () => {
+test('braces in a schema are escaped in the Helm template', () => {
   const description = 'Written as {{ name }} in templates.';
   const [plain, template] = generateCrds([withSpec(z.object({}).meta({ description }))]);
   expect(plain?.text).toContain(description);
@@ -60,7 +60,7 @@ test('braces in a schema reach the API server as they are', () => {
   });
 });
 
-test('a schema with a field without bounds is not written', () => {
+test('a schema with an unbounded field is rejected', () => {
   const spec = z
     .object({ name: z.string().meta({ description: 'A name.' }) })
     .meta({ description: 'Wanted.' });

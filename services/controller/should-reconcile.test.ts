@@ -13,12 +13,16 @@ const META: KubeMeta = {
 };
 
 test.each<[string, Partial<KubeMeta>, boolean]>([
-  ['a new version with the same spec, such as a status', { resourceVersion: '2' }, false],
-  ['labels', { labels: { team: 'x' } }, false],
-  ['a new generation', { generation: 2 }, true],
-  ['the wish to delete it', { deletionTimestamp: '2026-01-01T00:00:00Z' }, true],
-  ['an annotation', { annotations: { a: '2' } }, true],
-  ['a finalizer that is gone', { finalizers: [] }, true],
+  [
+    'a new resource version without a new generation does not require a pass',
+    { resourceVersion: '2' },
+    false,
+  ],
+  ['a change of labels does not require a pass', { labels: { team: 'x' } }, false],
+  ['a new generation requires a pass', { generation: 2 }, true],
+  ['a deletion timestamp requires a pass', { deletionTimestamp: '2026-01-01T00:00:00Z' }, true],
+  ['a changed annotation requires a pass', { annotations: { a: '2' } }, true],
+  ['a removed finalizer requires a pass', { finalizers: [] }, true],
 ])('%s', (_what, change, expected) => {
   expect(shouldReconcile({ metadata: META }, { metadata: { ...META, ...change } })).toBe(expected);
 });

@@ -8,13 +8,13 @@ test.each([
   [160_010, '16.10'],
   [170_005, '17.5 (Debian 17.5-1)'],
   [179_999, '17.99'],
-])('a server of version %i is refused by name', (number, text) => {
+])('a server of version %i is refused with its version text', (number, text) => {
   expect(versionFault(number, text)).toBe(
     `Despatch needs Postgres 18 or newer, and the server is ${text}. Nothing was changed.`,
   );
 });
 
-test.each([180_000, 180_004, 190_000])('a server of version %i is new enough', (number) => {
+test.each([180_000, 180_004, 190_000])('a server of version %i is accepted', (number) => {
   expect(versionFault(number, 'x')).toBeUndefined();
 });
 
@@ -24,7 +24,7 @@ test.each([
   ['deploy/postgres/bootstrap.sql', /Postgres (\d+) or newer/g],
   ['deploy/examples/cloudnative-pg/cluster.yaml', /postgresql:(\d+)/g],
   ['deploy/local/backends.yaml', /library\/postgres:(\d+)/g],
-])('%s names a version that is new enough', (path, pattern) => {
+])('%s names a supported Postgres version', (path, pattern) => {
   const named = [...readFileSync(join(projectRoot, path), 'utf8').matchAll(pattern)].map(([, version]) =>
     Number(version),
   );

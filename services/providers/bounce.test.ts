@@ -28,7 +28,7 @@ test.each([
   expect(bounceFailure({ status, text, isHard }, [])).toMatchObject({ class: failureClass, code });
 });
 
-test('a bounce shows no address', () => {
+test('addresses in a bounce text are redacted', () => {
   const failure = bounceFailure(
     { status: '5.1.1', text: '550 ada@example.com and ADA1 are unknown', isHard: true },
     ['ADA1'],

@@ -10,7 +10,7 @@ function counted() {
   return { seen, schema: z.unknown().refine((value) => seen.push(value) > 0) };
 }
 
-test('elements of several lists are counted together, and only objects are returned', () => {
+test('elements of several lists share one limit, and only objects are returned', () => {
   expect(
     boundedObjects(
       [
@@ -31,14 +31,14 @@ test('elements of several lists are counted together, and only objects are retur
   ).toBeUndefined();
 });
 
-test('no element of a list that is too long is validated', () => {
+test('a list that is too long is rejected before its elements are validated', () => {
   const { seen, schema } = counted();
   expect(boundedList(schema, 2).safeParse([1, 2]).data).toEqual([1, 2]);
   expect(boundedList(schema, 2).safeParse([1, 2, 3]).success).toBe(false);
   expect(seen).toEqual([1, 2]);
 });
 
-test('only the first element of a list is validated where no other is used', () => {
+test('firstOfList() validates only the first element', () => {
   const { seen, schema } = counted();
   expect(firstOfList(schema).safeParse([1, 2, 3]).data).toEqual([1]);
   expect(firstOfList(schema).safeParse([]).data).toEqual([]);
@@ -74,7 +74,7 @@ function parsed(provider: string, body: string) {
 }
 
 test.each(BATCHES)(
-  'a call of %s with too many %s is unreadable, whatever they are',
+  'a call of %s with too many %s is unreadable, whatever the elements',
   (provider, list, bodyOf) => {
     const ofSeveral = list.includes('several') ? 1 : 0;
     for (const element of ['0', '{}', '[]', 'null']) {
@@ -90,7 +90,7 @@ test.each(BATCHES)(
   },
 );
 
-test('a report of one message with many errors is read by its first one', () => {
+test('a report with many errors uses the first error', () => {
   const errors = (more: number): string => `[{"code":131026}${',0'.repeat(more)}]`;
   const status = `{"id":"wamid.1","status":"failed","errors":${errors(ELEMENTS_MAX)}}`;
   expect(parsed('whatsapp-cloud', meta(`{"changes":[${change(status)}]}`))).toMatchObject({
@@ -99,7 +99,7 @@ test('a report of one message with many errors is read by its first one', () => 
   });
 });
 
-test('the largest call that SendGrid makes is read in full', () => {
+test('a SendGrid call of 4 MiB is parsed in full', () => {
   const event = { event: 'delivered', sg_event_id: 'e', sg_message_id: 'm', response: '250 OK'.padEnd(210) };
   const text = JSON.stringify(event);
   const length = Math.floor((4 * 1024 * 1024) / (text.length + 1));

@@ -7,7 +7,7 @@ import type { SigningAccount } from './stand-in.ts';
 import { signTwilioCall } from './twilio/stand-in-signature.ts';
 import { signVonageParameters } from './vonage/stand-in-signature.ts';
 
-test('a form is decoded up to a number of parameters, empty ones included', () => {
+test('a form with more than the maximum of parameters, including empty ones, is not decoded', () => {
   expect([...(boundedParameters('a=1&b=%32&a=') ?? [])]).toEqual([
     ['a', '1'],
     ['b', '2'],

@@ -5,12 +5,12 @@ import { PROVIDERS } from './registry.gen.ts';
 const twilio = PROVIDERS.get('twilio');
 if (twilio === undefined) throw new Error('twilio is part of the catalog');
 
-test('known settings in either spelling are not warned of', () => {
+test('known settings in camelCase or snake_case cause no warning', () => {
   const sent = { accountSid: 'x', api_key_sid: 'x', messagingServiceSid: 'x' };
   expect(configWarnings(twilio, sent, { auth_token: 'x' })).toEqual([]);
 });
 
-test('a typo is named with the right name, before what is merely unknown', () => {
+test('a typo in a setting gets a suggestion, listed before unknown settings', () => {
   expect(configWarnings(twilio, { note: 1, acountSid: 'x', mesaging_service_sid: 'x' })).toEqual([
     { field: 'publicConfig.acountSid', message: "Unknown setting, ignored: did you mean 'accountSid'?" },
     {
@@ -21,7 +21,7 @@ test('a typo is named with the right name, before what is merely unknown', () =>
   ]);
 });
 
-test('a stray name among the secrets is not repeated', () => {
+test('a warning about an unknown secret field does not repeat its name', () => {
   const warnings = configWarnings(twilio, {}, { api_key_secrt: 'x', hunter2: 'x' });
   expect(warnings).toEqual([
     { field: 'secretConfig', message: "Has an unknown field, ignored: did you mean 'apiKeySecret'?" },
@@ -29,7 +29,7 @@ test('a stray name among the secrets is not repeated', () => {
   ]);
 });
 
-test('a secret among the settings is refused in either spelling', () => {
+test('a secret in publicConfig is rejected in camelCase and snake_case', () => {
   expect(misplacedSecrets(twilio, { accountSid: 'x', note: 'x' })).toEqual([]);
   expect(misplacedSecrets(twilio, { auth_token: 'x', apiKeySecret: 'x' })).toMatchObject([
     { field: 'publicConfig.authToken', rule: 'secret' },
@@ -38,7 +38,7 @@ test('a secret among the settings is refused in either spelling', () => {
 });
 
 test.each(['AuthToken', 'authtoken', 'auth-token', 'AUTH_TOKEN', 'authTokn'])(
-  'a secret among the settings is refused as %s, by its own name',
+  'a secret in publicConfig is rejected when spelled %s, under its real name',
   (key) => {
     const faults = misplacedSecrets(twilio, { accountSid: 'x', [key]: 'hunter2' });
     expect(faults).toMatchObject([{ field: 'publicConfig.authToken', rule: 'secret' }]);
@@ -46,6 +46,6 @@ test.each(['AuthToken', 'authtoken', 'auth-token', 'AUTH_TOKEN', 'authTokn'])(
   },
 );
 
-test('a slip in the name of a setting is no secret', () => {
+test('a misspelled setting name is not mistaken for a secret', () => {
   expect(misplacedSecrets(twilio, { acountSid: 'x', account_SID: 'x' })).toEqual([]);
 });

@@ -12,7 +12,7 @@ test.each([[{ body: 'abc' }], [{ body: '😀😀😀' }], [{ title: 'abcd' }], [
   },
 );
 
-test('a body of one more character is warned of and refused', () => {
+test('a body one character above the limit causes a warning and is rejected', () => {
   expect(contentWarnings(provider, { body: 'abcd' })).toEqual([
     { field: 'body', message: 'Carrier pigeon takes at most 3 characters and will refuse this' },
   ]);
@@ -26,13 +26,13 @@ test('a body of one more character is warned of and refused', () => {
   });
 });
 
-test('a provider without a limit takes everything', () => {
+test('a provider without a limit accepts any length', () => {
   expect(
     contentRefusal({ ...provider, bodyCharactersMax: null }, { body: 'x'.repeat(10_000) }),
   ).toBeUndefined();
 });
 
-test('every sms vendor of the catalog says how much it takes, where that is known', () => {
+test('every SMS provider declares its limit, except those without a documented one', () => {
   // MessageBird documents no limit, Telnyx's limit depends on profile and route, and a tenant's own gateway may have any
   // limit or none.
   const others = ['messagebird', 'simulator-sms', 'telnyx', 'webhook-sms'];

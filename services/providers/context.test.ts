@@ -17,8 +17,8 @@ function setup(baseUrls: Record<string, string> = {}) {
   return { clock, http, signal, contextOf };
 }
 
-describe('what an adapter remembers', () => {
-  test('is loaded once for all who ask at the same time, and again after its end', async () => {
+describe('a value cached by an adapter', () => {
+  test('is loaded once for concurrent callers, and again after it expires', async () => {
     const { clock, contextOf } = setup();
     let loads = 0;
     const load = async () => ({ value: (loads += 1), expiresAt: clock.now + 100 });
@@ -40,13 +40,13 @@ describe('what an adapter remembers', () => {
     expect(await remember(contextOf('a', 1), 'k', 'five')).toBe('one');
   });
 
-  test('is not a failure: the next one who asks loads again', async () => {
+  test('is not a failure: the next caller loads again', async () => {
     const { contextOf } = setup();
     await expect(contextOf().memo('k', () => Promise.reject(new Error('no')))).rejects.toThrow('no');
     expect(await contextOf().memo('k', async () => ({ value: 1, expiresAt: 1 }))).toBe(1);
   });
 
-  test('can be forgotten', async () => {
+  test('can be removed', async () => {
     const { contextOf } = setup();
     await contextOf().memo('k', async () => ({ value: 1, expiresAt: 1 }));
     contextOf().forget('k');
@@ -54,7 +54,7 @@ describe('what an adapter remembers', () => {
   });
 });
 
-test("an operator's origin stands in for the vendor's, for its own provider only", () => {
+test("an operator's origin replaces the vendor's, for its own provider only", () => {
   expect(setup({ twilio: 'http://127.0.0.1:1/' }).contextOf().origin('https://api.twilio.com')).toBe(
     'http://127.0.0.1:1',
   );
@@ -70,7 +70,7 @@ test("every request carries the attempt's own signal", async () => {
   expect(http).toHaveBeenCalledWith(request, signal);
 });
 
-test('the signal of a call until an instant is aborted then, and at once after it', async () => {
+test('the signal of a context is aborted at its deadline, or at once if that has passed', async () => {
   const http = vi.fn<HttpSender>(async () => ({ kind: 'not_sent', code: 'dns' }));
   const contexts = createProviderContexts({ http, resolve: async () => ({ kind: 'refused', code: 'dns' }) });
   const contextUntil = (until: number) => contexts({ provider: 'twilio', accountId: 'a', version: 1, until });
@@ -84,7 +84,7 @@ test('the signal of a call until an instant is aborted then, and at once after i
   await expect.poll(() => late.signal.aborted).toBe(true);
 });
 
-test("a tenant's host stays one, except where the operator's origin stands in for it", async () => {
+test("isTenantHost is kept unless the request goes to the operator's origin", async () => {
   const request = { method: 'GET', url: 'https://gateway.example/a', isTenantHost: true } as const;
   const own = setup();
   await own.contextOf().http(request);

@@ -143,7 +143,7 @@ const REAL = [...PROVIDERS.values()].filter(({ receipts }) => receipts !== 'simu
 
 describe.each(REAL.map((provider) => [provider.id, provider] as const))('the guide of %s', (_, provider) => {
   test.each(Object.entries(PAIRS[provider.channel] ?? {}))(
-    'says truly whether the vendor is told of %s',
+    'states correctly whether the field %s is sent to the vendor',
     async (field, [without, withField]) => {
       const meaning = provider.guide.fields[field];
       const [before, after] = [await wireOf(provider, without), await wireOf(provider, withField)];
@@ -155,7 +155,7 @@ describe.each(REAL.map((provider) => [provider.id, provider] as const))('the gui
 });
 
 describe.each([...PROVIDERS])('the guide of %s', (_, { guide, channel }) => {
-  test('speaks of every field of its channel, in sentences', () => {
+  test('describes every field of its channel, in full sentences', () => {
     expect(Object.keys(guide.fields).toSorted()).toEqual(Object.keys(PAIRS[channel] ?? {}).toSorted());
     const meanings = Object.values(guide.fields).filter((meaning) => meaning !== null);
     const sentences = [...guide.credentials, ...guide.limits, ...guide.unsupported, ...meanings];

@@ -124,17 +124,17 @@ async function sentTo(to: string, { provider: id, publicConfig, secretConfig, re
 }
 
 describe.each(CASES)('$provider $publicConfig.api$publicConfig.mode', (one) => {
-  test('tells operators in India of entity and template', async () => {
+  test('sends the DLT entity and template ids for recipients in India', async () => {
     expect(await sentTo('+919876543210', one, DLT)).toEqual(one.both);
     expect(await sentTo('+919876543210', one, { dltEntityId: ENTITY })).toEqual(one.entityAlone);
   });
 
-  test('tells nobody else', async () => {
+  test('sends no DLT ids to other countries or without settings', async () => {
     expect(await sentTo('+15551230001', one, DLT)).toEqual(one.none);
     expect(await sentTo('+919876543210', one, {})).toEqual(one.none);
   });
 
-  test('takes no template without its entity', () => {
+  test('requires an entity id with a template id', () => {
     const { publicConfig, secretConfig } = one;
     const template = { ...publicConfig, dltTemplateId: TEMPLATE };
     expect(parseAccount(definitionOf(one.provider), template, secretConfig)).toMatchObject({

@@ -21,11 +21,11 @@ test.each([
     { text: 'a', html: 'b' },
     { text: 'a', html: 'b' },
   ],
-])('a mail of %j goes to a vendor as %j', (given, sent) => {
+])('the text parts of %j are sent as %j', (given, sent) => {
   expect(textsOf(mail(given).content)).toEqual(sent);
 });
 
-test('what a mail says is hidden from what is stored, unless it is too short to tell or too long to be repeated', () => {
+test("a mail's recipient, receipt URL and texts are redacted, except very short or long ones", () => {
   const attachments = [{ filename: 'payslip.pdf', contentType: 'application/pdf', content: '' }];
   const message = mail({ text: 'PIN', html: 'x'.repeat(5_000), attachments });
   expect(hiddenInMail({ ...message, receiptUrl: 'https://hooks.example/t' })).toEqual([

@@ -11,29 +11,29 @@ describe('a provider text', () => {
     ['an address', "The 'To' number +15551230001 is wrong", "The 'To' number [redacted] is wrong"],
     ['a mailbox', 'ada@example.com does not exist', '[redacted] does not exist'],
     ['control characters', 'a\u0000b\r\nc\u001b[31m', 'a b c [31m'],
-  ])('loses %s', (_, text, clean) => {
+  ])('is redacted of %s', (_, text, clean) => {
     expect(redact(text, ['s3cr3t/+='])).toBe(clean);
   });
 
-  test('loses a key in PEM form as a whole, on one line and line by line', () => {
+  test('is redacted of a PEM key as a whole, on one line and line by line', () => {
     const line = 'MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7';
     const pem = `-----BEGIN PRIVATE KEY-----\n${line}\n${line}\n-----END PRIVATE KEY-----\n`;
     for (const text of [pem, pem.replaceAll('\n', ' '), line])
       expect(redact(`x ${text} y`, [pem])).not.toContain(line);
   });
 
-  test('is cut at 300 characters and never inside a character', () => {
+  test('is cut at 300 characters, never inside a surrogate pair', () => {
     expect(redact('x'.repeat(1_000), [])).toHaveLength(300);
     expect(redact(`${'x'.repeat(299)}😀`, [])).toBe('x'.repeat(299));
   });
 
-  test('takes no time to speak of, however long it is', () => {
+  test('of 32 KiB and more is redacted in less than a second of CPU time', () => {
     const before = process.cpuUsage();
     for (const text of ['x', '@', '+1', 'a@'].map((one) => one.repeat(32_768))) redact(text, ['secret']);
     expect(process.cpuUsage(before).user / 1_000).toBeLessThan(1_000);
   });
 
-  test('is searched only at its start, and shows no part of a secret that the cut there divides', () => {
+  test('is processed only up to a limit, and shows no part of a secret at that cut', () => {
     const secret = 'k3y-0123456789';
     // White space at the start is what brings the text around the cut into the result.
     for (const before of [16_384, 16_384 - 4, 16_384 + 4, 16_384 + secret.length - 1])
@@ -45,18 +45,18 @@ describe('a provider text', () => {
   test.each([
     ['in one word', 'a@b@c and d@e', '[redacted] and [redacted]'],
     ['with long parts', `x ${'a'.repeat(100)}@${'b'.repeat(300)} y`, 'x [redacted] y'],
-    ['that begin with a number', '+15551230001@example.com', '[redacted]'],
-    ['next to an @ that belongs to none', '@ada@example.com @ +15551230001', '@[redacted] @ [redacted]'],
-  ])('loses addresses %s', (_, text, clean) => {
+    ['that begin with a phone number', '+15551230001@example.com', '[redacted]'],
+    ['next to an unrelated @', '@ada@example.com @ +15551230001', '@[redacted] @ [redacted]'],
+  ])('is redacted of addresses %s', (_, text, clean) => {
     expect(redact(text, [])).toBe(clean);
   });
 
-  test('is searched for a mail address from the start of each word only', () => {
+  test('with a long local part is redacted from the start of the word', () => {
     // An attempt from inside the word would leave the word's first characters.
     expect(redact(`${'a'.repeat(70)}@example.com`, [])).toBe('[redacted]');
   });
 
-  test('never shows a secret, whatever surrounds it', () => {
+  test('never shows a secret, whatever the surrounding text (property)', () => {
     const secret = string({ minLength: 4, maxLength: 40 }).filter(
       (text) => !'[redacted]'.includes(text.trim()),
     );
@@ -69,7 +69,7 @@ describe('a provider text', () => {
   });
 });
 
-test('a text is not kept where very many others would have to be looked for in it', () => {
+test('a text is redacted as a whole if there are too many secrets to search for', () => {
   const hidden = Array.from({ length: 30_000 }, (_, i) => `variable ${i}`);
   const text = `variable 7 is wrong, ${'x'.repeat(16_000)}`;
   const before = process.cpuUsage();
@@ -79,11 +79,11 @@ test('a text is not kept where very many others would have to be looked for in i
   expect(redact(text, [...hidden.slice(0, 200), ...hidden.slice(0, 200)])).toMatch(/^\[redacted\] is wrong/);
 });
 
-test('every string of an account is a secret, however deep', () => {
+test('every nested string of an account counts as a secret', () => {
   expect(secretStrings({ a: 'x', b: { c: ['y', 1, null] }, d: undefined })).toEqual(['x', 'y']);
 });
 
-test('a redacted text keeps no memory of the text that it was cut from', () => {
+test('a redacted text does not retain the memory of the original', () => {
   const shorten = createRedactor(['s3cr3t'], 1_024);
   const kept: string[] = [];
   const grown = heapGrowth(() => {

@@ -18,7 +18,7 @@ import {
 } from './registry.ts';
 
 describe('the catalog', () => {
-  test('holds exactly the folders beside it, by id', async () => {
+  test('contains exactly the provider folders, sorted by id', async () => {
     const root = new URL('./', import.meta.url);
     expect(await readFile(new URL('registry.gen.ts', root), 'utf8')).toBe(await generateRegistry(root));
     expect([...PROVIDERS.keys()]).toEqual([...PROVIDERS.keys()].toSorted());
@@ -54,7 +54,7 @@ describe('the catalog', () => {
     expect(findProvider('__proto__')).toBeUndefined();
   });
 
-  test('grows by a folder alone: no hand-written file names its providers', async () => {
+  test('is generated from the provider folders', async () => {
     await using folder = await temporaryFolder();
     await provider(folder.path, 'one', "{ id: 'one' }");
     await provider(folder.path, 'group/many', "[{ id: 'b' }, { id: 'a' }]");
@@ -65,17 +65,17 @@ describe('the catalog', () => {
     expect(text).toContain('  ...groupMany,\n  one,');
   });
 
-  test('asks before it repeats a call only where our reference leads to the message', () => {
+  test('uses lookup deduplication only for a provider with lookup by reference', () => {
     const asking = [...PROVIDERS.values()].filter(({ dedupe }) => dedupe === 'lookup');
     expect(asking.map(({ id, lookup }) => [id, lookup?.by])).toEqual([['sinch', 'reference']]);
   });
 
-  test('makes the vendor id searchable exactly where a receipt may lack ours', () => {
+  test("lists the providers whose receipts may contain only the vendor's id", () => {
     const alone = [...PROVIDERS.values()].filter(namesItsOwnIdAlone);
     expect(alone.map(({ id }) => id)).toEqual(['aws-sms', 'sendgrid', 'ses']);
   });
 
-  test('asks each vendor at a pace of its own, which leaves its limit to what is sent', () => {
+  test('has a lookup pace per provider, of at most one lookup per second', () => {
     const paces = [...PROVIDERS.values()].flatMap(({ id, lookup }) =>
       lookup ? [[id, lookup.pace] as const] : [],
     );
@@ -89,7 +89,7 @@ describe('the catalog', () => {
     expect(lookupPaces()).toEqual(paces.map(([provider, { atOnce }]) => ({ provider, most: atOnce })));
   });
 
-  test('refuses two providers of one id', async () => {
+  test('rejects two providers with the same id', async () => {
     await using folder = await temporaryFolder();
     await provider(folder.path, 'one', "{ id: 'same' }");
     await provider(folder.path, 'two', "{ id: 'same' }");
@@ -126,14 +126,14 @@ describe('an account', () => {
     ['publicConfig', undefined, {}],
     ['publicConfig', [], {}],
     ['secretConfig', { accountSid: `AC${'0'.repeat(32)}`, from: 'Acme' }, 'text'],
-  ])('whose %s is no object is refused', (field, publicConfig, secretConfig) => {
+  ])('whose %s is not an object is rejected', (field, publicConfig, secretConfig) => {
     expect(parseAccount(twilio, publicConfig, secretConfig)).toMatchObject({
       ok: false,
       details: expect.arrayContaining([{ field, rule: 'type', message: 'Must be an object' }]) as unknown,
     });
   });
 
-  test('may spell a field both ways only with one value', () => {
+  test('may contain a field in both spellings only with the same value', () => {
     const sid = `AC${'0'.repeat(32)}`;
     const secretConfig = { authToken: 't' };
     const publicConfig = { accountSid: sid, account_sid: sid, from: 'Acme' };
@@ -146,7 +146,7 @@ describe('an account', () => {
     });
   });
 
-  test('may hold keys that the provider does not know, and inherits none', () => {
+  test('may contain unknown keys, and inherited ones are ignored', () => {
     const publicConfig = { accountSid: `AC${'0'.repeat(32)}`, from: 'Acme', note: 'x', toString: 1 };
     expect(parseAccount(twilio, publicConfig, { authToken: 't' })).toEqual({
       ok: true,

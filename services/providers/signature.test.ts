@@ -8,11 +8,11 @@ test.each([
   ['abc', 'abd', false],
   ['abc', 'ab', false],
   ['é', 'e', false],
-])('%s and %s are the same: %s', (given, expected, isIt) => {
+])('isSame() compares %s and %s: %s', (given, expected, isIt) => {
   expect(isSame(given, expected)).toBe(isIt);
 });
 
-test('an HMAC is that of RFC 4231, in hexadecimal or base64', () => {
+test('an HMAC equals the test vector of RFC 4231, in hexadecimal and base64', () => {
   const digest = '5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843';
   expect(hmac('sha256', 'Jefe', 'what do ya want for nothing?')).toBe(digest);
   expect(hmac('sha256', 'Jefe', 'what do ya want for nothing?', 'base64')).toBe(
@@ -30,7 +30,7 @@ test.each([
   expect(isTimely(1_700_000_000_000 + offset, 1_700_000_000_000)).toBe(isIt);
 });
 
-test('every verdict but one is a forgery with its reason', () => {
+test('every verdict except genuine is forged, with a reason', () => {
   expect(GENUINE).toEqual({ kind: 'genuine' });
   expect([MISSING, MISMATCH, UNTIMELY]).toEqual([
     { kind: 'forged', reason: 'signature_missing' },

@@ -95,7 +95,7 @@ const CASES: readonly Case[] = [
 ];
 
 describe.each(CASES)('the stand-in at $path', ({ path, start, headers, status, says }) => {
-  test.each(['{', 'null', '[]', ''])('answers the body %j as its vendor would', async (body) => {
+  test.each(['{', 'null', '[]', ''])('answers the invalid body %j like its vendor', async (body) => {
     await using standIn = await start({ isReporting: true });
     const answer = await fetch(standIn.origin + path, { method: 'POST', headers, body });
     expect(answer.status).toBe(status);
@@ -109,6 +109,6 @@ test.each([
   ['null', undefined],
   ['7', undefined],
   ['{', undefined],
-])('the object in %s is %j', (text, expected) => {
+])('jsonObject() of %s is %j', (text, expected) => {
   expect(jsonObject(text)).toEqual(expected);
 });

@@ -24,7 +24,7 @@ test.each([
   expect(JSON.parse(written(sinchReporter, state).body)).toMatchObject({ status, code });
 });
 
-test("Twilio's report names the account that sent the message", () => {
+test("Twilio's report contains the account that sent the message", () => {
   const accountSid = `AC${'0'.repeat(32)}`;
   const request = {
     method: 'POST',
@@ -39,7 +39,7 @@ test("Twilio's report names the account that sent the message", () => {
   expect(report.get('AccountSid')).toBe(accountSid);
 });
 
-test("a gateway's calls have one id for each event, which a repetition keeps", () => {
+test("a gateway's calls have one webhook-id per event, the same when repeated", () => {
   const account = { publicConfig: {}, secretConfig: { signingSecret: `whsec_${btoa('secret')}` } };
   const idOf = (state: 'sent' | 'delivered', taken = message) => {
     const report = written(gatewayReporter, state, taken);

@@ -40,6 +40,6 @@ test.each<[WhatsappContent, string[]]>([
     },
     ['order-1', 'confirm', '25OFF'],
   ],
-])('%j says %j', (content, texts) => {
+])('the texts of %j are %j', (content, texts) => {
   expect(whatsappTexts(content)).toEqual(texts);
 });

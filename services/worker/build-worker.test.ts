@@ -12,7 +12,7 @@ const refusing = new Proxy({} as WorkerStore, {
   get: () => () => Promise.reject(new Error('permission denied')),
 });
 
-test('a task that has never succeeded has a time all the same, that of its start, and its failures are counted', async () => {
+test('a task that never succeeded has the start as its last success, and failures are counted', async () => {
   await using stack = new AsyncDisposableStack();
   const metrics = createWorkerMetrics();
   const events = createEvents(silentLogger, metrics, () => NOW);

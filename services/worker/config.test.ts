@@ -7,7 +7,7 @@ const { webhookDeliveries } = workerEnvironment;
 const RECORD_MS = 2_000;
 
 test.each([100, 666, 15_000, 30_000])(
-  'within a lease of deliveries calls of %i ms are made and recorded',
+  'the lease of webhook deliveries is long enough for calls with a deadline of %i ms',
   (ms) => {
     const env = { WEBHOOK_DEADLINE_MS: String(ms) };
     const { deadlineMs, leaseMs } = parseEnvironment({ webhookDeliveries }, env).webhookDeliveries;

@@ -20,7 +20,7 @@ test('a task runs again after its interval, never twice at once, and stops', asy
   expect([most, runs]).toEqual([1, after]);
 });
 
-test('a failure is told and the task goes on', async () => {
+test('a failure is reported, and the task continues', async () => {
   const errors: unknown[] = [];
   const task = repeat(() => Promise.reject(new Error('no')), {
     everyMs: 1,

@@ -3,7 +3,7 @@ import { CONTESTANT_NAMES } from './contestants.ts';
 import { HELP } from './help.ts';
 import { parseOptions } from './options.ts';
 
-test('a quick run is one short round, and each part of it can still be chosen', () => {
+test('--quick runs one short round, and further options override its parts', () => {
   expect(parseOptions(['--quick'])).toMatchObject({
     rounds: 1,
     measureMs: 3_000,
@@ -26,13 +26,13 @@ test.each(['0', '-1', '1.5', 'many', '101'])('--rounds %s is refused with its bo
   expect(() => parseOptions([`--rounds=${value}`])).toThrow('--rounds must be a whole number from 1 to 100');
 });
 
-test('the receipts can be chosen by one word, with what they are compared with', () => {
+test('--only receipts selects all contestants of receipts and what they are compared with', () => {
   expect(parseOptions(['--only', 'accept,receipts,drain'])).toMatchObject({
     only: ['accept', 'receiptFloor', 'receiptIntake', 'receiptApply', 'receiptStorm', 'drain'],
   });
 });
 
-test('the events can be chosen by one word, with what tells how much half load is', () => {
+test('--only events selects all contestants of events and running, which they need', () => {
   expect(parseOptions(['--only', 'events'])).toMatchObject({
     only: ['running', 'eventFloor', 'eventTell', 'eventSends', 'eventReceipts', 'eventDead'],
   });
@@ -43,11 +43,11 @@ test('an unknown contestant is refused by name', () => {
   expect(() => parseOptions(['--only', 'accept,nobody'])).toThrow(/--only takes .*; not nobody/);
 });
 
-test('help is help whatever stands beside it', () => {
+test('--help takes precedence over other options', () => {
   expect(parseOptions(['--help', '--quick'])).toBe('help');
 });
 
-test('a result that is resumed is measured again only where it is said', () => {
+test('--resume needs --only', () => {
   expect(parseOptions(['--resume', '--only', 'fairness'])).toMatchObject({
     resumes: true,
     only: ['fairness'],
@@ -55,7 +55,7 @@ test('a result that is resumed is measured again only where it is said', () => {
   expect(() => parseOptions(['--resume'])).toThrow('--resume needs --only');
 });
 
-test('parts of growth are no contestants, and contestants no parts', () => {
+test('--only takes parts with --growth and contestants without it, and --plant needs --growth', () => {
   expect(parseOptions(['--growth', '--only', 'suppressions', '--plant', '5'])).toMatchObject({
     parts: ['suppressions'],
     plant: 5,
@@ -67,7 +67,7 @@ test('parts of growth are no contestants, and contestants no parts', () => {
   expect(() => parseOptions(['--plant', '5'])).toThrow('--plant is for growth alone');
 });
 
-test('growth and soak are commands of their own, with a folder to go on from', () => {
+test('--growth and --soak are separate commands with options of their own', () => {
   expect(parseOptions([])).toMatchObject({ measures: 'rounds', maximum: undefined, keptIn: undefined });
   expect(parseOptions(['--growth', '--dir', '/data', '--grow-to', '1000'])).toMatchObject({
     measures: 'growth',
@@ -91,11 +91,11 @@ test.each([
   [['--soak', '5', '--only', 'accept'], '--only is for rounds and growth alone'],
   [['--soak', '5', '--share', '101'], '--share must be a whole number from 1 to 100'],
   [['--soak', '0.5'], '--soak must be a whole number from 1 to 10000'],
-] as const)('%j is refused with a sentence', (args, sentence) => {
+] as const)('%j is refused with an explanation', (args, sentence) => {
   expect(() => parseOptions(args)).toThrow(sentence);
 });
 
-test('what runs at parts of a maximum needs one', () => {
+test('contestants paced by the maximum need running, --maximum or --resume', () => {
   expect(() => parseOptions(['--only', 'floor,bare'])).toThrow('bare needs running beside it, or --maximum');
   expect(parseOptions(['--only', 'bare,running'])).toMatchObject({ only: ['bare', 'running'] });
   expect(parseOptions(['--only', 'bare', '--maximum', '900'])).toMatchObject({ maximum: 900 });
@@ -103,7 +103,7 @@ test('what runs at parts of a maximum needs one', () => {
   expect(parseOptions(['--only', 'bare', '--resume'])).toMatchObject({ resumes: true });
 });
 
-test('the help names every option and every contestant', () => {
+test('the help names the options of growth and soak and every contestant', () => {
   for (const word of [
     '--growth',
     '--soak',

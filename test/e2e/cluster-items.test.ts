@@ -11,7 +11,7 @@ test('without a cluster the items are counted as skipped', async () => {
   });
 });
 
-test('a cluster that would have to be built first is not', async () => {
+test('a cluster that is not built yet is not built, and its items are skipped', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'despatch-cluster-'));
   await using tool = { [Symbol.asyncDispose]: () => rm(folder, { recursive: true }) };
   expect(tool).toBeDefined();
@@ -30,7 +30,7 @@ test.each([
   ],
   ['7 passed, 0 failed\nand then it broke', { passed: 0, failed: 1, failures: ['end to end: no result'] }],
   ['', { passed: 0, failed: 1, failures: ['end to end: no result'] }],
-])('the closing line decides: %j', (output, tally) => {
+])('the last line of the output is the result: %j', (output, tally) => {
   expect(readRun(output).tally).toEqual(tally);
 });
 
@@ -39,14 +39,14 @@ const first = readRun(
   '1. One\npassed  one (1.0 s)\n        a note\n\n3. Two\npassed  a (1.0 s)\nFAILED  two (3.0 s)\n        503\n\n2 passed, 1 failed\n',
 );
 
-test('what each item came to is read from the output', () => {
+test('the result of each item is read from the output', () => {
   expect([...first.items]).toEqual([
     [1, { passed: 1, failed: 0, failures: [] }],
     [3, { passed: 1, failed: 1, failures: [FAILURE] }],
   ]);
 });
 
-test('an item that passes when it is run again counts as passed, and what had failed is named', async () => {
+test('an item that passes in the second run counts as passed, with its failures as unsteady', async () => {
   const tally = await repeatFailedItems(first, async (items) => {
     expect(items).toEqual([3]);
     return readRun('3. Two\npassed  a (1.0 s)\npassed  two (3.0 s)\n\n2 passed, 0 failed\n');
@@ -58,13 +58,13 @@ test.each([
   ['fails again', '3. Two\npassed  a (1.0 s)\nFAILED  two (3.0 s)\n        503\n\n1 passed, 1 failed\n'],
   ['ends without a result', 'killed'],
   ['was not run', '0 passed, 0 failed\n'],
-])('an item that %s has failed', async (_how, output) => {
+])('an item that %s counts as failed', async (_how, output) => {
   const tally = await repeatFailedItems(first, async () => readRun(output));
   expect(tally.failed).toBeGreaterThan(0);
   expect(tally.unsteady).toEqual([]);
 });
 
-test('what passed, was skipped or failed in many places is not run again', async () => {
+test('items that passed, were skipped or failed in many places are not run again', async () => {
   const items = new Map([1, 2, 3].map((number) => [number, { passed: 0, failed: 1 }]));
   const runs: ClusterRun[] = [
     { tally: { passed: 2, failed: 0 }, items: new Map([[1, { passed: 2, failed: 0 }]]) },

@@ -9,7 +9,7 @@ const COMPLETE = {
   E2E_VAULT: '/vault',
 };
 
-test('a base image and an audit log may be missing', () => {
+test('the base image and the audit log are optional', () => {
   expect(readEnvironment({ ...COMPLETE, E2E_NODE_IMAGE: '' })).toMatchObject({
     kubeconfig: '/k',
     nodeImage: undefined,
@@ -17,7 +17,7 @@ test('a base image and an audit log may be missing', () => {
   });
 });
 
-test('all that is missing is said at once', () => {
+test('the error names all missing variables', () => {
   expect(() => readEnvironment({ ...COMPLETE, KUBECONFIG: '', E2E_VAULT: undefined })).toThrow(
     'KUBECONFIG, E2E_VAULT',
   );

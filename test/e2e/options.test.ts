@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { parseOptions } from './options.ts';
 
-test('everything is run unless items are named, each once and in order', () => {
+test('all items run by default, and named items once each and in order', () => {
   expect(parseOptions([])).toMatchObject({ items: [1, 2, 3, 4, 5, 6], rate: 40, keeps: false });
   expect(parseOptions(['--items', '3, 1,3', '--seed', '7'])).toMatchObject({ items: [1, 3], seed: 7 });
 });

@@ -12,7 +12,7 @@ function recorder(): {
   };
 }
 
-test('a step that fails ends its item, is explained, and the next item runs', async () => {
+test('a failed step ends its item and is diagnosed, and the next item runs', async () => {
   const { lines, options } = recorder();
   const items: Item<string[]>[] = [
     {
@@ -33,7 +33,7 @@ test('a step that fails ends its item, is explained, and the next item runs', as
   );
 });
 
-test('a fault outside of any step is a failure', async () => {
+test('an error outside of any step counts as a failure', async () => {
   const { options } = recorder();
   const item: Item<string[]> = { number: 1, title: 'first', run: () => Promise.reject(new Error('early')) };
   expect(await runItems([item], options)).toEqual({ passed: 0, failed: 1 });

@@ -141,39 +141,39 @@ function silent(
 }
 
 test.each<[string, World]>([
-  ['one that was promised, called once and recorded', {}],
-  ['one that was stored, though its client never heard of it', { acknowledgements: [] }],
+  ['a message acknowledged, called once and recorded', {}],
+  ['a stored message without an acknowledgement', { acknowledgements: [] }],
   [
-    'one whose second answer was a replay of the first',
+    'a message with an idempotent replay of its acknowledgement',
     { acknowledgements: [promise(), promise({ at: START + 500 })] },
   ],
   [
-    'one called twice that says so',
+    'a message called twice with duplicateRisk',
     { calls: twice, records: [record({ ...attempted, duplicateRisk: true })] },
   ],
   [
-    'one called again because its provider had refused it',
+    'a message retried after a transient refusal',
     {
       calls: [call({ answer: 'unavailable' }), call()],
       records: [record({ ...attempted, outcomes: ['rejected_transient', 'accepted'] })],
     },
   ],
   [
-    'one nobody can tell about',
+    'a message without an answer, with status unknown',
     {
       calls: [call({ answer: 'hang' })],
       records: [record({ status: 'unknown', outcomes: ['ambiguous'], events: ['unknown'] })],
     },
   ],
   [
-    'one that its provider reported to be delivered',
+    'a message delivered according to its receipts',
     {
       receipts: RECEIPTS,
       records: [record({ status: 'delivered', events: ['sent', 'delivered'], receipts: 2 })],
     },
   ],
   [
-    'one that nobody answered for, and that its provider reported to be delivered',
+    'a message without an answer, delivered according to its receipts',
     {
       calls: [call({ answer: 'late' })],
       receipts: RECEIPTS,
@@ -188,7 +188,7 @@ test.each<[string, World]>([
     },
   ],
   [
-    'one whose receipts came while it waited for another call',
+    'a message whose receipts arrived while it waited for a retry',
     {
       calls: twice,
       receipts: RECEIPTS,
@@ -196,7 +196,7 @@ test.each<[string, World]>([
     },
   ],
   [
-    'one that its provider wants later',
+    'a message that its provider asked to retry later',
     {
       calls: [],
       records: [
@@ -205,31 +205,31 @@ test.each<[string, World]>([
     },
   ],
   [
-    'one that was scheduled, held and released, and called at its instant',
+    'a scheduled message that was held, released, and called at its sendAt',
     {
       acknowledgements: [promise({ sendAt: START + 50 })],
       records: [record({ isScheduled: true, events: ['held', 'released', 'queued', 'sent'] })],
     },
   ],
-  ['one that was canceled before any call', { cancels: [cancel()], calls: [], records: [record(canceled)] }],
+  ['a message canceled before any call', { cancels: [cancel()], calls: [], records: [record(canceled)] }],
   [
-    'one that was canceled, though its client never heard of it',
+    'a message canceled by a request without an answer',
     { cancels: [cancel(null)], calls: [], records: [record(canceled)] },
   ],
-  ['one that was not canceled, as its cancel was never heard of', { cancels: [cancel(null)] }],
+  ['a message sent in spite of a cancel request without an answer', { cancels: [cancel(null)] }],
   [
-    'one whose recipient was suppressed in time',
+    'a message whose recipient was suppressed before the attempt',
     { suppressions: [cancel()], calls: [], records: [record(suppressed)] },
   ],
   [
-    'one whose attempt had begun when its recipient was suppressed',
+    'a message whose attempt began before its recipient was suppressed',
     {
       suppressions: [cancel(START + 45)],
       calls: [call({ at: START + 900 })],
     },
   ],
   [
-    'one that another account sent after a refusal',
+    'a message failed over to another account after a refusal',
     {
       calls: [call({ answer: 'unavailable' }), call({ at: START + 90, account: 'a2' })],
       records: [
@@ -241,25 +241,25 @@ test.each<[string, World]>([
       ],
     },
   ],
-  ['one that another account was to send as no receipt came in time', silent()],
+  ['a message failed over to another account after a receipt timeout', silent()],
   [
-    'one whose first account reported as soon as the time was over',
+    'a receipt timeout failover whose first account reports at the timeout',
     silent({ status: 'delivered', events: ['sent', 'silent', 'sent', 'delivered'], receipts: 1 }, [
       receipt('delivered', START + 60 + TIMEOUT_MS),
     ]),
   ],
   [
-    'one whose first account reported after that',
+    'a receipt timeout failover whose first account reports after the failover',
     silent({ status: 'delivered', events: ['sent', 'silent', 'sent', 'delivered'], receipts: 1 }, [
       receipt('delivered', MOVED_AT + 500),
     ]),
   ],
   [
-    'one that was said to be on its way, and nothing else',
+    'a receipt timeout failover with an interim receipt (sent) only',
     silent({ receipts: 1 }, [receipt('sent', START + 200)]),
   ],
   [
-    'one whose first account reported before the second one was called',
+    'a receipt timeout failover whose first account reports before the second call',
     {
       ...silent(
         {
@@ -276,14 +276,14 @@ test.each<[string, World]>([
     },
   ],
   [
-    'one that came back, as the other account refused it',
+    'a receipt timeout failover whose second account refuses the message',
     {
       ...silent({ outcomes: ['accepted', 'rejected_permanent'], events: ['sent', 'silent', 'sent'] }),
       calls: [call(), call({ at: MOVED_AT + 80, account: 'a2', answer: 'unavailable' })],
     },
   ],
   [
-    'one that was heard of in time, and stayed',
+    'a message with a receipt in time and without a failover',
     {
       waits: WAITS,
       receipts: [receipt('delivered', START + 200)],
@@ -291,11 +291,11 @@ test.each<[string, World]>([
     },
   ],
   [
-    'one that was not to be sent again, and stayed',
+    'an at_most_once message without a receipt and without a failover',
     { waits: WAITS, records: [record({ guarantee: 'at_most_once' })] },
   ],
   [
-    'one whose account was named, and that stayed',
+    'a pinned message without a receipt and without a failover',
     {
       waits: WAITS,
       acknowledgements: [promise({ pinned: 'a1' })],
@@ -303,11 +303,11 @@ test.each<[string, World]>([
     },
   ],
   [
-    'one that was not silent for long enough before the routes changed',
+    'a message whose receipt timeout had not passed when the routes changed',
     { waits: { ...WAITS, decidedBy: START + TIMEOUT_MS }, records: [record()] },
   ],
   [
-    'one that was canceled after a call without an answer, which came late',
+    'a message canceled after an attempt whose answer came too late',
     {
       cancels: [cancel()],
       calls: [call({ at: START + 150, answer: 'late' })],
@@ -316,16 +316,20 @@ test.each<[string, World]>([
       ],
     },
   ],
-])('%s is as it should be', (_case, world) => {
+])('finds no violation: %s', (_case, world) => {
   expect(violationsOf(world)).toEqual([]);
 });
 
 test.each<[string, World, ViolationName[]]>([
-  ['was promised and is not stored', { records: [], calls: [] }, ['lost']],
-  ['is canceled, and nobody wished so', { calls: [], records: [record(canceled)] }, ['lost']],
-  ['was canceled and is called', { cancels: [cancel()], calls: [call({ at: START + 150 })] }, ['canceled']],
+  ['was acknowledged and is not stored', { records: [], calls: [] }, ['lost']],
+  ['is canceled without a cancel request', { calls: [], records: [record(canceled)] }, ['lost']],
   [
-    'was canceled and is called, though its record says nothing of it',
+    'is called after its cancel was confirmed',
+    { cancels: [cancel()], calls: [call({ at: START + 150 })] },
+    ['canceled'],
+  ],
+  [
+    'is called after its cancel was confirmed, and has the status canceled',
     {
       cancels: [cancel()],
       calls: [call({ at: START + 150 })],
@@ -334,7 +338,7 @@ test.each<[string, World, ViolationName[]]>([
     ['canceled'],
   ],
   [
-    'was called before its instant',
+    'was called before its sendAt',
     {
       acknowledgements: [promise({ sendAt: START + 51 })],
       records: [record({ isScheduled: true, events: ['queued', 'sent'] })],
@@ -343,7 +347,7 @@ test.each<[string, World, ViolationName[]]>([
   ],
   ['was scheduled and sent without being queued', { records: [record({ isScheduled: true })] }, ['moves']],
   [
-    'is scheduled for ever',
+    'stays scheduled forever',
     {
       calls: [],
       records: [record({ isScheduled: true, status: 'scheduled', attempts: [], outcomes: [], events: [] })],
@@ -351,7 +355,7 @@ test.each<[string, World, ViolationName[]]>([
     ['lost'],
   ],
   [
-    'waits for ever',
+    'stays queued forever',
     { calls: [], records: [record({ status: 'queued', attempts: [], outcomes: [], events: [] })] },
     ['lost'],
   ],
@@ -365,9 +369,13 @@ test.each<[string, World, ViolationName[]]>([
     { suppressions: [cancel(START + 20)], calls: [call()] },
     ['suppressed'],
   ],
-  ['is suppressed, and nobody wished so', { calls: [], records: [record(suppressed)] }, ['lost']],
   [
-    'another account was called for though the first one may have taken it',
+    'is suppressed without a suppression of its recipient',
+    { calls: [], records: [record(suppressed)] },
+    ['lost'],
+  ],
+  [
+    'failed over although its first account may have accepted it',
     {
       calls: [call({ answer: 'reset' }), call({ at: START + 90, account: 'a2' })],
       records: [record({ ...attempted, duplicateRisk: true })],
@@ -375,33 +383,33 @@ test.each<[string, World, ViolationName[]]>([
     ['failover'],
   ],
   [
-    'another account was called for, and the record tells of no move',
+    'was called with another account without a recorded failover',
     { ...silent({ silences: [], events: ['sent', 'sent'] }), waits: null },
     ['failover'],
   ],
   [
-    'another account was called for before it moved',
+    'was called with another account before its failover',
     { ...silent(), calls: [call(), call({ at: MOVED_AT - 80, account: 'a2' })] },
     ['failover', 'silence'],
   ],
   [
-    'another account was called for than the one that was named',
+    'was called with another account than the pinned one',
     { acknowledgements: [promise({ pinned: 'a2' })] },
     ['failover'],
   ],
-  ['nothing was heard of, and that stayed where it was', { waits: WAITS, records: [record()] }, ['silence']],
+  ['got no receipt in time and did not fail over', { waits: WAITS, records: [record()] }, ['silence']],
   [
-    'went on for want of a receipt, is delivered by the first account, and says otherwise',
+    'failed over after a receipt timeout and ignores the receipt of its first account',
     silent({ receipts: 1 }, [receipt('delivered', MOVED_AT + 500)]),
     ['receipts'],
   ],
   [
-    'went on for want of a receipt before it was sent',
+    'failed over after a receipt timeout before it was sent',
     silent({ events: ['silent', 'sent', 'sent'] }),
     ['moves'],
   ],
   [
-    'went on for want of a receipt, and is shown without that',
+    'failed over after a receipt timeout that the api does not show',
     {
       ...silent(),
       shown: new Map([
@@ -436,33 +444,45 @@ test.each<[string, World, ViolationName[]]>([
     ['attempts'],
   ],
   ['was sent and never stored', { calls: [call(), call({ token: 't2' })] }, ['ghost']],
-  ['was called twice without a word', { calls: twice, records: [record({ ...attempted })] }, ['duplicate']],
   [
-    'was called twice although once at most was promised',
+    'was called twice without duplicateRisk',
+    { calls: twice, records: [record({ ...attempted })] },
+    ['duplicate'],
+  ],
+  [
+    'was called twice although its guarantee is at_most_once',
     { calls: twice, records: [record({ ...attempted, guarantee: 'at_most_once', duplicateRisk: true })] },
     ['at_most_once'],
   ],
   [
-    'was called more often than attempted',
+    'has more calls than recorded attempts',
     { calls: twice, records: [record({ duplicateRisk: true })] },
     ['unrecorded'],
   ],
   [
-    'is shown as what it is not',
+    'is shown with another status than its record',
     { shown: new Map([['m1', { status: 'queued', attemptCount: 0, duplicateRisk: false, route: [] }]]) },
     ['answers'],
   ],
-  ['is sent and nobody was called', { calls: [] }, ['answers']],
-  ['has two ids for one key', { acknowledgements: [promise(), promise({ id: 'm2' })] }, ['idempotency']],
-  ['is stored twice', { records: [record(), record({ id: 'm2' })] }, ['idempotency']],
-  ['went back', { records: [record({ events: ['sent', 'deferred', 'sent'] })] }, ['moves']],
+  ['is recorded as sent without a call', { calls: [] }, ['answers']],
   [
-    'says another state than its last event',
+    'has two ids for one idempotency key',
+    { acknowledgements: [promise(), promise({ id: 'm2' })] },
+    ['idempotency'],
+  ],
+  ['is stored twice', { records: [record(), record({ id: 'm2' })] }, ['idempotency']],
+  [
+    'went back to an earlier status',
+    { records: [record({ events: ['sent', 'deferred', 'sent'] })] },
+    ['moves'],
+  ],
+  [
+    'has another status than its last event',
     { records: [record({ events: ['sent', 'delivered'] })] },
     ['moves'],
   ],
   [
-    'has forgotten a receipt',
+    'lacks a receipt',
     {
       receipts: RECEIPTS,
       records: [record({ status: 'delivered', events: ['sent', 'delivered'], receipts: 1 })],
@@ -470,13 +490,13 @@ test.each<[string, World, ViolationName[]]>([
     ['receipts'],
   ],
   [
-    'is not delivered though it was reported to be',
+    'is not delivered although its receipts report it',
     { receipts: RECEIPTS, records: [record({ receipts: 2 })] },
     ['receipts'],
   ],
   ['has a gap in its attempts', { records: [record({ attempts: [2] })] }, ['attempts']],
-  ['has an attempt that nobody closed', { records: [record({ outcomes: ['started'] })] }, ['attempts']],
-])('a message that %s is noticed', (_case, world, expected) => {
+  ['has an attempt that was never closed', { records: [record({ outcomes: ['started'] })] }, ['attempts']],
+])('reports a message that %s', (_case, world, expected) => {
   expect(violationsOf(world)).toEqual(expect.arrayContaining(expected));
 });
 
@@ -486,7 +506,7 @@ const recordsOf = (n: number, overrides: Partial<MessageRecord> = {}) =>
   Array.from({ length: n }, (_, i) => record({ id: `m${i}`, token: `t${i}`, ...overrides }));
 const callsOf = (n: number) => Array.from({ length: n }, (_, i) => call({ token: `t${i}` }));
 
-test('a daily limit holds for what is stored, for each day', () => {
+test('reports more stored messages than the daily limit allows', () => {
   const world = (n: number, days: number): World => ({
     acknowledgements: of(n, { tenantId: 'limited' }),
     calls: callsOf(n),
@@ -502,7 +522,7 @@ test('a daily limit holds for what is stored, for each day', () => {
   expect(violationsOf(world(3, 2))).toEqual([]);
 });
 
-test('a limit a minute holds for what was certainly asked and answered within one', () => {
+test('reports more messages accepted within one minute than the rate limit allows', () => {
   const world = (at: number): World => ({
     acknowledgements: of(3, { tenantId: 'slow' }).map((one, i) => (i === 2 ? { ...one, at } : one)),
     calls: callsOf(3),
@@ -512,7 +532,7 @@ test('a limit a minute holds for what was certainly asked and answered within on
   expect(violationsOf(world(START + 61_000))).toEqual([]);
 });
 
-test('a key is refused five seconds after it was revoked', () => {
+test('reports a message accepted more than five seconds after its key was revoked', () => {
   const asked = (firstAskedAt: number): World => ({
     acknowledgements: [promise({ firstAskedAt, at: firstAskedAt + 10 })],
     revocations: [{ credential: 'c1', at: START }],
@@ -521,7 +541,7 @@ test('a key is refused five seconds after it was revoked', () => {
   expect(violationsOf(asked(START + 6_000))).toEqual(['revocation']);
 });
 
-test('a suspended tenant is neither taken from nor sent for', () => {
+test('reports a message accepted or called while its tenant is suspended', () => {
   const suspensions = [{ tenantId: TENANT, from: START, to: START + 20_000 }];
   const asked = (ms: number) => [promise({ firstAskedAt: START + ms, at: START + ms + 10 })];
   expect(violationsOf({ suspensions, acknowledgements: asked(4_000) })).toEqual([]);
@@ -529,7 +549,7 @@ test('a suspended tenant is neither taken from nor sent for', () => {
   expect(violationsOf({ suspensions, calls: [call({ at: START + 9_000 })] })).toEqual(['suspension']);
 });
 
-test("each event of a message is in its tenant's feed once, in order, and no number is left out", () => {
+test("reports missing, repeated and reordered events in the tenant's feed, and gaps in its numbers", () => {
   const fed = (...numbers: number[]) => violationsOf({ records: [record({ fed: numbers })] });
   expect(fed(0, -1)).toEqual([]);
   expect(fed(0)).toEqual(['feed']);
@@ -538,7 +558,7 @@ test("each event of a message is in its tenant's feed once, in order, and no num
   expect(violationsOf({ feedHoles: [{ tenantId: TENANT, after: 7 }] })).toEqual(['feed']);
 });
 
-test('usage that is not what the messages say is told', () => {
+test('reports usage counts that differ from the stored messages', () => {
   const group = {
     tenantId: TENANT,
     dimension: 'day',
@@ -562,16 +582,12 @@ const doubtful = {
 
 /** Each case breaks one of the conditions for a receipt timeout failover. */
 test.each<[string, World, string]>([
-  ['though its route names no time', { ...silent(), waits: null }, 'its route has no time'],
-  [
-    'though one call at most was promised',
-    silent({ guarantee: 'at_most_once' }),
-    'was to be called once at most',
-  ],
-  ['though its account was named', silent({ isPinned: true }), 'from the account that was named'],
+  ['although its route has no receipt timeout', { ...silent(), waits: null }, 'its route has no time'],
+  ['of an at_most_once message', silent({ guarantee: 'at_most_once' }), 'was to be called once at most'],
+  ['of a pinned message', silent({ isPinned: true }), 'from the account that was named'],
   ['without duplicateRisk', silent({ duplicateRisk: false }), 'without duplicateRisk'],
   [
-    'though it had not been accepted',
+    'of a message that its account had refused',
     silent({ outcomes: ['rejected_transient', 'accepted'] }),
     'a1 had not accepted it',
   ],
@@ -582,39 +598,39 @@ test.each<[string, World, string]>([
   ],
   ['after an attempt without an answer', silent(doubtful), 'after an attempt without an answer'],
   [
-    'after two calls that may have been taken',
+    'after two calls that may have been accepted',
     { ...silent(), calls: [call({ at: START + 45, answer: 'reset' }), ...silent().calls] },
     'after 2 calls that may have been taken',
   ],
-  ['too early', silent({ silences: [early] }), 'it moved 9900 ms after it was accepted'],
+  ['before the timeout', silent({ silences: [early] }), 'it moved 9900 ms after it was accepted'],
   [
-    'though a receipt had come in time',
+    'although a receipt arrived in time',
     silent({ receipts: 1, status: 'delivered', events: ['sent', 'silent', 'sent', 'delivered'] }, [
       receipt('delivered', START + 60 + TIMEOUT_MS - 1),
     ]),
     'a1 had reported in time',
   ],
   [
-    'and was sent by another account',
+    'whose next attempt used another account',
     silent({ tries: [...TRIES.slice(0, 1), elsewhere] }),
     'another account',
   ],
   [
-    'to where it had been',
+    'back to an earlier account',
     silent({
       silences: [MOVE, { ...MOVE, from: 'a2', to: 'a1', at: MOVED_AT + 99 + TIMEOUT_MS }],
       events: ['sent', 'silent', 'sent', 'silent', 'sent'],
     }),
     'it moved back to a1',
   ],
-])('a message that went on for want of a receipt %s is noticed', (_how, world, what) => {
+])('reports a receipt timeout failover %s', (_how, world, what) => {
   const details = foundIn(world).flatMap(({ name, detail }) =>
     name === 'silence' || name === 'heard' ? [detail] : [],
   );
   expect(details).toEqual([expect.stringContaining(what)]);
 });
 
-test('a run in which no message went on for want of a receipt proves nothing of it', () => {
+test('reports a run in which no message failed over after a receipt timeout', () => {
   const heard = {
     receipts: [receipt('delivered', START + 200)],
     records: [record({ status: 'delivered', events: ['sent', 'delivered'], receipts: 1 })],

@@ -200,7 +200,7 @@ async function attempt<T>(sql: Sql, work: (tx: TransactionSql) => Promise<T>): P
 }
 
 describe('functions', () => {
-  test('each is callable by the roles that need it and by nobody else', async () => {
+  test('each is executable only by the roles that need it', async () => {
     const found = await admin<{ name: string; callers: RoleName[] }[]>`
       select p.proname as name,
         array(select r from unnest(array['api', 'worker', 'controller']) r
@@ -212,7 +212,7 @@ describe('functions', () => {
     expect(callable).toEqual(CALLABLE);
   });
 
-  test('each that acts with the rights of its owner looks names up in its own schema first, temporary ones last', async () => {
+  test('each security definer has a search_path of its own schema first and pg_temp last', async () => {
     const found = await admin<{ name: string; config: string[] | null; owner: string }[]>`
       select p.proname as name, p.proconfig as config, p.proowner::regrole::text as owner from pg_proc p
       where p.pronamespace = 'despatch'::regnamespace and p.prosecdef`;
@@ -222,7 +222,7 @@ describe('functions', () => {
     expect([...new Set(found.map(({ owner }) => owner))]).toEqual(['despatch_definer']);
   });
 
-  test('their owner cannot log in and stands above no policy', async () => {
+  test('their owner cannot log in, and no role bypasses row-level security', async () => {
     const found = await admin<{ name: string; login: boolean; above: boolean }[]>`
       select rolname as name, rolcanlogin as login, rolsuper or rolbypassrls or rolcreaterole or rolcreatedb as above
       from pg_roles where rolname like 'despatch\\_%' order by 1`;
@@ -234,7 +234,7 @@ describe('functions', () => {
     ]);
   });
 
-  test('none but the one for it gives out a ciphertext or a hash', async () => {
+  test('only the listed ones return a ciphertext or a hash', async () => {
     const giving = await admin<{ column: string; name: string }[]>`
       select arg as column, p.proname as name from pg_proc p, unnest(p.proargnames, p.proargmodes) u (arg, mode)
       where p.pronamespace = 'despatch'::regnamespace and u.mode in ('t', 'o', 'b') and arg = any (${Object.keys(SENSITIVE)})
@@ -252,7 +252,7 @@ describe('functions', () => {
   });
 });
 
-test('every view asks with the rights of its caller, so that policies hold for it', async () => {
+test('every view is a security_invoker, so that the policies apply to its caller', async () => {
   const views = await admin<{ name: string; options: string[] | null }[]>`
     select relname as name, reloptions as options from pg_class
     where relnamespace = 'despatch'::regnamespace and relkind in ('v', 'm')`;
@@ -263,7 +263,7 @@ test('every view asks with the rights of its caller, so that policies hold for i
 });
 
 describe.each(ROLES)('the %s', (role) => {
-  test('reads no ciphertext and no hash from a table', async () => {
+  test('has no select privilege on columns with ciphertexts and hashes', async () => {
     const readable = await admin<{ at: string }[]>`
       select c.relname || '.' || t.attname as at from pg_class c join pg_attribute t on t.attrelid = c.oid
       where c.relnamespace = 'despatch'::regnamespace and c.relkind in ('r', 'p')
@@ -286,7 +286,7 @@ describe.each(ROLES)('the %s', (role) => {
       'replacing a function',
       'create or replace function despatch.current_tenant() returns uuid language sql as $$ select null::uuid $$',
     ],
-    ['taking the policies away', 'alter table despatch.provider_accounts disable row level security'],
+    ['disabling row-level security', 'alter table despatch.provider_accounts disable row level security'],
     ['adding a policy', 'create policy all_of_it on despatch.provider_accounts using (true)'],
     ['granting itself a role', `grant despatch_definer to despatch_${role}`],
     ['running a program', `copy (select 1) to program 'true'`],
@@ -300,7 +300,7 @@ describe.each(ROLES)('the %s', (role) => {
     expect(['42501', '42809']).toContain((answer as { code: string }).code);
   });
 
-  test('sees no value of any tenant in the statistics', async () => {
+  test('sees no values of tenants in pg_stats', async () => {
     await admin`analyze`;
     const seen = await roles[
       role
@@ -309,7 +309,7 @@ describe.each(ROLES)('the %s', (role) => {
     expect(seen).toEqual([]);
   });
 
-  test('does not see what other sessions are asking', async () => {
+  test('does not see the queries of other sessions', async () => {
     const asked = await roles[role]<{ query: string }[]>`
       select query from pg_stat_activity where usename is distinct from current_user`;
     expect(asked.filter(({ query }) => query !== '' && query !== '<insufficient privilege>')).toEqual([]);
@@ -318,7 +318,7 @@ describe.each(ROLES)('the %s', (role) => {
 
 describe('tenants', () => {
   test.each(['', ' ', '*', 'x', "' or true --", '00000000-0000-0000-0000-000000000000', '{}', 'null'])(
-    'a forged setting %o shows no row',
+    'a forged app.tenant setting %o shows no row',
     async (setting) => {
       const seen = await attempt(roles.api, async (tx) => {
         await tx`select set_config('app.tenant', ${setting}, true)`;
@@ -329,10 +329,13 @@ describe('tenants', () => {
     },
   );
 
-  test.each(['worker', 'controller'] as const)('a setting forged by the %s opens no table', async (role) => {
-    const seen = await attempt(roles[role], (tx) => tx`select id from provider_accounts`);
-    expect(seen).toEqual({ code: DENIED });
-  });
+  test.each(['worker', 'controller'] as const)(
+    'an app.tenant setting forged by the %s gives access to no table',
+    async (role) => {
+      const seen = await attempt(roles[role], (tx) => tx`select id from provider_accounts`);
+      expect(seen).toEqual({ code: DENIED });
+    },
+  );
 
   test.each([
     'select id from provider_accounts where pg_temp.leak(label)',
@@ -340,7 +343,7 @@ describe('tenants', () => {
     'select p.id from provider_accounts p join tenants t on pg_temp.leak(p.label || t.name)',
     'select name from api_keys where pg_temp.leak(name)',
     "select id from tenants where pg_temp.leak(name) and id <> '00000000-0000-0000-0000-000000000000'",
-  ])('a function of the caller is shown no foreign row: %s', async (query) => {
+  ])("a caller's function in a query gets no row of another tenant: %s", async (query) => {
     const shown: string[] = [];
     await using spy = disposable(
       postgres(database.apiUrl, {
@@ -358,7 +361,7 @@ describe('tenants', () => {
     expect(shown.join()).not.toContain(b.mark);
   });
 
-  test('an error does not carry a foreign row out', async () => {
+  test('an error message contains no value of another tenant', async () => {
     const message = await roles.api
       .begin(async (tx) => {
         await tx`select set_config('app.tenant', ${a.tenantId}, true)`;
@@ -369,7 +372,7 @@ describe('tenants', () => {
     expect(message).not.toContain(b.mark);
   });
 
-  test("the caller's own objects do not stand in for the schema's", async () => {
+  test("temporary tables and functions of the caller do not replace the schema's", async () => {
     const answers = await attempt(roles.api, async (tx) => {
       await tx.unsafe(`create temporary table tenants as select * from despatch.tenants limit 0`);
       await tx.unsafe(`create temporary table provider_accounts (id uuid, tenant_id uuid, label text)`);
@@ -412,7 +415,7 @@ describe('tenants', () => {
     expect(await facts()).toEqual(before);
   });
 
-  test("the api cannot wake what waits for another tenant's provider", async () => {
+  test("the api cannot wake messages that wait for another tenant's provider account", async () => {
     await admin`insert into live_messages (seq, purge_on, tenant_id, account_id, due_at, status, reason, priority, channel, test,
         pinned, expires_at, updated_at)
       values (1, '2999-01-01', ${b.tenantId}, ${b.accountId}, '2998-01-01', 'deferred', 'provider_not_ready', 1, 'sms', false,

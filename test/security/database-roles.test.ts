@@ -206,7 +206,7 @@ describe('the database keeps tenants apart', () => {
     expect(await visible(api, 'users', a.tenantId)).toMatchObject({ all: 1 });
   });
 
-  test('the api cannot go round the policies of a table by its partitions', async () => {
+  test('the api cannot bypass the policies of a table through its partitions', async () => {
     const partitions = tables.filter((table) => table.isPartition).map((table) => table.name);
     const open = await offending(partitions, async (name) => (await visible(api, name, b.tenantId)) !== null);
     expect(partitions).not.toEqual([]);
@@ -280,7 +280,7 @@ describe('the database keeps tenants apart', () => {
     });
   });
 
-  test("a content is stored for the transaction's tenant, and nobody forgets another's", async () => {
+  test("contents are stored for the transaction's tenant, and no other tenant can delete them", async () => {
     const seq = 2 ** 41;
     const as = (tenantId: string, work: (tx: TransactionSql) => Promise<unknown>) =>
       withTenant(api, tenantId as TenantId, work);
@@ -294,14 +294,14 @@ describe('the database keeps tenants apart', () => {
     expect(await owners()).toEqual([]);
   });
 
-  test('no function of the schema can be called by everybody', async () => {
+  test('no function of the schema is executable by public', async () => {
     const open = await admin<{ name: string }[]>`
       select p.proname as name from pg_proc p, aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) acl
       where p.pronamespace = 'despatch'::regnamespace and acl.grantee = 0`;
     expect(open.map(({ name }) => name)).toEqual([]);
   });
 
-  test('a store call in a transaction that forgot the tenant finds nothing', async () => {
+  test('a store call in a transaction without a tenant finds nothing', async () => {
     const tenantId = b.tenantId as TenantId;
     const found = await api.begin(async (tx) => [
       await listAccounts(tenantId, tx, { before: undefined, most: 10 }),
@@ -326,7 +326,7 @@ describe('the database keeps tenants apart', () => {
     expect(found).toEqual([[], undefined, undefined]);
   });
 
-  test('a tenant does not stay set on the connection after its transaction', async () => {
+  test('the tenant setting of a connection ends with its transaction', async () => {
     await using single = openPostgres({
       url: secret(database.apiUrl),
       poolMax: 1,

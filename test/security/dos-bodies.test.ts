@@ -46,7 +46,7 @@ test.each([
   // Small enough for the api to store it in a batch with others.
   ['30 KiB', JSON.stringify({ ...MAIL, bodyHtml: WORDS.repeat((30 * 1_024) / WORDS.length) })],
 ])(
-  'forty connections with bodies of %s take no more of a neighbour than forty with small ones',
+  "forty connections with bodies of %s at most double another tenant's p99 compared with small bodies",
   async (_, large) => {
     const [loud, quiet] = [await target.key(LIMITS), await target.key(LIMITS)];
     const p99Beside = async (body: string): Promise<number> => {

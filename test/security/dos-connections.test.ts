@@ -57,7 +57,7 @@ async function serveFor(durationMs: number): Promise<number[]> {
   return [...statuses];
 }
 
-describe('connections that take their time', () => {
+describe('slow connections', () => {
   const head = `POST /v1/messages HTTP/1.1\r\nHost: api.example\r\nContent-Type: application/json\r\n`;
 
   const withKey = (): string => `${head}X-Service-Key: ${key}\r\n`;
@@ -73,7 +73,7 @@ describe('connections that take their time', () => {
     'drip the size of a chunk': [`${withKey()}Transfer-Encoding: chunked\r\n\r\n`, '0', REQUEST_MS],
   });
 
-  test('are closed in time whatever they are slow with, and good clients are served meanwhile', async () => {
+  test('are closed at their timeout, while other clients are served', async () => {
     const groups = await Promise.all(
       Object.entries(kinds()).map(async ([kind, [begin, more, deadlineMs]]) => {
         const sockets = await openMany(60);
@@ -92,7 +92,7 @@ describe('connections that take their time', () => {
     }
   });
 
-  test('and never read the answers they ask for are closed, and hold little memory until then', async () => {
+  test('that never read their responses use little memory and are closed', async () => {
     const before = await target.memoryMib();
     const sockets = await openMany(50);
     for (const { socket } of sockets) socket.pause();
@@ -105,7 +105,7 @@ describe('connections that take their time', () => {
     await Promise.all(sockets.map(({ closed }) => closed));
   });
 
-  test('and never read the answer to a large request let the large ones of others pass', async () => {
+  test('that never read the response to a large batch do not block large requests of others', async () => {
     // Each of the messages is answered with twenty warnings.
     const ignored = Object.fromEntries(Array.from({ length: 20 }, (_, i) => [`${i}`.padEnd(64, 'x'), 1]));
     const body = JSON.stringify({
@@ -138,7 +138,7 @@ describe('connections that take their time', () => {
     reader.socket.destroy();
   });
 
-  test('and send requests by the hundred without awaiting an answer are closed', async () => {
+  test('that pipeline hundreds of requests are closed', async () => {
     const sockets = await openMany(50);
     for (const { socket } of sockets) socket.write(DOCUMENT.repeat(300));
     expect(await serveFor(1_000)).toEqual([202]);
@@ -147,14 +147,14 @@ describe('connections that take their time', () => {
   });
 });
 
-test('connections beyond the limit are closed at once, and room is for others again as soon as some have ended', async () => {
+test('connections beyond the limit are closed, and new ones are accepted once others end', async () => {
   const sockets = await openMany(CONNECTIONS_MAX + 100);
   await expect.poll(() => sockets.filter(({ isClosed }) => isClosed()).length).toBeGreaterThanOrEqual(100);
   await Promise.all(sockets.map(({ closed }) => closed));
   expect(await sendOne()).toBe(202);
 });
 
-test('connections that come at once while the process is busy wait for it, and none has to try again', async (context) => {
+test('connections that arrive while the process is busy wait in the backlog, and none is refused', async (context) => {
   const waiting = CONNECTIONS_MAX;
   const kernelMax = Number(await readFile('/proc/sys/net/core/somaxconn', 'utf8').catch(() => '0'));
   if (kernelMax <= waiting) return context.skip(`the kernel lets ${kernelMax} connections wait`);

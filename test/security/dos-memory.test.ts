@@ -45,7 +45,7 @@ const refusals = async (reason: string): Promise<number> =>
     )?.[1],
   );
 
-describe('eight hundred bodies of a megabyte that one key never ends', () => {
+describe('eight hundred unfinished bodies of 1 MiB by one key', () => {
   const body = `${JSON.stringify(MESSAGE)}${' '.repeat(MIB - 100)}`;
   const piece = 0x10000;
 
@@ -56,7 +56,7 @@ describe('eight hundred bodies of a megabyte that one key never ends', () => {
       () => head(`X-Service-Key: ${key}`, 'Transfer-Encoding: chunked'),
       Array.from({ length: 15 }, () => `${piece.toString(16)}\r\n${' '.repeat(piece)}\r\n`).join(''),
     ],
-  ])('%s take bounded memory, and a neighbour is served', async (_, begin, rest) => {
+  ])('%s use bounded memory, and another tenant is served', async (_, begin, rest) => {
     const before = await refusals('memory');
     const sockets = await openMany(800, begin() + rest);
     using ending = new DisposableStack();
@@ -83,7 +83,7 @@ describe('eight hundred bodies of a megabyte that one key never ends', () => {
   });
 });
 
-test('many small values count for what they take, not for their bytes', async () => {
+test('bodies of many small values count with their parsed size, so that memory stays bounded', async () => {
   const body = `{"channel":"push","to":"t","title":"t","unknown":[${'{},'.repeat(14_900)}{}]}`;
   const answers = await Promise.all(
     Array.from({ length: 400 }, () => call(target.api.origin, 'POST', '/v1/messages', { key, body })),
@@ -93,7 +93,7 @@ test('many small values count for what they take, not for their bytes', async ()
   await expect.poll(reserved).toBe(0);
 });
 
-test('the largest messages of three tenants at once are taken, or refused for now', async () => {
+test('the largest messages of three tenants at once get 202 or 503, with bounded memory', async () => {
   const keys = [key, other, await target.key()];
   const attachment = {
     filename: 'a',
@@ -122,7 +122,7 @@ test('the largest messages of three tenants at once are taken, or refused for no
 });
 
 describe('a body', () => {
-  test('that comes too slowly is given up, whatever it announces, and is told so', async () => {
+  test('that arrives too slowly gets 400, whatever its Content-Length', async () => {
     const before = await refusals('slow');
     const raw = await openRaw(target.port);
     raw.socket.write(head(`X-Service-Key: ${key}`, `Content-Length: ${MIB}`));
@@ -136,7 +136,7 @@ describe('a body', () => {
     expect(await refusals('slow')).toBe(before + 1);
   });
 
-  test('that is large has longer', async () => {
+  test('that is large has a longer timeout', async () => {
     const raw = await openRaw(target.port);
     raw.socket.write(
       head(`X-Service-Key: ${key}`, 'Connection: close', `Content-Length: ${MIB}`) + JSON.stringify(MESSAGE),

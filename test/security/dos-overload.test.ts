@@ -84,7 +84,7 @@ const acceptCalls = async (): Promise<number> =>
   Number(/^despatch_\w+_count\{op="accept"\} (\d+)/m.exec(await target.api.metrics())?.[1]);
 
 describe('a tenant far beyond its limit', { retry: 1 }, () => {
-  test('is told so without a question to the database, and another is served as before', async () => {
+  test('gets 429 without a database query, and another tenant is served as before', async () => {
     const [loud, quiet] = [await target.key({ sendRequestsPerMinute: LIMIT }), await target.key()];
     await serve(quiet, 20);
     const control = await serve(quiet, 100);
@@ -110,12 +110,12 @@ describe('a tenant far beyond its limit', { retry: 1 }, () => {
   });
 });
 
-describe('ten times of what the database takes', () => {
+describe('ten times the load that the database can commit', () => {
   /** The api runs two batches of 128 against the database at once. */
   const COMMIT_S = 1;
   const CAPACITY = (2 * 128) / COMMIT_S;
 
-  test('from one tenant is shed at once, with bounded memory, while another is served', async () => {
+  test('from one tenant is shed with 503 at once, with bounded memory, while another tenant is served', async () => {
     const limits = { sendRequestsPerMinute: 60_000, messagesPerDay: 1_000_000 };
     const [loud, quiet] = [await target.key(limits), await target.key()];
     await using client = openClient(10 * CAPACITY);

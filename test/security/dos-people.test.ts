@@ -66,10 +66,10 @@ const countings = async (): Promise<number> =>
 test.each([
   ["one tenant's changes that wait for each other", (loud: Person) => makeKey(loud)],
   [
-    'calls that wait for the first one with their idempotency key',
+    'calls that wait for the first one with the same idempotency key',
     (loud: Person) => makeEndpoint(loud, 'one'),
   ],
-])('%s hold neither sends nor the changes of others', async (_, change) => {
+])('%s block neither sends nor changes of other tenants', async (_, change) => {
   const [loud, quiet] = [await openPerson(), await openPerson()];
   const key = await target.key();
   expect([await send(key), (await makeKey(quiet)).status]).toEqual([202, 201]);
@@ -90,7 +90,7 @@ test.each([
   expect(statuses.filter((status) => status >= 500)).toEqual([]);
 });
 
-test("a person's calls are counted by few statements, and by none once the limit is reached", async () => {
+test("a user's calls are counted with few statements, and with none beyond the rate limit", async () => {
   const { token } = await openPerson();
   const ask = () => call(target.api.origin, 'GET', '/v1/admin/me', { token });
   const before = await countings();

@@ -52,10 +52,10 @@ async function cases(): Promise<Record<string, Case>> {
   };
 }
 
-describe('an answer that comes before its request has been read reaches a client that writes first', () => {
+describe('a response sent before the request is read reaches a client that writes it all first', () => {
   const python = spawnSync('python3', ['--version']).status === 0;
 
-  test.runIf(python)('which is how Python does it', async () => {
+  test.runIf(python)('with urllib of Python', async () => {
     const all = Object.values(await cases());
     const sent = all.flatMap(({ path, ...rest }) =>
       [true, false].flatMap((chunked) =>
@@ -68,8 +68,8 @@ describe('an answer that comes before its request has been read reaches a client
   });
 
   test.each([
-    ['by chunks', true],
-    ['with its length', false],
+    ['with a chunked body', true],
+    ['with a Content-Length', false],
   ])('%s', async (_, chunked) => {
     for (const [name, { path, headers, bytes, answer }] of Object.entries(await cases())) {
       const text = await writeThenRead(path, headers, bytes, chunked);
@@ -79,7 +79,7 @@ describe('an answer that comes before its request has been read reaches a client
     }
   });
 
-  test('and so does the refusal of headers that are too long', async () => {
+  test('with headers that are too long', async () => {
     const head = `GET /v1/a HTTP/1.1\r\nHost: a\r\n${`X-A: ${'a'.repeat(1000)}\r\n`.repeat(4_000)}\r\n`;
     const raw = await openRaw(target.port);
     await write(raw, head);
@@ -87,11 +87,11 @@ describe('an answer that comes before its request has been read reaches a client
   });
 });
 
-describe('a connection that is read on after its answer', () => {
+describe('a connection whose request is still read after the response', () => {
   const head = 'POST /v1/messages HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n';
   const chunk = `10000\r\n${' '.repeat(0x10000)}\r\n`;
 
-  test('is closed when the client never ends', async () => {
+  test('is closed when the client never stops sending', async () => {
     const raw = await openRaw(target.port, { isStubborn: true });
     await write(raw, `${head}Transfer-Encoding: chunked\r\n\r\n`);
     let written = 0;
@@ -102,7 +102,7 @@ describe('a connection that is read on after its answer', () => {
     expect(written).toBeLessThan(512 * MIB);
   });
 
-  test('takes no other request', async () => {
+  test('serves no second request', async () => {
     const raw = await openRaw(target.port, { isStubborn: true });
     const second = `${head}X-Service-Key: ${key}\r\nContent-Length: 60\r\n\r\n${JSON.stringify(MESSAGE).padEnd(60)}`;
     await write(raw, `${head}Content-Length: ${MIB}\r\n\r\n${' '.repeat(MIB)}${second}`);
@@ -110,7 +110,7 @@ describe('a connection that is read on after its answer', () => {
     expect((await raw.closed).match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 401']);
   });
 
-  test('holds no memory, and others are served', async () => {
+  test('uses little memory, and other clients are served', async () => {
     const before = await target.memoryMib();
     const sockets = await Promise.all(
       Array.from({ length: 600 }, () => openRaw(target.port, { isStubborn: true })),
@@ -127,7 +127,7 @@ describe('a connection that is read on after its answer', () => {
     for (const { socket } of sockets) socket.destroy();
   });
 
-  test('does not hold up the end of the process', async () => {
+  test('does not delay the shutdown of the process', async () => {
     await using other = await startDosTarget();
     const raw = await openRaw(other.port, { isStubborn: true });
     await write(raw, `${head}Transfer-Encoding: chunked\r\n\r\n`);
@@ -141,7 +141,7 @@ describe('a connection that is read on after its answer', () => {
   });
 });
 
-test('a small body that nobody wants leaves the connection as it is', async () => {
+test('a small body of a rejected request keeps the connection open', async () => {
   const raw = await openRaw(target.port);
   const body = JSON.stringify(MESSAGE);
   const head = `POST /v1/messages HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n`;
@@ -151,7 +151,7 @@ test('a small body that nobody wants leaves the connection as it is', async () =
   expect((await raw.closed).match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 401', 'HTTP/1.1 202']);
 });
 
-test('a client that asks first whether to send a body is told before it sends one', async () => {
+test('a client with Expect: 100-continue gets 401 or 100 before it sends the body', async () => {
   const head = `POST /v1/messages HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: ${MIB}\r\n`;
   const refused = await openRaw(target.port);
   await write(refused, `${head}\r\n`);

@@ -85,15 +85,15 @@ beforeAll(async () => {
 });
 afterAll(() => listener[Symbol.asyncDispose]());
 
-describe('a mail to a server of the tenant', () => {
-  test.each(SPELLINGS)('at %j reaches nothing inside', async (host) => {
+describe("a mail to a tenant's SMTP server", () => {
+  test.each(SPELLINGS)('at %j reaches no internal address', async (host) => {
     await using setup = await mailerOver(() => ['127.0.0.1', '::1']);
     const before = listener.connections();
     expect(['not an account', 'egress_blocked', 'dns']).toContain(await setup.send(host));
     expect(listener.connections()).toBe(before);
   });
 
-  test.each(INSIDE)('at a name that leads to %s reaches nothing inside', async (address) => {
+  test.each(INSIDE)('at a name that resolves to %s is blocked', async (address) => {
     await using setup = await mailerOver(({ name }) => {
       if (name.startsWith('alias')) return { alias: 'inside.example', addresses: [address] };
       if (name.startsWith('first')) return [address, PUBLIC_V4, PUBLIC_V6];
@@ -107,7 +107,7 @@ describe('a mail to a server of the tenant', () => {
     expect(listener.connections()).toBe(before);
   });
 
-  test('connects to the very address that was checked, though the name server changes its mind each time', async () => {
+  test('connects to the address that was checked, even if the DNS answer changes each time', async () => {
     // A connection to 0.0.0.0 reaches this machine too, but the allowed range does not include it.
     await using setup = await mailerOver(
       ({ before }) => [before % 2 === 0 ? '127.0.0.1' : '0.0.0.0'],
@@ -123,7 +123,7 @@ describe('a mail to a server of the tenant', () => {
   });
 });
 
-describe('ranges that the operator opens', () => {
+describe('CIDR ranges that the operator allows', () => {
   test.each([
     ['10.20.0.0/16', ['10.20.0.0', '10.20.255.255', '::ffff:10.20.1.1'], ['10.19.255.255', '10.21.0.0']],
     ['10.20.30.40/32', ['10.20.30.40'], ['10.20.30.39', '10.20.30.41']],
@@ -137,7 +137,7 @@ describe('ranges that the operator opens', () => {
       ['fd00:0:ffff::', 'fd00:2::', '10.0.0.1'],
     ],
     ['::1/128', ['::1'], ['::', '::2', '127.0.0.1']],
-  ] as const)('%s opens what it holds and nothing beside it', async (cidr, opened, closed) => {
+  ] as const)('%s allows its own addresses and no others', async (cidr, opened, closed) => {
     expect(isCidr(cidr)).toBe(true);
     for (const address of [...opened, ...closed]) {
       const guard = createEgressGuard({ allowCidrs: [cidr], ports: [], resolveHost: async () => [address] });
@@ -150,7 +150,7 @@ describe('ranges that the operator opens', () => {
     }
   });
 
-  test('are told from all others whatever the address, bit by bit', async () => {
+  test('match an address by each bit of their prefix', async () => {
     for (let bits = 0; bits <= 32; bits += 1) {
       const cidr = `10.77.170.85/${bits}`;
       const guard = createEgressGuard({ allowCidrs: [cidr], ports: [], resolveHost: async () => [] });

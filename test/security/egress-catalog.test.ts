@@ -59,7 +59,7 @@ async function callsOf(provider: AnyProvider, publicConfig: object): Promise<Cal
 describe.each([...PROVIDERS.values()])('$id', (provider) => {
   const { publicConfig } = CATALOG_ACCOUNTS[provider.id as ProviderKind];
 
-  test('has an account here with every secret that it can have, or another one in its place', () => {
+  test('has a test account with every secret or an alternative to it', () => {
     const sent = CATALOG_ACCOUNTS[provider.id as ProviderKind];
     expect(parseAccount(provider, sent.publicConfig, sent.secretConfig)).toMatchObject({ ok: true });
     const missing = Object.keys(provider.secrets.shape).filter((field) => !(field in sent.secretConfig));
@@ -70,7 +70,7 @@ describe.each([...PROVIDERS.values()])('$id', (provider) => {
     expect(missing).toEqual(others[provider.id] ?? []);
   });
 
-  test('calls no place that a setting names, unless the call passes the egress guard', async () => {
+  test('calls a host that a setting names only through the egress guard', async () => {
     for (const field of Object.keys(provider.config.shape)) {
       for (const value of HOSTILE_SETTINGS) {
         const calls = await callsOf(provider, { ...publicConfig, [field]: value });
@@ -90,7 +90,7 @@ describe.each([...PROVIDERS.values()])('$id', (provider) => {
 });
 
 test.each(['webhook-sms', 'webhook-email', 'webhook-push', 'webhook-whatsapp'])(
-  '%s calls no gateway whose name leads inside, even if it leads outside as well',
+  '%s calls no gateway whose name resolves to an internal address, even if a public one is among them',
   async (id) => {
     const inside = ['127.0.0.1', '10.0.0.1', '169.254.169.254', '::1', '::ffff:127.0.0.1', 'fd00:ec2::254'];
     const outside = '93.184.215.14';

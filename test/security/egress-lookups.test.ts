@@ -15,8 +15,8 @@ async function guardOver(reply: (question: DnsQuestion) => DnsReply) {
   return { dns, guard, [Symbol.asyncDispose]: () => dns[Symbol.asyncDispose]() };
 }
 
-describe('names that no server answers', () => {
-  test('hold up no other lookup, neither of tenants nor of the process itself', async () => {
+describe('DNS lookups without an answer', () => {
+  test('delay no other lookup, neither of tenants nor of the process itself', async () => {
     await using setup = await guardOver(({ name }) => (name.includes('.slow.') ? 'silence' : LOOPBACK));
     const { dns, guard } = setup;
     await using elsewhere = await startHttpServer();
@@ -46,7 +46,7 @@ describe('names that no server answers', () => {
 });
 
 describe('a name', () => {
-  test('is asked for once for all who ask at the same time, and anew for those who come later', async () => {
+  test('is queried once for concurrent lookups, and again for later ones', async () => {
     await using setup = await guardOver(() => LOOPBACK);
     const { dns, guard } = setup;
     const names = ['mail.example', 'MAIL.example', 'mail.example.'];
@@ -60,7 +60,7 @@ describe('a name', () => {
     ['AAAA', LOOPBACK, '127.0.0.1'],
     ['A', ['::1'], '::1'],
   ])(
-    'whose server never answers the query for %s has the addresses of the other family',
+    'whose %s query gets no answer resolves to the other address family',
     async (silent, addresses, address) => {
       await using setup = await guardOver(({ type }) => (type === silent ? 'silence' : addresses));
       const found = await setup.guard.resolve('half.example', 587);
@@ -69,7 +69,7 @@ describe('a name', () => {
   );
 
   test.each(['unknown name', 'server failure', []] as const)(
-    'without an address (%j) is refused, and not asked for again at once',
+    'without an address (%j) is refused, and the failure is cached',
     async (reply) => {
       await using setup = await guardOver(() => reply);
       const { dns, guard } = setup;
@@ -80,7 +80,7 @@ describe('a name', () => {
     },
   );
 
-  test('of one label is never completed with a search domain, nor looked for in the hosts file', async () => {
+  test('of one label uses neither a search domain nor the hosts file', async () => {
     await using setup = await guardOver(({ name }) => (name === 'postgres' ? LOOPBACK : 'unknown name'));
     const { dns, guard } = setup;
     expect(await guard.resolve('localhost', 587)).toEqual({ kind: 'refused', code: 'dns' });
@@ -100,7 +100,7 @@ test.each([
   ['[10.0.0.53]:53', false],
   ['[fd00::53]', false],
   ['', false],
-])('%j as a name server: %s', (text, isOne) => {
+])('%j is a valid name server: %s', (text, isOne) => {
   expect(isNameServer(text)).toBe(isOne);
   if (isOne) expect(() => createHostResolver({ servers: [text] })).not.toThrow();
 });

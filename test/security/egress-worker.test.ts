@@ -23,7 +23,7 @@ const SLOW_MAILS = 40;
 const QUIET_MAILS = 20;
 const SOON = { interval: 20 };
 
-test('mail servers whose names nobody answers delay no other tenant: theirs are sent while these still wait', async () => {
+test("unanswered DNS lookups of one tenant's mail servers do not delay another tenant's mails", async () => {
   const [loud, quiet] = await Promise.all([stack.tenant([]), stack.tenant([])]);
   const slow = await Promise.all(
     Array.from({ length: SLOW_HOSTS }, (_, i) => addMailServer(loud, `mail${i}.slow.example`)),

@@ -16,7 +16,7 @@ const TEXTS = [
   'x'.repeat(5_000),
 ];
 
-test('no text of a request breaks a line of the log, adds one, or brings a control character into it', async () => {
+test('no text of a request breaks or adds a log line, or puts a control character into it', async () => {
   await using target = await startDosTarget({ LOG_LEVEL: 'debug' });
   const key = await target.key();
   let sent = 0;

@@ -77,7 +77,7 @@ function signerOfNow({ issuer, answerTo }: Awaited<ReturnType<typeof setup>>) {
 }
 
 describe('algorithms', () => {
-  test('one that the key could do and the configuration does not name is refused', async () => {
+  test('one that the key supports but the configuration does not allow is rejected', async () => {
     await using b = await setup({ algorithm: 'RS256', namesAlgorithm: false });
     const { privateKey, kid } = b.issuer.current();
     const key = KeyObject.from(privateKey);
@@ -124,7 +124,7 @@ describe('the clock', () => {
 
 describe('rotation', () => {
   test.each(['discovery', 'url'] as const)(
-    'a new key is good as soon as it is asked for, and a retired one is not any more (%s)',
+    'a new key is accepted at once, and a retired one is rejected after the next fetch (%s)',
     async (finds) => {
       const pass = stopClock();
       await using b = await setup({ finds });
@@ -141,7 +141,7 @@ describe('rotation', () => {
     },
   );
 
-  test('a retired key is refused after ten minutes even where nobody uses a new one', async () => {
+  test('a retired key is rejected after ten minutes even if no token uses a new one', async () => {
     const pass = stopClock();
     await using b = await setup();
     const old = signerOfNow(b);
@@ -155,8 +155,8 @@ describe('rotation', () => {
   });
 });
 
-describe('questions to the issuer', () => {
-  test('tokens of unknown keys cause one in two seconds, however many they are', async () => {
+describe('requests to the issuer', () => {
+  test('tokens with unknown keys cause one request in two seconds, however many they are', async () => {
     const pass = stopClock();
     await using b = await setup();
     expect(await b.answerTo(await b.mint())).toBe('ann');
@@ -171,7 +171,7 @@ describe('questions to the issuer', () => {
   });
 
   test.each(['refusing', 'nonsense', 'silent'] as const)(
-    'while it is %s, known keys go on at once, unknown ones are refused, and it is asked once in two seconds',
+    'while it is %s, known keys are valid, unknown ones are rejected, and it gets one request in two seconds',
     async (behaviour) => {
       const pass = stopClock();
       await using b = await setup();
@@ -200,7 +200,7 @@ describe('questions to the issuer', () => {
     },
   );
 
-  test('keys that grew old in an outage are good until it is over', async () => {
+  test('expired cached keys stay valid until an outage of the issuer is over', async () => {
     const pass = stopClock();
     await using b = await setup();
     const own = signerOfNow(b);
@@ -219,7 +219,7 @@ describe('questions to the issuer', () => {
   });
 
   test.each(['discovery', 'url'] as const)(
-    'before there ever was a key: unavailable, at once but for the first, and good when it is back (%s)',
+    'tokens are unavailable while the issuer was never reachable, and are accepted when it is back (%s)',
     async (finds) => {
       const pass = stopClock();
       await using b = await setup({ finds });
@@ -235,7 +235,7 @@ describe('questions to the issuer', () => {
     },
   );
 
-  test('what no key could make good asks nobody', async () => {
+  test('malformed and unsigned tokens cause no request', async () => {
     await using b = await setup();
     for (const token of ['x', '..', `${'a'.repeat(20_000)}.b.c`, rawToken({ alg: 'none' }, {}, () => '')]) {
       expect(await b.answerTo(token)).toBe('refused');

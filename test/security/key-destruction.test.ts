@@ -176,7 +176,7 @@ beforeEach(() => {
 });
 
 describe("when a tenant's key is destroyed", () => {
-  test('nothing of it decrypts any more, its messages wait without using a retry, and others go on', async () => {
+  test('its secrets do not decrypt, its messages are deferred without a retry, and others are sent', async () => {
     const [erased, other] = [await account(), await account()];
     await expectFate(await send(erased), { status: 'sent' });
     const before = callsWith(erased);
@@ -208,7 +208,7 @@ describe("when a tenant's key is destroyed", () => {
 });
 
 describe('while a key is rotated', () => {
-  test('old and rewrapped secrets go on; what was not rewrapped ends with the old version', async () => {
+  test('old and rewrapped secrets work; others fail once the old version is disabled', async () => {
     const [moved, left] = await account().then(async (first) => [first, await account(first)] as const);
     const old = await ciphertextOf(moved);
     expect(old).toMatch(/^vault:v1:/);
@@ -239,7 +239,7 @@ describe('a ciphertext in the wrong row', () => {
   test.each([
     ["another tenant's", false],
     ['another account of the same tenant', true],
-  ])('%s: is of no use, no provider is called with it, and the message waits', async (_, isSameTenant) => {
+  ])('%s: does not decrypt, no provider is called, and the message is deferred', async (_, isSameTenant) => {
     const victim = await account();
     const thief = await account(isSameTenant ? victim : undefined);
     await putCiphertext(thief.id, await ciphertextOf(victim));

@@ -101,7 +101,7 @@ function frameOf(request: HttpRequest, id: string): unknown {
   return { method, origin, username, path, query, hash, headers, body, isTenantHost };
 }
 
-test('the catalog has providers that are asked about messages', () => {
+test('the catalog has providers with a lookup', () => {
   expect(ASKED.map(({ id }) => id)).toEqual(
     expect.arrayContaining([
       'infobip',
@@ -119,7 +119,7 @@ test('the catalog has providers that are asked about messages', () => {
 describe.each(ASKED)('$id', (provider) => {
   const { publicConfig } = CATALOG_ACCOUNTS[provider.id as ProviderKind];
 
-  test('is asked about the id that it gave, whatever it is, at one and the same place', async () => {
+  test('gets any message id as exactly one path segment or query value', async () => {
     const [harmless] = (await requestsOf(provider, byId(HARMLESS))) ?? [];
     if (harmless === undefined) throw new Error('nothing was asked');
     const frame = frameOf(harmless, HARMLESS);
@@ -132,7 +132,7 @@ describe.each(ASKED)('$id', (provider) => {
     }
   });
 
-  test('is asked at its own hosts, or at those that a tenant chose through the egress guard', async () => {
+  test("gets lookups at its own hosts, or at a tenant's host through the egress guard", async () => {
     const questions = [byId(HARMLESS), ...(provider.lookup?.by === 'reference' ? [BY_REFERENCE] : [])];
     const plain = await requestsOf(provider, byId(HARMLESS));
     const ownDomain = domainOf(new URL(plain?.[0]?.url ?? '').hostname);
@@ -157,7 +157,7 @@ describe.each(ASKED)('$id', (provider) => {
   });
 });
 
-test('an id that Sinch gives out by our reference leads nowhere else either', async () => {
+test('a hostile id that Sinch returns for our reference changes no other part of the request', async () => {
   const sinch = PROVIDERS.get('sinch') as AnyProvider;
   const found =
     (id: string): Reply =>

@@ -19,7 +19,7 @@ async function run(attacks: readonly Attack[], root: string): Promise<VitestRun>
   });
 }
 
-describe.each(GROUPS)('with protections taken away', (...attacks) => {
+describe.each(GROUPS)('with protections removed', (...attacks) => {
   let found: VitestRun;
   beforeAll(async () => {
     await using tree = await plantMutants(attacks);

@@ -17,7 +17,7 @@ export const GROUPS: readonly (readonly Attack[])[] = [
       changes: { 'worker-function': [/despatch_worker/, 'public'] },
       project: 'integration',
       suite: 'test/security/database-attacks.test.ts',
-      test: 'each is callable by the roles that need it and by nobody else',
+      test: 'each is executable only by the roles that need it',
     },
     {
       name: 'a function of the owner trusts the id it is given',
@@ -45,7 +45,7 @@ export const GROUPS: readonly (readonly Attack[])[] = [
       changes: { 'tenant-stranger': [/caller\.isPlatformAdmin \? (.*) : undefined/, '$1'] },
       project: 'integration',
       suite: 'test/security/tenant-isolation.test.ts',
-      test: 'whatever of B is named',
+      test: "random requests that name B's objects",
     },
   ],
   [
@@ -61,7 +61,7 @@ export const GROUPS: readonly (readonly Attack[])[] = [
       changes: { 'token-algorithms': 'delete' },
       project: 'integration',
       suite: 'test/security/issuer-keys.test.ts',
-      test: 'one that the key could do and the configuration does not name is refused',
+      test: 'one that the key supports but the configuration does not allow is rejected',
     },
     {
       name: 'type of a token not looked at',
@@ -75,7 +75,7 @@ export const GROUPS: readonly (readonly Attack[])[] = [
       changes: { 'key-checksum': 'delete' },
       project: 'integration',
       suite: 'test/security/service-keys.test.ts',
-      test: 'what has no good checksum asks no database',
+      test: 'a key without a valid checksum causes no database query',
     },
     {
       name: 'ciphertext not bound to its row',
@@ -91,7 +91,7 @@ export const GROUPS: readonly (readonly Attack[])[] = [
       changes: { 'cursor-tenant': [/tenantId, /, ''] },
       project: 'integration',
       suite: 'test/security/tenant-isolation.test.ts',
-      test: "by B's cursors",
+      test: "B's cursors are rejected",
     },
     {
       name: 'a cursor of the feed not bound to its tenant',
@@ -112,7 +112,7 @@ export const GROUPS: readonly (readonly Attack[])[] = [
       changes: { 'receipt-account': [/r\.account_id is null/, 'true'] },
       project: 'integration',
       suite: 'test/security/receipt-tenants.test.ts',
-      test: 'one reports on no message of another channel, and on no test message',
+      test: 'a receipt changes no message of another channel and no test message',
     },
     {
       name: 'suppressions read before the claim alone',
@@ -128,7 +128,7 @@ export const GROUPS: readonly (readonly Attack[])[] = [
       changes: { 'idempotency-owner': [/caller\.tenant\.id/, "''"] },
       project: 'integration',
       suite: 'test/security/tenant-isolation.test.ts',
-      test: "by B's idempotency keys",
+      test: "B's idempotency keys replay nothing",
     },
     {
       name: 'a stored secret follows its account to another server',
@@ -200,7 +200,7 @@ export const GROUPS: readonly (readonly Attack[])[] = [
       changes: { 'secret-route': [/true/, 'false'] },
       project: 'unit',
       suite: 'services/providers/twilio/provider.test.ts',
-      test: 'is declared truly for the setting region',
+      test: 'is declared correctly for the setting region',
     },
   ],
 ];

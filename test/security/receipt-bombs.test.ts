@@ -82,7 +82,7 @@ function headerOf(name: string): string {
 describe.each(REPORTING)('%s', (provider) => {
   const { read, callOf, parse } = readerOf(provider);
 
-  test('looks into a call in a time in proportion to its length, whatever it is', async () => {
+  test('parses and verifies a receipt call in linear time, whatever its body', async () => {
     const slow: string[] = [];
     const bodies = { ...BOMBS, 'its own form': (n: number) => inside(provider, 'a@b '.repeat(n / 8)) };
     for (const [name, make] of Object.entries(bodies)) {
@@ -99,7 +99,7 @@ describe.each(REPORTING)('%s', (provider) => {
     expect(slow).toEqual([]);
   });
 
-  test('has no call by its own name change what objects are made of', async () => {
+  test('is not open to prototype pollution by a receipt call', async () => {
     const names = Object.getOwnPropertyNames(Object.prototype);
     for (const key of ['__proto__', 'constructor', 'prototype']) {
       const text = `{"${key}":{"isPolluted":true,"status":"delivered","prototype":{"isPolluted":true}}}`;
@@ -111,7 +111,7 @@ describe.each(REPORTING)('%s', (provider) => {
     expect(Object.getOwnPropertyNames(Object.prototype)).toEqual(names);
   });
 
-  test('reads no word of a call for a property that every object has', () => {
+  test('does not look up a status of a receipt call among the properties of Object.prototype', () => {
     for (const word of ['constructor', '__proto__', 'toString', 'hasOwnProperty']) {
       const { body, query } = deliveryReport(provider, { reference: 'r', vendorId: 'v' });
       const said = /DELIVERED_TO_HANDSET|TEXT_DELIVERED|delivered|Delivered|Delivery|DELIVERED/g;

@@ -138,7 +138,7 @@ const statusOf = async ({ seq }: Sent): Promise<unknown> =>
   (await stores.admin`select status from despatch.message_states where seq = ${seq}`)[0]?.['status'];
 
 describe.each(REPORTING)('%s', (provider) => {
-  test('reports to one tenant on none of another one’s messages, whatever names it', async () => {
+  test('receipts for one tenant change no message of another tenant, whatever ids they name', async () => {
     const mine = await sentThrough(provider, SAME);
     const same = await sentThrough(provider, SAME);
     const theirs = await sentThrough(provider, 'id-of-theirs-alone');
@@ -160,7 +160,7 @@ describe.each(REPORTING)('%s', (provider) => {
     expect(await stored(same)).toEqual(before[0]);
   });
 
-  test('names a message by its own id alone to the account that it went through, and to no other', async () => {
+  test("receipts with the vendor's id alone apply only to messages of the account that received them", async () => {
     const [mine, theirs] = [await sentThrough(provider, SAME), await sentThrough(provider, SAME)];
     const before = await stored(theirs);
     const namesVendorId = !provider.startsWith('webhook-');
@@ -171,26 +171,29 @@ describe.each(REPORTING)('%s', (provider) => {
 });
 
 describe('among the accounts of one tenant', () => {
-  test.each(REPORTING)('%s reports on no message that went out through another one', async (provider) => {
-    const tenant = await seedTenant(stores.admin);
-    const mine = await sentThrough(provider, 'mine', tenant);
-    const theirs = await sentThrough(provider, 'theirs', tenant);
-    const before = await stored(theirs);
-    const foreign: Named[] = [
-      { reference: theirs.id },
-      { vendorId: 'theirs' },
-      { reference: theirs.id, vendorId: 'theirs' },
-      { reference: theirs.id, vendorId: 'mine' },
-    ];
-    for (const named of foreign) {
-      await report(provider, mine, named);
-      expect(await stored(theirs)).toEqual(before);
-    }
-    await report(provider, theirs, { reference: theirs.id, vendorId: 'theirs' });
-    expect(await statusOf(theirs)).toBe('delivered');
-  });
+  test.each(REPORTING)(
+    'receipts of a %s account change no message sent through another account',
+    async (provider) => {
+      const tenant = await seedTenant(stores.admin);
+      const mine = await sentThrough(provider, 'mine', tenant);
+      const theirs = await sentThrough(provider, 'theirs', tenant);
+      const before = await stored(theirs);
+      const foreign: Named[] = [
+        { reference: theirs.id },
+        { vendorId: 'theirs' },
+        { reference: theirs.id, vendorId: 'theirs' },
+        { reference: theirs.id, vendorId: 'mine' },
+      ];
+      for (const named of foreign) {
+        await report(provider, mine, named);
+        expect(await stored(theirs)).toEqual(before);
+      }
+      await report(provider, theirs, { reference: theirs.id, vendorId: 'theirs' });
+      expect(await statusOf(theirs)).toBe('delivered');
+    },
+  );
 
-  test('one reports on no message of another channel, and on no test message', async () => {
+  test('a receipt changes no message of another channel and no test message', async () => {
     const tenant = await seedTenant(stores.admin);
     const mine = await sentThrough('webhook-sms', 'a', tenant);
     const mail = await sentThrough('postmark', 'b', tenant);
@@ -204,7 +207,7 @@ describe('among the accounts of one tenant', () => {
     }
   });
 
-  test('one reports on a message as soon as it has been called for it, and goes on when another one was', async () => {
+  test('a receipt applies only if its account attempted the message, also after a failover', async () => {
     const tenant = await seedTenant(stores.admin);
     const first = await acceptedFor('webhook-sms', tenant);
     const second = await seedAccount(stores.admin, tenant.tenantId, { provider: 'webhook-sms' });
@@ -230,7 +233,7 @@ describe('among the accounts of one tenant', () => {
     expect(await statusOf(first)).toBe('delivered');
   });
 
-  test('a report on a message of another one is given up as one that leads nowhere', async () => {
+  test('a receipt for a message of another account is dropped as an orphan after a day', async () => {
     const tenant = await seedTenant(stores.admin);
     const [mine, theirs] = [
       await sentThrough('webhook-sms', 'a', tenant),
@@ -248,7 +251,7 @@ describe('among the accounts of one tenant', () => {
   });
 });
 
-test('texts that no database takes hold up nobody else', async () => {
+test('receipts with texts that the database cannot store do not block other receipts', async () => {
   const [mine, theirs] = [await sentThrough('sinch', 'a'), await sentThrough('sinch', 'b')];
   const said = { type: 'recipient_delivery_report_sms', status: 'Failed', code: 402 };
   for (const odd of ['\0', '\ud800', '\udc00', 'a\0b', `${'x'.repeat(511)}😀`]) {
@@ -262,7 +265,7 @@ test('texts that no database takes hold up nobody else', async () => {
   expect([await statusOf(mine), await statusOf(theirs)]).toEqual(['undelivered', 'delivered']);
 });
 
-test('a batch of very many reports is taken as long as a vendor could have sent it, and holds up nobody', async () => {
+test('a batch of 20,000 reports is read and blocks no others; a larger one is unreadable', async () => {
   const [mine, theirs] = [await sentThrough('sendgrid', 'a'), await sentThrough('sendgrid', 'b')];
   const events = (n: number) =>
     Array.from({ length: n }, (_, i) => ({ event: 'delivered', sg_message_id: `x${i}` }));

@@ -47,7 +47,7 @@ describe('over the api', () => {
     return parsed;
   };
 
-  test('every part of a key that is cut off, doubled or swapped is refused, and the whole is good', async () => {
+  test('a truncated, doubled or modified key is rejected, and the whole key is accepted', async () => {
     const { text } = tenant.key;
     expect((await send(api.first, tenant.key, LEAST.sms)).status).toBe(202);
     const cut = Array.from({ length: text.length }, (_, length) => text.slice(0, length));
@@ -75,7 +75,7 @@ describe('over the api', () => {
     expect((await send(api.first, tenant.key, LEAST.sms)).status).toBe(202);
   });
 
-  test('a key with a good checksum and anything else wrong is refused like one that never was', async () => {
+  test('a key with a valid checksum but a wrong mode, id or secret is rejected like an unknown one', async () => {
     const mine = partsOf(tenant.key.text);
     const theirs = partsOf((await api.tenant()).key.text);
     const wrong = [
@@ -91,7 +91,7 @@ describe('over the api', () => {
     );
   });
 
-  test('a wrong secret learns nothing of its key: not that it is revoked, not that it is expired', async () => {
+  test('a wrong secret does not reveal that its key is revoked or expired', async () => {
     const revoked = await api.key(tenant.tenantId, { revokedAt: new Date() });
     const expired = await api.key(tenant.tenantId, { expiresAt: new Date(Date.now() - 1_000) });
     const guess = (text: string) => answerTo(formatServiceKey({ ...partsOf(text), secret: OTHER }));
@@ -102,7 +102,7 @@ describe('over the api', () => {
     ]);
   });
 
-  test('a revoked key is refused with its former secret too, though its grace runs on', async () => {
+  test('a revoked key is rejected with its previous secret too, even within the grace period', async () => {
     const key = await api.key(tenant.tenantId);
     await api.admin`update api_keys set previous_secret_hash = secret_hash, secret_hash = ${Buffer.alloc(32, 1)},
       grace_until = now() + interval '1 hour' where id = ${key.id}`;
@@ -112,7 +112,7 @@ describe('over the api', () => {
     expect((await answerTo(key.text)).code).toBe('api_key_revoked');
   });
 
-  test('of secrets that were replaced twice the first is refused while the second still has its grace', async () => {
+  test('after two rotations the first secret is rejected during the grace period of the second', async () => {
     const key = await api.key(tenant.tenantId);
     const first = partsOf(key.text);
     const hashes = await api.admin<
@@ -126,7 +126,7 @@ describe('over the api', () => {
     expect((await answerTo(formatServiceKey(first))).status).toBe(202);
   });
 
-  test('a key does what its scopes say in its own tenant, whatever tenant the request names', async () => {
+  test('a key acts in its own tenant, whatever tenant the request names', async () => {
     const other = await api.tenant();
     const reply = await request(api.first, 'POST', '/v1/messages', {
       headers: { 'x-service-key': tenant.key.text, 'x-tenant-slug': other.slug },
@@ -138,7 +138,7 @@ describe('over the api', () => {
   });
 });
 
-describe('what a guess can measure', () => {
+describe('timing of a guessed key', () => {
   afterEach(() => {
     vi.restoreAllMocks();
     syncBuiltinESMExports();
@@ -195,7 +195,7 @@ describe('what a guess can measure', () => {
     [32, 32],
   ];
 
-  test('an unknown id and a wrong secret take the same steps as a good key: one question, two comparisons of 32 bytes', async () => {
+  test('an unknown id and a wrong secret take the same steps as a valid key: one query, two comparisons', async () => {
     const { keyId, guess } = setup();
     const key = (parts: { keyId?: string; secret?: string; mode?: 'live' | 'test' }) =>
       guess(formatServiceKey({ mode: 'live', keyId, secret: SECRET, ...parts }));
@@ -217,7 +217,7 @@ describe('what a guess can measure', () => {
     expect(await guess(text)).toEqual({ outcome: 'unauthenticated', questions: 1, lengths: COMPARED_TWICE });
   });
 
-  test('what has no good checksum asks no database and is compared with nothing', async () => {
+  test('a key without a valid checksum causes no database query and no comparison', async () => {
     const { keyId, guess } = setup();
     const good = formatServiceKey({ mode: 'live', keyId, secret: SECRET });
     const nothing = { outcome: 'unauthenticated', questions: 0, lengths: [] };

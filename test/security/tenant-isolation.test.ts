@@ -247,8 +247,8 @@ async function namesFor({ path }: ServedRoute, of: Estate): Promise<Names> {
   return { ...of.names, keyId: body.id };
 }
 
-describe('tenant A reaches nothing of tenant B', () => {
-  test('the marks and names are good: B itself reaches all of it', async () => {
+describe('tenant A has no access to tenant B', () => {
+  test('control: B itself can read all of its objects', async () => {
     const owner = { as: b.members.owner, slug: b.slug };
     for (const route of routes.filter((one) => one.method === 'GET' && !KEYS_ONLY.has(nameOf(one)))) {
       if (OF_PLATFORM.test(route.path)) continue;
@@ -259,7 +259,7 @@ describe('tenant A reaches nothing of tenant B', () => {
     }
   });
 
-  test('every route that takes a body has one here', async () => {
+  test('control: this test has a body for every route with a request body', async () => {
     const { body } = await api.call('GET', '/v1/openapi.json');
     const taking = Object.entries(body.paths as Record<string, Record<string, { requestBody?: unknown }>>)
       .flatMap(([path, methods]) =>
@@ -273,7 +273,7 @@ describe('tenant A reaches nothing of tenant B', () => {
     ).toEqual([]);
   });
 
-  test('whatever of B is named in path, query, body, cursor and headers: no answer holds anything of B, none tells that it exists, and no row of B changes', async () => {
+  test("random requests that name B's objects get no data of B, do not reveal them, and change no row of B", async () => {
     const before = await rowsOf(api.admin, b.id);
     const statuses = new Set<number>();
     for (const [i, route] of routes.entries()) {
@@ -299,7 +299,7 @@ describe('tenant A reaches nothing of tenant B', () => {
     expect(await rowsOf(api.admin, b.id)).toEqual(before);
   });
 
-  test("with B's ids in every path there is: 404 to every credential that the route takes", async () => {
+  test("B's ids in every path get 404 with every credential that the route accepts", async () => {
     const before = await rowsOf(api.admin, b.id);
     const answers: string[] = [];
     for (const route of routes.filter(hasId)) {
@@ -327,7 +327,7 @@ describe('tenant A reaches nothing of tenant B', () => {
     expect(await rowsOf(api.admin, b.id)).toEqual(before);
   });
 
-  test("under B's slug there is nothing at all", async () => {
+  test("every tenant route under B's slug gets 404", async () => {
     const before = await rowsOf(api.admin, b.id);
     for (const route of routes.filter(({ path }) => !TENANTLESS.test(path))) {
       await forgetRates();
@@ -342,7 +342,7 @@ describe('tenant A reaches nothing of tenant B', () => {
     expect(await rowsOf(api.admin, b.id)).toEqual(before);
   });
 
-  test("by filters that name what is B's: the same empty lists as for what nobody has", async () => {
+  test("filters that name B's objects give empty lists", async () => {
     const filters = [
       (of: Names) => `/v1/admin/messages?providerId=${of.accountId}`,
       (of: Names) => `/v1/admin/messages?externalId=${of.externalId}`,
@@ -363,7 +363,7 @@ describe('tenant A reaches nothing of tenant B', () => {
     }
   });
 
-  test("by B's cursors, on the list they were made for and on every other", async () => {
+  test("B's cursors are rejected on the list they were made for and on every other", async () => {
     const lists = routes.filter(
       ({ method, path }) =>
         method === 'GET' && /s$|audit-log$/.test(path) && !/limits$|event-types$|^\/v1\/events$/.test(path),
@@ -383,7 +383,7 @@ describe('tenant A reaches nothing of tenant B', () => {
     expect(lists.length).toBeGreaterThanOrEqual(9);
   });
 
-  test("by B's idempotency keys, on every route that takes one", async () => {
+  test("B's idempotency keys replay nothing for A, on every route that accepts one", async () => {
     const { body } = await api.call('GET', '/v1/openapi.json');
     const idempotent = routes.filter(({ method, path }) =>
       JSON.stringify(body.paths[path.replace(/:(\w+)/g, '{$1}')]?.[method.toLowerCase()] ?? null).includes(
@@ -413,7 +413,7 @@ describe('tenant A reaches nothing of tenant B', () => {
     }
   });
 
-  test("by sending over B's provider: as over one that nobody has", async () => {
+  test("sending through B's provider account fails like sending through an unknown one", async () => {
     const send = (accountId: string) =>
       api.call('POST', '/v1/messages', {
         headers: { 'x-service-key': a.serviceKeys.live },
@@ -424,7 +424,7 @@ describe('tenant A reaches nothing of tenant B', () => {
     expect(seenOf(theirs)).toEqual(seenOf(nobodys));
   });
 
-  test('a taken slug tells that it is taken and nothing else', async () => {
+  test('a taken slug gets slug_taken and no data of B', async () => {
     const reply = await api.call('POST', '/v1/admin/tenants', {
       as: a.members.owner,
       body: { name: 'Mine', slug: b.slug },
@@ -433,7 +433,7 @@ describe('tenant A reaches nothing of tenant B', () => {
   });
 });
 
-test('no line of the log held a secret', () => {
+test('no log line contains a secret', () => {
   expect(api.logLines.length).toBeGreaterThan(0);
   const log = api.logLines.join('\n');
   for (const secret of [a.secret, b.secret, ...Object.values(b.serviceKeys), b.members.owner.token]) {

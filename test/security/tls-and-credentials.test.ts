@@ -41,7 +41,7 @@ describe('Vault over TLS', () => {
       deadlineMs: 3_000,
     });
 
-  test('a keyring that trusts its authority encrypts and decrypts', async () => {
+  test("a keyring that trusts the server's authority encrypts and decrypts", async () => {
     await using keyring = open(file('ca.pem'));
     const tenantId = newId<TenantId>();
     const binding = accountSecretBinding(tenantId, newId());
@@ -52,14 +52,14 @@ describe('Vault over TLS', () => {
 
   test.each<[string, () => string | undefined]>([
     ['another authority', () => file('other-ca.pem')],
-    ['only what the system trusts', () => undefined],
-  ])('a keyring that trusts %s tells it nothing', async (_, caFile) => {
+    ['only the authorities of the system', () => undefined],
+  ])('a keyring that trusts %s is unavailable', async (_, caFile) => {
     await using keyring = open(caFile());
     await expect(keyring.ensureKey(newId<TenantId>())).rejects.toMatchObject({ code: 'unavailable' });
     expect(keyring.isUsable()).toBe(false);
   });
 
-  test('an authority that is replaced while the process runs holds for the next call', async () => {
+  test('an authority file that is replaced while the process runs applies without a restart', async () => {
     copyFileSync(file('other-ca.pem'), file('mounted.pem'));
     await using keyring = open(file('mounted.pem'));
     await expect(keyring.ensureKey(newId<TenantId>())).rejects.toMatchObject({ code: 'unavailable' });
@@ -78,7 +78,7 @@ describe('Vault over TLS', () => {
     await keyring.ensureKey(newId<TenantId>());
   });
 
-  test('a certificate file that cannot be read ends the start', () => {
+  test('an unreadable certificate file fails the start', () => {
     expect(() => open(file('missing.pem'))).toThrow(/ENOENT/);
   });
 });
@@ -106,7 +106,7 @@ describe('NATS with credentials', () => {
     });
   };
 
-  test('users of the account hear each other', async () => {
+  test('a user of the account receives the notices of another', async () => {
     await using speaker = await open(operator.userCredentials('speaker'));
     await using listener = await open(operator.userCredentials('listener'));
     const heard: string[] = [];
@@ -119,7 +119,7 @@ describe('NATS with credentials', () => {
       .toBe('t1');
   });
 
-  test('credentials that were renewed in their file are used once the old ones have expired', async () => {
+  test('renewed credentials are read from the file once the old ones have expired', async () => {
     await using nats = await open(operator.userCredentials('short-lived', 2));
     expect(nats.isConnected()).toBe(true);
     writeFileSync(file('user.creds'), operator.userCredentials('renewed'));
@@ -132,12 +132,12 @@ describe('NATS with credentials', () => {
     ['credentials of another operator', () => createNatsOperator().userCredentials('stranger')],
     ['the token of one user and the key of another', () => mixedCredentials()],
     ['no credentials', () => undefined],
-  ])('%s let nobody in', async (_, credentials) => {
+  ])('%s get no connection', async (_, credentials) => {
     await using stranger = await open(credentials());
     expect(stranger.isConnected()).toBe(false);
   });
 
-  test('a credentials file that cannot be read ends the start', async () => {
+  test('an unreadable credentials file fails the start', async () => {
     const config = {
       servers: [server.url],
       credsFile: file('missing.creds'),

@@ -134,8 +134,8 @@ async function firstAttempt(endpointId: string): Promise<Attempt> {
   return (await attempts())[0] as Attempt;
 }
 
-describe('an endpoint whose name leads inside', () => {
-  test('is called at no such address, and the same endpoint is where its name is fine', async () => {
+describe('an endpoint whose name resolves to an internal address', () => {
+  test('is blocked, and one with an allowed address is called', async () => {
     const tenant = await stack.tenant();
     const endpoints = await Promise.all(
       Object.keys(NAMES).map(async (name) => {
@@ -154,7 +154,7 @@ describe('an endpoint whose name leads inside', () => {
     expect(taken.map(({ path }) => path)).toEqual(['/open.example']);
   });
 
-  test('is called at the address that was looked at, whatever the name leads to a moment later', async () => {
+  test('is called only at an address that was checked, even if the DNS answer changes', async () => {
     const tenant = await stack.tenant();
     const { id } = await addEndpoint(tenant, `http://rebinding.example:${port}/rebinding`);
     await send(tenant);
@@ -176,25 +176,28 @@ test.each([
   'http://0x7f.1/',
   'http://localhost/',
   'http://10.0.0.1/',
-])('an address inside is no URL of an endpoint: %s', async (url) => {
+])('an endpoint URL with an internal address is rejected: %s', async (url) => {
   const { token, slug } = await stack.tenant([]);
   const body = { url, eventTypes: ['*'] };
   const added = await call(api(), 'POST', '/v1/admin/webhook-endpoints', { token, slug, body });
   expect(added).toMatchObject({ status: 400, body: { code: 'url_blocked' } });
 });
 
-test.each([301, 302, 303, 307, 308])('a redirect (%i) is not followed, and no success', async (status) => {
-  const tenant = await stack.tenant();
-  const path = `/redirect-${status}`;
-  answers.set(path, (_, response) => {
-    response.writeHead(status, { location: `http://${CLOSED}:${port}/redirected` }).end();
-  });
-  const { id } = await addEndpoint(tenant, `http://open.example:${port}${path}`);
-  await send(tenant);
-  expect(await firstAttempt(id)).toMatchObject({ status, succeeded: false });
-});
+test.each([301, 302, 303, 307, 308])(
+  'a redirect (%i) is not followed and counts as a failure',
+  async (status) => {
+    const tenant = await stack.tenant();
+    const path = `/redirect-${status}`;
+    answers.set(path, (_, response) => {
+      response.writeHead(status, { location: `http://${CLOSED}:${port}/redirected` }).end();
+    });
+    const { id } = await addEndpoint(tenant, `http://open.example:${port}${path}`);
+    await send(tenant);
+    expect(await firstAttempt(id)).toMatchObject({ status, succeeded: false });
+  },
+);
 
-test('an answer without end is cut, and little of it is kept', async () => {
+test('an endless response is cut off, and at most 1 KiB of it is stored', async () => {
   const tenant = await stack.tenant();
   let written = 0;
   answers.set('/endless', (_, response) => {
@@ -217,7 +220,7 @@ test('an answer without end is cut, and little of it is kept', async () => {
   expect(written).toBeLessThan(32 * 1024 * 1024);
 });
 
-test('endpoints that never answer hold up no other tenant', async () => {
+test('endpoints that never answer do not delay other tenants', async () => {
   const [loud, quiet] = await Promise.all([stack.tenant(), stack.tenant()]);
   answers.set('/silent', () => {});
   answers.set('/dripping', (_, response) => {
@@ -238,7 +241,7 @@ test('endpoints that never answer hold up no other tenant', async () => {
   for (const one of held) expect(await attemptsOf(one.id)).toEqual([]);
 });
 
-test('what an endpoint was given comes back in no record of its answers', async () => {
+test('a response that echoes the secrets of its endpoint is stored without them', async () => {
   const tenant = await stack.tenant();
   const token = 'Bearer planted-secret-of-the-endpoint-0123456789';
   const { id, secret } = await (async () => {
@@ -275,14 +278,14 @@ test.each([
   { 'content-length': '1' },
   { 'Transfer-Encoding': 'chunked' },
   { host: 'metadata.example' },
-])('no header of a tenant can be one of ours, or two: %j', async (headers) => {
+])('a custom header that injects or overrides one of ours is rejected: %j', async (headers) => {
   const { token, slug } = await stack.tenant([]);
   const body = { url: `http://${OPEN}:${port}/`, eventTypes: ['*'], headers };
   const added = await call(api(), 'POST', '/v1/admin/webhook-endpoints', { token, slug, body });
   expect(added.status).toBe(400);
 });
 
-test("a tenant's endpoint is told of its own messages alone", async () => {
+test("a tenant's endpoint receives only events of its own messages", async () => {
   const tenants = await Promise.all([stack.tenant(), stack.tenant()]);
   const sent = await Promise.all(
     tenants.map(async (tenant, i) => {

@@ -49,8 +49,8 @@ export function lookupSuite(subject: LookupCase): void {
     return provider.lookup?.ask(question, account as never, context()) as Promise<LookupAnswer>;
   };
 
-  describe('asked about a message', () => {
-    test('that it has taken, it says what became of it', async () => {
+  describe('the lookup of a message', () => {
+    test('that was accepted returns its state', async () => {
       const sent = await provider.send(subject.message as never, account as never, context());
       const id = sent.kind === 'accepted' ? (sent.providerMessageId ?? '') : '';
       expect(await ask(id)).toMatchObject({ kind: 'found', reports: [{ state: 'delivered' }] });
@@ -59,7 +59,7 @@ export function lookupSuite(subject: LookupCase): void {
     });
 
     test.each(provider.lookup?.by === 'reference' ? [null] : [])(
-      'by our reference alone, it knows what it has taken',
+      'by our reference alone finds an accepted message',
       async () => {
         const other = '7f3b2a34-1111-4222-8333-444455557777';
         expect(await ask(null)).toEqual({ kind: 'not_found' });
@@ -71,24 +71,24 @@ export function lookupSuite(subject: LookupCase): void {
       },
     );
 
-    test('that it has not taken, it says so', async () => {
+    test('that was not accepted returns not_found', async () => {
       expect(await ask(subject.unknownId)).toEqual({ kind: 'not_found' });
     });
 
-    test.each(subject.answers)('it says $says where it answers $body', async ({ body, says }) => {
+    test.each(subject.answers)('returns $says for the answer $body', async ({ body, says }) => {
       standIn.fail({ kind: 'reply', status: 200, body }, path);
       expect(await ask(subject.unknownId)).toEqual({ kind: 'found', reports: says });
     });
 
     test.each((subject.absences ?? []).map((body) => ({ body })))(
-      'it does not know it where it answers $body',
+      'returns not_found for the answer $body',
       async ({ body }) => {
         standIn.fail({ kind: 'reply', status: 200, body }, path);
         expect(await ask(subject.unknownId)).toEqual({ kind: 'not_found' });
       },
     );
 
-    test('whose id is hostile, it is asked nothing but that', async () => {
+    test('with a hostile id calls no other path', async () => {
       await ask('../..//x?y=1#z');
       await ask('..');
       const asked = standIn.received.map((one) => one.path);
@@ -96,7 +96,7 @@ export function lookupSuite(subject: LookupCase): void {
     });
   });
 
-  describe('an answer that says nothing about the message', () => {
+  describe('a lookup without a usable answer', () => {
     const secrets = secretStrings(subject.account.secretConfig);
 
     test.each([
@@ -105,7 +105,7 @@ export function lookupSuite(subject: LookupCase): void {
       [429, 'unanswered', 'provider_throttled'],
       [500, 'unanswered', 'provider_unavailable'],
       [503, 'unanswered', 'provider_unavailable'],
-    ])('of status %i is none, but %s, and shows no secret', async (status, kind, failureClass) => {
+    ])('with status %i returns %s and shows no secret', async (status, kind, failureClass) => {
       const body = subject.errorBody(`Refused: ${secrets.join(' ')}`);
       standIn.fail({ kind: 'reply', status, headers: { 'retry-after': '7' }, body }, path);
       const answer = await ask(subject.unknownId);
@@ -118,15 +118,15 @@ export function lookupSuite(subject: LookupCase): void {
     });
 
     test.each([
-      ['a page in its place', { kind: 'reply', status: 200, body: PAGE }],
-      ['a page that says 404', { kind: 'reply', status: 404, body: PAGE }],
+      ['an HTML page', { kind: 'reply', status: 200, body: PAGE }],
+      ['an HTML page with 404', { kind: 'reply', status: 404, body: PAGE }],
       ['no body', { kind: 'reply', status: 200 }],
       ['JSON of another shape', { kind: 'reply', status: 200, body: { other: [1] } }],
       ['null', { kind: 'reply', status: 200, body: 'null' }],
       ['a broken body', { kind: 'broken-body', status: 200 }],
       ['a broken connection', { kind: 'reset' }],
-      ['silence', { kind: 'hang' }],
-    ] as const)('%s is none', async (_, fault) => {
+      ['a timeout', { kind: 'hang' }],
+    ] as const)('with %s returns unanswered', async (_, fault) => {
       standIn.fail(fault, path);
       expect(await ask(subject.unknownId)).toMatchObject({
         kind: 'unanswered',

@@ -87,7 +87,7 @@ export function httpProviderSuite(subject: HttpProviderCase): void {
     secrets.filter((secret) => JSON.stringify(results).includes(secret));
 
   describe('a message', () => {
-    test('reaches the provider as one complete request and is accepted with its id', async () => {
+    test('is sent as one complete request and accepted with its id', async () => {
       const outcome = await send();
       expect(outcome).toMatchObject({
         kind: 'accepted',
@@ -112,7 +112,7 @@ export function httpProviderSuite(subject: HttpProviderCase): void {
       ['in seconds', '7', 7_000],
       ['garbage', 'soon', undefined],
       ['too long', '86400', 900_000],
-    ])('throttled with Retry-After %s waits accordingly', async (_, retryAfter, retryAfterMs) => {
+    ])('throttled with Retry-After %s has the matching delay', async (_, retryAfter, retryAfterMs) => {
       const headers: Record<string, string> = retryAfter === undefined ? {} : { 'retry-after': retryAfter };
       standIn.fail({ kind: 'reply', status: 429, headers, body: '' }, sendPath);
       const outcome = await send();
@@ -123,7 +123,7 @@ export function httpProviderSuite(subject: HttpProviderCase): void {
       expect((outcome as { retryAfterMs?: number }).retryAfterMs).toBe(retryAfterMs);
     });
 
-    test.each([500, 502, 503, 504])('answered with %i may be sent again', async (status) => {
+    test.each([500, 502, 503, 504])('answered with %i is transient', async (status) => {
       standIn.fail({ kind: 'reply', status, body: '' }, sendPath);
       expect(await send()).toMatchObject({
         kind: 'rejected_transient',
@@ -132,7 +132,7 @@ export function httpProviderSuite(subject: HttpProviderCase): void {
     });
 
     test.each([400, 403, 404, 502])(
-      'answered with an HTML page and %i is not the provider speaking, so it may be sent again',
+      'answered with an HTML page and %i is transient, because the provider did not answer',
       async (status) => {
         standIn.fail({ kind: 'reply', ...PAGE, status }, sendPath);
         const outcome = await send();
@@ -144,7 +144,7 @@ export function httpProviderSuite(subject: HttpProviderCase): void {
       },
     );
 
-    test('answered with 401 waits for a fixed account and is never given up for it', async () => {
+    test('answered with 401 is a transient auth_or_config failure', async () => {
       standIn.fail({ kind: 'reply', status: 401, body: subject.errorBody('no') }, sendPath);
       standIn.fail({ kind: 'reply', status: 401, body: subject.errorBody('no') }, sendPath);
       expect(await send()).toMatchObject({
@@ -153,7 +153,7 @@ export function httpProviderSuite(subject: HttpProviderCase): void {
       });
     });
 
-    test('whose provider takes no connection in time was not sent', async () => {
+    test('without a connection in time is transient', async () => {
       await using silent = await startSilentServer();
       expect(await send(hastyHttp, `https://127.0.0.1:${silent.port}`)).toMatchObject({
         kind: 'rejected_transient',
@@ -161,7 +161,7 @@ export function httpProviderSuite(subject: HttpProviderCase): void {
       });
     });
 
-    test('whose provider refuses the connection was not sent', async () => {
+    test('whose connection is refused is transient', async () => {
       const { origin } = standIn;
       // The next stand-in starts first, because it could otherwise get the freed port.
       const next = await subject.startStandIn();
@@ -174,7 +174,7 @@ export function httpProviderSuite(subject: HttpProviderCase): void {
     });
 
     test.each([['hang'], ['reset']] as const)(
-      'whose provider took it and then does %s is ambiguous',
+      'that was received and followed by a %s is ambiguous',
       async (kind) => {
         standIn.fail({ kind }, sendPath);
         expect(await send(kind === 'hang' ? hastyHttp : http)).toMatchObject({
@@ -185,12 +185,12 @@ export function httpProviderSuite(subject: HttpProviderCase): void {
       },
     );
 
-    test('refused with a body that breaks off keeps the status as the answer', async () => {
+    test('refused with a truncated body is classified by its status', async () => {
       standIn.fail({ kind: 'broken-body', status: 503 }, sendPath);
       expect(await send()).toMatchObject({ kind: 'rejected_transient', failure: { httpStatus: 503 } });
     });
 
-    test('refused with an oversized body keeps the status as the answer', async () => {
+    test('refused with an oversized body is classified by its status', async () => {
       standIn.fail({ kind: 'reply', status: 503, body: `{"x":"${'y'.repeat(200_000)}"}` }, sendPath);
       expect(await send()).toMatchObject({ kind: 'rejected_transient', failure: { httpStatus: 503 } });
     });
@@ -198,12 +198,12 @@ export function httpProviderSuite(subject: HttpProviderCase): void {
     test.each([
       ['a page', PAGE.body],
       ['an oversized body', `{"x":"${'y'.repeat(200_000)}"}`],
-    ])('with a success status and %s is never counted as refused', async (_, body) => {
+    ])('answered with a success status and %s is ambiguous', async (_, body) => {
       standIn.fail({ kind: 'reply', status: 200, headers: { 'content-type': 'text/html' }, body }, sendPath);
       expect((await send()).kind).toBe('ambiguous');
     });
 
-    test.each([301, 302, 303, 307, 308])('answered with %i is not carried anywhere else', async (status) => {
+    test.each([301, 302, 303, 307, 308])('answered with %i does not follow the redirect', async (status) => {
       await using elsewhere = await startStandIn(() => ({ status: 200, body: {} }));
       const headers = { location: `${elsewhere.origin}/elsewhere` };
       standIn.fail({ kind: 'reply', status, headers, body: '' }, sendPath);
@@ -214,7 +214,7 @@ export function httpProviderSuite(subject: HttpProviderCase): void {
     });
 
     test.each([400, 401, 429, 500, 302])(
-      'answered with %i and every secret in its headers shows none of them',
+      'answered with %i and secrets in the headers shows none of them',
       async (status) => {
         const echoed = secrets.join(' ');
         const names = ['retry-after', 'location', 'www-authenticate', 'x-request-id', 'server'];
@@ -229,10 +229,10 @@ export function httpProviderSuite(subject: HttpProviderCase): void {
     test.each<[name: string, origin: (port: string) => string, code: string]>([
       ['a malformed origin', () => 'http://[::broken', 'invalid_url'],
       ['an origin of another scheme', () => 'ftp://127.0.0.1', 'invalid_url'],
-      ['a server that speaks no TLS', (port) => `https://127.0.0.1:${port}`, 'tls'],
-      ['a port that is closed', () => 'http://127.0.0.1:1', 'connect_refused'],
-      ['a name that nobody knows', () => 'http://unknown.invalid', 'dns'],
-    ])('for %s was not sent, and the failure says why and shows no secret', async (_, origin, code) => {
+      ['a server without TLS', (port) => `https://127.0.0.1:${port}`, 'tls'],
+      ['a closed port', () => 'http://127.0.0.1:1', 'connect_refused'],
+      ['an unknown host name', () => 'http://unknown.invalid', 'dns'],
+    ])('for %s is transient, with the cause and without secrets', async (_, origin, code) => {
       await using nameless = createHttpClient({
         connectTimeoutMs: DEADLINE_MS,
         totalDeadlineMs: DEADLINE_MS,
@@ -256,7 +256,7 @@ export function httpProviderSuite(subject: HttpProviderCase): void {
       expect(standIn.received).toEqual([]);
     });
 
-    test('whose refusal repeats every secret, the recipient and control characters shows none of them', async () => {
+    test('whose refusal repeats secrets, recipient and control characters shows none of them', async () => {
       const echo = `line\u0000one\r\n${secrets.join(' ')} ${secrets.map((one) => btoa(one)).join(' ')} ${message.to}`;
       standIn.fail({ kind: 'reply', status: 400, body: subject.errorBody(echo) }, sendPath);
       const outcome = await send();
@@ -270,12 +270,12 @@ export function httpProviderSuite(subject: HttpProviderCase): void {
   });
 
   describe('the credential check', () => {
-    test('calls a working credential valid and sends nothing to anyone', async () => {
+    test('returns valid for a working credential', async () => {
       expect(await verify()).toEqual({ kind: 'valid' });
       expect(standIn.received.length).toBeGreaterThan(0);
     });
 
-    test('calls a refused credential invalid', async () => {
+    test('returns invalid for a refused credential', async () => {
       standIn.fail({ kind: 'reply', ...subject.wrongCredential }, verifyPath);
       const verification = await verify();
       expect(verification).toMatchObject({ kind: 'invalid', failure: { class: 'auth_or_config' } });
@@ -287,24 +287,27 @@ export function httpProviderSuite(subject: HttpProviderCase): void {
       ['an HTML 403', { kind: 'reply', ...PAGE, status: 403 }],
       ['503', { kind: 'reply', status: 503, body: '' }],
       ['429', { kind: 'reply', status: 429, body: '' }],
-      ['silence', { kind: 'hang' }],
+      ['a timeout', { kind: 'hang' }],
       ['a reset', { kind: 'reset' }],
-    ] as const)('says unknown when the provider answers with %s', async (_, fault) => {
+    ] as const)('returns unknown when the provider answers with %s', async (_, fault) => {
       standIn.fail(fault, verifyPath);
       expect(await verify(fault.kind === 'hang' ? hastyHttp : http)).toMatchObject({ kind: 'unknown' });
     });
   });
 
   describe('the route of the secret', () => {
-    test.each(Object.keys(subject.otherSettings))('is declared truly for the setting %s', async (field) => {
-      const { provider, account, otherSettings } = subject;
-      const other = { ...account.publicConfig, [field]: otherSettings[field] };
-      const declared = secretRouteChanges(provider, account.publicConfig, other).length > 0;
-      expect(declared).toBe(provider.secretRoute[field] !== false);
-      const isMoved = (await routesOf(subject, other)) !== (await routesOf(subject, account.publicConfig));
-      // Every setting that moves the secret must be declared; further settings may be declared too.
-      if (isMoved) expect(declared).toBe(true);
-    });
+    test.each(Object.keys(subject.otherSettings))(
+      'is declared correctly for the setting %s',
+      async (field) => {
+        const { provider, account, otherSettings } = subject;
+        const other = { ...account.publicConfig, [field]: otherSettings[field] };
+        const declared = secretRouteChanges(provider, account.publicConfig, other).length > 0;
+        expect(declared).toBe(provider.secretRoute[field] !== false);
+        const isMoved = (await routesOf(subject, other)) !== (await routesOf(subject, account.publicConfig));
+        // Every setting that moves the secret must be declared; further settings may be declared too.
+        if (isMoved) expect(declared).toBe(true);
+      },
+    );
   });
 
   accountSuite(subject);
@@ -354,7 +357,7 @@ export function accountSuite(
   const { provider, account, otherSettings } = subject;
 
   describe('the account', () => {
-    test('is taken with its keys in camelCase and in snake_case', () => {
+    test('is accepted with keys in camelCase and in snake_case', () => {
       const camel = parseAccount(provider, account.publicConfig, account.secretConfig);
       expect(camel).toMatchObject({ ok: true });
       expect(
@@ -363,7 +366,7 @@ export function accountSuite(
     });
 
     test.each(subject.invalidAccounts)(
-      'with a fault in $fields is refused without showing a value',
+      'with a fault in $fields is rejected without showing a value',
       ({ account: sent, fields }) => {
         const parsed = parseAccount(provider, sent.publicConfig, sent.secretConfig);
         expect(parsed.ok).toBe(false);
@@ -375,20 +378,20 @@ export function accountSuite(
       },
     );
 
-    test('is the same when what was parsed is parsed again', () => {
+    test('is unchanged by parsing it twice', () => {
       const once = parseAccount(provider, account.publicConfig, account.secretConfig);
       if (!once.ok) throw new Error('The suite was given an account that is not valid');
       expect(parseAccount(provider, once.config, once.secrets)).toEqual(once);
     });
 
-    test('says of every setting whether it decides where the secret goes', () => {
+    test('declares for every setting whether it affects the route of the secret', () => {
       expect(Object.keys(provider.secretRoute).toSorted()).toEqual(
         Object.keys(provider.config.shape).toSorted(),
       );
       expect(Object.keys(otherSettings).toSorted()).toEqual(Object.keys(provider.config.shape).toSorted());
     });
 
-    test('keeps its secret where settings that are only spelled out are', () => {
+    test('keeps its secret route if defaults are written out or spelling changes', () => {
       const parsed = parsePublicConfig(provider, account.publicConfig);
       const spelled = parsed.ok ? parsed.value : {};
       expect(secretRouteChanges(provider, account.publicConfig, spelled)).toEqual([]);

@@ -76,7 +76,7 @@ export function receiptSuite(subject: ReceiptCase): void {
   };
 
   describe('receipts', () => {
-    test('are set up in a way that people can follow', () => {
+    test('have setup steps in full sentences', () => {
       expect(definition.setup.steps.length).toBeGreaterThan(0);
       for (const step of definition.setup.steps) expect(step).toMatch(/\w{3}.*\.$/s);
       expect(definition.bytesMax ?? 0).toBeLessThanOrEqual(4 * 1024 * 1024);
@@ -84,7 +84,7 @@ export function receiptSuite(subject: ReceiptCase): void {
       expect(definition.verify === undefined).toBe(subject.sign === undefined);
     });
 
-    test.each(calls)('$name is genuine and says what it says', async ({ call, receipts }) => {
+    test.each(calls)('$name is genuine and is parsed into its receipts', async ({ call, receipts }) => {
       const genuine = signed(call);
       expect(await judge(genuine)).toEqual({ kind: 'genuine' });
       const parsed = definition.parse(genuine);
@@ -101,14 +101,14 @@ export function receiptSuite(subject: ReceiptCase): void {
       }
     });
 
-    test('tell of recipients what the catalog says that they do', () => {
+    test('report the engagements that the catalog declares', () => {
       const told = calls.flatMap(({ receipts }) => receipts.flatMap(({ engagement }) => engagement ?? []));
       expect([...new Set(told)].toSorted()).toEqual(
         [...(subject.tells ?? definition.engagement ?? [])].toSorted(),
       );
     });
 
-    test('of one report that comes twice are the same, and of two are not', () => {
+    test('have equal ids for a repeated report, and different ids for two reports', () => {
       const idsOf = (call: UnsignedCall): string[] => {
         const parsed = definition.parse(signed(call));
         return parsed.kind === 'receipts'
@@ -121,15 +121,15 @@ export function receiptSuite(subject: ReceiptCase): void {
     });
 
     test.each<[name: string, body: string]>([
-      ['nothing', ''],
-      ['a page', '<!doctype html><html><body>502</body></html>'],
+      ['an empty body', ''],
+      ['an HTML page', '<!doctype html><html><body>502</body></html>'],
       ['broken JSON', '{"a":'],
-      ['another JSON', '[[["a"]]]'],
+      ['JSON of another shape', '[[["a"]]]'],
       ['null', 'null'],
-      ['depth', '['.repeat(100_000)],
-      ['bytes that are no text', Buffer.from([0xff, 0xfe, 0x00, 0x80]).toString('latin1')],
+      ['deeply nested JSON', '['.repeat(100_000)],
+      ['bytes that are not text', Buffer.from([0xff, 0xfe, 0x00, 0x80]).toString('latin1')],
       ['a million characters', 'x'.repeat(1_000_000)],
-    ])('are not made of %s', (_, body) => {
+    ])('are not parsed from %s', (_, body) => {
       const call = arrived({ ...first.call, query: '', body });
       const parsed = definition.parse(call);
       expect(
@@ -151,7 +151,7 @@ export function receiptSuite(subject: ReceiptCase): void {
       expect(await judge(call, subject.otherAccount)).toEqual({ kind: 'genuine' });
     });
 
-    test('whose signature is cut, empty or of another kind are forged', async () => {
+    test('with a truncated, empty or invalid signature are forged', async () => {
       const call = signed(first.call);
       const unsigned = arrived(first.call).headers;
       for (const name of Object.keys(call.headers).filter((one) => call.headers[one] !== unsigned[one])) {
@@ -175,7 +175,7 @@ export function receiptSuite(subject: ReceiptCase): void {
       expect(await judge({ ...genuine, body })).toMatchObject({ kind: 'forged' });
     });
 
-    test.runIf(covers.url)('called at another URL are forged', async () => {
+    test.runIf(covers.url)('sent to another URL are forged', async () => {
       const genuine = signed(first.call);
       for (const url of [
         `${genuine.url}${genuine.url.includes('?') ? '&' : '?'}x=1`,
@@ -185,7 +185,7 @@ export function receiptSuite(subject: ReceiptCase): void {
         expect(await judge({ ...genuine, url })).toMatchObject({ kind: 'forged' });
     });
 
-    test.runIf(covers.timestamp)('signed too long ago or too far ahead are forged', async () => {
+    test.runIf(covers.timestamp)('signed outside the time tolerance are forged', async () => {
       const judged = (offset: number) => judge(signed(first.call, subject.account, NOW + offset));
       const edge = TIMESTAMP_TOLERANCE_MS - 5_000;
       const beyond = TIMESTAMP_TOLERANCE_MS + 5_000;
@@ -196,7 +196,7 @@ export function receiptSuite(subject: ReceiptCase): void {
       ]);
     });
 
-    test('are not signed alike for two accounts', () => {
+    test('have different signatures for two accounts', () => {
       const of = (account: SentAccount) => {
         const { headers, body } = sign(arrived(first.call), account, NOW);
         return { headers, body: Buffer.from(body).toString() };

@@ -21,7 +21,7 @@ test.each([
 });
 
 test.each([
-  ['an address', `https://x.example/?a=${encodeURIComponent('+/secret with = signs+/')}`],
+  ['a URL', `https://x.example/?a=${encodeURIComponent('+/secret with = signs+/')}`],
   ['a form', new URLSearchParams({ a: '+/secret with = signs+/' }).toString()],
 ])('a secret is found in %s', (_place, text) => {
   const search = searchForCanaries([{ name: 'the secret', secret: '+/secret with = signs+/' }]);
@@ -33,7 +33,7 @@ function basic(user: string): string {
   return `Basic ${Buffer.from(`${user}:${secret}`).toString('base64')}`;
 }
 
-test('a secret is not found where it is not, nor where it has to stand', () => {
+test('a secret is not reported where it is absent or allowed', () => {
   const search = searchForCanaries([{ name: 'the secret', secret, legal: ['table messages.content'] }]);
   search.inText('log', secret.slice(1));
   search.inText('table messages.content', secret);
@@ -52,6 +52,6 @@ test('a secret across two pieces of a large file is found', async () => {
   expect(search.hits()).toEqual([{ canary: 'the secret', place: 'log', form: 'plain' }]);
 });
 
-test('a secret that is too short to be told from chance is an error', () => {
+test('a secret that is too short for a reliable search is an error', () => {
   expect(() => searchForCanaries([{ name: 'the secret', secret: 'short' }])).toThrow('too short');
 });

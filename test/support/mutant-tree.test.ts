@@ -6,7 +6,7 @@ import { plantMutants } from './mutant-tree.ts';
 
 const FILE = 'services/core/domain/service-key.ts';
 
-test('a mutant is planted in a copy with the dependencies, which goes away again, and the checkout stays as it is', async () => {
+test('a mutant changes a temporary copy with the dependencies, and the checkout stays unchanged', async () => {
   const before = await readFile(join(projectRoot, FILE), 'utf8');
   const tree = await plantMutants([{ changes: { 'key-checksum': [/!==/, '==='] } }]);
   const planted = await readFile(join(tree.root, FILE), 'utf8');

@@ -3,7 +3,7 @@ import { runPart, timesOf } from './parts.ts';
 
 const tally = { passed: 1, failed: 0 };
 
-test('the time of each part and of the whole is told, and the slowest files before the others', () => {
+test('lists the time of each part, the total, and the ten slowest files', () => {
   const files = Array.from({ length: 12 }, (_, i) => ({ path: `file-${i}`, seconds: i }));
   const lines = timesOf([{ name: 'integration tests', tally, seconds: 61.25 }], files, 75).split('\n');
   expect(lines.slice(0, 5)).toEqual([
@@ -16,6 +16,6 @@ test('the time of each part and of the whole is told, and the slowest files befo
   expect(lines).toHaveLength(14);
 });
 
-test('a part has the tally of its work', async () => {
+test('a part returns its name and the tally of its work', async () => {
   expect(await runPart('one', async () => tally)).toMatchObject({ name: 'one', tally });
 });

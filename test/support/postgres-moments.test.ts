@@ -23,21 +23,21 @@ function connection() {
   return moments;
 }
 
-test('a call of a function is known by the statement that it binds, its end by the answer to it', () => {
+test('a function call begins when its statement is bound, and ends with the answer', () => {
   const moments = connection();
   expect(moments('up', Buffer.concat([message('B', '', 's1'), SYNC]))).toEqual(['claim.before']);
   expect(moments('down', message('D', 'row'))).toEqual([]);
   expect(moments('down', READY)).toEqual(['claim.after']);
 });
 
-test('answers belong to calls in their order', () => {
+test('answers are matched to calls in order', () => {
   const moments = connection();
   moments('up', Buffer.concat([message('B', '', 'other'), SYNC, message('B', '', 's2'), SYNC]));
   expect(moments('down', READY)).toEqual([]);
   expect(moments('down', READY)).toEqual(['complete.after']);
 });
 
-test('a message that comes in pieces is one message', () => {
+test('a message split into pieces is recognized', () => {
   const moments = connection();
   const bytes = message('B', '', 's1');
   expect([...bytes].flatMap((_, i) => moments('up', bytes.subarray(i, i + 1)))).toEqual(['claim.before']);

@@ -16,7 +16,7 @@ function secondRun(passed: number, failures: readonly string[]): VitestRun {
   return { ...first, tally: { passed, failed: failures.length, failures }, failed: [], failedFiles: [] };
 }
 
-test('a file that passes when it is run again counts as passed, and what had failed is named', () => {
+test('a file that passes in the second run counts as passed, with its failures as unsteady', () => {
   expect(combine(first, secondRun(3, [])).tally).toMatchObject({
     passed: 10,
     failed: 0,
@@ -25,7 +25,7 @@ test('a file that passes when it is run again counts as passed, and what had fai
   });
 });
 
-test('a file that fails again has failed', () => {
+test('a file that fails again counts as failed', () => {
   expect(combine(first, secondRun(2, [FAILURE])).tally).toMatchObject({
     passed: 9,
     failed: 1,
@@ -34,11 +34,11 @@ test('a file that fails again has failed', () => {
   });
 });
 
-test('a second run that ends without a report has failed', () => {
+test('a second run that ends without a report counts as failed', () => {
   const failures = ['integration tests ended with 1 and without a report'];
   expect(combine(first, secondRun(0, failures)).tally).toMatchObject({ passed: 7, failed: 1, failures });
 });
 
-test('a second run that finds no test has failed', () => {
+test('a second run that finds no test counts as failed', () => {
   expect(combine(first, secondRun(0, [])).tally.failed).toBeGreaterThan(0);
 });

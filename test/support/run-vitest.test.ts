@@ -6,7 +6,7 @@ import { countTests } from './run-vitest.ts';
 const passedFile = { status: 'passed', assertionResults: [{ status: 'passed' }] };
 const name = join(projectRoot, 'test/some.test.ts');
 
-test('tests are counted as the report counts them', () => {
+test('passed and failed tests of the report are counted', () => {
   const failed = { status: 'failed', fullName: 'one is two', failureMessages: ['expected 1 to be 2'] };
   const failedFile = { name, status: 'failed', assertionResults: [failed, { status: 'passed' }] };
   const report = { numPassedTests: 2, testResults: [passedFile, failedFile] };
@@ -21,7 +21,7 @@ test('a file that could not be loaded counts as a failure', () => {
   expect(countTests(report, 1)).toEqual({ passed: 1, failed: 1, failures });
 });
 
-test('a fault outside of any test counts as a failure', () => {
+test('an error outside of any test counts as a failure', () => {
   const report = { numPassedTests: 1, testResults: [passedFile] };
   const failures = ['an error outside of any test'];
   expect(countTests(report, 1)).toEqual({ passed: 1, failed: 1, failures });

@@ -30,13 +30,13 @@ async function setup() {
   return { client, proxy, closed, heard: () => heard, [Symbol.asyncDispose]: () => stack.disposeAsync() };
 }
 
-test('what nobody waits for passes', async () => {
+test('bytes pass through while no moment is held', async () => {
   await using b = await setup();
   b.client.write('a!');
   await expect.poll(b.heard).toBe('a!a!');
 });
 
-test('a moment is held until it is let go, and what comes after it too', async () => {
+test('a held moment and all later bytes wait until its release', async () => {
   await using b = await setup();
   const mark = b.proxy.hold('mark');
   b.client.write('a');
@@ -49,7 +49,7 @@ test('a moment is held until it is let go, and what comes after it too', async (
   await expect.poll(b.heard).toMatch(/^aab!.*c$/);
 });
 
-test('a moment that is cut reaches nobody and ends the connection', async () => {
+test('a moment released with cut is not forwarded and ends the connection', async () => {
   await using b = await setup();
   const mark = b.proxy.hold('mark');
   b.client.write('b!');
@@ -59,7 +59,7 @@ test('a moment that is cut reaches nobody and ends the connection', async () => 
   expect(b.heard()).toBe('');
 });
 
-test('what a frozen network held comes when it thaws', async () => {
+test('bytes held by a frozen proxy arrive when it thaws', async () => {
   await using b = await setup();
   b.proxy.freeze();
   b.client.write('a');

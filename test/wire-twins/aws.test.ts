@@ -218,7 +218,7 @@ class Sha256 {
   }
 }
 
-test.each(CASES)("$provider: $name is signed as AWS's signer signs it", async (twin) => {
+test.each(CASES)("$provider: $name has the same signature as with AWS's signer", async (twin) => {
   await using standIn = await twin.standIn();
   const { request, origin } = await sendByUs(twin, standIn, http);
   const { hostname } = new URL(origin ?? '');
@@ -314,7 +314,7 @@ oracles(
  * https://docs.aws.amazon.com/sns/latest/dg/sns-verify-signature-of-message.html: the signature of both confirmations covers the
  * token.
  */
-test('ses: the end of a subscription is genuine to us and to one library, and the other leaves out its token', async () => {
+test('ses: an UnsubscribeConfirmation is genuine to us and one library; the other omits its token', async () => {
   const oracle = envelopes('ses', { Type: 'UnsubscribeConfirmation', ...CONFIRMATION }, '2');
   const call = await oracle.signedByUs(callOf(oracle));
   expect(await verdictOf(oracle, call)).toEqual({ kind: 'genuine' });

@@ -107,7 +107,7 @@ describe('a provider in a running quick start, whose stand-in is silent', () => 
 
   const signing = REPORTING.filter((id) => VENDOR_SIGNERS[id] !== undefined);
   test.each(signing)(
-    '%s: what the vendor signs is applied, and with one byte changed it is not',
+    "%s: a report signed by the vendor's code is applied, and is refused with one byte changed",
     async (id) => {
       const { sign, isTaken, settings, changed = changeDigit } = VENDOR_SIGNERS[id] ?? {};
       const known = VENDOR_ACCOUNTS[id] as SigningAccount;
@@ -128,7 +128,7 @@ describe('a provider in a running quick start, whose stand-in is silent', () => 
 
   const trusting = REPORTING.filter((id) => VENDOR_SIGNERS[id] === undefined);
   test.each(trusting)(
-    '%s: what comes to its URL is applied, and with another token it is not',
+    '%s: a report to its receipt URL is applied, and gets 404 with another token',
     async (id) => {
       const account = VENDOR_ACCOUNTS[id] as SigningAccount;
       const { call, status } = await send(id, account);

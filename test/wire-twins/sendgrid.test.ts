@@ -115,7 +115,7 @@ const oracle: Oracle = {
 
 oracles([oracle]);
 
-test('sendgrid: events are genuine as they came, and to nobody once they are written anew', async () => {
+test('sendgrid: events are genuine byte for byte, and forged once their JSON is serialized again', async () => {
   const call = signSendgridCall(callOf(oracle), privateKey, Date.now());
   const anew = { ...call, body: Buffer.from(JSON.stringify(JSON.parse(String(call.body)))) };
   expect(await verdictOf(oracle, call)).toEqual({ kind: 'genuine' });

@@ -89,7 +89,7 @@ oracles([
   },
 ]);
 
-test('sinch: what is written with spaces is genuine to us, and to the SDK only where it is given the text', async () => {
+test('sinch: JSON with spaces is genuine to us, and to the SDK only as text', async () => {
   const oracle = {
     provider: 'sinch',
     account,

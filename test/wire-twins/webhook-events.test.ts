@@ -29,7 +29,7 @@ function withHeader({ headers, body }: DeliveredCall, name: string, value: strin
 }
 
 test.for(Object.entries(WEBHOOK_VERIFIERS))(
-  'what the worker sends to an endpoint is genuine by %s; what was changed or is old is refused',
+  'an event that the worker sends is genuine to %s; a changed or old one is rejected',
   { timeout: VERIFIER_MS_MAX },
   async ([name, prepare], context) => {
     const prepared = await prepare();
@@ -73,7 +73,7 @@ test.for(Object.entries(WEBHOOK_VERIFIERS))(
 );
 
 test(
-  'the v1a signature of what the worker sends is genuine by Ed25519 of Go, under the key that the tenant shows',
+  "the v1a signature of an event is genuine to Ed25519 of Go with the tenant's public key",
   { timeout: VERIFIER_MS_MAX },
   async (context) => {
     const prepared = await WEBHOOK_VERIFIERS['the Go module of Standard Webhooks']();
@@ -98,7 +98,7 @@ test(
 
 describe.each(Object.keys(SNIPPET_LANGUAGES))('the code of the guide in %s', (language) => {
   describe.each(Object.entries(libraries))('and %s', (_, { Webhook }) => {
-    test('agree on what is signed', async (context) => {
+    test('agree on which signatures are valid', async (context) => {
       await using snippet = await prepareSnippet(language);
       if (snippet === null) return context.skip(`no program runs ${language}`);
       const [present, former, foreign] = [newSecret(), newSecret(), newSecret()];

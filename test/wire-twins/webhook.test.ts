@@ -56,7 +56,7 @@ describe('a message to a gateway', () => {
   });
   afterAll(() => http[Symbol.asyncDispose]());
 
-  test.each(Object.entries(libraries))('is signed in a way that %s takes', async (_, { Webhook }) => {
+  test.each(Object.entries(libraries))('has a signature that %s accepts', async (_, { Webhook }) => {
     await using gateway = await startGatewayStandIn(signingSecret);
     const message = { ...ENVELOPE, ...MAIL };
     await sendByUs({ provider: 'webhook-email', account, message }, gateway, http, Date.now());

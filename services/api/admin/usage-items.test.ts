@@ -41,7 +41,7 @@ async function turnsDuring(work: () => Promise<unknown>): Promise<number> {
   return turns;
 }
 
-test('the counts and times of a group are one item, in the order of the counts', async () => {
+test('merges the counts and times of a group into one item, in the order of the counts', async () => {
   const groups = byValue();
   const [first, second] = await usageItems(countsOf(2), timesOf(2).toReversed(), {
     ...groups,
@@ -55,19 +55,19 @@ test('the counts and times of a group are one item, in the order of the counts',
   expect(groups.asked.shown).toBe(2);
 });
 
-test('by status each state of a group is an item', async () => {
+test('with byStatus, every status of a group is an item of its own', async () => {
   const items = await usageItems(countsOf(2), timesOf(2), { ...byValue(), byStatus: true });
   expect(items).toHaveLength(10);
   expect(items[0]).toEqual({ tag: 'value 0', status: USAGE_STATUSES[0], messages: 2, segments: 3 });
 });
 
-test.each([false, true])('many groups leave others their turns (by status: %s)', async (byStatus) => {
+test.each([false, true])('10,000 groups yield to the event loop (by status: %s)', async (byStatus) => {
   const [counts, times] = [countsOf(10_000), timesOf(10_000)];
   const turns = await turnsDuring(() => usageItems(counts, times, { ...byValue(), byStatus }));
   expect(turns).toBeGreaterThan(byStatus ? 1 : 3);
 });
 
-test('a long table leaves others their turns', async () => {
+test('writing a CSV of 10,000 rows yields to the event loop', async () => {
   const items = await usageItems(countsOf(10_000), timesOf(10_000), { ...byValue(), byStatus: false });
   const tables: string[] = [];
   const turns = await turnsDuring(async () => tables.push(await usageCsv(['tag'], items, false)));

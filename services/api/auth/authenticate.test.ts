@@ -3,7 +3,7 @@ import type { UserId } from '#core/domain/ids.ts';
 import { createAuthentication, USER_LIMIT } from './authenticate.ts';
 import type { ServiceKeys } from './service-keys.ts';
 
-test('a user who named too many unknown tenants is refused without a query', async () => {
+test('a user who tries too many unknown tenant slugs is rate limited without a query', async () => {
   const asked: string[] = [];
   let calls = 0;
   const { authenticate } = createAuthentication({

@@ -23,7 +23,7 @@ function setup(limit: number) {
   return { statements, call: (subject: string) => count(subject, limit) };
 }
 
-test('calls of a subject that come during its statement are counted together by the next one', async () => {
+test("calls that arrive during a subject's statement are counted together by the next one", async () => {
   const b = setup(4);
   const first = b.call('a');
   const others = [b.call('a'), b.call('a'), b.call('b'), b.call('a'), b.call('a')];
@@ -56,7 +56,7 @@ test('calls after a refusal are refused without a statement', async () => {
   expect(b.statements.length).toBe(1);
 });
 
-test('a statement that fails fails its calls only', async () => {
+test('a failed statement rejects only the calls that it counted', async () => {
   const b = setup(5);
   const first = b.call('a');
   const second = b.call('a');

@@ -15,13 +15,13 @@ function setup() {
   return { looks, known, findCaller };
 }
 
-test('keys that are asked for together are looked for together, and each gets its own answer', async () => {
+test('concurrent lookups share one query, and each key gets its own result', async () => {
   const { looks, known, findCaller } = setup();
   expect(await Promise.all(['none', 'known', 'other'].map(findCaller))).toEqual([null, known, null]);
   expect(looks).toEqual([['none', 'known', 'other']]);
 });
 
-test('a look that fails fails for all who are in it, and for nobody after', async () => {
+test('a failed query rejects all lookups in it, and the next lookup succeeds', async () => {
   const { known, findCaller } = setup();
   const failed = await Promise.allSettled([findCaller('broken'), findCaller('known')]);
   expect(failed.map(({ status }) => status)).toEqual(['rejected', 'rejected']);

@@ -1,7 +1,7 @@
 import { expect, test, vi } from 'vitest';
 import { createFreshCache } from './fresh-cache.ts';
 
-test('concurrent misses of one key ask once', async () => {
+test('concurrent misses of one key load it once', async () => {
   const cache = createFreshCache<number>(10);
   let asked = 0;
   const load = () => Promise.resolve(++asked);
@@ -9,13 +9,13 @@ test('concurrent misses of one key ask once', async () => {
   expect(await cache.get('k', load)).toBe(1);
 });
 
-test('a failed question is not remembered', async () => {
+test('a failed load is not cached', async () => {
   const cache = createFreshCache<number>(10);
   await expect(cache.get('k', () => Promise.reject(new Error('away')))).rejects.toThrow('away');
   expect(await cache.get('k', () => Promise.resolve(2))).toBe(2);
 });
 
-test('what was dropped while it was on its way is not kept', async () => {
+test('a value that is loaded during dropWhere or clear is returned but not cached', async () => {
   for (const drop of ['dropWhere', 'clear'] as const) {
     const cache = createFreshCache<string>(10);
     const answer = Promise.withResolvers<string>();
@@ -28,7 +28,7 @@ test('what was dropped while it was on its way is not kept', async () => {
   }
 });
 
-test('no copy outlives its time', async () => {
+test('an entry is loaded again after its time to live', async () => {
   const cache = createFreshCache<number>(10, 30);
   let asked = 0;
   const load = () => Promise.resolve(++asked);
@@ -36,7 +36,7 @@ test('no copy outlives its time', async () => {
   await expect.poll(() => cache.get('k', load)).toBe(2);
 });
 
-test('copies that were loaded together are not all loaded again together', async () => {
+test('entries that were loaded together expire at different times', async () => {
   const ttlMs = 60_000;
   const now = vi.spyOn(performance, 'now').mockReturnValue(1_000);
   const cache = createFreshCache<string>(1_000, ttlMs);
@@ -55,14 +55,14 @@ test('copies that were loaded together are not all loaded again together', async
   }
 });
 
-test('the least used copy gives way', async () => {
+test('the least recently used entry is evicted', async () => {
   const cache = createFreshCache<string>(2);
   for (const key of ['a', 'b', 'c']) await cache.get(key, () => Promise.resolve(key));
   expect(cache.peek('a')).toBeUndefined();
   expect(cache.peek('c')).toBe('c');
 });
 
-test('copies are bounded by their weights too', async () => {
+test('the cache is also bounded by the total weight of its entries', async () => {
   const cache = createFreshCache<{ weight: number }>(100, 60_000, { max: 10, of: ({ weight }) => weight });
   for (const key of ['a', 'b', 'c']) await cache.get(key, async () => ({ weight: 4 }));
   expect(['a', 'b', 'c'].map((key) => cache.peek(key) !== undefined)).toEqual([false, true, true]);

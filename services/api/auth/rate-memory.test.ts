@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { createRateMemory } from './rate-memory.ts';
 
-test('a refused key is refused until the last second of its wait, which is left to the database', () => {
+test('a rate-limited key is refused from memory until the last second of its wait', () => {
   let now = 0;
   const memory = createRateMemory(() => now);
   memory.refused('key', 60, 30);

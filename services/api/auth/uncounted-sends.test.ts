@@ -13,7 +13,7 @@ function setup() {
   };
 }
 
-test('a key is held from its limit on, until its oldest second is out of the minute', () => {
+test('a key at its limit waits until its oldest second leaves the one-minute window', () => {
   const { note, retryAfter, at } = setup();
   for (let i = 0; i < 100; i++) {
     at(i * 100);
@@ -28,7 +28,7 @@ test('a key is held from its limit on, until its oldest second is out of the min
   expect([retryAfter('key', 90), retryAfter('other', 100)]).toEqual([1, undefined]);
 });
 
-test('a limit of less than sixty leaves room for sixty', () => {
+test('a limit below sixty is treated as sixty', () => {
   const { note, retryAfter } = setup();
   for (let i = 0; i < 59; i++) note('key');
   expect(retryAfter('key', 1)).toBeUndefined();
@@ -36,7 +36,7 @@ test('a limit of less than sixty leaves room for sixty', () => {
   expect(retryAfter('key', 1)).toBe(61);
 });
 
-test('who waits as long as is said is heard, and no minute holds more than the limit', () => {
+test('a key may send after retryAfter, and no minute holds more sends than the limit', () => {
   const gaps = fc.array(fc.nat(20_000), { minLength: 70, maxLength: 300 });
   fc.assert(
     fc.property(gaps, (waits) => {

@@ -15,7 +15,7 @@ function setup() {
   return app;
 }
 
-test('the page needs nothing but what it brings, and runs no script that stands in it', async () => {
+test('the page loads only its own scripts, and its policy forbids inline scripts', async () => {
   await using app = setup();
   const page = await app.inject('/docs');
   expect(page.headers['content-security-policy']).toContain("script-src 'self';");
@@ -30,14 +30,14 @@ test('the page needs nothing but what it brings, and runs no script that stands 
   }
 });
 
-test('a slash at the end leads to the page, also below another path', async () => {
+test('a trailing slash redirects to the page with a relative location', async () => {
   await using app = setup();
   const { statusCode, headers } = await app.inject('/docs/');
   expect(statusCode).toBe(308);
   expect(headers['location']).toBe('../docs');
 });
 
-test('the renderer finds the guides and our examples in the document, and tells nobody', async () => {
+test('the document holds the guides and code samples, and the renderer sends no telemetry', async () => {
   await using app = setup();
   const { info, paths } = (await app.inject('/docs/openapi.json')).json() as {
     info: { description: string };

@@ -13,14 +13,14 @@ import { GUIDES, readGuides } from './guides.ts';
 
 const text = readGuides('https://api.example.com');
 
-test('every guide is shown, with all its examples', () => {
+test('the text includes every guide file and has no unresolved placeholder', () => {
   const files = readdirSync(new URL('guides', import.meta.url));
   expect([...GUIDES].map((name) => `${name}.md`).toSorted()).toEqual(files.toSorted());
   expect(text).not.toContain('{{');
   expect(text).toContain('export DESPATCH_URL=https://api.example.com');
 });
 
-test('every example is shown in a guide, in all languages', () => {
+test('every example appears in a guide, in all languages', () => {
   const files = readdirSync(new URL('examples', import.meta.url));
   const names = new Set(files.map((file) => file.replace(/\..*$/, '')));
   expect(files).toHaveLength(names.size * EXAMPLE_LANGUAGES.length);
@@ -29,7 +29,7 @@ test('every example is shown in a guide, in all languages', () => {
   }
 });
 
-test('links within the page lead to a guide', () => {
+test('every link within the page targets a guide', () => {
   const slugs = [...text.matchAll(/^# (.+)$/gm)].map(([, title = '']) =>
     title.toLowerCase().replaceAll(' ', '-'),
   );
@@ -42,7 +42,7 @@ test.each([
   ['channel', CHANNELS],
   ['failure class', FAILURE_CLASSES],
   ['state', MESSAGE_STATES],
-])('every %s is explained', (_kind, names) => {
+])('the guides mention every %s', (_kind, names) => {
   for (const name of names) expect(text).toContain(`\`${name}\``);
 });
 
@@ -56,7 +56,7 @@ test('no guide names an error code or a limit that does not exist', () => {
   for (const name of [...codes, ...limits]) expect(known).toContain(name);
 });
 
-test('every example of an operation has its operation', () => {
+test('every operation example belongs to an operation of the API', () => {
   const operations = Object.values(openApiDocument.paths).flatMap((methods) =>
     Object.values(methods).map(({ operationId }) => operationId),
   );
@@ -146,7 +146,7 @@ function callFaults({ method, url, body }: ReturnType<typeof curls>[number]): st
   ];
 }
 
-test('every call that a guide shows is one of the API, with fields that it has', () => {
+test('every curl call in the guides matches an operation and its schema', () => {
   const calls = curls();
   expect(calls.length).toBeGreaterThan(14);
   // One item of the batch demonstrates a refusal; its value is invalid on purpose, its fields are not.
@@ -154,9 +154,9 @@ test('every call that a guide shows is one of the API, with fields that it has',
 });
 
 test.each([
-  ['a path', "curl '/v1/message'", 'POST', '/v1/message', '{}', 'there is no POST'],
+  ['an unknown path', "curl '/v1/message'", 'POST', '/v1/message', '{}', 'there is no POST'],
   [
-    'a field',
+    'an unknown field',
     'cancel',
     'POST',
     '/v1/messages/cancel',
@@ -164,9 +164,16 @@ test.each([
     'body.filter.tags is unknown',
   ],
   ['a missing field', 'clock', 'POST', '/v1/messages/test-clock', '{}', 'body.advance is missing'],
-  ['a value', 'batch', 'POST', '/v1/messages/batch', '{"mode":"some","messages":[]}', 'body.mode is none'],
-  ['a query', 'usage', 'GET', '/v1/admin/usage?by=day', undefined, 'the query has no by'],
-])('and %s that is wrong is noticed', (_what, line, method, path, body, fault) => {
+  [
+    'an invalid value',
+    'batch',
+    'POST',
+    '/v1/messages/batch',
+    '{"mode":"some","messages":[]}',
+    'body.mode is none',
+  ],
+  ['an unknown query parameter', 'usage', 'GET', '/v1/admin/usage?by=day', undefined, 'the query has no by'],
+])('the check of curl calls reports %s', (_what, line, method, path, body, fault) => {
   const url = new URL(path, 'https://api.example.com');
   expect(callFaults({ line, method, url, body })).toContainEqual(expect.stringContaining(fault));
 });

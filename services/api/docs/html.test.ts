@@ -5,7 +5,7 @@ import { code, list, prose, table, TEXT_PAGE_HEADERS, webPage } from './html.ts'
 
 const EVIL = `<script>alert("1")</script>&'`;
 
-test('text stays text, wherever it stands', () => {
+test('every helper escapes HTML in its text', () => {
   const inert = '&lt;script&gt;alert(&quot;1&quot;)&lt;/script&gt;&amp;&#39;';
   expect(escapeHtml(EVIL)).toBe(inert);
   expect(code(EVIL)).toBe(`<code>${inert}</code>`);
@@ -14,12 +14,12 @@ test('text stays text, wherever it stands', () => {
   expect(webPage({ title: EVIL, body: '' })).toContain(`<title>${inert} - Despatch</title>`);
 });
 
-test('a table has a head where there are headings', () => {
+test('a table has a header row only if it has headings', () => {
   expect(table(['A'], [['1']])).toBe('<table>\n<tr><th>A</th></tr>\n<tr><td>1</td></tr>\n</table>');
   expect(table(['', ''], [['1', '2']])).not.toContain('<th>');
 });
 
-test('the style of a page is the one that its policy allows', () => {
+test('the content security policy allows the inline style of a page by its hash', () => {
   const [, style = ''] = /<style>([\s\S]*?)<\/style>/.exec(webPage({ title: 'A', body: '' })) ?? [];
   const hash = createHash('sha256').update(style).digest('base64');
   expect(TEXT_PAGE_HEADERS['content-security-policy']).toContain(`style-src 'sha256-${hash}'`);

@@ -55,7 +55,7 @@ function parsedWithKey(provider: AnyProvider, publicConfig: unknown, secretConfi
 describe.each([...PROVIDERS])('the page of %s', (id, provider) => {
   const read = () => pageOf(`/docs/providers/${id}`);
 
-  test('is served as text alone, whatever else it would hold', async () => {
+  test('has a strict content security policy and no scripts, images or frames', async () => {
     const answer = await app.inject(`/docs/providers/${id}`);
     expect(answer.statusCode).toBe(200);
     expect(answer.headers).toMatchObject({
@@ -70,7 +70,7 @@ describe.each([...PROVIDERS])('the page of %s', (id, provider) => {
     expect(answer.payload).toContain(`<h1>${provider.name}</h1>`);
   });
 
-  test('names every setting, every secret, every field and every step', async () => {
+  test('lists every setting, secret, message field and setup step', async () => {
     const page = unescaped(await read());
     const [, settings = '', secrets = ''] =
       /id="settings">([\s\S]*?)id="secrets">([\s\S]*?)id="create">/.exec(page) ?? [];
@@ -90,7 +90,7 @@ describe.each([...PROVIDERS])('the page of %s', (id, provider) => {
     for (const step of steps) expect(page).toContain(`<li>${step}</li>`);
   });
 
-  test('shows an account that the api takes', async () => {
+  test('shows an account request that the API accepts', async () => {
     const [body, ...more] = bodiesOf(await read(), '/v1/admin/providers');
     expect(more).toEqual([]);
     const { publicConfig, secretConfig } = body as Record<string, Record<string, unknown>>;
@@ -105,7 +105,7 @@ describe.each([...PROVIDERS])('the page of %s', (id, provider) => {
     );
   });
 
-  test('shows messages that the api takes', async () => {
+  test('shows message requests that the API accepts', async () => {
     const bodies = bodiesOf(await read(), '/v1/messages');
     expect(bodies.length).toBeGreaterThan(0);
     for (const body of bodies) {
@@ -116,7 +116,7 @@ describe.each([...PROVIDERS])('the page of %s', (id, provider) => {
     }
   });
 
-  test('links to what there is', async () => {
+  test('links only to https URLs, and every internal link is answered 200', async () => {
     const links = [...(await read()).matchAll(/ href="([^"]*)"/g)]
       .map(([, link = '']) => unescaped(link))
       .filter((link) => link !== 'data:,');
@@ -130,7 +130,7 @@ describe.each([...PROVIDERS])('the page of %s', (id, provider) => {
   });
 });
 
-test('the list of providers leads to each of them, and a slash at its end to the list', async () => {
+test('the provider list links to every provider page, and a trailing slash redirects to it', async () => {
   const page = await pageOf('/docs/providers');
   const links = [...page.matchAll(/ href="(providers\/[^"]*)"/g)].map(([, link = '']) => link);
   expect(links.toSorted()).toEqual([...PROVIDERS.keys()].map((id) => `providers/${id}`).toSorted());
@@ -138,14 +138,14 @@ test('the list of providers leads to each of them, and a slash at its end to the
   expect([slash.statusCode, slash.headers['location']]).toEqual([308, '../providers']);
 });
 
-test('the guide to provider accounts leads to each of them too', async () => {
+test('the guide to provider accounts links to every provider page', async () => {
   const { info } = (await app.inject('/docs/openapi.json')).json() as { info: { description: string } };
   for (const id of PROVIDERS.keys())
     expect(info.description).toContain(`[${id}](https://api.example.com/docs/providers/${id})`);
 });
 
 test.each(['nothing', '__proto__', '..%2f..%2fetc', '%3Cscript%3E'])(
-  'there is no page of %s',
+  'the page of an unknown provider is answered 404: %s',
   async (name) => {
     await using whole = await buildApp(
       {

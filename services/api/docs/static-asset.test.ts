@@ -18,15 +18,18 @@ test.each([
   ['gzip', 'br;q=0, gzip;q=0.5', gunzipSync],
   [undefined, 'identity', (bytes: Buffer) => bytes],
   [undefined, 'br;q=0.0', (bytes: Buffer) => bytes],
-])('is sent as %s to who accepts "%s"', async (encoding, accepted, decode) => {
-  await using app = setup();
-  const answer = await app.get({ 'accept-encoding': accepted });
-  expect(answer.headers).toMatchObject({ 'cache-control': 'public, max-age=60', vary: 'accept-encoding' });
-  expect(answer.headers['content-encoding']).toBe(encoding);
-  expect(decode(answer.rawPayload).toString()).toBe(TEXT);
-});
+])(
+  'an asset is sent with content encoding %s for accept-encoding "%s"',
+  async (encoding, accepted, decode) => {
+    await using app = setup();
+    const answer = await app.get({ 'accept-encoding': accepted });
+    expect(answer.headers).toMatchObject({ 'cache-control': 'public, max-age=60', vary: 'accept-encoding' });
+    expect(answer.headers['content-encoding']).toBe(encoding);
+    expect(decode(answer.rawPayload).toString()).toBe(TEXT);
+  },
+);
 
-test('is not sent again to who has it', async () => {
+test('a request with the current ETag is answered 304', async () => {
   await using app = setup();
   const { headers } = await app.get();
   const again = await app.get({ 'if-none-match': String(headers['etag']) });
@@ -35,7 +38,7 @@ test('is not sent again to who has it', async () => {
   expect((await app.get({ 'if-none-match': '"another"' })).statusCode).toBe(200);
 });
 
-test('is made once, however many ask at the same time', async () => {
+test('concurrent requests load the asset once', async () => {
   let made = 0;
   await using app = setup(() => {
     made += 1;
@@ -45,7 +48,7 @@ test('is made once, however many ask at the same time', async () => {
   expect(made).toBe(1);
 });
 
-test('is made anew after a failure', async () => {
+test('a failed load is repeated by the next request', async () => {
   let tries = 0;
   await using app = setup(() => {
     tries += 1;

@@ -38,12 +38,12 @@ describe('aliases', () => {
     });
   });
 
-  test('maps of free keys stay as sent', () => {
+  test('keys of free-form maps are not renamed', () => {
     const sent = { template: { variables: { some_key: '1', someKey: '2' } }, metadata: { a_b: { c_d: 1 } } };
     expect(resolveAliases(aliases, sent)).toEqual(sent);
   });
 
-  test('equal values in both spellings are one, whatever the order of their names', () => {
+  test('equal values in both spellings are merged, regardless of key order', () => {
     const sent = { someMap: { a: 1, b: 2 }, some_map: { b: 2, a: 1 } };
     const free = caseAliasesOf(z.object({ someMap: z.record(z.string(), z.number()) }));
     expect(resolveAliases(free, sent)).toEqual({ someMap: { a: 1, b: 2 } });
@@ -61,7 +61,7 @@ describe('aliases', () => {
     expect(resolveAliases(aliases, withNull)).toEqual({ bodyHtml: 'a' });
   });
 
-  test('a union knows the fields of all its members', () => {
+  test('a union resolves the fields of all its members', () => {
     const union = caseAliasesOf(
       z.union([
         z.object({ kind: z.literal('a'), someField: z.string() }),
@@ -75,14 +75,14 @@ describe('aliases', () => {
     });
   });
 
-  test('a name that is a property of every object is no field', () => {
+  test('__proto__ and constructor are dropped as unknown fields', () => {
     const sent = JSON.parse('{"__proto__": {"bodyHtml": "x"}, "constructor": 1}') as object;
     const resolved = resolveAliases(aliases, sent) as object;
     expect(resolved).toEqual({});
     expect(Object.getPrototypeOf(resolved)).toBe(Object.prototype);
   });
 
-  test('what is no object is left for the rules to refuse', () => {
+  test('a value that is not an object is returned unchanged', () => {
     for (const value of [null, 5, 'x', [1]]) expect(resolveAliases(aliases, value)).toEqual(value);
   });
 });
@@ -96,14 +96,14 @@ describe('null', () => {
     junk: null,
   };
 
-  test('is as absent where a field is known, and stays in maps of free keys', () => {
+  test('counts as absent in a known field, and is kept in free-form maps', () => {
     expect(resolveAll(aliases, sent)).toEqual({
       value: { template: { variables: { a: null } }, attachments: [{}, null], metadata: { a: null } },
       warnings: [],
     });
   });
 
-  test('stays where it means to clear the field', () => {
+  test('is kept in a known field if null clears the field', () => {
     expect(resolveAliases(aliases, sent, { nulls: 'kept' })).toEqual({
       bodyHtml: null,
       template: { variables: { a: null }, someName: null },
@@ -113,10 +113,10 @@ describe('null', () => {
   });
 });
 
-describe('what is dropped', () => {
+describe('dropped fields', () => {
   const warningsOf = (...args: Parameters<typeof resolveAll>) => resolveAll(...args).warnings;
 
-  test('is named with its place, what looks like a slip first', () => {
+  test('are reported with their paths, probable misspellings first', () => {
     const sent = {
       colour: 1,
       body_htm: 'x',
@@ -134,7 +134,7 @@ describe('what is dropped', () => {
     expect(warningsOf(aliases, { body_html: 'x', metadata: { any: 1 } })).toEqual([]);
   });
 
-  test('of another variant is named once, whatever it holds, and is neither read nor suggested', () => {
+  test('of another variant are reported once and are not suggested as corrections', () => {
     const union = caseAliasesOf(
       z.discriminatedUnion('kind', [
         z.object({ kind: z.literal('a'), someField: z.string().optional() }),
@@ -150,7 +150,7 @@ describe('what is dropped', () => {
     });
   });
 
-  test('in masses costs little', () => {
+  test('get at most 50 suggested corrections', () => {
     const sent = Object.fromEntries(Array.from({ length: 30_000 }, (_, i) => [`bodyHtm${i}`, 1]));
     expect(
       warningsOf(aliases, sent).filter(({ message }) => message.includes('did you mean')).length,

@@ -25,7 +25,7 @@ const faultsOf = (value: unknown) =>
 const many = (n: number) => Array.from({ length: n }, (_, i) => String(i));
 const pairs = (n: number) => Object.fromEntries(many(n).map((name) => [name, name]));
 
-test('what has as many elements as it may has no fault', () => {
+test('a value within its bounds or of another type has no fault', () => {
   const files = [{ names: ['a'] }, {}, {}, 7];
   const full = { tags: many(3), headers: pairs(2), files, variables: pairs(2), free: pairs(99) };
   expect(faultsOf(full)).toEqual([]);
@@ -42,12 +42,12 @@ test.each<[field: string, value: object, fault: string]>([
     { files: [{}, { names: many(2) }] },
     'files.1.names max: Must have at most 1 items',
   ],
-  ['either as a list', { variables: many(3) }, 'variables max: Must have at most 2 items'],
-  ['either as a map', { variables: pairs(3) }, 'variables max: Must have at most 2 pairs'],
-])('of too many elements the fault names %s', (_, value, fault) => {
+  ['a union, as a list', { variables: many(3) }, 'variables max: Must have at most 2 items'],
+  ['a union, as a map', { variables: pairs(3) }, 'variables max: Must have at most 2 pairs'],
+])('too many elements are reported with the path and the bound: %s', (_, value, fault) => {
   expect(faultsOf(value)).toEqual([fault]);
 });
 
-test('a schema without bounds has none', () => {
+test('a schema without bounds yields undefined', () => {
   expect(countBoundsOf(z.object({ a: z.string(), b: z.array(z.unknown()) }))).toBeUndefined();
 });

@@ -7,7 +7,7 @@ import { BLANK_LINES_MAX } from './text-lines.ts';
 const read = (text: string | Buffer, max = 1_000): CsvRecord[] => [...csvRecords(Buffer.from(text), max)];
 const cells = (text: string): (readonly string[])[] => read(text).map((record) => record.cells);
 
-test('whatever is written is read again, in its cell and on its line', () => {
+test('any rows written by toCsv are read back with their cells and line numbers', () => {
   const unit = fc.constantFrom('a', 'ä', '💥', '"', ',', '\n', '\r', ' ', '=', '+', "'", ';', '1');
   // At least two cells: a row with one empty cell would be an empty line.
   const row = fc.array(fc.string({ unit }), { minLength: 2, maxLength: 4 });
@@ -23,7 +23,7 @@ test('whatever is written is read again, in its cell and on its line', () => {
   );
 });
 
-test('any bytes are read to their end, each byte in one record at most', () => {
+test('arbitrary bytes yield records with ascending line numbers and bounded cells', () => {
   const piece = fc.oneof(
     fc.uint8Array({ maxLength: 5 }).map((bytes) => Buffer.from(bytes)),
     fc.constantFrom('"', ',', '\r', '\n', 'a').map((text) => Buffer.from(text)),
@@ -40,7 +40,7 @@ test('any bytes are read to their end, each byte in one record at most', () => {
   );
 });
 
-describe('a text of other hands', () => {
+describe('a CSV of another program', () => {
   test.each([
     [
       'a,b\nc,d',
@@ -69,7 +69,7 @@ describe('a text of other hands', () => {
     ['""\n', [['']]],
     ['', []],
     ['\n\n', []],
-  ])('%j has its cells', (text, expected) => {
+  ])('%j is split into its cells', (text, expected) => {
     expect(cells(text)).toEqual(expected);
   });
 
@@ -79,14 +79,14 @@ describe('a text of other hands', () => {
     ['a\rb,c\nd,e', 'A carriage return'],
     [`${'x'.repeat(2_000)}\nd,e`, 'Is longer than 1000 bytes'],
     [`${'x,'.repeat(2_000)}\nd,e`, 'Is longer than 1000 bytes'],
-  ])('%j breaks one record alone', (text, fault) => {
+  ])('%j is a fault of one record only', (text, fault) => {
     expect(read(text)).toEqual([
       { line: 1, cells: [], fault: expect.stringContaining(fault) },
       { line: 2, cells: ['d', 'e'] },
     ]);
   });
 
-  test('that is no UTF-8 breaks one record alone', () => {
+  test('with invalid UTF-8 has a fault in that record only', () => {
     const bytes = Buffer.concat([Buffer.from('a,'), Buffer.from([0xc3, 0x28]), Buffer.from('\nd,e')]);
     expect(read(bytes)).toEqual([
       { line: 1, cells: [], fault: 'Is not valid UTF-8' },
@@ -94,7 +94,7 @@ describe('a text of other hands', () => {
     ]);
   });
 
-  test('in which a quote is never closed ends there', () => {
+  test('with an unclosed quote ends at that record', () => {
     expect(read(`a,b\nc,"d\n${'e,f\n'.repeat(1_000)}`)).toEqual([
       { line: 1, cells: ['a', 'b'] },
       { line: 2, cells: [], fault: 'A quote is not closed', isEnd: true },
@@ -102,7 +102,7 @@ describe('a text of other hands', () => {
   });
 });
 
-test('of blank lines a number is skipped; more are faults, between which a reader can pause', () => {
+test('blank lines are skipped up to a maximum, and each further one is a fault', () => {
   const records = [...csvRecords(Buffer.from('\n'.repeat(BLANK_LINES_MAX + 3)), 10)];
   expect(records).toHaveLength(3);
   for (const { fault } of records) expect(fault).toMatch(/^Is blank/);

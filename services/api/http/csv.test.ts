@@ -16,7 +16,7 @@ function parse(text: string): string[][] {
   return rows;
 }
 
-test('whatever is written is read again, in its cell', () => {
+test('any rows written are parsed back into the same cells', () => {
   const text = fc.string({
     unit: fc.constantFrom('a', 'ä', '"', ',', '\n', '\r', ' ', '=', ';', '+', "'", '1'),
   });
@@ -42,14 +42,14 @@ test.each([
   '＠a',
   "'=1",
   '+1234567890123456',
-])('%j is not run by a spreadsheet', (value) => {
+])('%j is prefixed with an apostrophe, so that a spreadsheet does not run it', (value) => {
   expect(parse(toCsv([[value]]))).toEqual([[`'${value}`]]);
 });
 
-test('numbers stay numbers, and nothing is an empty cell', () => {
+test('numbers and booleans are written unquoted, and null and undefined as empty cells', () => {
   expect(toCsv([[-1, 0.5, null, undefined, true]])).toBe('-1,0.5,,,true\r\n');
 });
 
-test('a number in E.164 stays as it is', () => {
+test('a phone number in E.164 is not prefixed', () => {
   expect(toCsv([['+15550000001']])).toBe('+15550000001\r\n');
 });

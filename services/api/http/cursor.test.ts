@@ -5,7 +5,7 @@ import { createCursors, pageFrom } from './cursor.ts';
 
 const cursors = createCursors(createSecretKey(Buffer.alloc(32, 1)));
 
-test('a cursor gives its position back for the list it was made for, whatever the order of the filter', () => {
+test('a cursor opens to its position for the same list, regardless of the key order of the filter', () => {
   assert(
     property(string({ minLength: 1 }), (position) => {
       const cursor = cursors.seal(['messages', { a: 1, b: 2 }], position);
@@ -29,7 +29,7 @@ test('a cursor of another list, another key or with any character changed is ref
     expect(() => cursors.open(['messages', 't1'], junk)).toThrow('Cursor');
 });
 
-test('a cursor does not tell its position: numbers of rows count what all tenants do', () => {
+test('a cursor hides its position, since row numbers count the rows of all tenants', () => {
   const position = JSON.stringify({ enqueuedAt: '2026-01-15T09:30:00.000Z', seq: 123_456_789 });
   const read = Buffer.from(cursors.seal(['messages', 't1'], position), 'base64url').toString('latin1');
   for (const part of ['enqueuedAt', '2026', '123456789']) expect(read).not.toContain(part);
@@ -41,7 +41,7 @@ test('a cursor does not tell its position: numbers of rows count what all tenant
   expect(one?.length).toBe(two?.length);
 });
 
-test('only a page with more behind it has a cursor', () => {
+test('a page has a next cursor only if more rows follow', () => {
   const page = (rows: number[]) => pageFrom(rows, 2, (row) => row * 10, String);
   expect(page([3, 2, 1])).toEqual({ items: [30, 20], nextCursor: '2' });
   expect(page([2, 1])).toEqual({ items: [20, 10], nextCursor: null });

@@ -14,7 +14,7 @@ const setup = () => {
   return { client, time, isOver: () => time.signal.aborted };
 };
 
-test('a download is over when its client takes no part in time', () => {
+test('a download is aborted if its client reads nothing for too long', () => {
   const { time, isOver } = setup();
   vi.advanceTimersByTime(299);
   time.partTaken();
@@ -24,7 +24,7 @@ test('a download is over when its client takes no part in time', () => {
   expect(isOver()).toBe(true);
 });
 
-test('a download is over after its whole time, however often its client takes a part', () => {
+test('a download is aborted after its maximum duration even if its client keeps reading', () => {
   const { time, isOver } = setup();
   for (let ms = 0; ms < 900; ms += 100) {
     vi.advanceTimersByTime(100);
@@ -36,13 +36,13 @@ test('a download is over after its whole time, however often its client takes a 
   expect(isOver()).toBe(true);
 });
 
-test('a download is over when its client goes', () => {
+test('a download is aborted when its client disconnects', () => {
   const { client, isOver } = setup();
   client.abort();
   expect([isOver(), vi.getTimerCount()]).toEqual([true, 0]);
 });
 
-test('a download that has ended holds no timer', () => {
+test('a finished download leaves no timer', () => {
   const { time } = setup();
   time[Symbol.dispose]();
   expect(vi.getTimerCount()).toBe(0);

@@ -9,6 +9,6 @@ test.each([
   ['\u{1f600}'.repeat(4), true],
   ['\u{1f600}'.repeat(5), false],
   ['abcde', false],
-])('a text of 2 to 4 code points: %j', (value, isValid) => {
+])('text(2, 4) counts code points, not UTF-16 units: %j', (value, isValid) => {
   expect(text(2, 4).safeParse(value).success).toBe(isValid);
 });

@@ -32,7 +32,7 @@ test.each([
   [0, 1, 5],
   [12_000, 4_000, 50],
 ])(
-  'the pages of %i rows, every %ith of which passes, hold each of these once: %i a page',
+  'paging through %i rows, of which every %ith matches, returns each match once, %i per page',
   async (from, nth, limit) => {
     const { scan, scans } = list(from, nth);
     const seen: number[] = [];
@@ -51,7 +51,7 @@ test.each([
   },
 );
 
-test('a page that has read its share is short, even empty, and goes on after what was read', async () => {
+test('a page at its row budget is returned short or even empty, with a position to continue', async () => {
   const { scan } = list(20_000, 30_000);
   expect(await page(50, undefined, scan, () => 0)).toEqual({
     rows: [],
@@ -60,7 +60,7 @@ test('a page that has read its share is short, even empty, and goes on after wha
   });
 });
 
-test('a page that takes too long ends after the scan under way', async () => {
+test('a page past its time budget ends after the current scan', async () => {
   const { scan, scans } = list(20_000, 30_000);
   let time = 0;
   const { rows, next } = await page(50, undefined, scan, () => (time += 60));

@@ -16,7 +16,7 @@ describe('an idempotency key', () => {
     [`x${printable}x`, `x${printable}x`],
     ['k'.repeat(255), 'k'.repeat(255)],
     [`"${'k'.repeat(255)}"`, 'k'.repeat(255)],
-  ])('%j is %j, in the header as in the body', (sent, key) => {
+  ])('%j is read as %j from the header and from the body', (sent, key) => {
     expect(sent).toMatch(IDEMPOTENCY_KEY);
     expect(idempotencyKeyOf(sent, undefined)).toBe(key);
     expect(idempotencyKeyOf(undefined, sent)).toBe(key);

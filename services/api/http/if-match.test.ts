@@ -6,7 +6,7 @@ test.each([
   ['*', 0],
   ['"3"', 3],
   [etagOf(0), 0],
-])('%s is for version %d', (header, version) => {
+])('If-Match %s matches version %d', (header, version) => {
   expect(() => assertMatches(header, version)).not.toThrow();
 });
 
@@ -19,6 +19,6 @@ test.each([
   ['"3", "4"', 'validation_failed'],
   ['', 'validation_failed'],
   ['"99999999999"', 'validation_failed'],
-])('%s is not for version 3: %s', (header, code) => {
+])('If-Match %s does not match version 3: %s', (header, code) => {
   expect(() => assertMatches(header, 3)).toThrow(expect.objectContaining({ code }));
 });

@@ -17,11 +17,11 @@ test.each([
   ['{"a,[{":"b,[{"}', 2],
   [String.raw`["\",[{","\\",[]]`, 5],
   [String.raw`["\\\",[",1]`, 3],
-])('%s has %i marks, in whatever pieces it comes', (text, marks) => {
+])('%s has %i marks, regardless of how it is split into chunks', (text, marks) => {
   for (const pieceBytes of [1, 2, 3, 5, 100]) expect(marksOf(text, pieceBytes)).toBe(marks);
 });
 
-test('texts of any length and any number of escapes hide what is in them', () => {
+test('brackets and commas within strings are not counted, regardless of length and escapes', () => {
   const word = fc.constantFrom('a'.repeat(50), 'b', '"', '\\', ',', '[', '{', 'ü');
   const values = fc.array(
     fc

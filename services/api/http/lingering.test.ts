@@ -37,7 +37,7 @@ async function setup(bounds: Partial<LingeringBounds>) {
   return { lingering, open, come, [Symbol.asyncDispose]: () => stack.disposeAsync() };
 }
 
-test('a connection is read on, and closed when it falls silent', async () => {
+test('a lingering connection is read, and closed after a period of silence', async () => {
   const silenceMs = 1_500;
   await using server = await setup({ silenceMs });
   const client = await server.come();
@@ -50,7 +50,7 @@ test('a connection is read on, and closed when it falls silent', async () => {
   expect(performance.now() - started).toBeGreaterThan(2 * silenceMs);
 });
 
-test('a connection is closed after its time, whatever comes', async () => {
+test('a lingering connection is closed after its maximum duration even if data arrives', async () => {
   await using server = await setup({ durationMs: 500 });
   const client = await server.come();
   const dripping = setInterval(() => client.write('a'), 20);
@@ -58,7 +58,7 @@ test('a connection is closed after its time, whatever comes', async () => {
   clearInterval(dripping);
 });
 
-test('a connection is closed after its bytes, however fast they come', async () => {
+test('a lingering connection is closed after its maximum number of bytes', async () => {
   await using server = await setup({});
   const client = await server.come();
   let written = 0;
@@ -75,7 +75,7 @@ test('a connection is closed after its bytes, however fast they come', async () 
   expect(written).toBeLessThan(50_000_000);
 });
 
-test('one too many sends away the one that has been there longest', async () => {
+test('a connection beyond the maximum closes the oldest one', async () => {
   await using server = await setup({});
   await server.come();
   const [first] = server.open;
@@ -85,7 +85,7 @@ test('one too many sends away the one that has been there longest', async () => 
   expect(server.open.has(first as Socket)).toBe(false);
 });
 
-test('when it ends all of them are closed, and who comes then is not kept', async () => {
+test('end() closes all lingering connections and those that are added later', async () => {
   await using server = await setup({});
   await server.come();
   await server.come();

@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { mayWait } from './may-wait.ts';
 
-test('an owner who does not wait yet finds a place, whatever a few others do', () => {
+test('an owner without a waiting request gets a place, even if a few others take all they can', () => {
   const room = { perOwnerMax: 200, placesMax: 1_000 };
   fc.assert(
     fc.property(fc.array(fc.integer({ min: 0, max: 8 }), { maxLength: 5_000 }), (asks) => {
@@ -26,6 +26,6 @@ test.each([
   { own: 3, all: 4, may: true },
   { own: 4, all: 4, may: false },
   { own: 3, all: 7, may: false },
-])('$own of $all places: $may', ({ own, all, may }) => {
+])('an owner with $own of $all taken places may wait: $may', ({ own, all, may }) => {
   expect(mayWait({ perOwnerMax: 4, placesMax: 10 }, own, all)).toBe(may);
 });

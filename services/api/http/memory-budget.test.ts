@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { createMemoryBudget } from './memory-budget.ts';
 
-test('one alone gets half, and those who come later still find room', () => {
+test('an owner gets at most half of the free bytes, so later owners still find room', () => {
   const budget = createMemoryBudget(64);
   const granted = ['a', 'b', 'c', 'd'].map((owner) => {
     let bytes = 0;
@@ -12,7 +12,7 @@ test('one alone gets half, and those who come later still find room', () => {
   expect(budget.taken()).toBe(60);
 });
 
-test('what is released is free again, once', () => {
+test('a reservation frees its bytes once, even if it is released twice', () => {
   const budget = createMemoryBudget(64);
   const reservation = budget.reserve('a', 20);
   expect(reservation?.grow(12)).toBe(true);
@@ -27,7 +27,7 @@ test('what is released is free again, once', () => {
   expect([budget.taken(), budget.reserve('a', 32) === undefined]).toEqual([0, false]);
 });
 
-test('who waits gets what another one gives back, and nobody waits for what never fits', async () => {
+test('a waiting request gets released bytes, and a request that can never fit does not wait', async () => {
   const budget = createMemoryBudget(64);
   const held = budget.reserve('a', 30);
   const waiting = budget.await('a', 20, new AbortController().signal);
@@ -40,7 +40,7 @@ test('who waits gets what another one gives back, and nobody waits for what neve
   expect(await budget.await('c', 33, new AbortController().signal)).toBeUndefined();
 });
 
-test('who has gone waits for nothing, and of one owner only some wait', async () => {
+test('an aborted request stops waiting, and the waiting requests of one owner are limited', async () => {
   const budget = createMemoryBudget(64);
   budget.reserve('a', 30);
   const going = new AbortController();

@@ -87,7 +87,7 @@ async function setup() {
   };
 }
 
-test('a request whose client goes while it is handled is over: counted once, as 499, with its time', async () => {
+test('a client that disconnects during the handler is counted once, as 499 with a duration', async () => {
   await using api = await setup();
   const socket = await api.send('{}');
   await api.begun;
@@ -105,7 +105,7 @@ test('a request whose client goes while it is handled is over: counted once, as 
   expect(api.requests()).toHaveLength(1);
 });
 
-test('a request whose client goes in its body is counted once; its time is nobody else’s', async () => {
+test('a client that disconnects during its body is counted once, as 499 without a duration', async () => {
   await using api = await setup();
   const socket = await api.send('{"name": "', 1_000);
   await expect.poll(api.inFlight).toBe(1);
@@ -115,7 +115,7 @@ test('a request whose client goes in its body is counted once; its time is nobod
   await expect.poll(api.requests).toMatchObject([{ statusCode: 499 }]);
 });
 
-test('a refusal counts against who asked, whether or not it was waited for', async () => {
+test('a refusal after the client has disconnected is still reported to requestAnswered', async () => {
   await using api = await setup();
   const socket = await api.send('{}');
   await api.begun;
@@ -125,7 +125,7 @@ test('a refusal counts against who asked, whether or not it was waited for', asy
   await expect.poll(() => api.answered).toMatchObject([{ statusCode: 409, errorCode: 'invalid_state' }]);
 });
 
-test('a refusal has no time: many quick ones would hide slow answers', async () => {
+test('a refusal is counted without a duration, since many quick ones would hide slow answers', async () => {
   await using api = await setup();
   const socket = await api.send('{}');
   socket.resume();
@@ -135,7 +135,7 @@ test('a refusal has no time: many quick ones would hide slow answers', async () 
   socket.destroy();
 });
 
-test('a failure has its time', async () => {
+test('a 503 is counted with its duration', async () => {
   await using api = await setup();
   const socket = await api.send('{}');
   socket.resume();
@@ -145,7 +145,7 @@ test('a failure has its time', async () => {
   socket.destroy();
 });
 
-test('a request that is answered is counted once, with its code, on a connection that goes on or not', async () => {
+test('an answered request is counted once with its status code, even if its connection closes', async () => {
   await using api = await setup();
   api.verdict.resolve();
   const socket = await api.send('{}');

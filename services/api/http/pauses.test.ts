@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { createPauses } from './pauses.ts';
 
-test('work of a while is followed by a pause that goes with it', async () => {
+test('work beyond a slice is followed by a pause proportional to its duration', async () => {
   const clock = { now: 0 };
   const waited: number[] = [];
   const wait = async (ms: number): Promise<void> => {

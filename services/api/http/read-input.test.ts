@@ -6,7 +6,7 @@ import { inputCompiler, inputReader, readJson } from './read-input.ts';
 
 const read = (text: string) => readJson(Buffer.from(text));
 
-test('what copying would lose is refused, not dropped', () => {
+test('a field named __proto__ is refused, not dropped', () => {
   expect(() => read('{"metadata":{"__proto__":"a"}}')).toThrow(
     expect.objectContaining({
       code: 'validation_failed',
@@ -15,17 +15,17 @@ test('what copying would lose is refused, not dropped', () => {
   );
 });
 
-test.each(['{"a":1}x', '{"a":', '\u00ff', '{"a":1,}'])('what is no JSON is refused: %s', (text) => {
+test.each(['{"a":1}x', '{"a":', '\u00ff', '{"a":1,}'])('invalid JSON is refused: %s', (text) => {
   expect(() => read(text)).toThrow(expect.objectContaining({ code: 'malformed_json' }));
 });
 
-test('thirty-two levels pass and thirty-three do not', () => {
+test('32 levels of nesting are accepted and 33 are refused', () => {
   const nested = (levels: number) => '['.repeat(levels) + ']'.repeat(levels);
   expect(read(nested(32))).toBeInstanceOf(Array);
   expect(() => read(nested(33))).toThrow(expect.objectContaining({ code: 'validation_failed' }));
 });
 
-test('thirty thousand values pass and one more does not, wherever they are', () => {
+test('30,000 values are accepted and one more is refused, at any depth', () => {
   const array = (count: number) => `[${Array.from({ length: count }, () => '0').join()}]`;
   const object = (count: number) => `{${Array.from({ length: count }, (_, i) => `"a${i}":"b"`).join()}}`;
   for (const make of [array, object, (count: number) => `{"a":[${array(count - 2)}]}`]) {
@@ -38,7 +38,7 @@ test('thirty thousand values pass and one more does not, wherever they are', () 
   }
 });
 
-test('what is at fault is named by its place', () => {
+test('NUL and lone surrogates are reported with the path of their field', () => {
   for (const [text, field] of [
     ['{"data":{"a":[1,{"b":"\\u0000"}]}}', 'data.a.1.b'],
     ['["\\ud800"]', '0'],
@@ -51,7 +51,7 @@ test('what is at fault is named by its place', () => {
   }
 });
 
-test('a body with countless faults is answered with the first hundred', () => {
+test('an error lists at most the first 100 faults of a body', () => {
   const validate = inputCompiler({
     schema: z.object({ map: z.record(z.string(), z.string()), name: z.string() }),
     method: 'POST',
@@ -64,7 +64,7 @@ test('a body with countless faults is answered with the first hundred', () => {
   expect(error.details).toHaveLength(100);
 });
 
-test('a change that clears what cannot be cleared is told so', () => {
+test('a PATCH with null in a field that cannot be null is refused', () => {
   const validate = inputCompiler({
     schema: z.object({ plan: z.string().optional() }),
     method: 'PATCH',
@@ -75,7 +75,7 @@ test('a change that clears what cannot be cleared is told so', () => {
   expect(error).toMatchObject({ code: 'missing_field', message: "Field 'plan' cannot be null" });
 });
 
-test('a long name in a fault is shortened, and faults beyond the first hundred are not written', () => {
+test('a long field name in a fault is shortened, and faults beyond the first 100 are left out', () => {
   const read = inputReader(z.object({ data: z.record(z.string(), z.unknown()).check(exactNumbers) }), 'body');
   const name = 'k'.repeat(100_000);
   const result = read({ data: { [name]: Array.from({ length: 10_000 }, () => 1e16) } });
@@ -84,7 +84,7 @@ test('a long name in a fault is shortened, and faults beyond the first hundred a
   expect(details[1]).toMatchObject({ field: `data.${'k'.repeat(64)}….1`, rule: 'precision' });
 });
 
-test('a fault in a text is named by its place with a shortened name', () => {
+test('a fault in a string is reported with a shortened path', () => {
   expect(() => read(`{"metadata":{"${'k'.repeat(100_000)}":"\\u0000"}}`)).toThrow(
     expect.objectContaining({ details: [expect.objectContaining({ field: `metadata.${'k'.repeat(64)}…` })] }),
   );
@@ -92,7 +92,7 @@ test('a fault in a text is named by its place with a shortened name', () => {
 
 const readPairs = inputReader(z.object({ metadata: z.record(z.string(), z.string()) }), 'querystring');
 
-test('pairs of a map are read in time that grows with their number', () => {
+test('the pairs of a map in a query string are read in linear time', () => {
   const query = (count: number) =>
     Object.fromEntries(Array.from({ length: count }, (_, i) => [`metadata.k${i}`, 'v']));
   const milliseconds = (count: number) => {
@@ -106,7 +106,7 @@ test('pairs of a map are read in time that grows with their number', () => {
   expect(milliseconds(20_000)).toBeLessThan(1_000);
 });
 
-test('a pair may have any name, and a map that is sent as text too is refused', () => {
+test('a pair named __proto__ is accepted, and a map that is also sent as a string is refused', () => {
   const sent = JSON.parse('{"metadata.__proto__":"a","metadata[b]":"c"}') as unknown;
   expect(readPairs(sent)).toMatchObject({ value: { metadata: { b: 'c' } } });
   expect(readPairs({ metadata: 'x', 'metadata.a': 'b' })).toHaveProperty('error');

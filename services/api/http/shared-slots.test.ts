@@ -30,7 +30,7 @@ function setup() {
   return { entered, refused, ask, leave, settled };
 }
 
-test('one has half of the slots, the others have the rest at once, and who waits comes in turn', async () => {
+test('an owner holds at most half of the slots, and waiting requests enter in turn', async () => {
   const { entered, refused, ask, leave, settled } = setup();
   for (const item of ['a1', 'a2', 'a3', 'a4', 'b1', 'c1', 'c2']) ask(item);
   await settled();
@@ -46,7 +46,7 @@ test('one has half of the slots, the others have the rest at once, and who waits
   expect(refused).toEqual([]);
 });
 
-test('beyond what may wait one is refused, of its own and of all', async () => {
+test('requests beyond the waiting limits per owner and in total are refused', async () => {
   const { entered, refused, ask, settled } = setup();
   for (const item of ['a1', 'a2', 'a3', 'a4', 'a5', 'a6']) ask(item);
   await settled();
@@ -58,7 +58,7 @@ test('beyond what may wait one is refused, of its own and of all', async () => {
   expect(refused.slice(1)).toEqual(['b4 dependency_unavailable', 'd1 dependency_unavailable']);
 });
 
-test('nobody waits for longer than is worth it, and who has gone takes no slot', async () => {
+test('a request waits at most waitMsMax, and an aborted request takes no slot', async () => {
   const { entered, refused, ask, leave, settled } = setup();
   const going = new AbortController();
   for (const item of ['a1', 'a2', 'a3']) ask(item);

@@ -14,7 +14,7 @@ test('every line that is not blank is read, with its number', () => {
   );
 });
 
-test('a line that is too long or no UTF-8 is no other one’s fault', () => {
+test('a line that is too long or invalid UTF-8 is a fault of that line only', () => {
   const bytes = Buffer.concat([
     Buffer.from(`${'x'.repeat(11)}\n`),
     Buffer.from([0xff, 0x0a]),
@@ -27,7 +27,7 @@ test('a line that is too long or no UTF-8 is no other one’s fault', () => {
   ]);
 });
 
-test('of blank lines a number is skipped; more are faults, between which a reader can pause', () => {
+test('blank lines are skipped up to a maximum, and each further one is a fault', () => {
   const lines = [...textLines(Buffer.from('\n'.repeat(BLANK_LINES_MAX + 3)), 10)];
   expect(lines.map(({ line }) => line)).toEqual([1, 2, 3].map((n) => BLANK_LINES_MAX + n));
   for (const { fault } of lines) expect(fault).toMatch(/^Is blank/);

@@ -24,7 +24,7 @@ function setup() {
   return { begun, take, end, settled, pass };
 }
 
-test('one of each owner in turn, as many as there is room for', async () => {
+test('owners take turns, and items run at once only within the room in bytes', async () => {
   const { begun, take, end, settled } = setup();
   for (const item of ['a1', 'a2', 'a3', 'a4', 'b1']) take(item, 50);
   await settled();
@@ -37,7 +37,7 @@ test('one of each owner in turn, as many as there is room for', async () => {
   expect(begun.slice(3)).toEqual(['b1']);
 });
 
-test('one that is larger than all the room has a turn alone, and smaller ones do not pass it', async () => {
+test('an item larger than the room runs alone, and smaller items do not overtake it', async () => {
   const { begun, take, end, settled } = setup();
   take('a1', 10);
   take('b1', 500);
@@ -52,7 +52,7 @@ test('one that is larger than all the room has a turn alone, and smaller ones do
   expect(begun).toEqual(['a1', 'b1', 'c1']);
 });
 
-test('as long as one keeps the process busy the next one waits', async () => {
+test('the next turn waits for as long as the previous one kept the process busy', async () => {
   const { begun, take, end, settled, pass } = setup();
   take('a1', 100);
   take('a2', 100);

@@ -52,20 +52,20 @@ function setup(options: Partial<AcceptBatcherOptions> = {}) {
   };
 }
 
-test('requests of one moment share a commit', async () => {
+test('concurrent requests share a commit and a wake-up', async () => {
   const { batcher, batches, woken } = setup();
   await Promise.all(['a', 'b', 'c'].map((id) => batcher.accept(row(id), 100)));
   expect(batches).toEqual([['a', 'b', 'c']]);
   expect(woken).toEqual([['a', 'b', 'c']]);
 });
 
-test('no batch is larger than its bound', async () => {
+test('a batch holds at most rowsMax rows', async () => {
   const { batcher, batches } = setup({ rowsMax: 2 });
   await Promise.all(['a', 'b', 'c'].map((id) => batcher.accept(row(id), 100)));
   expect(batches.map((batch) => batch.length)).toEqual([2, 1]);
 });
 
-test('no batch has more bytes than its bound, and small requests do not wait for large ones', async () => {
+test('a batch holds at most bytesMax bytes, and small requests do not wait for large ones', async () => {
   const { batcher, batches } = setup({ bytesMax: 1_000 });
   const large = ['a', 'b', 'c'].map((id) => batcher.accept({ ...row(id), tenant_id: 'large' }, 600));
   const small = ['d', 'e'].map((id) => batcher.accept({ ...row(id), tenant_id: 'small' }, 100));
@@ -96,7 +96,7 @@ test.each(['22P05', '23514', '54000', 'XX000', 'DS004'])(
   },
 );
 
-test('a clock that is refused is told of once, and nothing is tried again', async () => {
+test('a refused clock (DS001) is reported once and fails all requests without a retry', async () => {
   const refusal = Object.assign(new Error('too early'), { name: 'PostgresError', code: 'DS001' });
   let calls = 0;
   const { batcher, clockRefusals } = setup({
@@ -110,7 +110,7 @@ test('a clock that is refused is told of once, and nothing is tried again', asyn
   expect([calls, clockRefusals()]).toEqual([1, 1]);
 });
 
-test('without an answer nobody is told of a success and nothing is tried again', async () => {
+test('a lost connection fails all requests without a wake-up or a retry', async () => {
   let calls = 0;
   const { batcher, woken } = setup({
     acceptMessages: () => {
@@ -123,7 +123,7 @@ test('without an answer nobody is told of a success and nothing is tried again',
   expect([calls, woken]).toEqual([1, []]);
 });
 
-test('only what was accepted is woken', async () => {
+test('only accepted messages are published in a wake-up', async () => {
   const { batcher, woken } = setup({
     acceptMessages: (rows) =>
       Promise.resolve(
@@ -134,7 +134,7 @@ test('only what was accepted is woken', async () => {
   expect(woken).toEqual([['a']]);
 });
 
-test('while NATS is away the sweep may look at once', async () => {
+test('while NATS is disconnected, the sweep may claim accepted messages at once', async () => {
   const { batcher, sweeps, disconnect } = setup();
   await batcher.accept(row('a'), 100);
   disconnect();
@@ -142,7 +142,7 @@ test('while NATS is away the sweep may look at once', async () => {
   expect(sweeps).toEqual([5_000, 0]);
 });
 
-test('overload is refused at once, by number and by size', async () => {
+test('requests beyond the queue limits in number or bytes are refused at once', async () => {
   const stuck = Promise.withResolvers<Verdict[]>();
   const { batcher } = setup({ acceptMessages: () => stuck.promise, queuedMax: 2, queuedBytesMax: 1_000 });
   const taken = [batcher.accept(row('a'), 400), batcher.accept(row('b'), 400)];
@@ -153,7 +153,7 @@ test('overload is refused at once, by number and by size', async () => {
   await expect(batcher.accept(row('e'), 500)).resolves.toEqual(ACCEPTED);
 });
 
-test('a tenant takes half of the room at most, by number and by size, and has it again afterwards', async () => {
+test('a tenant fills at most half of the queue, in rows and bytes, and can reuse it afterwards', async () => {
   const stuck = Promise.withResolvers<void>();
   const { batcher } = setup({
     acceptMessages: async (rows) => {
@@ -174,14 +174,14 @@ test('a tenant takes half of the room at most, by number and by size, and has it
   await expect(accept('i', 'loud', 500)).resolves.toEqual(ACCEPTED);
 });
 
-test('a traced message travels alone with its trace', async () => {
+test('a message with a traceparent is published in a wake-up of its own', async () => {
   const { batcher, woken } = setup();
   const traced = { ...row('b'), traceparent: '00-1-2-01' } as AcceptRow;
   await Promise.all([row('a'), traced, row('c')].map((one) => batcher.accept(one, 100)));
   expect(woken).toEqual([['a', 'c'], ['b']]);
 });
 
-test('a tenant that floods waits for itself: another is in the next commit', async () => {
+test('a flood of one tenant does not delay the message of another beyond the next commit', async () => {
   const { batcher, batches } = setup({ rowsMax: 10, flushesMax: 1 });
   const flood = Array.from({ length: 200 }, (_, n) => batcher.accept(row(`noisy ${n}`, 'noisy'), 100));
   await Promise.all([...flood, batcher.accept(row('quiet', 'quiet'), 100)]);

@@ -3,7 +3,7 @@ import { LIMIT_BOUNDS } from '#core/domain/limit-bounds.ts';
 import { canonicalJson } from '../http/idempotency.ts';
 import { fingerprintedBatch, SendBatch } from './batch-schema.ts';
 
-test('the body is refused for its many messages before one of them is looked at', () => {
+test('a batch is parsed without reading its messages, and one with too many is refused', () => {
   let looks = 0;
   const sent = { channel: 'sms' };
   const message = new Proxy(sent, {
@@ -24,7 +24,7 @@ test('the body is refused for its many messages before one of them is looked at'
   expect(few).toEqual({ mode: 'permissive', messages: [sent] });
 });
 
-test('a fingerprint is of what was sent, and of nothing that is said of it or assumed beside it', () => {
+test('the fingerprint of a batch ignores name spelling and null fields, but not values', () => {
   const sms = { channel: 'sms', to: '+15550000001', body: 'Hello', externalId: 'a' };
   const { externalId, ...rest } = sms;
   const spelt = { ...rest, external_id: externalId, from: null };

@@ -8,7 +8,7 @@ test.each<[MessageFilter]>([
   [{ test: false }],
   [{ batchId: 'b' }],
   [{ test: true, externalId: 'e', since: '2026-01-01T00:00:00Z', until: '2026-02-01T00:00:00Z' }],
-])('with %o nearly every message that is read is on the page', (filter) => {
+])('filter %o leaves out few of the messages that are read', (filter) => {
   expect(leavesOut(filter)).toBe(false);
 });
 
@@ -20,6 +20,6 @@ test.each<[MessageFilter]>([
   [{ parentId: 'p' }],
   [{ tag: 't' }],
   [{ metadata: { a: '1' }, since: '2026-01-01T00:00:00Z' }],
-])('with %o more are read than are on the page', (filter) => {
+])('filter %o leaves out many of the messages that are read', (filter) => {
   expect(leavesOut(filter)).toBe(true);
 });

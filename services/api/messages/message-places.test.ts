@@ -36,7 +36,7 @@ function setup() {
   return { clock, asked, answer, database, places, take, takeMany };
 }
 
-test('each message gets a number of its own, and the id that leads to its place', async () => {
+test('each message gets a unique sequence number and an id that encodes its place', async () => {
   const { take, takeMany } = setup();
   const { id, ...place } = await take();
   expect(place).toEqual({ seq: 1, purgeOn: '2026-02-09' });
@@ -45,7 +45,7 @@ test('each message gets a number of its own, and the id that leads to its place'
   expect(seqs).toEqual(Array.from({ length: 3_000 }, (_, n) => n + 2));
 });
 
-test('the next block is reserved once half of one is gone, so that nobody waits for it', async () => {
+test('the next block is reserved once half of the current one is used', async () => {
   const { asked, answer, database, takeMany } = setup();
   await takeMany(1);
   database.isQuick = false;
@@ -57,7 +57,7 @@ test('the next block is reserved once half of one is gone, so that nobody waits 
   expect(await takeMany(1)).toEqual([1_025]);
 });
 
-test('all who wait share one reservation', async () => {
+test('concurrent calls share one reservation per block', async () => {
   const { asked, answer, database, take } = setup();
   database.isQuick = false;
   const waiting = Array.from({ length: 1_500 }, () => take());
@@ -70,7 +70,7 @@ test('all who wait share one reservation', async () => {
   expect(asked).toHaveLength(2);
 });
 
-test('the day is that of the database’s clock, which runs on between reservations', async () => {
+test('the purge day follows the database clock, also between reservations', async () => {
   const { clock, take, asked } = setup();
   expect((await take(7)).purgeOn).toBe('2026-02-09');
   clock.now = 10_001;
@@ -78,7 +78,7 @@ test('the day is that of the database’s clock, which runs on between reservati
   expect(asked).toHaveLength(1);
 });
 
-test('a block of more than thirty seconds is used while another is fetched, and then left', async () => {
+test('a block older than 30 seconds is used only until its replacement arrives', async () => {
   const { clock, asked, answer, database, takeMany } = setup();
   await takeMany(1);
   database.isQuick = false;
@@ -90,7 +90,7 @@ test('a block of more than thirty seconds is used while another is fetched, and 
   expect(asked).toHaveLength(2);
 });
 
-test('a block of more than ten minutes is not used', async () => {
+test('a block that is ten minutes old is not used', async () => {
   const { clock, asked, database, takeMany, take } = setup();
   await takeMany(1);
   clock.now = 600_000;
@@ -101,7 +101,7 @@ test('a block of more than ten minutes is not used', async () => {
   expect(asked).toHaveLength(3);
 });
 
-test('a reservation that fails is answered as unavailable, and the next one is tried', async () => {
+test('a failed reservation throws dependency_unavailable, and the next call reserves again', async () => {
   const { database, take } = setup();
   database.isAway = true;
   await expect(take()).rejects.toMatchObject({ code: 'dependency_unavailable', retryAfter: 5 });
@@ -118,7 +118,7 @@ test('a block that cannot be replaced in the background is used up', async () =>
   await expect(takeMany(1)).rejects.toThrow(AppError);
 });
 
-test('after a drop the clock is asked for anew', async () => {
+test('drop() makes the next call read the database clock again', async () => {
   const { clock, places, take } = setup();
   await take();
   clock.database += 7 * 86_400_000;

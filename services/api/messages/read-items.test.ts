@@ -3,7 +3,7 @@ import { readItems } from './read-items.ts';
 
 const sms = { channel: 'sms', to: '+15550000001', body: 'Hello' };
 
-test('items are read in their order, and the process is left to others in between', async () => {
+test('items are read in order, and pauses between them are awaited', async () => {
   const steps: string[] = [];
   let asked = 0;
   const sent = [sms, 7, { ...sms, to: 'nobody' }, sms].map((one, i) =>

@@ -43,7 +43,7 @@ const all = [...schemasIn(schemas, 'schemas'), ...schemasIn(paths, 'paths')];
 const isOf = (schema: Json, type: string): boolean => [schema['type']].flat().includes(type);
 
 describe('operations', () => {
-  test('have names in words, each once', () => {
+  test('have unique operation ids in camelCase', () => {
     const ids = operations.map(({ operation }) => operation.operationId);
     for (const id of ids) expect(id).toMatch(/^(?:[a-z]+)(?:[A-Z][a-z]+)+$/);
     expect(new Set(ids).size).toBe(ids.length);
@@ -52,7 +52,7 @@ describe('operations', () => {
     );
   });
 
-  test('have a summary, a description and a group that is described', () => {
+  test('have a summary, a description and a documented tag', () => {
     const groups = document.tags.filter(({ description }) => description !== '').map(({ name }) => name);
     for (const { name, operation } of operations) {
       expect([name, operation.summary.length > 5, operation.description.length > 5]).toEqual([
@@ -64,7 +64,7 @@ describe('operations', () => {
     }
   });
 
-  test('show an example of each body, with every field of an answer', () => {
+  test('have an example of each body, and response examples show every field', () => {
     for (const { name, operation } of operations) {
       const [success] = Object.entries(operation.responses).filter(([status]) => Number(status) < 300);
       for (const body of [operation.requestBody, success?.[1]]) {
@@ -106,7 +106,7 @@ describe('bodies and headers', () => {
     expect(operationOf('createApiKey')?.requestBody?.required).toBe(true);
   });
 
-  test('the headers of limits are those of calls that are counted, refused ones included', () => {
+  test('only rate-limited operations document RateLimit headers, also in their 429 responses', () => {
     expect(headersOf('sendMessage', 202)).toEqual(expect.arrayContaining(LIMITS));
     expect(headersOf('sendMessage', 429)).toEqual(expect.arrayContaining([...LIMITS, 'Retry-After']));
     expect(headersOf('listEvents', 200).filter((name) => LIMITS.includes(name))).toEqual([]);
@@ -114,7 +114,7 @@ describe('bodies and headers', () => {
     expect(headersOf('createApiKey', 429)).toEqual(expect.arrayContaining(LIMITS));
   });
 
-  test('a call that takes a bearer token says so when none came', () => {
+  test('an operation with a bearer token documents WWW-Authenticate in its 401 response', () => {
     expect(headersOf('createApiKey', 401)).toContain('WWW-Authenticate');
     expect(headersOf('sendMessage', 401)).not.toContain('WWW-Authenticate');
   });
@@ -128,7 +128,7 @@ function resolved(schema: Json | undefined): Json {
 }
 
 describe('schemas', () => {
-  test('have names that a client can use', () => {
+  test('have PascalCase names and descriptions, and every JSON body refers to one', () => {
     expect(Object.keys(schemas)).toEqual(
       expect.arrayContaining([
         'SendMessage',
@@ -164,13 +164,13 @@ describe('schemas', () => {
     }
   });
 
-  test('an attempt may have any status that a provider can answer with', () => {
+  test('an attempt allows any HTTP status from 100 to 999', () => {
     expect(schemas['Attempt']).toMatchObject({
       properties: { httpStatus: { minimum: 100, maximum: 999 } },
     });
   });
 
-  test('the channel says which schema a message has', () => {
+  test('the channel is the discriminator between the schemas of a message', () => {
     const { discriminator } = schemas['SendMessage'] as {
       discriminator: { mapping: Record<string, string> };
     };
@@ -186,7 +186,7 @@ describe('schemas', () => {
     expect(Object.keys(discriminator.mapping)).toEqual([...CHANNELS]);
   });
 
-  test('say nothing that generators of clients stumble over', () => {
+  test('avoid const, format with pattern, default with anyOf, and closed objects', () => {
     expect(all.length).toBeGreaterThan(300);
     const faults = all.flatMap(({ place, schema }) => [
       ...(schema['const'] === undefined ? [] : [`${place}: const`]),
@@ -197,7 +197,7 @@ describe('schemas', () => {
     expect(faults).toEqual([]);
   });
 
-  test('every whole number has bounds of its own', () => {
+  test('every integer has a minimum and a maximum', () => {
     const integers = all.filter(({ schema }) => isOf(schema, 'integer'));
     expect(integers.length).toBeGreaterThan(30);
     for (const { place, schema } of integers) {
@@ -212,7 +212,7 @@ describe('schemas', () => {
 });
 
 /** Clients rely on the document alone, so enums of answers already include values of planned features. */
-describe('enums of answers name every value', () => {
+describe('enums of responses contain every value', () => {
   const valuesOf = (schema: string, ...path: readonly string[]): unknown[] => {
     const field = path.reduce(
       (inner, name) =>

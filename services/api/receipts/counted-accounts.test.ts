@@ -14,26 +14,26 @@ function setup() {
   return { accounts, pass: (by: number) => (ms += by) };
 }
 
-test('an account is counted when it first comes, and once in a batch', () => {
+test('an account is counted on its first call, and once per batch', () => {
   const { accounts } = setup();
   expect(accounts.due([...calls('a', 2), ...calls('b')])).toEqual(['a', 'b']);
   expect(accounts.due(calls('a'))).toEqual([]);
 });
 
-test('an account is counted again after so many calls, and others are not', () => {
+test('an account is counted again after callsMax calls, independently of others', () => {
   const { accounts } = setup();
   accounts.due([...calls('a', 4), ...calls('b')]);
   expect(accounts.due([...calls('a'), ...calls('b')])).toEqual(['a']);
 });
 
-test('an account is counted again after so many bytes', () => {
+test('an account is counted again after bytesMax bytes', () => {
   const { accounts } = setup();
   accounts.due(calls('a', 1, 600));
   expect(accounts.due(calls('a', 1, 400))).toEqual([]);
   expect(accounts.due(calls('a', 1, 1))).toEqual(['a']);
 });
 
-test('what other processes have stored is seen when the time is over', () => {
+test('an account is counted again after everyMs, to include calls stored by other processes', () => {
   const { accounts, pass } = setup();
   accounts.due(calls('a'));
   pass(999);

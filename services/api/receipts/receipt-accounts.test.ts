@@ -24,7 +24,7 @@ function setup() {
   return { looks, add, rows, accounts };
 }
 
-test('accounts that are asked for together are looked up together, and then known for a while', async () => {
+test('concurrent lookups of accounts share one query, and the results are cached', async () => {
   const { looks, add, accounts } = setup();
   add('a', 't');
   const found = await Promise.all(['a', 'b', 'a'].map((id) => accounts.find(id)));
@@ -34,7 +34,7 @@ test('accounts that are asked for together are looked up together, and then know
   expect(looks).toEqual([['a', 'b']]);
 });
 
-test('a look that fails is not remembered', async () => {
+test('a failed lookup is not cached', async () => {
   const { accounts, looks } = setup();
   await expect(accounts.find('broken')).rejects.toThrow('away');
   await expect(accounts.find('broken')).rejects.toThrow('away');
@@ -46,7 +46,7 @@ test.each([
   ['its tenant', { tenantId: 't' }, 2],
   ['another account', { tenantId: 't', id: 'b' }, 1],
   ['another tenant', { tenantId: 'u' }, 1],
-])('a change notice about %s is heard', async (_name, notice, version) => {
+])('a change notice drops only the cached accounts that it concerns: %s', async (_name, notice, version) => {
   const { add, accounts } = setup();
   add('a', 't');
   await accounts.find('a');
@@ -55,7 +55,7 @@ test.each([
   expect((await accounts.find('a'))?.receiptVersion).toBe(version);
 });
 
-test('an account that was not there is found after a notice about it', async () => {
+test('an account cached as missing is found after a change notice about it', async () => {
   const { add, accounts } = setup();
   expect(await accounts.find('a')).toBeUndefined();
   add('a', 't');

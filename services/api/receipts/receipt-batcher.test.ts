@@ -34,7 +34,7 @@ function setup(options: Partial<ReceiptBatcherOptions> = {}) {
   return { batcher, batches, told: () => told };
 }
 
-test('calls of one moment share a commit, and each gets its own verdict', async () => {
+test('concurrent calls share a commit, and each gets its own verdict', async () => {
   const verdicts: ReceiptCallVerdict[] = ['stored', 'full', 'gone'];
   let commits = 0;
   const { batcher } = setup({
@@ -47,7 +47,7 @@ test('calls of one moment share a commit, and each gets its own verdict', async 
   expect(commits).toBe(1);
 });
 
-test('no batch has more calls or bytes than its bounds, and one that is larger goes alone', async () => {
+test('a batch stays within callsMax and bytesMax, and a larger call is stored alone', async () => {
   const byNumber = setup({ callsMax: 2 });
   await Promise.all(['a', 'b', 'c'].map((query) => byNumber.batcher.store(call(query))));
   expect(byNumber.batches.map((batch) => batch.length)).toEqual([2, 1]);
@@ -66,7 +66,7 @@ test("a flood to the accounts of one tenant does not delay the others' calls bey
   expect(batches[0]).toContain('other');
 });
 
-test('one tenant takes half of the room, by number and by bytes, and others the rest', async () => {
+test('one tenant fills at most half of the queue, in calls and in bytes; others get the rest', async () => {
   const stuck = Promise.withResolvers<ReceiptCallVerdict[]>();
   const storeReceiptCalls = () => stuck.promise;
   const byNumber = setup({ storeReceiptCalls, queuedMax: 4 }).batcher;
@@ -100,7 +100,7 @@ test('a call that the database refuses fails alone', async () => {
   expect(results.map(({ status }) => status === 'fulfilled')).toEqual([true, true, false, true, true]);
 });
 
-test('without an answer nobody is told of a success, and nothing is tried again', async () => {
+test('a lost connection fails all calls without a retry', async () => {
   let commits = 0;
   const { batcher } = setup({
     storeReceiptCalls: () => {
@@ -113,7 +113,7 @@ test('without an answer nobody is told of a success, and nothing is tried again'
   expect(commits).toBe(1);
 });
 
-test('who is told of stored calls hears of each commit that holds some', async () => {
+test('onStored is called once per commit that stored a call', async () => {
   const { batcher, told } = setup();
   await Promise.all(['a', 'b'].map((query) => batcher.store(call(query))));
   expect(told()).toBe(1);

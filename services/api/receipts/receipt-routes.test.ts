@@ -145,7 +145,7 @@ function call(
 
 const BYTES = Buffer.concat([Buffer.from('{"a":"é"\r\n, broken=%zz&\0'), Buffer.from([0xff, 0xfe, 0x80, 0])]);
 
-describe('a call is stored as it came', () => {
+describe('a receipt call is stored unchanged', () => {
   test.each([
     ['application/json'],
     ['application/json; charset=utf-8'],
@@ -174,7 +174,7 @@ describe('a call is stored as it came', () => {
     expect(Buffer.from(stored[0]?.body ?? []).equals(BYTES)).toBe(true);
   });
 
-  test('in pieces, of a length that nobody has told', async () => {
+  test('with a chunked body of unknown length', async () => {
     const pieces = Array.from({ length: 20 }, () => randomBytes(5_000));
     const answer = await call('POST', pathOf(account()), { body: pieces });
     expect(answer.status).toBe(200);
@@ -187,14 +187,14 @@ describe('a call is stored as it came', () => {
     expect(stored[0]?.body).toHaveLength(0);
   });
 
-  test('by its query alone', async () => {
+  test('as a GET request with only a query', async () => {
     const answer = await call('GET', `${pathOf(account())}?MessageSid=1&text=%E9&?x`);
     expect(answer.status).toBe(200);
     expect(stored[0]).toMatchObject({ method: 'GET', query: '?MessageSid=1&text=%E9&?x', headers: {} });
     expect(stored[0]?.body).toHaveLength(0);
   });
 
-  test('with the headers that the provider asks for and no other', async () => {
+  test('with only the headers that the provider needs', async () => {
     const one = account();
     const headers = {
       'X-Twilio-Signature': 'abc=',
@@ -206,14 +206,14 @@ describe('a call is stored as it came', () => {
     expect(stored[0]?.headers).toEqual({ 'content-type': 'text/x', 'x-twilio-signature': 'abc=' });
   });
 
-  test('twice where it comes twice', async () => {
+  test('twice if it arrives twice', async () => {
     const path = pathOf(account());
     await call('POST', path, { body: BYTES });
     await call('POST', path, { body: BYTES });
     expect(stored).toHaveLength(2);
   });
 
-  test('also where the id of the account is written in capitals', async () => {
+  test('if the account id in the URL is in upper case', async () => {
     const one = account();
     const answer = await call('POST', `/v1/receipts/${one.id.toUpperCase()}/${tokenOf(one)}`, {
       body: BYTES,
@@ -222,15 +222,15 @@ describe('a call is stored as it came', () => {
   });
 });
 
-describe('the answer', () => {
-  test('is what the provider wants to see, and nothing for a browser to guess about', async () => {
+describe('the answer to a receipt call', () => {
+  test('is the body that the provider expects, with nosniff and no-store', async () => {
     const { headers, text } = await call('POST', pathOf(account()), { body: BYTES });
     expect([headers['content-type'], text]).toEqual(['text/xml', '<Response/>']);
     expect(headers['x-content-type-options']).toBe('nosniff');
     expect(headers['cache-control']).toBe('no-store');
   });
 
-  test('is 204 where it wants nothing', async () => {
+  test('is 204 if the provider expects no body', async () => {
     const answer = await call('POST', pathOf(account('telnyx')), { body: BYTES });
     expect([answer.status, answer.text, answer.headers['x-content-type-options']]).toEqual([
       204,
@@ -239,7 +239,7 @@ describe('the answer', () => {
     ]);
   });
 
-  test('to a handshake is the challenge, and nothing is stored', async () => {
+  test('is the challenge for a handshake, which is not stored', async () => {
     const one = account('whatsapp-cloud');
     const ask = (token: string): Promise<Answer> => {
       const query = new URLSearchParams({
@@ -258,7 +258,7 @@ describe('the answer', () => {
     expect(stored).toHaveLength(1);
   });
 
-  test('is 503 and a time to come again while too much waits, and the database is asked no more for a moment', async () => {
+  test('is 503 with Retry-After if the account is full, and the next calls skip the database', async () => {
     const one = account();
     let asked = 0;
     verdict = () => {
@@ -277,7 +277,7 @@ describe('the answer', () => {
     expect((await call('POST', pathOf(account()), { body: BYTES })).status).toBe(200);
   });
 
-  test('is 503 and a time to come again under overload', async () => {
+  test('is 503 with Retry-After if the queue is full', async () => {
     verdict = () => {
       throw new QueueFullError('full');
     };
@@ -286,28 +286,28 @@ describe('the answer', () => {
   });
 });
 
-describe('a URL that is none', () => {
+describe('a receipt URL', () => {
   const urls: readonly (readonly [string, () => string])[] = [
     ['a guessed token', () => `/v1/receipts/${account().id}/1.${'A'.repeat(32)}`],
-    ['no form of a token', () => `/v1/receipts/${account().id}/secret`],
+    ['a malformed token', () => `/v1/receipts/${account().id}/secret`],
     ["another account's token", () => `/v1/receipts/${account().id}/${tokenOf(account())}`],
-    ['another version in front of the token', () => pathOf(account()).replace('/1.', '/2.')],
-    ['an account that never was', () => `/v1/receipts/${randomUUID()}/${tokenOf(account())}`],
-    ['no id at all', () => `/v1/receipts/nobody/${tokenOf(account())}`],
+    ['a token with another version', () => pathOf(account()).replace('/1.', '/2.')],
+    ['an unknown account', () => `/v1/receipts/${randomUUID()}/${tokenOf(account())}`],
+    ['a malformed account id', () => `/v1/receipts/nobody/${tokenOf(account())}`],
     ['a very long token', () => `/v1/receipts/${account().id}/${'1'.repeat(150)}`],
-    ['a token that is cut', () => pathOf(account()).slice(0, -1)],
-    ['a token and more', () => `${pathOf(account())}A`],
+    ['a truncated token', () => pathOf(account()).slice(0, -1)],
+    ['a token with an extra character', () => `${pathOf(account())}A`],
     ['a token with another spelling of its version', () => pathOf(account()).replace('/1.', '/01.')],
     ['a token with NUL', () => `${pathOf(account())}%00`],
     ['a token with a line end', () => `${pathOf(account())}%0d%0a`],
     ['a token behind an encoded slash', () => `/v1/receipts/${account().id}/x%2f${tokenOf(account())}`],
-    ['letters of other scripts', () => `/v1/receipts/${account().id}/1.${'%D0%90'.repeat(32)}`],
-    ['an id with a letter more', () => pathOf(account()).replace('/1.', 'a/1.')],
+    ['a token of non-ASCII letters', () => `/v1/receipts/${account().id}/1.${'%D0%90'.repeat(32)}`],
+    ['an id with an extra letter', () => pathOf(account()).replace('/1.', 'a/1.')],
     ['an id with NUL', () => pathOf(account()).replace('/1.', '%00/1.')],
-    ['names that every object has', () => '/v1/receipts/__proto__/constructor'],
+    ['property names that every object has', () => '/v1/receipts/__proto__/constructor'],
   ];
 
-  test('is answered alike, whatever is wrong with it', async () => {
+  test('that is invalid gets the same answer, whatever is wrong with it', async () => {
     const seen = new Set<string>();
     for (const [, path] of urls) {
       const { status, headers, text } = await call('POST', path(), { body: BYTES });
@@ -319,10 +319,10 @@ describe('a URL that is none', () => {
   });
 
   test.each([
-    ['bytes that are no UTF-8', '%ff%fe'],
-    ['half an escape', '%4'],
-    ['no escape', '%zz'],
-  ])('that cannot be decoded leads nowhere, and is not repeated: %s', async (_name, end) => {
+    ['invalid UTF-8', '%ff%fe'],
+    ['a truncated escape', '%4'],
+    ['an invalid escape', '%zz'],
+  ])('that cannot be decoded is refused, and its token is not echoed or logged: %s', async (_name, end) => {
     const one = account();
     const answer = await call('POST', pathOf(one) + end, { body: BYTES });
     expect([400, 404]).toContain(answer.status);
@@ -331,7 +331,7 @@ describe('a URL that is none', () => {
     expect([looks, stored]).toEqual([[], []]);
   });
 
-  test.each(urls)('is 404 without a question to the database: %s', async (_name, path) => {
+  test.each(urls)('that is invalid is answered 404 without a database query: %s', async (_name, path) => {
     for (const method of ['GET', 'POST']) {
       const answer = await call(method, path(), method === 'GET' ? {} : { body: BYTES });
       expect([answer.status, JSON.parse(answer.text).code]).toEqual([404, 'not_found']);
@@ -340,9 +340,9 @@ describe('a URL that is none', () => {
   });
 
   test.each([
-    ['of an account that is deleted', (one: ReceiptAccount) => accounts.delete(one.id)],
+    ['of a deleted account', (one: ReceiptAccount) => accounts.delete(one.id)],
     [
-      'of a provider that calls no URL',
+      'of a provider without receipt calls',
       (one: ReceiptAccount) => accounts.set(one.id, { ...one, provider: 'smtp' }),
     ],
     ['of a simulator', (one: ReceiptAccount) => accounts.set(one.id, { ...one, provider: 'simulator-sms' })],
@@ -354,35 +354,35 @@ describe('a URL that is none', () => {
     expect(stored).toEqual([]);
   });
 
-  test('is 404 where the account is gone by the time that its call is stored', async () => {
+  test('is 404 if the account is deleted before its call is stored', async () => {
     verdict = () => 'gone';
     expect((await call('POST', pathOf(account()), { body: BYTES })).status).toBe(404);
   });
 
   test.each([
-    ['the present one', 3, 60_000, 200],
-    ['the one before, within its grace', 2, 60_000, 200],
-    ['the one before, after its grace', 2, -1, 404],
-    ['one that is older still', 1, 60_000, 404],
-    ['one that is to come', 4, 60_000, 404],
-  ])('holds or not by its version: %s', async (_name, version, graceMs, status) => {
+    ['the current version', 3, 60_000, 200],
+    ['the previous version within its grace period', 2, 60_000, 200],
+    ['the previous version after its grace period', 2, -1, 404],
+    ['an older version', 1, 60_000, 404],
+    ['a future version', 4, 60_000, 404],
+  ])('is accepted or refused by the version of its token: %s', async (_name, version, graceMs, status) => {
     const one = account('twilio', { receiptVersion: 3, receiptGraceUntil: new Date(Date.now() + graceMs) });
     expect((await call('POST', pathOf(one, version), { body: BYTES })).status).toBe(status);
     expect(stored.map(({ receiptVersion }) => receiptVersion)).toEqual(status === 200 ? [version] : []);
   });
 
-  test('has no body read', async () => {
+  test('that is invalid is answered before its body is read', async () => {
     const path = `/v1/receipts/${account().id}/1.${'A'.repeat(32)}`;
     const answer = await call('POST', path, { headers: { expect: '100-continue' }, body: [] });
     expect([answer.status, answer.headers['connection']]).toEqual([404, 'close']);
   });
 });
 
-describe('a body', () => {
+describe('the body of a receipt call', () => {
   test.each([
     ['twilio', 256 * 1024],
     ['sendgrid', 4 * 1024 * 1024],
-  ])('to %s may have %i bytes and no more', async (provider, bytesMax) => {
+  ])('for %s may have %i bytes and no more', async (provider, bytesMax) => {
     const path = pathOf(account(provider));
     const body = randomBytes(bytesMax);
     expect((await call('POST', path, { body })).status).toBeLessThan(300);
@@ -392,14 +392,14 @@ describe('a body', () => {
     expect(stored).toHaveLength(1);
   });
 
-  test('is measured as it comes where its length is not told', async () => {
+  test('without a content-length is refused once it exceeds the limit', async () => {
     const pieces = [randomBytes(200 * 1024), randomBytes(56 * 1024 + 1)];
     const answer = await call('POST', pathOf(account()), { body: pieces });
     expect([answer.status, JSON.parse(answer.text).code]).toEqual([413, 'payload_too_large']);
     expect(stored).toEqual([]);
   });
 
-  test('that does not come is given up', async () => {
+  test('that does not arrive in time is refused', async () => {
     const at = await open({ requestTimeoutMs: 200, headersTimeoutMs: 200 });
     const headers = { 'content-length': 100 };
     const answer = await call('POST', pathOf(account()), { at, headers, body: [BYTES], isWhole: false });
@@ -407,7 +407,7 @@ describe('a body', () => {
     expect([refusals, stored]).toEqual([['slow'], []]);
   });
 
-  test('takes its memory in the name of its tenant, who leaves others some', async () => {
+  test('counts against the memory share of its tenant, which leaves room for others', async () => {
     const at = await open({ memoryBytesMax: 1024 * 1024 });
     const one = account('sendgrid');
     const other = account('sendgrid', { tenantId: one.tenantId });
@@ -426,7 +426,7 @@ describe('a body', () => {
     await expect.poll(async () => (await call('POST', pathOf(other), { at, body })).status).toBeLessThan(300);
   });
 
-  test('is never unpacked', async () => {
+  test('with a content encoding is refused', async () => {
     const answer = await call('POST', pathOf(account()), {
       headers: { 'content-encoding': 'gzip' },
       body: BYTES,
@@ -436,12 +436,12 @@ describe('a body', () => {
   });
 });
 
-test.each(['HEAD', 'PUT', 'DELETE', 'PATCH'])('%s is 405', async (method) => {
+test.each(['HEAD', 'PUT', 'DELETE', 'PATCH'])('a receipt URL answers %s with 405', async (method) => {
   const answer = await call(method, pathOf(account()));
   expect([answer.status, answer.headers['allow']]).toEqual([405, 'GET, OPTIONS, POST']);
 });
 
-test('the token is told to nobody: neither in an answer nor in a log line nor in a metric', async () => {
+test('the token of a receipt URL appears in no answer, log line or metric', async () => {
   const one = account();
   const token = tokenOf(one);
   const texts: string[] = [];

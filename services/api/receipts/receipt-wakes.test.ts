@@ -17,7 +17,7 @@ function setup() {
   return { wakes, published };
 }
 
-test('a worker is told at once of what comes alone', () => {
+test('a single call publishes one wake-up at once', () => {
   const { wakes, published } = setup();
   wakes.note();
   expect(published).toMatchObject([{ kind: 'receipts', payload: '' }]);
@@ -25,7 +25,7 @@ test('a worker is told at once of what comes alone', () => {
   expect(published).toHaveLength(1);
 });
 
-test('a flood costs one wake-up per interval, and its last call is told of too', () => {
+test('a flood publishes one wake-up per interval, and one after its last call', () => {
   const { wakes, published } = setup();
   for (let ms = 0; ms < 500; ms += 1) {
     wakes.note();
@@ -39,7 +39,7 @@ test('a flood costs one wake-up per interval, and its last call is told of too',
   expect(new Set(published.map(({ id }) => id)).size).toBe(published.length);
 });
 
-test('nobody is told any more once it was stopped', () => {
+test('nothing is published after stop()', () => {
   const { wakes, published } = setup();
   wakes.note();
   wakes.note();

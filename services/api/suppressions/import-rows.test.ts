@@ -43,7 +43,7 @@ const entry = fc.tuple(
   }),
 );
 
-test('what is written is read again, in both formats and both spellings', () => {
+test('entries written as NDJSON or CSV are read back, with both spellings of field names', () => {
   fc.assert(
     fc.property(fc.array(entry, { minLength: 1, maxLength: 8 }), fc.boolean(), (given, isSnake) => {
       const name = isSnake ? 'expires_at' : 'expiresAt';
@@ -63,7 +63,7 @@ test('what is written is read again, in both formats and both spellings', () => 
   );
 });
 
-test('what an export says beyond the fields is passed over, anything else is named', () => {
+test('extra fields of an export are ignored, and unknown fields are reported', () => {
   const own = '"channel":"push","address":"t"';
   expect(rowsOf(NDJSON, `{${own},"id":1,"source":"api","created_at":"x","messageId":null}`).unknown).toEqual(
     [],
@@ -78,7 +78,7 @@ test('what an export says beyond the fields is passed over, anything else is nam
   });
 });
 
-test('a sheet that people have saved is read', () => {
+test('reads a CSV saved by a spreadsheet program (BOM, CRLF, apostrophes)', () => {
   const text = '\u{feff}Address is wrong';
   expect(() => rowsOf(CSV, text)).toThrow('validation');
   const sheet =
@@ -89,7 +89,7 @@ test('a sheet that people have saved is read', () => {
   ]);
 });
 
-describe('rows that are wrong', () => {
+describe('invalid rows', () => {
   test.each([
     ['no JSON', '1 row format'],
     ['[1]', '1 row format'],
@@ -111,11 +111,11 @@ describe('rows that are wrong', () => {
       '1 expiresAt conflict',
     ],
     ['{"channel":"push","address":"a","hashed":"yes"}', '1 hashed type'],
-  ])('%.60s is named', (text, fault) => {
+  ])('%.60s is reported', (text, fault) => {
     expect(faults(NDJSON, text)).toEqual([[fault]]);
   });
 
-  test('each is named by its line, and the others are read', () => {
+  test('are reported by line, and the other rows are read', () => {
     expect(
       faults(NDJSON, '{"channel":"push","address":"a"}\n\n\nx\n{"channel":"push","address":"b"}\ny'),
     ).toEqual([[], ['4 row format'], [], ['6 row format']]);

@@ -79,7 +79,7 @@ function newLink(issuedAt = now): { readonly url: string; readonly about: Unsubs
   return { url: `${origin}/v1/unsubscribe/${token}`, about: { ...about, issuedAt } };
 }
 
-test('a mail program unsubscribes with one request, and repeats it freely', async () => {
+test('a one-click POST unsubscribes once, and repeating it is answered 200', async () => {
   const { url, about } = newLink();
   for (let time = 0; time < 3; time++) {
     const answer = await fetch(url, { method: 'POST', headers: FORM, body: 'List-Unsubscribe=One-Click' });
@@ -89,7 +89,7 @@ test('a mail program unsubscribes with one request, and repeats it freely', asyn
   expect(unsubscribed).toEqual([about]);
 });
 
-test('the form may be of the other type', async () => {
+test('a one-click POST may be sent as multipart/form-data', async () => {
   const { url } = newLink();
   const body = new FormData();
   body.set('List-Unsubscribe', 'One-Click');
@@ -97,7 +97,7 @@ test('the form may be of the other type', async () => {
   expect(unsubscribed).toHaveLength(1);
 });
 
-test('who follows the link is asked, and nothing is changed', async () => {
+test('a GET shows a confirmation form and changes nothing', async () => {
   const { url, about } = newLink();
   for (const method of ['GET', 'GET']) {
     const answer = await fetch(url, { method });
@@ -116,7 +116,7 @@ test('who follows the link is asked, and nothing is changed', async () => {
 });
 
 test.each(['', 'List-Unsubscribe=yes', 'x=One-Click', '{"List-Unsubscribe":"One-Click"}', 'a'.repeat(9_000)])(
-  'a POST of anything else changes nothing: %.20s',
+  'a POST without List-Unsubscribe=One-Click is refused: %.20s',
   async (body) => {
     const { url } = newLink();
     const answer = await fetch(url, { method: 'POST', headers: FORM, body });
@@ -126,7 +126,7 @@ test.each(['', 'List-Unsubscribe=yes', 'x=One-Click', '{"List-Unsubscribe":"One-
   },
 );
 
-test('a link that nobody was sent is not found', async () => {
+test('a link with an invalid token or to a missing message is answered 404', async () => {
   const { url } = newLink();
   for (const wrong of [`${url}A`, url.slice(0, -2), `${origin}/v1/unsubscribe/token`]) {
     for (const method of ['GET', 'POST']) {
@@ -142,7 +142,7 @@ test('a link that nobody was sent is not found', async () => {
   expect(gone.status).toBe(404);
 });
 
-test('a link is over after thirteen months', async () => {
+test('a link expires after thirteen months', async () => {
   const { url } = newLink();
   now += (UNSUBSCRIBE_DAYS + 1) * DAY_MS;
   for (const method of ['GET', 'POST']) {
@@ -156,7 +156,7 @@ test('a link is over after thirteen months', async () => {
   expect(unsubscribed).toEqual([]);
 });
 
-test('no log line holds a link', async () => {
+test('no log line contains the token of a link', async () => {
   const { url } = newLink();
   await fetch(url);
   expect(lines.length).toBeGreaterThan(0);

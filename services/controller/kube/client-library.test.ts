@@ -65,7 +65,7 @@ test('its transport opens a connection for each call', async () => {
   expect(parts.sockets()).toBe(5);
 });
 
-test('its errors hold the whole answer in their message, no reason, and of a 401 nothing', async () => {
+test('its errors put the whole body into the message, and drop the body of a 401', async () => {
   const status = { reason: 'Invalid', message: 'a text that may be long' };
   await using refusing = await serve(json(422, status));
   const refused = (await thrown(refusing.api.getNamespacedCustomObject(ONE))) as ApiException<unknown>;
@@ -79,32 +79,32 @@ test('its errors hold the whole answer in their message, no reason, and of a 401
   });
 });
 
-test('it tries nothing again that the server did not begin', async () => {
+test('it does not retry a 429', async () => {
   await using parts = await serve(json(429, {}));
   await thrown(parts.api.getNamespacedCustomObject(ONE));
   expect(parts.seen).toHaveLength(1);
 });
 
-test('it hands a page of a proxy out as an object', async () => {
+test('it returns an HTML page of a proxy as an object', async () => {
   await using parts = await serve((response) =>
     response.writeHead(200, { 'content-type': 'text/html' }).end('<html>'),
   );
   expect(await parts.api.getNamespacedCustomObject(ONE)).toBe('<html>');
 });
 
-test('it lets a name lead to another path', async () => {
+test('it does not reject a name that leads to another path', async () => {
   await using parts = await serve(json(200, {}));
   await parts.api.getNamespacedCustomObject({ ...ONE, name: '..' });
   expect(parts.seen[0]?.path).toBe('/apis/g/v1/namespaces/a');
 });
 
-test('it sends a patch as a JSON patch unless it is told otherwise', async () => {
+test('it sends a patch as a JSON patch by default', async () => {
   await using parts = await serve(json(200, {}));
   await parts.api.patchNamespacedCustomObjectStatus({ ...ONE, body: { status: {} } });
   expect(parts.seen[0]?.type).toBe('application/json-patch+json');
 });
 
-test('it turns the order of middlewares round with each call', async () => {
+test('it reverses the order of middlewares with each call', async () => {
   await using parts = await serve(json(200, {}));
   const order: number[] = [];
   const noting = (place: number) => {
@@ -116,7 +116,7 @@ test('it turns the order of middlewares round with each call', async () => {
   expect(order).toEqual([1, 2, 2, 1]);
 });
 
-test('its client for leases drops fields that it does not know', async () => {
+test('its lease client drops unknown fields', async () => {
   const lease = { metadata: { name: 'x' }, spec: { holderIdentity: 'a', ofNextYear: 'b' } };
   await using parts = await serve(json(200, lease));
   const leases = parts.config.makeApiClient(CoordinationV1Api);
@@ -125,7 +125,7 @@ test('its client for leases drops fields that it does not know', async () => {
   expect(JSON.parse(parts.seen[1]?.body ?? '')).toEqual({ ...lease, spec: { holderIdentity: 'a' } });
 });
 
-test('its watch passes over what it cannot read, and over what its caller throws', async () => {
+test('its watch ignores unreadable lines and errors thrown by its callback', async () => {
   await using parts = await serve((response) => {
     response.writeHead(200, { 'content-type': 'application/json' });
     response.write('{"type":"ADDED","object":{"n":1}}\n{"type":"ADDED","obj\n');
@@ -146,7 +146,7 @@ test('its watch passes over what it cannot read, and over what its caller throws
   expect([told, end]).toEqual([[{ n: 1 }, { n: 2 }], null]);
 });
 
-test('its watch does not tell why it was refused, or when to come back', async () => {
+test('its watch returns neither the reason nor the retry delay of a refusal', async () => {
   await using parts = await serve(
     json(429, { reason: 'TooManyRequests', details: { retryAfterSeconds: 7 } }),
   );

@@ -9,13 +9,13 @@ test.each<[DependencyFault, string, KubeError]>([
   ['unavailable', 'no connection', unanswered('Network', 'reset')],
   ['unavailable', 'too many requests', answered(429)],
   ['unavailable', 'a server fault', answered(503)],
-  ['refused', 'a login that is not known', answered(401)],
-  ['refused', 'a right that we have not', answered(403)],
+  ['refused', 'an unknown login', answered(401)],
+  ['refused', 'a missing permission', answered(403)],
   ['refused', 'credentials that cannot be read', unanswered('Credentials', 'no file')],
-  ['rejected', 'a version that is no longer', answered(409)],
-  ['rejected', 'an answer that is no JSON', unanswered('Unreadable', 'html')],
+  ['rejected', 'an outdated version', answered(409)],
+  ['rejected', 'an answer that is not JSON', unanswered('Unreadable', 'html')],
   ['aborted', 'a call that was ended', aborted(new Error('enough'))],
   ['aborted', 'a write that was not sent', notLeading()],
-])('%s is what %s comes to', (fault, _, error) => {
+])('the fault is %s for %s', (fault, _, error) => {
   expect([error.dependency, error.fault]).toEqual(['kubernetes', fault]);
 });

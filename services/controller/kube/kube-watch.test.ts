@@ -35,7 +35,7 @@ async function watched(
   return { events, error, call: parts.calls[0] };
 }
 
-test('a watch asks for bookmarks and an end of its own, and tells what came, however it was cut in pieces', async () => {
+test('a watch requests bookmarks and a timeout, and parses events split at any byte', async () => {
   const bytes = Buffer.from(
     line('ADDED', shop) + line('BOOKMARK', { metadata: { resourceVersion: '12' } }) + line('DELETED', shop),
   );
@@ -65,15 +65,15 @@ test('a watch asks for bookmarks and an end of its own, and tells what came, how
 });
 
 test.each<[string, Answer, Partial<KubeError>, number]>([
-  ['is refused as too old', refuse(410, 'Expired'), { code: 410, reason: 'Expired' }, 0],
+  ['starts at an expired version', refuse(410, 'Expired'), { code: 410, reason: 'Expired' }, 0],
   [
-    'grows too old on the way',
+    'expires during the stream',
     (response) => void response.end(line('ADDED', shop) + line('ERROR', { code: 410, reason: 'Expired' })),
     { code: 410, reason: 'Expired' },
     1,
   ],
   [
-    'is cut',
+    'loses its connection',
     (response) => void response.writeHead(200).write(line('ADDED', shop), () => response.destroy()),
     { code: 0, reason: 'Network' },
     1,
@@ -84,22 +84,35 @@ test.each<[string, Answer, Partial<KubeError>, number]>([
     { code: 0, reason: 'Unreadable' },
     1,
   ],
-  ['brings a line that is no event', (response) => void response.end('hello\n'), { reason: 'Unreadable' }, 0],
-  ['brings an unknown type', (response) => void response.end(line('NEW', shop)), { reason: 'Unreadable' }, 0],
   [
-    'is told to wait',
+    'receives a line that is not an event',
+    (response) => void response.end('hello\n'),
+    { reason: 'Unreadable' },
+    0,
+  ],
+  [
+    'receives an event of unknown type',
+    (response) => void response.end(line('NEW', shop)),
+    { reason: 'Unreadable' },
+    0,
+  ],
+  [
+    'gets a 429 with Retry-After',
     refuse(429, 'TooManyRequests', { 'retry-after': '3' }),
     { code: 429, retryAfterMs: 3_000 },
     0,
   ],
-])('a watch that %s says so, and passes nothing over', async (_what, answer, expected, count) => {
-  const { events, error } = await watched(answer);
-  expect(error).toMatchObject(expected);
-  expect(error).toBeInstanceOf(KubeError);
-  expect(events).toHaveLength(count);
-});
+])(
+  'a watch that %s fails with that error after delivering the events before it',
+  async (_what, answer, expected, count) => {
+    const { events, error } = await watched(answer);
+    expect(error).toMatchObject(expected);
+    expect(error).toBeInstanceOf(KubeError);
+    expect(events).toHaveLength(count);
+  },
+);
 
-test('a watch ends with its signal, and with what its listener throws', async () => {
+test('a watch ends when its signal is aborted or its listener throws', async () => {
   await using parts = await stage((response) => void response.writeHead(200).write(line('ADDED', shop)));
   const end = new AbortController();
   const options = { resourceVersion: '7', signal: end.signal };

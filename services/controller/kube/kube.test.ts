@@ -90,14 +90,17 @@ test.each<[string, (kube: KubeClient) => Promise<unknown>, Partial<Call>]>([
     (kube) => kube.delete(TENANTS, { ...ONE, uid: 'u' }, call()),
     { method: 'DELETE', body: { kind: 'DeleteOptions', apiVersion: 'v1', preconditions: { uid: 'u' } } },
   ],
-])('%s is asked for as the API server wants it', async (_what, act, expected) => {
-  await using parts = await stage(found('8'));
-  await act(parts.kube);
-  expect(parts.calls[0]).toMatchObject(expected);
-  if (expected.query !== undefined) expect(parts.calls[0]?.query).toEqual(expected.query);
-});
+])(
+  'the request for %s has the method, path, query and body that the API server expects',
+  async (_what, act, expected) => {
+    await using parts = await stage(found('8'));
+    await act(parts.kube);
+    expect(parts.calls[0]).toMatchObject(expected);
+    if (expected.query !== undefined) expect(parts.calls[0]?.query).toEqual(expected.query);
+  },
+);
 
-test('a name leads to no other path', async () => {
+test("names are escaped in paths, and '..', '.' and empty names are rejected", async () => {
   await using parts = await stage(found('8'));
   await parts.kube.get(TENANTS, { namespace: 'a', name: 'b/../../c' }, call());
   expect(parts.calls.map(({ path }) => path)).toEqual([`${BASE}/namespaces/a/tenants/b%2F..%2F..%2Fc`]);
@@ -106,7 +109,7 @@ test('a name leads to no other path', async () => {
   expect(parts.calls).toHaveLength(1);
 });
 
-test('an object of a kind without namespaces is asked for without one', async () => {
+test('requests for a cluster-scoped kind contain no namespace', async () => {
   await using parts = await stage(found('8'));
   const plans = { ...TENANTS, plural: 'plans', kind: 'Plan', namespaced: false };
   const named = { ...call(), fieldManager: 'me' };
@@ -128,7 +131,7 @@ test('an object of a kind without namespaces is asked for without one', async ()
   ]);
 });
 
-test('a failure tells code, reason and the wait that the server asks for', async () => {
+test('a failure contains the code, reason and message of the API server', async () => {
   await using parts = await stage(refuse(422, 'Invalid'));
   const error = await failure(parts.kube.create(TENANTS, { metadata: ONE }, call()));
   expect(error).toMatchObject({
@@ -140,7 +143,7 @@ test('a failure tells code, reason and the wait that the server asks for', async
   expect(error.status?.code).toBe(422);
 });
 
-test('a failure without a Status, from a proxy for example, is one all the same', async () => {
+test('a failure without a Status object, as from a proxy, gets its reason from the code', async () => {
   await using parts = await stage((response) => void response.writeHead(403).end('<html>no</html>'));
   expect(await failure(parts.kube.create(TENANTS, { metadata: ONE }, call()))).toMatchObject({
     code: 403,
@@ -148,19 +151,19 @@ test('a failure without a Status, from a proxy for example, is one all the same'
   });
 });
 
-test('an object that is not there is undefined, and deleting it is no failure', async () => {
+test('get returns undefined for a missing object, and delete returns false', async () => {
   await using parts = await stage(refuse(404, 'NotFound'));
   expect(await parts.kube.get(TENANTS, ONE, call())).toBeUndefined();
   expect(await parts.kube.delete(TENANTS, ONE, call())).toBe(false);
   expect((await failure(parts.kube.list(TENANTS, call()))).code).toBe(404);
 });
 
-test('an object of the same name that is another one is not deleted', async () => {
+test('delete returns false if the uid does not match', async () => {
   await using parts = await stage(refuse(409, 'Conflict'));
   expect(await parts.kube.delete(TENANTS, { ...ONE, uid: 'old' }, call())).toBe(false);
 });
 
-test('whoever is told to wait waits, and then asks again', async () => {
+test('a 429 is retried after its Retry-After', async () => {
   await using parts = await stage(refuse(429, 'TooManyRequests', { 'retry-after': '1' }), found('8'));
   await parts.kube.get(TENANTS, ONE, call());
   const [first, second] = parts.calls;
@@ -168,7 +171,7 @@ test('whoever is told to wait waits, and then asks again', async () => {
   expect(parts.counted).toEqual(['GET 429', 'GET 200']);
 });
 
-test('a wait beyond the deadline is not begun, and handed to the caller', async () => {
+test('a Retry-After beyond the deadline is returned to the caller without a wait', async () => {
   await using parts = await stage(refuse(429, 'TooManyRequests', { 'retry-after': '30' }));
   const started = performance.now();
   const error = await failure(parts.kube.get(TENANTS, ONE, call(20_000)));
@@ -197,13 +200,13 @@ test.each<[string, string, Act, Answer, number]>([
   ['a replacement', 'a conflict', replaced, refuse(409, 'Conflict'), 1],
   ['a deletion by name', 'a cut connection', deleted, cut, 1],
   ['a read', 'a refusal', get, refuse(403, 'Forbidden'), 1],
-])('%s after %s is sent again only where that does no harm', async (_what, _fault, act, fault, times) => {
+])('%s after %s is retried only if that is safe', async (_what, _fault, act, fault, times) => {
   await using parts = await stage(fault, found('8'));
   await act(parts.kube).catch(() => undefined);
   expect(parts.calls).toHaveLength(times);
 });
 
-test('a server that is down gets no more than a few tries a call, and a trickle from all calls together', async () => {
+test('retries against a failing server are limited per call and over all calls', async () => {
   await using parts = await stage(refuse(503, 'ServiceUnavailable'));
   const calls = Array.from({ length: 20 }, () => failure(parts.kube.get(TENANTS, ONE, call(3_000))));
   const started = performance.now();
@@ -214,7 +217,7 @@ test('a server that is down gets no more than a few tries a call, and a trickle 
   expect(parts.calls.length).toBeGreaterThan(30);
 });
 
-test('a call that gets no answer ends at its deadline, whatever it was tried', async () => {
+test('a call without an answer ends at its deadline, even between attempts', async () => {
   await using parts = await stage(silent);
   const started = performance.now();
   const error = await failure(parts.kube.get(TENANTS, ONE, { ...call(700), attemptMs: 200 }));
@@ -223,7 +226,7 @@ test('a call that gets no answer ends at its deadline, whatever it was tried', a
   expect(parts.counted).toContain('GET <error>');
 });
 
-test('a call ends at its deadline and with its signal even while its connection is being made', async () => {
+test('a call ends at its deadline or signal even during the TLS handshake', async () => {
   await using parts = await stage(silent);
   // Accepts connections and sends nothing, so the TLS handshake does not complete.
   const server = createServer().listen(0, '127.0.0.1');
@@ -243,7 +246,7 @@ test('a call ends at its deadline and with its signal even while its connection 
   server.close();
 });
 
-test('a signal ends a call at once', async () => {
+test('aborting the signal ends a call at once', async () => {
   await using parts = await stage(silent);
   const end = new AbortController();
   const failed = failure(parts.kube.get(TENANTS, ONE, { signal: end.signal }));
@@ -256,19 +259,19 @@ test('a signal ends a call at once', async () => {
   expect(parts.calls).toHaveLength(1);
 });
 
-test('an answer that is no JSON is a failure', async () => {
+test('an answer with invalid JSON is a failure', async () => {
   await using parts = await stage((response) => void response.writeHead(200).end('{"metadata":'));
   expect((await failure(get(parts.kube))).reason).toBe('Unreadable');
 });
 
-test('a page that is no JSON is a failure, whatever it says it is', async () => {
+test('an HTML page with status 200 is a failure', async () => {
   await using parts = await stage(
     (response) => void response.writeHead(200, { 'content-type': 'text/html' }).end('<html>hi</html>'),
   );
   expect((await failure(get(parts.kube))).reason).toBe('Unreadable');
 });
 
-test('an answer without an end is not taken in whole', async () => {
+test('an endless answer is cut off', async () => {
   const piece = Buffer.alloc(1024 * 1024, 'x');
   await using parts = await stage((response) => {
     response.writeHead(response.req.method === 'GET' ? 200 : 403);
@@ -282,7 +285,7 @@ test('an answer without an end is not taken in whole', async () => {
   expect(await failure(created(parts.kube))).toMatchObject({ code: 403, reason: 'Forbidden' });
 });
 
-test('calls that follow each other share connections', async () => {
+test('successive calls reuse connections', async () => {
   await using parts = await stage(found('8'));
   for (let times = 0; times < 20; times += 1) await get(parts.kube);
   expect(parts.calls).toHaveLength(20);
@@ -290,7 +293,7 @@ test('calls that follow each other share connections', async () => {
   expect(parts.sockets()).toBeLessThanOrEqual(2);
 });
 
-test('a token that was rotated is read when the old one is refused', async () => {
+test('a rotated token is read again when the old one is refused', async () => {
   let accepted = 'first';
   await using parts = await stage((response, one) =>
     (one.token === `Bearer ${accepted}` ? found('8') : refuse(401, 'Unauthorized'))(response, one),
@@ -308,7 +311,7 @@ test('a token that was rotated is read when the old one is refused', async () =>
   ]);
 });
 
-test('a token that is refused is read again once, and then the refusal is believed', async () => {
+test('a refused token is read again once, and a second refusal is final', async () => {
   await using parts = await stage(refuse(401, 'Unauthorized'));
   await failure(get(parts.kube));
   const tokens = parts.calls.map(({ token }) => token);
@@ -318,7 +321,7 @@ test('a token that is refused is read again once, and then the refusal is believ
   expect(parts.calls.slice(2).map(({ token }) => token)).toEqual(['Bearer second', 'Bearer second']);
 });
 
-test('a token that cannot be read is a failure of its own', async () => {
+test('an unreadable token file fails with the reason Credentials', async () => {
   await using parts = await stage(found('8'));
   await rm(parts.tokenFile);
   expect((await failure(get(parts.kube))).reason).toBe('Credentials');
@@ -341,14 +344,17 @@ test.each([
     ['7', undefined, '8'],
   ],
   ['its uid alone', {}, [found('8'), found('9')], [undefined, '8']],
-])('a status is bound to the object it is meant for, by %s', async (_what, bound, answers, versions) => {
-  await using parts = await stage(...answers);
-  const options = { ...call(), fieldManager: 'me' };
-  await parts.kube.applyStatus(TENANTS, { ...ONE, uid: 'uid-1', ...bound }, {}, options);
-  expect(parts.calls.map(({ body }) => body?.metadata.resourceVersion)).toEqual(versions);
-});
+])(
+  'a status is applied only to the intended object, identified by %s',
+  async (_what, bound, answers, versions) => {
+    await using parts = await stage(...answers);
+    const options = { ...call(), fieldManager: 'me' };
+    await parts.kube.applyStatus(TENANTS, { ...ONE, uid: 'uid-1', ...bound }, {}, options);
+    expect(parts.calls.map(({ body }) => body?.metadata.resourceVersion)).toEqual(versions);
+  },
+);
 
-test('a conflict over fields is not taken for one over versions', async () => {
+test('a field conflict is returned, not retried like a version conflict', async () => {
   await using parts = await stage(refuse(409, 'Conflict'));
   const options = { ...call(), fieldManager: 'me', force: false };
   const ref = { ...ONE, uid: 'uid-1', resourceVersion: '7' };
@@ -356,7 +362,7 @@ test('a conflict over fields is not taken for one over versions', async () => {
   expect(parts.calls).toHaveLength(1);
 });
 
-test('a finalizer is added to those that others added at the same time', async () => {
+test('adding a finalizer keeps those that others added concurrently', async () => {
   await using parts = await stage(
     refuse(409, 'Conflict'),
     found('8', ['theirs']),
@@ -375,16 +381,16 @@ test('a finalizer is added to those that others added at the same time', async (
 
 test.each<[string, { add?: string; remove?: string }, Answer[], number, string | undefined]>([
   ['is there already', { add: 'a' }, [], 0, '7'],
-  ['is not there to be removed', { remove: 'b' }, [], 0, '7'],
-  ['belongs to an object that is gone', { remove: 'a' }, [refuse(404, 'NotFound')], 1, undefined],
+  ['is already absent', { remove: 'b' }, [], 0, '7'],
+  ['belongs to a deleted object', { remove: 'a' }, [refuse(404, 'NotFound')], 1, undefined],
   [
-    'belongs to an object that was made anew',
+    'belongs to an object that was re-created',
     { remove: 'a' },
     [refuse(409, 'Conflict'), found('9', ['a'], 'uid-2')],
     2,
     undefined,
   ],
-])('a finalizer that %s costs no write too many', async (_what, change, answers, calls, version) => {
+])('a finalizer that %s causes no needless write', async (_what, change, answers, calls, version) => {
   await using parts = await stage(...answers, silent);
   const after = await parts.kube.patchFinalizers(TENANTS, tenant('7', ['a']), change, call());
   expect(after?.metadata.resourceVersion).toBe(version);
@@ -403,7 +409,7 @@ test.each<[string, (kube: KubeClient, options: KubeApplyOptions) => Promise<unkn
     found('8'),
   ],
 ])(
-  'a change of %s is not made again on top of another one by who leads no longer',
+  'a change of %s is not retried after a conflict if the process no longer leads',
   async (_what, write, now) => {
     await using parts = await stage(refuse(409, 'Conflict'), now, silent);
     let asked = 0;
@@ -413,7 +419,7 @@ test.each<[string, (kube: KubeClient, options: KubeApplyOptions) => Promise<unkn
   },
 );
 
-test('a change of finalizers that always meets another one gives up', async () => {
+test('a change of finalizers gives up after repeated conflicts', async () => {
   const conflicts = Array.from({ length: 5 }, (_, round) => [
     refuse(409, 'Conflict'),
     found(`${round + 8}`, []),

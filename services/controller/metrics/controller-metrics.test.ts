@@ -51,7 +51,7 @@ describe('a controller that has done nothing yet', () => {
     expect((await scrape(createControllerMetrics(options))).get(series)).toBe(0);
   });
 
-  test('carries what every deployment carries', async () => {
+  test('exposes the metrics that every service exposes', async () => {
     const { text } = await createControllerMetrics(options).expose();
     for (const name of [
       'despatch_vault_requests_total',
@@ -62,7 +62,7 @@ describe('a controller that has done nothing yet', () => {
   });
 });
 
-test('a terminal failure counts as a failure too', async () => {
+test('a terminal failure counts as an error too', async () => {
   const metrics = createControllerMetrics(options);
   metrics.reconciles.started('tenant');
   metrics.reconciles.finished('tenant', { result: 'error', isTerminal: true, seconds: 0.2 });
@@ -73,7 +73,7 @@ test('a terminal failure counts as a failure too', async () => {
   expect(series.get('controller_runtime_active_workers{controller="tenant"}')).toBe(0);
 });
 
-test('conditions are counted anew at each scrape, and those of unknown types make no series', async () => {
+test('conditions are counted at each scrape, and unknown types create no series', async () => {
   const metrics = createControllerMetrics(options);
   const ready = { status: { conditions: [{ type: 'Ready', status: 'True' }] } };
   let held = [ready, ready, {}, { status: { conditions: [{ type: 'Sidecar', status: 'True' }] } }];
@@ -86,7 +86,7 @@ test('conditions are counted anew at each scrape, and those of unknown types mak
   expect((await scrape(metrics)).get(name)).toBe(1);
 });
 
-test('the work under way is asked for at each scrape', async () => {
+test('unfinished work is read at each scrape', async () => {
   const metrics = createControllerMetrics(options);
   metrics.workqueue('tenant').running(() => ({ unfinished: 12, longest: 7 }));
   const series = await scrape(metrics);
@@ -94,7 +94,7 @@ test('the work under way is asked for at each scrape', async () => {
   expect(series.get('workqueue_longest_running_processor_seconds{name="tenant"}')).toBe(7);
 });
 
-test('a minute is a bound of the buckets of convergence, and the longest wait is asked for at each scrape', async () => {
+test('convergence has a bucket of one minute, and its longest wait is read at each scrape', async () => {
   const metrics = createControllerMetrics(options);
   for (const seconds of [0.2, 60, 60.1]) metrics.converged(seconds);
   metrics.longestConvergence.from(() => 7);

@@ -69,7 +69,7 @@ function setup(metadata: object = {}) {
 }
 
 describe('a plan', () => {
-  test('that nobody has is free to go', async () => {
+  test('without tenants gets no finalizer', async () => {
     const s = setup();
     const one = s.release('one', () => 0);
     expect(await one()).toEqual(['one says']);
@@ -77,7 +77,7 @@ describe('a plan', () => {
     expect(await one()).toEqual([]);
   });
 
-  test('is held while tenants are bound to it, and let go with the last of them', async () => {
+  test('has a finalizer while tenants are bound to it, removed with the last of them', async () => {
     const s = setup();
     let bound = 2;
     const one = s.release('one', () => bound);
@@ -89,7 +89,7 @@ describe('a plan', () => {
     expect(s.get()?.metadata.finalizers).toEqual([]);
   });
 
-  test('is not let go while some tenants cannot be seen', async () => {
+  test('keeps its finalizer while some tenants cannot be listed', async () => {
     const s = setup({ finalizers: [OURS] });
     let areKnown = false;
     const one = s.release(
@@ -104,7 +104,7 @@ describe('a plan', () => {
     expect(await one()).toEqual(['one lets go', 'one says']);
   });
 
-  test('that is being deleted says that it is in use, and goes with its last holder', async () => {
+  test('that is being deleted reports InUse, and loses its finalizer with its last tenant', async () => {
     const s = setup({ deletionTimestamp: '2026-02-01T00:00:00Z', finalizers: [OURS] });
     let bound = 1;
     const one = s.release('one', () => bound);
@@ -114,14 +114,14 @@ describe('a plan', () => {
     expect(s.get()).toBeUndefined();
   });
 
-  test('that is being deleted is not held by those who come late', async () => {
+  test('that is being deleted gets no new finalizer', async () => {
     const s = setup({ deletionTimestamp: '2026-02-01T00:00:00Z', finalizers: [THEIRS] });
     expect(await s.release('one', () => 1)()).toEqual(['one warns InUse', 'one says']);
     expect(s.get()?.metadata.finalizers).toEqual([THEIRS]);
   });
 });
 
-test('two releases that share a plan agree about it and stop writing', async () => {
+test('two releases that share a plan merge their status and stop writing', async () => {
   const s = setup();
   const [one, two] = [s.release('one', () => 1), s.release('two', () => 0)];
   const counts: number[] = [];

@@ -17,17 +17,23 @@ const plan = (fields: object = {}): unknown => ({
 });
 
 // test/integration/controller/crds.test.ts sends the same rows to a real API server.
-test.each(PLAN_ROWS)('code and cluster agree on $what', ({ name = 'gold', spec, refused }) => {
-  const parsed = PlanResource.safeParse(plan({ metadata: { name, ...META }, spec }));
-  expect(parsed.success).toBe(refused === undefined);
-});
+test.each(PLAN_ROWS)(
+  "the zod schema gives the API server's verdict on $what",
+  ({ name = 'gold', spec, refused }) => {
+    const parsed = PlanResource.safeParse(plan({ metadata: { name, ...META }, spec }));
+    expect(parsed.success).toBe(refused === undefined);
+  },
+);
 
-test.each(CONDITION_ROWS)('code and cluster agree on a status with $what', ({ status, refused }) => {
-  if (refused?.includes('Duplicate') === true) return;
-  expect(PlanResource.safeParse(plan({ status })).success).toBe(refused === undefined);
-});
+test.each(CONDITION_ROWS)(
+  "the zod schema gives the API server's verdict on a status with $what",
+  ({ status, refused }) => {
+    if (refused?.includes('Duplicate') === true) return;
+    expect(PlanResource.safeParse(plan({ status })).success).toBe(refused === undefined);
+  },
+);
 
-test('the built-in plans are objects of their kind, with the limits that hold without a cluster', () => {
+test('the built-in plans are valid Plan objects, with the same limits as without a cluster', () => {
   const plans = builtInPlans().map((one) =>
     PlanResource.parse({ ...one, metadata: { ...META, ...one.metadata } }),
   );

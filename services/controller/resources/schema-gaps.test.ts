@@ -71,11 +71,11 @@ const PLANTED: readonly (readonly [gap: string, field: StructuralSchema])[] = [
   ],
 ];
 
-test.each(PLANTED)('notices that %s', (gap, field) => {
+test.each(PLANTED)('reports: %s', (gap, field) => {
   expect(schemaGaps(planted(field))).toEqual([gap]);
 });
 
-test('a complete schema has no gap, one without a status has', () => {
+test('a complete schema has no gaps, and one without a status has', () => {
   expect(schemaGaps(planted(text))).toEqual([]);
   expect(schemaGaps({ type: 'object', properties: { spec: status } })).toEqual([
     '.: has no description',

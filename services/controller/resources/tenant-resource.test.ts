@@ -13,13 +13,16 @@ const tenant = (fields: object = {}): unknown => ({
 });
 
 // test/integration/controller/crds.test.ts sends the same rows to a real API server.
-test.each(TENANT_ROWS)('code and cluster agree on $what', ({ name = 'acme', spec, refused }) => {
-  const parsed = TenantResource.safeParse(tenant({ metadata: { name, ...META }, spec }));
-  expect(parsed.success).toBe(refused === undefined);
-});
+test.each(TENANT_ROWS)(
+  "the zod schema gives the API server's verdict on $what",
+  ({ name = 'acme', spec, refused }) => {
+    const parsed = TenantResource.safeParse(tenant({ metadata: { name, ...META }, spec }));
+    expect(parsed.success).toBe(refused === undefined);
+  },
+);
 
 test.each([...CONDITION_ROWS, ...TENANT_STATUS_ROWS])(
-  'code and cluster agree on a status with $what',
+  "the zod schema gives the API server's verdict on a status with $what",
   ({ status, refused }) => {
     // Only the API server checks that the keys of a map list are unique.
     if (refused?.includes('Duplicate') === true) return;
@@ -27,7 +30,7 @@ test.each([...CONDITION_ROWS, ...TENANT_STATUS_ROWS])(
   },
 );
 
-test('what is left out is filled in as the API server does', () => {
+test('absent fields get the same defaults as in the API server', () => {
   expect(TenantResource.parse(tenant()).spec).toEqual({
     planRef: { name: 'free' },
     state: 'Active',
@@ -36,12 +39,12 @@ test('what is left out is filled in as the API server does', () => {
   });
 });
 
-test('an object of another kind or version is not taken for a tenant', () => {
+test('an object of another kind or version is rejected', () => {
   expect(TenantResource.safeParse(tenant({ kind: 'Plan' })).success).toBe(false);
   expect(TenantResource.safeParse(tenant({ apiVersion: 'despatch.dev/v1' })).success).toBe(false);
 });
 
-test('the type of a tenant to be written asks for no more than the cluster does', () => {
+test('NewTenantResource requires no more fields than the cluster does', () => {
   const least: NewTenantResource = {
     apiVersion: 'despatch.dev/v1alpha1',
     kind: 'Tenant',

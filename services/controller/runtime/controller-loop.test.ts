@@ -35,7 +35,7 @@ function setup(options: Partial<ControllerLoopOptions>): Setup {
   return { loop, end, passes };
 }
 
-test('the start takes in all objects, and what was asked for before it is not kept', async () => {
+test('start enqueues all known objects and drops keys enqueued before it', async () => {
   const passes: string[] = [];
   const loop = createControllerLoop({
     name: 'tenant',
@@ -53,7 +53,7 @@ test('the start takes in all objects, and what was asked for before it is not ke
   await loop.stop();
 });
 
-test('no more passes than workers are under way, and none of them twice for one key', async () => {
+test('runs at most one pass per worker, and one per key', async () => {
   const held = Promise.withResolvers<void>();
   let active = 0;
   let activeMax = 0;
@@ -77,7 +77,7 @@ test('no more passes than workers are under way, and none of them twice for one 
   await loop.stop();
 });
 
-test('a thrown error ends nothing: the object is tried again with a growing delay, others go on', async () => {
+test('a failed object is retried with backoff, and others continue', async () => {
   let failures = 0;
   const { loop, passes } = setup({
     async reconcile(key) {
@@ -96,7 +96,7 @@ test('a thrown error ends nothing: the object is tried again with a growing dela
   await loop.stop();
 });
 
-test('a success ends the back-off: the next failure waits for as short as the first', async () => {
+test('a success resets the backoff', async () => {
   let hasFailed = 0;
   const { loop, passes } = setup({
     async reconcile() {
@@ -115,7 +115,7 @@ test('a success ends the back-off: the next failure waits for as short as the fi
   await loop.stop();
 });
 
-test('an error that is thrown before the first await ends nothing either', async () => {
+test('an error thrown synchronously is retried too', async () => {
   const { loop, passes } = setup({
     reconcile() {
       throw new TypeError('not a function');
@@ -127,7 +127,7 @@ test('an error that is thrown before the first await ends nothing either', async
   await loop.stop();
 });
 
-test('a terminal error is not tried again until the object changes', async () => {
+test('a terminal error is not retried until the object is enqueued again', async () => {
   const { loop, passes } = setup({
     async reconcile() {
       throw new TerminalError('The slug is taken');
@@ -150,7 +150,7 @@ test.each([
       throw new TerminalError('The slug is taken', { requeueAfterMs: 300_000 });
     },
   ],
-])('%s that asks for it brings the object back after the time', async (_what, reconcile) => {
+])('%s with requeueAfterMs requeues the object after that time', async (_what, reconcile) => {
   const { loop, passes } = setup({ reconcile });
   loop.enqueue('a');
   await vi.advanceTimersByTimeAsync(299_999);
@@ -160,7 +160,7 @@ test.each([
   await loop.stop();
 });
 
-test('a pass that takes too long is ended by its signal, and tried again', async () => {
+test('a pass that exceeds its timeout is aborted and retried', async () => {
   const reasons: string[] = [];
   const { loop, passes } = setup({
     timeoutMs: 5_000,
@@ -181,7 +181,7 @@ test('a pass that takes too long is ended by its signal, and tried again', async
   loop.stop().catch(() => undefined);
 });
 
-test('a stop waits for the pass under way and begins no other', async () => {
+test('stop waits for the running pass and begins no other', async () => {
   const held = Promise.withResolvers<void>();
   const { loop, passes } = setup({
     workers: 1,
@@ -205,7 +205,7 @@ test('a stop waits for the pass under way and begins no other', async () => {
   expect(passes).toEqual(['a']);
 });
 
-test('the end reaches the pass under way, and nothing is tried again after it', async () => {
+test('aborting the signal aborts the running pass, and nothing is retried afterwards', async () => {
   const { loop, end, passes } = setup({
     reconcile: (_key, signal) =>
       new Promise((_resolve, reject) => {
@@ -224,7 +224,7 @@ test('the end reaches the pass under way, and nothing is tried again after it', 
   expect(vi.getTimerCount()).toBe(0);
 });
 
-test('whoever leads no longer begins no pass', async () => {
+test('begins no pass after leadership is lost', async () => {
   let isLeading = true;
   const { loop, passes } = setup({ isLeading: () => isLeading });
   loop.enqueue('a');
@@ -236,7 +236,7 @@ test('whoever leads no longer begins no pass', async () => {
   await loop.stop();
 });
 
-test('its log names the controller, the object and the pass; its metrics tell how each pass ended', async () => {
+test("logs name the controller, object and pass, and metrics record each pass's result", async () => {
   const lines: Record<string, unknown>[] = [];
   const log = createLogger({
     level: 'info',

@@ -41,7 +41,7 @@ function setup(options: Partial<EventRecorderOptions> = {}) {
   return { recorder, written };
 }
 
-test('an event says what about which object, when and by whom, with six digits of a second', async () => {
+test('an event contains its object, reason, note, reporter and a time in microseconds', async () => {
   const { recorder, written } = setup();
   recorder.record(tenant, 'Normal', 'Reconciled', 'The tenant is ready');
   await vi.advanceTimersByTimeAsync(0);
@@ -67,7 +67,7 @@ test('an event says what about which object, when and by whom, with six digits o
   ]);
 });
 
-test('what repeats within ten minutes is one event that counts, and begins anew after them', async () => {
+test("repetitions within ten minutes increase one event's count; later ones create a new event", async () => {
   const { recorder, written } = setup();
   const record = () => recorder.record(tenant, 'Warning', 'VaultUnavailable', 'Vault did not answer');
   for (let times = 0; times < 3; times += 1) {
@@ -104,7 +104,7 @@ test.each([
   expect(written.map(({ series }) => series)).toEqual([undefined, undefined]);
 });
 
-test('a thousand repetitions in a moment are few writes, and none is forgotten', async () => {
+test('a thousand concurrent repetitions cause few writes, and all are counted', async () => {
   const { recorder, written } = setup();
   for (let times = 0; times < 1_000; times += 1) recorder.record(tenant, 'Warning', 'Conflict', 'Again');
   await vi.advanceTimersByTimeAsync(10_000);
@@ -112,7 +112,7 @@ test('a thousand repetitions in a moment are few writes, and none is forgotten',
   expect(written.at(-1)?.series?.count).toBe(1_000);
 });
 
-test('writes keep to a rate, and a flood is cut', async () => {
+test('writes are rate limited, and events beyond a maximum are dropped', async () => {
   const { recorder, written } = setup({ rate: { burst: 10, perSecond: 2 } });
   for (let index = 0; index < 5_000; index += 1)
     recorder.record(tenant, 'Normal', 'Reconciled', `Note ${index}`);
@@ -124,7 +124,7 @@ test('writes keep to a rate, and a flood is cut', async () => {
   expect(written).toHaveLength(1_000);
 });
 
-test('an event about an object without a namespace goes where the API server wants it', async () => {
+test('an event about a cluster-scoped object is written to the default namespace', async () => {
   const { recorder, written } = setup();
   const plan = { ...tenant, kind: 'Plan', metadata: { name: 'free', uid: 'uid-3', resourceVersion: '9' } };
   recorder.record(plan, 'Normal', 'InUse', 'Bound');
@@ -133,7 +133,7 @@ test('an event about an object without a namespace goes where the API server wan
   expect(written[0]?.['regarding']).not.toHaveProperty('namespace');
 });
 
-test('a note is cut at 1,024 bytes between characters, and what looks like a credential is taken out', async () => {
+test('a note is cut at 1,024 bytes between characters, and credentials are redacted', async () => {
   const { recorder, written } = setup();
   recorder.record(tenant, 'Normal', 'Long', 'é'.repeat(2_000));
   recorder.record(tenant, 'Normal', 'Leaky', `Vault refused hvs.${'a'.repeat(30)}`);
@@ -144,7 +144,7 @@ test('a note is cut at 1,024 bytes between characters, and what looks like a cre
   expect(leaky).toBe('Vault refused [redacted]');
 });
 
-test('an event that cannot be written is logged and dropped, and those after it are written', async () => {
+test('a failed event is logged and dropped, and later events are written', async () => {
   const lines: string[] = [];
   const log = createLogger({
     level: 'info',
@@ -171,7 +171,7 @@ test('an event that cannot be written is logged and dropped, and those after it 
   expect(lines[0]).toContain('Could not write an event');
 });
 
-test('the end waits for what is not written yet, but not long', async () => {
+test('disposal waits for pending events, for a bounded time', async () => {
   const quick = setup();
   quick.recorder.record(tenant, 'Normal', 'Last', 'Bye');
   await quick.recorder[Symbol.asyncDispose]();

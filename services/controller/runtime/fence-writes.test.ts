@@ -23,7 +23,7 @@ test.each<[string, Write]>([
   ['applyStatus', (client) => client.applyStatus(PLANS, FREE.metadata, {}, call)],
   ['patchFinalizers', (client, object) => client.patchFinalizers(PLANS, object, { add: 'x' }, call)],
   ['delete', (client) => client.delete(PLANS, FREE.metadata, call)],
-])('%s reaches the server while the process leads, and not after', async (operation, write) => {
+])('%s reaches the server only while the process leads', async (operation, write) => {
   const kube = createMemoryKube();
   const object = kube.put(PLANS, FREE);
   let isLeading = false;
@@ -36,7 +36,7 @@ test.each<[string, Write]>([
   expect(kube.calls).toEqual(['get plans', `${operation} plans`]);
 });
 
-test('every call of the client is either a read or fenced', () => {
+test('every client call except get, list and watch is fenced', () => {
   const { client } = createMemoryKube();
   const fenced = fenceWrites(client, () => true);
   const passed = Object.keys(client).filter(

@@ -12,12 +12,12 @@ function checks(options: Partial<HealthCheckOptions>) {
   return createHealthChecks({ reflectors: [], isEnding: () => false, ...options });
 }
 
-test('it is ready when all caches are filled, whether it leads or not', async () => {
+test('ready when all caches are synced, without leading', async () => {
   const { ready } = checks({ reflectors: [reflector('Tenant'), reflector('Plan')] });
   expect(await ready()).toEqual({ failing: [] });
 });
 
-test('what is missing is named: caches, checks of its own, the end', async () => {
+test('readiness names what fails: caches, additional checks, shutdown', async () => {
   const reflectors = [reflector('Tenant', false), reflector('Plan')];
   const ready = () => ({ failing: ['schema'] });
   expect(await checks({ reflectors, ready }).ready()).toEqual({ failing: ['cache_tenant', 'schema'] });
@@ -25,14 +25,14 @@ test('what is missing is named: caches, checks of its own, the end', async () =>
 });
 
 test.each([
-  ['a cache heard something lately', [reflector('Tenant', true, 9 * MINUTE_MS)], false, true],
+  ['a cache had a recent answer', [reflector('Tenant', true, 9 * MINUTE_MS)], false, true],
   [
-    'a cache has heard nothing for ten minutes',
+    'a cache had no answer for ten minutes',
     [reflector('Plan'), reflector('Tenant', true, 11 * MINUTE_MS)],
     false,
     false,
   ],
   ['a leader did not end although its lease ran out', [reflector('Tenant')], true, false],
-])('when %s, it asks for a restart or not', (_what, reflectors, isOverdue, isLive) => {
+])('liveness when %s', (_what, reflectors, isOverdue, isLive) => {
   expect(checks({ reflectors, elector: { isOverdue: () => isOverdue } }).live()).toBe(isLive);
 });

@@ -52,7 +52,7 @@ const steal = (kube: MemoryKube, spec: LeaseSpec = {}) =>
     spec: { holderIdentity: 'thief', leaseDurationSeconds: 15, ...spec },
   } as never);
 
-test('the first one leads, and its record has times with six digits of a second', async () => {
+test('the first candidate leads, and its lease has times in microseconds', async () => {
   const kube = createMemoryKube();
   const { elector, shown } = candidate(kube);
   await elector.elected;
@@ -67,12 +67,12 @@ test('the first one leads, and its record has times with six digits of a second'
   });
 });
 
-test('a process that was started again under its old name is another one', () => {
+test('a process that restarts under the same name has a new identity', () => {
   const kube = createMemoryKube();
   expect(candidate(kube).elector.identity).not.toBe(candidate(kube).elector.identity);
 });
 
-test('a leader keeps the lease by renewing it, and the other waits', async () => {
+test('a leader keeps the lease by renewing it, and the other candidate waits', async () => {
   const kube = createMemoryKube();
   const a = candidate(kube, 'pod-a');
   await a.elector.elected;
@@ -84,7 +84,7 @@ test('a leader keeps the lease by renewing it, and the other waits', async () =>
   expect(b.shown).toEqual([]);
 });
 
-test('the lease of a leader that is gone is taken after its duration, not before', async () => {
+test('an abandoned lease is acquired after its duration, not before', async () => {
   const kube = createMemoryKube();
   steal(kube, { leaseTransitions: 4 });
   const { elector } = candidate(kube);
@@ -98,7 +98,7 @@ test('the lease of a leader that is gone is taken after its duration, not before
 test.each([
   ['years ago', '2001-01-01T00:00:00.000000Z'],
   ['years ahead', '2101-01-01T00:00:00.000000Z'],
-])('a holder whose clock is %s is waited for just as long', async (_what, renewTime) => {
+])("a lease whose holder's clock is %s is acquired after the same time", async (_what, renewTime) => {
   const kube = createMemoryKube();
   steal(kube, { renewTime });
   const { elector } = candidate(kube);
@@ -108,7 +108,7 @@ test.each([
   expect(elector.isLeading()).toBe(true);
 });
 
-test('whoever labels the lease again and again does not keep it held', async () => {
+test('updates of the lease without a renewal do not keep it held', async () => {
   const kube = createMemoryKube();
   steal(kube, { renewTime: 'same' });
   const { elector } = candidate(kube);
@@ -119,7 +119,7 @@ test('whoever labels the lease again and again does not keep it held', async () 
   expect(elector.isLeading()).toBe(true);
 });
 
-test('a leader that cannot renew gives up at its deadline, before anyone else may begin', async () => {
+test('a leader that cannot renew gives up at its deadline, before the lease expires', async () => {
   const kube = createMemoryKube();
   const { elector, result, shown } = candidate(kube);
   await elector.elected;
@@ -138,7 +138,7 @@ test('a leader that cannot renew gives up at its deadline, before anyone else ma
   expect(shown).toEqual([true, false]);
 });
 
-test('a renewal counts from when it was sent, not from when its answer came', async () => {
+test('a renewal counts from when it was sent, not from its answer', async () => {
   const kube = createMemoryKube();
   const { elector } = candidate(kube);
   await elector.elected;
@@ -161,7 +161,7 @@ test('a renewal counts from when it was sent, not from when its answer came', as
   expect(elector.isLeading()).toBe(false);
 });
 
-test('a leader whose renewals fail for a while goes on', async () => {
+test('a leader survives a few failed renewals', async () => {
   const kube = createMemoryKube();
   const { elector, shown } = candidate(kube);
   await elector.elected;
@@ -175,7 +175,7 @@ test('a leader whose renewals fail for a while goes on', async () => {
   expect(shown).toEqual([true]);
 });
 
-test('a leader knows by the clock alone that its time is over, even when nothing else runs', async () => {
+test('a leader whose renewal hangs stops leading at its deadline, and is overdue later', async () => {
   const kube = createMemoryKube();
   const { elector } = candidate(kube);
   await elector.elected;
@@ -188,7 +188,7 @@ test('a leader knows by the clock alone that its time is over, even when nothing
   expect(elector.isOverdue()).toBe(true);
 });
 
-test('a leader whose lease was stolen stops at its next look and takes nothing back', async () => {
+test('a leader whose lease was taken stops at its next renewal and does not take it back', async () => {
   const kube = createMemoryKube();
   const { elector, result } = candidate(kube);
   await elector.elected;
@@ -200,7 +200,7 @@ test('a leader whose lease was stolen stops at its next look and takes nothing b
   expect(leaseOf(kube).holderIdentity).toBe('thief');
 });
 
-test('a leader whose renewal was written although its answer was lost goes on', async () => {
+test('a leader survives a renewal that was written but whose answer was lost', async () => {
   const kube = createMemoryKube();
   const { elector, shown } = candidate(kube);
   await elector.elected;
@@ -214,7 +214,7 @@ test('a leader whose renewal was written although its answer was lost goes on', 
   expect(shown).toEqual([true]);
 });
 
-test('a leader whose lease was deleted makes it again, if nobody was quicker', async () => {
+test('a leader re-creates its deleted lease, unless another holder did so first', async () => {
   const kube = createMemoryKube();
   const { elector, result } = candidate(kube);
   await elector.elected;
@@ -227,7 +227,7 @@ test('a leader whose lease was deleted makes it again, if nobody was quicker', a
   expect(result()).toBe('lost');
 });
 
-test('a lease that is given up is taken at the next try', async () => {
+test('a released lease is acquired at the next attempt', async () => {
   const kube = createMemoryKube();
   const a = candidate(kube, 'pod-a');
   await a.elector.elected;
@@ -242,7 +242,7 @@ test('a lease that is given up is taken at the next try', async () => {
   expect(b.elector.isLeading()).toBe(true);
 });
 
-test('a renewal that was cut off after it was written does not hinder giving up', async () => {
+test('a renewal that was aborted after its write does not prevent the release', async () => {
   const kube = createMemoryKube();
   const { elector, end, ended } = candidate(kube);
   await elector.elected;
@@ -262,7 +262,7 @@ test('a renewal that was cut off after it was written does not hinder giving up'
   expect(leaseOf(kube).holderIdentity).toBe('');
 });
 
-test('a candidate that is told to stop stops, and leaves no timer behind', async () => {
+test('a candidate stops when its signal is aborted, and leaves no timer', async () => {
   const kube = createMemoryKube();
   steal(kube);
   const { elector, end, ended, shown } = candidate(kube);
@@ -281,7 +281,7 @@ type Fault = {
   readonly ms: number;
 };
 
-test('whatever becomes of their requests, two processes never lead at once', async () => {
+test('property: two processes never lead at once, whatever requests are lost or delayed', async () => {
   const fault = fc.record<Fault>({
     op: fc.constantFrom('get', 'replace', 'create'),
     kind: fc.constantFrom('lost', 'lost answer', 'slow'),

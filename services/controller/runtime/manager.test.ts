@@ -124,7 +124,7 @@ const steal = (kube: MemoryKube) =>
   } as never);
 const wait = (ms: number) => vi.advanceTimersByTimeAsync(ms);
 
-test('probes come first, then the caches, then the lease, then the passes', async () => {
+test('starts the health endpoint, then the caches, then the election, then the passes', async () => {
   const kube = createMemoryKube();
   kube.put(TENANTS, tenant('x'));
   const held = Promise.withResolvers<void>();
@@ -143,7 +143,7 @@ test('probes come first, then the caches, then the lease, then the passes', asyn
   await one.done;
 });
 
-test('a process that does not lead is ready, keeps its cache warm and reconciles nothing', async () => {
+test('a process that does not lead is ready, keeps its cache current and reconciles nothing', async () => {
   const kube = createMemoryKube();
   steal(kube);
   const one = start(kube, 'pod-a');
@@ -158,7 +158,7 @@ test('a process that does not lead is ready, keeps its cache warm and reconciles
   await one.done;
 });
 
-test('at the end the pass under way ends first, then the lease is given up, then the rest closes', async () => {
+test('at shutdown the running pass ends, then the lease is released, then the rest closes', async () => {
   const kube = createMemoryKube();
   kube.put(TENANTS, tenant('x'));
   const held = Promise.withResolvers<void>();
@@ -186,7 +186,7 @@ test('at the end the pass under way ends first, then the lease is given up, then
   expect(vi.getTimerCount()).toBe(0);
 });
 
-test('a pass that outlasts the grace is ended by its signal before the lease is given up', async () => {
+test('a pass that outlasts the shutdown grace is aborted, and the lease is released', async () => {
   const kube = createMemoryKube();
   kube.put(TENANTS, tenant('x'));
   const one = start(kube, 'pod-a', {
@@ -203,7 +203,7 @@ test('a pass that outlasts the grace is ended by its signal before the lease is 
   expect(holderOf(kube)).toBe('');
 });
 
-test('the lease is left to run out when a pass will not end: nobody else may begin yet', async () => {
+test('the lease is not released while a pass does not end', async () => {
   const kube = createMemoryKube();
   kube.put(TENANTS, tenant('x'));
   const one = start(kube, 'pod-a', { shutdownGraceMs: 5_000, reconcile: () => new Promise(() => undefined) });
@@ -214,7 +214,7 @@ test('the lease is left to run out when a pass will not end: nobody else may beg
   expect(holderOf(kube)).toMatch(/^pod-a_/);
 });
 
-test('a leader whose lease was stolen ends on the spot: passes under way are aborted, none begins, nothing is written', async () => {
+test('a leader whose lease was taken aborts its passes, begins no others and exits', async () => {
   const kube = createMemoryKube();
   kube.put(TENANTS, tenant('x'));
   let aborted: unknown;
@@ -234,7 +234,7 @@ test('a leader whose lease was stolen ends on the spot: passes under way are abo
   expect(holderOf(kube)).toBe('thief');
 });
 
-test('a lease that is lost while the last pass ends is not waited over', async () => {
+test('a lease that is lost during shutdown ends the process at once', async () => {
   const kube = createMemoryKube();
   kube.put(TENANTS, tenant('x'));
   const one = start(kube, 'pod-a', { reconcile: () => new Promise(() => undefined) });
@@ -246,7 +246,7 @@ test('a lease that is lost while the last pass ends is not waited over', async (
   expect(one.exits).toEqual([1]);
 });
 
-test('of two processes one leads, and the other takes over soon after it has ended', async () => {
+test('one of two processes leads, and the other takes over after it ends', async () => {
   const kube = createMemoryKube();
   kube.put(TENANTS, tenant('x'));
   const a = start(kube, 'pod-a');
@@ -262,7 +262,7 @@ test('of two processes one leads, and the other takes over soon after it has end
   await b.done;
 });
 
-test('caches that cannot be filled in time end the process', async () => {
+test('the process ends if its caches cannot be synced in time', async () => {
   const kube = createMemoryKube();
   for (let times = 0; times < 100; times += 1) {
     kube.next('list', () => {
@@ -278,9 +278,9 @@ test('caches that cannot be filled in time end the process', async () => {
 });
 
 test.each([
-  ['before its caches are filled', 0],
+  ['before its caches are synced', 0],
   ['while it waits for the lease', 5_000],
-])('a process that is told to end %s ends', async (_when, ms) => {
+])('a process that is terminated %s ends', async (_when, ms) => {
   const kube = createMemoryKube();
   steal(kube);
   if (ms === 0)
@@ -293,7 +293,7 @@ test.each([
   expect(vi.getTimerCount()).toBe(0);
 });
 
-test('without an election it begins when its caches are filled', async () => {
+test('without an election, passes begin when the caches are synced', async () => {
   const kube = createMemoryKube();
   kube.put(TENANTS, tenant('x'));
   const one = start(kube, 'pod-a', { hasElection: false });
@@ -303,7 +303,7 @@ test('without an election it begins when its caches are filled', async () => {
   await one.done;
 });
 
-test('work of the leader begins when it leads, is tried again when it fails, and is waited for', async () => {
+test("the leader's task starts on election, is retried after failures and awaited at the end", async () => {
   const kube = createMemoryKube();
   steal(kube);
   const told: string[] = [];

@@ -77,7 +77,7 @@ async function endWatch(kube: MemoryKube, error?: Error): Promise<void> {
 const network = new KubeError({ code: 0, reason: 'Network', message: 'reset' });
 const expired = new KubeError({ code: 410, reason: 'Expired', message: 'too old' });
 
-test('what was there and what happens is told once each, and the cache has it before', async () => {
+test('subscribers receive each existing object and change once, after the cache has it', async () => {
   const { kube, reflector, told } = await setup({}, (kube) => kube.put(TENANTS, tenant('a/x')));
   expect(reflector.cache.isSynced()).toBe(true);
   let plan: string | undefined;
@@ -92,7 +92,7 @@ test('what was there and what happens is told once each, and the cache has it be
   expect([...reflector.cache.keys()]).toEqual(['a/x']);
 });
 
-test('a list in pages is taken in whole', async () => {
+test('all pages of a list are read', async () => {
   const keys = Array.from({ length: 7 }, (_, index) => `a/t${index}`);
   const { kube, reflector } = await setup({ pageSize: 3 }, (kube) => {
     for (const key of keys) kube.put(TENANTS, tenant(key));
@@ -101,7 +101,7 @@ test('a list in pages is taken in whole', async () => {
   expect([...reflector.cache.keys()]).toEqual(keys);
 });
 
-test('a watch that ended in good order goes on from where it was, without a list', async () => {
+test('a watch that ended normally resumes from its version without a new list', async () => {
   const { kube, told, metrics } = await setup();
   kube.put(TENANTS, tenant('a/x'));
   onlyWatch(kube).end();
@@ -112,7 +112,7 @@ test('a watch that ended in good order goes on from where it was, without a list
   expect(metrics).toEqual(['Tenant ended']);
 });
 
-test('a bookmark is where the next watch begins', async () => {
+test('the next watch begins at the last bookmark', async () => {
   const { kube } = await setup();
   const before = onlyWatch(kube);
   kube.put({ ...TENANTS, plural: 'plans' }, tenant('a/x'));
@@ -122,7 +122,7 @@ test('a bookmark is where the next watch begins', async () => {
   expect(Number(onlyWatch(kube).from)).toBeGreaterThan(Number(before.from));
 });
 
-test('a watch that is cut goes on after a pause, and what happened meanwhile is told', async () => {
+test('an interrupted watch resumes after a pause and delivers missed changes', async () => {
   const { kube, told, metrics } = await setup();
   await endWatch(kube, network);
   await vi.advanceTimersByTimeAsync(799);
@@ -133,7 +133,7 @@ test('a watch that is cut goes on after a pause, and what happened meanwhile is 
   expect(metrics).toEqual(['Tenant error']);
 });
 
-test('a version that is too old leads to a new list, from which all that was missed is told', async () => {
+test('an expired version leads to a new list, which delivers all missed changes', async () => {
   const { kube, reflector, told, metrics } = await setup({}, (kube) => {
     for (const key of ['a/changed', 'a/deleted', 'a/same']) kube.put(TENANTS, tenant(key));
   });
@@ -150,7 +150,7 @@ test('a version that is too old leads to a new list, from which all that was mis
   onlyWatch(kube);
 });
 
-test('a watch that was refused as too old leads to a new list as well', async () => {
+test('a resumed watch that is refused as expired leads to a new list', async () => {
   const { kube, metrics } = await setup();
   await endWatch(kube, network);
   kube.put(TENANTS, tenant('a/x'));
@@ -160,7 +160,7 @@ test('a watch that was refused as too old leads to a new list as well', async ()
   onlyWatch(kube);
 });
 
-test('an object made anew under its old name while nobody watched is a deletion and an addition', async () => {
+test('an object re-created between watches is delivered as a deletion and an addition', async () => {
   const { kube, reflector, told } = await setup({}, (kube) => kube.put(TENANTS, tenant('a/x')));
   const uid = reflector.cache.get('a/x')?.metadata.uid;
   told.length = 0;
@@ -174,7 +174,7 @@ test('an object made anew under its old name while nobody watched is a deletion 
   expect(reflector.cache.get('a/x')?.metadata.uid).not.toBe(uid);
 });
 
-test('a watch that says nothing for two minutes is opened anew; bookmarks keep it', async () => {
+test('a watch without events for two minutes is reopened; bookmarks count as events', async () => {
   const { kube, metrics } = await setup();
   const first = onlyWatch(kube);
   for (let minute = 0; minute < 5; minute += 1) {
@@ -189,7 +189,7 @@ test('a watch that says nothing for two minutes is opened anew; bookmarks keep i
   expect(metrics).toEqual(['Tenant stalled']);
 });
 
-test('what a watch tells after its end counts no more', async () => {
+test('events of a watch after its end are ignored', async () => {
   const { kube, reflector, end } = await setup();
   const { bookmark } = onlyWatch(kube);
   const before = reflector.lastAnswerAt();
@@ -199,7 +199,7 @@ test('what a watch tells after its end counts no more', async () => {
   expect(reflector.lastAnswerAt()).toBe(before);
 });
 
-test('a server that is away is asked again and again, ever less often, and synced only when it answered', async () => {
+test('a failed list is retried with backoff, and the cache is synced once it succeeds', async () => {
   const { kube, reflector } = await setup({}, (kube) => {
     for (let times = 0; times < 40; times += 1) {
       kube.next('list', () => {
@@ -222,7 +222,7 @@ test('a server that is away is asked again and again, ever less often, and synce
   onlyWatch(kube);
 });
 
-test('a server that asks for time gets it', async () => {
+test("a list is retried only after the server's Retry-After", async () => {
   const tooMany = new KubeError({
     code: 429,
     reason: 'TooManyRequests',
@@ -240,7 +240,7 @@ test('a server that asks for time gets it', async () => {
   expect(reflector.cache.isSynced()).toBe(true);
 });
 
-test('a server that ends watches at once is not asked in a loop', async () => {
+test('watches that end at once are not reopened in a tight loop', async () => {
   const { kube } = await setup();
   for (let second = 0; second < 60; second += 1) {
     for (const watch of kube.watches) watch.end();
@@ -249,7 +249,7 @@ test('a server that ends watches at once is not asked in a loop', async () => {
   expect(kube.calls.length).toBeLessThan(15);
 });
 
-test('a watch that is always refused as too old does not list in a loop', async () => {
+test('a watch that is always refused as expired does not list in a tight loop', async () => {
   const { kube } = await setup({}, (kube) => {
     for (let times = 0; times < 50; times += 1) {
       kube.next('watch', () => {
@@ -261,7 +261,7 @@ test('a watch that is always refused as too old does not list in a loop', async 
   expect(kube.calls.length).toBeLessThan(25);
 });
 
-test('of several namespaces only those are seen, all of them make it synced, and each has one watch', async () => {
+test('with several namespaces, each has one watch, and the cache syncs when all are listed', async () => {
   const held = Promise.withResolvers<void>();
   const { kube, reflector } = await setup({ namespaces: ['a', 'b'] }, (kube) => {
     for (const key of ['a/x', 'b/x', 'c/x']) kube.put(TENANTS, tenant(key));
@@ -283,7 +283,7 @@ test('of several namespaces only those are seen, all of them make it synced, and
 
 const forbidden = new KubeError({ code: 403, reason: 'Forbidden', message: 'no' });
 
-test('a namespace in which nothing may be listed holds up neither the others nor the process', async () => {
+test('a namespace without list permission blocks neither other namespaces nor liveness', async () => {
   const contacts: number[] = [];
   const { kube, reflector } = await setup(
     {
@@ -319,7 +319,7 @@ test('a namespace in which nothing may be listed holds up neither the others nor
   expect(Math.max(...contacts)).toBeLessThanOrEqual(startedAt / 1_000);
 });
 
-test('what was seen of a namespace stays when it may be watched no longer', async () => {
+test('objects of a namespace stay in the cache when its permission is withdrawn', async () => {
   const { kube, reflector } = await setup({ namespaces: ['a', 'b'] }, (kube) => {
     for (const key of ['a/x', 'b/x']) kube.put(TENANTS, tenant(key));
   });
@@ -334,7 +334,7 @@ test('what was seen of a namespace stays when it may be watched no longer', asyn
 });
 
 test.each([[[]], [['a']], [['a', 'b']]])(
-  'nothing is synced where nothing may be listed in any of %j',
+  'the cache is not synced if no list is permitted in any of %j',
   async (namespaces) => {
     const { reflector } = await setup({ namespaces }, (kube) => {
       for (let times = 0; times < 40; times += 1) {
@@ -348,7 +348,7 @@ test.each([[[]], [['a']], [['a', 'b']]])(
   },
 );
 
-test('a new list of one namespace leaves the objects of the others alone', async () => {
+test('a new list of one namespace does not remove objects of the others', async () => {
   const { kube, reflector } = await setup({ namespaces: ['a', 'b'] }, (kube) => {
     for (const key of ['a/x', 'b/x']) kube.put(TENANTS, tenant(key));
   });
@@ -359,7 +359,7 @@ test('a new list of one namespace leaves the objects of the others alone', async
   expect([...reflector.cache.keys()]).toEqual(['b/x']);
 });
 
-test('an index finds objects by what they refer to, now', async () => {
+test('an index finds objects by their current references', async () => {
   const { kube, reflector } = await setup(
     { indexes: { plan: ({ spec }) => (spec === undefined ? [] : [spec.plan]) } },
     (kube) => kube.put(TENANTS, tenant('a/x', 'free')),
@@ -374,7 +374,7 @@ test('an index finds objects by what they refer to, now', async () => {
   expect(() => reflector.cache.byIndex('slug', 'x')).toThrow(RangeError);
 });
 
-test('a subscriber that throws ends neither the watch nor what others are told', async () => {
+test('a subscriber that throws affects neither the watch nor other subscribers', async () => {
   const { kube, reflector, told } = await setup();
   const late: string[] = [];
   reflector.cache.subscribe(() => {
@@ -387,17 +387,17 @@ test('a subscriber that throws ends neither the watch nor what others are told',
   onlyWatch(kube);
 });
 
-test('who manages which field is not kept', async () => {
+test('the cache drops managedFields', async () => {
   const { kube, reflector } = await setup();
   kube.put(TENANTS, { metadata: { ...tenant('a/x').metadata, managedFields: [{}] } } as never);
   expect(reflector.cache.get('a/x')?.metadata).not.toHaveProperty('managedFields');
 });
 
 test.each([
-  ['in the middle of a watch', async () => undefined],
+  ['during a watch', async () => undefined],
   ['during a pause', async ({ kube }: Setup) => onlyWatch(kube).end(network)],
   [
-    'in the middle of a list',
+    'during a list',
     async ({ kube }: Setup) => {
       kube.next(
         'list',
@@ -407,7 +407,7 @@ test.each([
       await vi.advanceTimersByTimeAsync(2_000);
     },
   ],
-])('%s, its signal ends it and leaves nothing behind', async (_when, bring) => {
+])('%s, aborting the signal ends it and leaves no timer, watch or call', async (_when, bring) => {
   const parts = await setup();
   await bring(parts);
   await vi.advanceTimersByTimeAsync(0);

@@ -8,7 +8,7 @@ async function next(queue: Workqueue): Promise<string | undefined> {
 }
 
 describe('a key', () => {
-  test('that is added many times waits once', async () => {
+  test('that is added repeatedly is queued once', async () => {
     const queue = createWorkqueue();
     for (const key of ['a', 'a', 'b', 'a']) queue.add(key);
     expect(queue.depth()).toBe(2);
@@ -16,7 +16,7 @@ describe('a key', () => {
     expect(queue.depth()).toBe(0);
   });
 
-  test('that is added while a worker has it waits again, once, when the worker is done', async () => {
+  test('that is added while a worker has it is queued once more when the worker is done', async () => {
     const queue = createWorkqueue();
     queue.add('a');
     await queue.get();
@@ -39,7 +39,7 @@ describe('a key', () => {
   });
 });
 
-test('a shutdown frees the workers that wait, drops what waits and takes nothing more', async () => {
+test('a shutdown releases waiting workers, drops queued keys and accepts no more', async () => {
   const queue = createWorkqueue();
   const worker = queue.get();
   queue.add('a');
@@ -62,7 +62,7 @@ describe('delays', () => {
     vi.useRealTimers();
   });
 
-  test('a key with several delays comes after the shortest, once', async () => {
+  test('a key with several delays is queued once, after the shortest', async () => {
     const queue = createWorkqueue();
     queue.addAfter('a', 5_000);
     queue.addAfter('a', 1_000);
@@ -76,14 +76,14 @@ describe('delays', () => {
     expect(queue.depth()).toBe(0);
   });
 
-  test('a delay of months does not end at once', async () => {
+  test('a delay beyond the maximum of a timer does not end early', async () => {
     const queue = createWorkqueue();
     queue.addAfter('a', 90 * 86_400_000);
     await vi.advanceTimersByTimeAsync(86_400_000);
     expect(queue.depth()).toBe(0);
   });
 
-  test('a failing key waits twice as long each time, at most half a minute, and starts over after a success', () => {
+  test('a failing key backs off exponentially up to 30 s, and starts over after a success', () => {
     const queue = createWorkqueue({ random: () => 1 });
     const delays = Array.from({ length: 13 }, () => queue.addRateLimited('a'));
     expect(delays.slice(0, 4)).toEqual([200, 400, 800, 1_600]);
@@ -93,7 +93,7 @@ describe('delays', () => {
     expect(queue.addRateLimited('a')).toBe(200);
   });
 
-  test('retries of all keys together keep to a rate, and other adds are not held back by it', () => {
+  test('retries of all keys share a rate limit that does not apply to other adds', () => {
     const queue = createWorkqueue({ retries: { burst: 2, perSecond: 1 }, random: () => 1 });
     const delays = ['a', 'b', 'c', 'd'].map((key) => queue.addRateLimited(key));
     expect(delays).toEqual([200, 200, 1_000, 2_000]);
@@ -103,7 +103,7 @@ describe('delays', () => {
     expect(queue.addRateLimited('f')).toBe(200);
   });
 
-  test('no retry waits for longer than half a minute, however many keys fail for however long', () => {
+  test('no retry waits longer than 30 s, however many keys fail', () => {
     const queue = createWorkqueue({ random: () => 1 });
     for (let round = 0; round < 20; round += 1) {
       const delays = Array.from({ length: 5_000 }, (_, key) => queue.addRateLimited(String(key)));
@@ -114,7 +114,7 @@ describe('delays', () => {
     expect(queue.addRateLimited('another')).toBe(200);
   });
 
-  test('after a shutdown no timer is left', () => {
+  test('a shutdown leaves no timer', () => {
     const queue = createWorkqueue();
     queue.addAfter('a', 1_000);
     queue.addRateLimited('b');
@@ -122,7 +122,7 @@ describe('delays', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  test('its metrics tell the wait, the work, the retries, and the work that does not end', async () => {
+  test('metrics record depth, adds, waits, work, retries and unfinished work', async () => {
     const told: Record<string, number[]> = {};
     const note = (name: string) => (value?: number) => void (told[name] ??= []).push(value ?? 1);
     let running: (() => { unfinished: number; longest: number }) | undefined;
@@ -154,7 +154,7 @@ describe('delays', () => {
 
 type Step = { readonly kind: 'add' | 'get' | 'done'; readonly key: string };
 
-test('whatever happens, no key is worked on twice at once and no add during the work is lost', async () => {
+test('property: no key is processed twice at once, and no add is lost', async () => {
   const steps = fc.array(
     fc.record<Step>({ kind: fc.constantFrom('add', 'get', 'done'), key: fc.constantFrom('a', 'b', 'c') }),
     { maxLength: 60 },

@@ -76,12 +76,12 @@ function told(...observations: readonly Seen[]): number[] {
   });
 }
 
-describe('a change is told once, with the time from its first observation:', () => {
+describe('a change is reported once, with the time since its first observation:', () => {
   test('a new tenant', () => {
     expect(told({ tenant: tenant(1) }, { tenant: tenant(1) }, { tenant: tenant(1, 'True') })).toEqual([2]);
   });
 
-  test('a new generation, through the faults of the platform on its way', () => {
+  test('a new generation, including platform faults during its convergence', () => {
     const behind = { generation: 1, plan: 1 };
     expect(
       told(
@@ -105,7 +105,7 @@ describe('a change is told once, with the time from its first observation:', () 
     ).toEqual([1]);
   });
 
-  test('changes that came before the first of them was in force, as one, from that first one', () => {
+  test('overlapping changes, as one, from the first of them', () => {
     expect(
       told(
         { tenant: tenant(1, 'True') },
@@ -118,19 +118,19 @@ describe('a change is told once, with the time from its first observation:', () 
   });
 });
 
-describe('nothing is told of', () => {
-  test('what is in force at the first observation, and looked at again and again', () => {
+describe('no convergence is reported for', () => {
+  test('a tenant that is converged at its first observation', () => {
     expect(told({ tenant: tenant(4, 'True'), isFromBefore: true }, { tenant: tenant(4, 'True') })).toEqual(
       [],
     );
   });
 
-  test('a Ready that goes and comes back while nothing was changed', () => {
+  test('a Ready condition that flaps without a change', () => {
     const observations = [tenant(1, 'True'), tenant(1, 'VaultRefused'), tenant(1, 'True')];
     expect(told(...observations.map((one) => ({ tenant: one })))).toEqual([]);
   });
 
-  test('a pause, and the return from it to what was in force before', () => {
+  test('a pause and its end without a change', () => {
     expect(
       told(
         { tenant: tenant(1, 'True') },
@@ -143,8 +143,8 @@ describe('nothing is told of', () => {
   });
 });
 
-describe('the clock begins anew', () => {
-  test('with the end of a pause, for what was changed before and during it', () => {
+describe('the clock restarts', () => {
+  test('at the end of a pause, for changes before and during it', () => {
     expect(
       told(
         { tenant: tenant(1) },
@@ -156,7 +156,7 @@ describe('the clock begins anew', () => {
     ).toEqual([1]);
   });
 
-  test('with the plan that was missing', () => {
+  test('when a missing plan appears', () => {
     expect(
       told(
         { tenant: tenant(1), plan: undefined },
@@ -167,7 +167,7 @@ describe('the clock begins anew', () => {
     ).toEqual([1]);
   });
 
-  test('with a plan that was made anew after the old one was gone', () => {
+  test('when a deleted plan is re-created', () => {
     expect(
       told(
         { tenant: tenant(1, 'True') },
@@ -190,19 +190,19 @@ describe('the clock begins anew', () => {
     ).toEqual([1]);
   });
 
-  test.each(['SlugConflict', 'Purging'])('never where %s ends by itself', (reason) => {
+  test.each(['SlugConflict', 'Purging'])('never if %s ends without a change', (reason) => {
     expect(told({ tenant: tenant(1) }, { tenant: tenant(1, reason) }, { tenant: tenant(1, 'True') })).toEqual(
       [],
     );
   });
 });
 
-describe('what was there before this process counts', () => {
-  test('from when it was made where no controller has ever said a word of it', () => {
+describe('the wait of a tenant from before this process counts', () => {
+  test('from its creation if it has no status', () => {
     expect(told({ tenant: tenant(2), isFromBefore: true }, { tenant: tenant(2, 'True') })).toEqual([3_601]);
   });
 
-  test('from the start where it has a status', () => {
+  test('from the start of the process if it has a status', () => {
     expect(
       told(
         { tenant: tenant(2, 'True', { generation: 1, plan: 1 }), isFromBefore: true },
@@ -211,7 +211,7 @@ describe('what was there before this process counts', () => {
     ).toEqual([1]);
   });
 
-  test('from the start where its time lies ahead of our clock', () => {
+  test('from the start of the process if its creation time is in the future', () => {
     const { progress } = nextProgress(undefined, {
       tenant: tenant(1),
       plan: plan(),
@@ -222,7 +222,7 @@ describe('what was there before this process counts', () => {
   });
 });
 
-test('the longest wait is that of the oldest change, and there is none where nothing waits', () => {
+test('the longest wait is that of the oldest change, and 0 if nothing waits', () => {
   expect(longestWaitMs([{ reached: '1 p 1' }, { since: 4_000 }, { since: 1_000 }], 9_000)).toBe(8_000);
   expect(longestWaitMs([{ reached: '1 p 1' }, {}], 9_000)).toBe(0);
 });

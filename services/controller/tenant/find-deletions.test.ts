@@ -34,7 +34,7 @@ async function search(
 
 const many = Array.from({ length: 250 }, (_, n) => `t${String(n).padStart(3, '0')}`);
 
-test('tells of all deleted tenants in turn, a bounded number a look, and begins anew', async () => {
+test('finds all deleted tenants in bounded pages, and starts over', async () => {
   const { found, asked } = await search(many, (looks) => looks === 4);
   expect(asked).toEqual([
     [null, 100],
@@ -45,14 +45,14 @@ test('tells of all deleted tenants in turn, a bounded number a look, and begins 
   expect(found).toEqual([...many, ...many.slice(0, 100)]);
 });
 
-test('a look that fails is logged, and taken again from where it was', async () => {
+test('a failed query is logged and repeated from the same cursor', async () => {
   const { asked, found, lines } = await search(many, (looks) => looks === 3, [2]);
   expect(asked.map(([after]) => after)).toEqual([null, 't099', 't099']);
   expect(found).toEqual(many.slice(0, 200));
   expect(lines).toContain('Could not look for deleted tenants');
 });
 
-test('does not look at all once it has ended', async () => {
+test('makes no query if the signal is already aborted', async () => {
   let looks = 0;
   const store = {
     async tenantsToPurge() {

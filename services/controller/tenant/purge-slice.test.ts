@@ -33,7 +33,7 @@ function setup() {
   };
 }
 
-test('one purge runs at a time, and those that wait come in turn', async () => {
+test('one purge runs at a time, and waiting tenants take turns', async () => {
   const { ask, end, pass, told } = setup();
   const first = ask('a');
   expect([await ask('b'), await ask('c')]).toEqual(['waiting', 'waiting']);
@@ -54,7 +54,7 @@ test('one purge runs at a time, and those that wait come in turn', async () => {
   expect(told).toEqual(['key b', 'notice b']);
 });
 
-test('a purge that asks no more gives its turn to the next one', async () => {
+test('a waiting tenant that stops asking loses its turn', async () => {
   const { ask, end, pass } = setup();
   const first = ask('a');
   await ask('b');

@@ -87,7 +87,7 @@ async function setup(...present: readonly TenantResource[]) {
   return { tenants, plans, told, clock, tracking };
 }
 
-test('a change of a plan is told for every tenant of it, and the longest wait rises until the last has it', async () => {
+test('a plan change is reported per tenant, and the longest wait rises until the last one', async () => {
   const { tenants, plans, told, clock, tracking } = await setup(
     tenant('a', { ready: 1 }),
     tenant('b', { ready: 1 }),
@@ -102,13 +102,13 @@ test('a change of a plan is told for every tenant of it, and the longest wait ri
   expect(tracking.longestWaitSeconds()).toBe(0);
 });
 
-test('what was there before the start waits since it was made, however late the plans are listed', async () => {
+test('a tenant from before the start waits since its creation, even if plans are listed late', async () => {
   const { tenants, told } = await setup(tenant('new'));
   tenants.put(tenant('new', { ready: 1 }));
   expect(told).toEqual([3_600]);
 });
 
-test('what comes later waits since it came', async () => {
+test('a tenant that is added later waits since its addition', async () => {
   const { tenants, told, clock } = await setup();
   tenants.put(tenant('new'));
   clock.seconds += 2;
@@ -116,7 +116,7 @@ test('what comes later waits since it came', async () => {
   expect(told).toEqual([2]);
 });
 
-test('a tenant is forgotten when its deletion is asked for, and one made anew under its name is another', async () => {
+test('a deleted tenant is no longer tracked, and a re-created one is tracked separately', async () => {
   const { tenants, told, clock, tracking } = await setup();
   const ending = { deletionTimestamp: '2026-01-02T00:00:00Z' };
   for (const name of ['waiting', 'gone']) tenants.put(tenant(name));
@@ -133,7 +133,7 @@ test('a tenant is forgotten when its deletion is asked for, and one made anew un
   expect(told).toEqual([1]);
 });
 
-test('no more is remembered than there are tenants', async () => {
+test('only existing tenants are tracked', async () => {
   const { tenants, tracking } = await setup();
   for (let i = 0; i < 100; i += 1) {
     tenants.put(tenant(`t-${i}`));

@@ -44,8 +44,8 @@ function storedAs(wanted: WantedTenant): StoredTenant {
   };
 }
 
-describe('what a resource asks for', () => {
-  test('a bare resource is an active tenant named after itself, with the limits of its plan', () => {
+describe('the wanted state', () => {
+  test("of a minimal resource is an active tenant named after it, with its plan's limits", () => {
     expect(wantedTenant(resource(), PLAN)).toMatchObject({
       id: UID,
       slug: 'acme',
@@ -61,7 +61,7 @@ describe('what a resource asks for', () => {
     });
   });
 
-  test('an override holds before the plan, and a plan that lacks a limit gives the free one', () => {
+  test('takes a limit from the override, else the plan, else the free plan', () => {
     const wanted = wantedTenant(resource({ limits: { messagesPerDay: 7 } }), {
       ...PLAN,
       limits: { inFlightMax: 9 },
@@ -74,18 +74,18 @@ describe('what a resource asks for', () => {
     [{}, null],
     [{ state: 'Suspended' }, 'manual'],
     [{ state: 'Suspended', suspendReason: 'abuse' }, 'abuse'],
-  ])('%o is the suspension %s', (spec, expected) => {
+  ])('spec %o gives the suspension %s', (spec, expected) => {
     expect(suspensionOf(resource(spec))).toBe(expected);
   });
 });
 
-describe('what differs', () => {
+describe('the differences', () => {
   const wanted = wantedTenant(
     resource({ owners: [{ email: 'ann@example.org' }], limits: { apiKeysMax: 3 } }),
     PLAN,
   );
 
-  test('nothing where everything is as wanted, in whatever order names are stored', () => {
+  test('are empty if all is as wanted, whatever the stored order of limits', () => {
     const reversed = Object.fromEntries(Object.entries(wanted.limits).toReversed());
     expect(differences({ ...storedAs(wanted), limits: reversed }, wanted)).toEqual({
       fields: [],
@@ -93,18 +93,23 @@ describe('what differs', () => {
     });
   });
 
-  test('all of it where nothing is stored', () => {
+  test('are the whole tenant if none is stored', () => {
     expect(differences(undefined, wanted)).toEqual({ fields: ['tenant'], isDrift: false });
   });
 
   test.each<[string, Partial<StoredTenant>, string[], boolean]>([
-    ['a plan that somebody moved', { plan: 'free' }, ['plan'], true],
-    ['a limit that somebody changed', { limits: { ...wanted.limits, inFlightMax: 1 } }, ['limits'], true],
-    ['a limit that nobody knows', { limits: { ...wanted.limits, extra: 1 } }, ['limits'], true],
-    ['limits that are gone', { limits: null }, ['limits'], true],
-    ['an override that is gone', { overrides: {} }, ['overrides'], true],
+    ['a plan that was changed in the database', { plan: 'free' }, ['plan'], true],
     [
-      'a suspension that nobody declared',
+      'a limit that was changed in the database',
+      { limits: { ...wanted.limits, inFlightMax: 1 } },
+      ['limits'],
+      true,
+    ],
+    ['an unknown limit', { limits: { ...wanted.limits, extra: 1 } }, ['limits'], true],
+    ['missing limits', { limits: null }, ['limits'], true],
+    ['a missing override', { overrides: {} }, ['overrides'], true],
+    [
+      'a suspension that the resource does not declare',
       { status: 'suspended', suspensionReason: 'billing' },
       ['suspension'],
       true,
@@ -130,7 +135,7 @@ describe('what differs', () => {
     expect(differences({ ...storedAs(wanted), ...stored }, wanted)).toEqual({ fields, isDrift });
   });
 
-  test('nothing while the plan is missing: the last known one goes on', () => {
+  test('are empty while the plan is missing, because the last known one applies', () => {
     const stored = storedAs(wanted);
     const goesOn = wantedTenant(
       resource({ owners: [{ email: 'ann@example.org' }], limits: { apiKeysMax: 3 } }),

@@ -12,7 +12,7 @@ const counts = fc.record({
   callTimes: fc.array(fc.nat(100), { maxLength: 121 }),
 });
 
-test('shares are between 0 and 1, and there is none of nothing', () => {
+test('rates are between 0 and 1, and null if there is nothing to count', () => {
   fc.assert(
     fc.property(counts, (given) => {
       const { calls, successRate, deliveryRate, callTime, delivered, undelivered } = accountHealthOf(given);
@@ -28,7 +28,7 @@ test('shares are between 0 and 1, and there is none of nothing', () => {
   );
 });
 
-test('a recipient that is refused is no failure of the account', () => {
+test('a refused recipient does not lower the success rate of the account', () => {
   const callTimes: number[] = [];
   for (const ms of [...Array<number>(94).fill(100), ...Array<number>(6).fill(2_000)])
     callTimes[timeBucket(ms)] = (callTimes[timeBucket(ms)] ?? 0) + 1;

@@ -22,7 +22,7 @@ test('the same recipient has the same key in every process', () => {
   );
 });
 
-test('another tenant, channel, address or pepper has another key', () => {
+test('a different tenant, channel, address or pepper gives a different key', () => {
   fc.assert(
     fc.property(named, named, (one, other) => {
       const isSame =
@@ -33,7 +33,7 @@ test('another tenant, channel, address or pepper has another key', () => {
   );
 });
 
-test('a stored key is found by later releases', () => {
+test('the key of a given address is stable across releases', () => {
   const key = addressKey(root, '00000000-0000-4000-8000-000000000000', 'sms', '+15550000001');
   expect(key.toString('hex')).toBe('2a9923bfe8e679593f43c1636b078dc2');
 });

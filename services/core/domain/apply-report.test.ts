@@ -40,7 +40,7 @@ describe('a report', () => {
     ],
     ['copies without an attempt', { attempt: 3 }, (n: number) => ({ attempt: null, vendorId: `v${n}` }), 3],
     ['copies with an attempt', { attempt: 3 }, (n: number) => ({ attempt: n + 1 }), 3],
-  ])('names no more %s than the message can have', (_, terms, named, most) => {
+  ])('adds no more %s than the message can have', (_, terms, named, most) => {
     const reports = Array.from({ length: 100 }, (_, n) =>
       report({ state: 'undelivered', isTemporary: true, ...named(n) }),
     );
@@ -48,7 +48,7 @@ describe('a report', () => {
     expect(Object.values(copies).flatMap((parts) => Object.keys(parts))).toHaveLength(most);
   });
 
-  test('moves a message that was sent', () => {
+  test('moves a sent message to delivered or undelivered', () => {
     const failure = { class: 'recipient_unavailable', code: 'handset_unreachable' } as const;
     expect(after([report({ state: 'delivered' })])).toEqual({
       ...SENT,
@@ -65,13 +65,13 @@ describe('a report', () => {
     });
   });
 
-  test('that says nothing new leaves the message as it was, and says so', () => {
+  test('without new information is not applied and leaves the message unchanged', () => {
     const message = after([report({ state: 'delivered' })]);
     for (const one of [report({ state: 'sent' }), report({ state: 'delivered' }), report({})])
       expect(applyReport(message, one)).toEqual({ applied: false, message });
   });
 
-  test('of a delivery takes back a failure that was temporary, and no other one of the same copy', () => {
+  test('of a delivery overrides a temporary failure of the same copy, but not a permanent one', () => {
     const temporary = after([report({ state: 'undelivered', isTemporary: true })]);
     expect(temporary).toMatchObject({ status: 'undelivered', final: false });
     expect(after([report({ state: 'delivered' })], temporary).status).toBe('delivered');
@@ -82,26 +82,26 @@ describe('a report', () => {
     expect(after([report({ state: 'delivered' })], final).status).toBe('undelivered');
   });
 
-  test('on a message that no provider has says nothing', () => {
+  test('on an expired, canceled or failed message is not applied', () => {
     for (const status of ['expired', 'canceled', 'failed'] as const) {
       const message = { ...SENT, status, final: true };
       expect(applyReport(message, report({ state: 'delivered' }))).toEqual({ applied: false, message });
     }
   });
 
-  test('of a bounce after the delivery is a fact of the record and no state', () => {
+  test('of a bounce after the delivery sets lateBounce and keeps the status', () => {
     const bounced = after([report({ state: 'delivered' }), report({ state: 'undelivered' })]);
     expect(bounced).toMatchObject({ status: 'delivered', final: true, lateBounce: true, failure: null });
     expect(applyReport(bounced, report({ state: 'undelivered' })).applied).toBe(false);
   });
 
-  test('finds a message that was given up', () => {
+  test('moves an unknown message to sent or delivered', () => {
     const unknown = { ...SENT, status: 'unknown' } as const;
     expect(after([report({ state: 'sent' })], unknown).status).toBe('sent');
     expect(after([report({ state: 'delivered' })], unknown).status).toBe('delivered');
   });
 
-  test('of what the recipient did is beside the status, and the first time counts', () => {
+  test('of an engagement is stored with its earliest time, independently of the status', () => {
     const opened = (at: number) => report({ engagement: 'opened', at });
     expect(after([opened(3_000), opened(2_000), opened(4_000)]).engagement).toEqual({ opened: 2_000 });
     expect(applyReport(after([opened(1)]), opened(2)).applied).toBe(false);
@@ -111,7 +111,7 @@ describe('a report', () => {
     });
   });
 
-  test('never makes a move that the table does not have, and never one down', () => {
+  test('only makes transitions that the state table allows', () => {
     assert(
       property(
         constantFrom(...MESSAGE_STATES),
@@ -132,7 +132,7 @@ describe('segments', () => {
   const THREE = { ...SENT, segmentCount: 3 };
   const segment = (name: string, state: Report['state']) => report({ segment: name, state });
 
-  test('are delivered together', () => {
+  test('make a message delivered once all of them are delivered', () => {
     const two = [segment('a', 'delivered'), segment('b', 'delivered')];
     expect(after(two, THREE).status).toBe('sent');
     expect(after([...two, segment('b', 'delivered')], THREE).status).toBe('sent');
@@ -142,7 +142,7 @@ describe('segments', () => {
     });
   });
 
-  test('of which one failed are undelivered in part', () => {
+  test('with one failure make a message undelivered and partial', () => {
     expect(after([segment('a', 'delivered'), segment('b', 'undelivered')], THREE)).toMatchObject({
       status: 'undelivered',
       partial: true,
@@ -150,7 +150,7 @@ describe('segments', () => {
     });
   });
 
-  test('that bounce after all were delivered are a fact of the record, as those of a single one', () => {
+  test('that bounce after all were delivered set lateBounce and keep the status', () => {
     const all = ['a', 'b', 'c'].map((name) => segment(name, 'delivered'));
     const bounced = after([...all, segment('b', 'undelivered')], THREE);
     expect(bounced).toMatchObject({ status: 'delivered', lateBounce: true, partial: false });
@@ -158,24 +158,24 @@ describe('segments', () => {
     expect(applyReport(bounced, segment('b', 'undelivered')).applied).toBe(false);
   });
 
-  test('of a message that has but one are the message', () => {
+  test('of a single-segment message decide its status', () => {
     expect(after([segment('a', 'delivered')]).status).toBe('delivered');
   });
 });
 
-describe('of a message that was sent twice', () => {
+describe('a message that was sent twice', () => {
   const TWICE = { ...SENT, attempt: 2 };
   const of = (attempt: number | null, state: Report['state'], over: Partial<Report> = {}) =>
     report({ attempt, state, ...over });
 
-  test('the failure of the first copy decides nothing while the second one is out', () => {
+  test('stays sent when the first copy fails, until the second copy is reported on', () => {
     const failed = after([of(1, 'undelivered')], TWICE);
     expect(failed).toMatchObject({ status: 'sent', final: false, failure: null });
     expect(after([of(2, 'delivered')], failed)).toMatchObject({ status: 'delivered', lateBounce: false });
     expect(after([of(2, 'undelivered')], failed)).toMatchObject({ status: 'undelivered', final: true });
   });
 
-  test('the delivery of any copy counts, and the failure of another one is no bounce of it', () => {
+  test('is delivered by any copy, and a failure of another copy is not a late bounce', () => {
     for (const reports of [
       [of(2, 'delivered'), of(1, 'undelivered')],
       [of(1, 'delivered'), of(2, 'undelivered')],
@@ -188,7 +188,7 @@ describe('of a message that was sent twice', () => {
     expect(after([of(2, 'delivered')], bounced)).toMatchObject({ lateBounce: false });
   });
 
-  test('segments of two copies do not add up to one', () => {
+  test('is not delivered by segments of different copies', () => {
     const LONG = { ...TWICE, segmentCount: 2 };
     const segment = (attempt: number | null, name: string) => of(attempt, 'delivered', { segment: name });
     expect(after([segment(1, 'a'), segment(2, 'b')], LONG).status).toBe('sent');
@@ -200,14 +200,14 @@ describe('of a message that was sent twice', () => {
     expect(after([segment(2, 'd'), ...unplaced.slice(1)], LONG).status).toBe('delivered');
   });
 
-  test('what nobody can place decides as the last copy does', () => {
+  test('treats a report without an attempt as one of the last copy', () => {
     const unknown = { ...TWICE, status: 'unknown' } as const;
     expect(after([of(null, 'undelivered')], unknown)).toMatchObject({ status: 'undelivered', final: true });
     expect(after([of(1, 'undelivered')], unknown).status).toBe('unknown');
   });
 });
 
-test('what the record says of a message that was reported on as a whole need not be stored', () => {
+test('copies of a message that was reported on as a whole are implied by its record', () => {
   const states = ['sent', 'delivered', 'undelivered', 'undelivered'] as const;
   const temporary = (n: number) => ({ isTemporary: n % 2 === 1 });
   for (const [n, state] of states.entries()) {
@@ -221,7 +221,7 @@ test('what the record says of a message that was reported on as a whole need not
   expect(areImplied(twice.copies, 2)).toBe(false);
 });
 
-test('the end is the same for every order, repetition and interleaving of what a provider reports of each copy', () => {
+test('the final state is the same for any order and repetition of the reports on each copy', () => {
   type End = 'delivered' | 'undelivered' | 'silent';
   const reportsOf = (attempt: number, end: End, segments: number): Report[] => [
     ...Array.from({ length: segments }, (_, n) =>

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { auditChanges } from './audit-change.ts';
 
-test('tells what differs, from what to what', () => {
+test('lists each changed field with its old and new value', () => {
   const before = { name: 'A', limit: null, scopes: ['a'], same: { a: 1 }, gone: 1 };
   const after = { name: 'B', limit: 5, scopes: ['a', 'b'], same: { a: 1 }, come: true };
   expect(auditChanges(before, after)).toEqual([
@@ -13,12 +13,12 @@ test('tells what differs, from what to what', () => {
   ]);
 });
 
-test('of what is secret tells only that it changed', () => {
+test('lists a changed secret without its values', () => {
   const changes = auditChanges({ key: 'old', same: 's' }, { key: 'new', same: 's' }, () => true);
   expect(changes).toEqual([{ field: 'key' }]);
 });
 
-test('stays small, and sees a difference behind a long beginning', () => {
+test('bounds the size of changes, and finds a difference after a long common prefix', () => {
   const long = 'x'.repeat(10_000);
   const [change] = auditChanges({ a: `${long}1` }, { a: `${long}2` });
   expect(JSON.stringify(change).length).toBeLessThan(500);

@@ -64,7 +64,7 @@ const batches = fc.array(anyItem, { minLength: 1, maxLength: 20 }).map((items) =
   return { items, results: itemResults({ batchId: 'b', items: drafts, refusals: REFUSALS }, asked) };
 });
 
-test('what the database refuses is told of alone, and all others keep their results', () => {
+test('an item that the database refuses fails alone, and all others keep their results', () => {
   const drafts = fc.array(
     fc.oneof(
       fc.record({ fault: fc.constant(INVALID) }),
@@ -91,7 +91,7 @@ test('what the database refuses is told of alone, and all others keep their resu
   );
 });
 
-describe('of any batch', () => {
+describe('for any batch', () => {
   test('each item has the result of its own verdict', () => {
     fc.assert(
       fc.property(batches, ({ items, results }) => {
@@ -110,7 +110,7 @@ describe('of any batch', () => {
     );
   });
 
-  test('a strict one is answered if and only if every item was taken, and names each that was not', () => {
+  test('a strict batch is answered only if every item was accepted, and lists each refused one', () => {
     fc.assert(
       fc.property(batches, ({ results }) => {
         const refused = results.flatMap((result, i) => (result.kind === 'refused' ? [i] : []));
@@ -123,7 +123,7 @@ describe('of any batch', () => {
     );
   });
 
-  test('a permissive one that took something is answered, and is never said to be invalid', () => {
+  test('a permissive batch with an accepted item is answered, and is never invalid', () => {
     fc.assert(
       fc.property(batches, ({ results }) => {
         const end = endOfBatch('permissive', results);
@@ -133,7 +133,7 @@ describe('of any batch', () => {
     );
   });
 
-  test('one that limits alone refuse waits for the longest of them, in either mode', () => {
+  test('a batch that only rate limits refuse has the longest retryAfter, in either mode', () => {
     const limits = fc.array(fc.integer({ min: 1, max: 61 }), { minLength: 1, maxLength: 10 });
     fc.assert(
       fc.property(limits, fc.constantFrom(...BATCH_MODES), (seconds, mode) => {
@@ -148,7 +148,7 @@ describe('of any batch', () => {
     );
   });
 
-  test('what is stored of it gives the same answer again', () => {
+  test('the stored draft and verdicts give the same answer again', () => {
     fc.assert(
       fc.property(fc.array(anyItem, { minLength: 1, maxLength: 20 }), (items) => {
         const verdicts = items.flatMap((item) =>
@@ -165,13 +165,13 @@ describe('of any batch', () => {
   });
 });
 
-test('a replay without an answer promises nothing', () => {
+test('a replayed item without a stored response is refused as unsettled', () => {
   const draft = { batchId: 'b', items: [{ accepted: 'new' }], refusals: REFUSALS };
   const results = itemResults(draft, [{ verdict: 'replayed', response: null }]);
   expect(results).toEqual([{ kind: 'refused', fault: REFUSALS.unsettled }]);
 });
 
-test('a message with faults without number is named a few times', () => {
+test('the answer lists at most ITEM_DETAILS_MAX faults of one message', () => {
   const details = Array.from({ length: 100 }, (_, i) => ({
     field: `f${i}`,
     rule: 'max',
@@ -183,7 +183,7 @@ test('a message with faults without number is named a few times', () => {
 });
 
 describe('contents', () => {
-  test('that travel with the batch are small, each and together, and no more are stored apart than that takes', () => {
+  test('stay inline within the limits per item and in total, and only the rest is stored apart', () => {
     fc.assert(
       fc.property(fc.array(fc.integer({ min: 0, max: 60 }), { maxLength: 40 }), (bytes) => {
         const apart = contentsApart(bytes, 40, 200);

@@ -8,7 +8,7 @@ test('a binding names the tenant, the row and the purpose', () => {
   expect(bindingText(accountSecretBinding(TENANT, 'a1'))).toBe(`despatch:v1|${TENANT}|a1|provider-secret`);
 });
 
-test.each(['', 'a|b', '|'])('no two bindings share a text, so the part %o is refused', (part) => {
+test.each(['', 'a|b', '|'])('the part %o is refused, so that no two bindings share a text', (part) => {
   expect(() => bindingText({ tenantId: TENANT, subject: part, purpose: 'p' })).toThrow(RangeError);
   expect(() => bindingText({ tenantId: TENANT, subject: 's', purpose: part })).toThrow(RangeError);
 });

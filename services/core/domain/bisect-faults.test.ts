@@ -18,19 +18,19 @@ function setup(refused: readonly string[], callsMax = Number.POSITIVE_INFINITY) 
   return { batches, run: (items: string) => bisectFaults(items.split(''), store, fail) };
 }
 
-test('what the database takes costs one call', async () => {
+test('a batch without a refused item costs one call', async () => {
   const { batches, run } = setup([]);
   expect(await run('abcd')).toEqual(['a stored', 'b stored', 'c stored', 'd stored']);
   expect(batches).toEqual(['abcd']);
 });
 
-test('one that is refused fails alone, and the results keep their order', async () => {
+test('a refused item fails alone, and the results keep their order', async () => {
   const { batches, run } = setup(['c']);
   expect(await run('abcde')).toEqual(['a stored', 'b stored', 'c no', 'd stored', 'e stored']);
   expect(batches).toEqual(['abcde', 'abc', 'ab', 'c', 'de']);
 });
 
-test('without an answer nothing is tried again, and what was stored before stays told', async () => {
+test('a lost database fails the rest without a retry, and stored items keep their results', async () => {
   const { batches, run } = setup(['b'], 2);
   expect(await run('abcd')).toEqual(['a away', 'b away', 'c away', 'd away']);
   expect(batches).toEqual(['abcd', 'ab', 'a', 'b', 'cd']);
@@ -38,7 +38,7 @@ test('without an answer nothing is tried again, and what was stored before stays
   expect(await later.run('abcd')).toEqual(['a stored', 'b stored', 'c away', 'd away']);
 });
 
-test('what cannot be told of one half does not keep the other one from being stored', async () => {
+test('an error while failing one half does not keep the other half from being stored', async () => {
   const stored: string[] = [];
   const store = async (items: readonly string[]): Promise<readonly string[]> => {
     if (items.includes('a')) throw refusal;

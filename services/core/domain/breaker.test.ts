@@ -15,7 +15,7 @@ const after = (calls: readonly boolean[], start = NOW): Breaker =>
   calls.reduce((breaker, fault, i) => note(breaker, { fault, isProbe: false }, start + i), CLOSED);
 
 describe('breaker', () => {
-  test('one bad answer, or nineteen, open nothing', () => {
+  test('stays closed after one or nineteen faults', () => {
     expect(after([true]).health).toBe('healthy');
     expect(after(Array.from({ length: BREAKER_CALLS_MIN - 1 }, () => true)).health).toBe('healthy');
   });

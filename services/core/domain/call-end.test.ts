@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { callEndOf } from './call-end.ts';
 import { FAILURE_CLASSES } from './failure.ts';
 
-test('only what is wrong with the message itself is no failure of the account', () => {
+test('a rejection of the recipient or content counts as refused, other failures as failed', () => {
   expect(callEndOf({ kind: 'accepted', providerMessageId: null })).toBe('accepted');
   const refused = FAILURE_CLASSES.filter((one) =>
     (['rejected_permanent', 'rejected_transient'] as const).every(

@@ -18,42 +18,42 @@ const routeOf = (...ids: readonly string[]): Route => ({
 
 describe('without a route', () => {
   test.each([
-    ['the oldest of the channel', 'sms', null, 'old'],
-    ['the only one of the channel', 'email', null, 'mail'],
-    ['none of another channel', 'push', null, undefined],
-    ['the one that was named, however young', 'sms', 'new', 'new'],
-    ['none where the one that was named serves another channel', 'sms', 'mail', undefined],
-    ['none where the one that was named is not there', 'sms', 'gone', undefined],
-  ])('%s', (_name, channel, pinned, id) => {
+    ['the oldest account of the channel', 'sms', null, 'old'],
+    ['the only account of the channel', 'email', null, 'mail'],
+    ['none for a channel without an account', 'push', null, undefined],
+    ['the pinned account, even if it is newer', 'sms', 'new', 'new'],
+    ['none if the pinned account serves another channel', 'sms', 'mail', undefined],
+    ['none if the pinned account does not exist', 'sms', 'gone', undefined],
+  ])('chooses %s', (_name, channel, pinned, id) => {
     expect(chooseAccount(ACCOUNTS, { id: 'm', channel, pinned }, [])?.account.id).toBe(id);
   });
 });
 
 describe('with a route', () => {
   test.each([
-    ['its first account', routeOf('new', 'old'), null, 'new', []],
-    ['the next one where the first cannot be used', routeOf('gone', 'new'), null, 'new', ['gone']],
+    ['the first account of the route', routeOf('new', 'old'), null, 'new', []],
+    ['the next account if the first one cannot be used', routeOf('gone', 'new'), null, 'new', ['gone']],
+    ['none if no account of the route can be used', routeOf('gone'), null, undefined, undefined],
     [
-      'none where none of it can be used, whatever else the tenant has',
-      routeOf('gone'),
+      'no account of another channel, even if the route has it',
+      routeOf('mail', 'old'),
       null,
-      undefined,
-      undefined,
+      'old',
+      ['mail'],
     ],
-    ['none of another channel, even if it should stand there', routeOf('mail', 'old'), null, 'old', ['mail']],
-    ['the one that was named, though the route has others', routeOf('new'), 'old', 'old', []],
-  ])('%s', (_name, route, pinned, id, skipped) => {
+    ['the pinned account instead of the route', routeOf('new'), 'old', 'old', []],
+  ])('chooses %s', (_name, route, pinned, id, skipped) => {
     const choice = chooseAccount(ACCOUNTS, { id: 'm', channel: 'sms', pinned }, [route]);
     expect([choice?.account.id, choice?.skipped]).toEqual([id, skipped]);
     expect(choice?.routeVersion ?? null).toBe(choice === undefined || pinned !== null ? null : 2);
   });
 
-  test('one of another channel says nothing', () => {
+  test('ignores a route of another channel', () => {
     const choice = chooseAccount(ACCOUNTS, { id: 'm', channel: 'email', pinned: null }, [routeOf('new')]);
     expect([choice?.account.id, choice?.routeVersion]).toEqual(['mail', 0]);
   });
 
-  test('the first of its order that can be used is chosen, and what stood before it is named', () => {
+  test('chooses the first usable account of the order, and lists those before it as skipped', () => {
     const ids = fc.uniqueArray(fc.constantFrom<string[]>('a', 'b', 'c', 'd', 'e'), { minLength: 1 });
     fc.assert(
       fc.property(

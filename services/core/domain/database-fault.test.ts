@@ -27,17 +27,17 @@ test.each([
   ['away', ['DS001', 'DS004']],
   ['away', ['57000', '57014', '57P01', '57P02', '57P03', '57P05']],
   ['service', ['0A000', '26000', '3F000', '42501', '42601', '42703', '42883', '42P01', 'F0000', 'HV000']],
-])('the classes of SQLSTATE where the %s is at fault', (fault, codes) => {
+])('SQLSTATE codes that are classified as %s', (fault, codes) => {
   expect(codes.filter((code) => databaseFaultOf(refusal(code)) !== fault)).toEqual([]);
 });
 
-test('a lock that others hold is told apart', () => {
+test('isLockRefused recognizes lock timeouts and deadlocks', () => {
   const codes = ['55P03', '40P01', '55000', '40001', '57014'];
   expect(codes.filter((code) => isLockRefused(refusal(code)))).toEqual(['55P03', '40P01']);
   expect(isLockRefused(undefined)).toBe(false);
 });
 
-test('a place that was refused is told apart, for its day or for its number', () => {
+test('isPlaceRefused recognizes a refused purge day or sequence number', () => {
   expect(['DS001', '57014'].map((code) => isPlaceRefused(refusal(code)))).toEqual([true, false]);
   const taken = (table: string) => Object.assign(refusal('23505'), { table_name: table });
   const tables = [
@@ -61,14 +61,14 @@ test('a place that was refused is told apart, for its day or for its number', ()
   ]);
 });
 
-test('a server that gives no answer is away', () => {
+test('connection errors and deadlines are classified as away', () => {
   const codes = ['CONNECTION_CLOSED', 'CONNECT_TIMEOUT', 'ECONNREFUSED', 'EPIPE', 'ENOTFOUND'];
   const late = new DependencyError('postgres', 'deadline', 'took over 5 s');
   const errors = [late, ...codes.map((code) => Object.assign(new Error('no answer'), { code }))];
   expect(errors.map(databaseFaultOf)).toEqual(errors.map(() => 'away'));
 });
 
-test('what is no error of the database is nobody’s fault here', () => {
+test('errors that are not from the database are not classified', () => {
   const foreign = [
     undefined,
     'text',

@@ -31,7 +31,7 @@ describe('a brake', () => {
     [0, 4, { level: 'slowed', reason: 'complaint_rate', rate: 0.004, bound: 0.003 }],
     [0, 6, { level: 'held', reason: 'complaint_rate', rate: 0.006, bound: 0.003 }],
     [150, 6, { level: 'held', reason: 'complaint_rate', rate: 0.006, bound: 0.003 }],
-  ])('of 1,000 finals with %i bounces and %i complaints', (hardBounces, complaints, decision) => {
+  ])('is decided for 1,000 finals with %i bounces and %i complaints', (hardBounces, complaints, decision) => {
     expect(decideBrake(window({ hardBounces, complaints }), FREE)).toEqual(decision);
   });
 
@@ -46,7 +46,7 @@ describe('a brake', () => {
     );
   });
 
-  test('slows beyond a bound and holds from twice of it on, whatever the bounds', () => {
+  test('slows above a bound and holds from twice the bound on', () => {
     fc.assert(
       fc.property(windows, limits, ({ hardBounces, complaints }, bounds) => {
         const found = { finals: 1_000, hardBounces, complaints, level: null };
@@ -61,14 +61,14 @@ describe('a brake', () => {
     );
   });
 
-  test('is left off by a bound of 1, and tells no rate above 1', () => {
+  test('is disabled by a bound of 1, and reports no rate above 1', () => {
     const all = window({ hardBounces: 1_200 });
     expect(decideBrake(all, { hardBounceRateMax: 1, complaintRateMax })).toBeNull();
     expect(decideBrake(all, { hardBounceRateMax, complaintRateMax })?.rate).toBe(1);
   });
 });
 
-test('a slowed channel sends in an hour a tenth of what became final in its busiest one, and at least six', () => {
+test('a slowed channel sends per hour a tenth of its busiest hour, and at least six messages', () => {
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 10_000_000 }), (busiestHour) => {
       expect(3_600_000 / slowedGapMs(busiestHour)).toBeCloseTo(Math.max(6, busiestHour / 10), 6);

@@ -13,11 +13,11 @@ test.each([
   ...(['sent', 'unknown', 'delivered', 'undelivered', 'failed', 'expired', 'suppressed'] as const).map(
     (one) => [one, 'final'] as const,
   ),
-] as const)('one that is %s: %s', (one, verdict) => {
+] as const)('canceling a message that is %s gives: %s', (one, verdict) => {
   expect(decideCancel(one)).toBe(verdict);
 });
 
-test('exactly what waits can be canceled, and it is what the table lets be', () => {
+test('only waiting messages can be canceled, as the state table allows', () => {
   fc.assert(
     fc.property(state, (one) => {
       expect(decideCancel(one) === 'cancel').toBe(isWaiting(one));
@@ -26,7 +26,7 @@ test('exactly what waits can be canceled, and it is what the table lets be', () 
   );
 });
 
-test('whatever happens to a message, what was canceled stays so, and what has ended is never canceled', () => {
+test('in any history, a canceled message stays canceled and an ended one is never canceled', () => {
   const moves = fc.array(fc.nat(), { maxLength: 12 });
   fc.assert(
     fc.property(state, moves, (from, steps) => {
@@ -48,7 +48,7 @@ test('whatever happens to a message, what was canceled stays so, and what has en
   );
 });
 
-test('of many each is counted once, whichever way they are cut into parts', () => {
+test('each message is counted once, however the messages are split into parts', () => {
   const parts = fc.array(fc.record({ found: fc.array(state), gone: fc.nat(9) }));
   fc.assert(
     fc.property(parts, (some) => {

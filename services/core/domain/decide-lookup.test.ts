@@ -41,13 +41,13 @@ function agesAsked(next: () => LookupResult, fromMs: number): number[] {
   return ages;
 }
 
-describe('a question', () => {
-  test('that is answered for good is the last one', () => {
+describe('a lookup', () => {
+  test('with a final answer is the last one', () => {
     expect(decideLookup(FINAL, { ageMs: HOUR, asks: 3 })).toEqual({ kind: 'done' });
   });
 
   test.each<LookupResult>([NOT_FOUND, { kind: 'answered', isFinal: false }])(
-    '%o is asked again at three times the age, and a last time before the wait is over',
+    'with %o is repeated at three times the age, and a last time before the receipt timeout',
     (one) => {
       const hours = agesAsked(() => one, FIRST_LOOKUP_MS).map((ms) => ms / HOUR);
       expect(hours).toEqual([1, 3, 9, 27, 71]);
@@ -55,11 +55,11 @@ describe('a question', () => {
     },
   );
 
-  test('that can never be answered is not asked again', () => {
+  test('that can never be answered is not repeated', () => {
     expect(decideLookup({ kind: 'unanswerable' }, { ageMs: HOUR, asks: 1 })).toEqual({ kind: 'wait' });
   });
 
-  test('without an answer is asked again after a minute, then ever later, and no sooner than is wished', () => {
+  test('without an answer is repeated with backoff from one minute, and not before retryAfterMs', () => {
     const waits = [1, 2, 3, 9, 10, 32_000].map((asks) => decideLookup(UNANSWERED, { ageMs: HOUR, asks }));
     expect(waits.map((one) => (one.kind === 'again' ? one.ms / 60_000 : one.kind))).toEqual([
       1, 2, 4, 256, 360, 360,
@@ -68,14 +68,14 @@ describe('a question', () => {
     expect(decideLookup(wish, { ageMs: HOUR, asks: 1 })).toEqual({ kind: 'again', ms: 600_000 });
   });
 
-  test('that may not be asked is asked again after hours', () => {
+  test('that is forbidden is repeated with backoff from one to twelve hours', () => {
     const waits = [1, 2, 3, 4, 5, 32_000].map((asks) => decideLookup(FORBIDDEN, { ageMs: HOUR, asks }));
     expect(waits.map((one) => (one.kind === 'again' ? one.ms / HOUR : one.kind))).toEqual([
       1, 2, 4, 8, 12, 12,
     ]);
   });
 
-  test('is asked a bounded number of times and once a minute at most, whatever is answered', () => {
+  test('is made at most 30 times and once a minute, whatever the results', () => {
     fc.assert(
       fc.property(fc.infiniteStream(results), fc.integer({ min: 0, max: 100 * HOUR }), (stream, from) => {
         const ages = agesAsked(() => stream.next().value as LookupResult, from);
@@ -88,20 +88,20 @@ describe('a question', () => {
 });
 
 describe('an account', () => {
-  test('that does not answer pauses for a minute, then ever longer, and for an hour in the end', () => {
+  test('that does not answer pauses with backoff from one minute to one hour', () => {
     const pauses = [0, 1, 2, 5, 6, 15].map((failures) => decidePause([UNANSWERED, UNANSWERED], failures));
     expect(pauses.map(({ pauseMs }) => pauseMs / 60_000)).toEqual([1, 2, 4, 32, 60, 60]);
     expect(pauses.map(({ failures }) => failures)).toEqual([1, 2, 3, 6, 7, 15]);
     expect(new Set(pauses.map(({ reason }) => reason))).toEqual(new Set(['unanswered']));
   });
 
-  test('that may not ask pauses for hours', () => {
+  test('whose lookups are forbidden pauses with backoff from one to twelve hours', () => {
     const pauses = [0, 1, 2, 3, 4, 15].map((failures) => decidePause([FORBIDDEN, FORBIDDEN], failures));
     expect(pauses.map(({ pauseMs }) => pauseMs / HOUR)).toEqual([1, 2, 4, 8, 12, 12]);
     expect(new Set(pauses.map(({ reason }) => reason))).toEqual(new Set(['forbidden']));
   });
 
-  test('is judged by most of its answers, and goes on as it was where they are as many', () => {
+  test('fails if most of its results are faults, and a tie resets its failures', () => {
     expect(decidePause([UNANSWERED, NOT_FOUND, FINAL], 0)).toEqual(GOES_ON);
     expect(decidePause([UNANSWERED, NOT_FOUND], 4)).toEqual(GOES_ON);
     expect(decidePause([UNANSWERED, UNANSWERED, NOT_FOUND], 0)).toMatchObject({ failures: 1 });
@@ -114,7 +114,7 @@ describe('an account', () => {
     });
   });
 
-  test('that is asked too often pauses for a minute at least, whatever else it answers', () => {
+  test('that is throttled pauses for at least a minute, whatever the other results', () => {
     const throttled = { kind: 'unanswered', isThrottled: true } as const;
     expect(decidePause([FINAL, FINAL, FINAL, throttled], 0)).toMatchObject({
       failures: 0,
@@ -123,7 +123,7 @@ describe('an account', () => {
     });
   });
 
-  test('is not judged by what it cannot be asked about', () => {
+  test('is not judged by lookups that can never be answered', () => {
     expect(decidePause([UNANSWERABLE], 2)).toEqual({ failures: 2, pauseMs: 0, reason: null });
     expect(decidePause([], 2)).toEqual({ failures: 2, pauseMs: 0, reason: null });
     const all = [UNANSWERABLE, UNANSWERABLE, UNANSWERED];
@@ -134,7 +134,7 @@ describe('an account', () => {
   const isFault = ({ kind }: LookupResult): boolean => kind === 'unanswered' || kind === 'forbidden';
   const isAnswer = ({ kind }: LookupResult): boolean => kind === 'answered' || kind === 'not_found';
 
-  test('never pauses for less than it wishes, and for twelve hours at most without a wish', () => {
+  test('pauses for at least any retryAfterMs, and for at most twelve hours', () => {
     fc.assert(
       fc.property(fc.array(results, { maxLength: 5 }), before, (all, failed) => {
         const { failures, pauseMs, reason } = decidePause(all, failed);
@@ -147,7 +147,7 @@ describe('an account', () => {
     );
   });
 
-  test('has failed where most of its answers are faults, in whatever order they come', () => {
+  test('counts a failure if most of its results are faults, regardless of their order', () => {
     fc.assert(
       fc.property(fc.array(results, { maxLength: 9 }), before, (all, failed) => {
         const faults = all.filter(isFault).length;
@@ -160,7 +160,7 @@ describe('an account', () => {
     );
   });
 
-  test('pauses no shorter for one more fault, and no longer for one more answer', () => {
+  test('keeps its failures after more faults, and does not pause longer after one more answer', () => {
     fc.assert(
       fc.property(fc.array(results, { maxLength: 9 }), before, (all, failed) => {
         const { pauseMs } = decidePause(all, failed);

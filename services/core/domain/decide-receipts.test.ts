@@ -44,7 +44,7 @@ const due = (...receipts: Partial<DueReceipt>[]): DueReceipt[] =>
 const resultsOf = (receipts: readonly DueReceipt[]) =>
   decideReceipts(receipts).results.map(({ result }) => result);
 
-test('a receipt changes its message, and is an event', () => {
+test('a receipt updates its message and adds an event', () => {
   expect(decideReceipts(due({}))).toMatchObject({
     messages: [{ seq: 7, purgeOn: '2026-12-28', status: 'delivered', final: true }],
     events: [
@@ -61,7 +61,7 @@ test('a receipt changes its message, and is an event', () => {
   });
 });
 
-test('receipts of one message are applied one after the other, and the message is stored once', () => {
+test('receipts of one message are applied in order, and the message is stored once', () => {
   const decided = decideReceipts(
     due({ receipt: 'sent' }, { receipt: 'delivered' }, { receipt: 'undelivered' }),
   );
@@ -73,19 +73,19 @@ test('receipts of one message are applied one after the other, and the message i
   ]);
 });
 
-describe('a repetition', () => {
-  test('within a batch or after it is no event', () => {
+describe('a repeated receipt', () => {
+  test('adds no event, within a batch or after it', () => {
     const decided = decideReceipts(due({}, { reportKey: 'k0' }, { reportKey: 'x', repeated: true }));
     expect(decided.events).toHaveLength(1);
     expect(decided.done).toEqual(['r0', 'r1', 'r2']);
     expect(decided.results.map(({ result }) => result)).toEqual(['applied', 'repeated', 'repeated']);
   });
 
-  test('is nothing that another message has', () => {
+  test('is recognized only for the same message', () => {
     expect(resultsOf(due({}, { reportKey: 'k0', seq: 8 }))).toEqual(['applied', 'applied']);
   });
 
-  test('of a simulator counts each time', () => {
+  test('of a simulator adds an event each time', () => {
     expect(decideReceipts(due({ reportKey: null }, { reportKey: null })).events).toHaveLength(2);
   });
 });
@@ -95,12 +95,12 @@ describe('a receipt waits', () => {
     [{ waitedMs: 0 }, 1_000],
     [{ waitedMs: 30_000 }, 30_000],
     [{ waitedMs: 20 * 3_600_000 }, 3_600_000],
-  ])('for the record of the call that it overtook, longer each time: %o', (over, ms) => {
+  ])('for the record of a call under way, longer each time: %o', (over, ms) => {
     const decided = decideReceipts(due({ underWay: true, status: null, ...over }));
     expect(decided).toMatchObject({ messages: [], events: [], done: [], waiting: [{ id: 'r0', ms }] });
   });
 
-  test('for its message a day, and is given up then', () => {
+  test('for an unknown message up to a day, and is then an orphan', () => {
     const unknown = { seq: null, purgeOn: null, status: null };
     expect(resultsOf(due({ ...unknown, waitedMs: 86_399_999 }))).toEqual(['waiting']);
     const decided = decideReceipts(due({ ...unknown, waitedMs: 86_400_000 }));
@@ -108,43 +108,46 @@ describe('a receipt waits', () => {
   });
 });
 
-describe('of a message that waits for another call', () => {
+describe('a receipt for a message that waits for another call', () => {
   const WAITS = { status: 'deferred', final: null, doubtful: true, lastAttempt: 2, attempt: 2 } as const;
   const VIA = { accountId: 'a1', provider: 'twilio', providerMessageId: 'SM1' };
 
-  test.each(['queued', 'deferred', 'held'] as const)('and is %s, a delivery ends it at once', (status) => {
-    expect(decideReceipts(due({ ...WAITS, status }))).toMatchObject({
-      messages: [{ status: 'delivered', final: true, wasWaiting: true, via: VIA, awaitMs: null }],
-      events: [
-        { type: 'message.sent', applied: true, reportKey: 'k0' },
-        { type: 'message.delivered', applied: true, reportKey: null },
-      ],
-      waiting: [],
-      done: ['r0'],
-      results: [{ result: 'applied', isEnd: true }],
-    });
-  });
+  test.each(['queued', 'deferred', 'held'] as const)(
+    'and is %s ends the message at once if it reports a delivery',
+    (status) => {
+      expect(decideReceipts(due({ ...WAITS, status }))).toMatchObject({
+        messages: [{ status: 'delivered', final: true, wasWaiting: true, via: VIA, awaitMs: null }],
+        events: [
+          { type: 'message.sent', applied: true, reportKey: 'k0' },
+          { type: 'message.delivered', applied: true, reportKey: null },
+        ],
+        waiting: [],
+        done: ['r0'],
+        results: [{ result: 'applied', isEnd: true }],
+      });
+    },
+  );
 
   test.each([
     ['a delivery by an earlier call', { attempt: 1 }, 'delivered'],
-    ['a delivery that names no call', { attempt: null }, 'delivered'],
-    ['a failure for good', { receipt: 'undelivered' }, 'undelivered'],
-    ['an acceptance, where a call had no answer', { receipt: 'sent' }, 'sent'],
-    ['a delivery by a call that was refused', { doubtful: false }, 'delivered'],
-  ] as const)('%s counts', (_, over, status) => {
+    ['a delivery without an attempt', { attempt: null }, 'delivered'],
+    ['a permanent failure', { receipt: 'undelivered' }, 'undelivered'],
+    ['an acceptance after an ambiguous call', { receipt: 'sent' }, 'sent'],
+    ['a delivery by a refused call', { doubtful: false }, 'delivered'],
+  ] as const)('is applied: %s', (_, over, status) => {
     expect(decideReceipts(due({ ...WAITS, ...over }))).toMatchObject({
       messages: [{ status, wasWaiting: true }],
     });
   });
 
   test.each([
-    ['a failure that may pass', { receipt: 'undelivered', temporary: true }],
+    ['a temporary failure', { receipt: 'undelivered', temporary: true }],
     ['a failure of an earlier call', { receipt: 'undelivered', attempt: 1 }],
-    ['an acceptance, where every call was answered', { receipt: 'sent', doubtful: false }],
-    ['what the recipient did', { receipt: null, engagement: 'opened' }],
-    ['what comes while a call is under way', { status: 'sending', underWay: true, attempt: 1 }],
+    ['an acceptance if every call was answered', { receipt: 'sent', doubtful: false }],
+    ['an engagement', { receipt: null, engagement: 'opened' }],
+    ['any receipt during a call', { status: 'sending', underWay: true, attempt: 1 }],
     ['a delivery before the first call', { status: 'scheduled' }],
-  ] as const)('%s waits with it', (_, over) => {
+  ] as const)('waits with the message: %s', (_, over) => {
     expect(decideReceipts(due({ ...WAITS, ...over }))).toMatchObject({
       messages: [],
       events: [],
@@ -153,11 +156,11 @@ describe('of a message that waits for another call', () => {
     });
   });
 
-  test('what says nothing of it does not wait', () => {
+  test('does not wait without a state or an engagement', () => {
     expect(resultsOf(due({ ...WAITS, receipt: null }))).toEqual(['unapplied']);
   });
 
-  test('all that comes together is applied, and its next receipt is awaited where one is to come', () => {
+  test('is applied with the others of its batch, and a next receipt is awaited if one can come', () => {
     const sent = { ...WAITS, receipt: 'sent' } as const;
     const [once] = decideReceipts(due(sent, { ...WAITS, receipt: null, engagement: 'opened' })).messages;
     expect(once).toMatchObject({
@@ -171,10 +174,10 @@ describe('of a message that waits for another call', () => {
   });
 });
 
-describe('a message that is known again', () => {
+describe('an unknown message that is reported as sent', () => {
   const UNKNOWN = { status: 'unknown', receipt: 'sent' } as const;
 
-  test('waits for its next receipt, however often that it was sent is said', () => {
+  test('waits for its next receipt, also if the report is repeated', () => {
     const [message] = decideReceipts(due(UNKNOWN, UNKNOWN)).messages;
     expect(message).toMatchObject({
       status: 'sent',
@@ -184,7 +187,7 @@ describe('a message that is known again', () => {
     });
   });
 
-  test('by an answer that came late waits as long as that says', () => {
+  test('by a late answer of its call waits for the awaitMs of that answer', () => {
     const late = { ...UNKNOWN, accountId: null, providerMessageId: null };
     const messageOf = (awaitMs: number | null) => decideReceipts(due({ ...late, awaitMs })).messages[0];
     expect(messageOf(3_600_000)).toMatchObject({
@@ -197,7 +200,7 @@ describe('a message that is known again', () => {
   });
 });
 
-test('a receipt that is two events is known by one of them', () => {
+test('a receipt with two events has its report key on the first one only', () => {
   const decided = decideReceipts(due({ engagement: 'read' }));
   expect(decided.events.map(({ type, reportKey }) => [type, reportKey])).toEqual([
     ['message.delivered', 'k0'],
@@ -205,7 +208,7 @@ test('a receipt that is two events is known by one of them', () => {
   ]);
 });
 
-test('what says nothing of the state is an event of its own kind', () => {
+test('a receipt without a state is a message.receipt or message.engagement event', () => {
   const decided = decideReceipts(due({ receipt: null }, { receipt: null, engagement: 'opened' }));
   expect(decided.events.map(({ type, applied }) => [type, applied])).toEqual([
     ['message.receipt', false],
@@ -213,7 +216,7 @@ test('what says nothing of the state is an event of its own kind', () => {
   ]);
 });
 
-test('the one receipt that tells how a message ended is known from those before and after it', () => {
+test('only the receipt that ends a message is marked as its end', () => {
   const endsOf = (...receipts: Partial<DueReceipt>[]) =>
     decideReceipts(due(...receipts)).results.map(({ isEnd }) => isEnd);
   expect(
@@ -225,26 +228,30 @@ test('the one receipt that tells how a message ended is known from those before 
   expect(endsOf({ seq: 7 }, { seq: 8 })).toEqual([true, true]);
 });
 
-describe('the room for receipts that wait', () => {
+describe('the limit of waiting receipts per account', () => {
   const waits = { seq: null, purgeOn: null, status: null } as const;
   const minute = 60_000;
 
   test.each<[string, Partial<DueReceipt>, string]>([
-    ['with room for one more', { waitingOfAccount: 9_999 }, 'waiting'],
-    ['without room', { waitingOfAccount: 10_000 }, 'full'],
-    ['that has room already', { waitingOfAccount: 10_000, waiting: true, waitedMs: minute }, 'waiting'],
+    ['below the limit', { waitingOfAccount: 9_999 }, 'waiting'],
+    ['at the limit', { waitingOfAccount: 10_000 }, 'full'],
+    [
+      'at the limit that waits already',
+      { waitingOfAccount: 10_000, waiting: true, waitedMs: minute },
+      'waiting',
+    ],
     ['of a simulator', { waitingOfAccount: null, accountId: null }, 'waiting'],
     [
-      'in the half of those that have waited long',
+      'that has waited long, within half of the limit',
       { waitingOfAccount: 5_000, waiting: true, waitedMs: 11 * minute },
       'waiting',
     ],
     [
-      'that has waited long, beyond that half',
+      'that has waited long, beyond half of the limit',
       { waitingOfAccount: 5_001, waiting: true, waitedMs: 11 * minute },
       'full',
     ],
-  ])('one %s', (_, over, result) => {
+  ])('is applied to a receipt %s', (_, over, result) => {
     for (const kind of [waits, { underWay: true }]) {
       const decided = decideReceipts(due({ ...over, ...kind }));
       expect(decided.results.map((one) => one.result)).toEqual([result]);
@@ -255,18 +262,18 @@ describe('the room for receipts that wait', () => {
     }
   });
 
-  test('is taken by those that come together, each account for itself', () => {
+  test('counts the receipts of one batch, separately for each account', () => {
     const one = { ...waits, waitingOfAccount: 9_999 };
     const other = { ...one, accountId: 'a2' };
     expect(resultsOf(due(one, one, other, one))).toEqual(['waiting', 'full', 'waiting', 'full']);
   });
 
-  test('is no matter to one that has its message', () => {
+  test('does not apply to a receipt whose message is found', () => {
     expect(resultsOf(due({ waitingOfAccount: 20_000 }))).toEqual(['applied']);
   });
 });
 
-test('how late receipts are is told by those that were never put off', () => {
+test('waitedMs is the longest wait among receipts that were never deferred', () => {
   expect(
     decideReceipts(due({ waitedMs: 20 }, { waitedMs: 70 }, { waitedMs: 900, waiting: true })).waitedMs,
   ).toBe(70);
@@ -289,12 +296,12 @@ describe('a message counts once towards a brake', () => {
     expect(hits(due({ ...BOUNCE, segments: 3, segment: 'b', segmentStates }))).toEqual([false]);
   });
 
-  test('with its bounce as a whole, and with one after its delivery', () => {
+  test('with a hard bounce, also with one after its delivery', () => {
     expect(hits(due(BOUNCE))).toEqual([true]);
     expect(hits(due({ ...BOUNCE, status: 'delivered', final: true }))).toEqual([true]);
   });
 
-  test('whoever complains how often, and in whatever order the reports come', () => {
+  test('however many complaints are reported, in any order', () => {
     const complaint = { receipt: null, engagement: 'complained' } as const;
     const [later, earlier] = [
       { ...complaint, happenedMs: 2_000 },

@@ -5,12 +5,15 @@ import { LIVE_STATES, MESSAGE_STATES, type MessageState } from './message-state.
 
 const state = fc.constantFrom(...MESSAGE_STATES);
 
-test.each(['failed', 'undelivered', 'unknown', 'expired'] as const)('one that is %s is sent again', (one) => {
-  expect(decideRetry(one, true)).toBe('retry');
-  expect(decideRetry(one, false)).toBe('content');
-});
+test.each(['failed', 'undelivered', 'unknown', 'expired'] as const)(
+  'a message that is %s can be retried if its content is kept',
+  (one) => {
+    expect(decideRetry(one, true)).toBe('retry');
+    expect(decideRetry(one, false)).toBe('content');
+  },
+);
 
-test('no other is, whether its content is there or not', () => {
+test('a message in any other state cannot be retried, with or without its content', () => {
   fc.assert(
     fc.property(state, fc.boolean(), (one, hasContent) => {
       const isRetryable = (RETRYABLE_STATES as readonly MessageState[]).includes(one);
@@ -19,6 +22,6 @@ test('no other is, whether its content is there or not', () => {
   );
 });
 
-test('what may still be sent is never sent beside itself', () => {
+test('a live message cannot be retried', () => {
   for (const one of LIVE_STATES) expect(decideRetry(one, true)).toBe('state');
 });

@@ -42,14 +42,14 @@ const routeOf = (overrides: Partial<Route> = {}): Route => ({
 const accountsOf = (statuses: Readonly<Record<string, string>> = {}) =>
   ACCOUNTS.map((id) => ({ id, channel: 'sms', status: statuses[id] ?? 'active' }));
 
-test('it goes on to the next account of its route', () => {
+test('a message without a receipt in time moves to the next account of its route', () => {
   expect(decideSilence(silent(), accountsOf(), [routeOf()])).toEqual({
     kind: 'move',
     rerouted: { accountId: 'second', version: 4, skipped: [] },
   });
 });
 
-test('accounts that cannot be called now are passed over, and one that was called is none', () => {
+test('accounts with an open breaker are skipped, and tried accounts are not used again', () => {
   const closed = new Map<string, ClosedReason>([['third', 'breaker_open']]);
   const message = silent({ accountId: 'second', tried: ['first', 'second'] });
   expect(decideSilence(message, accountsOf(), [routeOf()], closed)).toEqual({
@@ -63,36 +63,36 @@ test('accounts that cannot be called now are passed over, and one that was calle
 });
 
 test.each<[string, Partial<SilentMessage>]>([
-  ['is gone', { id: null, channel: null, tenantStatus: null, status: null }],
+  ['does not exist any more', { id: null, channel: null, tenantStatus: null, status: null }],
   ['waits for a call', { status: null }],
-  ['must not go out twice', { deliveryGuarantee: 'at_most_once' }],
-  ['is to go through the account that its sender named', { pinned: true }],
+  ['is at_most_once', { deliveryGuarantee: 'at_most_once' }],
+  ['is pinned to its account', { pinned: true }],
   ['is a test message', { test: true }],
   ['has no content any more', { hasContent: false }],
-  ['is not to keep its content', { discard: true }],
+  ['discards its content', { discard: true }],
   ['has expired', { isExpired: true }],
-  ['is final, as no receipts come', { final: true }],
-  ['is not waited for', { isAwaited: false }],
-  ['was told of', { isTold: true }],
-  ['is known to be sent by a receipt alone', { isByCall: false }],
-  ['had a call without an answer', { ambiguous: 1 }],
-  ['is of a tenant that is being purged', { tenantStatus: 'deleting' }],
-  ['was called through every account', { tried: [...ACCOUNTS] }],
-])('one that %s stays', (_name, overrides) => {
+  ['is final without receipts', { final: true }],
+  ['does not await a receipt', { isAwaited: false }],
+  ['has a receipt already', { isTold: true }],
+  ['was reported as sent by a receipt only', { isByCall: false }],
+  ['had an ambiguous call', { ambiguous: 1 }],
+  ['belongs to a tenant that is being deleted', { tenantStatus: 'deleting' }],
+  ['was tried through every account', { tried: [...ACCOUNTS] }],
+])('a message that %s stays with its account', (_name, overrides) => {
   expect(decideSilence(silent(overrides), accountsOf(), [routeOf()])).toEqual({ kind: 'stay' });
 });
 
 test.each<[string, Partial<SilentMessage>, number]>([
-  ['its time is not over', { silentMs: 20_000 }, 40_000],
-  ['somebody else has it', { isBusy: true }, 1_000],
-  ['receipts that came in time are not applied', { isBehind: true }, 5_000],
-  ['its tenant may not send', { tenantStatus: 'suspended' }, 60_000],
+  ['its receipt timeout is not over', { silentMs: 20_000 }, 40_000],
+  ['another transaction has locked it', { isBusy: true }, 1_000],
+  ['receipts that arrived in time are not applied yet', { isBehind: true }, 5_000],
+  ['its tenant is suspended', { tenantStatus: 'suspended' }, 60_000],
   ['a brake holds its channel', { isHeld: true }, 60_000],
-])('it is looked at again where %s', (_name, overrides, ms) => {
+])('the message is checked again later if %s', (_name, overrides, ms) => {
   expect(decideSilence(silent(overrides), accountsOf(), [routeOf()])).toEqual({ kind: 'later', ms });
 });
 
-test('it is looked at again as long as an account may be called later, and stays where none may', () => {
+test('the message is checked again while an account may open later, and stays if none can', () => {
   const closed = new Map<string, ClosedReason>([['second', 'rate_used_up']]);
   const route = routeOf({
     steps: ['first', 'second', 'third'].map((accountId) => ({ accountId, weight: 1 })),
@@ -104,13 +104,13 @@ test('it is looked at again as long as an account may be called later, and stays
   expect(decideSilence(silent(), own, [route])).toEqual({ kind: 'stay' });
 });
 
-test('it stays where the route in force names no such time, or none is set', () => {
+test('the message stays if its channel has no route or the route has no receipt timeout', () => {
   expect(decideSilence(silent(), accountsOf(), [routeOf({ receiptTimeoutMs: null })]).kind).toBe('stay');
   expect(decideSilence(silent(), accountsOf(), []).kind).toBe('stay');
   expect(decideSilence(silent(), accountsOf(), [routeOf({ channel: 'push' })]).kind).toBe('stay');
 });
 
-describe('whatever is true of a message', () => {
+describe('for any message', () => {
   const flag = fc.oneof({ weight: 6, arbitrary: fc.constant(false) }, fc.boolean());
   const message: fc.Arbitrary<SilentMessage> = fc.record({
     id: fc.uuid(),
@@ -160,7 +160,7 @@ describe('whatever is true of a message', () => {
     .subarray([...ACCOUNTS])
     .map((ids) => new Map<string, ClosedReason>(ids.map((id) => [id, 'breaker_open'])));
 
-  test('it goes on at most once through an account, only where it may, and to the first that can be called', () => {
+  test('it moves only if that is allowed, to the first open account that was not tried', () => {
     let moved = 0;
     fc.assert(
       fc.property(message, route, accounts, closed, (one, given, own, shut) => {

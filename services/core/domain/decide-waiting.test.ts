@@ -55,7 +55,7 @@ const always = <M extends WaitingMessage>(
     { numRuns: 2_000 },
   );
 
-test('every decision is a legal move, and nothing moves that does not wait', () => {
+test('every decision is an allowed transition, and only waiting messages move', () => {
   const NEXT: Record<WaitingDecision['kind'], (d: WaitingDecision) => MessageState | undefined> = {
     move: (decision) => (decision.kind === 'move' ? decision.status : undefined),
     lane: () => 'sending',
@@ -72,7 +72,7 @@ test('every decision is a legal move, and nothing moves that does not wait', () 
   });
 });
 
-test('what a provider has accepted before is sent again where any other message would end, and is decided about alike elsewhere', () => {
+test('a message that was accepted before returns to sent where any other message would end', () => {
   const WHY = { expired: 'expired', suppressed: 'suppressed', failed: 'disabled' } as const;
   let returned = 0;
   always(unsent, (m, decision, usable) => {
@@ -85,7 +85,7 @@ test('what a provider has accepted before is sent again where any other message 
   expect(returned).toBeGreaterThan(100);
 });
 
-test('a message of a tenant that is not active, or of a channel that a brake holds, is held, whatever else is true of it', () => {
+test('a message is held exactly if its tenant is not active or a brake holds its channel', () => {
   always(waiting, ({ tenantStatus, brake }, decision) => {
     const isHeld = decision.kind === 'move' && decision.status === 'held';
     expect(isHeld).toBe(tenantStatus !== 'active' || brake === 'held');
@@ -93,14 +93,14 @@ test('a message of a tenant that is not active, or of a channel that a brake hol
   });
 });
 
-test('a brake that slows holds nothing', () => {
+test('a slowing brake does not hold messages', () => {
   always(
     waiting.map((m) => ({ ...m, tenantStatus: 'active', brake: 'slowed' as const })),
     (_, decision) => expect(decision.kind === 'move' && decision.status === 'held').toBe(false),
   );
 });
 
-test('what was perhaps sent already ends as unknown where any other message would end, so that receipts count', () => {
+test('a message with an ambiguous call ends as unknown where any other message would end', () => {
   let left = 0;
   always(unsent, (m, _, usable) => {
     const perhaps = decideWaiting({ ...m, status: 'deferred', pinned: true, ambiguous: 1 }, usable, []);
@@ -121,14 +121,14 @@ test('an expired message ends as expired, whether or not there is a route for it
   );
 });
 
-test('a message whose time has not come is left alone, though it has no route now', () => {
+test('a message that is not due waits, even if it has no route', () => {
   always(
     waiting.map((m) => ({ ...m, tenantStatus: 'active', brake: null, isExpired: false, isDue: false })),
     (_, decision) => expect(decision).toEqual({ kind: 'wait' }),
   );
 });
 
-test('what is due for a suppressed recipient ends with the reason of the entry, whether or not there is a route', () => {
+test('a due message to a suppressed recipient ends as suppressed, with the reason of the entry', () => {
   const due = unsent.map((m) => ({
     ...m,
     tenantStatus: 'active',
@@ -142,14 +142,14 @@ test('what is due for a suppressed recipient ends with the reason of the entry, 
   });
 });
 
-test('what is pinned, or was perhaps sent already, never changes its account', () => {
+test('a pinned message, or one with an ambiguous call, never changes its account', () => {
   always(
     waiting.filter((m) => m.pinned || m.ambiguous > 0),
     (_, { kind }) => expect(kind).not.toBe('assign'),
   );
 });
 
-test('a test message needs no account, and one whose account is usable keeps it', () => {
+test('a test message, or one whose account is usable, is not assigned to another account', () => {
   const isUsable = (m: WaitingMessage) =>
     m.test || (m.accountStatus !== null && m.accountStatus !== 'disabled');
   always(waiting.filter(isUsable), (_, decision) => {
@@ -159,7 +159,7 @@ test('a test message needs no account, and one whose account is usable keeps it'
   });
 });
 
-test('what is free to go another way takes the oldest account of its channel that has not refused it, or fails', () => {
+test('without a route, a stranded message takes the oldest account that has not refused it, or fails', () => {
   const stranded = waiting.map((m) => ({
     ...m,
     status: 'queued' as const,
@@ -189,7 +189,7 @@ test('what is free to go another way takes the oldest account of its channel tha
   });
 });
 
-test('a message whose account is gone goes to the first of its route that can be used, and to none outside', () => {
+test('a message whose account is disabled moves to the first usable account of its route, or fails', () => {
   const route = { channel: 'sms', version: 1, strategy: 'priority', failoverOn: FAILOVER_DEFAULT } as const;
   const steps = ['c', 'a'].map((accountId) => ({ accountId, weight: 1 }));
   const stranded = waiting.map((m) => ({
@@ -218,7 +218,7 @@ test('a message whose account is gone goes to the first of its route that can be
   );
 });
 
-test('what is decided alike is the same decision, and what ends says why', () => {
+test('equal decisions are the same object, and an ended message has a failure or a reason', () => {
   always(waiting, (m, decision) => {
     if (decision.kind !== 'move') return;
     expect(decideWaiting({ ...m, accountId: 'd' }, [], [])).toBe(decision);
@@ -229,14 +229,14 @@ test('what is decided alike is the same decision, and what ends says why', () =>
   });
 });
 
-test('an attempt is lost when its lease is over, and not before', () => {
+test('an attempt is lost once its lease has expired, and not before', () => {
   always(
     message.map((m) => ({ ...m, status: 'sending' as const })),
     ({ isLeaseOver }, { kind }) => expect(kind).toBe(isLeaseOver ? 'lost' : 'wait'),
   );
 });
 
-test('a scheduled message is queued when its instant has come, whatever its route, and not before', () => {
+test('a scheduled message is queued once it is due, with or without a route', () => {
   always(
     scheduled.map((m) => ({ ...m, tenantStatus: 'active', brake: null, isExpired: false })),
     ({ isDue }, decision) =>
@@ -244,7 +244,7 @@ test('a scheduled message is queued when its instant has come, whatever its rout
   );
 });
 
-test('a scheduled message is held while its tenant is not active, or when its instant has come and a brake holds its channel, and else expires as any that waits', () => {
+test('a scheduled message is held for an inactive tenant or, if due, by a brake, or else expires', () => {
   always(scheduled, ({ tenantStatus, brake, isDue, isExpired }, decision) => {
     const status = decision.kind === 'move' ? decision.status : undefined;
     const isHeld = tenantStatus !== 'active' || (brake === 'held' && isDue);
@@ -253,7 +253,7 @@ test('a scheduled message is held while its tenant is not active, or when its in
   });
 });
 
-describe('what waits for an account that cannot be called', () => {
+describe('a message that waits for an account that cannot be called', () => {
   const WAIT_MS = 30_000;
   const steps = ACCOUNTS.map((accountId) => ({ accountId, weight: 2 }));
   const routes = fc.record({
@@ -292,7 +292,7 @@ describe('what waits for an account that cannot be called', () => {
       { numRuns: 5_000 },
     );
 
-  test('goes on only where the route says for how long, and that time is over', () => {
+  test('moves to another account only after the maxWaitMs of its route', () => {
     all(({ m, shut }, { kind }, { maxWaitMs }) => {
       if (kind !== 'assign') return;
       expect(maxWaitMs).not.toBeNull();
@@ -302,7 +302,7 @@ describe('what waits for an account that cannot be called', () => {
     });
   });
 
-  test('goes to the first step that can be called, and every step before it is named with its reason', () => {
+  test('moves to the first open step, and every step before it is listed with a reason', () => {
     all(({ m, own, shut }, decision, route) => {
       if (decision.kind !== 'assign') return;
       const { accountId, skipped, version } = decision.rerouted;
@@ -328,7 +328,7 @@ describe('what waits for an account that cannot be called', () => {
     });
   });
 
-  test('is decided about alike each time, and by what is stored of the decision', () => {
+  test('gets the same decision again, also from the stored facts of the decision', () => {
     all(({ m, own, shut }, decision, route) => {
       expect(decideWaiting(m, own, [route], shut)).toEqual(decision);
       if (decision.kind !== 'assign') return;
@@ -348,7 +348,7 @@ describe('what waits for an account that cannot be called', () => {
     });
   });
 
-  test('stays where a brake slows its channel, as any other account is as slow', () => {
+  test('stays if a brake slows its channel, since any other account is as slow', () => {
     fc.assert(
       fc.property(ready, usable, routes, (m, own, route) => {
         const shut = new Map<string, ClosedReason>([[m.accountId, 'rate_used_up']]);
@@ -358,7 +358,7 @@ describe('what waits for an account that cannot be called', () => {
     );
   });
 
-  test('never passes between two accounts that are both too slow', () => {
+  test('never moves back and forth between accounts that are too slow', () => {
     fc.assert(
       fc.property(ready, routes, (m, route) => {
         const own = ACCOUNTS.map((id) => ({ id, channel: 'sms', status: 'active' }));

@@ -15,7 +15,7 @@ const places = fc.record({
   ),
 });
 
-test('an id leads to the place that it was made for, and is the same each time', () => {
+test('an id decodes to the place it encodes, and encoding is deterministic', () => {
   fc.assert(
     fc.property(fc.uuid(), places, (endpointId, place) => {
       const id = ids.encode(endpointId, place);
@@ -27,7 +27,7 @@ test('an id leads to the place that it was made for, and is the same each time',
   );
 });
 
-test('neighbours have nothing in common, and no two ids are the same', () => {
+test('ids of consecutive deliveries are unique, and every free bit varies', () => {
   const endpointId = randomUUID();
   const made = Array.from({ length: 10_000 }, (_, seq) => ids.encode(endpointId, { endpoint: 7, seq }));
   expect(new Set(made).size).toBe(made.length);
@@ -41,7 +41,7 @@ test('neighbours have nothing in common, and no two ids are the same', () => {
   ]);
 });
 
-test('an id of another endpoint, of another key or of a message is not the one of the place it leads to', () => {
+test('an id of another endpoint, key or kind does not match the place it decodes to', () => {
   const place = { endpoint: 7, seq: 1_042 };
   const endpointId = randomUUID();
   const others = [
@@ -62,7 +62,7 @@ test.each([
   'x',
   '00000000-0000-0000-0000-000000000000',
   ids.encode(randomUUID(), { endpoint: 1, seq: 1 }).toUpperCase(),
-])('%j is no id', (text) => {
+])('%j is not a delivery id', (text) => {
   expect(ids.decode(text)).toBeUndefined();
 });
 
@@ -72,6 +72,6 @@ test.each([
   { endpoint: 1, seq: 2 ** 40 },
   { endpoint: 1.5, seq: 1 },
   { endpoint: 1, seq: Number.NaN },
-])('no id is made for %j', (place) => {
+])('encoding %j is refused', (place) => {
   expect(() => ids.encode(randomUUID(), place)).toThrow(RangeError);
 });

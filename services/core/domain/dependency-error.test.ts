@@ -7,10 +7,10 @@ test.each<[DependencyFault, boolean]>([
   ['refused', false],
   ['rejected', false],
   ['aborted', false],
-])('a dependency whose call ended as %s is away: %s', (fault, expected) => {
+])('a call that ended as %s means that the dependency is away: %s', (fault, expected) => {
   expect(isAway(new DependencyError('vault', fault, 'failed'))).toBe(expected);
 });
 
-test('what is no failed call to a dependency says nothing about one', () => {
+test('an error of another kind does not mean that a dependency is away', () => {
   expect([undefined, new Error('failed'), { fault: 'deadline' }].map(isAway)).toEqual([false, false, false]);
 });

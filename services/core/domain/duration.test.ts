@@ -33,11 +33,11 @@ test.each([
   ' 1h',
   '1h\n',
   '1e3s',
-])('%j is none', (text) => {
+])('%j is not a duration', (text) => {
   expect(parseDuration(text)).toBeUndefined();
 });
 
-test('both ways to say so many units are the same', () => {
+test('the short and the ISO 8601 form of a duration are equal', () => {
   const units = fc.constantFrom(['s', 'PT#S'], ['m', 'PT#M'], ['h', 'PT#H'], ['d', 'P#D']);
   fc.assert(
     fc.property(fc.nat({ max: 999_999 }), units, (n, [short = '', iso = '']) => {
@@ -48,7 +48,7 @@ test('both ways to say so many units are the same', () => {
   );
 });
 
-test('no text makes it throw, or what is no duration one', () => {
+test('parsing never throws and never gives a negative duration', () => {
   fc.assert(
     fc.property(fc.string(), (text) => {
       const ms = parseDuration(text);

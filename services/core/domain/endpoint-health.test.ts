@@ -26,12 +26,12 @@ const afterAll = (calls: readonly EndpointCall[], health = FINE): EndpointHealth
   calls.reduce((now, call) => decideHealth(now, call, 0.5), health);
 const waitOf = (health: EndpointHealth, at = AT): number => (health.callAt?.getTime() ?? at) - at;
 
-describe('an endpoint', () => {
-  test('that takes what it is sent stays as it is, and nothing is to be stored', () => {
+describe('a webhook endpoint', () => {
+  test('is unchanged after a success, so that nothing is stored', () => {
     expect(decideHealth(FINE, success, 0)).toBe(FINE);
   });
 
-  test('is failing with the fourth failure in a row, and calls wait from then on', () => {
+  test('is failing after the fourth failure in a row, and its calls are delayed from then on', () => {
     const three = afterAll([failure, failure, failure]);
     expect(three).toEqual({ ...FINE, failures: 3, failingSince: new Date(AT) });
     const four = decideHealth(three, { ...failure, at: AT + 1_000 }, 0.5);
@@ -39,17 +39,17 @@ describe('an endpoint', () => {
     expect(waitOf(four, AT + 1_000)).toBe(5_000);
   });
 
-  test('is active again with any success', () => {
+  test('is active again after any success', () => {
     expect(afterAll([failure, failure, success])).toEqual(FINE);
     expect(decideHealth({ ...FAILING, callAt: new Date(AT + 60_000) }, success, 0)).toEqual(FINE);
   });
 
-  test('that fails is judged by its probes, and not by what was under way', () => {
+  test('that is failing is judged only by its probes', () => {
     expect(decideHealth(FAILING, failure, 0.5)).toBe(FAILING);
     expect(decideHealth(FAILING, { ...failure, isProbe: true }, 0.5)).toMatchObject({ failures: 5 });
   });
 
-  test('that fails for longer is probed more seldom, between every five seconds and every five minutes', () => {
+  test('that keeps failing is probed with backoff from five seconds to five minutes', () => {
     const probe = { ...failure, isProbe: true };
     const waits: number[] = [];
     for (let health = FAILING, n = 0; n < 8; n++) {
@@ -81,7 +81,7 @@ describe('an endpoint', () => {
     expect(decideHealth(one, { ...failure, at: AT + 2 * FAILING_MS_MAX }, 0).status).toBe('active');
   });
 
-  test.each([FINE, FAILING])('that says it is gone is disabled at once', (health) => {
+  test.each([FINE, FAILING])('that answers 410 is disabled at once', (health) => {
     expect(decideHealth(health, { ...failure, status: 410 }, 0)).toMatchObject({
       status: 'disabled',
       statusReason: 'gone',
@@ -94,7 +94,7 @@ describe('an endpoint', () => {
       expect(decideHealth(health, call, 0)).toBe(health);
   });
 
-  test('is left alone for as long as it asks, up to an hour, and a success of another call changes nothing', () => {
+  test('is not called during its Retry-After, up to an hour, even after another call succeeds', () => {
     const asked = decideHealth(FINE, { ...failure, status: 429, retryAfterMs: 30_000 }, 0);
     expect(asked).toMatchObject({ status: 'active', failures: 1 });
     expect(waitOf(asked)).toBe(30_000);
@@ -103,7 +103,7 @@ describe('an endpoint', () => {
   });
 });
 
-test('whatever happens, an endpoint fails only after four failures in a row, and counts those since the last success', () => {
+test('in any history, an endpoint is failing exactly after four failures in a row', () => {
   const call = record({
     succeeded: boolean(),
     status: constantFrom(null, 200, 302, 404, 500, 503),

@@ -47,7 +47,7 @@ function afterMoves(names: readonly (typeof ENDPOINT_MOVE_NAMES)[number][]): End
   return all;
 }
 
-test('whatever moves an endpoint makes, what is stored of it fits together', () => {
+test('after any moves, the stored fields of an endpoint are consistent', () => {
   assert(
     property(moves, (names) => {
       for (const { status, statusReason, failures, failingSince, callAt } of afterMoves(names)) {
@@ -63,7 +63,7 @@ test('whatever moves an endpoint makes, what is stored of it fits together', () 
   );
 });
 
-test('a call makes one move of a worker’s, or none', () => {
+test('a call makes at most one transition, which is one that a worker may make', () => {
   assert(
     property(moves, calls, (names, made) => {
       let health = afterMoves(names).at(-1) ?? FINE;
@@ -83,7 +83,7 @@ test('a call makes one move of a worker’s, or none', () => {
   );
 });
 
-test('only a person leads an endpoint out of what a person, or five days, have led it into', () => {
+test('only a tenant can resume or delete a paused or disabled endpoint', () => {
   const out = ENDPOINT_MOVE_NAMES.filter((name) => {
     const { from, to } = ENDPOINT_MOVES[name];
     return (from.includes('paused') || from.includes('disabled')) && to !== 'same';
@@ -92,7 +92,7 @@ test('only a person leads an endpoint out of what a person, or five days, have l
   expect(out.map((name) => ENDPOINT_MOVES[name].by)).toEqual(['tenant', 'tenant']);
 });
 
-test('each state is reached from any other, and told where the endpoint fails or is called no more', () => {
+test('each state is reachable from any other, and only failing and disabled emit an event', () => {
   for (const from of ENDPOINT_STATUSES) {
     const reached = new Set([from]);
     for (const state of reached) {
@@ -109,6 +109,6 @@ test('each state is reached from any other, and told where the endpoint fails or
   }
 });
 
-test.each(['paused', 'disabled'] as const)('a move that one that is %s may not make is refused', (status) => {
+test.each(['paused', 'disabled'] as const)('a move that a %s endpoint may not make is refused', (status) => {
   expect(() => moveEndpoint({ ...FINE, status }, 'recover', AT)).toThrow(`${status} makes no move 'recover'`);
 });

@@ -58,7 +58,7 @@ function stored(type: FeedEventType, over: Partial<StoredEvent> = {}): StoredEve
   return { seq: 7, id: ID, type, at: new Date(0), details, message, ...over };
 }
 
-test.each(FEED_EVENT_TYPES)('%s is made by its schema, and the example is one', (type) => {
+test.each(FEED_EVENT_TYPES)('the envelope of %s is built, and the example matches its schema', (type) => {
   expect(toEnvelope(stored(type))).toMatchObject({
     id: ID,
     type,
@@ -71,7 +71,7 @@ test.each(FEED_EVENT_TYPES)('%s is made by its schema, and the example is one', 
 });
 
 describe('an event of a message', () => {
-  test('says whose it is, to whom, and of which call', () => {
+  test('names its message, recipient and attempt', () => {
     const { data } = toEnvelope(stored('message.sent', { details: { attempt: 1 } }));
     expect(data).toEqual({
       seq: 7,
@@ -91,7 +91,7 @@ describe('an event of a message', () => {
     });
   });
 
-  test("says why, in our words and the provider's", () => {
+  test('has a failure with the code of Despatch and of the provider', () => {
     const failure = {
       class: 'invalid_recipient',
       code: 'unknown_recipient',
@@ -110,14 +110,14 @@ describe('an event of a message', () => {
   });
 
   test.each(FEED_EVENT_TYPES.filter((type) => type.startsWith('message.')))(
-    '%s tells nothing that is no part of its type, whatever its row holds',
+    '%s contains nothing beyond its schema, whatever its row holds',
     (type) => {
       const details = { ...stored(type).details, content: 'CANARY', body: 'CANARY', secretConfig: 'CANARY' };
       expect(JSON.stringify(toEnvelope(stored(type, { details })))).not.toContain('CANARY');
     },
   );
 
-  test('whose row names another number does not have it', () => {
+  test('ignores sequence numbers and recipients in the details of its row', () => {
     const { data } = toEnvelope(stored('message.sent', { details: { seq: 1, sequence: 99, to: 'other' } }));
     expect(data).toMatchObject({ seq: 7, sequence: 2, to: '+15550000001' });
   });

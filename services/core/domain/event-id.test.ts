@@ -33,7 +33,7 @@ function differing(a: string, b: string): number {
   return (bitsOf(a) ^ bitsOf(b)).toString(2).replaceAll('0', '').length;
 }
 
-test('an id leads to the place that it was made for, and is the same in each process', () => {
+test('an id decodes to the place it encodes, and is the same in each process', () => {
   fc.assert(
     fc.property(places, (place) => {
       const id = idOf(place);
@@ -45,7 +45,7 @@ test('an id leads to the place that it was made for, and is the same in each pro
   );
 });
 
-test('what leads to a place is the id of that place, and no other is', () => {
+test('a UUID that decodes to a place is the id of that place', () => {
   fc.assert(
     fc.property(fc.uuid({ version: 4 }), (id) => {
       const place = ids.decode(id);
@@ -55,7 +55,7 @@ test('what leads to a place is the id of that place, and no other is', () => {
   );
 });
 
-test('ids that are made together are those that are made one by one', () => {
+test('ids encoded in bulk equal those encoded one by one', () => {
   fc.assert(
     fc.property(fc.array(places, { maxLength: 20 }), (many) => {
       expect(ids.encode(many)).toEqual(many.map((place) => idOf(place)));
@@ -64,7 +64,7 @@ test('ids that are made together are those that are made one by one', () => {
   );
 });
 
-test('each of the bits that may vary does so', () => {
+test('every free bit of an id varies', () => {
   const made = ids
     .encode(Array.from({ length: 200 }, (_, number) => ({ seq: 7, purgeOn: '2026-02-02', number })))
     .map(bitsOf);
@@ -91,7 +91,7 @@ test.each([
   expect(Math.max(...counts)).toBeLessThan(92);
 });
 
-test('each bit of a place turns each bit of its id every other time', () => {
+test('a change of one bit of a place flips each bit of its id half of the time', () => {
   const flips = Array.from({ length: FREE_BITS }, () => 0);
   const free = Array.from({ length: 128 }, (_, bit) => bit).filter(
     (bit) => !(bit >= 76 && bit < 80) && bit !== 62 && bit !== 63,
@@ -110,7 +110,7 @@ test('each bit of a place turns each bit of its id every other time', () => {
   for (const count of flips) expect(Math.abs(count - turns / 2)).toBeLessThan(60);
 });
 
-test('with another key an id leads elsewhere, and nearly always nowhere', () => {
+test('with another key, an id decodes to another place or, nearly always, to none', () => {
   const others = createEventIds(randomBytes(16));
   const made = ids.encode(
     Array.from({ length: 2_000 }, (_, n) => ({ seq: 123_456, purgeOn: '2026-02-02', number: n })),
@@ -130,7 +130,7 @@ test.each([
   'B7E23EC2-9F0A-4B1C-8D2E-3F4A5B6C7D8E',
   'b7e23ec29f0a4b1c8d2e3f4a5b6c7d8e',
   'b7e23ec2-9f0a-4b1c-8d2e-3f4a5b6c7d8e\n',
-])('%j leads nowhere', (text) => {
+])('%j is not an event id', (text) => {
   expect(ids.decode(text)).toBeUndefined();
 });
 
@@ -144,6 +144,6 @@ test.each([
   { seq: 1, purgeOn: '2026-02-02', number: -1 },
   { seq: 1, purgeOn: '2026-02-02', number: 2 ** 53 },
   { seq: 1, purgeOn: '2026-02-02', number: 0.5 },
-])('there is no id for event $number of message $seq of $purgeOn', (place) => {
+])('encoding event $number of message $seq of $purgeOn is refused', (place) => {
   expect(() => ids.encode([place])).toThrow(RangeError);
 });

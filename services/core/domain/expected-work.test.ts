@@ -6,7 +6,7 @@ const steps = (of: Record<string, number>) => new Map(Object.entries(of));
 /** More than a tenant's base credit, and less than the common one. */
 const MANY = OF_A_TENANT.few + 40;
 
-test('what follows from calls is expected, however much it is', () => {
+test('receipts that follow from calls are expected, in any number', () => {
   const work = createExpectedWork();
   for (let second = 0; second < 60; second++) {
     for (let call = 0; call < 700; call++) work.called('a', second * 1_000);
@@ -15,13 +15,13 @@ test('what follows from calls is expected, however much it is', () => {
   }
 });
 
-test('a tenant that sends nothing has a few, and the rest of its receipts is surplus', () => {
+test('a tenant without calls is allowed a few receipts, and the rest is surplus', () => {
   const work = createExpectedWork();
   expect(work.use(steps({ quiet: 4, loud: MANY }), 0)).toBe(40);
   expect(work.behind(0)).toEqual(new Set(['loud']));
 });
 
-test('a tenant that was behind is as good as others once it has sent, or a moment later', () => {
+test('a tenant is no longer behind once it has sent enough, or after some time', () => {
   const work = createExpectedWork();
   const isBehind = (now: number) => new Set(work.behind(now)).has('a');
   const calls = OF_A_TENANT.few / 2 / EARNED;
@@ -36,7 +36,7 @@ test('a tenant that was behind is as good as others once it has sent, or a momen
   expect([isBehind(seconds * 1_000 - 10), isBehind(seconds * 1_000)]).toEqual([true, false]);
 });
 
-test('one that goes on without sending stays behind', () => {
+test('a tenant whose receipts continue without calls stays behind', () => {
   const work = createExpectedWork();
   work.use(steps({ a: MANY }), 0);
   for (let now = 100; now < 10_000; now += 100) {
@@ -45,7 +45,7 @@ test('one that goes on without sending stays behind', () => {
   }
 });
 
-test('many tenants with few receipts each are behind together', () => {
+test('many tenants with a few receipts each use up the common credit, and everyone is behind', () => {
   const work = createExpectedWork();
   const tenants = Object.fromEntries(Array.from({ length: 200 }, (_, n) => [`t${n}`, 4]));
   expect(work.use(steps(tenants), 0)).toBe(800 - OF_ALL.few);
@@ -53,7 +53,7 @@ test('many tenants with few receipts each are behind together', () => {
   expect(work.behind((OF_ALL.few / 2 / OF_ALL.perSecond) * 1_000)).toEqual(new Set());
 });
 
-test('tenants of which nothing is heard are forgotten', () => {
+test('idle tenants are forgotten', () => {
   const work = createExpectedWork();
   work.use(steps({ a: MANY }), 0);
   work.called('b', 300_000);
@@ -72,7 +72,7 @@ const EVENTS = fc.array(
   { minLength: 1, maxLength: 40 },
 );
 
-test('no tenant has more expected than it sent for and the few, nor all of them together', () => {
+test('the expected receipts of all tenants never exceed their calls and the common credit', () => {
   fc.assert(
     fc.property(EVENTS, (events) => {
       const work = createExpectedWork();
@@ -98,7 +98,7 @@ test('no tenant has more expected than it sent for and the few, nor all of them 
   );
 });
 
-test("a tenant's receipts beyond its own credit never take another one's", () => {
+test('surplus receipts of a tenant never use the credit of another one', () => {
   fc.assert(
     fc.property(EVENTS, (events) => {
       const work = createExpectedWork();
@@ -117,7 +117,7 @@ test("a tenant's receipts beyond its own credit never take another one's", () =>
   );
 });
 
-test('a clock that goes back takes and gives nothing', () => {
+test('a clock that is set back neither adds nor removes credit', () => {
   const work = createExpectedWork();
   expect(work.use(steps({ a: OF_A_TENANT.few }), 60_000)).toBe(0);
   expect(work.use(steps({ a: 10 }), 0)).toBe(10);

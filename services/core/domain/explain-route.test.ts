@@ -36,14 +36,18 @@ const told = (of: RouteFacts) =>
 
 test.each([
   ['by a route', {}, ['a chosen in_route 1 @0']],
-  ['without one', { routeVersion: null }, ['a chosen oldest_available 1 @0']],
-  ['by its sender', { isPinned: true, routeVersion: null }, ['a chosen pinned 1 @0']],
-  ['by nobody yet', { accountId: null, attempts: 0, skipped: ['z'] }, ['z skipped disabled - @0']],
-])('the account that was chosen %s', (_name, given, lines) => {
+  ['without a route', { routeVersion: null }, ['a chosen oldest_available 1 @0']],
+  ['of a pinned account', { isPinned: true, routeVersion: null }, ['a chosen pinned 1 @0']],
+  [
+    'while no account is chosen',
+    { accountId: null, attempts: 0, skipped: ['z'] },
+    ['z skipped disabled - @0'],
+  ],
+])('explains the choice %s', (_name, given, lines) => {
   expect(told(facts(given))).toEqual(lines);
 });
 
-test('accounts that failed or could not be used come before the one that was chosen in their place', () => {
+test('lists accounts that failed or were skipped before the one that replaced them', () => {
   const given = {
     skipped: ['z'],
     left: [left('a', 2, { skipped: [{ accountId: 'b', reason: 'disabled' }] }), left('c', 3)],
@@ -59,19 +63,19 @@ test('accounts that failed or could not be used come before the one that was cho
   ]);
 });
 
-test('an account that is called next has no call yet', () => {
+test('lists the next account without an attempt before its first call', () => {
   expect(told(facts({ left: [left('a', 1)], accountId: 'b' }))).toEqual([
     'a failed provider_unavailable 1 @1',
     'b chosen next_in_route - @1',
   ]);
 });
 
-test('one that was disabled while its messages waited was not called in vain', () => {
+test('lists an account that was disabled while the message waited as skipped', () => {
   const given = { left: [left('a', 1, { class: null, why: 'disabled' })], accountId: 'b', attempts: 2 };
   expect(told(facts(given))).toEqual(['a skipped disabled 1 @1', 'b chosen next_in_route 2 @1']);
 });
 
-test('one that could not be called for too long is told with the last call through it, if there was any', () => {
+test('lists an account that was unavailable for too long with its last attempt, if any', () => {
   const waited = { class: null, why: 'breaker_open' } as const;
   const given = {
     left: [
@@ -97,7 +101,7 @@ test('one that could not be called for too long is told with the last call throu
   expect(told(facts({ ...ended, attempts: 1 }))).toContain('c chosen next_in_route - @1');
 });
 
-test('the last one that refused a message has failed as well', () => {
+test('lists the last account that refused the message as failed', () => {
   const given = {
     left: [left('a', 1)],
     accountId: 'b',
@@ -108,7 +112,7 @@ test('the last one that refused a message has failed as well', () => {
   expect(told(facts(given))).toEqual(['a failed provider_unavailable 1 @1', 'b failed sender_rejected 2 @9']);
 });
 
-test('accounts that were passed over where it stayed come after it, each once however often it stays', () => {
+test('lists accounts that were skipped for a retry of the same account after it, each once', () => {
   const passed = { to: 'a', skipped: [{ accountId: 'b', reason: 'disabled' }] } as const;
   const stays = { left: [left('a', 1, passed), left('a', 2, passed)], attempts: 3 };
   expect(told(facts(stays))).toEqual(['a chosen in_route 3 @0', 'b skipped disabled - @1']);
@@ -122,7 +126,7 @@ test('accounts that were passed over where it stayed come after it, each once ho
   ]);
 });
 
-test('after a call without an answer the accounts that were not called are out', () => {
+test('lists accounts that were not called before an ambiguous call as skipped', () => {
   const given = {
     left: [left('a', 1, { skipped: [{ accountId: 'd', reason: 'invalid' }] })],
     ambiguous: { at: '2', accounts: ['a', 'b', 'c', 'd'] },
@@ -137,7 +141,7 @@ test('after a call without an answer the accounts that were not called are out',
   ]);
 });
 
-test('an account that did not report in time has failed, and one that was to send the message too is told of', () => {
+test('lists an account without a receipt in time as failed, also if the message returns to it', () => {
   const silent = left('a', 1, { class: null, why: 'receipt_timeout', to: 'b', at: '5' });
   expect(told(facts({ left: [silent], accountId: 'b', attempts: 2 }))).toEqual([
     'a failed receipt_timeout 1 @5',
@@ -163,7 +167,7 @@ test('an account that did not report in time has failed, and one that was to sen
   ]);
 });
 
-describe('however a message found its way', () => {
+describe('for any routing history', () => {
   const id = fc.constantFrom('a', 'b', 'c', 'd');
   const skipped = fc.uniqueArray(fc.record({ accountId: id, reason: fc.constantFrom(...SKIPPED_REASONS) }), {
     selector: ({ accountId }) => accountId,
@@ -191,7 +195,7 @@ describe('however a message found its way', () => {
     endedAt: fc.option(fc.constant('9')),
   });
 
-  test('each account that was considered is told of, and no other', () => {
+  test('each considered account is listed, and no other', () => {
     fc.assert(
       fc.property(stored, (of) => {
         const known = new Set([
@@ -208,7 +212,7 @@ describe('however a message found its way', () => {
     );
   });
 
-  test('one account at most is chosen, the one that it is with, and a failed one was called', () => {
+  test('at most the current account is chosen, and every other verdict has a valid reason', () => {
     fc.assert(
       fc.property(stored, (of) => {
         const considered = explainRoute(of);
@@ -226,7 +230,7 @@ describe('however a message found its way', () => {
     );
   });
 
-  test('the same facts are told alike', () => {
+  test('equal facts give equal explanations', () => {
     fc.assert(
       fc.property(stored, (of) => {
         expect(explainRoute(structuredClone(of))).toEqual(explainRoute(of));

@@ -27,11 +27,11 @@ const tried = (accountId: string, refusal: Omit<FailedTry, 'accountId'> = transi
 });
 
 describe('a refusal', () => {
-  test('sends the message on to the next account of the route', () => {
+  test('moves the message to the next account of the route', () => {
     expect(failOver(transient(), facts())).toEqual({ kind: 'next', accountId: 'b', skipped: [] });
   });
 
-  test('passes over accounts that cannot be used, and names them', () => {
+  test('skips accounts that cannot be used, and lists them', () => {
     const decision = failOver(transient(), facts({ usable: ['a', 'c'] }));
     expect(decision).toEqual({
       kind: 'next',
@@ -41,25 +41,28 @@ describe('a refusal', () => {
   });
 
   test.each(FAILURE_CLASSES.filter((one) => !(FAILOVER_DEFAULT as readonly string[]).includes(one)))(
-    'for %s is none that another account makes up for',
+    'for %s does not fail over',
     (of) => {
       expect(failOver(transient(of), facts())).toBeUndefined();
       expect(failOver({ isPermanent: true, class: of }, facts())).toBeUndefined();
     },
   );
 
-  test.each(['invalid_recipient', 'content_rejected'] as const)('for %s can be named by no route', (of) => {
-    expect(FAILOVER_CLASSES as readonly string[]).not.toContain(of);
-  });
+  test.each(['invalid_recipient', 'content_rejected'] as const)(
+    'for %s cannot be a failover class of a route',
+    (of) => {
+      expect(FAILOVER_CLASSES as readonly string[]).not.toContain(of);
+    },
+  );
 });
 
-describe('when all have been tried', () => {
-  test('the first that may still take the message is asked again', () => {
+describe('when all accounts have been tried', () => {
+  test('the first account that may still accept the message is tried again', () => {
     const decision = failOver(transient(), facts({ accountId: 'c', tried: [tried('a'), tried('b')] }));
     expect(decision).toMatchObject({ kind: 'again', accountId: 'a', waitsFor: 'provider_unavailable' });
   });
 
-  test('one that refused for good is not', () => {
+  test('an account with a permanent refusal is not tried again', () => {
     const decision = failOver(
       transient(),
       facts({ accountId: 'c', tried: [tried('a', permanent), tried('b')] }),
@@ -67,7 +70,7 @@ describe('when all have been tried', () => {
     expect(decision).toMatchObject({ kind: 'again', accountId: 'b' });
   });
 
-  test('a refused credential is waited for where nothing else is', () => {
+  test('an account with a refused credential is waited for only if no other is left', () => {
     const last = facts({ accountId: 'c', tried: [tried('a', permanent), tried('b', permanent)] });
     expect(failOver(transient('auth_or_config'), last)).toMatchObject({
       kind: 'again',
@@ -81,7 +84,7 @@ describe('when all have been tried', () => {
     });
   });
 
-  test('and each has refused for good, none is left', () => {
+  test('and each has refused permanently, none is left', () => {
     const decision = failOver(
       permanent,
       facts({ accountId: 'c', tried: [tried('a', permanent), tried('b', permanent)] }),
@@ -89,7 +92,7 @@ describe('when all have been tried', () => {
     expect(decision).toMatchObject({ kind: 'none' });
   });
 
-  test('an account that is in the route no more waits as ever', () => {
+  test('an account that is no longer in the route is retried as usual', () => {
     const alone = facts({ accountId: 'z', route: route('a'), tried: [tried('a', permanent)] });
     expect(failOver(transient(), alone)).toMatchObject({ kind: 'again', accountId: 'z' });
     expect(failOver(permanent, alone)).toMatchObject({ kind: 'none' });
@@ -98,8 +101,8 @@ describe('when all have been tried', () => {
 
 const ids = fc.uniqueArray(fc.constantFrom<string[]>('a', 'b', 'c', 'd', 'e'), { minLength: 1 });
 
-describe('accounts that are passed over', () => {
-  test('an account whose credential is refused is called where no other is left, and not before', () => {
+describe('accounts that are skipped', () => {
+  test('an account with a refused credential is called only if no other is left', () => {
     const invalid = ['b'];
     expect(failOver(transient(), facts({ invalid }))).toEqual({
       kind: 'next',
@@ -122,7 +125,7 @@ describe('accounts that are passed over', () => {
     });
   });
 
-  test('one that was called and is in the route no more is named once all have been tried', () => {
+  test('a tried account that is no longer in the route is listed once all have been tried', () => {
     const changed = facts({
       accountId: 'b',
       route: route('b', 'c'),
@@ -140,7 +143,7 @@ describe('accounts that are passed over', () => {
     });
   });
 
-  test('each account of the route is either tried, passed over with its reason, or next', () => {
+  test('each account of the route is tried, skipped with a reason, or next', () => {
     fc.assert(
       fc.property(
         fc.uuid(),
@@ -180,7 +183,7 @@ describe('accounts that are passed over', () => {
 
 const refusal = fc.record({ isPermanent: fc.boolean(), class: fc.constantFrom(...FAILOVER_DEFAULT) });
 
-test('however accounts answer, a message calls each once in a round, and never again one that refused it for good', () => {
+test('a message calls each account once per round, and never again after a permanent refusal', () => {
   fc.assert(
     fc.property(
       ids,

@@ -65,7 +65,7 @@ test.each<[name: string, floods: Record<string, Load>, quiet: TenantPolicy]>([
   ['eleven free tenants', tenants(11, { ...FREE, ...FLOOD }), FREE],
   ['forty free tenants', tenants(40, { ...FREE, ...FLOOD }), FREE],
 ])(
-  '%s whose answers take 14 s leave a third all of its 40 messages a second, each at once',
+  '%s whose provider takes 14 s do not delay the 40 messages a second of another tenant',
   (_, floods, quiet) => {
     const waits = simulate({ ...floods, quiet: { ...quiet, ...QUIET } }, 40_000);
     // All messages of 30 seconds, except those of the last moment.
@@ -75,7 +75,7 @@ test.each<[name: string, floods: Record<string, Load>, quiet: TenantPolicy]>([
   },
 );
 
-test('floods that begin one after the other, each in what the last has left, leave slots all the same', () => {
+test('floods that start one after another still leave slots for another tenant', () => {
   const floods = Object.fromEntries(
     Array.from({ length: 12 }, (_, i) => [`flood ${i}`, { ...ENTERPRISE, ...FLOOD, fromMs: i * 200 }]),
   );
@@ -85,7 +85,7 @@ test('floods that begin one after the other, each in what the last has left, lea
   expect(Math.max(...(waits['quiet'] ?? []))).toBeLessThan(500);
 });
 
-test('slow tenants of unlike weights keep shares that follow the weights', () => {
+test('slow tenants with different weights get shares in the order of their weights', () => {
   const load = { answerMs: 5_000, perSecond: 500, inFlightMax: 256 };
   const waits = simulate(
     { light: { ...load, weight: 1 }, middle: { ...load, weight: 4 }, heavy: { ...load, weight: 8 } },

@@ -6,7 +6,7 @@ import { createFairQueue, DEFAULT_POLICY } from './fair-queue.ts';
 const SLOTS = 10_000;
 
 describe('fair queue', () => {
-  test('a tenant with a thousand messages waiting does not keep a quiet one waiting', () => {
+  test('a tenant with a thousand queued messages does not delay another tenant', () => {
     const queue = createFairQueue<string>(2_000, 100_000, SLOTS);
     for (let i = 0; i < 1_000; i++) queue.offer('loud', 1, `loud-${i}`);
     queue.offer('quiet', 1, 'quiet-0');
@@ -25,7 +25,7 @@ describe('fair queue', () => {
     expect(items.filter((item) => item === 'heavy').length).toBe(800);
   });
 
-  test('no tenant has more in flight than its cap, and gets on when slots come back', () => {
+  test('no tenant has more in flight than its cap, and released slots are used again', () => {
     const queue = createFairQueue<number>(1_000, 100_000, SLOTS);
     for (let i = 0; i < 200; i++) queue.offer('a', 1, i);
     expect(queue.take(500).items).toHaveLength(DEFAULT_POLICY.inFlightMax);
@@ -42,7 +42,7 @@ describe('fair queue', () => {
     expect(queue.take(3).items).toEqual(['high', 'normal', 'bulk']);
   });
 
-  test('what does not fit in memory comes from the database, in one refill for all free slots', () => {
+  test('a tenant whose items do not fit in memory gets one refill for all free slots', () => {
     const queue = createFairQueue<number>(2, 100_000, SLOTS);
     expect([queue.offer('a', 1, 1), queue.offer('a', 1, 2), queue.offer('a', 1, 3)]).toEqual([
       true,
@@ -54,7 +54,7 @@ describe('fair queue', () => {
     expect(turn.due).toEqual([{ tenantId: 'a', slots: 38 }]);
   });
 
-  test('a crowded memory still has room for whoever has little', () => {
+  test('a nearly full queue still accepts items of tenants that have few', () => {
     const queue = createFairQueue<number>(50, 100, SLOTS);
     for (let i = 0; i < 100; i++) queue.offer(`loud-${i % 2}`, 1, i);
     expect(queue.offer('loud-0', 1, 0)).toBe(false);
@@ -64,7 +64,7 @@ describe('fair queue', () => {
     expect(queue.offer('quiet', 1, 0)).toBe(true);
   });
 
-  test('a tenant whose refill found nothing gets no other', () => {
+  test('a tenant whose refill found nothing gets no further refill', () => {
     const queue = createFairQueue<number>(2, 100_000, SLOTS);
     queue.markDue('a');
     expect(queue.take(10).due).toHaveLength(1);
@@ -74,7 +74,7 @@ describe('fair queue', () => {
     expect(queue.tenantIds()).toEqual([]);
   });
 
-  test('a tenant has one refill at a time, and another while one finds more', () => {
+  test('a tenant has one refill at a time, and another one if the last found more', () => {
     const queue = createFairQueue<number>(2, 100_000, SLOTS);
     queue.markDue('a');
     expect(queue.take(10).due).toHaveLength(1);
@@ -83,7 +83,7 @@ describe('fair queue', () => {
     expect(queue.take(10).due).toHaveLength(1);
   });
 
-  test('a mark that comes during a refill outlives it', () => {
+  test('a tenant marked as due during a refill gets another refill', () => {
     const queue = createFairQueue<number>(2, 100_000, SLOTS);
     queue.markDue('a');
     queue.take(10);
@@ -93,7 +93,7 @@ describe('fair queue', () => {
     expect(queue.take(10).due).toEqual([{ tenantId: 'a', slots: 10 }]);
   });
 
-  test('many tenants with due work share the slots over a few turns, in refills of some size', () => {
+  test('many tenants with due work share the slots evenly, with few refills', () => {
     const queue = createFairQueue<number>(10, 1_000, 1_000);
     const granted = new Map<string, number>();
     for (let i = 0; i < 10; i++) queue.markDue(`t${i}`);
@@ -111,7 +111,7 @@ describe('fair queue', () => {
     expect(granted.size).toBe(10);
   });
 
-  test('in any order of calls every item comes out once, and the counts stay true', () => {
+  test('in any order of calls, every item comes out once and the counts are correct', () => {
     const steps = fc.array(
       fc.oneof(
         fc.record({ do: fc.constant('offer' as const), tenant: fc.nat(4), priority: fc.nat(2) }),

@@ -11,14 +11,14 @@ const worker = (taken: number, tenants: number, weights = tenants): Shared => ({
 });
 const holding = (held: number, weight = 1, heldMax = SLOTS): Holding => ({ held, heldMax, weight });
 
-test('one alone takes all that its plan gives it, over half of the process', () => {
+test('a single tenant gets the slots of its plan, up to half of the process', () => {
   expect(slotsLeftTo(holding(0, 1, 250), worker(0, 1))).toBe(250);
   expect(slotsLeftTo(holding(200, 1, 250), worker(200, 1))).toBe(50);
   expect(slotsLeftTo(holding(200, 1, 1_000), worker(200, 1))).toBe(56);
   expect(slotsLeftTo(holding(0), { slots: 1, taken: 0, tenants: 1, weights: 1 })).toBe(1);
 });
 
-test.each([2, 3, 11, 50])('%i equal tenants who want all leave as much as each has', (n) => {
+test.each([2, 3, 11, 50])('%i equal tenants that want all slots leave as many free as each holds', (n) => {
   const held = Array.from({ length: n }, () => 0);
   for (let moved = true; moved;) {
     moved = false;
@@ -35,7 +35,7 @@ test.each([2, 3, 11, 50])('%i equal tenants who want all leave as much as each h
   expect(free).toBeGreaterThanOrEqual(SLOTS / 16);
 });
 
-test('who holds few takes from the reserve, and who holds none its last slot', () => {
+test('a tenant with few slots may use the reserve, and one with none may use the last slot', () => {
   expect(slotsLeftTo(holding(40), worker(SLOTS - 32, 12))).toBe(0);
   expect(slotsLeftTo(holding(1), worker(SLOTS - 32, 12))).toBe(3);
   expect(slotsLeftTo(holding(1), worker(SLOTS - 1, 12))).toBe(0);
@@ -61,7 +61,7 @@ const STATES = fc
     },
   }));
 
-test('never more than is free or than the plan gives; with no slot held always one of those that are free', () => {
+test('a tenant gets at most what is free and its plan allows, and at least one slot if it has none', () => {
   fc.assert(
     fc.property(STATES, ({ tenant, shared }) => {
       const left = slotsLeftTo(tenant, shared);
@@ -74,7 +74,7 @@ test('never more than is free or than the plan gives; with no slot held always o
   );
 });
 
-test('a fuller process leaves a tenant no more than an emptier one, and a greater weight no less than a smaller', () => {
+test('more taken slots never raise the share of a tenant, and more weight never lowers it', () => {
   fc.assert(
     fc.property(STATES, fc.nat(500), fc.nat(50), ({ tenant, shared }, more, heavier) => {
       const left = slotsLeftTo(tenant, shared);

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { createFifo } from './fifo.ts';
 
-test('what came first goes first, however often the line is compacted', () => {
+test('items come out in the order they were added, also across compactions', () => {
   const fifo = createFifo<number>();
   const out: number[] = [];
   let next = 0;
@@ -15,7 +15,7 @@ test('what came first goes first, however often the line is compacted', () => {
   expect(fifo.shift()).toBeUndefined();
 });
 
-test('a line that ran empty takes in again', () => {
+test('an emptied queue accepts items again', () => {
   const fifo = createFifo<string>();
   fifo.push('a');
   fifo.shift();

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { LIMIT_BOUNDS } from './limit-bounds.ts';
 import { isRateLimit, LIMIT_NAMES, PLAN_NAMES, BUILT_IN_PLANS } from './plan.ts';
 
-test('every limit has bounds, whole numbers that JSON readers keep exactly but for rates', () => {
+test('every limit has bounds, which are safe integers except for rates', () => {
   expect(Object.keys(LIMIT_BOUNDS)).toEqual(LIMIT_NAMES);
   for (const name of LIMIT_NAMES) {
     const { min, max } = LIMIT_BOUNDS[name];

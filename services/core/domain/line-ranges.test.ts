@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { createLineRanges, lineRangesText } from './line-ranges.ts';
 
-test('ranges hold the lines that were added, and as few ranges as there can be', () => {
+test('added lines are merged into as few ranges as possible', () => {
   fc.assert(
     fc.property(fc.uniqueArray(fc.integer({ min: 1, max: 40 })), (given) => {
       const lines = given.toSorted((a, b) => a - b);
@@ -18,7 +18,7 @@ test('ranges hold the lines that were added, and as few ranges as there can be',
   );
 });
 
-test('they are read by people', () => {
+test('ranges are formatted as text', () => {
   const ranges = createLineRanges();
   for (const line of [2, 3, 4, 9]) ranges.add(line);
   expect(lineRangesText(ranges.list())).toBe('2-4, 9');

@@ -12,11 +12,11 @@ test.each([
   ['email', 'no address', '***'],
   ['push', 'f0e1d2c3b4a5:APA91b', '***A91b'],
   ['push', 'short', '***'],
-] as const)('%s to %s is told as one to %s', (channel, to, masked) => {
+] as const)('%s to %s is masked as %s', (channel, to, masked) => {
   expect(maskRecipient(channel, to)).toBe(masked);
 });
 
-test('of an address without a domain no more than four characters are told', () => {
+test('a masked number or token shows at most four characters', () => {
   assert(
     property(constantFrom('sms', 'whatsapp', 'push'), string({ minLength: 1 }), (channel, to) => {
       const told = maskRecipient(channel, to).replace(/^\+?\*\*\*/, '');

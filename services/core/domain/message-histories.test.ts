@@ -599,7 +599,7 @@ function createWorld(of: Terms) {
   };
 }
 
-test('whatever happens to a message, it does what the model says, and comes to an end', () => {
+test('any history of a message matches the model and reaches an end', () => {
   const seen = new Set<string>();
   fc.assert(
     fc.property(terms, fc.array(step, { minLength: 1, maxLength: 40 }), (given, steps) => {

@@ -12,7 +12,7 @@ const seqs = fc.oneof(
 );
 const places = fc.record({ seq: seqs, purgeOn: fc.integer({ min: 0, max: 4_095 }).map(mondayOf) });
 
-test('an id leads to the place that it was made for', () => {
+test('an id decodes to the place it encodes', () => {
   fc.assert(
     fc.property(places, (place) => {
       expect(ids.decode(ids.encode(place))).toEqual(place);
@@ -27,7 +27,7 @@ test('ids are UUIDv4, and no two are the same', () => {
   expect(new Set(made).size).toBe(made.length);
 });
 
-test('each bit that may vary does so, whatever the place', () => {
+test('every free bit of an id varies, even for the same place', () => {
   const made = Array.from({ length: 200 }, () =>
     BigInt(`0x${ids.encode({ seq: 7, purgeOn: '2026-02-02' }).replaceAll('-', '')}`),
   );
@@ -40,7 +40,7 @@ test('each bit that may vary does so, whatever the place', () => {
   ]);
 });
 
-test('every UUIDv4 leads to a place', () => {
+test('every UUIDv4 decodes to a place', () => {
   for (let n = 0; n < 1_000; n += 1) {
     const place = ids.decode(randomUUID());
     expect(place?.seq).toBeLessThan(2 ** 50);
@@ -57,7 +57,7 @@ test.each([
   'B7E23EC2-9F0A-4B1C-8D2E-3F4A5B6C7D8E',
   'b7e23ec29f0a4b1c8d2e3f4a5b6c7d8e',
   'b7e23ec2-9f0a-4b1c-8d2e-3f4a5b6c7d8e\n',
-])('%j leads nowhere', (text) => {
+])('%j is not a message id', (text) => {
   expect(ids.decode(text)).toBeUndefined();
 });
 
@@ -70,11 +70,11 @@ test.each([
   { seq: 1, purgeOn: '2023-12-25' },
   { seq: 1, purgeOn: 'today' },
   { seq: 1, purgeOn: mondayOf(4_096) },
-])('there is no id for $seq of $purgeOn', (place) => {
+])('encoding $seq of $purgeOn is refused', (place) => {
   expect(() => ids.encode(place)).toThrow(RangeError);
 });
 
-test('with another key an id leads elsewhere', () => {
+test('with another key, an id decodes to another place', () => {
   const place = { seq: 123_456, purgeOn: '2026-02-02' };
   expect(createMessageIds(randomBytes(16)).decode(ids.encode(place))).not.toEqual(place);
 });

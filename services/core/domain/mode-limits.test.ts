@@ -6,7 +6,7 @@ test.each([
   [10_000, 100_000],
   [10_001, 100_010],
   [1_000_000_000, 2_147_483_647],
-])('a plan of %d messages a day has %d test messages', (messagesPerDay, value) => {
+])('a plan of %d messages per day allows %d test messages per day', (messagesPerDay, value) => {
   expect(dailyLimit({ messagesPerDay }, true)).toEqual({ name: 'testMessagesPerDay', value });
   expect(dailyLimit({ messagesPerDay }, false)).toEqual({ name: 'messagesPerDay', value: messagesPerDay });
 });
@@ -16,7 +16,7 @@ test.each([
   [5, 3],
   [1, 1],
   [0, 0],
-])('of a backlog of %d messages %d may be test messages', (backlogMax, value) => {
+])('a backlog limit of %d messages allows %d test messages', (backlogMax, value) => {
   expect(backlogLimit({ backlogMax }, true)).toEqual({ name: 'backlogMax', value });
   expect(backlogLimit({ backlogMax }, false)).toEqual({ name: 'backlogMax', value: backlogMax });
 });

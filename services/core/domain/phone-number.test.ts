@@ -26,11 +26,11 @@ test.each([
   '+99912345678',
   '+1555000000199999',
   '+15550000',
-])('%s is no possible number', (text) => {
+])('%s is not a possible number', (text) => {
   expect(normalNumber(text)).toBeUndefined();
 });
 
-test('no number that the library finds possible in its own country is refused', () => {
+test('every number that libphonenumber considers possible is accepted', () => {
   assert(
     property(integer({ min: 1, max: 999 }), stringMatching(/^\d{4,12}$/), (code, rest) => {
       const number = parsePhoneNumberFromString(`+${code}${rest}`);
@@ -41,7 +41,7 @@ test('no number that the library finds possible in its own country is refused', 
   );
 });
 
-test('the look at the length says what the parser says, for every calling code', () => {
+test('the length check agrees with the full parser for every calling code', () => {
   const codes = [...Object.keys(metadata.country_calling_codes), '800', '870', '883', '979', '210', '999'];
   for (const code of codes) {
     assert(

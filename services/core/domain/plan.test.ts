@@ -16,7 +16,7 @@ test('a tenant without limits has the free plan', () => {
   expect(new Set(Object.values(limitSources()))).toEqual(new Set(['default']));
 });
 
-test('an override holds before the plan and the plan before the default', () => {
+test('an override takes precedence over the plan, and the plan over the default', () => {
   const plan = { messagesPerDay: 7, inFlightMax: 3 };
   const overrides = { messagesPerDay: 9 };
   expect(effectiveLimits(plan, overrides)).toEqual({ ...FREE, messagesPerDay: 9, inFlightMax: 3 });
@@ -31,7 +31,7 @@ test.each(PLAN_NAMES)('no limit of the plan %s is below that of the free plan', 
   for (const limit of LIMIT_NAMES) expect(BUILT_IN_PLANS[name][limit]).toBeGreaterThanOrEqual(FREE[limit]);
 });
 
-test('whatever a row holds, every limit is a whole number that is not negative, or a rate', () => {
+test('for any stored values, every limit is a nonnegative integer or a rate', () => {
   const anything = dictionary(constantFrom(...LIMIT_NAMES, 'unknown'), jsonValue());
   assert(
     property(anything, anything, (plan, overrides) => {
@@ -46,7 +46,7 @@ test('whatever a row holds, every limit is a whole number that is not negative, 
   );
 });
 
-test('a rate is a number or, in a resource, text', () => {
+test('a rate may be a number or text, and an invalid one gets the default', () => {
   const limits = effectiveLimits(
     { hardBounceRateMax: '0.05', complaintRateMax: 1 },
     { complaintRateMax: '0.0010' },

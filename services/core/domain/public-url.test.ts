@@ -6,7 +6,7 @@ test.each([
   'http://x.example',
   'https://EXAMPLE.com./a?b#c',
   'https://bücher.example/a',
-])('%s can be fetched', (url) => expect(publicUrlFault(url)).toBeUndefined());
+])('%s is accepted', (url) => expect(publicUrlFault(url)).toBeUndefined());
 
 test.each([
   '',
@@ -15,7 +15,7 @@ test.each([
   'ftp://cdn.example.com/a',
   'data:image/png;base64,AA',
   'https://',
-])('%j is no link', (url) => expect(publicUrlFault(url)).toMatchObject({ rule: 'url' }));
+])('%j is not a valid URL', (url) => expect(publicUrlFault(url)).toMatchObject({ rule: 'url' }));
 
 test.each([
   'http://localhost/a',

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { PUSH_DATA_BYTES_MAX, pushDataFault, pushDataTexts } from './push-data.ts';
 
-test('holds 4096 bytes of keys and values and not one more', () => {
+test('push data may have 4096 bytes of keys and values and not one more', () => {
   const full = { é: 'x'.repeat(PUSH_DATA_BYTES_MAX - 2) };
   expect(pushDataFault(full)).toBeUndefined();
   expect(pushDataFault({ ...full, a: '' })).toMatchObject({ rule: 'max' });
@@ -10,14 +10,15 @@ test('holds 4096 bytes of keys and values and not one more', () => {
 });
 
 test.each(['from', 'gcm', 'message_type', 'aps', 'google.sent_time', 'gcm.notification.title'])(
-  'has no key %s',
+  'push data with the reserved key %s is refused',
   (key) => expect(pushDataFault({ [key]: 'x' })).toMatchObject({ rule: 'reserved' }),
 );
 
-test.each(['From', 'googlemaps', 'fromage', 'apsis', 'gcmx'])('may have a key %s', (key) =>
-  expect(pushDataFault({ [key]: 'x' })).toBeUndefined(),
+test.each(['From', 'googlemaps', 'fromage', 'apsis', 'gcmx'])(
+  'push data with the key %s is accepted',
+  (key) => expect(pushDataFault({ [key]: 'x' })).toBeUndefined(),
 );
 
-test('travels as texts', () => {
+test('push data values are converted to strings', () => {
   expect(pushDataTexts({ a: 'x', b: 1, c: { d: null } })).toEqual({ a: 'x', b: '1', c: '{"d":null}' });
 });

@@ -18,53 +18,63 @@ const eventsOf = (before: ReportedMessage, report: Partial<Report>) =>
   receiptEvents(before, applyReport(before, { attempt: 1, at: 1_000, ...report }));
 
 test.each([
-  ['the state that it moved the message to', SENT, { state: 'delivered' }, ['message.delivered']],
-  ['a message known again', { ...SENT, status: 'unknown' }, { state: 'sent' }, ['message.sent']],
+  ['a state transition', SENT, { state: 'delivered' }, ['message.delivered']],
   [
-    'two states, where the message waited for another call',
+    'an acceptance of an unknown message',
+    { ...SENT, status: 'unknown' },
+    { state: 'sent' },
+    ['message.sent'],
+  ],
+  [
+    'a delivery while the message waits for another call',
     { ...SENT, status: 'deferred' },
     { state: 'delivered' },
     ['message.sent', 'message.delivered'],
   ],
-  ['that it was sent', { ...SENT, status: 'queued' }, { state: 'sent' }, ['message.sent']],
-  ['what the recipient did', SENT, { engagement: 'opened' }, ['message.engagement']],
   [
-    'both, where one report tells of both',
+    'an acceptance while the message is queued',
+    { ...SENT, status: 'queued' },
+    { state: 'sent' },
+    ['message.sent'],
+  ],
+  ['an engagement', SENT, { engagement: 'opened' }, ['message.engagement']],
+  [
+    'a delivery with an engagement',
     SENT,
     { state: 'delivered', engagement: 'read' },
     ['message.delivered', 'message.engagement'],
   ],
-  ['a receipt, where the state is known', SENT, { state: 'sent' }, ['message.receipt']],
+  ['a state that is known already', SENT, { state: 'sent' }, ['message.receipt']],
   [
-    'a receipt, where it comes after one of a higher rank',
+    'a state of a lower rank',
     { ...SENT, status: 'delivered', final: true },
     { state: 'sent' },
     ['message.receipt'],
   ],
   [
-    'a receipt, where a bounce follows the delivery',
+    'a bounce after the delivery',
     { ...SENT, status: 'delivered', final: true },
     { state: 'undelivered' },
     ['message.receipt'],
   ],
   [
-    'a receipt, where it tells of one segment of several',
+    'one segment of several',
     { ...SENT, segmentCount: 2 },
     { state: 'delivered', segment: 'a' },
     ['message.receipt'],
   ],
   [
-    'a receipt, where the opening was known before',
+    'an opening that is known already',
     { ...SENT, engagement: { opened: 900 } },
     { engagement: 'opened' },
     ['message.receipt'],
   ],
-  ['a receipt, where it says nothing', SENT, {}, ['message.receipt']],
-] as const)('a receipt is %s', (_, before, report, expected) => {
+  ['a report without content', SENT, {}, ['message.receipt']],
+] as const)('the right events are emitted for %s', (_, before, report, expected) => {
   expect(eventsOf(before, report)).toEqual(expected);
 });
 
-test('in any order of receipts each move and each new engagement has exactly one event', () => {
+test('in any order of receipts, each transition and each new engagement has exactly one event', () => {
   const reports: Partial<Report>[] = [
     { state: 'sent' },
     { state: 'delivered' },

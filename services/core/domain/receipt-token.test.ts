@@ -7,7 +7,7 @@ const PEPPER = 'a pepper of the tests that is long enough';
 const key = receiptKey(secret(PEPPER));
 const account = '3f0a1c52-8a4e-4d0b-9f57-2c6f5f1f7a10';
 
-test('a token is its version and the first 24 bytes of an HMAC over account and version, by a key of its own', () => {
+test('a token is its version and 24 bytes of an HMAC over account and version, with a derived key', () => {
   const own = Buffer.from(hkdfSync('sha256', PEPPER, '', 'despatch:v1:receipt-token', 32));
   const proof = createHmac('sha256', own)
     .update(`${account}.7`)
@@ -17,7 +17,7 @@ test('a token is its version and the first 24 bytes of an HMAC over account and 
   expect(receiptToken(key, account, 7)).toBe(`7.${proof}`);
 });
 
-test('a token names its version and holds for its account and its pepper alone', () => {
+test('a token contains its version and is valid only for its account and pepper', () => {
   for (const version of [1, 2, 999_999_999]) {
     const token = receiptToken(key, account, version);
     expect(token).toMatch(/^\d+\.[A-Za-z0-9_-]{32}$/);
@@ -56,7 +56,7 @@ test('no other text is a token', () => {
     expect([other, readReceiptToken(key, account, other)]).toEqual([other, undefined]);
 });
 
-test('every bit of a token counts', () => {
+test('a token with any changed character is refused', () => {
   const token = receiptToken(key, account, 1);
   for (let i = 2; i < token.length; i += 1) {
     const other = token[i] === 'A' ? 'B' : 'A';
@@ -64,7 +64,7 @@ test('every bit of a token counts', () => {
   }
 });
 
-test('a receipt URL lies below the base URL, whether that ends in a slash or not', () => {
+test('a receipt URL extends the base URL, with or without a trailing slash', () => {
   const url = `https://api.example.com/despatch/v1/receipts/${account}/1.abc`;
   expect(receiptUrl('https://api.example.com/despatch', account, '1.abc')).toBe(url);
   expect(receiptUrl('https://api.example.com/despatch/', account, '1.abc')).toBe(url);

@@ -30,8 +30,8 @@ const refusal = (accountId: string, of: FailureClass, isPermanent = false): Past
 const silence = (accountId: string): PastTurn => ({ kind: 'unanswered', accountId });
 const message = (...turns: readonly PastTurn[]): PastRouting => ({ id: 'm', channel: CHANNEL, turns });
 
-describe('a message of the past', () => {
-  test('goes to the first step that can be used, and those before it are passed over', () => {
+describe('a replayed message', () => {
+  test('goes to the first usable step, and the steps before it are skipped', () => {
     expect(replayRoute(message(), routeOf('a', 'b', 'c'), accountsOf(['c', 'b']))).toEqual({
       accountId: 'b',
       steps: [
@@ -41,14 +41,14 @@ describe('a message of the past', () => {
     });
   });
 
-  test('goes nowhere where no step can be used', () => {
+  test('goes nowhere if no step can be used', () => {
     expect(replayRoute(message(), routeOf('a', 'b'), accountsOf(['c']))).toEqual({
       accountId: null,
       steps: ['a', 'b'].map((accountId) => ({ accountId, verdict: 'skipped', reason: 'disabled' })),
     });
   });
 
-  test('goes on from an account that refused it then, to one that has said nothing of it', () => {
+  test('moves from accounts that refused it in the past to one that did not', () => {
     const past = message(refusal('a', 'provider_unavailable'), refusal('b', 'sender_rejected', true));
     expect(replayRoute(past, routeOf('b', 'a', 'c'), accountsOf(['a', 'b', 'c']))).toEqual({
       accountId: 'c',
@@ -60,7 +60,7 @@ describe('a message of the past', () => {
     });
   });
 
-  test('stays where the draft does not go on from, and where no answer came', () => {
+  test('stays after a refusal that the draft does not fail over on, and after an ambiguous call', () => {
     const both = accountsOf(['a', 'b']);
     const throttled = message(refusal('a', 'provider_throttled'));
     expect(replayRoute(throttled, routeOf('a', 'b'), both).accountId).toBe('a');
@@ -69,7 +69,7 @@ describe('a message of the past', () => {
     expect(replayRoute(message(silence('a')), routeOf('a', 'b'), both).accountId).toBe('a');
   });
 
-  test('goes on from an account that did not report on it in time, if the route has messages go on so at all', () => {
+  test('moves from an account without a receipt in time only if the route has a receipt timeout', () => {
     const silent = {
       kind: 'silent',
       accountId: 'a',
@@ -96,7 +96,7 @@ describe('a message of the past', () => {
     });
   });
 
-  test('goes on from where it waited too long, if the route has messages go on at all', () => {
+  test('moves from an account that was unavailable for too long only if the route has maxWaitMs', () => {
     const past = message({
       kind: 'delayed',
       accountId: 'a',
@@ -116,7 +116,7 @@ describe('a message of the past', () => {
     });
   });
 
-  test('ends where a recipient was refused for good, or no account is left', () => {
+  test('ends after a permanent refusal of the recipient, or if no account is left', () => {
     const both = accountsOf(['a', 'b']);
     const wrong = message(refusal('a', 'invalid_recipient', true));
     expect(replayRoute(wrong, routeOf('a', 'b'), both)).toEqual({
@@ -264,7 +264,7 @@ function triedOf(log: readonly Logged[]): FailedTry[] {
   );
 }
 
-test('by the route in force a message comes to the account that it came to, whatever became of it on its way', () => {
+test('a replay with the route in force ends at the account that had the message, for any history', () => {
   let [failedOver, delayed] = [0, 0];
   fc.assert(
     fc.property(fc.uuid(), route, usable, history, (id, by, able, past) => {
@@ -282,7 +282,7 @@ test('by the route in force a message comes to the account that it came to, what
   expect(Math.min(failedOver, delayed)).toBeGreaterThan(100);
 });
 
-test('by any route it comes to a step of it that can be used, or to none where there is none', () => {
+test('a replay with any route ends at a usable step of it, or at none if there is none', () => {
   fc.assert(
     fc.property(fc.uuid(), route, usable, history, route, usable, (id, by, able, past, draft, ableNow) => {
       const turns = send(id, by, able, past)?.turns ?? [];

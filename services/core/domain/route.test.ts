@@ -57,13 +57,13 @@ describe('by weight', () => {
     );
   });
 
-  test('the order is what it has always been: what was decided once can be decided again', () => {
+  test('the order of given messages is stable across releases', () => {
     const of = weighted(5, 3, 2);
     const ids = ['b7e23ec2-9f0a-4b1c-8d2e-3f4a5b6c7d8e', '3f0a1c52-8a4e-4d0b-9f57-2c6f5f1f7a10'];
     expect(ids.map((id) => [...orderOf(of, id)].join(''))).toEqual(['021', '102']);
   });
 
-  test('another version draws anew', () => {
+  test('another version of the route draws a new order', () => {
     const ids = Array.from({ length: 200 }, (_, i) => `message ${i}`);
     const moved = ids.filter(
       (id) => firstOf(weighted(1, 1), id) !== firstOf({ ...weighted(1, 1), version: 4 }, id),
@@ -73,7 +73,7 @@ describe('by weight', () => {
   });
 
   test.each([
-    ['alike', [1, 1]],
+    ['equal weights', [1, 1]],
     ['one in a hundred', [99, 1]],
     ['three of different weight', [700, 200, 100]],
     ['twenty', Array.from({ length: 20 }, (_, i) => i + 1)],
@@ -93,7 +93,7 @@ describe('by weight', () => {
     }
   });
 
-  test('what an account cannot take is spread among the others in proportion', () => {
+  test('the messages of an unusable account are spread over the others in proportion', () => {
     const of = weighted(600, 300, 100);
     const orders = Array.from({ length: 20_000 }, (_, i) => [...orderOf(of, `message ${i}`)]);
     const without = orders.map((order) => order.find((id) => id !== '0'));
@@ -102,7 +102,7 @@ describe('by weight', () => {
   });
 });
 
-test('until one is set, a route is the accounts of its channel by age', () => {
+test('routeByAge returns the accounts of the channel from old to new', () => {
   const accounts = [
     { id: 'mail', channel: 'email' },
     { id: 'old', channel: 'sms' },

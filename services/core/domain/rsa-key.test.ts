@@ -15,6 +15,6 @@ test.each([
   expect(isUsableRsaKey(key('rsa', bits))).toBe(isUsable);
 });
 
-test('a key of another kind is no RSA key', () => {
+test('a key of another type is not a usable RSA key', () => {
   expect(isUsableRsaKey(key('ec'))).toBe(false);
 });

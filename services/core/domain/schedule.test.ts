@@ -18,7 +18,7 @@ const always = (holds: (sendAt: number, now: number, horizonDays: number) => voi
     { numRuns: 2_000 },
   );
 
-test('an instant that has come is now, one within the horizon is kept to the millisecond, a later one is refused', () => {
+test('a past send time means now, one within the horizon is kept exactly, and a later one is refused', () => {
   always((sendAt, at, days) => {
     const schedule = scheduleOf(sendAt, at, days);
     if (sendAt <= at) expect(schedule.kind).toBe('now');
@@ -27,14 +27,14 @@ test('an instant that has come is now, one within the horizon is kept to the mil
   });
 });
 
-test('only of an instant that is past by more than a minute somebody has to be told', () => {
+test('only a send time more than a minute in the past is marked as past', () => {
   const at = Date.UTC(2026, 0, 1);
   expect(scheduleOf(undefined, at, 7)).toEqual({ kind: 'now', isPast: false });
   expect(scheduleOf(at - 60_000, at, 7)).toEqual({ kind: 'now', isPast: false });
   expect(scheduleOf(at - 60_001, at, 7)).toEqual({ kind: 'now', isPast: true });
 });
 
-test('a record is kept for the retention after its instant and after any within a week more, and no place is beyond the horizon', () => {
+test('a record is kept for its retention after the send time, with a week for rescheduling', () => {
   always((sendAt, at, days) => {
     const from = keptFrom(sendAt, at, days);
     if (sendAt <= at) {
@@ -71,7 +71,7 @@ const moved = fc
     return { message, at, of, wish: at + next };
   });
 
-test('a message is moved a hundred times at most, and may stay where it is after that', () => {
+test('a message can be rescheduled at most a hundred times, and may stay unchanged after that', () => {
   fc.assert(
     fc.property(moved, fc.nat(200), ({ message, at, of, wish }, moves) => {
       const decision = decideReschedule({ ...message, moves }, wish, at, of);
@@ -81,7 +81,7 @@ test('a message is moved a hundred times at most, and may stay where it is after
   );
 });
 
-test('only a message that is scheduled and not due is moved, whatever is wished', () => {
+test('only a scheduled message that is not due can be rescheduled', () => {
   const others = MESSAGE_STATES.filter((state) => state !== 'scheduled');
   fc.assert(
     fc.property(moved, fc.constantFrom(...others), ({ message, at, of, wish }, status) => {
@@ -92,7 +92,7 @@ test('only a message that is scheduled and not due is moved, whatever is wished'
   );
 });
 
-test('a moved message keeps the length of its lifetime, is never due before now, and its record the whole retention', () => {
+test('a rescheduled message keeps its lifetime and retention, and is never due in the past', () => {
   fc.assert(
     fc.property(moved, ({ message, at, of, wish }) => {
       const decision = decideReschedule(message, wish, at, of);
@@ -106,7 +106,7 @@ test('a moved message keeps the length of its lifetime, is never due before now,
   );
 });
 
-test('within the horizon a message is moved to any earlier instant, and to one up to a week later', () => {
+test('within the horizon, a message can be moved to any earlier time and up to a week later', () => {
   fc.assert(
     fc.property(moved, ({ message, at, of, wish }) => {
       if (message.isDue || wish > message.sendAt + 7 * DAY_MS || wish > at + of.scheduleHorizonDays * DAY_MS)
@@ -118,7 +118,7 @@ test('within the horizon a message is moved to any earlier instant, and to one u
   );
 });
 
-test('a refusal for its place says until when there is room', () => {
+test('a no_place refusal has the latest send time that is possible', () => {
   fc.assert(
     fc.property(moved, ({ message, at, of, wish }) => {
       const decision = decideReschedule(message, wish, at, of);

@@ -2,9 +2,9 @@ import { assert, property, string } from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { smsSegments } from './segments.ts';
 
-describe('a text travels as', () => {
+describe('the SMS segments', () => {
   test.each([
-    ['nothing', '', 'GSM-7', 1],
+    ['an empty text', '', 'GSM-7', 1],
     ['160 letters', 'a'.repeat(160), 'GSM-7', 1],
     ['161 letters', 'a'.repeat(161), 'GSM-7', 2],
     ['306 letters', 'a'.repeat(306), 'GSM-7', 2],
@@ -25,16 +25,19 @@ describe('a text travels as', () => {
     ['36 emoji', '😀'.repeat(36), 'UCS-2', 2],
     ['67 emoji, 33 to a part', '😀'.repeat(67), 'UCS-2', 3],
     ['every accent of the alphabet', 'èéùìòÇØøÅåÆæßÉÄÖÑÜäöñüà¿¡§¤ΔΦΓΛΩΠΨΣΘΞ', 'GSM-7', 1],
-  ])('%s', (_, text, encoding, segments) => {
+  ])('are counted for %s', (_, text, encoding, segments) => {
     expect(smsSegments(text)).toEqual({ encoding, segments });
   });
 
-  test.each(['ç', '’', '“', '–', '…', '`', '\t', '\u00a0', '😀'])('UCS-2 because of one %j', (character) => {
-    expect(smsSegments(`a${character}`).encoding).toBe('UCS-2');
-  });
+  test.each(['ç', '’', '“', '–', '…', '`', '\t', '\u00a0', '😀'])(
+    'are UCS-2 because of one %j',
+    (character) => {
+      expect(smsSegments(`a${character}`).encoding).toBe('UCS-2');
+    },
+  );
 });
 
-test('no part holds more than its room, and no fewer parts would do', () => {
+test('the number of segments is within the bounds given by the length of the text', () => {
   assert(
     property(string({ unit: 'binary', maxLength: 2_000 }), (text) => {
       const { encoding, segments } = smsSegments(text);

@@ -14,7 +14,7 @@ import {
 const subkey = createSecretKey(Buffer.alloc(32, 7));
 const secretOf = (nonce: string) => deriveKeySecret(subkey, 'key', Buffer.from(nonce));
 
-test('what is formatted is parsed again', () => {
+test('a formatted service key parses to the same key', () => {
   assert(
     property(constantFrom(...KEY_MODES), string(), (mode, nonce) => {
       const key = { mode, keyId: newKeyId(), secret: secretOf(nonce) };
@@ -26,7 +26,7 @@ test('what is formatted is parsed again', () => {
   );
 });
 
-test('every change of one character is noticed before any lookup', () => {
+test('a service key with any changed character is refused', () => {
   const text = formatServiceKey({ mode: 'live', keyId: newKeyId(), secret: secretOf('n') });
   for (let i = 0; i < text.length; i++) {
     const other = text[i] === 'A' ? 'B' : 'A';
@@ -34,11 +34,14 @@ test('every change of one character is noticed before any lookup', () => {
   }
 });
 
-test.each(['', 'dsp_live_', 'msg_live_a_b_c', ' dsp_live_x', 'A'.repeat(10_000)])('%s is no key', (text) => {
-  expect(parseServiceKey(text)).toBeNull();
-});
+test.each(['', 'dsp_live_', 'msg_live_a_b_c', ' dsp_live_x', 'A'.repeat(10_000)])(
+  '%s is not a service key',
+  (text) => {
+    expect(parseServiceKey(text)).toBeNull();
+  },
+);
 
-test('a secret is derived again from its nonce, and from no other', () => {
+test('a derived secret depends on its subkey, key id and nonce', () => {
   expect(secretOf('a')).toBe(secretOf('a'));
   expect(secretOf('a')).not.toBe(secretOf('b'));
   expect(deriveKeySecret(subkey, 'other', Buffer.from('a'))).not.toBe(secretOf('a'));

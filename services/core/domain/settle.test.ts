@@ -34,11 +34,11 @@ const transient = (
 });
 const ambiguous: AttemptOutcome = { kind: 'ambiguous', failure: failure('unknown') };
 
-describe('what another account has accepted before', () => {
+describe('a message that another account has accepted before', () => {
   const before = { sentBy: 'first', duplicateRisk: true };
   const refused: AttemptOutcome = { kind: 'rejected_permanent', failure: failure('invalid_recipient') };
 
-  test('is sent by that one where this one refuses it, or no time is left for a retry', () => {
+  test('returns to that account if this one refuses it or no time is left for a retry', () => {
     const returned = { status: 'sent', reason: 'no_other_account', returned: true, final: false };
     expect(settle(refused, message(before), NOW, 0)).toMatchObject({ ...returned, nextAttemptAt: null });
     const last = message({ ...before, retries: 3, expiresAt: NOW + 1 });
@@ -46,7 +46,7 @@ describe('what another account has accepted before', () => {
     expect(settle(refused, message(), NOW, 0)).toMatchObject({ status: 'failed', returned: false });
   });
 
-  test('names the account and the route by which it was not sent again', () => {
+  test('records the account and the route version when it returns', () => {
     const steps = ['first', 'second'].map((accountId) => ({ accountId, weight: 1 }));
     const route: Route = {
       channel: 'sms',
@@ -70,7 +70,7 @@ describe('what another account has accepted before', () => {
     });
   });
 
-  test('is waited for though this account reports nothing', () => {
+  test('awaits a receipt even if this account sends none', () => {
     expect(settle({ kind: 'accepted', providerMessageId: 'p' }, message(before), NOW, 0)).toMatchObject({
       status: 'sent',
       final: false,
@@ -81,18 +81,18 @@ describe('what another account has accepted before', () => {
 });
 
 test.each([
-  ['as long as its route says', {}, 30_000],
-  ['for nothing where it must not go out twice', { deliveryGuarantee: 'at_most_once' as const }, null],
-  ['for nothing where no receipt can come', { receiptsExpected: false }, null],
-  ['for nothing after a call without an answer', { ambiguous: 1 }, null],
-  ['for nothing where its route says nothing', { receiptTimeoutMs: undefined }, null],
-])('an accepted message waits for its receipt, before another account sends it, %s', (_name, given, ms) => {
+  ['is the one of its route', {}, 30_000],
+  ['is null with at_most_once', { deliveryGuarantee: 'at_most_once' as const }, null],
+  ['is null if no receipt can come', { receiptsExpected: false }, null],
+  ['is null after an ambiguous call', { ambiguous: 1 }, null],
+  ['is null if its route has none', { receiptTimeoutMs: undefined }, null],
+])('the receipt timeout for failover of an accepted message %s', (_name, given, ms) => {
   const one = message({ receiptsExpected: true, receiptTimeoutMs: 30_000, ...given });
   expect(settle({ kind: 'accepted', providerMessageId: 'p' }, one, NOW, 0).failoverMs).toBe(ms);
 });
 
 describe('acceptance by the provider', () => {
-  test('ends at sent where the provider reports nothing more', () => {
+  test('is final at sent if the provider sends no receipts', () => {
     expect(settle({ kind: 'accepted', providerMessageId: 'p' }, message(), NOW, 0)).toMatchObject({
       status: 'sent',
       final: true,
@@ -100,7 +100,7 @@ describe('acceptance by the provider', () => {
     });
   });
 
-  test('waits 72 hours for a receipt where the provider reports', () => {
+  test('awaits a receipt for 72 hours if the provider sends receipts', () => {
     const settled = settle(
       { kind: 'accepted', providerMessageId: 'p' },
       message({ receiptsExpected: true }),
@@ -111,16 +111,19 @@ describe('acceptance by the provider', () => {
   });
 });
 
-describe('a provider that can be asked', () => {
+describe('a provider with status lookup', () => {
   const accepted = { kind: 'accepted', providerMessageId: 'p' } as const;
 
-  test.each(['id', 'reference'] as const)('by %s is asked an hour after it accepted a message', (lookup) => {
-    const settled = settle(accepted, message({ receiptsExpected: true, lookup }), NOW, 0);
-    expect(settled.awaitUntil).toBe(NOW + 3_600_000);
-    expect(settle(accepted, message({ lookup }), NOW, 0).awaitUntil).toBeNull();
-  });
+  test.each(['id', 'reference'] as const)(
+    'by %s is asked an hour after it accepted a message with receipts',
+    (lookup) => {
+      const settled = settle(accepted, message({ receiptsExpected: true, lookup }), NOW, 0);
+      expect(settled.awaitUntil).toBe(NOW + 3_600_000);
+      expect(settle(accepted, message({ lookup }), NOW, 0).awaitUntil).toBeNull();
+    },
+  );
 
-  test('by our reference is asked a minute after a call that nothing came back from', () => {
+  test('by reference is asked a minute after an ambiguous call', () => {
     const given = { deliveryGuarantee: 'at_most_once' } as const;
     const awaitUntil = (lookup: AttemptedMessage['lookup']) =>
       settle(ambiguous, message({ ...given, lookup }), NOW, 0).awaitUntil;
@@ -138,7 +141,7 @@ describe('transient rejections', () => {
     expect(settled).toMatchObject({ status: 'deferred', nextAttemptAt: NOW + delay, retries: retries + 1 });
   });
 
-  test('retries go on every two hours after the schedule', () => {
+  test('retries continue every two hours after the schedule', () => {
     expect(settle(transient(), message({ retries: 50 }), NOW, 0).nextAttemptAt).toBe(NOW + 2 * 3_600_000);
   });
 
@@ -172,14 +175,14 @@ describe('transient rejections', () => {
     expect(settled).toMatchObject({ status: 'deferred', retries: 3, providerWaits: 1 });
   });
 
-  test('a message waiting for its provider is looked at again at its expiry at the latest', () => {
+  test('a message that waits for its provider is due at its expiry at the latest', () => {
     const settled = settle(transient('auth_or_config'), message({ expiresAt: NOW + 1_000 }), NOW, 0.9);
     expect(settled.nextAttemptAt).toBe(NOW + 1_000);
   });
 });
 
 describe('ambiguous calls', () => {
-  test('at_least_once tries once more and says that a duplicate is possible', () => {
+  test('at_least_once retries once and sets duplicateRisk', () => {
     const settled = settle(ambiguous, message(), NOW, 0);
     expect(settled).toMatchObject({ status: 'deferred', duplicateRisk: true, ambiguous: 1 });
     expect(settled.nextAttemptAt).toBe(NOW + AMBIGUOUS_RETRY_MS);
@@ -196,10 +199,10 @@ describe('ambiguous calls', () => {
   });
 
   test.each([
-    ['nothing can come any more', {}, true],
-    ['the provider reports', { receiptsExpected: true }, false],
-    ['the provider is asked', { lookup: 'reference' }, false],
-  ] as const)('one that ends as unknown, %s: whether that is final', (_, over, final) => {
+    ['nothing can follow', {}, true],
+    ['receipts are expected', { receiptsExpected: true }, false],
+    ['a lookup follows', { lookup: 'reference' }, false],
+  ] as const)('an unknown message is final only if no receipt or lookup can follow: %s', (_, over, final) => {
     const settled = settle(ambiguous, message({ deliveryGuarantee: 'at_most_once', ...over }), NOW, 0);
     expect(settled).toMatchObject({ status: 'unknown', final });
   });
@@ -218,7 +221,7 @@ describe('ambiguous calls', () => {
     });
   });
 
-  test('a provider that is asked before a repetition is given time to know of the call', () => {
+  test('a provider with dedupe by lookup gets a minute before the retry', () => {
     const settled = settle(
       ambiguous,
       message({ dedupe: 'lookup', deliveryGuarantee: 'at_most_once' }),
@@ -228,7 +231,7 @@ describe('ambiguous calls', () => {
     expect(settled).toMatchObject({ status: 'deferred', duplicateRisk: false, nextAttemptAt: NOW + 60_000 });
   });
 
-  test('a provider that guards against copies is asked again without a risk', () => {
+  test('a provider with dedupe by key is retried without duplicateRisk', () => {
     const settled = settle(ambiguous, message({ dedupe: 'key', ambiguous: 3 }), NOW, 0);
     expect(settled).toMatchObject({ status: 'deferred', duplicateRisk: false });
   });
@@ -236,7 +239,7 @@ describe('ambiguous calls', () => {
   test.each([
     [1_001, 'deferred'],
     [1_000, 'unknown'],
-  ])('a provider that knows the key for %i ms: the message is then %s', (lifetimeMs, status) => {
+  ])('a provider that keeps the idempotency key for %i ms: the message is %s', (lifetimeMs, status) => {
     // The repetition is due after 15 s.
     const over = {
       dedupe: 'key',
@@ -252,7 +255,7 @@ describe('ambiguous calls', () => {
     const repeated = { ambiguous: 1, duplicateRisk: true, receiptsExpected: true };
 
     test.each([
-      ['is refused for good', refused, {}],
+      ['is refused permanently', refused, {}],
       ['has no time left for a retry', transient(), { retries: 3, expiresAt: NOW + 1 }],
       ['would wait for its provider until it expires', transient('auth_or_config'), { expiresAt: NOW + 1 }],
     ])(
@@ -264,20 +267,23 @@ describe('ambiguous calls', () => {
       },
     );
 
-    test('leave it unknown for ever if no receipt can come', () => {
+    test('leave a message finally unknown if no receipt can come', () => {
       const settled = settle(refused, message({ ...repeated, receiptsExpected: false }), NOW, 0);
       expect(settled).toMatchObject({ status: 'unknown', final: true });
     });
 
-    test.each(['key', 'lookup'] as const)('say nothing if the provider prevents copies by %s', (dedupe) => {
-      const settled = settle(refused, message({ ...repeated, dedupe }), NOW, 0);
-      expect(settled).toMatchObject({ status: 'failed', final: true });
-    });
+    test.each(['key', 'lookup'] as const)(
+      'do not matter if the provider prevents duplicates by %s',
+      (dedupe) => {
+        const settled = settle(refused, message({ ...repeated, dedupe }), NOW, 0);
+        expect(settled).toMatchObject({ status: 'failed', final: true });
+      },
+    );
 
     test.each([
       ['key', 'unknown'],
       ['lookup', 'failed'],
-    ] as const)('that end with a temporary refusal leave a message with %s %s', (dedupe, status) => {
+    ] as const)('leave a message with dedupe by %s that is refused temporarily %s', (dedupe, status) => {
       // It may come before the provider compares keys; a look-up has said that there is no copy.
       const over = { ...repeated, dedupe, retries: 3, expiresAt: NOW + 1 };
       expect(settle(transient(), message(over), NOW, 0)).toMatchObject({ status });
@@ -290,13 +296,13 @@ test.each(NOT_STARTED_REASONS)('%s uses no retry and puts the message back in th
   expect(settled).toMatchObject({ status: 'queued', reason, retries: 2, ambiguous: 1, providerWaits: 0 });
 });
 
-test('an attempt that was not made because its message has expired waits a second for clocks that differ', () => {
+test('an attempt not made because of expiry is due again after a second, for clock differences', () => {
   const outcome = { kind: 'not_started', reason: 'lease_over' } as const;
   const at = (expiresAt: number) => settle(outcome, message({ expiresAt }), NOW, 0).nextAttemptAt;
   expect([at(NOW + 1), at(NOW)]).toEqual([NOW, NOW + 1_000]);
 });
 
-test('whatever happens, the next state is one the table allows, and only unfinished messages have a next attempt', () => {
+test('for any outcome, the next state is allowed, and only waiting messages have a next attempt', () => {
   const outcomes = fc.oneof(
     fc.constant<AttemptOutcome>({ kind: 'accepted', providerMessageId: null }),
     fc.constantFrom(...FAILURE_CLASSES).chain((c) =>
@@ -367,10 +373,10 @@ describe('with other accounts in the route', () => {
   };
 
   test.each([
-    ['a refusal for good', refused],
-    ['one for now', transient()],
+    ['a permanent refusal', refused],
+    ['a temporary refusal', transient()],
     ['a refused credential', transient('auth_or_config')],
-  ])('%s sends a message on at once, and uses no retry', (_name, outcome) => {
+  ])('%s fails over at once and uses no retry', (_name, outcome) => {
     expect(settle(outcome, message({ retries: 2, failover }), NOW, 0.5)).toMatchObject({
       status: 'deferred',
       reason: 'failed_over',
@@ -381,7 +387,7 @@ describe('with other accounts in the route', () => {
     });
   });
 
-  test('a call without an answer, now or before, does not', () => {
+  test('an ambiguous call, now or before, does not fail over', () => {
     const now = settle(ambiguous, message({ failover }), NOW, 0);
     expect([now.reason, now.rerouted]).toEqual(['ambiguous_attempt', null]);
     for (const outcome of [refused, transient(), transient('auth_or_config')]) {
@@ -390,7 +396,7 @@ describe('with other accounts in the route', () => {
     }
   });
 
-  test('what is wrong with the message is wrong with any account', () => {
+  test('a fault of the recipient or content does not fail over', () => {
     for (const of of ['invalid_recipient', 'content_rejected'] as const) {
       const settled = settle(
         { kind: 'rejected_permanent', failure: failure(of) },
@@ -402,7 +408,7 @@ describe('with other accounts in the route', () => {
     }
   });
 
-  test('after all of them the retry schedule begins again with the first', () => {
+  test('after all accounts, the retry schedule continues with the first', () => {
     expect(settle(transient(), message({ retries: 1, failover: last }), NOW, 0)).toMatchObject({
       status: 'deferred',
       reason: 'retry',
@@ -412,13 +418,13 @@ describe('with other accounts in the route', () => {
     });
   });
 
-  test('one that refused for good leaves the message to those that may take it later', () => {
+  test('a permanent refusal of the last account leaves the retry to the others', () => {
     const settled = settle(refused, message({ failover: last }), NOW, 0);
     expect(settled).toMatchObject({ status: 'deferred', reason: 'retry', rerouted: { accountId: 'a' } });
     expect(settled.failure).toMatchObject({ class: 'sender_rejected' });
   });
 
-  test('a message that ends as no time is left for another round goes nowhere', () => {
+  test('a message without time for another round fails and is not rerouted', () => {
     const settled = settle(
       transient(),
       message({ retries: 1, expiresAt: NOW + 5_000, failover: last }),
@@ -428,7 +434,7 @@ describe('with other accounts in the route', () => {
     expect(settled).toMatchObject({ status: 'failed', reason: 'no_retry_left', rerouted: null });
   });
 
-  test('once none is left it fails with the last failure', () => {
+  test('a message fails with the last failure if no account is left', () => {
     const none = {
       ...last,
       tried: [{ accountId: 'a', isPermanent: true, class: 'sender_rejected' } as const],
@@ -441,7 +447,7 @@ describe('with other accounts in the route', () => {
     });
   });
 
-  test('the accounts by age are named, as no version leads back to them', () => {
+  test('a failover without a set route records its steps, since it has no route version', () => {
     const byAge = { ...failover, route: { ...route, version: 0 } };
     const { rerouted } = settle(transient(), message({ failover: byAge }), NOW, 0);
     expect(rerouted).toEqual({ accountId: 'b', version: 0, skipped: [], steps: ['a', 'b'] });

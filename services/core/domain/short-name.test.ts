@@ -7,6 +7,6 @@ test.each([
   ['a'.repeat(65), `${'a'.repeat(64)}…`],
   ['😀'.repeat(64), '😀'.repeat(64)],
   ['😀'.repeat(65), `${'😀'.repeat(64)}…`],
-])('a name of %j', (name, shown) => {
+])('the short form of %j has at most 64 characters', (name, shown) => {
   expect(shortName(name)).toBe(shown);
 });

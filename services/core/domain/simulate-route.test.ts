@@ -36,7 +36,7 @@ const message: fc.Arbitrary<PastMessage> = fc.record({
   ),
 });
 
-test('what is added up is what the messages come to one by one', () => {
+test('the totals equal the sums of the single replays', () => {
   fc.assert(
     fc.property(
       route,
@@ -75,7 +75,7 @@ test('what is added up is what the messages come to one by one', () => {
   );
 });
 
-test('accounts that are passed over or left are named with why, and how many messages', () => {
+test('skipped and failed accounts are listed with a reason and a number of messages', () => {
   const steps = ['a', 'b', 'c'].map((accountId) => ({ accountId, weight: 1 }));
   const failoverOn = ['provider_unavailable'] as const;
   const simulator = createSimulator(

@@ -24,4 +24,4 @@ test.each([
   'Äcme',
   'Acme\n',
   '+-_&',
-])('%j can not', (sender) => expect(isSmsSender(sender)).toBe(false));
+])('%j cannot be a sender', (sender) => expect(isSmsSender(sender)).toBe(false));

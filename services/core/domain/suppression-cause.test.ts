@@ -42,11 +42,11 @@ test.each([
     null,
   ],
   [{ ...NOTHING, receipt: 'delivered' }, null],
-] as const)('a report %j is the cause: %s', (said, cause) => {
+] as const)('a report %j gives the suppression cause: %s', (said, cause) => {
   expect(causeOfReport(said)).toBe(cause);
 });
 
-test('only what is refused for good is a cause, by the recipient and not by the account or the moment', () => {
+test('only a permanent refusal that is due to the recipient is a suppression cause', () => {
   expect(causeOfRefusal({ kind: 'rejected_permanent', failure: OPTED_OUT })).toBe('opt_out');
   expect(causeOfRefusal({ kind: 'rejected_permanent', failure: BOUNCED })).toBe('hard_bounce');
   for (const code of [
@@ -70,7 +70,7 @@ test('only what is refused for good is a cause, by the recipient and not by the 
   );
 });
 
-test('no temporary failure, and nothing that arrived, makes a hard bounce', () => {
+test('only a permanent undelivered report gives a hard bounce or an opt-out', () => {
   fc.assert(
     fc.property(report, (said) => {
       const cause = causeOfReport(said);
@@ -80,7 +80,7 @@ test('no temporary failure, and nothing that arrived, makes a hard bounce', () =
   );
 });
 
-test.each(CHANNELS)('%s: what stops marketing alone follows from the reason', (channel) => {
+test.each(CHANNELS)('%s: the cause determines the reason and scope of the suppression', (channel) => {
   expect(suppressionFor('complaint', channel)).toEqual({ reason: 'complaint', scope: 'marketing' });
   expect(suppressionFor('unsubscribe', channel)).toEqual({ reason: 'unsubscribe', scope: 'marketing' });
   expect(suppressionFor('hard_bounce', channel)).toEqual({ reason: 'hard_bounce', scope: 'all' });

@@ -23,7 +23,7 @@ const time = fc.oneof(fc.nat({ max: 50 }), fc.nat({ max: 20_000 }), fc.nat({ max
 const some = fc.array(time, { minLength: 1, maxLength: 200 });
 const share = fc.constantFrom(0.5, 0.95, 0.01, 1);
 
-test('a quantile is as near to the true one as it says', () => {
+test('a quantile differs from the true one by at most QUANTILE_ERROR', () => {
   fc.assert(
     fc.property(some, share, (times, part) => {
       const [found, wanted] = [quantileOf(countsOf(times), part) ?? 0, trueQuantile(times, part)];
@@ -32,7 +32,7 @@ test('a quantile is as near to the true one as it says', () => {
   );
 });
 
-test('counts that were added up have the quantiles of all times together', () => {
+test('summed counts have the quantiles of all times together', () => {
   fc.assert(
     fc.property(some, some, share, (mine, yours, part) => {
       const [a, b] = [countsOf(mine), countsOf(yours)];
@@ -42,7 +42,7 @@ test('counts that were added up have the quantiles of all times together', () =>
   );
 });
 
-test('a longer time is in no lower bucket, and none is beyond the last', () => {
+test('a longer time is never in a lower bucket, and none is beyond the last bucket', () => {
   fc.assert(
     fc.property(
       fc.double({ min: -10, max: 1e15, noNaN: true }),
@@ -57,7 +57,7 @@ test('a longer time is in no lower bucket, and none is beyond the last', () => {
   );
 });
 
-test('nothing counted has no quantile', () => {
+test('empty counts have no quantile', () => {
   expect(quantileOf([], 0.5)).toBeNull();
   expect(quantileOf([0, 0], 0.95)).toBeNull();
 });

@@ -3,7 +3,7 @@ import { array, assert, nat, property, tuple } from 'fast-check';
 import { createTurnQueue } from './turn-queue.ts';
 
 describe('turn queue', () => {
-  test('each owner in turn, each in the order it came', () => {
+  test('serves the owners in turn, and the items of each in order', () => {
     const queue = createTurnQueue<string>();
     for (const item of ['a1', 'a2', 'a3', 'b1', 'c1', 'c2']) queue.push(item.charAt(0), item);
     expect(queue.take(4)).toEqual(['a1', 'b1', 'c1', 'a2']);
@@ -11,7 +11,7 @@ describe('turn queue', () => {
     expect(queue.size).toBe(0);
   });
 
-  test('with more owners than a batch holds, all have their turn', () => {
+  test('serves all owners in turn if there are more than a batch holds', () => {
     const queue = createTurnQueue<string>();
     for (const round of [1, 2]) for (const owner of 'abcde') queue.push(owner, `${owner}${round}`);
     expect([queue.take(3), queue.take(3), queue.take(3)]).toEqual([
@@ -21,14 +21,14 @@ describe('turn queue', () => {
     ]);
   });
 
-  test('one that floods delays another by no more than a turn', () => {
+  test('a flood of one owner delays another owner by at most one turn', () => {
     const queue = createTurnQueue<string>();
     for (let n = 0; n < 10_000; n++) queue.push('noisy', `noisy ${n}`);
     queue.push('quiet', 'quiet');
     expect(queue.take(2)).toContain('quiet');
   });
 
-  test('who may not be served is passed over, and is the first when it may', () => {
+  test('skips an owner that may not be served, and serves it first once it may', () => {
     const queue = createTurnQueue<string>();
     for (const [owner, item] of ['a1', 'a2', 'b1', 'b2'].map((item) => [item.slice(0, 1), item] as const))
       queue.push(owner, item);
@@ -38,7 +38,7 @@ describe('turn queue', () => {
     expect(queue.take(2)).toEqual(['a1', 'c1']);
   });
 
-  test('an owner is passed over by what comes next of it, and others go before', () => {
+  test('skips an owner whose next item does not fit, and serves others first', () => {
     const queue = createTurnQueue<number>();
     for (const [owner, size] of [
       ['a', 1],
@@ -57,7 +57,7 @@ describe('turn queue', () => {
     expect(queue.take(10)).toEqual([9]);
   });
 
-  test('everything leaves once, in the order of its owner', () => {
+  test('every item comes out once, in the order of its owner', () => {
     assert(
       property(array(tuple(nat(5), nat(4))), (steps) => {
         const queue = createTurnQueue<[owner: number, n: number]>();

@@ -21,7 +21,7 @@ const unsubscribing = fc.record({
   issuedAt: fc.integer({ min: 0, max: 40_000 }).map((day) => day * DAY_MS),
 });
 
-test('a token tells what it was made of, and is the same each time', () => {
+test('a token decodes to its data, and encoding is deterministic', () => {
   fc.assert(
     fc.property(unsubscribing, (about) => {
       const token = unsubscribeToken(key, about);
@@ -32,7 +32,7 @@ test('a token tells what it was made of, and is the same each time', () => {
   );
 });
 
-test('a token that was changed in any place, or made with another pepper, is none', () => {
+test('a token with any changed character or another pepper is refused', () => {
   fc.assert(
     fc.property(unsubscribing, fc.nat(), fc.constantFrom('A', 'b', '7', '_'), (about, at, character) => {
       const token = unsubscribeToken(key, about);
@@ -44,7 +44,7 @@ test('a token that was changed in any place, or made with another pepper, is non
   );
 });
 
-test('any other text is none', () => {
+test('any other text is refused', () => {
   fc.assert(
     fc.property(fc.string({ maxLength: 2_000 }), (text) => {
       expect(readUnsubscribeToken(key, text)).toBeUndefined();
@@ -54,7 +54,7 @@ test('any other text is none', () => {
   expect(readUnsubscribeToken(key, 'A'.repeat(100_000))).toBeUndefined();
 });
 
-test('the longest address fits into a line of a mail', () => {
+test('the List-Unsubscribe header with the longest address fits into a mail line', () => {
   const address = `${'a'.repeat(64)}@${'b'.repeat(185)}.com`;
   const about = { tenantId: crypto.randomUUID(), messageId: crypto.randomUUID(), address, issuedAt: 0 };
   const url = unsubscribeUrl('https://api.example.com/', unsubscribeToken(key, about));
@@ -62,7 +62,7 @@ test('the longest address fits into a line of a mail', () => {
   expect(`List-Unsubscribe: <${url}>`.length).toBeLessThan(998);
 });
 
-test('it holds for thirteen months at least', () => {
+test('a token is valid for at least thirteen months', () => {
   const accepted = Date.UTC(2026, 0, 31, 23, 59);
   expect(isUnsubscribeOver(Math.floor(accepted / DAY_MS) * DAY_MS, Date.UTC(2027, 1, 28, 23, 59))).toBe(
     false,

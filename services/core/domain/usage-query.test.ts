@@ -13,7 +13,7 @@ const HOUR_MS = 3_600_000;
 const NOW = Date.parse('2026-03-05T10:20:30.400Z');
 const groups = fc.subarray([...USAGE_GROUPS]).map((some) => new Set<UsageGroup>(some));
 
-test('every combination is kept, or refused with what is offered', () => {
+test('every combination of groups has a dimension, or is refused with the possible ones', () => {
   fc.assert(
     fc.property(groups, (some) => {
       const found = usageDimensionOf(some);
@@ -35,7 +35,7 @@ test.each([
   [['hour', 'provider'], 'hour'],
   [['tag', 'day', 'status'], 'tag'],
   [['key'], 'key'],
-] as const)('%j is answered by the counts of %s', (some, dimension) => {
+] as const)('groups %j are answered from the counts by %s', (some, dimension) => {
   expect(usageDimensionOf(new Set(some))).toBe(dimension);
 });
 
@@ -45,11 +45,11 @@ test.each([
   [['tag', 'hour']],
   [['key', 'channel']],
   [['tag', 'provider']],
-] as const)('%j is refused', (some) => {
+] as const)('groups %j are refused', (some) => {
   expect(usageDimensionOf(new Set<UsageGroup>(some))).toHaveProperty('refused');
 });
 
-test('a span holds what was asked for, in whole days or hours', () => {
+test('a span covers the requested time in whole days or hours', () => {
   fc.assert(
     fc.property(
       fc.constantFrom('hour' as const, 'day' as const),
@@ -69,7 +69,7 @@ test('a span holds what was asked for, in whole days or hours', () => {
   );
 });
 
-test('a span that is not given ends now', () => {
+test('the default span ends now', () => {
   expect(usageSpanOf({}, 'day', NOW)).toEqual({
     since: Date.parse('2026-02-03T00:00:00Z'),
     until: Date.parse('2026-03-06T00:00:00Z'),
@@ -122,12 +122,12 @@ test('a span begins and ends in years of four digits, or is refused', () => {
   expect(usageSpanOf(late, 'day', NOW)).toMatchObject({ field: 'until' });
 });
 
-test('the delivery rate is of messages that a receipt has told of', () => {
+test('the delivery rate counts only delivered and undelivered messages', () => {
   expect(deliveryRateOf({ sent: 5, delivered: 2, undelivered: 1, failed: 3 })).toBe(0.6667);
   expect(deliveryRateOf({ sent: 5, failed: 3 })).toBeNull();
 });
 
-test('what is no longer live is a status of its own, all else is in progress', () => {
+test('usage has one status per ended state, and in_progress for all live ones', () => {
   expect(USAGE_STATUSES).toEqual([
     'in_progress',
     'sent',

@@ -14,6 +14,6 @@ test.each([
   ['provider_throttled', 'rate_limited', 'rate_limited'],
   ['auth_or_config', 'authentication_failed', 'authentication_failed'],
   ['auth_or_config', 'account_suspended', 'account_suspended'],
-] as const)('%s with %s is %s', (failureClass, code, reason) => {
+] as const)('a failure %s with code %s has the reason %s', (failureClass, code, reason) => {
   expect(verificationReason({ class: failureClass, code })).toBe(reason);
 });

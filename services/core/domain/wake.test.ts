@@ -10,7 +10,7 @@ const wake = {
 };
 const other = { ...wake, seq: 7 };
 
-test('wake-ups survive their way over the stream, in their order and with the priority of their subject', () => {
+test('encoded wake-ups are decoded in order, with the priority of their subject', () => {
   expect(decodeWakes(encodeWakes([wake, other]), 'high')).toEqual([
     { ...wake, priority: 0 },
     { ...other, priority: 0 },
@@ -25,12 +25,12 @@ test.each([
   encodeWakes([{ ...wake, seq: 1e21 }]),
   encodeWakes([{ ...wake, tenantId: "' or 1=1" }]),
   encodeWakes([{ ...wake, accountId: 'any' }]),
-])('what is not a wake-up is left out, and its neighbour is not: %s', (line) => {
+])('an invalid line is left out, and the next wake-up is kept: %s', (line) => {
   expect(decodeWakes(line, 'normal')).toEqual([]);
   expect(decodeWakes(`${line}\n${encodeWakes([other])}`, 'normal')).toEqual([{ ...other, priority: 1 }]);
 });
 
-test('a message cannot carry more than its limit', () => {
+test('at most WAKES_PER_MESSAGE_MAX wake-ups of a payload are decoded', () => {
   const many = encodeWakes(Array.from({ length: WAKES_PER_MESSAGE_MAX + 10 }, () => wake));
   expect(decodeWakes(many, 'normal')).toHaveLength(WAKES_PER_MESSAGE_MAX);
 });

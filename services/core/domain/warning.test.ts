@@ -32,29 +32,29 @@ describe('the warning of an unknown field', () => {
     ['tag', 'tags'],
     ['subjct', 'subject'],
     ['form', 'from'],
-  ])('names the right one for %s: %s', (name, meant) => {
+  ])('suggests a field for %s: %s', (name, meant) => {
     expect(unknownField('', name, EMAIL)).toEqual({
       warning: { field: name, message: `Unknown field, ignored: did you mean '${meant}'?` },
       isNear: true,
     });
   });
 
-  test.each(['cc', 'bcc', 'CC'])('says of %s that a message has one recipient', (name) => {
+  test.each(['cc', 'bcc', 'CC'])('explains for %s that a message has one recipient', (name) => {
     expect(messageOf(name)).toMatch(/one recipient, 'to'/);
   });
 
   test.each(['colour', 'x', 'tp', 'constructor', '__proto__', 'toString', 'a'.repeat(10_000)])(
-    'names nothing where nothing is near: %s',
+    'suggests nothing for a name without a similar field: %s',
     (name) => expect(messageOf(name)).toBe('Unknown field, ignored'),
   );
 
-  test('names what the place knows and nothing else', () => {
+  test('suggests only fields of the same object', () => {
     expect(messageOf('html', ['channel', 'to', 'body'])).toBe('Unknown field, ignored');
     expect(messageOf('cc', ['name'])).toBe('Unknown field, ignored');
     expect(messageOf('text', ['channel', 'to', 'body'])).toMatch(/'body'/);
   });
 
-  test('holds of the name what is harmless to print, cut', () => {
+  test('shows the name sanitized and cut to 64 characters', () => {
     const fieldOf = (name: string) => unknownField('attachments.0.', name, []).warning.field;
     expect(fieldOf('größe')).toBe('attachments.0.größe');
     expect(fieldOf('<b>\r\n\u202e\u0000 "x')).toBe('attachments.0.?b???????x');
@@ -64,7 +64,7 @@ describe('the warning of an unknown field', () => {
   });
 });
 
-test('the warnings of a request are at most twenty, and the rest is counted', () => {
+test('a request lists at most WARNINGS_MAX warnings and counts the rest', () => {
   const warnings = createWarnings();
   for (let i = 0; i < WARNINGS_MAX; i += 1) warnings.add({ field: `f${i}`, message: 'm' });
   expect(warnings.list()).toHaveLength(WARNINGS_MAX);

@@ -45,8 +45,8 @@ const filters = fc.record({
   tags: fc.uniqueArray(fc.constantFrom('a', 'b', 'c')),
 });
 
-describe('an endpoint is told of', () => {
-  test('its types, and those that begin as it says', () => {
+describe('a webhook endpoint receives', () => {
+  test('events of its types, also by wildcard', () => {
     const told = (eventTypes: string[]) =>
       FEED_EVENT_TYPES.filter((type) => matchesEndpoint({ ...ALL, eventTypes }, event(type)));
     expect(told(['*'])).toEqual(FEED_EVENT_TYPES);
@@ -60,14 +60,14 @@ describe('an endpoint is told of', () => {
     expect(told(['message'])).toEqual([]);
   });
 
-  test('how messages ended, where it wants no more, and of all else beside them', () => {
+  test('only final message events with finalOnly, and all other events', () => {
     const final = { ...ALL, finalOnly: true };
     expect(matchesEndpoint(final, event('message.sent'))).toBe(false);
     expect(matchesEndpoint(final, event('message.sent', { isFinal: true }))).toBe(true);
     expect(matchesEndpoint(final, event('provider.invalid'))).toBe(true);
   });
 
-  test('messages of its channels and with one of its tags, and of what is none of a message', () => {
+  test('message events of its channels and tags, and all other events', () => {
     const narrow: EndpointFilters = { ...ALL, channels: ['email', 'push'], tags: ['a', 'b'] };
     const told = (of: Partial<typeof MESSAGE>) => matchesEndpoint(narrow, event('message.queued', of));
     expect(told({ channel: 'push', tags: ['b', 'c'] })).toBe(true);
@@ -77,7 +77,7 @@ describe('an endpoint is told of', () => {
     expect(matchesEndpoint(narrow, event('tenant.suspended'))).toBe(true);
   });
 
-  test('no more by a filter more, and of each type by one of its filters alone', () => {
+  test('an event exactly if it passes each filter alone', () => {
     fc.assert(
       fc.property(filters, events, (wanted, { type, ...of }) => {
         const told = event(type, of);

@@ -10,7 +10,7 @@ describe('a header of an endpoint', () => {
     ['x-1', '~'.repeat(1_000)],
     ['accept', 'application/json'],
     ['Secondary', 'is none of the Sec- headers'],
-  ])('%s may be given', (name, value) => {
+  ])('%s is allowed', (name, value) => {
     expect(rulesOf({ [name]: value })).toEqual([]);
   });
 
@@ -34,16 +34,16 @@ describe('a header of an endpoint', () => {
     'Webhook-Signature',
     'Accept-Encoding',
     'Sec-Fetch-Mode',
-  ])('%s is the service’s own', (name) => {
+  ])('%s is reserved', (name) => {
     expect(rulesOf({ [name]: 'x' })).toEqual(['reserved']);
   });
 
-  test.each(['', 'a b', 'x_y', 'x:y', 'x\r\ny', 'ä', 'a'.repeat(65)])('%j is no name', (name) => {
+  test.each(['', 'a b', 'x_y', 'x:y', 'x\r\ny', 'ä', 'a'.repeat(65)])('%j is not a valid name', (name) => {
     expect(rulesOf({ [name]: 'x' })).toEqual(['name']);
   });
 
   test.each(['', ' x', 'x ', 'a\r\nb: c', 'a\tb', 'ü', '…1234', 'x'.repeat(1_001), 'a\0'])(
-    '%j is no value',
+    '%j is not a valid value',
     (value) => {
       const [found] = webhookHeaderFaults({ 'x-a': value });
       expect(found).toMatchObject({ name: 'x-a', rule: 'value' });
@@ -51,7 +51,7 @@ describe('a header of an endpoint', () => {
     },
   );
 
-  test('is given once, however it is written, and every fault is told', () => {
+  test('may appear once regardless of case, and every fault is reported', () => {
     expect(rulesOf({ 'x-a': '1', 'X-A': '2', host: 'x', 'b c': 'x' })).toEqual([
       'single',
       'reserved',
@@ -60,7 +60,7 @@ describe('a header of an endpoint', () => {
   });
 });
 
-test('values of headers that name a secret are shown by their end, and short ones not at all', () => {
+test('values of secret headers are masked except for their end, and short ones completely', () => {
   expect(shownHeader('X-Shop', 'a value to see')).toBe('a value to see');
   for (const name of ['Authorization', 'x-api-key', 'X-Token-2', 'MySecret']) {
     expect(isSecretHeader(name)).toBe(true);
@@ -71,7 +71,7 @@ test('values of headers that name a secret are shown by their end, and short one
   expect(rulesOf({ Authorization: shownHeader('Authorization', 'Bearer abcdefgh1234') })).toEqual(['value']);
 });
 
-test('what a receiver may say back of headers is known, words of no weight apart', () => {
+test('hiddenInHeaders lists values to redact from responses, without insignificant words', () => {
   const headers = {
     Authorization: 'Bearer abcdefgh1234',
     'X-Key': 'short',

@@ -4,7 +4,7 @@ import { deriveWebhookSecret, hiddenInSecret } from './webhook-secret.ts';
 
 const newKey = () => generateKeySync('hmac', { length: 256 });
 
-test('a secret is 32 bytes in base64, the same for the same endpoint and nonce, and for no others', () => {
+test('a secret is 32 bytes in base64, derived from its key, endpoint and nonce', () => {
   const [key, id, nonce] = [newKey(), randomUUID(), randomBytes(16)];
   const secret = deriveWebhookSecret(key, id, nonce);
   expect(secret).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/);

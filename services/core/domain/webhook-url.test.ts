@@ -17,7 +17,7 @@ describe('the URL of an endpoint', () => {
     'https://example.com:8443/a/b@c',
     'https://bücher.example/',
     'https://203.0.113.9/x',
-  ])('%s is good', (url) => {
+  ])('%s is accepted', (url) => {
     expect(ruleOf(url)).toBeUndefined();
   });
 
@@ -43,11 +43,11 @@ describe('the URL of an endpoint', () => {
     'https://[::1/',
     'https://example.com:99999/',
     'https://exa mple.com/',
-  ])('%j is none', (url) => {
+  ])('%j is refused as malformed', (url) => {
     expect(ruleOf(url, { allowHttp: true })).toBe('url');
   });
 
-  test('is https, unless the operator says otherwise', () => {
+  test('must be https unless the operator allows http', () => {
     expect(ruleOf('http://example.com/')).toBe('https');
     expect(ruleOf('http://example.com/', { allowHttp: true, ports: [443, 80] })).toBeUndefined();
   });
@@ -58,11 +58,11 @@ describe('the URL of an endpoint', () => {
     ['https://10.20.0.9:8080/', undefined],
     ['http://example.com/', 'port'],
     ['http://example.com:443/', undefined],
-  ])('%s, by its port: %s', (url, rule) => {
+  ])('%s is checked for its port: %s', (url, rule) => {
     expect(ruleOf(url, { allowHttp: true })).toBe(rule);
   });
 
-  test('is on port 443, where http is allowed on 80, and on those that the operator names', () => {
+  test('may have port 443, port 80 if http is allowed, and ports that the operator adds', () => {
     expect([webhookPorts(false, []), webhookPorts(true, [8443, 443])]).toEqual([[443], [443, 80, 8443]]);
   });
 
@@ -76,13 +76,13 @@ describe('the URL of an endpoint', () => {
     'https://localhost/',
     'https://LOCALHOST.:1/',
     'https://a.localhost/',
-  ])('%s names an address of the inside', (url) => {
+  ])('%s is blocked as an internal address', (url) => {
     expect(ruleOf(url)).toBe('url_blocked');
     expect(ruleOf(url, { isBlockedHost: () => false, isOpenHost: () => true })).toBeUndefined();
   });
 });
 
-test('what a receiver may say back of the query of a URL is known, short values apart', () => {
+test('hiddenInUrl lists the query values to redact from responses, without short ones', () => {
   expect(hiddenInUrl('https://example.com/a/long-part-of-the-path')).toEqual([]);
   const url = 'https://example.com/?token=s3cret-s3cret&to=shop&a=x%20long%20one&=12345678&lonely-value';
   expect(hiddenInUrl(url)).toEqual([

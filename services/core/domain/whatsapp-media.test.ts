@@ -14,10 +14,10 @@ test.each([
   expect(mediaTypeOf({ url })).toBe(type);
 });
 
-test('what the message says goes before what the link looks like', () => {
+test('the type in the message takes precedence over the file extension', () => {
   expect(mediaTypeOf({ url: 'https://x.example/a.pdf', type: 'image' })).toBe('image');
 });
 
-test('only audio and stickers carry no caption', () => {
+test('only audio and stickers cannot have a caption', () => {
   expect(WHATSAPP_MEDIA_TYPES.filter((type) => !canHaveCaption(type))).toEqual(['audio', 'sticker']);
 });

@@ -9,13 +9,13 @@ const ONE_CLICK = {
   'List-Unsubscribe-Post': 'List-Unsubscribe=One-Click',
 };
 
-test('a mail gets both headers beside its own', () => {
+test('a mail gets both List-Unsubscribe headers in addition to its own', () => {
   expect(withUnsubscribe(mail, URL)).toEqual({ ...mail, headers: ONE_CLICK });
   const headers = { 'X-Campaign': 'sale', 'list-unsubscribe-post': 'List-Unsubscribe=One-Click' };
   expect(withUnsubscribe({ ...mail, headers }, URL).headers).toEqual({ 'X-Campaign': 'sale', ...ONE_CLICK });
 });
 
-test('a mail whose sender says how to unsubscribe is left as it is', () => {
+test('a mail with its own List-Unsubscribe header is not changed', () => {
   const own = { ...mail, headers: { 'list-unsubscribe': '<mailto:leave@example.com>' } };
   expect(withUnsubscribe(own, URL)).toBe(own);
 });

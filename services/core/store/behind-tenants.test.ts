@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { behindTenants } from './behind-tenants.ts';
 
-test('those that looks have found are known until they are behind no more', () => {
+test('tenants that are found behind are listed until they are no longer behind', () => {
   const behind = behindTenants(() => 0);
   behind.found(['a'], false);
   behind.found(['b'], true);
@@ -12,7 +12,7 @@ test('those that looks have found are known until they are behind no more', () =
   expect(behind.all()?.toSorted()).toEqual(['b', 'c']);
 });
 
-test('nothing is known before a look is complete, nor when that is long ago', () => {
+test('there is no list before a look is complete, or long after it', () => {
   let now = 0;
   const behind = behindTenants(() => now);
   behind.found(['a'], false);

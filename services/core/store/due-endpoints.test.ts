@@ -23,14 +23,14 @@ function setup() {
   return { due, round, passMs: (ms: number) => void (clock += ms) };
 }
 
-test('the first look is at all, the next ones at what became due since the round before', () => {
+test('the first look covers all endpoints, later ones what became due since the last round', () => {
   const { round } = setup();
   expect(round(1_000)).toEqual(ALL);
   expect(round(1_010)).toEqual({ since: at(995).toISOString(), known: [] });
   expect(round(1_020)).toEqual({ since: at(1_005).toISOString(), known: [] });
 });
 
-test('thousands of endpoints that had something due once are forgotten by the next look at all', () => {
+test('thousands of known endpoints are forgotten by the next look at all endpoints', () => {
   const { round, passMs } = setup();
   const ids = Array.from({ length: 6_000 }, (_, i) => `e${i}`);
   round(1_000, Object.fromEntries(ids.map((id) => [id, 990])));
@@ -42,7 +42,7 @@ test('thousands of endpoints that had something due once are forgotten by the ne
   });
 });
 
-test('a look at all that is broken off is begun again', () => {
+test('an interrupted look at all endpoints is started again', () => {
   const { due, round, passMs } = setup();
   const ids = Array.from({ length: 6_000 }, (_, i) => `e${i}`);
   round(1_000, Object.fromEntries(ids.map((id) => [id, 990])));
@@ -52,7 +52,7 @@ test('a look at all that is broken off is begun again', () => {
   expect(round(1_011)).toEqual(ALL);
 });
 
-test('an endpoint that has something left is known until nothing of it is due', () => {
+test('an endpoint with due deliveries stays known until none is due', () => {
   const { round } = setup();
   round(1_000, { paused: 400, fresh: 999, later: 1_060, none: null });
   const known = [
@@ -64,7 +64,7 @@ test('an endpoint that has something left is known until nothing of it is due', 
   expect(round(1_030)).toMatchObject({ known: [] });
 });
 
-test('a round that took several calls goes by its beginning, and one that was broken off by the one before', () => {
+test('a round of several calls counts from its first call, and an interrupted one is ignored', () => {
   const { due, round } = setup();
   round(1_000);
   const call = (after: string | null, next: string | null, second: number) => {
@@ -78,7 +78,7 @@ test('a round that took several calls goes by its beginning, and one that was br
   expect(due.look(null, MOST).since).toBe(at(1_005).toISOString());
 });
 
-test('all is looked at again now and then, the more seldom the longer that takes', () => {
+test('all endpoints are looked at again at intervals that grow with the duration of the look', () => {
   const { due, round, passMs } = setup();
   round(1_000);
   passMs(4_900);
@@ -93,13 +93,13 @@ test('all is looked at again now and then, the more seldom the longer that takes
   expect(round(1_057)).toEqual(ALL);
 });
 
-test('with too many to know, all is looked at', () => {
+test('with too many known endpoints, all endpoints are looked at', () => {
   const { round } = setup();
   round(1_000, Object.fromEntries(Array.from({ length: 5_001 }, (_, i) => [`e${i}`, 1])));
   expect(round(1_001)).toEqual(ALL);
 });
 
-test('a call is told only of the known endpoints that it may reach, in the order of their ids', () => {
+test('a call gets only the known endpoints within its reach, in the order of their ids', () => {
   const { due, round } = setup();
   round(1_000, { d: 990, a: 990, c: 990, b: 990 });
   const idsOf = (after: string | null) =>

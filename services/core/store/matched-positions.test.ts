@@ -3,7 +3,7 @@ import { matchedPositions } from './matched-positions.ts';
 
 const ENDPOINT = { id: 'e', version: 1, matchedTo: 100, server: 1 };
 
-test('remembers how far nothing has passed, until it is time to store that', () => {
+test('keeps a matched position in memory until it is time to store it', () => {
   let clock = 0;
   const positions = matchedPositions(() => clock);
   expect(positions.of(ENDPOINT)).toBe(100);
@@ -20,7 +20,7 @@ test('remembers how far nothing has passed, until it is time to store that', () 
   expect(positions.note(ENDPOINT, 101)).toBe(true);
 });
 
-test('knows nothing of a server that has made way for another one, whose feed may be shorter', () => {
+test('drops a position after a switch to another server, whose feed may be shorter', () => {
   const positions = matchedPositions(() => 0);
   positions.note(ENDPOINT, 600);
   expect(positions.of({ ...ENDPOINT, server: 2 })).toBe(100);
@@ -28,7 +28,7 @@ test('knows nothing of a server that has made way for another one, whose feed ma
   expect(positions.of({ ...ENDPOINT, server: 2 })).toBe(200);
 });
 
-test('knows nothing where the position or the filters are others by now', () => {
+test('drops a position once the filters or the stored position have changed', () => {
   const positions = matchedPositions(() => 0);
   positions.note(ENDPOINT, 600);
   expect(positions.of({ ...ENDPOINT, version: 2 })).toBe(100);
@@ -36,7 +36,7 @@ test('knows nothing where the position or the filters are others by now', () => 
   expect(positions.note({ ...ENDPOINT, matchedTo: 300 }, 300)).toBe(false);
 });
 
-test('forgets all before it remembers too many', () => {
+test('drops all positions before there are too many', () => {
   const positions = matchedPositions(() => 0);
   for (let i = 0; i <= 20_000; i += 1) positions.note({ ...ENDPOINT, id: `e${i}` }, 101);
   expect(positions.of({ ...ENDPOINT, id: 'e0' })).toBe(100);

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { functionFiles, migrationFiles, migrationSql } from './migration-files.ts';
 
-test('each function file makes the function it is named after, again and again, and grants nothing else', () => {
+test('each function file only creates or replaces its function and grants execute on it', () => {
   const wrong = functionFiles().filter(({ name, sql }) => {
     const made = [...sql.matchAll(/^create\s.*?function\s+\w+/gim)].map(([text]) => text);
     const granted = [...sql.matchAll(/^grant\s[^(]*/gim)].map(([text]) => text);

@@ -176,7 +176,7 @@ httpProviderSuite({
   ],
 });
 
-describe('a token of the account', () => {
+describe('the provider token of an account', () => {
   /** Provider contexts of one process, with a clock that the test sets. */
   const setup = async () => {
     const http = createHttpClient();
@@ -207,7 +207,7 @@ describe('a token of the account', () => {
     };
   };
 
-  test('is signed as Apple asks for', async () => {
+  test('is signed with ES256, the key id and the team id', async () => {
     await using stack = await setup();
     await stack.send();
     const [token = ''] = stack.tokens();
@@ -217,7 +217,7 @@ describe('a token of the account', () => {
     expect(payload).toEqual({ iss: 'TEAM123456', iat: Date.UTC(2026, 10, 22, 12) / 1_000 });
   });
 
-  test('is used for 20 to 60 minutes, by all sends, on one connection', async () => {
+  test('is reused for 30 minutes by all sends, on one connection', async () => {
     await using stack = await setup();
     await Promise.all(Array.from({ length: 20 }, () => stack.send()));
     stack.clock.now += 29 * 60_000;
@@ -229,14 +229,14 @@ describe('a token of the account', () => {
     expect(stack.standIn.sessions).toHaveLength(1);
   });
 
-  test('travels on no connection of another account or team', async () => {
+  test('is not sent on a connection of another account or team', async () => {
     await using stack = await setup();
     for (const accountId of ['a', 'b', 'a']) await stack.send(accountId);
     await stack.send('a', { ...credentials.config, teamId: 'TEAM654321' });
     expect(stack.standIn.sessions).toHaveLength(3);
   });
 
-  test('that is called expired is replaced once, however many sends it is refused to', async () => {
+  test('is replaced once when several concurrent sends are refused as expired', async () => {
     await using stack = await setup();
     for (let i = 0; i < 10; i += 1) {
       stack.standIn.fail({ kind: 'reply', ...refusal(403, 'ExpiredProviderToken') });
@@ -249,7 +249,7 @@ describe('a token of the account', () => {
     expect(new Set(stack.tokens()).size).toBe(2);
   });
 
-  test('that is still called expired is a fault of the account, and no third one is made', async () => {
+  test('that is refused as expired twice is an auth_or_config failure, without a third token', async () => {
     await using stack = await setup();
     for (let i = 0; i < 3; i += 1) {
       stack.standIn.fail({ kind: 'reply', ...refusal(403, 'ExpiredProviderToken') });
@@ -261,7 +261,7 @@ describe('a token of the account', () => {
 });
 
 describe('a connection to Apple', () => {
-  test('that goes away costs no send: what it had not taken goes on another one', async () => {
+  test('that sends GOAWAY is replaced, and the next send uses the new one', async () => {
     await using http = createHttpClient();
     await using standIn = await startApnsStandIn();
     const context = contextAt(apns, http, standIn.origin);
@@ -271,7 +271,7 @@ describe('a connection to Apple', () => {
     expect([standIn.received.length, standIn.sessions.length]).toEqual([2, 2]);
   });
 
-  test('that is refused everywhere sent nothing, so the message may go later', async () => {
+  test('that is closed before sending gives a transient failure', async () => {
     const http = async () => ({ kind: 'not_sent', code: 'connection_closed' }) as const;
     const contexts = createProviderContexts({
       http,
@@ -289,11 +289,17 @@ describe('a notification', () => {
   const of = (content: PushContent): OutboundFor<'push'> => ({ ...message, content });
 
   test.each<[name: string, content: PushContent, aps: object, type: string, priority: string]>([
-    ['of data alone is silent', { data: { a: '1' } }, { 'content-available': 1 }, 'background', '5'],
-    ['of a badge alone is shown', { badge: 0 }, { badge: 0 }, 'alert', '10'],
-    ['of a sound alone is heard', { sound: 'default' }, { sound: 'default' }, 'alert', '10'],
-    ['of a title alone is shown', { title: 'Hi' }, { alert: { title: 'Hi' } }, 'alert', '10'],
-    ['of a body alone is shown', { body: 'There' }, { alert: { body: 'There' } }, 'alert', '10'],
+    [
+      'with data only is a background push',
+      { data: { a: '1' } },
+      { 'content-available': 1 },
+      'background',
+      '5',
+    ],
+    ['with a badge only is an alert', { badge: 0 }, { badge: 0 }, 'alert', '10'],
+    ['with a sound only is an alert', { sound: 'default' }, { sound: 'default' }, 'alert', '10'],
+    ['with a title only is an alert', { title: 'Hi' }, { alert: { title: 'Hi' } }, 'alert', '10'],
+    ['with a body only is an alert', { body: 'There' }, { alert: { body: 'There' } }, 'alert', '10'],
   ])('%s', (_, content, aps, type, priority) => {
     expect(apnsPayload(content).aps).toEqual(aps);
     expect(apnsHeaders(of(content), 'com.example.app')).toMatchObject({
@@ -302,11 +308,11 @@ describe('a notification', () => {
     });
   });
 
-  test('has data that cannot take the place of what the system shows', () => {
+  test('has no data that overwrites the aps object', () => {
     expect(apnsPayload({ title: 'Hi', data: { aps: 'x' } })).toEqual({ aps: { alert: { title: 'Hi' } } });
   });
 
-  test('without a collapse key names none', () => {
+  test('without a collapse key has no apns-collapse-id', () => {
     expect(apnsHeaders(of({ title: 'Hi' }), 'com.example.app')).not.toHaveProperty('apns-collapse-id');
   });
 
@@ -316,13 +322,13 @@ describe('a notification', () => {
     ['k'.repeat(65), false],
     ['commande-é', false],
     [' order', false],
-  ])('with the collapse key %j shows it to Apple as it is: %j', (collapseKey, isShown) => {
+  ])('with the collapse key %j sends it unchanged: %j', (collapseKey, isShown) => {
     const { 'apns-collapse-id': id } = apnsHeaders(of({ title: 'Hi', collapseKey }), 'com.example.app');
     if (isShown) expect(id).toBe(collapseKey);
     else expect(id).toMatch(/^[\w-]{43}$/);
   });
 
-  test('with a collapse key of any alphabet arrives, and so do those after it', async () => {
+  test('with a non-ASCII collapse key is accepted with a stable id, and so are later ones', async () => {
     await using http = createHttpClient();
     await using standIn = await startApnsStandIn();
     const context = contextAt(apns, http, standIn.origin);
@@ -337,7 +343,7 @@ describe('a notification', () => {
     expect(other).not.toBe(first);
   });
 
-  test('that cannot be sent at all is refused for good, at no cost for the account', async () => {
+  test('with an invalid header value is rejected permanently, without a call', async () => {
     await using http = createHttpClient();
     await using standIn = await startApnsStandIn();
     const outcome = await apns.send(
@@ -349,7 +355,7 @@ describe('a notification', () => {
     expect(standIn.received).toEqual([]);
   });
 
-  test('goes to nothing but a device, whatever stands for its token', async () => {
+  test('escapes its device token in the path', async () => {
     await using http = createHttpClient();
     await using standIn = await startApnsStandIn();
     const context = contextAt(apns, http, standIn.origin);

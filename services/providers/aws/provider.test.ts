@@ -53,7 +53,7 @@ const permanently = (failureClass: string, code: string) =>
 const forNow = (failureClass: string, code: string) =>
   ({ kind: 'rejected_transient', failure: { class: failureClass, code } }) as never;
 
-describe('by End User Messaging', () => {
+describe('with End User Messaging', () => {
   httpProviderSuite({
     provider: awsSms,
     startStandIn: startAwsStandIn,
@@ -198,7 +198,7 @@ describe('by End User Messaging', () => {
   });
 });
 
-describe('by SNS', () => {
+describe('with SNS', () => {
   httpProviderSuite({
     provider: awsSms,
     startStandIn: startAwsStandIn,
@@ -286,7 +286,7 @@ describe('aws-sms', () => {
     return standIn.received[0]?.body ?? '';
   };
 
-  test("sends from the message's own sender, else the account's, else what AWS chooses", async () => {
+  test("uses the message's sender, else the account's, else leaves the choice to AWS", async () => {
     expect(JSON.parse(await sentBy(eum, { from: '+15005550009' }))).toMatchObject({
       OriginationIdentity: '+15005550009',
     });
@@ -301,13 +301,13 @@ describe('aws-sms', () => {
     [1_000, 5],
     [60_500, 60],
     [259_300_000, undefined],
-  ])('gives a message that expires in %i ms so many seconds: %s', async (ms, seconds) => {
+  ])('gives a message that expires in %i ms a TimeToLive of %s seconds', async (ms, seconds) => {
     const body = JSON.parse(await sentBy(eum, { expiresAt: Date.now() + ms })) as { TimeToLive?: number };
     if (seconds === undefined) expect(body.TimeToLive).toBeUndefined();
     else expect([seconds, seconds - 1]).toContain(body.TimeToLive);
   });
 
-  test('a key that may not look at the account may still be one that sends', async () => {
+  test('the credential check of a key without permission to read the account returns unknown', async () => {
     await using http = createHttpClient();
     await using standIn = await startAwsStandIn();
     standIn.fail({ kind: 'reply', ...refusal(400, 'AccessDeniedException') });

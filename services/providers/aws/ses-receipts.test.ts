@@ -125,7 +125,7 @@ receiptSuite({
     bounce('Transient', 'ContentRejected', 'content_rejected', 'blocked'),
     bounce('Undetermined', 'constructor', 'invalid_recipient', 'unknown_recipient'),
     {
-      name: 'a bounce without a word',
+      name: 'a bounce without details',
       call: call(event('Bounce', { bounce: 7 })),
       receipts: [
         {
@@ -146,7 +146,7 @@ receiptSuite({
       receipts: [{ ...about, engagement: 'complained', at }],
     },
     {
-      name: 'a mail not sent for an earlier complaint',
+      name: 'not sent because of an earlier complaint',
       call: call(
         event('Complaint', { complaint: { timestamp: AT, complaintSubType: 'OnAccountSuppressionList' } }),
       ),
@@ -163,7 +163,7 @@ receiptSuite({
       ],
     },
     {
-      name: 'a virus',
+      name: 'rejected because of a virus',
       call: call(event('Reject', { reject: { reason: 'Bad content' } })),
       receipts: [
         {
@@ -179,7 +179,7 @@ receiptSuite({
       ],
     },
     {
-      name: 'a template that failed',
+      name: 'a rendering failure',
       call: call(
         event('Rendering Failure', {
           failure: { errorMessage: 'Attribute x is missing', templateName: 't' },
@@ -239,13 +239,13 @@ receiptSuite({
   ],
 });
 
-describe('an event of a mail', () => {
+describe('an SES event', () => {
   test.each([
     'Successfully validated SNS topic for Amazon SES event publishing.',
     'null',
     '{"eventType":"Send"}',
     '{"mail":{"messageId":"x"}}',
-  ])('is not made of %j', (Message) => {
+  ])('is not parsed from %j', (Message) => {
     const body = Buffer.from(JSON.stringify(signedEnvelope({ Message }, '2')));
     expect(
       sesReceipts.parse({ method: 'POST', url: 'https://hooks.example/', headers: {}, body, receivedAt: 0 }),

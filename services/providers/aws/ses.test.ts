@@ -185,36 +185,39 @@ describe('ses', () => {
     [{ content: { from: { address: 'jürgen@acme.example' } } }, 'sender_rejected', 'invalid_sender'],
     [{ content: { replyTo: { address: 'jürgen@acme.example' } } }, 'sender_rejected', 'invalid_reply_to'],
     [{ to: 'dån@example.com' }, 'invalid_recipient', 'unsupported_address'],
-  ])('an address that SES cannot take is refused by name, without a call: %j', async (part, group, code) => {
-    await using http = createHttpClient();
-    await using standIn = await startAwsStandIn();
-    const credentials = { config: account.publicConfig, secrets: account.secretConfig };
-    const mail = {
-      ...message,
-      ...part,
-      content: { ...message.content, ...('content' in part ? part.content : {}) },
-    };
-    expect(await ses.send(mail, credentials, contextAt(ses, http, standIn.origin))).toEqual({
-      kind: 'rejected_permanent',
-      failure: { class: group, code },
-    });
-    expect(standIn.received).toEqual([]);
-  });
+  ])(
+    'an address that SES does not support is rejected with its code, without a call: %j',
+    async (part, group, code) => {
+      await using http = createHttpClient();
+      await using standIn = await startAwsStandIn();
+      const credentials = { config: account.publicConfig, secrets: account.secretConfig };
+      const mail = {
+        ...message,
+        ...part,
+        content: { ...message.content, ...('content' in part ? part.content : {}) },
+      };
+      expect(await ses.send(mail, credentials, contextAt(ses, http, standIn.origin))).toEqual({
+        kind: 'rejected_permanent',
+        failure: { class: group, code },
+      });
+      expect(standIn.received).toEqual([]);
+    },
+  );
 
-  test('a mail without text still has a part', () => {
+  test('a mail without content has a text part of one space', () => {
     expect(mailOf({}).Content.Simple.Body).toEqual({ Text: { Data: ' ', Charset: 'UTF-8' } });
     expect(mailOf({ text: '', html: '<p>x</p>' }).Content.Simple.Body).toEqual({
       Html: { Data: '<p>x</p>', Charset: 'UTF-8' },
     });
   });
 
-  test("the account's display name goes with the account's address only", () => {
+  test("the account's display name is used only with the account's address", () => {
     const settings = { from: 'news@acme.example', fromName: 'Acme "News" \\' };
     expect(mailOf({}, settings).FromEmailAddress).toBe('"Acme \\"News\\" \\\\" <news@acme.example>');
     expect(mailOf({ from: { address: 'x@acme.example' } }, settings).FromEmailAddress).toBe('x@acme.example');
   });
 
-  test('names, headers and domains outside of ASCII travel in ASCII, and are the same when read', () => {
+  test('non-ASCII names, headers and domains are encoded in ASCII and decode to the same text', () => {
     const name = `${'Grüße ✓ 😀 '.repeat(12)}Ende`;
     const mail = mailOf(
       {
@@ -239,7 +242,7 @@ describe('ses', () => {
   test.each([
     [{ SendingEnabled: false, EnforcementStatus: 'HEALTHY' }, 'sending_paused'],
     [{ SendingEnabled: true, EnforcementStatus: 'SHUTDOWN' }, 'account_suspended'],
-  ])('an account that is %j may not send', async (body, code) => {
+  ])('the credential check of an account with %j returns invalid', async (body, code) => {
     await using http = createHttpClient();
     await using standIn = await startAwsStandIn();
     standIn.fail({ kind: 'reply', status: 200, body });

@@ -38,11 +38,11 @@ describe('a signature', () => {
       { headers: { 'My-Header1': ' value1', 'My-Header2': ' "a   b   c"' } },
       'acc3ed3afb60bb290fc8d2dd0098b9911fcaa05412b367055dee359757a9c736',
     ],
-  ] as const)('is that of %s', (_, request, signature) => {
+  ] as const)('equals that of the AWS test case %s', (_, request, signature) => {
     expect(signatureOf(sign(request))).toBe(signature);
   });
 
-  test('covers the token of temporary keys', () => {
+  test('covers the session token of temporary keys', () => {
     const sessionToken =
       'AQoDYXdzEPT//////////wEXAMPLEtc764bNrC9SAPBSM22wDOk4x4HIZ8j4FZTwdQWLWsKWHGBuFqwAeMicRXmxfpSPfIeoIYRqTflfKD8YUuwthAx7mSEI/qkPpKPi/kMcGdQrmGdeehM4IC1NtBmUpp2wUE8phUZampKsburEDy0KPkyQDYwT7WZ0wq5VSXDvp75YU9HFvlRd8Tx6q6fE8YQcHNVXAkiY9q6d+xo0rKwT38xVqr7ZD0u0iPPkUL64lIZbqBAz+scqKmlzm8FDrypNC9Yjc8fPOLn9FX9KSYvKTr4rvx3iSIlTJabIQwj2ICCR/oLxBA==';
     const headers = sign({ method: 'POST' }, { keys: { ...keys, sessionToken } });
@@ -50,7 +50,7 @@ describe('a signature', () => {
     expect(signatureOf(headers)).toBe('85d96828115b5dc0cfc3bd16ad9e210dd772bbebba041836c64533a82be05ead');
   });
 
-  test('is the whole header of the documented call to IAM', () => {
+  test('gives the complete headers of the documented IAM call', () => {
     const headers = sign(
       {
         url: 'https://iam.amazonaws.com/?Action=ListUsers&Version=2010-05-08',

@@ -67,7 +67,7 @@ receiptSuite({
     { name: 'queued', call: call(event('TEXT_QUEUED')), receipts: [{ ...about, providerStatus: 'QUEUED' }] },
     { name: 'sent', call: call(event('TEXT_SENT')), receipts: [{ ...about, state: 'sent' }] },
     {
-      name: 'taken by the carrier',
+      name: 'accepted by the carrier',
       call: call(event('TEXT_SUCCESSFUL')),
       receipts: [{ ...about, state: 'sent', providerStatus: 'SUCCESSFUL' }],
     },
@@ -88,7 +88,7 @@ receiptSuite({
     undelivered('TEXT_TTL_EXPIRED', 'recipient_unavailable', 'validity_expired'),
     undelivered('TEXT_PROTECT_BLOCKED', 'sender_rejected', 'region_not_permitted'),
     {
-      name: 'to somebody who has opted out',
+      name: 'to a recipient who opted out',
       call: call(event('TEXT_BLOCKED', { messageStatus: 'OPTED_OUT' })),
       receipts: [
         {
@@ -101,11 +101,15 @@ receiptSuite({
         },
       ],
     },
-    { name: 'about a call', call: call({ ...event('VOICE_COMPLETED'), messageStatus: 'x1' }), receipts: [] },
+    {
+      name: 'about a voice call',
+      call: call({ ...event('VOICE_COMPLETED'), messageStatus: 'x1' }),
+      receipts: [],
+    },
   ],
 });
 
-describe('an event of a text', () => {
+describe('an SMS event', () => {
   const parse = (body: string) =>
     smsReceipts.parse({
       method: 'POST',
@@ -115,7 +119,7 @@ describe('an event of a text', () => {
       receivedAt: 0,
     });
 
-  test('that is not the last may be followed by the delivery', () => {
+  test('that is not final is marked as temporary', () => {
     const body = JSON.stringify(event('TEXT_CARRIER_UNREACHABLE', { isFinal: false }));
     expect(parse(body)).toMatchObject({ receipts: [{ state: 'undelivered', isTemporary: true }] });
     expect(parse(JSON.stringify(event('TEXT_CARRIER_UNREACHABLE')))).not.toHaveProperty(
@@ -124,7 +128,7 @@ describe('an event of a text', () => {
   });
 
   test.each(['', 'null', '[]', '{"eventType":"TEXT_SENT"}', '{"eventType":7}', 'Successfully validated'])(
-    'is not made of %j',
+    'is not parsed from %j',
     (body) => {
       expect(parse(body)).toEqual({ kind: 'receipts', receipts: [] });
     },

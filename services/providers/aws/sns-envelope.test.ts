@@ -30,7 +30,7 @@ const subscription = (SubscribeURL: string, over: object = {}) => ({
   ...over,
 });
 
-describe('a call of SNS', () => {
+describe('an SNS call', () => {
   test.each(['1', '2'] as const)(
     'is genuine with a signature of version %s, of every type',
     async (version) => {
@@ -53,7 +53,7 @@ describe('a call of SNS', () => {
     'Type',
     'Signature',
     'SignatureVersion',
-  ] as const)('whose %s was changed is forged', async (field) => {
+  ] as const)('with a changed %s is forged', async (field) => {
     const envelope = signedEnvelope({ Message: '{}', Subject: 'x' }, '2');
     const other = { Type: 'UnsubscribeConfirmation', SignatureVersion: '1' }[field as string] ?? 'AAAA';
     expect(await judge({ ...envelope, [field]: other })).toEqual({
@@ -62,7 +62,7 @@ describe('a call of SNS', () => {
     });
   });
 
-  test('for another topic, or where no topic is configured, is from somebody unknown', async () => {
+  test('for another topic, or without a configured topic, is forged: unknown_sender', async () => {
     const other = signedEnvelope({ Message: '{}', TopicArn: `${TOPIC_ARN}-of-another` }, '2');
     const forged = { kind: 'forged', reason: 'unknown_sender' };
     expect(await judge(other)).toEqual(forged);
@@ -92,7 +92,7 @@ describe('a call of SNS', () => {
     'https://bucket.s3.eu-central-1.amazonaws.com/SimpleNotificationService-0.pem',
     'file:///SimpleNotificationService-0.pem',
     'nonsense',
-  ])('with a certificate at %s is forged, and nothing is asked for', async (SigningCertURL) => {
+  ])('with a certificate at %s is forged, and nothing is fetched', async (SigningCertURL) => {
     const { context, asked } = snsContext();
     expect(await judge(signedEnvelope({ Message: '{}', SigningCertURL }, '2'), context)).toEqual({
       kind: 'forged',
@@ -101,7 +101,7 @@ describe('a call of SNS', () => {
     expect(asked).toEqual([]);
   });
 
-  test('of China has a host of its own', async () => {
+  test('of a region in China may use a certificate from amazonaws.com.cn', async () => {
     const SigningCertURL = CERTIFICATE_URL.replace(
       'eu-central-1.amazonaws.com',
       'cn-north-1.amazonaws.com.cn',
@@ -109,7 +109,7 @@ describe('a call of SNS', () => {
     expect(await judge(signedEnvelope({ Message: '{}', SigningCertURL }, '2'))).toEqual({ kind: 'genuine' });
   });
 
-  test('has its certificate fetched once', async () => {
+  test('fetches its certificate once', async () => {
     const { context, asked } = snsContext();
     const envelope = signedEnvelope({ Message: '{}' }, '1');
     expect(await Promise.all([judge(envelope, context), judge(envelope, context)])).toHaveLength(2);
@@ -122,24 +122,27 @@ describe('a call of SNS', () => {
     ['fails', { kind: 'response', status: 503, headers: {}, text: '' }, { kind: 'undecided' }],
     ['redirects', { kind: 'response', status: 302, headers: {}, text: '' }, { kind: 'undecided' }],
     [
-      'is no certificate',
+      'is not a certificate',
       { kind: 'response', status: 200, headers: {}, text: '<html>' },
       { kind: 'undecided' },
     ],
     [
-      'is not there',
+      'is missing (404)',
       { kind: 'response', status: 404, headers: {}, text: '' },
       { kind: 'forged', reason: 'signature_mismatch' },
     ],
-  ])('whose certificate %s is judged accordingly, and anew the next time', async (_, result, verdict) => {
-    const { context, asked } = snsContext([result]);
-    const envelope = signedEnvelope({ Message: '{}' }, '2');
-    expect(await judge(envelope, context)).toEqual(verdict);
-    expect(await judge(envelope, context)).toEqual({ kind: 'genuine' });
-    expect(asked).toHaveLength(2);
-  });
+  ])(
+    'whose certificate %s gets the right verdict, and is fetched again for the next call',
+    async (_, result, verdict) => {
+      const { context, asked } = snsContext([result]);
+      const envelope = signedEnvelope({ Message: '{}' }, '2');
+      expect(await judge(envelope, context)).toEqual(verdict);
+      expect(await judge(envelope, context)).toEqual({ kind: 'genuine' });
+      expect(asked).toHaveLength(2);
+    },
+  );
 
-  test('signed with a certificate that has expired, or is not valid yet, is undecided', async () => {
+  test('signed with an expired or not yet valid certificate is undecided', async () => {
     for (const now of [Date.UTC(2019, 0, 1), Date.UTC(2121, 0, 1)]) {
       expect(await judge(signedEnvelope({ Message: '{}' }, '2'), snsContext([], now).context)).toEqual({
         kind: 'undecided',
@@ -158,35 +161,35 @@ describe('a call of SNS', () => {
   });
 });
 
-describe('a subscription', () => {
+describe('a subscription call', () => {
   const parse = (url: string, over: object = {}) =>
     parseEnvelope(call(signedEnvelope(subscription(url, over), '2')), read);
 
-  test('is to be confirmed at SNS', () => {
+  test('is confirmed at its SubscribeURL', () => {
     expect(parse(subscribeUrl())).toEqual({ kind: 'confirm', url: subscribeUrl() });
   });
 
   test.each([
     ['another host', subscribeUrl({}, 'https://evil.example/')],
-    [
-      'a host that only begins alike',
-      subscribeUrl({}, 'https://sns.eu-central-1.amazonaws.com.evil.example/'),
-    ],
+    ['a host with the same prefix', subscribeUrl({}, 'https://sns.eu-central-1.amazonaws.com.evil.example/')],
     ['plain http', subscribeUrl({}, 'http://sns.eu-central-1.amazonaws.com/')],
     ['another port', subscribeUrl({}, 'https://sns.eu-central-1.amazonaws.com:444/')],
     ['another action', subscribeUrl({ Action: 'Publish' })],
-    ['metadata of a cloud', subscribeUrl({}, 'https://169.254.169.254/')],
-    ['this machine', subscribeUrl({}, 'https://127.0.0.1/')],
-    ['a user at another host', subscribeUrl({}, 'https://sns.eu-central-1.amazonaws.com@evil.example/')],
-    ['a user of SNS', subscribeUrl({}, 'https://user@sns.eu-central-1.amazonaws.com/')],
+    ['a cloud metadata address', subscribeUrl({}, 'https://169.254.169.254/')],
+    ['the local host', subscribeUrl({}, 'https://127.0.0.1/')],
+    [
+      'another host behind user info',
+      subscribeUrl({}, 'https://sns.eu-central-1.amazonaws.com@evil.example/'),
+    ],
+    ['a URL with user info', subscribeUrl({}, 'https://user@sns.eu-central-1.amazonaws.com/')],
     ['another topic', subscribeUrl({ TopicArn: `${TOPIC_ARN}2` })],
     ['another path', subscribeUrl({}, 'https://sns.eu-central-1.amazonaws.com/x')],
-    ['nowhere', ''],
-  ])('that leads to %s is not', (_, url) => {
+    ['no URL', ''],
+  ])('whose URL has %s is unreadable', (_, url) => {
     expect(parse(url)).toEqual({ kind: 'unreadable' });
   });
 
-  test('that ends says nothing of a message', () => {
+  test('that ends the subscription gives no receipts', () => {
     expect(parse(subscribeUrl(), { Type: 'UnsubscribeConfirmation' })).toEqual({
       kind: 'receipts',
       receipts: [],

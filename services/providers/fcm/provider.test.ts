@@ -248,7 +248,7 @@ describe('fcm', () => {
     };
   }
 
-  test('many sends at once ask for one token, signed for Google by the service account', async () => {
+  test('concurrent sends request one token, with an assertion signed by the service account', async () => {
     await using it = await setup();
     await Promise.all([it.send(), it.send(), it.send()]);
     await it.send();
@@ -263,7 +263,7 @@ describe('fcm', () => {
     await expect(jwtVerify(assertion, createPublicKey(publicKey))).resolves.toBeTruthy();
   });
 
-  test('a token refused before its time is replaced once, and the message goes out once', async () => {
+  test('a token refused before it expires is replaced, and the message is accepted', async () => {
     await using it = await setup();
     await it.send();
     it.standIn.fail({ kind: 'reply', ...refusal(401, 'UNAUTHENTICATED') }, /send$/);
@@ -271,7 +271,7 @@ describe('fcm', () => {
     expect(it.paths()).toEqual(['token', 'send', 'send', 'token', 'send']);
   });
 
-  test("a refused key of Apple's push service leaves the account and its token as they are", async () => {
+  test("a missing APNs credential rejects the message, but keeps the account's token", async () => {
     await using it = await setup();
     await it.send();
     it.standIn.fail({ kind: 'reply', ...refusal(401, 'UNAUTHENTICATED', 'THIRD_PARTY_AUTH_ERROR') }, /send$/);
@@ -287,11 +287,11 @@ describe('fcm', () => {
     ['hangs', { kind: 'hang' }, 'provider_unavailable'],
     ['resets', { kind: 'reset' }, 'provider_unavailable'],
     ['is throttled', { kind: 'reply', status: 429, body: '' }, 'provider_throttled'],
-    ['is broken', { kind: 'reply', status: 200, body: 'hm' }, 'provider_unavailable'],
+    ['sends an unreadable answer', { kind: 'reply', status: 200, body: 'hm' }, 'provider_unavailable'],
     ['refuses the key', { kind: 'reply', status: 400, body: { error: 'invalid_grant' } }, 'auth_or_config'],
     ['answers with an unknown 4xx', { kind: 'reply', status: 404, body: {} }, 'unknown'],
   ] as const)(
-    'a token endpoint that %s leaves the message unsent and alive',
+    'a token endpoint that %s gives a transient failure without a send',
     async (_, fault, failureClass) => {
       await using it = await setup();
       it.standIn.fail(fault, /^\/token$/);
@@ -301,7 +301,7 @@ describe('fcm', () => {
     },
   );
 
-  test('a data-only push says so to Apple', async () => {
+  test('a data-only push is a background push for APNs', async () => {
     await using it = await setup();
     await it.send({ content: { data: { a: '1' } } });
     const body = JSON.parse(it.standIn.received[1]?.body ?? '') as { message: object };
@@ -314,7 +314,7 @@ describe('fcm', () => {
     });
   });
 
-  test('a project that the key may not use is invalid', async () => {
+  test('the credential check returns invalid for a project that the key may not use', async () => {
     await using it = await setup();
     it.standIn.fail({ kind: 'reply', ...refusal(403, 'PERMISSION_DENIED') }, /send$/);
     expect(await fcm.verify(account, it.context)).toMatchObject({
@@ -323,7 +323,7 @@ describe('fcm', () => {
     });
   });
 
-  test('a project that does not exist is invalid', async () => {
+  test('the credential check returns invalid for a missing project', async () => {
     await using it = await setup();
     it.standIn.fail({ kind: 'reply', ...refusal(404, 'NOT_FOUND') }, /send$/);
     expect(await fcm.verify(account, it.context)).toMatchObject({
@@ -336,20 +336,20 @@ describe('fcm', () => {
     ['order 17', 'order 17'],
     ['k'.repeat(65), expect.stringMatching(/^[\w-]{43}$/)],
     ['заказ-17', expect.stringMatching(/^[\w-]{43}$/)],
-  ])('the collapse key %j replaces notifications on Apple devices too', (collapseKey, id) => {
+  ])('the collapse key %j is also sent to APNs', (collapseKey, id) => {
     const { apns, android } = fcmMessage({ ...message, content: { title: 'Hi', collapseKey } }, Date.now());
     expect(apns.headers['apns-collapse-id']).toEqual(id);
     expect(android).toMatchObject({ collapse_key: collapseKey });
   });
 
-  test('the check asks Google anew, so a key revoked since is found out', async () => {
+  test('the credential check requests a new token, and so detects a revoked key', async () => {
     await using it = await setup();
     await it.send();
     it.standIn.fail({ kind: 'reply', status: 400, body: { error: 'invalid_grant' } }, /^\/token$/);
     expect(await fcm.verify(account, it.context)).toMatchObject({ kind: 'invalid' });
   });
 
-  test('a key with written-out line breaks and a whole key file are taken', () => {
+  test('a key with escaped line breaks and a whole service account file are accepted', () => {
     const escaped = privateKey.replaceAll('\n', '\\n');
     expect(parseAccount(fcm, sent.publicConfig, { privateKey: escaped })).toMatchObject({
       secrets: { privateKey },
@@ -367,7 +367,10 @@ describe('fcm', () => {
 
   test.each(
     Object.entries(FCM_CODES).map(([code, meaning]) => [code, meaning.class, meaning.retry] as const),
-  )('code %s of class %s is retried only when it is not about the message: %s', (_, failureClass, retry) => {
-    expect(retry).toBe(!['invalid_recipient', 'content_rejected'].includes(failureClass));
-  });
+  )(
+    'code %s of class %s is retried unless it is about the recipient or content: %s',
+    (_, failureClass, retry) => {
+      expect(retry).toBe(!['invalid_recipient', 'content_rejected'].includes(failureClass));
+    },
+  );
 });

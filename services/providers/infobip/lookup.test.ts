@@ -101,11 +101,11 @@ function askByReference(results: readonly object[]) {
   return lookupInLogs('/sms/3/logs').ask({ messageId: ID, providerMessageId: null }, sender, context);
 }
 
-test('a rejection under our own id says nothing: the message may have gone out under its next one', async () => {
+test('a rejection under our reference is not_found, since the next id may have been used', async () => {
   expect(await askByReference([{ messageId: ID, status: NO_CREDIT }])).toEqual({ kind: 'not_found' });
   expect(await askByReference([{ messageId: ID, status: HANDSET }])).toMatchObject({ kind: 'found' });
 });
 
-test('a line that cannot be read is no absence', async () => {
+test('an unreadable log line is unanswered, not not_found', async () => {
   expect(await askByReference([{ messageId: ID }])).toMatchObject({ kind: 'unanswered' });
 });

@@ -264,13 +264,16 @@ describe('infobip', () => {
       .filter(({ path }) => path === '/sms/3/messages')
       .map(({ body }) => /"messageId":"([^"]+)"/.exec(body)?.[1]);
 
-  test.each(['https://XYZ123.api.infobip.com/', 'xyz123.api.infobip.com'])('takes the host %s', (baseUrl) => {
-    expect(parsePublicConfig(infobip, { baseUrl, from: 'Acme' })).toMatchObject({
-      value: { baseUrl: 'xyz123.api.infobip.com' },
-    });
-  });
+  test.each(['https://XYZ123.api.infobip.com/', 'xyz123.api.infobip.com'])(
+    'accepts the host %s',
+    (baseUrl) => {
+      expect(parsePublicConfig(infobip, { baseUrl, from: 'Acme' })).toMatchObject({
+        value: { baseUrl: 'xyz123.api.infobip.com' },
+      });
+    },
+  );
 
-  test('a message that Infobip has already is not sent twice and counts as accepted', async () => {
+  test('a duplicate that the log shows as accepted counts as accepted and is not sent again', async () => {
     await using at = await setup();
     expect(await at.send()).toMatchObject({ kind: 'accepted', providerMessageId: message.id });
     expect(await at.send({ attempt: 2 })).toMatchObject({ kind: 'accepted', providerMessageId: message.id });
@@ -278,7 +281,7 @@ describe('infobip', () => {
     expect(at.standIn.received.at(-1)?.path).toBe(`/sms/3/logs?messageId=${message.id}`);
   });
 
-  test('a duplicate counts as accepted where the log gives a rejection beside the accepted one', async () => {
+  test('a duplicate counts as accepted if the log has an accepted entry beside a rejection', async () => {
     await using at = await setup();
     at.standIn.fail({ kind: 'reply', ...rejection(23) }, /messages$/);
     const results = [...rejection(12).body.messages, { status: { groupId: 1, id: 26, name: 'PENDING' } }];
@@ -290,15 +293,15 @@ describe('infobip', () => {
   test.each<[string, object, string]>([
     ['no answer', { kind: 'reset' }, 'connection_reset'],
     ['too many requests', { kind: 'reply', ...fault(429, 'E429') }, 'rate_limited'],
-    ['an error of the server', { kind: 'reply', ...fault(500, 'E500') }, 'provider_error'],
+    ['a server error', { kind: 'reply', ...fault(500, 'E500') }, 'provider_error'],
     ['a refusal', { kind: 'reply', ...fault(403, 'E403') }, 'forbidden'],
-    ['nothing', { kind: 'reply', status: 200, body: { results: [] } }, 'not_in_log'],
+    ['no entry', { kind: 'reply', status: 200, body: { results: [] } }, 'not_in_log'],
     [
-      'the duplicate alone',
+      'only the duplicate',
       { kind: 'reply', status: 200, body: { results: rejection(23).body.messages } },
       'not_in_log',
     ],
-  ])('whether a duplicate was accepted is unknown while the log gives %s', async (_, answer, code) => {
+  ])('a duplicate is ambiguous while the log gives %s', async (_, answer, code) => {
     await using at = await setup();
     at.standIn.fail({ kind: 'reply', ...rejection(23) }, /messages$/);
     at.standIn.fail(answer as never, /logs/);
@@ -306,7 +309,7 @@ describe('infobip', () => {
     expect(idsOf(at.standIn.received)).toHaveLength(1);
   });
 
-  test('a message whose id was used up by a rejection goes out under its next one', async () => {
+  test('a message whose id was used by a rejected attempt is sent under its next id', async () => {
     await using at = await setup();
     at.standIn.fail({ kind: 'reply', ...rejection(12) }, /messages$/);
     expect(await at.send()).toMatchObject({ kind: 'rejected_transient' });
@@ -321,7 +324,7 @@ describe('infobip', () => {
       expect(body).toContain(`"callbackData":"${message.id}"`);
   });
 
-  test('a message whose every id was used up waits for what its last rejection asked for', async () => {
+  test('a message whose ids are all used fails with its last rejection', async () => {
     await using at = await setup();
     for (let count = 0; count < 10; count += 1) {
       at.standIn.fail({ kind: 'reply', ...rejection(23) }, /messages$/);
@@ -334,13 +337,13 @@ describe('infobip', () => {
     expect(idsOf(at.standIn.received)).toHaveLength(9);
   });
 
-  test("the message's own sender goes before the account's, a name as it is", async () => {
+  test("the message's sender overrides the account's, and an alphanumeric one is sent unchanged", async () => {
     await using at = await setup();
     expect(await at.send({ from: 'Acme + Co' })).not.toHaveProperty('sender');
     expect(at.standIn.received[0]?.body).toContain('"sender":"Acme + Co"');
   });
 
-  test('a message that expires soon is not delivered later, and asks for no report unless there is a place', async () => {
+  test('the validity period ends at expiry, and no report is requested without a receipt URL', async () => {
     await using at = await setup();
     await at.send({ expiresAt: Date.now() + 600_500, receiptUrl: undefined });
     const [sent] = (JSON.parse(at.standIn.received[0]?.body ?? '') as { messages: Record<string, never>[] })
@@ -356,7 +359,7 @@ describe('infobip', () => {
     expect(amount).toBeLessThanOrEqual(600);
   });
 
-  test('every call says that its host is one that a tenant chose', async () => {
+  test('every call marks its host as chosen by the tenant', async () => {
     await using at = await setup();
     const requests: unknown[] = [];
     const context = {
@@ -377,7 +380,7 @@ describe('infobip', () => {
     ]);
   });
 
-  test('a refusal repeats neither the text nor the address of reports', async () => {
+  test("a rejection's text, receipt URL and number are redacted", async () => {
     await using at = await setup();
     const description = `No: ${message.content.body} ${message.receiptUrl} 15551230001`;
     at.standIn.fail({ kind: 'reply', ...fault(400, 'E400', { description }) });
@@ -386,7 +389,7 @@ describe('infobip', () => {
     });
   });
 
-  test('a key that may not ask for the balance is neither right nor wrong', async () => {
+  test('the credential check of a key without access to the balance returns unknown', async () => {
     await using at = await setup();
     at.standIn.fail({ kind: 'reply', ...fault(403, 'E403') });
     expect(await infobip.verify(credentials, at.context)).toMatchObject({

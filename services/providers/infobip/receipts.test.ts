@@ -73,7 +73,7 @@ describe.each(definitions.map((provider) => [provider.id, provider] as const))('
         call: call(result('2')),
         receipts: [{ ...about, state: 'sent', providerStatus: 'DELIVERED_TO_OPERATOR' }],
       },
-      { name: 'under way', call: call(result('3')), receipts: [{ ...about, state: 'sent' }] },
+      { name: 'in transit', call: call(result('3')), receipts: [{ ...about, state: 'sent' }] },
       {
         name: 'accepted',
         call: call(result('26')),
@@ -96,7 +96,7 @@ describe.each(definitions.map((provider) => [provider.id, provider] as const))('
         ],
       },
       {
-        name: 'undeliverable for a handset that is off',
+        name: 'undeliverable because the handset is off',
         call: call(result('4', { ...unknownSubscriber, id: 27, name: 'EC_ABSENT_SUBSCRIBER' })),
         receipts: [
           {
@@ -128,7 +128,7 @@ describe.each(definitions.map((provider) => [provider.id, provider] as const))('
         ],
       },
       {
-        name: 'rejected for an opt-out, and with an error that nobody knows',
+        name: 'rejected for an opt-out, with an unknown error',
         call: call(result('10', { id: 99_999, name: 'EC_NEW' })),
         receipts: [
           {
@@ -144,7 +144,7 @@ describe.each(definitions.map((provider) => [provider.id, provider] as const))('
         ],
       },
       {
-        name: 'rejected as the copy of one that was taken',
+        name: 'rejected as a duplicate',
         call: call(result('23')),
         receipts: [{ ...about, providerStatus: 'REJECTED_DUPLICATE_MESSAGE_ID' }],
       },
@@ -168,7 +168,7 @@ describe.each(definitions.map((provider) => [provider.id, provider] as const))('
         ],
       },
       {
-        name: 'a message of a person',
+        name: 'an inbound message',
         call: call({
           messageId: 'abc',
           from: '15551230001',
@@ -201,14 +201,14 @@ describe('a report of Infobip', () => {
     [7009, 'content_rejected'],
     [7016, 'provider_throttled'],
     [7032, 'recipient_unavailable'],
-  ])('with the error %i says %s', (id, failureClass) => {
+  ])('with the error %i has the class %s', (id, failureClass) => {
     const error = { ...unknownSubscriber, id, name: 'EC_ANY' };
     expect(parse({ results: [result('4', error)] })).toMatchObject({
       receipts: [{ state: 'undelivered', failure: { class: failureClass, providerCode: String(id) } }],
     });
   });
 
-  test('comes with others in one call, and what cannot be read among them is left out', () => {
+  test('is read among others of one call, and unreadable ones are left out', () => {
     const other = { ...result('9'), messageId: 'other', callbackData: 'other' };
     expect(
       parse({ results: [result('5'), null, 7, {}, { messageId: 'x', status: 'y' }, other] }),
@@ -228,7 +228,7 @@ describe('a report of Infobip', () => {
     ['1', undefined, `${REFERENCE}-1`],
     ['10', undefined, `${REFERENCE}-10`],
   ])(
-    'of what was seen under the id with -%s and callback data %s is about %s',
+    'of a message seen under the id with -%s and callback data %s refers to %s',
     (count, callbackData, reference) => {
       const messageId = `${REFERENCE}-${count}`;
       const seen = {
@@ -244,13 +244,13 @@ describe('a report of Infobip', () => {
     },
   );
 
-  test('repeats nothing that could hold a number', () => {
+  test('contains no phone number', () => {
     expect(JSON.stringify(parse({ results: [result('9', unknownSubscriber)] }))).not.toContain('1555');
     const named = { ...unknownSubscriber, name: 'About +15551230001' };
     expect(JSON.stringify(parse({ results: [result('9', named)] }))).not.toContain('1555');
   });
 
-  test('without a group is read by the name of the group, and without a time has none', () => {
+  test("without a group id is read by the group's name, and an invalid time is left out", () => {
     const { status, ...rest } = result('5');
     const parsed = parse({
       results: [{ ...rest, doneAt: 'soon', status: { ...status, groupId: undefined } }],

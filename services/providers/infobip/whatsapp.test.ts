@@ -189,7 +189,7 @@ describe('infobip-whatsapp', () => {
     return one?.['content'] as { templateData: { header?: unknown; buttons?: unknown } };
   };
 
-  test('a template carries its variables in their order', async () => {
+  test('template variables are sent in order', async () => {
     const filled = {
       templateName: 'order',
       language: 'en_US',
@@ -231,12 +231,12 @@ describe('infobip-whatsapp', () => {
       { type: 'location', latitude: 37.4833, longitude: -122 },
       { type: 'LOCATION', latitude: 37.4833, longitude: -122 },
     ],
-  ])('a template with the header %j carries %j', async (header, carried) => {
+  ])('the template header %j is sent as %j', async (header, carried) => {
     const { templateData } = await templateOf({ ...template, variables: [], header });
     expect(templateData.header).toEqual(carried);
   });
 
-  test('a template carries what fills its buttons, in the order of their places', async () => {
+  test('template button parameters are sent in the order of their index', async () => {
     const { templateData } = await templateOf({
       ...template,
       variables: [],
@@ -257,14 +257,14 @@ describe('infobip-whatsapp', () => {
     ['names of variables', { ...template, variables: { who: 'Ada' } }],
     ['numbers with a gap', { ...template, variables: { '1': 'Ada', '3': 'x' } }],
     [
-      'the name of a place',
+      'a location name',
       {
         ...template,
         variables: [],
         header: { type: 'location', latitude: 1, longitude: 2, name: 'Here' },
       },
     ],
-  ])('%s are refused before any call, since Infobip would leave them out', async (_, content) => {
+  ])('a template with %s is rejected without a call, since Infobip would ignore it', async (_, content) => {
     const { outcome, path } = await sent(content);
     expect(outcome).toMatchObject({
       kind: 'rejected_permanent',
@@ -282,19 +282,19 @@ describe('infobip-whatsapp', () => {
       { type: 'document', caption: 'Look', filename: 'bill.pdf' },
       { caption: 'Look', filename: 'bill.pdf' },
     ],
-  ] as const)('media %j carry their link and %j', async (media, shown) => {
+  ] as const)('media %j are sent with their URL and %j', async (media, shown) => {
     const url = 'https://x.example/a';
     const { path, body } = await sent({ kind: 'media', url, ...media });
     expect(path).toBe(`/whatsapp/1/message/${media.type}`);
     expect(body['content']).toEqual({ mediaUrl: url, ...shown });
   });
 
-  test('a message that Infobip has already counts as accepted', async () => {
+  test('a duplicate that Infobip already has counts as accepted', async () => {
     const { outcome } = await sent(message.content, {}, 2);
     expect(outcome).toMatchObject({ kind: 'accepted', providerMessageId: message.id });
   });
 
-  test('a message whose id was used up by a rejection goes out under its next one', async () => {
+  test('a message whose id was used by a rejected attempt is sent under its next id', async () => {
     await using http = createHttpClient();
     await using standIn = await startInfobipStandIn();
     standIn.fail({ kind: 'reply', ...rejection(23) }, /text$/);
@@ -309,7 +309,7 @@ describe('infobip-whatsapp', () => {
     ]);
   });
 
-  test("the message's own sender goes before the account's, and without a place no report is asked for", async () => {
+  test("the message's sender overrides the account's, and reports require a receipt URL", async () => {
     const { outcome, body } = await sent(message.content, { from: '+15005550009', receiptUrl: undefined });
     expect(body).toMatchObject({ from: '15005550009', callbackData: message.id });
     expect(body).not.toHaveProperty('notifyUrl');

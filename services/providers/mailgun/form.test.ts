@@ -6,7 +6,7 @@ const read = ({ body, contentType }: ReturnType<typeof encodedForm>) =>
     headers: { 'content-type': contentType },
   }).formData();
 
-test('a form without files is one line of text', async () => {
+test('a form without files is URL-encoded', async () => {
   const form = encodedForm([
     ['a', 'x=1&y=2 +%0d%0a'],
     ['b', 'Grüße\r\n✓'],
@@ -18,7 +18,7 @@ test('a form without files is one line of text', async () => {
   ]);
 });
 
-test('a form with files keeps every byte', async () => {
+test('a multipart form preserves every byte of a file', async () => {
   const bytes = Buffer.from(Array.from({ length: 512 }, (_, at) => at % 256));
   const form = await read(
     encodedForm([
@@ -32,7 +32,7 @@ test('a form with files keeps every byte', async () => {
   expect(Buffer.from(await file.arrayBuffer())).toEqual(bytes);
 });
 
-test('a name of a file adds no field and no header', async () => {
+test('a file name cannot inject a field or a header', async () => {
   const filename = 'a"; name="to"\r\nX-Injected: b\r\n\r\nc';
   const form = encodedForm([['file', { filename, contentType: 'text/plain', bytes: Buffer.from('x') }]]);
   const text = Buffer.from(form.body as Uint8Array).toString();
@@ -40,7 +40,7 @@ test('a name of a file adds no field and no header', async () => {
   expect([...(await read(form)).keys()]).toEqual(['file']);
 });
 
-test('two forms have boundaries of their own', () => {
+test('each multipart form has its own boundary', () => {
   const file = { filename: 'a', contentType: 'text/plain', bytes: Buffer.from('x') };
   const types = [1, 2].map(() => encodedForm([['file', file]]).contentType);
   expect(new Set(types).size).toBe(2);

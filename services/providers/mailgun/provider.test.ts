@@ -188,7 +188,7 @@ describe('mailgun', () => {
     return new Response(body, { headers: { 'content-type': headers['content-type'] ?? '' } }).formData();
   };
 
-  test('files travel beside the fields, with their names and types', async () => {
+  test('attachments are sent as form files with their names and types', async () => {
     const attachments = [
       { filename: 'a.txt', contentType: 'text/plain', content: btoa('one\r\n--despatch') },
       { filename: 'Übersicht.csv', contentType: 'text/csv', content: btoa('two') },
@@ -205,12 +205,12 @@ describe('mailgun', () => {
     expect([second?.name, second?.type, await second?.text()]).toEqual(['Übersicht.csv', 'text/csv', 'two']);
   });
 
-  test('a mail without text still has the one part that the API asks for', async () => {
+  test('a mail without content has the text part that the API requires', async () => {
     expect((await sent({})).get('text')).toBe(' ');
     expect((await sent({ html: '<p>x</p>' })).has('text')).toBe(false);
   });
 
-  test("the account's name and reply address stand in where the mail has none", async () => {
+  test("the account's name and reply address are used if the mail has none", async () => {
     const form = await sent(
       {},
       { from: 'news@acme.example', fromName: 'Acme', replyTo: 'team@acme.example' },
@@ -228,7 +228,7 @@ describe('mailgun', () => {
     expect(form.get('h:Reply-To')).toBe('help@xn--mnchen-3ya.example');
   });
 
-  test('a sender that Mailgun cannot take is refused by name, without a call', async () => {
+  test('a sender that Mailgun does not support is rejected as invalid_sender, without a call', async () => {
     await using http = createHttpClient();
     await using standIn = await startMailgunStandIn();
     const mail = {
@@ -249,7 +249,7 @@ describe('mailgun', () => {
     [5_430_000, '1h30m'],
     [8 * 3_600_000 - 1, '7h59m'],
     [8 * 3_600_000, null],
-  ])('a mail that expires in %i ms is tried within %s', async (remainingMs, window) => {
+  ])('a mail that expires in %i ms has the delivery window %s', async (remainingMs, window) => {
     expect((await sent({}, {}, remainingMs)).get('o:deliver-within')).toBe(window);
   });
 
@@ -266,7 +266,7 @@ describe('mailgun', () => {
   const reply = (status: number, body: unknown) => ({ kind: 'reply', status, body }) as const;
   const domain = (state: string) => reply(200, { domain: { name: 'mg.acme.example', state } });
 
-  test('a key of the account is asked for the state of its domain', async () => {
+  test('the credential check of an account key reads the state of its domain', async () => {
     expect(await checked('key-1')).toEqual({
       verification: { kind: 'valid' },
       paths: ['GET /v4/domains/mg.acme.example'],
@@ -276,30 +276,30 @@ describe('mailgun', () => {
   test.each([
     ['unverified', 'sender_unverified'],
     ['disabled', 'account_suspended'],
-  ])('a domain that is %s makes the account invalid', async (state, code) => {
+  ])('the credential check returns invalid for a domain that is %s', async (state, code) => {
     expect((await checked('key-1', domain(state))).verification).toMatchObject({
       kind: 'invalid',
       failure: { class: 'auth_or_config', code, providerCode: state },
     });
   });
 
-  test('a domain in the other region makes the account invalid', async () => {
+  test('the credential check returns invalid for a domain in the other region', async () => {
     const { verification } = await checked('key-1', reply(404, { message: 'Domain not found' }));
     expect(verification).toMatchObject({ kind: 'invalid', failure: { code: 'domain_not_found' } });
   });
 
-  test('a sending key is tried by a mail that cannot go anywhere', async () => {
+  test('the credential check of a sending key tries the send endpoint', async () => {
     const { verification, paths } = await checked('sending-key');
     expect(verification).toEqual({ kind: 'valid' });
     expect(paths).toEqual(['GET /v4/domains/mg.acme.example', 'POST /v3/mg.acme.example/messages']);
   });
 
-  test('a key that may neither look nor send is invalid', async () => {
+  test('the credential check of a key that may neither read nor send returns invalid', async () => {
     const { verification } = await checked('x', reply(401, 'Forbidden'), reply(401, 'Forbidden'));
     expect(verification).toMatchObject({ kind: 'invalid', failure: { code: 'authentication_failed' } });
   });
 
-  test('a state that nobody knows says nothing against the account', async () => {
+  test('the credential check returns valid for an unknown domain state', async () => {
     expect((await checked('key-1', domain('constructor'))).verification).toEqual({ kind: 'valid' });
   });
 });

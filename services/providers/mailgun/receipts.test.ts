@@ -74,7 +74,7 @@ receiptSuite({
       receipts: [{ ...about, state: 'delivered' }],
     },
     {
-      name: 'a failure for now',
+      name: 'a temporary failure',
       call: call('failed', { severity: 'temporary', reason: 'greylisted', 'delivery-status': { code: 450 } }),
       receipts: [{ ...about, providerStatus: 'failed:temporary' }],
     },
@@ -92,7 +92,7 @@ receiptSuite({
       },
     ),
     failed(
-      'a bounce with a code of its own field',
+      'a bounce with an enhanced-code field',
       { reason: 'bounce', 'delivery-status': { code: 552, 'enhanced-code': '5.2.2', message: 'full' } },
       { class: 'recipient_unavailable', code: 'mailbox_full', providerCode: '552' },
     ),
@@ -117,17 +117,17 @@ receiptSuite({
       { class: 'recipient_unavailable', code: 'recipient_opted_out' },
     ),
     failed(
-      'a complaint of before, by its code alone',
+      'an earlier complaint, by its code alone',
       { 'delivery-status': { code: 607 } },
       { class: 'recipient_unavailable', code: 'recipient_opted_out', providerCode: '607' },
     ),
     failed(
-      'a mail that was tried too long',
+      'a mail whose retries expired',
       { reason: 'old', 'delivery-status': { code: 602, message: 'Too old' } },
       { class: 'recipient_unavailable', code: 'delivery_timeout' },
     ),
     failed(
-      'a reason that is a name of JavaScript',
+      'a reason that is a JavaScript property name',
       { reason: 'constructor' },
       {
         class: 'recipient_unavailable',
@@ -154,7 +154,7 @@ receiptSuite({
     engaged('complained'),
     engaged('unsubscribed'),
     {
-      name: 'an id in brackets, and no variables',
+      name: 'an id in brackets, without variables',
       call: call('delivered', {
         'user-variables': [],
         message: { headers: { 'message-id': `<${ID}>` } },
@@ -162,14 +162,14 @@ receiptSuite({
       receipts: [{ providerMessageId: ID, state: 'delivered' }],
     },
     {
-      name: 'what is about no mail',
+      name: 'an event that is not about a mail',
       call: call('list_member_uploaded', { message: undefined, 'user-variables': undefined }),
       receipts: [],
     },
   ],
 });
 
-describe('a signature of mailgun', () => {
+describe('a Mailgun signature', () => {
   const arrived: ReceiptCall = {
     method: 'POST',
     url: RECEIPT_URL,
@@ -192,7 +192,7 @@ describe('a signature of mailgun', () => {
     };
   };
 
-  test('is the same for the numbers of a timestamp and their text', () => {
+  test('is valid with a timestamp as a number or as text', () => {
     expect(judge(changed({}), webhookSigningKey)).toEqual({ kind: 'genuine' });
     expect(judge(changed({ timestamp: 0 }), webhookSigningKey)).toEqual({ kind: 'genuine' });
   });
@@ -201,15 +201,15 @@ describe('a signature of mailgun', () => {
     ['another token', { token: 'x'.repeat(50) }, 'signature_mismatch'],
     ['another timestamp', { timestamp: '1' }, 'signature_mismatch'],
     ['another signature', { signature: '0'.repeat(64) }, 'signature_mismatch'],
-    ['a signature cut short', { signature: '0' }, 'signature_mismatch'],
+    ['a truncated signature', { signature: '0' }, 'signature_mismatch'],
     ['no signature', { signature: undefined }, 'signature_missing'],
     ['an empty token', { token: '' }, 'signature_missing'],
-    ['lists in place of texts', { token: ['x'], signature: ['y'] }, 'signature_missing'],
+    ['lists instead of strings', { token: ['x'], signature: ['y'] }, 'signature_missing'],
   ])('with %s is forged', (_, over, reason) => {
     expect(judge(changed(over), webhookSigningKey)).toEqual({ kind: 'forged', reason });
   });
 
-  test('of the account above a subaccount holds too', () => {
+  test('of the parent account is valid too', () => {
     const { signature } = JSON.parse(Buffer.from(sign(arrived, account, 0).body).toString()).signature as {
       signature: string;
     };
@@ -217,7 +217,7 @@ describe('a signature of mailgun', () => {
     expect(judge(signedTwice, webhookSigningKey)).toEqual({ kind: 'genuine' });
   });
 
-  test('holds for the hours in which Mailgun tries again, and no longer', () => {
+  test('is valid for the hours in which Mailgun retries, and no longer', () => {
     const judged = (hours: number) =>
       judge({ ...changed({}), receivedAt: hours * 3_600_000 }, webhookSigningKey);
     expect([judged(-1), judged(8)]).toEqual([{ kind: 'genuine' }, { kind: 'genuine' }]);
@@ -226,7 +226,7 @@ describe('a signature of mailgun', () => {
     );
   });
 
-  test('that is used again counts once, whatever is reported with it', () => {
+  test('that is replayed gives the same event id, whatever event it accompanies', () => {
     const eventIds = [call('delivered'), call('failed')].map(({ body = '' }) => {
       const { signature } = JSON.parse(Buffer.from(sign(arrived, account, 0).body).toString()) as {
         signature: object;
@@ -239,7 +239,7 @@ describe('a signature of mailgun', () => {
     expect(eventIds[1]).toBe(eventIds[0]);
   });
 
-  test('is not asked for where the account has no signing key', () => {
+  test('is not required if the account has no signing key', () => {
     expect(judge(arrived)).toEqual({ kind: 'genuine', isUnsigned: true });
   });
 });
@@ -247,6 +247,6 @@ describe('a signature of mailgun', () => {
 test.each([
   [`<${ID}>`, ID],
   [ID, ID],
-])('the id %s is kept without brackets', (given, kept) => {
+])('brackets are removed from %s', (given, kept) => {
   expect(withoutBrackets(given)).toBe(kept);
 });

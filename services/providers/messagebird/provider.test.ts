@@ -148,20 +148,20 @@ describe('messagebird', () => {
     return { outcome, body: JSON.parse(standIn.received[0]?.body ?? '') as Record<string, unknown> };
   };
 
-  test("the message's own sender goes before the account's, and a name stays as it is", async () => {
+  test("the message's sender overrides the account's, and an alphanumeric one is sent unchanged", async () => {
     const { outcome, body } = await sent({ from: 'Acme +1' });
     expect(body).toMatchObject({ originator: 'Acme +1' });
     expect(outcome).toMatchObject({ kind: 'accepted', sender: 'Acme +1' });
   });
 
-  test('a message that expires soon is not delivered later', async () => {
+  test('the validity ends when the message expires', async () => {
     const { body } = await sent({ expiresAt: Date.now() + 600_500 });
     expect(body['validity']).toBeGreaterThan(595);
     expect(body['validity']).toBeLessThanOrEqual(600);
     expect((await sent({ expiresAt: Date.now() + 10 })).body['validity']).toBe(1);
   });
 
-  test('without a receipt URL no address for reports is given', async () => {
+  test('without a receipt URL no reports are requested', async () => {
     const { body } = await sent({ receiptUrl: undefined });
     expect(body).not.toHaveProperty('reportUrl');
     expect(body).toMatchObject({ reference: message.id });
@@ -175,7 +175,7 @@ describe('messagebird', () => {
     ['104', 'sender_rejected', false],
     ['insufficient balance', 'auth_or_config', true],
     ['capacity limit reached', 'provider_throttled', true],
-  ])('%s in a report is %s, retry %s', (word, failureClass, retry) => {
+  ])('a report with %s is %s, retry %s', (word, failureClass, retry) => {
     expect({ ...MESSAGEBIRD_CODES, ...MESSAGEBIRD_REASONS }[word]).toMatchObject({
       class: failureClass,
       retry,

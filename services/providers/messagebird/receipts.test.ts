@@ -67,27 +67,27 @@ receiptSuite({
       { class: 'invalid_recipient', code: 'unreachable_number', providerCode: '5' },
     ),
     failed(
-      'a failure with a reason in the other spelling',
+      'a failure with a reason spelled with underscores',
       'delivery_failed',
       { statusReason: 'Received_network_error' },
       { class: 'provider_unavailable', code: 'network_error' },
     ),
     failed(
-      'a failure that nobody explains',
+      'a failure without a known code or reason',
       'delivery_failed',
       { statusErrorCode: '255', statusReason: 'generic delivery failure' },
       { class: 'unknown', code: 'undelivered', providerCode: '255' },
     ),
     failed('expired', 'expired', {}, { class: 'recipient_unavailable', code: 'message_expired' }),
     {
-      name: 'a message of a person',
+      name: 'an inbound message',
       call: { method: 'GET', query: `?id=${ID}&originator=15551230001&recipient=15005550006&body=Hi` },
       receipts: [],
     },
   ],
 });
 
-describe('a report of MessageBird', () => {
+describe('a MessageBird report', () => {
   const NOW = 1_700_000_000_000;
   const key = account.secretConfig.signingKey;
   const call = (over: Partial<ReceiptCall> = {}): ReceiptCall => ({
@@ -107,7 +107,7 @@ describe('a report of MessageBird', () => {
   const withClaims = (change: Record<string, unknown>) =>
     tokened(messagebirdToken({ ...messagebirdClaims(call(), NOW), ...change }, key));
 
-  test('is vouched for by the token in its URL where no key is set, and only there', async () => {
+  test('may be unsigned only if no signing key is configured', async () => {
     const verify = messagebirdReceipts.verify;
     expect(await verify?.(call(), { config: {}, secrets: {} }, undefined as never)).toEqual({
       kind: 'genuine',
@@ -122,23 +122,23 @@ describe('a report of MessageBird', () => {
     });
   });
 
-  test('is not believed unsigned by the algorithm none', async () => {
+  test('with the algorithm none is forged', async () => {
     const token = `${part({ alg: 'none', typ: 'JWT' })}.${part(messagebirdClaims(call(), NOW))}.`;
     expect(await judge(tokened(token))).toEqual({ kind: 'forged', reason: 'signature_mismatch' });
   });
 
   test.each([
-    ['of another issuer', { iss: 'Somebody' }],
+    ['with another issuer', { iss: 'Somebody' }],
     ['without its URL', { url_hash: undefined }],
     ['for another URL', { url_hash: sha256('https://hooks.example/') }],
     ['without an id', { jti: undefined }],
-    ['without an end', { exp: undefined }],
-    ['for a body that is not there', { payload_hash: sha256('x') }],
+    ['without an expiry', { exp: undefined }],
+    ['with a hash of an absent body', { payload_hash: sha256('x') }],
   ])('%s is forged', async (_, change) => {
     expect(await judge(withClaims(change))).toEqual({ kind: 'forged', reason: 'signature_mismatch' });
   });
 
-  test('with a body has to name it', async () => {
+  test('with a body requires its payload hash', async () => {
     const body = Buffer.from('x');
     const { payload_hash, ...rest } = messagebirdClaims(call({ body }), NOW);
     expect(await judge(tokened(messagebirdToken({ ...rest, payload_hash }, key), call({ body })))).toEqual({
@@ -150,7 +150,7 @@ describe('a report of MessageBird', () => {
   });
 
   test.each([-3_600_000, 3_600_000, -301_000, 301_000])(
-    'signed %i ms from its arrival is out of time',
+    'signed %i ms from its arrival is outside the time tolerance',
     async (offset) => {
       expect(await judge(signMessagebirdCall(call(), account, NOW + offset))).toEqual({
         kind: 'forged',
@@ -160,7 +160,7 @@ describe('a report of MessageBird', () => {
   );
 
   test.each(['2026-11-22T11:59:30+00:00', '2026-11-22T12:59:30%2B01:00'])(
-    'tells its time with an escaped plus and without: %s',
+    'has its time parsed with and without an escaped plus: %s',
     (time) => {
       const parsed = messagebirdReceipts.parse(
         call({ url: `${RECEIPT_URL}?id=${ID}&status=sent&statusDatetime=${time}` }),

@@ -191,7 +191,7 @@ describe('plivo', () => {
     return { outcome, body };
   };
 
-  test("the message's own sender goes before the account's, and a Powerpack before its number", async () => {
+  test("the message's sender overrides the account's, and a Powerpack overrides its number", async () => {
     const both = { from: '+15005550006', powerpackUuid: POWERPACK };
     const own = await sent(both, { from: '+15005550009' });
     expect(own.body).toMatchObject({ src: '+15005550009' });
@@ -202,7 +202,7 @@ describe('plivo', () => {
     expect(chosen.outcome).toMatchObject({ kind: 'accepted', sender: POWERPACK });
   });
 
-  test('a message that expires soon does not wait in a queue for longer', async () => {
+  test('message_expiry ends when the message expires, with a minimum of 5 s', async () => {
     const config = { from: '+15005550006' };
     const soon = await sent(config, { expiresAt: Date.now() + 600_500 });
     expect(soon.body?.['message_expiry']).toBeGreaterThan(595);
@@ -211,12 +211,12 @@ describe('plivo', () => {
     expect(now.body?.['message_expiry']).toBe(5);
   });
 
-  test('without a receipt URL no reports are asked for', async () => {
+  test('without a receipt URL no reports are requested', async () => {
     const { body } = await sent({ from: '+15005550006' }, { receiptUrl: undefined });
     expect(Object.keys(body ?? {}).toSorted()).toEqual(['dst', 'src', 'text', 'type']);
   });
 
-  test('a text that is too long outside the GSM alphabet is refused before any call', async () => {
+  test('a text over 737 characters outside the GSM alphabet is rejected without a call', async () => {
     const config = { from: '+15005550006' };
     const long = await sent(config, { content: { body: 'я'.repeat(738) } });
     expect(long.body).toBeUndefined();
@@ -228,7 +228,7 @@ describe('plivo', () => {
     expect((await sent(config, { content: { body: 'a'.repeat(1_600) } })).outcome.kind).toBe('accepted');
   });
 
-  test('a page in place of the refusal of a credential says nothing about the credential', async () => {
+  test('the credential check returns unknown for an HTML page with status 401', async () => {
     await using http = createHttpClient();
     await using standIn = await startPlivoStandIn();
     standIn.fail({

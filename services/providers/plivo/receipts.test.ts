@@ -87,21 +87,21 @@ const calls: ReceiptCase['calls'] = [
     receipts: [{ ...about, segment: 'a-part', state: 'sent' }],
   },
   {
-    name: 'a message of a person',
+    name: 'an inbound message',
     call: { body: `From=15551230001&To=15005550006&Text=Hi&MessageUUID=${UUID}` },
     receipts: [],
   },
 ];
 
 const subject = { provider: plivo, account, otherAccount, reference: REFERENCE, calls };
-describe('signed by V3', () => {
+describe('signed with V3', () => {
   receiptSuite({ ...subject, sign: signPlivoCall, covers: { body: true, url: true, timestamp: false } });
 });
-describe('signed by V2', () => {
+describe('signed with V2', () => {
   receiptSuite({ ...subject, sign: signPlivoAddress, covers: { body: false, url: false, timestamp: false } });
 });
 
-describe('a signature of Plivo', () => {
+describe('a Plivo signature', () => {
   const judge = (call: ReceiptCall) =>
     plivoReceipts.verify?.(
       call,
@@ -117,13 +117,13 @@ describe('a signature of Plivo', () => {
     ...over,
   });
 
-  test('V2 is for the address without its query, and for no other address', () => {
+  test('V2 covers the URL without its query', () => {
     const signed = signPlivoAddress(call(), account);
     expect(judge({ ...signed, url: `${RECEIPT_URL}?mid=2` })).toEqual({ kind: 'genuine' });
     expect(judge({ ...signed, url: `${RECEIPT_URL}x?mid=1` })).toMatchObject({ kind: 'forged' });
   });
 
-  test('V3 that does not hold is not made up for by V2', () => {
+  test('V3 that is invalid is forged even with a valid V2', () => {
     const { headers } = signPlivoCall(call(), otherAccount);
     expect(judge(signPlivoAddress(call({ headers }), account))).toEqual({
       kind: 'forged',
@@ -131,7 +131,7 @@ describe('a signature of Plivo', () => {
     });
   });
 
-  test.each(['v2', 'v3'] as const)('%s may come from the main account alone', (version) => {
+  test.each(['v2', 'v3'] as const)('%s may be from the main account only', (version) => {
     const { headers } = (version === 'v2' ? signPlivoAddress : signPlivoCall)(call(), account);
     const { [`x-plivo-signature-${version}`]: value = '', ...rest } = headers;
     expect(judge(call({ headers: { ...rest, [`x-plivo-signature-ma-${version}`]: value } }))).toEqual({
@@ -139,7 +139,7 @@ describe('a signature of Plivo', () => {
     });
   });
 
-  test('may be one of several, for tokens that are in force together', () => {
+  test('may be one of several in the header', () => {
     const { headers } = signPlivoCall(call(), account);
     const several = `${signature('x', 'other')}, ${headers['x-plivo-signature-v3']}`;
     expect(judge(call({ headers: { ...headers, 'x-plivo-signature-v3': several } }))).toEqual({
@@ -147,7 +147,7 @@ describe('a signature of Plivo', () => {
     });
   });
 
-  test('without its nonce is missing', () => {
+  test('without a nonce counts as missing', () => {
     const { headers } = signPlivoCall(call(), account);
     const { 'x-plivo-signature-v3-nonce': _, ...rest } = headers;
     expect(judge(call({ headers: rest }))).toEqual({ kind: 'forged', reason: 'signature_missing' });
@@ -157,7 +157,7 @@ describe('a signature of Plivo', () => {
     ['a query alone', `${RECEIPT_URL}?b=2&a=1`, '', '?a=1&b=2'],
     ['a body alone', RECEIPT_URL, 'b=2&a=1&a=0', '?a0a1b2'],
     ['neither', RECEIPT_URL, '', ''],
-    ['values that are escaped', `${RECEIPT_URL}?a=%C3%A4+b`, 'c=%2B1', '?a=ä b.c+1'],
+    ['escaped values', `${RECEIPT_URL}?a=%C3%A4+b`, 'c=%2B1', '?a=ä b.c+1'],
   ])('covers %s', (_, url, body, text) => {
     const headers = {
       'x-plivo-signature-v3': signature(`${RECEIPT_URL}${text}.${NONCE}`, account.secretConfig.authToken),

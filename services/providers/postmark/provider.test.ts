@@ -190,12 +190,12 @@ describe('postmark', () => {
     return JSON.parse(standIn.received[0]?.body ?? '') as Record<string, unknown>;
   };
 
-  test('a mail without text still has the one part that the API asks for', async () => {
+  test('a mail without content has the text part that the API requires', async () => {
     expect(await sentBody({})).toMatchObject({ TextBody: ' ' });
     expect(await sentBody({ html: '<p>x</p>' })).not.toHaveProperty('TextBody');
   });
 
-  test("the account's name and reply address stand in where the mail has none", async () => {
+  test("the account's name and reply address are used if the mail has none", async () => {
     const config = { from: 'news@acme.example', fromName: 'Acme', replyTo: 'team@acme.example' };
     expect(await sentBody({}, config)).toMatchObject({
       From: '"Acme" <news@acme.example>',
@@ -215,14 +215,14 @@ describe('postmark', () => {
     });
   });
 
-  test("a mail goes through the account's message stream", async () => {
+  test("a mail is sent through the account's message stream", async () => {
     expect(await sentBody({}, { messageStream: 'broadcast' })).toMatchObject({ MessageStream: 'broadcast' });
   });
 
   test.each([
     ['an id is missing', { ErrorCode: 0, Message: 'OK' }],
     ['a code is missing', { MessageID: 'x' }],
-  ])('an answer in which %s leaves the mail in doubt', async (_, body) => {
+  ])('an answer in which %s is ambiguous', async (_, body) => {
     await using http = createHttpClient();
     await using standIn = await startPostmarkStandIn();
     standIn.fail({ kind: 'reply', status: 200, body });
@@ -231,7 +231,7 @@ describe('postmark', () => {
     expect(await postmark.send(message, credentials, context)).toMatchObject({ kind: 'ambiguous' });
   });
 
-  test.each(['10', '405', '412', '413'])('code %s waits for a fixed account', (code) => {
+  test.each(['10', '405', '412', '413'])('code %s is auth_or_config and retried', (code) => {
     expect(POSTMARK_CODES[code]).toMatchObject({ class: 'auth_or_config', retry: true });
   });
 });

@@ -137,7 +137,7 @@ receiptSuite({
       { engagement: 'unsubscribed', providerStatus: 'SubscriptionChange:ManualSuppression' },
     ),
     subscription(
-      'a SubscriptionChange for a bounce that was reported before',
+      'a SubscriptionChange after a reported bounce',
       { SuppressSending: true, SuppressionReason: 'HardBounce' },
       { providerStatus: 'SubscriptionChange:HardBounce' },
     ),
@@ -147,12 +147,12 @@ receiptSuite({
       { providerStatus: 'SubscriptionChange' },
     ),
     {
-      name: 'a report that lost its metadata',
+      name: 'a report without metadata',
       call: call('Delivery', { Metadata: null, DeliveredAt: 'yesterday' }),
       receipts: [{ providerMessageId: ID, state: 'delivered' }],
     },
     {
-      name: 'a SubscriptionChange by hand',
+      name: 'a manual SubscriptionChange',
       call: call('SubscriptionChange', {
         MessageID: '00000000-0000-0000-0000-000000000000',
         Metadata: {},
@@ -162,14 +162,14 @@ receiptSuite({
       receipts: [],
     },
     {
-      name: 'a message of a person',
+      name: 'an inbound message',
       call: call('Inbound', { From: 'ada@example.com', TextBody: 'Hi' }),
       receipts: [],
     },
   ],
 });
 
-test('what postmark reports without engagement changes no engagement, and without an arrival no state', () => {
+test('a transient bounce and a reactivation report neither a state nor an engagement', () => {
   const parse = (unsigned: UnsignedCall) =>
     postmarkReceipts.parse({
       method: 'POST',

@@ -71,7 +71,7 @@ lookupSuite({
   errorBody: (message) => ({ statusCode: 400, name: 'application_error', message }),
 });
 
-test('a large mail is looked up too, although its text comes before its state', async () => {
+test('the lookup of a large mail is read to its state, which follows the content', async () => {
   await using http = createHttpClient();
   await using standIn = await startResendStandIn();
   const context = contextAt(resend, http, standIn.origin);
@@ -101,7 +101,7 @@ test('a large mail is looked up too, although its text comes before its state', 
   expect(await shown.json()).toMatchObject({ html, text: 'Hello', last_event: 'delivered' });
 });
 
-test('a mail to a suppressed address did not arrive', async () => {
+test('a suppressed mail is undelivered', async () => {
   await using http = createHttpClient();
   await using standIn = await startResendStandIn();
   standIn.fail({ kind: 'reply', status: 200, body: answer('suppressed') });
@@ -113,7 +113,7 @@ test('a mail to a suppressed address did not arrive', async () => {
   });
 });
 
-test('a key for sending alone may not ask', async () => {
+test('a sending-only key is forbidden to look up', async () => {
   await using http = createHttpClient();
   await using standIn = await startResendStandIn();
   const body = { statusCode: 401, name: 'restricted_api_key', message: 'This API key is restricted' };

@@ -185,12 +185,12 @@ describe('resend', () => {
     return JSON.parse(standIn.received[0]?.body ?? '') as Record<string, unknown>;
   };
 
-  test('a mail without text still has the one part that the API asks for', async () => {
+  test('a mail without content has the text part that the API requires', async () => {
     expect(await sentBody({})).toMatchObject({ text: ' ' });
     expect(await sentBody({ html: '<p>x</p>' })).not.toHaveProperty('text');
   });
 
-  test("the account's name and reply address stand in where the mail has none", async () => {
+  test("the account's name and reply address are used if the mail has none", async () => {
     const config = { from: 'news@acme.example', fromName: 'Acme', replyTo: 'team@acme.example' };
     const body = await sentBody({}, config);
     expect(body).toMatchObject({ from: '"Acme" <news@acme.example>', reply_to: 'team@acme.example' });
@@ -205,7 +205,7 @@ describe('resend', () => {
     });
   });
 
-  test('a mail that is sent again is the same to the byte, and counts once', async () => {
+  test('a retry has the same body and idempotency key, and the same outcome', async () => {
     await using http = createHttpClient();
     await using standIn = await startResendStandIn();
     const context = contextAt(resend, http, standIn.origin);
@@ -222,7 +222,7 @@ describe('resend', () => {
     expect(two?.headers['idempotency-key']).toBe(one?.headers['idempotency-key']);
   });
 
-  test('a mail that became another one meanwhile is in doubt, not refused', async () => {
+  test('a retry with a changed body is ambiguous, not rejected', async () => {
     await using http = createHttpClient();
     await using standIn = await startResendStandIn();
     const context = contextAt(resend, http, standIn.origin);
@@ -234,7 +234,7 @@ describe('resend', () => {
     });
   });
 
-  test('a key that may only send is valid', async () => {
+  test('the credential check of a sending-only key returns valid', async () => {
     await using http = createHttpClient();
     await using standIn = await startResendStandIn();
     const reply = refusal(401, 'restricted_api_key', 'This API key is restricted to only send emails');
@@ -245,7 +245,7 @@ describe('resend', () => {
   });
 
   test.each(['invalid_api_key', 'missing_api_key', 'suspended_api_key', 'monthly_quota_exceeded'])(
-    '%s waits for a fixed account',
+    '%s is auth_or_config and retried',
     (name) => {
       expect(RESEND_ERRORS[name]).toMatchObject({ class: 'auth_or_config', retry: true });
     },

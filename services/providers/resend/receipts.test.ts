@@ -74,12 +74,12 @@ receiptSuite({
       },
     ),
     bounced(
-      'a hard bounce of no special kind',
+      'a hard bounce of the general type',
       { type: 'Permanent', subType: 'General', message: 'A hard bounce.' },
       { class: 'invalid_recipient', code: 'bounced', providerCode: 'General' },
     ),
     bounced(
-      'a bounce that its text explains',
+      'a bounce classified by its text',
       { type: 'Permanent', subType: 'General', message: 'smtp; 550 5.7.1 refused' },
       { class: 'content_rejected', code: 'rejected_by_policy' },
     ),
@@ -94,18 +94,18 @@ receiptSuite({
       { class: 'recipient_unavailable', code: 'mailbox_full' },
     ),
     bounced(
-      'an address on the list',
+      'an address on the suppression list',
       { type: 'Permanent', subType: 'Suppressed' },
       { class: 'recipient_unavailable', code: 'recipient_inactive' },
     ),
     bounced(
-      'a kind that is a name of JavaScript',
+      'a type that is a JavaScript property name',
       { type: 'Undetermined', subType: 'constructor' },
       { class: 'recipient_unavailable', code: 'bounced', providerCode: 'constructor' },
     ),
-    bounced('a bounce without a word', undefined, { class: 'recipient_unavailable', code: 'bounced' }),
+    bounced('a bounce without details', undefined, { class: 'recipient_unavailable', code: 'bounced' }),
     bounced(
-      'a bounce of a type that is new',
+      'a bounce of an unknown type',
       { type: 'Pondered' },
       { class: 'recipient_unavailable', code: 'bounced', providerCode: 'Pondered' },
     ),
@@ -151,7 +151,7 @@ receiptSuite({
     engaged('email.clicked', 'clicked'),
     engaged('email.complained', 'complained'),
     {
-      name: 'tags as they were sent',
+      name: 'tags as a list',
       call: call('email.delivered', {
         email_id: undefined,
         tags: [
@@ -162,16 +162,16 @@ receiptSuite({
       receipts: [{ reference: REFERENCE, state: 'delivered' }],
     },
     {
-      name: 'a mail of somebody else in the same account',
+      name: 'a mail of another sender in the same account',
       call: call('email.delivered', { tags: undefined }),
       receipts: [{ providerMessageId: ID, state: 'delivered' }],
     },
-    { name: 'a mail of a person', call: call('email.received'), receipts: [] },
-    { name: 'what is about contacts', call: call('contact.created'), receipts: [] },
+    { name: 'an inbound mail', call: call('email.received'), receipts: [] },
+    { name: 'an event about contacts', call: call('contact.created'), receipts: [] },
   ],
 });
 
-describe('a signature of resend', () => {
+describe('a Resend signature', () => {
   const NOW = Date.UTC(2026, 10, 22, 12);
   const arrived: ReceiptCall = {
     method: 'POST',
@@ -188,7 +188,7 @@ describe('a signature of resend', () => {
     );
   const { webhookSecret } = account.secretConfig;
 
-  test('holds under the names of the standard too', () => {
+  test('is valid under the standard webhook header names too', () => {
     expect(judge(signResendCall('webhook', arrived, account, NOW), webhookSecret)).toEqual({
       kind: 'genuine',
     });
@@ -196,14 +196,14 @@ describe('a signature of resend', () => {
     expect(judge(forged, webhookSecret)).toMatchObject({ kind: 'forged' });
   });
 
-  test('holds among those of a secret that is being changed', () => {
+  test('is valid among several, as during a secret rotation', () => {
     const signed = signResendCall('svix', arrived, account, NOW);
     const both = `v1,${btoa('x'.repeat(32))} v2,other ${signed.headers['svix-signature'] ?? ''}`;
     const headers = { ...signed.headers, 'svix-signature': both };
     expect(judge({ ...signed, headers }, webhookSecret)).toEqual({ kind: 'genuine' });
   });
 
-  test("is that of Svix's own example", () => {
+  test("is valid for Svix's documented example", () => {
     // https://docs.svix.com/receiving/verifying-payloads/how-manual
     const example: ReceiptCall = {
       ...arrived,
@@ -223,7 +223,7 @@ describe('a signature of resend', () => {
     });
   });
 
-  test('is not asked for where the account has no secret', () => {
+  test('is not required if the account has no secret', () => {
     expect(judge(arrived)).toEqual({ kind: 'genuine', isUnsigned: true });
   });
 });

@@ -161,11 +161,11 @@ describe('sendgrid', () => {
     return JSON.parse(standIn.received[0]?.body ?? '') as Record<string, unknown>;
   };
 
-  test('a mail without text still has the one part that the API asks for', async () => {
+  test('a mail without content has the text part that the API requires', async () => {
     expect(await sentBody({})).toMatchObject({ content: [{ type: 'text/plain', value: ' ' }] });
   });
 
-  test('a file is sent with its bare media type, because SendGrid refuses parameters', async () => {
+  test("an attachment's media type is sent without parameters, because SendGrid rejects them", async () => {
     const file = { filename: 'a.csv', contentType: 'text/csv; charset=utf-8', content: btoa('a;b') };
     expect(await sentBody({ attachments: [file] })).toMatchObject({ attachments: [{ type: 'text/csv' }] });
   });
@@ -178,7 +178,7 @@ describe('sendgrid', () => {
     });
   });
 
-  test("the account's display name goes with the account's address only", async () => {
+  test("the account's display name is used only with the account's address", async () => {
     const config = { from: 'news@acme.example', fromName: 'Acme' };
     expect(await sentBody({}, config)).toMatchObject({ from: { email: 'news@acme.example', name: 'Acme' } });
     expect(await sentBody({ from: { address: 'x@acme.example' } }, config)).toMatchObject({
@@ -186,7 +186,7 @@ describe('sendgrid', () => {
     });
   });
 
-  test('a key that may not send is invalid', async () => {
+  test('the credential check of a key without the sending scope returns invalid', async () => {
     await using http = createHttpClient();
     await using standIn = await startSendgridStandIn();
     standIn.fail({ kind: 'reply', status: 200, body: { scopes: ['alerts.read'] } });

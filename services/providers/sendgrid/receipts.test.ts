@@ -90,23 +90,23 @@ receiptSuite({
       },
     ),
     undelivered(
-      'a bounce that only its text explains',
+      'a bounce classified by its text',
       { type: 'bounce', reason: '552 5.2.2 The mailbox is over quota' },
       { class: 'recipient_unavailable', code: 'mailbox_full' },
     ),
-    undelivered('a bounce without any reason', {}, { class: 'invalid_recipient', code: 'bounced' }),
+    undelivered('a bounce without a reason', {}, { class: 'invalid_recipient', code: 'bounced' }),
     undelivered(
       'a block',
       { type: 'blocked', status: '5.0.0', reason: 'refused' },
       { class: 'recipient_unavailable', code: 'bounced' },
     ),
     undelivered(
-      'a block for the reputation of the sender',
+      "a block because of the sender's reputation",
       { type: 'blocked', status: '5.7.1', bounce_classification: 'Reputation' },
       { class: 'sender_rejected', code: 'poor_reputation', providerCode: '5.7.1' },
     ),
     undelivered(
-      'a classification that is a name of JavaScript',
+      'a classification that is a JavaScript property name',
       { type: 'blocked', bounce_classification: 'constructor' },
       { class: 'recipient_unavailable', code: 'bounced' },
     ),
@@ -152,7 +152,7 @@ receiptSuite({
   ],
 });
 
-describe('receipts of sendgrid', () => {
+describe('SendGrid receipts', () => {
   const judge = (given: Partial<ReceiptCall>, webhookPublicKey: string | undefined) =>
     sendgridReceipts.verify?.(
       { method: 'POST', url: RECEIPT_URL, headers: {}, body: new Uint8Array(), receivedAt: 0, ...given },
@@ -160,7 +160,7 @@ describe('receipts of sendgrid', () => {
       undefined as never,
     );
 
-  test("are held for genuine by the example of SendGrid's own library", () => {
+  test("verify the example of SendGrid's own library", () => {
     // https://github.com/sendgrid/sendgrid-nodejs, packages/eventwebhook
     const theirs =
       'MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEEDr2LjtURuePQzplybdC+u4CwrqDqBaWjcMMsTbhdbcwHBcepxo7yAQGhHPTnlvFYPAZFceEu/1FwCM/QmGUhA==';
@@ -179,7 +179,7 @@ describe('receipts of sendgrid', () => {
     expect(judge(given(signature), key)).toMatchObject({ kind: 'forged' });
   });
 
-  test('are genuine for the day in which SendGrid tries again, and no longer', () => {
+  test('are valid for the day in which SendGrid retries, and no longer', () => {
     const call = {
       method: 'POST',
       url: RECEIPT_URL,
@@ -195,11 +195,11 @@ describe('receipts of sendgrid', () => {
     );
   });
 
-  test('rest on the URL where the account has no key', () => {
+  test('may be unsigned if the account has no key', () => {
     expect(judge({}, undefined)).toEqual({ kind: 'genuine', isUnsigned: true });
   });
 
-  test('of a whole day in one call are read in the time of a request', () => {
+  test('of a call with 12,000 events (over 3 MiB) are all parsed', () => {
     const events = Array.from({ length: 12_000 }, () => event('delivered'));
     const body = Buffer.from(JSON.stringify(events));
     expect(body.length).toBeGreaterThan(3 * 1024 * 1024);
@@ -214,7 +214,7 @@ describe('receipts of sendgrid', () => {
   });
 
   test.each([
-    ['no key', 'bm8ga2V5'],
+    ['an invalid key', 'bm8ga2V5'],
     [
       'a key of another curve',
       generateKeyPairSync('ec', { namedCurve: 'P-384' })

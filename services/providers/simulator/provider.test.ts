@@ -42,7 +42,7 @@ for (const channel of CHANNELS) {
     expect(times.every((afterMs) => afterMs >= 50 && afterMs <= 200)).toBe(true);
   });
 
-  test(`${channel}: invalid, transient and ambiguous end as they are called`, async () => {
+  test(`${channel}: invalid, transient and ambiguous recipients give the matching outcomes`, async () => {
     expect(await send(simulator, to('invalid'))).toMatchObject({
       kind: 'rejected_permanent',
       failure: { class: 'invalid_recipient' },
@@ -66,7 +66,7 @@ for (const channel of CHANNELS) {
     expect(await send(simulator, other)).toMatchObject({ kind: 'accepted', receipts: [delivered] });
   });
 
-  test(`${channel}: the simulator needs no setting and no secret, and its check succeeds`, async () => {
+  test(`${channel}: the simulator needs no settings or secrets, and its check returns valid`, async () => {
     expect(parseAccount(simulator, {}, {})).toEqual({ ok: true, config: {}, secrets: {} });
     expect(await simulator.verify({ config: {}, secrets: {} } as never, noNetwork)).toEqual({
       kind: 'valid',

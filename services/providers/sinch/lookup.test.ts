@@ -79,7 +79,7 @@ async function askByReference(...answers: readonly (readonly [status: number, bo
 }
 const BATCH = { id: '01FC', client_reference: message.id };
 
-test('a batch is looked for by our reference, as far back as Sinch keeps it', async () => {
+test("a batch is looked up by our reference, over Sinch's whole retention period", async () => {
   const { answer, urls } = await askByReference([200, { batches: [] }]);
   expect(answer).toEqual({ kind: 'not_found' });
   expect(urls).toEqual([
@@ -87,7 +87,7 @@ test('a batch is looked for by our reference, as far back as Sinch keeps it', as
   ]);
 });
 
-test("another message's batch is not taken for it, should the list not be filtered", async () => {
+test('batches with another or no reference are ignored', async () => {
   const { answer } = await askByReference([
     200,
     { batches: [{ ...BATCH, client_reference: 'other' }, { id: 'y' }] },
@@ -99,12 +99,12 @@ test.each([
   [200, report({ status: 'Delivered', code: 0 }), [{ providerStatus: 'Delivered', state: 'delivered' }]],
   [404, '', []],
   [500, { text: 'Down' }, []],
-])('a batch is there, whatever is known of its message: %i', async (status, body, reports) => {
+])('a batch counts as found, even if its delivery report answers %i', async (status, body, reports) => {
   const { answer } = await askByReference([200, { batches: [BATCH] }], [status, body]);
   expect(answer).toEqual({ kind: 'found', providerMessageId: '01FC', reports });
 });
 
-test('no answer is not taken for an absence', async () => {
+test('an error or unreadable answer is unanswered, not not_found', async () => {
   expect((await askByReference([503, {}])).answer).toMatchObject({ kind: 'unanswered' });
   expect((await askByReference([200, { items: [] }])).answer).toMatchObject({ kind: 'unanswered' });
 });

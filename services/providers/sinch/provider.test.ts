@@ -130,20 +130,20 @@ describe('sinch', () => {
     return { outcome, body: JSON.parse(standIn.received[0]?.body ?? '') as Record<string, unknown> };
   };
 
-  test("the message's own sender goes before the account's, and a name stays as it is", async () => {
+  test("the message's sender overrides the account's, and an alphanumeric one is sent unchanged", async () => {
     const { outcome, body } = await sent('+15005550006', { from: 'Acme +1' });
     expect(body).toMatchObject({ from: 'Acme +1' });
     expect(outcome).toMatchObject({ kind: 'accepted', sender: 'Acme +1' });
   });
 
-  test('without any sender the default originator of the service plan is left to Sinch', async () => {
+  test('without a sender, Sinch uses the default originator of the service plan', async () => {
     const { outcome, body } = await sent(undefined);
     expect(body).not.toHaveProperty('from');
     expect(outcome).toMatchObject({ kind: 'accepted' });
     expect(outcome).not.toHaveProperty('sender');
   });
 
-  test('a message that expires within three days is not delivered later', async () => {
+  test('expire_at is sent for a message that expires within three days', async () => {
     const expiresAt = Date.now() + 600_000;
     expect((await sent('Acme', { expiresAt })).body).toMatchObject({
       expire_at: new Date(expiresAt).toISOString(),
@@ -151,13 +151,13 @@ describe('sinch', () => {
     expect((await sent('Acme')).body).not.toHaveProperty('expire_at');
   });
 
-  test('without a receipt URL no reports are asked for', async () => {
+  test('without a receipt URL no reports are requested', async () => {
     const { body } = await sent('Acme', { receiptUrl: undefined });
     expect(body).toMatchObject({ delivery_report: 'none' });
     expect(body).not.toHaveProperty('callback_url');
   });
 
-  test('a text with what Sinch takes for parameters stands for itself', async () => {
+  test('placeholders in a text are sent literally', async () => {
     const { body } = await sent('Acme', { content: { body: 'Costs ${price} or ${a b}, ${price} $' } });
     expect(body).toMatchObject({
       body: 'Costs ${price} or ${a b}, ${price} $',

@@ -85,14 +85,14 @@ receiptSuite({
       ],
     },
     {
-      name: 'a message of a person',
+      name: 'an inbound message',
       call: callback({ id: BATCH, from: '15551230001', to: '15005550006', body: 'Hi', type: 'mo_text' }),
       receipts: [],
     },
   ],
 });
 
-describe('a callback of Sinch', () => {
+describe('a Sinch callback', () => {
   const call = (body = '{}'): ReceiptCall => ({
     method: 'POST',
     url: RECEIPT_URL,
@@ -103,15 +103,15 @@ describe('a callback of Sinch', () => {
   const judge = (one: ReceiptCall, webhookSecret?: string) =>
     sinchReceipts.verify?.(one, { config: {}, secrets: { webhookSecret } }, undefined as never);
 
-  test('is vouched for by the token in its URL where no secret is set', () => {
+  test('may be unsigned if no secret is configured', () => {
     expect(judge(call())).toEqual({ kind: 'genuine', isUnsigned: true });
   });
 
-  test('has to be signed where a secret is set', () => {
+  test('must be signed if a secret is configured', () => {
     expect(judge(call(), 'secret')).toEqual({ kind: 'forged', reason: 'signature_missing' });
   });
 
-  test('is judged by when it arrived, and by the bytes that arrived', () => {
+  test('is verified against its arrival time and exact bytes', () => {
     const secret = account.secretConfig.webhookSecret;
     const at = call().receivedAt;
     expect(judge(signSinchCall(call('{ "a": "\\u00e4" }\n'), account, at), secret)).toEqual({

@@ -133,13 +133,13 @@ describe('the route of the secret', () => {
     [base, { oauthTenant: 'unused.example' }, []],
     [base, { caCertificate: STAND_IN_CERTIFICATE.replaceAll('\n', '\r\n') }, []],
     [base, { from: 'a@acme.example', fromName: 'A', replyTo: 'b@acme.example', clientName: 'c' }, []],
-  ])('of %j is changed by %j in %j', (before, change, fields) => {
+  ])('of %j changes with %j, through %j', (before, change, fields) => {
     expect(secretRouteChanges(smtp, before, { ...before, ...change })).toEqual(
       fields.map((field) => `publicConfig.${field}`),
     );
   });
 
-  test('is taken as another one where the old settings cannot be read any more', () => {
+  test('counts as changed if the old settings cannot be parsed', () => {
     expect(secretRouteChanges(smtp, { host: 1 }, base)).toContain('publicConfig.host');
   });
 });
@@ -185,7 +185,7 @@ describe('a mail', () => {
     ['starttls', {}],
     ['tls', { secure: true }],
   ] as const)(
-    'goes over %s with login, complete, to an address whose certificate proves the host name',
+    'is sent complete over %s with a login, to a server with a valid certificate',
     async (encryption, over) => {
       await using server = await startSmtpStandIn({ encryption });
       expect(await smtp.send(message, accountAt(server.port, over), contextFor())).toEqual({
@@ -213,7 +213,7 @@ describe('a mail', () => {
     },
   );
 
-  test('from a domain of any alphabet has nothing but ASCII in its envelope and headers', async () => {
+  test('from a non-ASCII domain has an ASCII envelope and headers', async () => {
     await using server = await startSmtpStandIn();
     const domain = 'xn--bcher-kva.example';
     const content = { from: { name: 'Zoe', address: 'zoe@bücher.example' }, subject: 'Hello', text: 'Grüße' };
@@ -229,14 +229,14 @@ describe('a mail', () => {
     expect(headers).toContain(messageId);
   });
 
-  test('goes without TLS and login to a server that has neither', async () => {
+  test('is sent without TLS and login if the account has neither', async () => {
     await using server = await startSmtpStandIn({ encryption: 'none' });
     const account = { config: { host: '127.0.0.1', port: server.port, oauthTenant: 'common' }, secrets: {} };
     expect(await smtp.send(message, account, contextFor())).toMatchObject({ kind: 'accepted' });
     expect(server.received[0]).toMatchObject({ user: null, isEncrypted: false });
   });
 
-  test('and its login never leave unencrypted when the server offers no STARTTLS', async () => {
+  test('and its login are never sent unencrypted if the server offers no STARTTLS', async () => {
     await using server = await startSmtpStandIn({ encryption: 'none' });
     expect(await smtp.send(message, accountAt(server.port), contextFor())).toMatchObject({
       kind: 'rejected_transient',
@@ -245,7 +245,7 @@ describe('a mail', () => {
     expect(server.received).toHaveLength(0);
   });
 
-  test('does not go to a server whose certificate proves nothing', async () => {
+  test('is not sent to a server with an untrusted or mismatching certificate', async () => {
     await using server = await startSmtpStandIn();
     const { caCertificate: _, ...config } = accountAt(server.port).config;
     expect(await smtp.send(message, { config, secrets: { password: PASSWORD } }, contextFor())).toMatchObject(
@@ -261,7 +261,7 @@ describe('a mail', () => {
     expect(server.received).toHaveLength(0);
   });
 
-  test('does not go to a host inside the network, whatever the tenant calls it', async () => {
+  test('is not sent to an internal address, however it is written', async () => {
     await using server = await startSmtpStandIn();
     for (const host of ['mail.test', '127.0.0.1', '0x7f.1', '[::1]']) {
       const outcome = await smtp.send(
@@ -277,7 +277,7 @@ describe('a mail', () => {
     expect(server.received).toHaveLength(0);
   });
 
-  test('cannot make the worker read its files or URLs', async () => {
+  test('cannot make the worker read a local file as an attachment', async () => {
     await using server = await startSmtpStandIn();
     const attachments = [{ filename: 'x', contentType: 'text/plain', content: '', path: '/etc/hostname' }];
     const content = { ...message.content, attachments };
@@ -288,7 +288,7 @@ describe('a mail', () => {
     expect(parsed.attachments[0]?.content).toMatchObject({ byteLength: 0 });
   });
 
-  test('carries no header that its subject or names would smuggle in', async () => {
+  test('has no headers injected by its subject or names', async () => {
     await using server = await startSmtpStandIn();
     const content = {
       from: { name: 'a\r\nBcc: b@x.example', address: 'a@x.example' },
@@ -333,7 +333,7 @@ describe('a mailbox with OAuth', () => {
   test.each([
     ['google', '/token', null],
     ['microsoft', '/acme.example/oauth2/v2.0/token', 'https://outlook.office.com/SMTP.Send offline_access'],
-  ] as const)('at %s logs in with a token that is asked for once', async (oauthIssuer, path, scope) => {
+  ] as const)('at %s logs in with a token that is requested once', async (oauthIssuer, path, scope) => {
     await using it = await setup(oauthIssuer);
     expect(await it.send()).toMatchObject({ kind: 'accepted' });
     expect(await it.send()).toMatchObject({ kind: 'accepted' });
@@ -366,13 +366,13 @@ describe('a mailbox with OAuth', () => {
     [{ oauthIssuer: 'microsoft', oauthTenant: 'Organizations' }, {}, ['publicConfig.oauthTenant']],
     [{ oauthIssuer: 'microsoft' }, { refreshToken: REFRESH }, []],
     [{ oauthIssuer: 'google' }, {}, ['secretConfig.refreshToken']],
-  ])('with %j and %j lacks %j', (over, grant, fields) => {
+  ])('with %j and %j requires %j', (over, grant, fields) => {
     const { config } = accountAt(587, over);
     const secrets = { clientId: 'client', clientSecret: 'canary-client', ...grant };
     expect(smtp.check?.({ config, secrets }).map(({ field }) => field)).toEqual(fields);
   });
 
-  test('asks for another token after one was refused, and shows neither', async () => {
+  test('requests a new token after a refusal, and shows no token', async () => {
     await using it = await setup('google');
     it.server.fail('auth', { kind: 'reply', code: 535, text: `5.7.8 token-1 ${REFRESH} refused` });
     const outcome = await it.send();
@@ -382,7 +382,7 @@ describe('a mailbox with OAuth', () => {
     expect(it.issuer.received).toHaveLength(2);
   });
 
-  test('whose grant is gone is invalid, and a mail waits for it unsent', async () => {
+  test('with a revoked grant is invalid, and a send fails as auth_or_config', async () => {
     await using it = await setup('google');
     const gone = {
       kind: 'reply',
@@ -399,7 +399,7 @@ describe('a mailbox with OAuth', () => {
     expect(it.server.received).toHaveLength(0);
   });
 
-  test('whose issuer is silent is unknown, and a mail waits unsent', async () => {
+  test('with an unreachable issuer is unknown, and a send fails transiently', async () => {
     await using it = await setup('google');
     it.issuer.fail({ kind: 'reset' });
     it.issuer.fail({ kind: 'reset' });
@@ -434,7 +434,7 @@ async function startUpgradeServer(reply: string) {
   };
 }
 
-describe('a session that goes wrong', () => {
+describe('a failed session', () => {
   let server: SmtpStandIn;
   beforeEach(async () => {
     server = await startSmtpStandIn();
@@ -597,7 +597,7 @@ describe('a session that goes wrong', () => {
     });
   });
 
-  test('because the mail is larger than the server announces is not repeated', async () => {
+  test('is rejected permanently if the mail exceeds the announced size', async () => {
     await using small = await startSmtpStandIn({ bytesMax: 100 });
     const outcome = await smtp.send(message, accountAt(small.port), contextFor());
     expect(outcome).toEqual({
@@ -611,7 +611,7 @@ describe('a session that goes wrong', () => {
     expect(small.received).toHaveLength(0);
   });
 
-  test('because nothing listens was not sent', async () => {
+  test('is transient if the connection is refused', async () => {
     const { port } = server;
     await server[Symbol.asyncDispose]();
     const outcome = await smtp.send(message, accountAt(port), contextFor());
@@ -619,7 +619,7 @@ describe('a session that goes wrong', () => {
     expect(outcome).toMatchObject({ kind: 'rejected_transient', failure: { code: 'connect_refused' } });
   });
 
-  test('with a reply that repeats the password, the recipient and control characters shows none of them', async () => {
+  test('shows no password, recipient or control characters that the reply repeats', async () => {
     const text = `5.7.8 ${PASSWORD} ${btoa(`\0mailer\0${PASSWORD}`)} \u0007 ${message.to}`;
     server.fail('auth', { kind: 'reply', code: 535, text });
     const outcome = await send();
@@ -631,7 +631,7 @@ describe('a session that goes wrong', () => {
     );
   });
 
-  test('with an endless reply is cut short', async () => {
+  test('ends with protocol_error on an overlong reply', async () => {
     const sockets = new Set<Socket>();
     const flood = createServer((socket) => {
       sockets.add(socket.on('error', () => {}));
@@ -667,7 +667,7 @@ describe('a session that goes wrong', () => {
     });
   });
 
-  test('tells a credential check apart: wrong login invalid, silence unknown, success valid', async () => {
+  test('of a credential check is invalid for a wrong login, unknown for a timeout', async () => {
     const account = accountAt(server.port);
     expect(await smtp.verify(account, contextFor())).toEqual({ kind: 'valid' });
     server.fail('auth', { kind: 'reply', code: 535, text: '5.7.8 Bad credentials' });
@@ -689,16 +689,19 @@ test.each([
     'sender_rejected',
     'invalid_sender',
   ],
-])('an address that cannot be written into a command ends the mail: %j', async (part, group, code) => {
-  await using server = await startSmtpStandIn();
-  expect(await smtp.send({ ...message, ...part }, accountAt(server.port), contextFor())).toMatchObject({
-    kind: 'rejected_permanent',
-    failure: { class: group, code },
-  });
-});
+])(
+  'an address that cannot be used in an SMTP command is rejected permanently: %j',
+  async (part, group, code) => {
+    await using server = await startSmtpStandIn();
+    expect(await smtp.send({ ...message, ...part }, accountAt(server.port), contextFor())).toMatchObject({
+      kind: 'rejected_permanent',
+      failure: { class: group, code },
+    });
+  },
+);
 
 test.each([...Object.keys(REPLY_CODES), '550', '551', '553', '554', '450'])(
-  'reply %s is retried exactly when its first digit or the account asks for it',
+  'reply %s is retried if it starts with 4 or is about the account',
   (code) => {
     const meaning = meaningOfReply('content', Number(code), undefined);
     expect(meaning.retry).toBe(code.startsWith('4') || meaning.class === 'auth_or_config');
@@ -706,7 +709,7 @@ test.each([...Object.keys(REPLY_CODES), '550', '551', '553', '554', '450'])(
 );
 
 test.each(Object.entries(ENHANCED_CODES))(
-  'enhanced code %s is retried exactly when it says so or is about the account',
+  'enhanced code %s is retried if it starts with 4 or is about the account',
   (code, meaning) => {
     const isAccount = meaning.class === 'auth_or_config' || meaning.class === 'provider_throttled';
     expect(meaning.retry).toBe(code.startsWith('4') || isAccount);

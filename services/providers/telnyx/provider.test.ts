@@ -175,7 +175,7 @@ describe('telnyx', () => {
     return { outcome, body: JSON.parse(standIn.received[0]?.body ?? '') as Record<string, unknown> };
   };
 
-  test("the message's own sender goes before the account's, with the profile beside it", async () => {
+  test("the message's sender overrides the account's, and the messaging profile is kept", async () => {
     const { outcome, body } = await sent(
       { from: '+15005550006', messagingProfileId: PROFILE },
       { from: 'Acme' },
@@ -184,14 +184,14 @@ describe('telnyx', () => {
     expect(outcome).toMatchObject({ kind: 'accepted', sender: 'Acme' });
   });
 
-  test('a profile alone takes a number of its pool, and the answer says which', async () => {
+  test("with a messaging profile alone, the sender is taken from Telnyx's answer", async () => {
     const { outcome, body } = await sent({ messagingProfileId: PROFILE });
     expect(body).toMatchObject({ messaging_profile_id: PROFILE });
     expect(body).not.toHaveProperty('from');
     expect(outcome).toMatchObject({ kind: 'accepted', sender: '+15005550000' });
   });
 
-  test('without a receipt URL no reports are asked for', async () => {
+  test('without a receipt URL no reports are requested', async () => {
     const { body } = await sent({ from: '+15005550006' }, { receiptUrl: undefined });
     expect(Object.keys(body).toSorted()).toEqual(['from', 'text', 'to', 'type']);
   });

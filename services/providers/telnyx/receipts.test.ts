@@ -77,7 +77,7 @@ receiptSuite({
       receipts: [{ ...about, eventId: 'e3', state: 'delivered' }],
     },
     {
-      name: 'delivery that nobody confirms',
+      name: 'an unconfirmed delivery',
       call: event('e4', 'message.finalized', 'delivery_unconfirmed'),
       receipts: [{ ...about, state: 'sent', providerStatus: 'delivery_unconfirmed' }],
     },
@@ -109,7 +109,7 @@ receiptSuite({
       receipts: [{ ...about, state: 'undelivered', failure: { class: 'unknown', code: 'undelivered' } }],
     },
     {
-      name: 'a message of a person',
+      name: 'an inbound message',
       call: event('e8', 'message.received', 'webhook_delivered'),
       receipts: [],
     },
@@ -121,7 +121,7 @@ receiptSuite({
   ],
 });
 
-describe('a report of Telnyx', () => {
+describe('a Telnyx report', () => {
   const NOW = 1_700_000_000_000;
   const judge = (call: ReceiptCall) =>
     telnyxReceipts.verify?.(
@@ -137,7 +137,7 @@ describe('a report of Telnyx', () => {
     receivedAt: NOW,
   });
 
-  test('is judged by when it arrived', () => {
+  test('is verified against its arrival time', () => {
     expect(judge(sign(call(), account, NOW - 301_000))).toEqual({
       kind: 'forged',
       reason: 'timestamp_out_of_tolerance',
@@ -145,11 +145,11 @@ describe('a report of Telnyx', () => {
     expect(judge(sign(call(), account, NOW - 299_000))).toEqual({ kind: 'genuine' });
   });
 
-  test('is signed over the bytes, whatever the spaces and escapes in them', () => {
+  test('is verified over its exact bytes', () => {
     expect(judge(sign(call('{ "a" : "\\u00e4 ä" }\n'), account, NOW))).toEqual({ kind: 'genuine' });
   });
 
-  test('lacks its signature without either header', () => {
+  test('without either signature header is forged as signature_missing', () => {
     for (const name of ['telnyx-signature-ed25519', 'telnyx-timestamp']) {
       const { headers, ...rest } = sign(call(), account, NOW);
       const kept = Object.fromEntries(Object.entries(headers).filter(([one]) => one !== name));
@@ -157,7 +157,7 @@ describe('a report of Telnyx', () => {
     }
   });
 
-  test('names the message by the id of the payload and not of the event', () => {
+  test('takes the message id from the payload, not from the event', () => {
     const parsed = telnyxReceipts.parse(call(String(event('event-id', 'message.sent', 'sent').body)));
     expect(parsed).toMatchObject({ receipts: [{ providerMessageId: MESSAGE, eventId: 'event-id' }] });
   });

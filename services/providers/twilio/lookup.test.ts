@@ -77,6 +77,6 @@ describe.each([
   });
 });
 
-test('nothing of ours leads to a message', () => {
+test("lookups are by the vendor's id only", () => {
   expect([sms.lookup?.by, whatsapp.lookup?.by]).toEqual(['id', 'id']);
 });

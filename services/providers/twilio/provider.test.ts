@@ -206,28 +206,28 @@ describe('twilio', () => {
     check(new URLSearchParams(received?.body), received?.headers['authorization'] ?? '');
   };
 
-  test("the message's own sender goes before the account's", async () => {
+  test("the message's sender overrides the account's", async () => {
     await edgeCase({ messagingServiceSid: `MG${'0'.repeat(32)}` }, { from: '+15005550009' }, (body) => {
       expect(body.get('From')).toBe('+15005550009');
       expect(body.has('MessagingServiceSid')).toBe(false);
     });
   });
 
-  test('a messaging service sends without a number', async () => {
+  test('a messaging service is sent without a From number', async () => {
     await edgeCase({ messagingServiceSid: `MG${'0'.repeat(32)}` }, {}, (body) => {
       expect(body.get('MessagingServiceSid')).toBe(`MG${'0'.repeat(32)}`);
       expect(body.has('From')).toBe(false);
     });
   });
 
-  test('an API key authenticates in place of the auth token', async () => {
+  test('an API key authenticates instead of the auth token', async () => {
     const apiKeySid = `SK${'0'.repeat(32)}`;
     await edgeCase({ from: '+15005550006', apiKeySid }, {}, (_, authorization) => {
       expect(authorization).toBe(`Basic ${btoa(`${apiKeySid}:key-secret`)}`);
     });
   });
 
-  test('an API key is checked by what it may read: a standard key may not read the account', async () => {
+  test('the credential check of an API key lists messages instead of reading the account', async () => {
     await using http = createHttpClient();
     await using standIn = await startTwilioStandIn();
     const config = { ...account.publicConfig, apiKeySid: `SK${'0'.repeat(32)}` };
@@ -239,7 +239,7 @@ describe('twilio', () => {
     expect(await verify()).toMatchObject({ kind: 'invalid' });
   });
 
-  test('a message that expires soon is not delivered later', async () => {
+  test('ValidityPeriod ends when the message expires', async () => {
     await edgeCase({ from: '+15005550006' }, { expiresAt: Date.now() + 600_500 }, (body) => {
       expect(Number(body.get('ValidityPeriod'))).toBeGreaterThan(595);
       expect(Number(body.get('ValidityPeriod'))).toBeLessThanOrEqual(600);
@@ -263,20 +263,23 @@ describe('twilio', () => {
     expect(TWILIO_CODES[code]).toMatchObject({ class: failureClass, retry });
   });
 
-  test.each([21267, 21268, 21401, 21421])('code %i ends the message and suppresses nobody', async (code) => {
-    await using http = createHttpClient();
-    await using standIn = await startTwilioStandIn();
-    standIn.fail({ kind: 'reply', ...refusal(400, code) });
-    const config = { accountSid: ACCOUNT_SID, from: '+15005550006' };
-    expect(
-      await twilio.send(
-        message,
-        { config, secrets: { authToken: 'token' } },
-        contextAt(twilio, http, standIn.origin),
-      ),
-    ).toMatchObject({
-      kind: 'rejected_permanent',
-      failure: { class: 'invalid_recipient', code: 'unreachable_number', providerCode: String(code) },
-    });
-  });
+  test.each([21267, 21268, 21401, 21421])(
+    'code %i is unreachable_number, which causes no suppression',
+    async (code) => {
+      await using http = createHttpClient();
+      await using standIn = await startTwilioStandIn();
+      standIn.fail({ kind: 'reply', ...refusal(400, code) });
+      const config = { accountSid: ACCOUNT_SID, from: '+15005550006' };
+      expect(
+        await twilio.send(
+          message,
+          { config, secrets: { authToken: 'token' } },
+          contextAt(twilio, http, standIn.origin),
+        ),
+      ).toMatchObject({
+        kind: 'rejected_permanent',
+        failure: { class: 'invalid_recipient', code: 'unreachable_number', providerCode: String(code) },
+      });
+    },
+  );
 });

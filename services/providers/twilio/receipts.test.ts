@@ -72,7 +72,7 @@ describe.each(definitions.map((provider) => [provider.id, provider] as const))('
         ],
       },
       {
-        name: 'failed outside the window of WhatsApp',
+        name: 'failed outside the WhatsApp window',
         call: callback('failed', { ErrorCode: '63016', MessageSid: OTHER_SID }),
         receipts: [
           {
@@ -84,7 +84,7 @@ describe.each(definitions.map((provider) => [provider.id, provider] as const))('
         ],
       },
       {
-        name: 'a message of a person',
+        name: 'an inbound message',
         call: callback('received'),
         receipts: [{ ...about, providerStatus: 'received' }],
       },
@@ -92,7 +92,7 @@ describe.each(definitions.map((provider) => [provider.id, provider] as const))('
   });
 });
 
-describe('a signature of Twilio', () => {
+describe('a Twilio signature', () => {
   const judge = (call: ReceiptCall) =>
     twilioReceipts.verify?.(
       call,
@@ -111,12 +111,12 @@ describe('a signature of Twilio', () => {
   test.each([
     ['an apostrophe in the query', `${RECEIPT_URL}?mid=o'neil`],
     ['characters that a parser would change', `${RECEIPT_URL}?mid=%7e~%20+a|b`],
-    ['a port of its own', 'https://hooks.example:8443/v1/receipts/a/b?mid=1'],
-  ])('holds for %s', (_, url) => {
+    ['a non-default port', 'https://hooks.example:8443/v1/receipts/a/b?mid=1'],
+  ])('is valid for %s', (_, url) => {
     expect(judge(signTwilioCall(call({ url }), account))).toEqual({ kind: 'genuine' });
   });
 
-  test('holds for the URL with and without the usual port', () => {
+  test('is valid for the URL with and without the default port', () => {
     const plain = 'https://hooks.example/v1/receipts/a/b?mid=1';
     const ported = 'https://hooks.example:443/v1/receipts/a/b?mid=1';
     const asked = (signedUrl: string, url: string) =>
@@ -127,7 +127,7 @@ describe('a signature of Twilio', () => {
     });
   });
 
-  test('counts each value of a repeated parameter once, in order', () => {
+  test('covers each distinct value of a repeated parameter once, in order', () => {
     const signature = createHmac('sha1', account.secretConfig.authToken)
       .update(`${RECEIPT_URL}Ba1a2Cx`)
       .digest('base64');
@@ -141,7 +141,7 @@ describe('a signature of Twilio', () => {
     expect(judge(call({ body, headers: { 'x-twilio-signature': right } }))).toEqual({ kind: 'genuine' });
   });
 
-  test('is for the address that each message carries', () => {
+  test('covers the callback URL with the message id', () => {
     expect(statusCallback(RECEIPT_URL, REFERENCE)).toBe(`${RECEIPT_URL}?mid=${REFERENCE}`);
   });
 });

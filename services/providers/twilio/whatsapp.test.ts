@@ -142,7 +142,7 @@ describe('twilio-whatsapp', () => {
   };
   const template = { kind: 'template', name: CONTENT_SID, language: 'en_US' } as const;
 
-  test('a template goes by its ContentSid, with positional and named variables and without any', async () => {
+  test('a template is sent by its ContentSid, with positional, named or no variables', async () => {
     const { form } = await sent({ ...template, variables: ['Ada', '7'] });
     expect(form).toMatchObject({ ContentSid: CONTENT_SID, ContentVariables: '{"1":"Ada","2":"7"}' });
     expect(form).not.toHaveProperty('Body');
@@ -152,14 +152,18 @@ describe('twilio-whatsapp', () => {
   });
 
   test.each<[string, string, WhatsappContent]>([
-    ['a name that is no ContentSid', 'invalid_template', { ...template, name: 'order', variables: [] }],
     [
-      'a header apart',
+      'a template name that is not a ContentSid',
+      'invalid_template',
+      { ...template, name: 'order', variables: [] },
+    ],
+    [
+      'a separate template header',
       'unsupported_template_part',
       { ...template, variables: [], header: { type: 'text', text: 'Ada' } },
     ],
     [
-      'buttons apart',
+      'separate template buttons',
       'unsupported_template_part',
       { ...template, variables: [], buttons: [{ type: 'url', text: 'order-1' }] },
     ],
@@ -168,7 +172,7 @@ describe('twilio-whatsapp', () => {
       'unsupported_caption',
       { kind: 'media', type: 'document', url: 'https://x.example/a.pdf', caption: 'Look' },
     ],
-  ])('%s is refused before any call, since Twilio would leave it out', async (_, code, content) => {
+  ])('%s is rejected without a call, since Twilio would ignore it', async (_, code, content) => {
     const { outcome, form } = await sent(content);
     expect(outcome).toMatchObject({
       kind: 'rejected_permanent',
@@ -178,7 +182,7 @@ describe('twilio-whatsapp', () => {
   });
 
   test.each([['image'], ['video'], ['audio'], ['document'], ['sticker']] as const)(
-    'media of type %s go by their link',
+    'media of type %s are sent by URL',
     async (type) => {
       const url = 'https://x.example/a?b=c&d=ü';
       const { outcome, form } = await sent({ kind: 'media', type, url });
@@ -191,7 +195,7 @@ describe('twilio-whatsapp', () => {
     },
   );
 
-  test('an image carries its caption', async () => {
+  test('an image is sent with its caption', async () => {
     const { form } = await sent({
       kind: 'media',
       type: 'image',
@@ -201,7 +205,7 @@ describe('twilio-whatsapp', () => {
     expect(form).toMatchObject({ Body: 'Look', MediaUrl: 'https://x.example/a.png' });
   });
 
-  test("the message's own sender goes before the account's, a service before its number", async () => {
+  test("the message's sender overrides a messaging service, which overrides the number", async () => {
     const text = message.content;
     const own = await sent(text, { from: '+15005550009' }, { messagingServiceSid: SERVICE_SID });
     expect(own.form).toMatchObject({ From: 'whatsapp:+15005550009' });
@@ -211,13 +215,13 @@ describe('twilio-whatsapp', () => {
     expect(service.outcome).toMatchObject({ sender: SERVICE_SID });
   });
 
-  test('a message that expires soon is not delivered later', async () => {
+  test('ValidityPeriod ends when the message expires', async () => {
     const { form } = await sent(message.content, { expiresAt: Date.now() + 600_500 });
     expect(Number(form?.['ValidityPeriod'])).toBeGreaterThan(590);
     expect(Number(form?.['ValidityPeriod'])).toBeLessThanOrEqual(600);
   });
 
-  test('a refusal repeats neither a variable, nor a link, nor the address of receipts', async () => {
+  test('variables, receipt URL and recipient are redacted in a rejection', async () => {
     await using http = createHttpClient();
     await using standIn = await startTwilioStandIn();
     const texts = ['Ada Lovelace', message.receiptUrl, message.to];

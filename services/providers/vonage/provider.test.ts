@@ -69,7 +69,7 @@ const wrongCredential = {
   body: { 'error-code': '401', 'error-code-label': 'authentication failed' },
 };
 
-describe('by the Messages API', () => {
+describe('with the Messages API', () => {
   httpProviderSuite({
     provider: vonage,
     startStandIn: () => startVonageStandIn({ publicKey }),
@@ -228,7 +228,7 @@ describe('by the Messages API', () => {
   });
 });
 
-describe('by the SMS API', () => {
+describe('with the SMS API', () => {
   httpProviderSuite({
     provider: vonage,
     startStandIn: startVonageStandIn,
@@ -378,7 +378,7 @@ describe('vonage', () => {
     expect(urls).toEqual([url]);
   });
 
-  test('signs calls of the Messages API as the application, for a quarter of an hour', async () => {
+  test('signs Messages API calls with an application JWT that expires after 15 minutes', async () => {
     await using at = await setup(account);
     await at.send();
     const token = tokenOf(at.standIn.received[0]);
@@ -392,7 +392,7 @@ describe('vonage', () => {
     });
   });
 
-  test('uses a token again, until it is refused', async () => {
+  test('reuses a token until it is refused', async () => {
     await using at = await setup(account);
     await at.send();
     at.standIn.fail({ kind: 'reply', ...problem(401, 'unauthorized') });
@@ -403,7 +403,7 @@ describe('vonage', () => {
     expect(ids[2]).not.toBe(ids[0]);
   });
 
-  test('calls the Messages API by key and secret where there is no application', async () => {
+  test('calls the Messages API with key and secret if there is no application', async () => {
     await using at = await setup({
       publicConfig: { apiKey: 'abcd1234', from: 'Acme' },
       secretConfig: { apiSecret: 'secret' },
@@ -413,7 +413,7 @@ describe('vonage', () => {
     expect(bodyOf(at.standIn.received[0])).not.toHaveProperty('webhook_url');
   });
 
-  test("the message's own sender goes before the account's", async () => {
+  test("the message's sender overrides the account's", async () => {
     await using at = await setup(account);
     await using bySms = await setup(smsAccount);
     expect(await at.send({ from: 'Acme Shop' })).not.toHaveProperty('sender');
@@ -422,7 +422,7 @@ describe('vonage', () => {
     expect(bodyOf(bySms.standIn.received[0])['from']).toBe('15005550009');
   });
 
-  test('a message that expires soon is not delivered later', async () => {
+  test('ttl ends when the message expires, with a minimum of 20 s', async () => {
     await using at = await setup(account);
     await using bySms = await setup(smsAccount);
     for (const [left, seconds] of [
@@ -441,7 +441,7 @@ describe('vonage', () => {
     }
   });
 
-  test('a text within GSM 03.38 is not sent as Unicode', async () => {
+  test('only a text outside GSM 03.38 is sent as Unicode', async () => {
     await using at = await setup(smsAccount);
     await at.send({ content: { body: 'Café € [1]' } });
     await at.send({ content: { body: 'Привет' } });
@@ -457,7 +457,7 @@ describe('vonage', () => {
     ['я'.repeat(71)],
     [`${'я'.repeat(66)}😀${'я'.repeat(66)}`],
     ['я'.repeat(402)],
-  ])('the stand-in answers for each part of %s', async (body) => {
+  ])('the stand-in returns one message per segment of %s', async (body) => {
     await using at = await setup(smsAccount);
     const text = { from: 'Acme', to: '15551230001', text: body };
     const { encoding, segments } = smsSegments(body);
@@ -470,7 +470,7 @@ describe('vonage', () => {
     expect(messages).toHaveLength(segments);
   });
 
-  test('a text that is too long for its API is refused without a call', async () => {
+  test('a text too long for the Messages API is rejected without a call', async () => {
     const longest = { content: { body: 'x'.repeat(1_000) } };
     const longer = { content: { body: 'x'.repeat(1_001) } };
     await using byMessages = await setup(account);
@@ -484,7 +484,7 @@ describe('vonage', () => {
     expect(await bySms.send(longer)).toMatchObject({ kind: 'accepted' });
   });
 
-  test('a long text is accepted with the id of its first part', async () => {
+  test('a long text is accepted with the id of its first accepted part', async () => {
     await using at = await setup(smsAccount);
     const part = (id: string, status = '0') => ({ status, 'message-id': id, to: '15551230001' });
     const parts = [part('A1'), part('A2'), part('A3')];
@@ -495,7 +495,7 @@ describe('vonage', () => {
     expect(await at.send()).toMatchObject({ kind: 'accepted', providerMessageId: 'B2' });
   });
 
-  test('a refusal repeats neither the text nor the address of receipts', async () => {
+  test("a rejection's text, receipt URL and number are redacted", async () => {
     await using at = await setup(account);
     const detail = `No: ${message.content.body} ${message.receiptUrl} 15551230001`;
     at.standIn.fail({ kind: 'reply', ...problem(422, 1150, { detail }) });
@@ -504,7 +504,7 @@ describe('vonage', () => {
     });
   });
 
-  test('the credential check tells whether the private key is that of the application', async () => {
+  test("the credential check compares the private key with the application's public key", async () => {
     await using at = await setup(account);
     expect(await at.verify()).toEqual({ kind: 'valid' });
     expect(at.standIn.received.map(({ path }) => path)).toEqual([
@@ -528,11 +528,14 @@ describe('vonage', () => {
     [{ kind: 'reply', status: 503, body: '' }, 'unknown', 'http_503'],
     [{ kind: 'reply', status: 200, body: 'ok' }, 'unknown', 'unreadable_response'],
     [{ kind: 'reset' }, 'unknown', 'connection_reset'],
-  ] as const)('an application answered with %j is %s, %s', async (fault, kind, code) => {
-    await using at = await setup(account);
-    at.standIn.fail(fault, /applications/);
-    expect(await at.verify()).toMatchObject({ kind, failure: { code } });
-  });
+  ] as const)(
+    'the credential check returns for the application answer %j: %s, %s',
+    async (fault, kind, code) => {
+      await using at = await setup(account);
+      at.standIn.fail(fault, /applications/);
+      expect(await at.verify()).toMatchObject({ kind, failure: { code } });
+    },
+  );
 
   test.each([
     ['14', 'auth_or_config', true],

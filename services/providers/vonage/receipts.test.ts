@@ -44,7 +44,7 @@ const ofType = (number: number) => ({
 describe.each([
   ['vonage', sms],
   ['vonage-whatsapp', whatsapp],
-] as const)('%s by the Messages API', (_, provider) => {
+] as const)('%s with the Messages API', (_, provider) => {
   receiptSuite({
     provider,
     account,
@@ -78,7 +78,7 @@ describe.each([
         ],
       },
       {
-        name: 'undeliverable with a code of the older form',
+        name: 'undeliverable with a code in the older format',
         call: status('undeliverable', {
           message_uuid: 'older',
           error: { code: 1300, reason: 'Not on the network' },
@@ -93,7 +93,7 @@ describe.each([
         ],
       },
       {
-        name: 'undeliverable with the code as its title, and nobody knows it',
+        name: 'undeliverable with an unknown code as its title',
         call: status('undeliverable', { error: { type: 'about:blank', title: '1999' } }),
         receipts: [
           {
@@ -115,12 +115,12 @@ describe.each([
         ],
       },
       {
-        name: 'a word that is new',
+        name: 'an unknown status',
         call: status('pondered'),
         receipts: [{ ...about, providerStatus: 'pondered' }],
       },
       {
-        name: 'a message of a person',
+        name: 'an inbound message',
         call: status('', { status: undefined, message_type: 'text', text: 'STOP' }),
         receipts: [],
       },
@@ -158,7 +158,7 @@ const query = (word: string, over: Record<string, string> = {}): UnsignedCall =>
 
 const part = { reference: REFERENCE, providerMessageId: PART, segment: PART };
 
-describe.each(Object.keys(DIGESTS))('vonage by the SMS API, signed by %s', (signatureMethod) => {
+describe.each(Object.keys(DIGESTS))('vonage with the SMS API, signed with %s', (signatureMethod) => {
   const settings = { api: 'sms', signatureMethod };
   receiptSuite({
     provider: sms,
@@ -188,7 +188,7 @@ describe.each(Object.keys(DIGESTS))('vonage by the SMS API, signed by %s', (sign
       { name: 'accepted', call: form('accepted'), receipts: [{ ...part, state: 'sent' }] },
       { name: 'unknown', call: form('unknown'), receipts: [{ ...part, state: 'sent' }] },
       {
-        name: 'failed for a number that is gone',
+        name: 'failed for an unreachable number',
         call: form('failed', { 'err-code': '3' }),
         receipts: [
           {
@@ -210,7 +210,7 @@ describe.each(Object.keys(DIGESTS))('vonage by the SMS API, signed by %s', (sign
         ],
       },
       {
-        name: 'expired with a code that nobody knows',
+        name: 'expired with an unknown code',
         call: form('expired', { 'err-code': '77' }),
         receipts: [
           {
@@ -221,12 +221,12 @@ describe.each(Object.keys(DIGESTS))('vonage by the SMS API, signed by %s', (sign
         ],
       },
       {
-        name: 'a word that is new',
+        name: 'an unknown status',
         call: form('pondered'),
         receipts: [{ ...part, providerStatus: 'pondered' }],
       },
       {
-        name: 'a message of a person',
+        name: 'an inbound message',
         call: {
           ...form(''),
           body: new URLSearchParams({
@@ -254,7 +254,7 @@ test.each([
   expect(SMS_RECEIPT_CODES[code]).toEqual({ class: failureClass, code: reason, retry: false });
 });
 
-test('a number that the Messages API has no route to is no invalid number', () => {
+test('an unroutable number of the Messages API is not an invalid recipient', () => {
   expect(MESSAGES_CODES['1250']).toEqual({
     class: 'recipient_unavailable',
     code: 'unroutable',
@@ -262,7 +262,7 @@ test('a number that the Messages API has no route to is no invalid number', () =
   });
 });
 
-describe('a signature of Vonage', () => {
+describe('a Vonage signature', () => {
   const judge = async (call: ReceiptCall, sent: SentAccount) =>
     vonageSmsReceipts.verify?.(
       call,
@@ -278,7 +278,7 @@ describe('a signature of Vonage', () => {
   });
   const call = arrived(status('delivered'));
 
-  test('is not asked for where the account has no secret for it', async () => {
+  test('is not required if the account has no signature secret', async () => {
     for (const one of [status('delivered'), form('delivered'), query('delivered')])
       expect(await judge(arrived(one), accountWith(undefined))).toEqual({
         kind: 'genuine',
@@ -286,7 +286,7 @@ describe('a signature of Vonage', () => {
       });
   });
 
-  test('has to be for this very body', async () => {
+  test('must contain the hash of the body', async () => {
     for (const payload_hash of [undefined, '', 'x', createHash('sha256').update('').digest('hex')])
       expect(
         await judge(signVonageCall(call, account, AT, { claims: { payload_hash } }), account),
@@ -303,7 +303,7 @@ describe('a signature of Vonage', () => {
   });
 
   test.each([[{ alg: 'none' }], [{ alg: 'HS512' }], [{ alg: 'RS256' }], [{ crit: ['x'], x: 1 }]])(
-    'is not taken with the header %j',
+    'with the header %j is forged',
     async (header) => {
       expect(await judge(signVonageCall(call, account, AT, { header }), account)).toMatchObject({
         kind: 'forged',
@@ -312,7 +312,7 @@ describe('a signature of Vonage', () => {
     },
   );
 
-  test('without the time at which it was made is not taken', async () => {
+  test('without a timestamp is forged', async () => {
     const claims = { iat: undefined };
     expect(await judge(signVonageCall(call, account, AT, { claims }), account)).toMatchObject({
       kind: 'forged',
@@ -332,7 +332,7 @@ describe('a signature of Vonage', () => {
   });
 
   test.each(['', '0', 'A', 'x'.repeat(100_000), 'é'.repeat(32)])(
-    'that is cut or of another kind is not taken among the parameters: %.20s',
+    'in the parameters that is truncated or invalid is forged: %.20s',
     async (sig) => {
       const signed = signVonageParameters(arrived(query('delivered')), account, AT);
       const url = signed.url.replace(/sig=[^&]*/, `sig=${encodeURIComponent(sig)}`);
@@ -342,7 +342,7 @@ describe('a signature of Vonage', () => {
     },
   );
 
-  test('covers the query where a receipt comes as one', async () => {
+  test('covers the query of a receipt sent by GET', async () => {
     const sent = { ...account, publicConfig: { ...account.publicConfig, signatureMethod: 'sha256' } };
     const signed = signVonageParameters(arrived(query('failed')), sent, AT);
     expect(await judge(signed, sent)).toEqual({ kind: 'genuine' });

@@ -138,7 +138,7 @@ describe('vonage-whatsapp', () => {
     return JSON.parse(standIn.received[0]?.body ?? '') as Record<string, unknown>;
   };
 
-  test("a template goes in WhatsApp's own form, whatever fills it", async () => {
+  test("a template is sent in WhatsApp's own format, with all its parameters", async () => {
     const template = { kind: 'template', name: 'order', language: 'en_US' } as const;
     const own = (components: object[] | undefined) => ({
       message_type: 'custom',
@@ -188,14 +188,14 @@ describe('vonage-whatsapp', () => {
       'file',
       { caption: 'Look', name: 'bill.pdf' },
     ],
-  ] as const)('media %j go as %s with their link and %j', async (media, kind, shown) => {
+  ] as const)('media %j are sent as %s with their URL and %j', async (media, kind, shown) => {
     const url = 'https://x.example/a';
     const body = await sentBody({ kind: 'media', url, ...media });
     expect(body['message_type']).toBe(kind);
     expect(body[kind]).toEqual({ url, ...shown });
   });
 
-  test("the message's own sender goes before the account's, and without a place no receipt is asked for", async () => {
+  test("the message's sender overrides the account's, and receipts require a receipt URL", async () => {
     const body = await sentBody(message.content, { from: '+15005550009', receiptUrl: undefined });
     expect(body).toMatchObject({ from: '15005550009', client_ref: message.id });
     expect(body).not.toHaveProperty('webhook_url');

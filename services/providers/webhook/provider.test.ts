@@ -242,7 +242,7 @@ describe.each(cases)('$provider.id', ({ provider, message, from, otherSettings, 
 describe('a gateway', () => {
   const credentials = { config: { url: GATEWAY_URL }, secrets: { signingSecret: SECRET } };
 
-  test('that a message comes to twice can tell: each call carries the id of the message', async () => {
+  test('gets the message id as webhook-id in each call, and can detect a retry', async () => {
     await using http = createHttpClient();
     await using standIn = await startGatewayStandIn(SECRET);
     const context = contextAt(sms, http, standIn.origin);
@@ -259,7 +259,7 @@ describe('a gateway', () => {
     expect(sms.dedupe).toBe('key');
   });
 
-  test('is checked by a signed call that is about no message', async () => {
+  test('gets a signed gateway.check call for the credential check', async () => {
     await using http = createHttpClient();
     await using standIn = await startGatewayStandIn(SECRET);
     expect(await sms.verify(credentials, contextAt(sms, http, standIn.origin))).toEqual({ kind: 'valid' });
@@ -269,7 +269,7 @@ describe('a gateway', () => {
     expect(JSON.parse(received.body)).toMatchObject({ type: 'gateway.check', data: { channel: 'sms' } });
   });
 
-  test('without anything to say has accepted, and its own id is optional', async () => {
+  test('accepts with an empty success body; its own message id is optional', async () => {
     await using http = createHttpClient();
     await using standIn = await startGatewayStandIn(SECRET);
     const context = contextAt(sms, http, standIn.origin);
@@ -282,7 +282,7 @@ describe('a gateway', () => {
     }
   });
 
-  test("gets the message's own sender before the account's, and no sender where there is none", async () => {
+  test("gets the message's sender before the account's, and none if there is none", async () => {
     await using http = createHttpClient();
     await using standIn = await startGatewayStandIn(SECRET);
     const context = contextAt(sms, http, standIn.origin);
@@ -315,26 +315,29 @@ describe('a gateway', () => {
     'https://[::1]/',
     'https://inside.example/',
     'https://inside.example:8443/',
-  ])('at %s, where no connection may go, is refused as the account and no message is lost', async (url) => {
-    const guard = createEgressGuard({
-      allowCidrs: [],
-      ports: [443],
-      resolveHost: async () => (url.includes('8443') ? ['93.184.215.14'] : ['10.0.0.7']),
-    });
-    await using http = createHttpClient({ guard });
-    const contexts = createProviderContexts({ http, resolve: guard.resolve });
-    const signal = AbortSignal.timeout(20_000);
-    const context = contexts({ provider: 'webhook-sms', accountId: 'a', version: 1, until: signal });
-    const account = { ...credentials, config: { url } };
-    const failure = { class: 'auth_or_config', code: 'egress_blocked' };
-    expect(await sms.send(smsMessage, account, context)).toMatchObject({
-      kind: 'rejected_transient',
-      failure,
-    });
-    expect(await sms.verify(account, context)).toMatchObject({ kind: 'invalid', failure });
-  });
+  ])(
+    'at the blocked address %s gives an auth_or_config failure for send and credential check',
+    async (url) => {
+      const guard = createEgressGuard({
+        allowCidrs: [],
+        ports: [443],
+        resolveHost: async () => (url.includes('8443') ? ['93.184.215.14'] : ['10.0.0.7']),
+      });
+      await using http = createHttpClient({ guard });
+      const contexts = createProviderContexts({ http, resolve: guard.resolve });
+      const signal = AbortSignal.timeout(20_000);
+      const context = contexts({ provider: 'webhook-sms', accountId: 'a', version: 1, until: signal });
+      const account = { ...credentials, config: { url } };
+      const failure = { class: 'auth_or_config', code: 'egress_blocked' };
+      expect(await sms.send(smsMessage, account, context)).toMatchObject({
+        kind: 'rejected_transient',
+        failure,
+      });
+      expect(await sms.verify(account, context)).toMatchObject({ kind: 'invalid', failure });
+    },
+  );
 
-  test('that repeats the content or the receipt URL shows neither', async () => {
+  test('that repeats the content, receipt URL or secret has them redacted', async () => {
     await using http = createHttpClient();
     await using standIn = await startGatewayStandIn(SECRET);
     const echo = `${smsMessage.content.body} ${RECEIPT_URL} ${SECRET.slice(6)}`;
@@ -346,7 +349,7 @@ describe('a gateway', () => {
       expect(outcome).not.toContain(hidden);
   });
 
-  test('takes secrets of 24 to 64 bytes, padded or not', () => {
+  test('accepts secrets of 24 to 64 bytes, padded or not', () => {
     const isTaken = (signingSecret: string) => sms.secrets.safeParse({ signingSecret }).success;
     const secretOf = (bytes: number) => `whsec_${randomBytes(bytes).toString('base64')}`;
     expect([23, 24, 25, 64, 65].map((bytes) => isTaken(secretOf(bytes)))).toEqual([

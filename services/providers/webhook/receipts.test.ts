@@ -40,7 +40,7 @@ receiptSuite({
       receipts: [{ reference: REFERENCE, state: 'delivered' }],
     },
     {
-      name: 'delivered, when',
+      name: 'delivered, with a time',
       call: report({ ...about, status: 'delivered', at: '2026-11-22T13:00:00.5+01:00' }),
       receipts: [{ reference: REFERENCE, state: 'delivered', at: Date.UTC(2026, 10, 22, 12, 0, 0, 500) }],
     },
@@ -68,7 +68,7 @@ receiptSuite({
       ],
     },
     {
-      name: 'undelivered for now',
+      name: 'undelivered temporarily',
       call: report({
         ...about,
         status: 'undelivered',
@@ -88,7 +88,7 @@ receiptSuite({
       ],
     },
     {
-      name: 'undelivered without a word',
+      name: 'undelivered without details',
       call: report({ ...about, status: 'undelivered', failure: { class: 'bad luck' } }),
       receipts: [{ state: 'undelivered', failure: { class: 'unknown', code: 'undelivered' } }],
     },
@@ -117,7 +117,7 @@ receiptSuite({
   ],
 });
 
-describe('a receipt of a gateway', () => {
+describe('a gateway receipt', () => {
   const call = (said: unknown, headers: Record<string, string> = {}): ReceiptCall => ({
     method: 'POST',
     url: RECEIPT_URL,
@@ -132,7 +132,7 @@ describe('a receipt of a gateway', () => {
       undefined as never,
     );
 
-  test('holds with the right signature among several, as while a secret is changed', () => {
+  test('is valid with one right signature among several, as during a secret rotation', () => {
     const genuine = sign(call({}), account, Date.UTC(2026, 10, 22));
     const { 'webhook-signature': right = '' } = genuine.headers;
     const signedWith = (value: string) =>
@@ -143,7 +143,7 @@ describe('a receipt of a gateway', () => {
     expect(signedWith(`${'x '.repeat(1_000)}${right}`)).toMatchObject({ kind: 'forged' });
   });
 
-  test('is bound to its id and its timestamp', () => {
+  test('has a signature over its id and timestamp', () => {
     const genuine = sign(call({}), account, Date.UTC(2026, 10, 22));
     for (const [name, value] of [
       ['webhook-id', 'evt_2'],
@@ -160,17 +160,17 @@ describe('a receipt of a gateway', () => {
   });
 
   test.each([
-    ['of no message', { status: 'delivered' }],
-    ['of a message by another id', { providerMessageId: 'gw-1', status: 'delivered' }],
-    ['that says nothing', about],
-    ['whose message is none of ours', { messageId: 'x', status: 'delivered' }],
-    ['in a state of its own', { ...about, status: 'lost' }],
-    ['among too many', Array.from({ length: 1_001 }, () => ({ ...about, status: 'sent' }))],
-  ])('%s cannot be read', (_, said) => {
+    ['without a message id', { status: 'delivered' }],
+    ['with a providerMessageId only', { providerMessageId: 'gw-1', status: 'delivered' }],
+    ['without a status', about],
+    ['with an invalid message id', { messageId: 'x', status: 'delivered' }],
+    ['with an unknown status', { ...about, status: 'lost' }],
+    ['in a list that is too long', Array.from({ length: 1_001 }, () => ({ ...about, status: 'sent' }))],
+  ])('%s is unreadable', (_, said) => {
     expect(gatewayReceipts.parse(call(said))).toEqual({ kind: 'unreadable' });
   });
 
-  test('carries no failure where it was delivered, and a time only where it is one', () => {
+  test('of a delivery has no failure, and an invalid time is left out', () => {
     const said = {
       ...about,
       status: 'delivered',
@@ -184,7 +184,7 @@ describe('a receipt of a gateway', () => {
     });
   });
 
-  test('may come with none at all', () => {
+  test('may be an empty list', () => {
     expect(gatewayReceipts.parse(call([]))).toEqual({ kind: 'receipts', receipts: [] });
   });
 });

@@ -180,7 +180,7 @@ describe('whatsapp-cloud', () => {
     return JSON.parse(standIn.received[0]?.body ?? '') as Record<string, unknown>;
   };
 
-  test('a template carries positional and named variables, and none at all', async () => {
+  test('a template is sent with positional, named or no variables', async () => {
     const template = { kind: 'template', name: 'order', language: 'en_US' } as const;
     expect(await sentBody({ ...template, variables: ['1', '2'] })).toMatchObject({
       type: 'template',
@@ -206,7 +206,7 @@ describe('whatsapp-cloud', () => {
     expect((await sentBody({ ...template, variables: [] }))['template']).not.toHaveProperty('components');
   });
 
-  test('a template carries what fills its header', async () => {
+  test('a template is sent with its header parameters', async () => {
     const template = { kind: 'template', name: 'order', language: 'en_US', variables: ['1'] } as const;
     const headerOf = async (header: TemplateHeader) => {
       const sent = (await sentBody({ ...template, header }))['template'] as { components: unknown[] };
@@ -229,7 +229,7 @@ describe('whatsapp-cloud', () => {
     );
   });
 
-  test('a template carries what fills its buttons, by their places', async () => {
+  test('a template is sent with its button parameters, by index', async () => {
     const sent = await sentBody({
       kind: 'template',
       name: 'sale',
@@ -266,7 +266,7 @@ describe('whatsapp-cloud', () => {
       { type: 'document', caption: 'Look', filename: 'bill.pdf' },
       { caption: 'Look', filename: 'bill.pdf' },
     ],
-  ] as const)('media %j carry their link and %j', async (media, shown) => {
+  ] as const)('media %j are sent with their URL and %j', async (media, shown) => {
     const url = 'https://x.example/a';
     const body = await sentBody({ kind: 'media', url, ...media });
     expect(body['type']).toBe(media.type);

@@ -69,7 +69,7 @@ receiptSuite({
     },
     { name: 'deleted', call: call('deleted'), receipts: [{ ...about, providerStatus: 'deleted' }] },
     failed(
-      'failed for a recipient who is not there',
+      'failed for an undeliverable recipient',
       [
         {
           code: 131026,
@@ -89,12 +89,12 @@ receiptSuite({
       code: 'recipient_opted_out',
       providerMessage: 'User stopped marketing messages',
     }),
-    failed('failed with a code that nobody knows', [{ code: 'constructor' }], {
+    failed('failed with an unknown code', [{ code: 'constructor' }], {
       class: 'unknown',
       code: 'undelivered',
       providerCode: 'constructor',
     }),
-    failed('failed without a word', 'none', { class: 'unknown', code: 'undelivered' }),
+    failed('failed without details', 'none', { class: 'unknown', code: 'undelivered' }),
     {
       name: 'several reports of several numbers',
       call: changes(
@@ -108,7 +108,7 @@ receiptSuite({
       ],
     },
     {
-      name: 'a message of a person',
+      name: 'an inbound message',
       call: changes(
         change({
           contacts: [{ profile: { name: 'Ada' }, wa_id: '15551230001' }],
@@ -118,7 +118,7 @@ receiptSuite({
       receipts: [],
     },
     {
-      name: 'what is about calls and templates',
+      name: 'an event about calls and templates',
       call: changes(
         change({ statuses: [status('RINGING', { type: 'call' })] }, 'calls'),
         change({ event: 'APPROVED' }, 'message_template_status_update'),
@@ -137,7 +137,7 @@ describe('the handshake of whatsapp-cloud', () => {
     );
   const question = { 'hub.mode': 'subscribe', 'hub.challenge': '1158201444', 'hub.verify_token': TOKEN };
 
-  test('gives the challenge back as plain text to who knows the token', () => {
+  test('returns the challenge as plain text for the right token', () => {
     expect(ask(question)).toEqual({ status: 200, contentType: 'text/plain', body: '1158201444' });
     expect(ask({ ...question, 'hub.challenge': 'A-z_9'.repeat(25) })?.body).toHaveLength(125);
   });
@@ -147,21 +147,21 @@ describe('the handshake of whatsapp-cloud', () => {
     ['an empty token', { 'hub.verify_token': '' }],
     ['another mode', { 'hub.mode': 'unsubscribe' }],
     ['an empty challenge', { 'hub.challenge': '' }],
-    ['a page for a challenge', { 'hub.challenge': '<script>alert(1)</script>' }],
-    ['two lines for a challenge', { 'hub.challenge': '1\n2' }],
+    ['an HTML page as the challenge', { 'hub.challenge': '<script>alert(1)</script>' }],
+    ['two lines as the challenge', { 'hub.challenge': '1\n2' }],
     ['a line end after the challenge', { 'hub.challenge': '1\n' }],
     ['a challenge too long', { 'hub.challenge': '1'.repeat(129) }],
-  ])('says nothing to %s', (_, over) => {
+  ])('is refused for %s', (_, over) => {
     expect(ask({ ...question, ...over })).toBeUndefined();
   });
 
-  test('says nothing to a call that asks for nothing', () => {
+  test('is refused without parameters or by POST', () => {
     expect(ask({})).toBeUndefined();
     expect(ask(question, 'POST')).toBeUndefined();
   });
 });
 
-test('receipts of whatsapp-cloud rest on the URL where the account has no app secret', () => {
+test('receipts of whatsapp-cloud may be unsigned if the account has no app secret', () => {
   const call = {
     method: 'POST',
     url: RECEIPT_URL,

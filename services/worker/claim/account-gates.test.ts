@@ -12,7 +12,7 @@ function setup() {
 }
 const ones = (n: number) => Array.from({ length: n }, () => 1);
 
-test('an account of which nothing is known is free, and holds more only where as much was found as asked for', () => {
+test('an unknown account is free; its lane may hold more if a claim got all that it asked for', () => {
   const { gates, isOpen } = setup();
   expect([gates.isFree('a'), isOpen()]).toEqual([true, true]);
   expect(gates.claimed('a', 10, ones(10))).toBe(true);
@@ -20,7 +20,7 @@ test('an account of which nothing is known is free, and holds more only where as
   expect(isOpen()).toBe(true);
 });
 
-test('tokens that are used up close an account until the next second', () => {
+test('an account without tokens is closed until the next second', () => {
   const { state, gates, isOpen } = setup();
   gates.noteLimit('a', 1);
   expect(gates.isFree('a')).toBe(false);
@@ -35,7 +35,7 @@ test('tokens that are used up close an account until the next second', () => {
   expect(isOpen()).toBe(false);
 });
 
-test('an account with tokens left is not kept waiting', () => {
+test('an account with tokens left stays open', () => {
   const { gates, isOpen } = setup();
   gates.noteLimit('a', 100);
   expect(gates.claimed('a', 50, [2, 3])).toBe(false);
@@ -47,7 +47,7 @@ test('an account with tokens left is not kept waiting', () => {
   expect(isOpen()).toBe(false);
 });
 
-test('a limit that was lifted, and one that is the same, are told from a new one', () => {
+test('an unchanged rate limit keeps its spent tokens, and a removed one frees the account', () => {
   const { gates } = setup();
   gates.noteLimit('a', 1);
   gates.claimed('a', 50, [1]);
@@ -57,7 +57,7 @@ test('a limit that was lifted, and one that is the same, are told from a new one
   expect(gates.isFree('a')).toBe(true);
 });
 
-test('a blocked account is closed until its probe, which is one message', () => {
+test('a blocked account is closed until its probe, for which one message is claimed', () => {
   const { state, gates, isOpen } = setup();
   state.health = 'open';
   state.blockedUntil = state.now + 5_000;
@@ -71,7 +71,7 @@ test('a blocked account is closed until its probe, which is one message', () => 
   expect([isOpen(), gates.isFree('a'), gates.slots('a', 64)]).toEqual([true, true, 64]);
 });
 
-test('an account without its credential is closed until one message can try, and free once one had it', () => {
+test('an account without a credential admits one message at a time until one succeeds', () => {
   const { state, gates, isOpen } = setup();
   const of = { action: 'send', accountId: 'a' } as const;
   const unavailable = (begunAt: number, waitMs: number) =>
@@ -97,10 +97,10 @@ test('an account without its credential is closed until one message can try, and
 });
 
 test.each([
-  ['of a worker that is gone', 'lost', 'ambiguous_attempt'],
-  ['that was not made because the process stops', 'send', 'shutdown'],
+  ['of a lost worker', 'lost', 'ambiguous_attempt'],
+  ['that was not made because of shutdown', 'send', 'shutdown'],
 ] as const)(
-  'an attempt %s does not open the gate of an account without its credential',
+  'an attempt %s does not open the gate of an account without a credential',
   (_, action, reason) => {
     const { state, gates, isOpen } = setup();
     const wait = { reason: 'credentials_unavailable', nextAttemptAt: state.now + 2_000 } as const;
@@ -112,13 +112,13 @@ test.each([
   },
 );
 
-test('a simulator has neither', () => {
+test('a simulator is free even if a breaker is open', () => {
   const { state, gates } = setup();
   state.health = 'open';
   expect(gates.isFree(NO_ACCOUNT)).toBe(true);
 });
 
-test('a gate says why it is closed, and that it was until a second ago where tokens are used up', () => {
+test('whyClosed() returns the reason, for used-up tokens also during the next second', () => {
   const { state, gates } = setup();
   expect([gates.whyClosed('a'), gates.whyClosed(NO_ACCOUNT)]).toEqual([undefined, undefined]);
   gates.noteLimit('a', 1);

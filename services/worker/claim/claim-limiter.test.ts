@@ -4,7 +4,7 @@ import { createClaimLimiter } from './claim-limiter.ts';
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-test('no more claims at once than are wanted, and none without a slot', () => {
+test('allows no more concurrent claims than the maximum, and none without a free slot', () => {
   const limiter = createClaimLimiter(10, () => {});
   expect(limiter.admits(0, 2)).toBe(false);
   limiter.begin();
@@ -16,7 +16,7 @@ test('no more claims at once than are wanted, and none without a slot', () => {
   expect(vi.getTimerCount()).toBe(0);
 });
 
-test('small claims are three milliseconds apart, and a large one does not wait', () => {
+test('small claims are spaced by a few milliseconds, and a large one does not wait', () => {
   let ready = 0;
   const limiter = createClaimLimiter(10, () => ready++);
   expect(limiter.admits(1, 2)).toBe(true);
@@ -27,7 +27,7 @@ test('small claims are three milliseconds apart, and a large one does not wait',
   expect([ready, limiter.admits(9, 2)]).toEqual([1, true]);
 });
 
-test('after a fault of the database it waits, and then asks', () => {
+test('after a database fault, claims pause for half a second', () => {
   let ready = 0;
   const limiter = createClaimLimiter(10, () => ready++);
   limiter.pause();

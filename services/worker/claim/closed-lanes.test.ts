@@ -16,7 +16,7 @@ function setup(isDue: (accountId: string) => boolean = () => true) {
   return { state, reviewed, closed };
 }
 
-test('of many closed lanes one run reviews some, and the next run those after them', async () => {
+test('one run reviews 20 closed lanes, and the next run continues with the rest', async () => {
   const { closed, reviewed } = setup();
   const lanes = Array.from({ length: 30 }, (_, i) => laneOf(String(i)));
   const addAll = (): void => {
@@ -31,7 +31,7 @@ test('of many closed lanes one run reviews some, and the next run those after th
   expect(reviewed).toHaveLength(40);
 });
 
-test('a lane whose review is not due uses up none, and a lane is reviewed once for each time it was added', async () => {
+test("only due reviews count against a run's limit, and a lane added twice is reviewed once", async () => {
   const { closed, reviewed } = setup((accountId) => accountId === 'due');
   for (let i = 0; i < 40; i += 1) closed.add(laneOf(`not yet ${i}`));
   closed.add(laneOf('due'));
@@ -41,7 +41,7 @@ test('a lane whose review is not due uses up none, and a lane is reviewed once f
   expect(reviewed).toEqual(['due']);
 });
 
-test('nothing is reviewed while the worker stops', async () => {
+test('no lane is reviewed while the worker stops', async () => {
   const { state, closed, reviewed } = setup();
   closed.add(laneOf('a'));
   state.isStopping = true;

@@ -99,14 +99,14 @@ function setup(store: Partial<DispatcherDeps['store']> = {}) {
   return { dispatcher, claims, claimedLanes, begun, told, blocked, offer };
 }
 
-test('what comes in one tick is claimed in one statement', async () => {
+test('messages offered in one tick are claimed in one statement', async () => {
   const { claims, offer } = setup();
   offer(1, 2, 3, 4, 5);
   await expect.poll(() => claims.length).toBeGreaterThan(0);
   expect(claims.map(({ seqs }) => seqs)).toEqual([[1, 2, 3, 4, 5]]);
 });
 
-test('two claims at once, and what comes meanwhile shares the next', async () => {
+test('runs two claims at once, and messages that arrive meanwhile share the next one', async () => {
   const { dispatcher, claims, offer } = setup();
   offer(1);
   await expect.poll(() => claims.length).toBe(1);
@@ -125,7 +125,7 @@ test('two claims at once, and what comes meanwhile shares the next', async () =>
   expect(dispatcher.inFlight).toBe(0);
 });
 
-test('what was not claimed is decided about at once, is told where it ends, and takes no slot', async () => {
+test('unclaimed messages are resolved at once, expired ones end, and all slots are freed', async () => {
   const looked: number[][] = [];
   const { dispatcher, claims, offer, told } = setup({
     findWaiting: (seqs) => {
@@ -149,7 +149,7 @@ test('what was not claimed is decided about at once, is told where it ends, and 
   expect(dispatcher.inFlight).toBe(0);
 });
 
-test('a wake-up of a message in hand is dropped, and its slot comes back when it ends', async () => {
+test('a wake-up of a message in flight is dropped, and its slot is freed when the attempt ends', async () => {
   const { dispatcher, claims, offer, begun } = setup();
   offer(1);
   await expect.poll(() => claims.length).toBe(1);
@@ -163,7 +163,7 @@ test('a wake-up of a message in hand is dropped, and its slot comes back when it
   await expect.poll(() => dispatcher.inFlight).toBe(0);
 });
 
-test('an account that is blocked costs the database nothing until it is fixed', async () => {
+test('no claims are made for a blocked account until it changes', async () => {
   const { dispatcher, claims, claimedLanes, blocked, offer } = setup();
   blocked.set('account 1', Date.now() + 60_000);
   offer(1, 4, 7);
@@ -181,7 +181,7 @@ test('an account that is blocked costs the database nothing until it is fixed', 
   await dispatcher.stop();
 });
 
-test('messages of an account with a rate limit are claimed out of its lane alone, once a second when tokens are short', async () => {
+test('a rate-limited account is claimed by lane, once a second when tokens are short', async () => {
   const { dispatcher, claims, claimedLanes, offer, begun } = setup({
     findWaiting: () => Promise.resolve([waiting(1, { rateLimitPerSecond: 1 })]),
     claimDue: (lanes) => {
@@ -205,7 +205,7 @@ test('messages of an account with a rate limit are claimed out of its lane alone
   await dispatcher.stop();
 });
 
-test('a lane whose claim is refused for one message is claimed by name, and that one is ended', async () => {
+test('after a refused lane claim, messages are claimed singly and the refused one is given up', async () => {
   const left = new Set([1, 4, 7]);
   const { dispatcher, told, begun } = setup({
     claimDue: () => (left.has(4) ? refused() : Promise.resolve([])),
@@ -242,7 +242,7 @@ test('lanes of several tenants are claimed from in one statement', async () => {
   expect(dispatcher.inFlight).toBe(0);
 });
 
-test('a message that makes a claim of several lanes fail is ended, and the other lanes are claimed from', async () => {
+test('a message that fails a claim of several lanes is given up, and the others are claimed', async () => {
   const left = new Set([1, 4]);
   const { dispatcher, told, begun } = setup({
     claimDue: (lanes) => {
@@ -264,7 +264,7 @@ test('a message that makes a claim of several lanes fail is ended, and the other
   await dispatcher.stop();
 });
 
-test('what a claim that failed has not taken is claimed out of its lane', async () => {
+test('messages of a failed claim that it did not take are claimed from their lanes', async () => {
   let claims = 0;
   const { dispatcher, claimedLanes, offer, told } = setup({
     claim: () => {
@@ -279,7 +279,7 @@ test('what a claim that failed has not taken is claimed out of its lane', async 
   expect([claims, told, dispatcher.inFlight]).toEqual([1, ['failed: Error: away'], 0]);
 });
 
-test('what a lost claim took is found and begun, though its account is closed meanwhile, and what is in hand is not', async () => {
+test('messages of a claim whose answer was lost are found and begun, each once', async () => {
   let asked = 0;
   const { dispatcher, blocked, begun, told, offer } = setup({
     claim: (seqs) => {

@@ -32,7 +32,7 @@ function setup(tookMs: number) {
   return { looks, asked, state };
 }
 
-test('as long as it costs little all is looked at each time', async () => {
+test('every scan is a full one while full scans are fast', async () => {
   const { looks, asked, state } = setup(10);
   for (let i = 0; i < 5; i += 1) {
     await looks.dueLanes();
@@ -41,7 +41,7 @@ test('as long as it costs little all is looked at each time', async () => {
   expect(asked).toEqual(Array.from({ length: 5 }, () => undefined));
 });
 
-test('where that takes long it is done for a fiftieth of the time, and else what fell due since is looked for', async () => {
+test('slow full scans take a fiftieth of the time; others cover newly due messages only', async () => {
   const { looks, asked, state } = setup(300);
   const isFull: boolean[] = [];
   for (let i = 0; i < 40; i += 1) {
@@ -53,7 +53,7 @@ test('where that takes long it is done for a fiftieth of the time, and else what
   expect(isFull[0]).toBe(true);
 });
 
-test('a look begins a few seconds before the last one, and where older lanes had something due', async () => {
+test("a partial scan starts five seconds before the last, or at a lane's oldest due message", async () => {
   const { looks, asked, state } = setup(300);
   state.rows = [due(60_000), due(20_000, { priority: 0 }), due(1_000, { accountId: 'fresh' })];
   const found = await looks.dueLanes();
@@ -72,7 +72,7 @@ test('a look begins a few seconds before the last one, and where older lanes had
   expect(looks.dueFrom(LANE)).toEqual([after, after, after]);
 });
 
-test('before the first look, and where it failed, a search leaves nothing out', async () => {
+test('before the first successful scan, a search has no lower bound', async () => {
   const looks = createDueLooks({
     store: { dueLanes: () => Promise.reject(new Error('away')) },
     now: () => 0,
@@ -82,7 +82,7 @@ test('before the first look, and where it failed, a search leaves nothing out', 
   expect(looks.dueFrom(LANE)).toBeUndefined();
 });
 
-test('a tenant that is suspended is held once, and its lanes are reviewed and remembered', async () => {
+test('a suspended tenant is held once, and all its lanes are reviewed and scanned again', async () => {
   const { looks, asked, state } = setup(300);
   state.rows = [
     due(60_000, { isActive: false }),
@@ -99,7 +99,7 @@ test('a tenant that is suspended is held once, and its lanes are reviewed and re
   expect(asked[1]?.older.map(({ accountId }) => accountId)).toEqual(['a', 'b']);
 });
 
-test('what is scheduled is none that can be sent: its tenant is told of once, with the longest due', async () => {
+test('due scheduled messages return their tenant once, with the oldest due time, and no lane', async () => {
   const { looks, asked, state } = setup(300);
   state.rows = [
     due(60_000, { priority: 4 }),

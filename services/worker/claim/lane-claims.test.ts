@@ -53,7 +53,7 @@ function setup(answers: (LanePlaces | undefined)[], { isDeep = true, ended = 0 }
   return { asked, marks, decided, claim };
 }
 
-test('the pages of a deep lane follow each other every two seconds, and the next review waits for five', async () => {
+test('a deep lane is reviewed page by page every two seconds, and again after five', async () => {
   const { asked, decided, claim } = setup([END, undefined]);
   const after = async (ms: number) => {
     vi.advanceTimersByTime(ms);
@@ -69,7 +69,7 @@ test('the pages of a deep lane follow each other every two seconds, and the next
   expect(decided).toHaveLength(3);
 });
 
-test('a lane of which pages are left is marked as swept until its last one, and not after that', async () => {
+test('a lane stays marked as swept until its last page is reviewed', async () => {
   const { marks, claim } = setup([END, undefined]);
   await claim(true);
   await claim(false);
@@ -79,7 +79,7 @@ test('a lane of which pages are left is marked as swept until its last one, and 
   expect(marks.map(({ swept }) => swept)).toEqual([false, true, true, false]);
 });
 
-test('a lane of which a full page has ended is claimed from and reviewed again soon, and only then', async () => {
+test('a lane is marked again soon only if a full page of its messages ended', async () => {
   const full = setup([END], { isDeep: false, ended: REVIEW_PAGE.most });
   await full.claim(true);
   expect(full.marks).toEqual([]);

@@ -33,7 +33,7 @@ test('lanes of a tenant take turns, and each mark is taken once', () => {
   expect(lanes.isOpen('t')).toBe(false);
 });
 
-test('what is known of the messages is kept until the look', () => {
+test('the flags of several marks are combined until the lane is taken', () => {
   const { lanes } = setup();
   lanes.mark(lane('t', 'a'), { ahead: true });
   lanes.mark(lane('t', 'a'), { swept: true });
@@ -41,7 +41,7 @@ test('what is known of the messages is kept until the look', () => {
   expect(lanes.take('t')).toEqual({ ...lane('t', 'a'), ahead: true, swept: true });
 });
 
-test('a closed account keeps its lanes back until it opens, and no other lane', () => {
+test('a closed account blocks its own lanes until it opens, and no others', () => {
   const { lanes, close, opened } = setup();
   close('a', 5_000);
   lanes.mark(lane('t', 'a'));
@@ -57,7 +57,7 @@ test('a closed account keeps its lanes back until it opens, and no other lane', 
   expect(lanes.take('t')?.accountId).toBe('a');
 });
 
-test('one timer serves all accounts, the earliest first', () => {
+test('one timer serves all closed accounts, the earliest opening first', () => {
   const { lanes, close, opened } = setup();
   close('late', 9_000);
   close('soon', 1_000);
@@ -70,7 +70,7 @@ test('one timer serves all accounts, the earliest first', () => {
   expect(opened).toContain('t1');
 });
 
-test('an account that closes again is waited for anew', () => {
+test('an account whose closing is extended opens at the later time', () => {
   const { lanes, close, opened } = setup();
   close('a', 1_000);
   lanes.mark(lane('t', 'a'));
@@ -81,7 +81,7 @@ test('an account that closes again is waited for anew', () => {
   expect(opened).toEqual(['t']);
 });
 
-test('one that closes between its mark and its claim is not claimed from before it opens', () => {
+test('a lane whose account closes between mark and claim is not taken until the account opens', () => {
   const { lanes, close, opened } = setup();
   lanes.mark(lane('t', 'a'));
   close('a', 1_000);

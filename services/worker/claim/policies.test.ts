@@ -3,7 +3,7 @@ import type { TenantPolicy } from '#core/domain/fair-queue.ts';
 import { BUILT_IN_PLANS } from '#core/domain/plan.ts';
 import { refreshPolicies } from './policies.ts';
 
-test('each tenant in the queue gets the share and the cap of its limits, and one without limits those of the free plan', async () => {
+test('each queued tenant gets the weight and cap of its limits, or those of the free plan', async () => {
   const policies: Record<string, TenantPolicy> = {};
   await refreshPolicies(
     {

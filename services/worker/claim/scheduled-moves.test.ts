@@ -73,7 +73,7 @@ function setup(due: Record<string, number>, { isMovedElsewhere = false, isExpire
   return { moves, done, asked, marked, stop: () => (stopping = true) };
 }
 
-test('tenants take turns, however much one of them has due at one instant, and their lanes are marked', async () => {
+test('scheduled messages are queued in batches, tenants take turns, and their lanes are marked', async () => {
   const { moves, done, marked } = setup({ large: 1_200, small: 10, none: 0 });
   for (const tenantId of ['large', 'small', 'none']) moves.add(tenantId, DUE);
   await moves.run();
@@ -81,7 +81,7 @@ test('tenants take turns, however much one of them has due at one instant, and t
   expect([...marked]).toEqual(['large a', 'small a']);
 });
 
-test('nothing is looked for among what was due before, as a look has shown', async () => {
+test('searches start at the oldest due time that was added', async () => {
   const { moves, asked } = setup({ a: 700 });
   moves.add('a', new Date(5_000));
   moves.add('a', new Date(4_000));
@@ -93,7 +93,7 @@ test('nothing is looked for among what was due before, as a look has shown', asy
   expect(asked).toEqual([4_000, 4_000, 9_000]);
 });
 
-test('what another worker moves at the same time is left to it', async () => {
+test('stops when another worker moves the same messages, and marks no lane', async () => {
   const { moves, done, marked } = setup({ large: 1_200 }, { isMovedElsewhere: true });
   moves.add('large', DUE);
   await moves.run();
@@ -101,14 +101,14 @@ test('what another worker moves at the same time is left to it', async () => {
   expect([...marked]).toEqual([]);
 });
 
-test('what nobody looked at within its lifetime is ended at once too, and keeps nothing behind it waiting', async () => {
+test('expired scheduled messages are ended in the same batches', async () => {
   const { moves, done } = setup({ late: 1_200 }, { isExpired: true });
   moves.add('late', DUE);
   await moves.run();
   expect(done).toEqual(['late 500 expired', 'late 500 expired', 'late 200 expired']);
 });
 
-test('a tenant that cannot be looked at holds nobody up, and is told of', async () => {
+test('a tenant whose search fails does not block others, and its error is thrown', async () => {
   const { moves, done } = setup({ b: 1 });
   moves.add('unknown', DUE);
   moves.add('b', DUE);
@@ -116,7 +116,7 @@ test('a tenant that cannot be looked at holds nobody up, and is told of', async 
   expect(done).toEqual(['b 1 queued']);
 });
 
-test('a worker that is stopping begins no further batch', async () => {
+test('a stopping worker begins no further batch', async () => {
   const { moves, done, stop } = setup({ a: 1_000 });
   moves.add('a', DUE);
   stop();

@@ -14,7 +14,7 @@ const due = (accountId: string, ageMs: number, isSlowed = false): SweepTask => (
 
 const WHY: Readonly<Record<string, ClosedReason>> = { blocked: 'breaker_open', 'used up': 'rate_used_up' };
 
-test('every lane is marked, and the wait is that of the longest that could be sent', async () => {
+test('marks every due lane, and measures the longest wait of open lanes that are not slowed', async () => {
   const marked: string[] = [];
   const delayed: string[] = [];
   const closed: string[] = [];
@@ -49,7 +49,7 @@ test('every lane is marked, and the wait is that of the longest that could be se
   ]);
 });
 
-test('suspended and resumed tenants are told of, and those who have scheduled something for now', async () => {
+test('adds tenants to hold, release and queue, and counts the wait of due scheduled messages', async () => {
   const added: string[] = [];
   const found: SweepTask[] = [
     { task: 'review', tenantId: 'h', accountId: 'inactive' },

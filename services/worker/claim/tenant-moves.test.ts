@@ -22,14 +22,14 @@ function setup(left: Left) {
   return { moves, done, stop: () => (stopping = true) };
 }
 
-test('tenants take turns, whatever one of them has to be moved', async () => {
+test('messages of suspended and resumed tenants are moved in batches, and tenants take turns', async () => {
   const { moves, done } = setup({ large: { hold: 1_200 }, small: { release: 10 }, none: {} });
   for (const tenantId of ['large', 'small', 'none']) moves.add(tenantId);
   await moves.run();
   expect(done).toEqual(['hold large 500', 'release small 10', 'due', 'hold large 500', 'hold large 200']);
 });
 
-test('a tenant that cannot be moved holds nobody up, and is told of', async () => {
+test('a tenant whose move fails does not block others, and its error is thrown', async () => {
   const { moves, done } = setup({ b: { release: 1 } });
   moves.add('unknown');
   moves.add('b');
@@ -39,7 +39,7 @@ test('a tenant that cannot be moved holds nobody up, and is told of', async () =
   await moves.run();
 });
 
-test('a worker that is stopping begins no further batch', async () => {
+test('a stopping worker begins no further batch', async () => {
   const { moves, done, stop } = setup({ a: { hold: 1_000 } });
   moves.add('a');
   stop();

@@ -1,7 +1,7 @@
 import { expect, test, vi } from 'vitest';
 import { createUnansweredClaims } from './unanswered-claims.ts';
 
-test('an unanswered claim is searched for until the turn that has searched for it ends', () => {
+test('an unanswered claim stays due until the turn that searched for it ends', () => {
   const lost = createUnansweredClaims(vi.fn<(tenantId: string) => void>());
   lost.add('a');
   lost.add('b');
@@ -11,7 +11,7 @@ test('an unanswered claim is searched for until the turn that has searched for i
   expect([lost.isDue('a'), lost.isDue('b'), lost.size]).toEqual([false, true, 1]);
 });
 
-test('one that comes after the search is searched for again', () => {
+test('a claim that goes unanswered after the search is due again', () => {
   const lost = createUnansweredClaims(vi.fn<(tenantId: string) => void>());
   lost.add('a');
   lost.found('a');
@@ -20,7 +20,7 @@ test('one that comes after the search is searched for again', () => {
   expect(lost.isDue('a')).toBe(true);
 });
 
-test('a search that is put off is due after half a second, and counts meanwhile', () => {
+test('a postponed search is due again after half a second, and still counts in the size', () => {
   vi.useFakeTimers();
   const due = vi.fn<(tenantId: string) => void>();
   const lost = createUnansweredClaims(due);

@@ -25,7 +25,7 @@ function setup(record: AttemptsDeps['recorder']['record']) {
   return { attempts, outcomes, run };
 }
 
-test('one that is in hand is not begun again, and afterwards it is none of ours', async () => {
+test('an attempt in flight is not begun again, and is forgotten when it ends', async () => {
   const { attempts, run, outcomes } = setup(() => Promise.resolve(null));
   const first = run(message(1));
   expect([run(message(1)), attempts.has(1), attempts.size]).toEqual([undefined, true, 1]);
@@ -34,7 +34,7 @@ test('one that is in hand is not begun again, and afterwards it is none of ours'
   expect([inHand.has(1), attempts.has(1), outcomes]).toEqual([true, false, ['accepted']]);
 });
 
-test('the next attempt of a message begins though the answer to the record of the one before is still on its way', async () => {
+test('the next attempt of a message begins while the previous one is still being recorded', async () => {
   const answers = [Promise.withResolvers<null>(), Promise.withResolvers<null>()];
   const { attempts, run } = setup(({ attempt }) => answers[attempt - 1]?.promise ?? Promise.resolve(null));
   const [first, second] = [run(message(1)), run(message(2))];
@@ -47,7 +47,7 @@ test('the next attempt of a message begins though the answer to the record of th
   expect([attempts.has(1), attempts.size]).toEqual([false, 0]);
 });
 
-test('one that could not be recorded is not called again, but settled as lost or followed by the next', async () => {
+test('an unrecorded attempt is not called again, but may be settled as lost', async () => {
   const { run, outcomes } = setup(() => Promise.reject(new Error('gone')));
   await run(message(1));
   expect([run(message(1)), outcomes]).toEqual([undefined, ['lost']]);
@@ -55,13 +55,13 @@ test('one that could not be recorded is not called again, but settled as lost or
   await expect(run(message(2))).resolves.toBeNull();
 });
 
-test('the attempt of a worker that is gone is settled without a call', async () => {
+test('an attempt of a lost worker is settled as ambiguous without a call', async () => {
   const { run, outcomes } = setup(() => Promise.resolve(null));
   await run(message(1, 'lost'));
   expect(outcomes).toEqual(['ambiguous']);
 });
 
-test("the attempt of a worker that is gone has its provider's guard against a second copy", async () => {
+test("an attempt of a lost worker is recorded with its provider's deduplication", async () => {
   const guards: unknown[] = [];
   const { run } = setup((_message, { provider }) => {
     guards.push(provider?.dedupe);

@@ -14,7 +14,7 @@ test.each([
   expect(callDeadlineMs(own === undefined ? {} : { deadlineMs: own }, limits)).toBe(ms);
 });
 
-test('by default a mail server may take half a minute for its last answer, also while the worker stops', () => {
+test('by default, the SMTP deadline exceeds 35 s, and the shutdown grace exceeds that deadline', () => {
   const { delivery } = parseEnvironment({ delivery: workerEnvironment.delivery }, {});
   const smtp = findProvider('smtp');
   expect(smtp).toBeDefined();

@@ -5,7 +5,7 @@ import { createContents } from './contents.ts';
 const claimed = (content: unknown, tenantId = 'a'): ClaimedMessage =>
   ({ id: 'm', tenantId, purgeOn: '2026-01-05', content }) as unknown as ClaimedMessage;
 
-test('a content that came with its claim is there at once', async () => {
+test('a content that came with its claim is returned without a load', async () => {
   const contents = createContents({
     store: { loadContent: () => Promise.reject(new Error('asked for nothing')) },
     bytesMax: 10,
@@ -17,7 +17,7 @@ test('a content that came with its claim is there at once', async () => {
   });
 });
 
-test('no more is fetched than there is room for, in the order of coming', async () => {
+test('contents beyond the memory limit wait and are loaded in order of arrival', async () => {
   let fetched = 0;
   const contents = createContents({
     store: { loadContent: () => Promise.resolve({ n: (fetched += 1) }) },
@@ -33,7 +33,7 @@ test('no more is fetched than there is room for, in the order of coming', async 
   expect([await second, await third]).toMatchObject([{ content: { n: 2 } }, { content: { n: 3 } }]);
 });
 
-test('who waits too long goes away, and lets the others in', async () => {
+test('a load that waits too long ends as unavailable and lets the next ones in', async () => {
   const contents = createContents({
     store: { loadContent: () => Promise.resolve({}) },
     bytesMax: 10,
@@ -47,7 +47,7 @@ test('who waits too long goes away, and lets the others in', async () => {
   expect([large.kind, small.kind]).toEqual(['unavailable', 'ready']);
 });
 
-test('what is gone, or cannot be asked for, gives its room back', async () => {
+test('a load that finds nothing or fails frees its memory', async () => {
   const answers = [
     () => Promise.resolve(null),
     () => Promise.reject(new Error('away')),
@@ -63,7 +63,7 @@ test('what is gone, or cannot be asked for, gives its room back', async () => {
   expect(kinds).toEqual(['gone', 'unavailable', 'ready']);
 });
 
-test('one tenant whose provider takes long has half of the room, or one content, and is passed by others', async () => {
+test('one tenant may hold half of the memory, or one content, and other tenants pass it', async () => {
   const contents = createContents({
     store: { loadContent: () => Promise.resolve({}) },
     bytesMax: 10,

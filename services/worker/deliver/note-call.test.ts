@@ -36,11 +36,11 @@ test.each<[what: string, outcome: Outcome, isFault: boolean]>([
     false,
   ],
   ['an acceptance', { kind: 'accepted', providerMessageId: '1' }, false],
-])('%s counts for the breaker as it should', (_, outcome, isFault) => {
+])('breaker fault or not: %s', (_, outcome, isFault) => {
   expect(faultOf(outcome)).toBe(isFault);
 });
 
-test('a refused credential is no sign of recovery', () => {
+test('a refused credential counts as a fault of a probe, but not of another call', () => {
   const refused: Outcome = {
     kind: 'rejected_transient',
     failure: { class: 'auth_or_config', code: 'authentication_failed' },

@@ -27,7 +27,7 @@ function mail(fields: Partial<ClaimedMessage> = {}): ClaimedMessage {
   } as ClaimedMessage;
 }
 
-test('a marketing mail tells its recipient how to unsubscribe from it, the same at each attempt', () => {
+test('a marketing mail has List-Unsubscribe headers, with the same URL at each attempt', () => {
   const message = mail();
   const url = unsubscribeUrlFor(message, settings) ?? '';
   expect(unsubscribeUrlFor({ ...message, attempt: 2 }, settings)).toBe(url);
@@ -45,12 +45,16 @@ test('a marketing mail tells its recipient how to unsubscribe from it, the same 
 });
 
 test.each([
-  ['one of another category', mail({ marketing: false }), settings],
+  ['a mail of another category', mail({ marketing: false }), settings],
   ['one of another channel', mail({ channel: 'sms' }), settings],
   ['a test message', mail({ test: true }), settings],
-  ['where the service has no address', mail(), undefined],
-  ['where its address is not https', mail(), { ...settings, publicBaseUrl: 'http://api.example.com' }],
-])('nothing is said in %s', (_which, message, known) => {
+  ['a mail where the service has no public URL', mail(), undefined],
+  [
+    'a mail where the public URL is not https',
+    mail(),
+    { ...settings, publicBaseUrl: 'http://api.example.com' },
+  ],
+])('no unsubscribe URL is added to %s', (_which, message, known) => {
   const unsubscribeUrl = unsubscribeUrlFor(message, known);
   expect(unsubscribeUrl).toBeUndefined();
   expect(toOutbound(message, content, { receiptUrl: undefined, unsubscribeUrl }).content).toBe(content);

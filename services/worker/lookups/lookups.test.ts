@@ -93,7 +93,7 @@ function setup(
   return { lookups, settled, terms, told, asked };
 }
 
-test('an account that does not answer holds up no other one', async () => {
+test('an account whose provider does not answer does not delay others', async () => {
   const batches = [[due(1, { accountId: 'slow' })], [due(2, { accountId: 'quick' })]];
   const b = setup(batches, { slow: hang, quick: () => DELIVERED });
   await b.lookups.look();
@@ -101,7 +101,7 @@ test('an account that does not answer holds up no other one', async () => {
   await b.lookups.stop();
 });
 
-test('accounts that did not answer last are tried one by one, and take no place of one that does', async () => {
+test('at most one failing account is looked up at a time', async () => {
   const b = setup([[due(1, { accountId: 'slow', failures: 4 })]], { slow: hang });
   await b.lookups.look();
   expect(b.terms.map(({ accountsMax, failingMax }) => [accountsMax, failingMax])).toEqual([
@@ -111,7 +111,7 @@ test('accounts that did not answer last are tried one by one, and take no place 
   await b.lookups.stop();
 });
 
-test('a worker that stops hangs up, gives the questions back and calls nobody faulty', async () => {
+test('a stopping worker aborts its lookups, returns them and marks no account as failing', async () => {
   const batch = [due(1, { failures: 2 }), due(2, { failures: 2 })];
   const ask: Ask = (question, signal) =>
     question.messageId === 'message 1' ? DELIVERED : hang(question, signal);
@@ -127,7 +127,7 @@ test('a worker that stops hangs up, gives the questions back and calls nobody fa
   expect(b.terms).toHaveLength(2);
 });
 
-test('an answer that the database refuses takes no other one with it, and is given up by name', async () => {
+test('an answer that the database refuses is given up and reported, and the others are stored', async () => {
   const refusal = Object.assign(new Error('no'), { name: 'PostgresError', code: '22P05' });
   const stored: SettledLookups[] = [];
   const batch = [1, 2, 3, 4].map((seq) => due(seq));
@@ -152,7 +152,7 @@ test('an answer that the database refuses takes no other one with it, and is giv
   expect(b.told.failed).toEqual([]);
 });
 
-test('an account that may not ask is named, and pauses for an hour', async () => {
+test('an account without permission for lookups is reported, and paused for an hour', async () => {
   const b = setup([[due(1), due(2)]], { a: () => ({ kind: 'forbidden', failure }) });
   await b.lookups.look();
   await expect
@@ -175,17 +175,14 @@ test('an account that may not ask is named, and pauses for an hour', async () =>
 test.each([
   ['twilio', 3, 3_000],
   ['resend', 1, 10_000],
-])(
-  'an account of %s is asked no faster than its pace: after %i questions it waits',
-  async (provider, n, ms) => {
-    const batch = Array.from({ length: n }, (_, seq) => due(seq, { provider }));
-    const b = setup([batch], { a: () => DELIVERED });
-    await b.lookups.look();
-    await expect.poll(() => b.settled.flatMap(({ turns }) => turns)).toMatchObject([{ pause_ms: ms }]);
-  },
-);
+])("lookups at %s keep to the provider's pace: a pause follows after %i of them", async (provider, n, ms) => {
+  const batch = Array.from({ length: n }, (_, seq) => due(seq, { provider }));
+  const b = setup([batch], { a: () => DELIVERED });
+  await b.lookups.look();
+  await expect.poll(() => b.settled.flatMap(({ turns }) => turns)).toMatchObject([{ pause_ms: ms }]);
+});
 
-test('nothing is asked of an account whose sends have to wait', async () => {
+test('no lookups are made for an account that is blocked or has to yield to sends', async () => {
   const b = setup(
     [[due(1)], [due(2, { accountId: 'blocked' })]],
     { a: () => DELIVERED },

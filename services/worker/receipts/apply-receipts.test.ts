@@ -69,13 +69,13 @@ function setup(due: Record<string, number>, behind: ReturnType<ReceiptPace['behi
   return { applier, asked, turns, applied, failed, due };
 }
 
-test('applies all that is due, some at a time', async () => {
+test('applies all due receipts in batches', async () => {
   const { applier, applied, asked } = setup({ a: 300 });
   await applier.apply();
   expect([applied.length, asked.length]).toEqual([300, 3]);
 });
 
-test('others do not wait for a tenant that is behind, which has its turns later', async () => {
+test('a tenant that is behind is applied later in turns, and others do not wait for it', async () => {
   const { applier, applied, turns, due } = setup({ loud: 200, quiet: 2 }, new Set(['loud']));
   await applier.apply();
   expect(applied).toEqual(['quiet', 'quiet']);
@@ -91,7 +91,7 @@ test('others do not wait for a tenant that is behind, which has its turns later'
   expect(due['loud']).toBe(0);
 });
 
-test('where everyone is behind, all that is due waits for its turn', async () => {
+test('if every tenant is behind, all due receipts wait for a turn', async () => {
   const { applier, applied, turns } = setup({ a: 3 }, 'everyone');
   await applier.apply();
   expect(applied).toEqual([]);
@@ -103,7 +103,7 @@ test('where everyone is behind, all that is due waits for its turn', async () =>
 test.each([
   ['the database refuses', Object.assign(new Error('too large'), { name: 'PostgresError', code: '54000' })],
   ['no decision can be made about', new RangeError('a bug')],
-])('a receipt that %s is put off, and the others are applied', async (_, fault) => {
+])('a receipt that %s is postponed, and the others are applied', async (_, fault) => {
   const due = ['one', 'bad', 'two'].map((id) => ({ ...RECEIPT, id, waitedMs: 5_000 }));
   const putOff: unknown[] = [];
   const { applier, applied, failed } = setupWith({
@@ -125,7 +125,7 @@ test.each([
   expect(failed).toEqual([fault]);
 });
 
-test('while the database is unavailable nothing is put off', async () => {
+test('no receipt is postponed while the database is unavailable', async () => {
   const fault = Object.assign(new Error('gone'), { code: 'CONNECTION_CLOSED' });
   const { applier, failed } = setupWith({
     applyReceipts: () => Promise.reject(fault),
@@ -135,7 +135,7 @@ test('while the database is unavailable nothing is put off', async () => {
   expect(failed).toEqual([]);
 });
 
-test('a query for receipts that fails by itself is not tried again at once', async () => {
+test('a query that fails regardless of its receipts is not repeated in a loop', async () => {
   const fault = Object.assign(new Error('damaged'), { name: 'PostgresError', code: 'XX001' });
   let asked = 0;
   const { applier } = setupWith({

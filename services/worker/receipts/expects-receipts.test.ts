@@ -12,15 +12,15 @@ function accountOf(provider: string, config: object = {}, hasReported = false): 
 
 test.each<[what: string, account: Account, isExpected: boolean]>([
   ['gets the URL with each message', accountOf('twilio'), true],
-  ['is told the URL by a person, and has not reported yet', accountOf('sendgrid'), false],
-  ['is told the URL by a person, and has reported', accountOf('sendgrid', {}, true), true],
+  ['has its URL configured by hand, and has not reported yet', accountOf('sendgrid'), false],
+  ['has its URL configured by hand, and has reported', accountOf('sendgrid', {}, true), true],
   [
     'reports for applications only, and the account has none',
     accountOf('vonage', { api: 'messages' }),
     false,
   ],
   [
-    'reports for applications only, the account has none, and a report came all the same',
+    'reports for applications only, the account has none, and a report came nevertheless',
     accountOf('vonage', { api: 'messages' }, true),
     true,
   ],
@@ -31,12 +31,12 @@ test.each<[what: string, account: Account, isExpected: boolean]>([
   ],
   ['reports without an application by its other API', accountOf('vonage', { api: 'sms' }), true],
   ['sends no receipts', accountOf('smtp'), false],
-])('of a provider that %s', (_, account, isExpected) => {
+])('an account of a provider that %s', (_, account, isExpected) => {
   expect(expectsReceipts(account, URL, ACCEPTED)).toBe(isExpected);
   expect(expectsReceipts(account, undefined, ACCEPTED)).toBe(false);
 });
 
-test('a simulator reports on what it accepts', () => {
+test('a simulator reports on the messages that it accepts', () => {
   const account = accountOf('simulator-sms');
   expect(expectsReceipts(account, undefined, ACCEPTED)).toBe(true);
   expect(expectsReceipts(account, undefined, { kind: 'rejected_permanent' })).toBe(false);

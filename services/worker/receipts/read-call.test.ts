@@ -52,7 +52,7 @@ const signed = (secrets: Record<string, unknown>): Readonly<Record<string, strin
   return signMessagebirdCall(call, { publicConfig: {}, secretConfig: secrets }, Date.now()).headers;
 };
 
-test('a report is verified by a signature alone, and not by the URL that it came to', async () => {
+test('a report counts as verified only with a signature, not because of its secret URL', async () => {
   const secrets = { accessKey: 'key', signingKey: 'signing' };
   expect(await read(signed(secrets), secrets)).toMatchObject({ kind: 'read', reports: [{ verified: true }] });
   expect(await read({}, { accessKey: 'key' })).toMatchObject({
@@ -62,7 +62,7 @@ test('a report is verified by a signature alone, and not by the URL that it came
   expect(await read({}, secrets)).toMatchObject({ kind: 'forged' });
 });
 
-test('a call that says much is read in turns of the event loop, each of as many reports as take it few milliseconds', async () => {
+test('a large receipt call is read in turns of the event loop, 64 reports at a time', async () => {
   const provider = findProvider('sendgrid');
   if (provider === undefined) throw new Error('sendgrid is part of the catalog');
   const events = Array.from({ length: 200 }, (_, n) => ({

@@ -95,7 +95,7 @@ function setup(behind: Set<string> | 'everyone', onBegun: () => void = () => und
   return { reader, bring, settled, passedOver, turns, failed, begun: () => commits, slow };
 }
 
-test('what a tenant that is behind has reported waits for its turn, and nobody else does', async () => {
+test('receipt calls of a tenant that is behind wait for a turn, and those of others do not', async () => {
   const { reader, bring, settled, passedOver, turns } = setup(new Set(['loud']));
   bring(1, 'loud');
   bring(2, 'quiet');
@@ -114,7 +114,7 @@ test('what a tenant that is behind has reported waits for its turn, and nobody e
   expect(passedOver.at(-1)).toEqual([]);
 });
 
-test('where everyone is behind, all calls wait for their turn', async () => {
+test('if every tenant is behind, all calls wait for a turn', async () => {
   const { reader, bring, settled, turns } = setup('everyone');
   bring(1, 'a');
   await reader.read();
@@ -124,7 +124,7 @@ test('where everyone is behind, all calls wait for their turn', async () => {
   expect(settled).toEqual([1]);
 });
 
-test('what fails in its turn is told, and its tenant is not passed over any more', async () => {
+test('a turn that fails is reported, and its tenant is no longer skipped', async () => {
   const { reader, bring, passedOver, turns, failed } = setup(new Set(['loud']));
   bring(-1, 'loud');
   await reader.read();
@@ -135,7 +135,7 @@ test('what fails in its turn is told, and its tenant is not passed over any more
   expect(passedOver.at(-1)).toEqual([]);
 });
 
-test('a call with thousands of reports keeps no others waiting, and has its turns once it is behind', async () => {
+test('a call with many reports is settled in turns and does not delay others', async () => {
   const behind = new Set<string>();
   const { reader, bring, settled, passedOver, turns, begun } = setup(behind, () => behind.add('loud'));
   bring(1, 'loud', 1_000);
@@ -154,7 +154,7 @@ test('a call with thousands of reports keeps no others waiting, and has its turn
   expect(settled).toEqual([2, 3, 1]);
 });
 
-test('a call whose credential takes long keeps no others waiting', async () => {
+test('a call whose credential is slow to load does not delay other tenants', async () => {
   const { reader, bring, settled, passedOver, slow } = setup(new Set());
   bring(1, 'slow');
   bring(2, 'quick');
@@ -170,7 +170,7 @@ test('a call whose credential takes long keeps no others waiting', async () => {
   expect(settled).toEqual([2, 4, 1, 3]);
 });
 
-test('while large calls of several tenants wait for their turns, small calls of others are settled', async () => {
+test('small calls are settled while large calls of several tenants wait for their turns', async () => {
   const behind = new Set<string>();
   const { reader, bring, settled, turns, begun } = setup(behind);
   for (let tenant = 1; tenant <= 4; tenant++) {
@@ -193,7 +193,7 @@ test('while large calls of several tenants wait for their turns, small calls of 
   expect(settled.toSorted((a, b) => a - b)).toEqual([1, 2, 3, 4, 5, 6]);
 });
 
-test('calls that come soon after a look are left to become more, while messages are sent', async () => {
+test('while messages are sent, a pause after each read lets more calls accumulate', async () => {
   const { reader } = setup(new Set());
   expect(reader.gapMs(true)).toBe(0);
   await reader.read();

@@ -28,14 +28,14 @@ function setup(isSending = true) {
   };
 }
 
-test('expected receipts are worked on one piece after the other, without a rest', async () => {
+test('expected receipts are processed one batch after the other, without a rest', async () => {
   const { few } = setup();
   const [first, second] = await Promise.all([few(), few()]);
   expect(second.from).toBeGreaterThanOrEqual(first.until);
   expect(second.from - first.until).toBeLessThan(STEP_MS);
 });
 
-test('what is surplus rests for twice the time that it takes, and expected receipts go on meanwhile', async () => {
+test('surplus receipts rest for twice the time they take, and expected ones continue meanwhile', async () => {
   const { pace, surplus, behind, few } = setup();
   const first = await surplus();
   expect(pace.behind()).toEqual(new Set(['loud']));
@@ -45,7 +45,7 @@ test('what is surplus rests for twice the time that it takes, and expected recei
   expect(another.from - later.until).toBeGreaterThanOrEqual(2 * STEP_MS * 0.95 - 5);
 });
 
-test('who waits for a turn has it before those that came later, whatever is expected meanwhile', async () => {
+test('a batch of surplus receipts gets its turn despite a steady stream of expected ones', async () => {
   const { surplus, behind, few } = setup();
   await surplus();
   const over = new AbortController();
@@ -60,14 +60,14 @@ test('who waits for a turn has it before those that came later, whatever is expe
   expect(pieces).toBeLessThan(50);
 });
 
-test('while nothing is sent pieces run beside each other, and nobody is behind', async () => {
+test('while no messages are sent, batches run concurrently and no tenant is behind', async () => {
   const { pace, surplus, behind } = setup(false);
   const [first, second] = await Promise.all([surplus(), behind()]);
   expect(second.from).toBeLessThan(first.until);
   expect(pace.behind()).toEqual(new Set());
 });
 
-test('one that fails is told to who asked for it, and does not keep the next one', async () => {
+test('a failed batch rejects for its caller, and the next one runs', async () => {
   const { pace, few } = setup();
   const failing = pace.run(
     () => Promise.reject(new Error('away')),
@@ -77,7 +77,7 @@ test('one that fails is told to who asked for it, and does not keep the next one
   expect(await few()).toMatchObject({ from: expect.any(Number) });
 });
 
-test('nobody who stops waits for a rest', async () => {
+test('stopping ends the rest', async () => {
   const { pace, behind, stop } = setup();
   const long = () => new Promise((resolve) => setTimeout(resolve, 1_000));
   await pace.run(long, () => ({ receipts: new Map([['loud', STORM]]), waitedMs: 0 }));

@@ -32,7 +32,7 @@ function database(fault: (batch: SettledReceiptCalls) => Error | undefined = () 
 const refusal = (code: string): Error => Object.assign(new Error('no'), { name: 'PostgresError', code });
 const doneBy = (commits: readonly SettledReceiptCalls[]) => commits.map(({ done }) => done);
 
-test('calls of one moment share a commit', async () => {
+test('calls that are settled together share a commit', async () => {
   const { deps, commits } = database();
   const again: ReadCall = { ...read(3), reading: { kind: 'undecided' }, againMs: 2_000 };
   const forged: ReadCall = { ...read(4), reading: { kind: 'forged', reason: 'signature_missing' } };
@@ -55,7 +55,7 @@ test('calls of one moment share a commit', async () => {
   expect(commits).toHaveLength(1);
 });
 
-test('what a call says beyond one commit goes into the next ones, after the calls that say little', async () => {
+test('a call with more reports than one commit holds is split, after the smaller calls', async () => {
   const { deps, commits } = database();
   await settleCalls([read(2, 600), read(1), read(3), read(4, 255)], deps);
   expect(commits.map(({ reports, begun, done }) => [reports.length, begun, done])).toEqual([
@@ -67,7 +67,7 @@ test('what a call says beyond one commit goes into the next ones, after the call
   ]);
 });
 
-test('of a call with a part that is refused no more is stored', async () => {
+test('once the database refuses a part of a call, its remaining parts are not stored', async () => {
   const { deps, commits, faults } = database(({ begun, reports }) =>
     begun.length > 0 && reports.length > 0 && commits.length > 1 ? refusal('22P05') : undefined,
   );
@@ -84,7 +84,7 @@ test('of a call with a part that is refused no more is stored', async () => {
   expect(faults).toHaveLength(1);
 });
 
-test('all parts are settled, though something is refused that is given up nowhere', async () => {
+test('a refused commit of forged calls is returned as a fault, and other calls are settled', async () => {
   const { deps } = database(({ refused }) => (refused.length > 0 ? refusal('22P05') : undefined));
   const forged: ReadCall = { ...read(1), reading: { kind: 'forged', reason: 'signature_missing' } };
   const { settled, faults } = await settleCalls([forged, read(2), read(3, 256), read(4, 256)], deps);
@@ -92,7 +92,7 @@ test('all parts are settled, though something is refused that is given up nowher
   expect(faults).toMatchObject([{ code: '22P05' }]);
 });
 
-test('what the database refuses to take takes nobody else with it', async () => {
+test('calls that the database refuses are given up, and all others are stored', async () => {
   const { deps, commits, faults } = database(({ reports }) =>
     reports.some(({ call_id }) => call_id === 3 || call_id === 6) ? refusal('22P05') : undefined,
   );
@@ -107,13 +107,16 @@ test('what the database refuses to take takes nobody else with it', async () => 
   expect(faults).toHaveLength(2);
 });
 
-test.each(['57014', '42883'])('a fault that is no call’s (%s) gives no call up', async (code) => {
-  const { deps, faults } = database(() => refusal(code));
-  expect(await settleCalls([read(1), read(2)], deps)).toMatchObject({ settled: [], faults: [{ code }] });
-  expect(faults).toEqual([]);
-});
+test.each(['57014', '42883'])(
+  'a database fault unrelated to any call (%s) gives up no call',
+  async (code) => {
+    const { deps, faults } = database(() => refusal(code));
+    expect(await settleCalls([read(1), read(2)], deps)).toMatchObject({ settled: [], faults: [{ code }] });
+    expect(faults).toEqual([]);
+  },
+);
 
-test('a refusal of something else than reports is told as it is', async () => {
+test("a refusal that persists without the call's reports is returned as a fault", async () => {
   const { deps } = database(() => refusal('22P05'));
   expect(await settleCalls([read(1)], deps)).toMatchObject({ settled: [], faults: [{ code: '22P05' }] });
 });

@@ -11,7 +11,7 @@ const statusOf = (providerStatus: string, hidden: readonly string[] = []): strin
     verified: false,
   }).provider_status;
 
-test("the vendor's word stays within its length, whatever takes the place of what is hidden in it", () => {
+test('a redacted provider status stays within its maximum length and is well-formed', () => {
   expect(statusOf('delivered')).toBe('delivered');
   for (const word of ['a@b '.repeat(16), 'key '.repeat(16), `${'x'.repeat(63)}😀`]) {
     const shown = statusOf(word, ['key']) ?? '';

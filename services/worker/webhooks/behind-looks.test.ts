@@ -35,7 +35,7 @@ function setup() {
 }
 const ALL = ['all after null', 'all after a'];
 
-test('the first look is at all endpoints, the next ones at what has new events', async () => {
+test('the first scan covers all endpoints, the next ones those with new events', async () => {
   const s = setup();
   await s.look();
   expect(s.asked).toEqual(['since null', ...ALL]);
@@ -49,7 +49,7 @@ test('the first look is at all endpoints, the next ones at what has new events',
   expect(s.found).toEqual(['a', 'b', 'c']);
 });
 
-test('all are looked at again for a fiftieth of the time, and where passes were missed', async () => {
+test('full scans take a fiftieth of the time, and follow when passes were missed', async () => {
   const s = setup();
   await s.look();
   s.now += 999;
@@ -63,7 +63,7 @@ test('all are looked at again for a fiftieth of the time, and where passes were 
   expect(s.asked).toEqual(['since 1', ...ALL]);
 });
 
-test('a look at all that has failed is made again by the next one', async () => {
+test('a failed full scan is repeated by the next scan', async () => {
   const s = setup();
   s.isAway = true;
   await expect(s.look()).rejects.toThrow('Postgres is away');

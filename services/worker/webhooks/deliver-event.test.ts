@@ -15,7 +15,7 @@ import {
 } from '#test/support/scripted-webhooks.ts';
 
 describe('a claimed event', () => {
-  test('is posted once, signed over its very bytes, with the number of the endpoint’s feed', async () => {
+  test('is posted once, signed over its exact bytes, with the endpoint’s sequence number', async () => {
     const endpoint = endpointOf({ headers: { 'x-shop': '1' } });
     const s = scriptedWebhooks([claimOf(endpoint, [1, 2])], () => OK);
     await s.webhooks.claim();
@@ -43,7 +43,7 @@ describe('a claimed event', () => {
     expect([s.failed, s.health.size]).toEqual([[], 0]);
   });
 
-  test('is posted to the URL as a request writes it', async () => {
+  test('is posted to the normalized URL', async () => {
     const s = scriptedWebhooks(
       [claimOf(endpointOf({ url: 'https://hooks.example?to=日本' }), [1])],
       () => OK,
@@ -53,7 +53,7 @@ describe('a claimed event', () => {
     expect(s.calls[0]?.url).toBe('https://hooks.example/?to=%E6%97%A5%E6%9C%AC');
   });
 
-  test('is signed with the secrets of its own claim, while another one of the endpoint is under way', async () => {
+  test('is signed with the secrets of its own claim, also during another claim', async () => {
     const former = endpointOf({ previousSecret: 'former' });
     const first = Promise.withResolvers<HttpResult>();
     const claims = [claimOf(former, [1]), claimOf({ ...former, previousSecret: null }, [2])];
@@ -67,7 +67,7 @@ describe('a claimed event', () => {
     expect(signatures).toEqual([2, 1]);
   });
 
-  test('leaves no part of a secret in what is kept of an answer, however often that repeats it', async () => {
+  test('is stored with its answer redacted, even if a repeated secret crosses the cut', async () => {
     const token = randomBytes(500).toString('hex');
     const text = `${'x'.repeat(100)}${token}${'y'.repeat(300)}${token}`;
     const s = scriptedWebhooks([claimOf(endpointOf({ headers: { authorization: token } }), [1])], () => ({
@@ -81,7 +81,7 @@ describe('a claimed event', () => {
     expect(attempt?.answer).not.toContain(token.slice(0, 20));
   });
 
-  test('leaves an answer without the values of the query of its URL, which may be secrets', async () => {
+  test('is stored with an answer that redacts secret-like values of the URL’s query', async () => {
     const token = randomBytes(12).toString('hex');
     const url = `https://hooks.example/in?token=${token}&to=shop&sig=a%20long%20one`;
     const text = `Cannot POST ${url}: no shop for "a long one"`;
@@ -93,7 +93,7 @@ describe('a claimed event', () => {
     );
   });
 
-  test('tells a masked recipient where the endpoint wants that, and the very one to another endpoint', async () => {
+  test('masks the recipient only for the endpoint that asks for it', async () => {
     const claim = claimOf(endpointOf({ maskRecipients: true }), [1]);
     const other = { ...claimOf(endpointOf(), []), events: claim.events };
     const s = scriptedWebhooks([claim, other], () => OK);
@@ -102,7 +102,7 @@ describe('a claimed event', () => {
     expect(s.calls.map((call) => dataOf(call).to).toSorted()).toEqual(['+***42', '+15551230042']);
   });
 
-  test('that fails is due again by itself in five seconds or so, and the others are done with', async () => {
+  test('that fails is retried alone after about five seconds, and the others are complete', async () => {
     const s = scriptedWebhooks([claimOf(endpointOf(), [1, 2, 3])], (call) =>
       messageOf(call) === 2 ? ERROR : OK,
     );
@@ -124,7 +124,7 @@ describe('a claimed event', () => {
 
   test.each<[name: string, more: Partial<DeliveryClaim>]>([
     ['for the tenth time', { attempts: 9 }],
-    ['that a person asked for', { attempts: 3, manual: true }],
+    ['after a manual retry', { attempts: 3, manual: true }],
   ])('that fails %s is given up', async (_, more) => {
     const s = scriptedWebhooks([claimOf(endpointOf(), [1], more)], () => ERROR);
     await s.webhooks.claim();
@@ -135,7 +135,7 @@ describe('a claimed event', () => {
     expect(s.completions[0]?.again).toEqual([]);
   });
 
-  test('is a failure where the answer leads elsewhere, and nobody goes there', async () => {
+  test('fails on a redirect, which is not followed', async () => {
     const moved: HttpResult = {
       kind: 'response',
       status: 302,
@@ -149,7 +149,7 @@ describe('a claimed event', () => {
     expect(s.calls).toHaveLength(1);
   });
 
-  test('leaves an answer without secrets and recipients, of a thousand characters at most', async () => {
+  test('is stored with an answer without secrets and recipients, cut at 1,024 characters', async () => {
     const endpoint = endpointOf({ headers: { authorization: 'Bearer h3ader-value' } });
     const text = `${SECRET} Bearer h3ader-value +15551230042 ${'x'.repeat(5_000)}`;
     const s = scriptedWebhooks([claimOf(endpoint, [1])], () => ({ ...OK, text }));
@@ -160,7 +160,7 @@ describe('a claimed event', () => {
     expect(answer).toHaveLength(1_024);
   });
 
-  test('is not sent without TLS, unless the operator allows it', async () => {
+  test('is not sent to an http URL unless the operator allows it', async () => {
     const url = 'http://hooks.example/in';
     const refused = scriptedWebhooks([claimOf(endpointOf({ url }), [1])], () => OK);
     await refused.webhooks.claim();
@@ -172,7 +172,7 @@ describe('a claimed event', () => {
     await expect.poll(() => allowed.calls.length).toBe(1);
   });
 
-  test('waits while Vault gives no secret, without an attempt', async () => {
+  test('waits without an attempt while Vault is unavailable', async () => {
     const s = scriptedWebhooks([claimOf(endpointOf(), [1])], () => OK);
     s.vault.isAway = true;
     await s.webhooks.claim();
@@ -193,7 +193,7 @@ describe('a claimed event', () => {
       .toMatchObject([{ attempt: 1, succeeded: true }]);
   });
 
-  test('of many tenants without a secret take no room from one whose secret is known', async () => {
+  test('of many tenants without a secret does not delay one whose secret is known', async () => {
     const known = endpointOf({ tenantId: randomUUID() });
     const s = scriptedWebhooks([claimOf(known, [1])], () => OK);
     await s.webhooks.claim();
@@ -211,7 +211,7 @@ describe('a claimed event', () => {
     await expect.poll(() => s.calls.length).toBe(2);
   });
 
-  test('is not called for once it was paused between the claim and the reading of its settings', async () => {
+  test('is returned without a call if its endpoint was paused after the claim', async () => {
     const s = scriptedWebhooks([claimOf(endpointOf({ status: 'paused' }), [1])], () => OK);
     await s.webhooks.claim();
     await expect.poll(() => s.completions.length).toBe(1);
@@ -219,7 +219,7 @@ describe('a claimed event', () => {
     expect(s.completions[0]).toMatchObject({ attempts: [], uncalled: [{ first: 1, last: 1 }] });
   });
 
-  test('goes out with none of the settings that a later claim shows to be replaced', async () => {
+  test('is not sent with settings that a later claim shows as replaced', async () => {
     const slow = hold();
     const many = Array.from({ length: 60 }, (_, i) => i);
     const before = endpointOf();
@@ -234,7 +234,7 @@ describe('a claimed event', () => {
     expect(s.completions.map(({ uncalled }) => uncalled)).toContainEqual([{ first: 21, last: 60 }]);
   });
 
-  test('is not called for where the call could outlive the lease', async () => {
+  test('is returned without a call if the call could outlast the lease', async () => {
     const s = scriptedWebhooks(
       [claimOf(endpointOf(), [1], { leaseEndsAt: performance.now() + 2_000 })],
       () => OK,

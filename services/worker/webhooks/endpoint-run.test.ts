@@ -14,7 +14,7 @@ import {
 } from '#test/support/scripted-webhooks.ts';
 
 describe('an ordered endpoint', () => {
-  test('is told of a message’s events one after the other, and of several messages at once', async () => {
+  test('receives the events of one message in sequence, and several messages concurrently', async () => {
     const slow = hold();
     const s = scriptedWebhooks([claimOf(endpointOf({ ordered: true }), [1, 1, 2, 1, 2, 3])], slow.answer);
     await s.webhooks.claim();
@@ -27,7 +27,7 @@ describe('an ordered endpoint', () => {
     expect(s.gauge.most).toBe(3);
   });
 
-  test('is not told of later events of a message before an earlier one that failed', async () => {
+  test('does not receive later events of a message while an earlier one waits for a retry', async () => {
     const s = scriptedWebhooks([claimOf(endpointOf({ ordered: true }), [1, 1, 2, 1])], (call) =>
       dataOf(call).seq === 1 ? ERROR : OK,
     );
@@ -43,7 +43,7 @@ describe('an ordered endpoint', () => {
     expect(s.completions[0]?.again[0]?.dueAt).toBeInstanceOf(Date);
   });
 
-  test('that was changed gives back what nobody called as it came, but for what waits for a failure', async () => {
+  test('that is changed returns its uncalled events, except those behind a failed one', async () => {
     const endpoint = endpointOf({ ordered: true });
     const slow = hold((call) => (messageOf(call) === 1 ? ERROR : OK));
     const s = scriptedWebhooks([claimOf(endpoint, [1, 1, 2, 1, 2, 3])], slow.answer);
@@ -61,7 +61,7 @@ describe('an ordered endpoint', () => {
     expect(s.completions[0]?.uncalled).toEqual([{ first: 5, last: 5 }]);
   });
 
-  test('is told of a message’s events in order across claims, and of none behind one that failed', async () => {
+  test('receives the events of a message in order across claims, and none behind a failed one', async () => {
     const endpoint = endpointOf({ ordered: true });
     const claims = [
       [1, 2],
@@ -86,7 +86,7 @@ describe('an ordered endpoint', () => {
     ]);
   });
 
-  test('is told of everything where it is no longer ordered in a later claim', async () => {
+  test('receives events concurrently once a later claim shows it as unordered', async () => {
     const slow = hold();
     const endpoint = endpointOf({ ordered: true });
     const s = scriptedWebhooks([claimOf(endpoint, [1, 1])], slow.answer);
@@ -99,7 +99,7 @@ describe('an ordered endpoint', () => {
     await expect.poll(() => s.completions.length).toBe(2);
   });
 
-  test('is not told of what waits for an earlier event in the database', async () => {
+  test('does not receive events that wait for an earlier one in the database', async () => {
     const s = scriptedWebhooks(
       [claimOf(endpointOf({ ordered: true }), [1, 2], { blocked: new Set([1]) })],
       () => OK,
@@ -112,7 +112,7 @@ describe('an ordered endpoint', () => {
 });
 
 describe('an endpoint', () => {
-  test('that is gone is disabled, and the rest of its events goes back', async () => {
+  test('that answers 410 is disabled, and its uncalled events are returned', async () => {
     const s = scriptedWebhooks(
       [
         claimOf(
@@ -131,7 +131,7 @@ describe('an endpoint', () => {
     expect(uncalled).toEqual([{ first: attempts.length + 1, last: 60 }]);
   });
 
-  test('that asks for time is left alone', async () => {
+  test('that answers 429 is not called again before its Retry-After', async () => {
     const claim = claimOf(
       endpointOf(),
       Array.from({ length: 60 }, (_, i) => i),
@@ -145,7 +145,7 @@ describe('an endpoint', () => {
       expect((dueAt as Date).getTime()).toBeGreaterThan(Date.now() + 100_000);
   });
 
-  test('that was changed is claimed anew for what had not begun', async () => {
+  test('that is changed returns the events whose calls have not begun', async () => {
     const endpoint = endpointOf();
     const many = Array.from({ length: 50 }, (_, i) => i);
     const slow = hold();
@@ -163,7 +163,7 @@ describe('an endpoint', () => {
     ['changed', 2],
     ['deleted', undefined],
   ] as const)(
-    'that was %s without a notice gives back what had not begun, at the next look',
+    'that was %s without a notice returns its uncalled events at the next check',
     async (_how, version) => {
       const endpoint = endpointOf();
       const events = Array.from({ length: 50 }, (_, i) => i);
@@ -185,7 +185,7 @@ describe('an endpoint', () => {
     },
   );
 
-  test('goes on with what it is called for when there is more of it', async () => {
+  test('that gets new due events finishes its claim and takes the next one', async () => {
     const endpoint = endpointOf();
     const many = Array.from({ length: 50 }, (_, i) => i);
     const slow = hold();
@@ -204,7 +204,7 @@ describe('an endpoint', () => {
     ['settings', 2, 1],
     ['secrets', 2, 2],
   ] as const)(
-    'of which a notice says %s: Vault is asked for its secret only where that may be another one',
+    'asks Vault for its secret after a notice about %s only if the secret may have changed',
     async (changed, version, asked) => {
       const endpoint = endpointOf();
       const s = scriptedWebhooks([claimOf(endpoint, [1])], () => OK);
@@ -217,7 +217,7 @@ describe('an endpoint', () => {
     },
   );
 
-  test('is not remembered beyond its last claim, however it did', async () => {
+  test('has no health in memory after its last claim', async () => {
     const endpoint = endpointOf();
     const s = scriptedWebhooks([claimOf(endpoint, [1])], () => (s.calls.length === 1 ? ERROR : OK));
     await s.webhooks.claim();
@@ -232,7 +232,7 @@ describe('an endpoint', () => {
     expect([s.health.size, s.failed]).toEqual([0, []]);
   });
 
-  test('works again with the success of a probe', async () => {
+  test('becomes active when a probe succeeds', async () => {
     const failing = endpointOf({ status: 'failing', failures: 5, failingSince: new Date() });
     const s = scriptedWebhooks([claimOf(failing, [1])], () => OK);
     s.health.set(failing.id, { ...FINE, status: 'failing', failures: 5, failingSince: new Date() });
@@ -240,7 +240,7 @@ describe('an endpoint', () => {
     await expect.poll(() => s.moved).toEqual(['active']);
   });
 
-  test('that a person tries out is called once, and no value of its headers is shown', async () => {
+  test('gets one call for a requested test, whose result redacts the values of its headers', async () => {
     const s = scriptedWebhooks([], () => ({ ...OK, text: 'fine' }));
     s.tests.push({
       id: 't',

@@ -54,7 +54,7 @@ function setup() {
   };
 }
 
-test('what was claimed before a failure was known counts its success', async () => {
+test('a success resets failures that were stored after the endpoint was claimed', async () => {
   const s = setup();
   s.watch.note(s.endpoint, FAILURE);
   await s.stored();
@@ -64,7 +64,7 @@ test('what was claimed before a failure was known counts its success', async () 
   expect([s.health().failures, s.watch.size]).toEqual([0, 0]);
 });
 
-test('an endpoint that is called no more, such as a deleted one, is not remembered', async () => {
+test('a forgotten endpoint leaves memory, for example after its deletion', async () => {
   const s = setup();
   s.watch.note(s.endpoint, FAILURE);
   await s.stored();
@@ -73,7 +73,7 @@ test('an endpoint that is called no more, such as a deleted one, is not remember
   expect(s.watch.size).toBe(0);
 });
 
-test('what is being stored of a forgotten endpoint is waited for, and then forgotten', async () => {
+test('results of a forgotten endpoint are stored before it leaves memory', async () => {
   const s = setup();
   s.watch.note(s.endpoint, FAILURE);
   s.watch.forget(s.endpoint.id);
@@ -88,7 +88,7 @@ test('what is being stored of a forgotten endpoint is waited for, and then forgo
   expect([s.health().failures, s.watch.size, s.failed]).toEqual([2, 0, []]);
 });
 
-test('an endpoint that is called again before it was stored is remembered', async () => {
+test('a forgotten endpoint that is called again before its result is stored stays in memory', async () => {
   const s = setup();
   s.watch.note(s.endpoint, FAILURE);
   s.watch.forget(s.endpoint.id);
@@ -98,7 +98,7 @@ test('an endpoint that is called again before it was stored is remembered', asyn
   expect(s.watch.size).toBe(1);
 });
 
-test('what the old address of a changed endpoint answers does not count, before the change or after it', async () => {
+test('answers to calls with outdated endpoint settings do not change its health', async () => {
   const s = setup();
   const changed = { ...s.endpoint, version: 2 };
   const gone: EndpointCall = { ...FAILURE, status: 410 };

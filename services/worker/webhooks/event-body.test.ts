@@ -34,7 +34,7 @@ const TENANT_EVENT: StoredEvent = {
 const read = (body: Buffer) => JSON.parse(body.toString()) as { data: Record<string, unknown> };
 
 test.each([EVENT, TENANT_EVENT])(
-  'endpoints that are told of one event read the same but for their numbers: $type',
+  'endpoints receive equal bodies of an event except for its sequence number: $type',
   (event) => {
     const seqs = [7, 8, 1_042, 7];
     // Each endpoint has a copy of its own.
@@ -47,7 +47,7 @@ test.each([EVENT, TENANT_EVENT])(
   },
 );
 
-test('only an endpoint that masks recipients is told one that is masked', () => {
+test('recipients are masked only for endpoints that ask for it', () => {
   const told = [false, true, false, true].map((isMasked, n) => read(eventBody(EVENT, n + 1, isMasked)).data);
   const [plain, masked] = told;
   expect(plain).toMatchObject({ seq: 1, to: '+15550000001' });
@@ -56,7 +56,7 @@ test('only an endpoint that masks recipients is told one that is masked', () => 
   expect(told[3]).toEqual({ ...masked, seq: 4 });
 });
 
-test('what is stored and is no event of its type is no body', () => {
+test('a stored event that does not match its type is rejected', () => {
   expect(() => eventBody({ ...TENANT_EVENT, details: null, type: 'provider.active' }, 1, false)).toThrow(
     'providerId',
   );

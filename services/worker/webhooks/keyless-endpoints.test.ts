@@ -7,7 +7,7 @@ function setup() {
   return { endpoints, passMs: (ms: number) => void (clock += ms) };
 }
 
-test('each failure doubles the wait, up to thirty seconds, until the keys are loaded', () => {
+test('each failure to load keys doubles the wait, up to thirty seconds; a success resets it', () => {
   const { endpoints, passMs } = setup();
   for (const ms of [1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000]) {
     endpoints.failed('a');
@@ -22,7 +22,7 @@ test('each failure doubles the wait, up to thirty seconds, until the keys are lo
   expect(endpoints.waiting).toEqual([]);
 });
 
-test('of more than two thousand the oldest ones are forgotten', () => {
+test('at most two thousand endpoints are kept; the oldest are evicted', () => {
   const { endpoints } = setup();
   for (let i = 0; i < 2_100; i += 1) endpoints.failed(`e${i}`);
   expect(endpoints.waiting).toHaveLength(2_000);

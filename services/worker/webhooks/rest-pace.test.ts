@@ -17,32 +17,32 @@ function setup(isSending: boolean) {
   return { pace, work, stop };
 }
 
-test('while messages are sent, batches are apart by twice the time that they take, whoever asks for them', async () => {
+test('while messages are sent, surplus batches are separated by twice the time they take', async () => {
   const { work } = setup(true);
   const [first, second] = await Promise.all([work(), work()]);
   expect(second.from - first.until).toBeGreaterThanOrEqual(2 * STEP_MS - 5);
 });
 
-test('what is expected is one after the other, without a pause', async () => {
+test('while messages are sent, expected batches run one after the other without a pause', async () => {
   const { work } = setup(true);
   const [first, second] = await Promise.all([work(expected), work(expected)]);
   expect(second.from).toBeGreaterThanOrEqual(first.until);
   expect(second.from - first.until).toBeLessThan(STEP_MS);
 });
 
-test('otherwise they run beside each other', async () => {
+test('while no messages are sent, batches run concurrently', async () => {
   const { work } = setup(false);
   const [first, second] = await Promise.all([work(), work()]);
   expect(second.from).toBeLessThan(first.until);
 });
 
-test('one that fails is told to who asked for it, and does not keep the next one', async () => {
+test('a failed batch rejects for its caller, and the next one runs', async () => {
   const { pace, work } = setup(true);
   await expect(pace(() => Promise.reject(new Error('away')), surplus)).rejects.toThrow('away');
   expect(await work()).toMatchObject({ from: expect.any(Number) });
 });
 
-test('nobody who stops waits for a pause', async () => {
+test('stopping ends the pause', async () => {
   const { pace, work, stop } = setup(true);
   await pace(() => new Promise((resolve) => setTimeout(resolve, 1_000)), surplus);
   const next = work();

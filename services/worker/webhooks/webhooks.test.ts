@@ -15,7 +15,7 @@ import {
 describe('matching', () => {
   const tenants = Array.from({ length: 120 }, () => randomUUID());
 
-  test('fails where a tenant could not be matched, once all others are, and what was claimed is called', async () => {
+  test('fails for a tenant after all others are matched, and the claimed events are called', async () => {
     const asked: string[] = [];
     const refused = new Error('no right to read');
     const s = scriptedWebhooks([], () => OK, {
@@ -37,7 +37,7 @@ describe('matching', () => {
     await expect.poll(() => s.calls.length).toBe(1);
   });
 
-  test('fails where nobody could be matched, and goes on with those that it has not come to', async () => {
+  test('fails if a whole batch fails, and the next run continues with the remaining tenants', async () => {
     const asked: string[] = [];
     const s = scriptedWebhooks([], () => OK, {
       matchEvents: async (ids) => {
@@ -53,8 +53,8 @@ describe('matching', () => {
   });
 });
 
-describe('calls at once', () => {
-  test('are no more than an endpoint’s twenty, and no more than there are slots', async () => {
+describe('concurrent calls', () => {
+  test('are limited to twenty per endpoint and to the slots', async () => {
     const many = Array.from({ length: 100 }, (_, i) => i);
     const slow = hold();
     const one = scriptedWebhooks([claimOf(endpointOf(), many)], slow.answer);
@@ -78,7 +78,7 @@ describe('calls at once', () => {
     expect(few.calls).toHaveLength(400);
   });
 
-  test('beyond what is expected rest while messages are sent, and nobody else’s do', async () => {
+  test('of a tenant that is behind rest while messages are sent, and those of others do not', async () => {
     const loud = endpointOf({ tenantId: randomUUID(), url: 'https://loud.example/' });
     const quiet = endpointOf({ tenantId: randomUUID(), url: 'https://quiet.example/' });
     const isLoud = ({ url }: HttpRequest) => url.includes('loud');
@@ -105,7 +105,7 @@ describe('calls at once', () => {
     expect(s.calls).toHaveLength(41);
   });
 
-  test('of an endpoint that hangs hold up no other one', async () => {
+  test('of an endpoint that hangs do not delay other endpoints', async () => {
     const many = Array.from({ length: 60 }, (_, i) => i);
     const dead = endpointOf({ url: 'https://dead.example/' });
     const hanging = hold(() => ({ kind: 'ambiguous', code: 'timeout' }));
@@ -129,7 +129,7 @@ describe('calls at once', () => {
   });
 
   test.each([1, 2, 5])(
-    'of %d tenants with very many endpoints that hang hold up no other tenant',
+    'of %d tenants with hundreds of endpoints that hang do not delay other tenants',
     async (tenants) => {
       const hanging = Array.from({ length: tenants }, () => randomUUID()).flatMap((tenantId) =>
         Array.from({ length: 300 }, () => claimOf(endpointOf({ tenantId }), Array<number>(5).fill(1))),
@@ -147,7 +147,7 @@ describe('calls at once', () => {
     },
   );
 
-  test('end and are recorded when the worker stops, and none is begun any more', async () => {
+  test('end and are recorded when the worker stops, and no more are begun', async () => {
     const many = Array.from({ length: 50 }, (_, i) => i);
     const slow = hold();
     const s = scriptedWebhooks([claimOf(endpointOf(), many)], slow.answer);
@@ -163,7 +163,7 @@ describe('calls at once', () => {
   });
 });
 
-test('what an endpoint has left is claimed as soon as it has room, with no other look', async () => {
+test("an endpoint's remaining events are claimed as soon as it has capacity, without a new scan", async () => {
   const endpoint = endpointOf();
   const claims = Array.from({ length: 12 }, () => claimOf(endpoint, [1, 2, 3]));
   const s = scriptedWebhooks(claims, () => OK);
@@ -173,8 +173,8 @@ test('what an endpoint has left is claimed as soon as it has room, with no other
 });
 
 test.each([
-  ['is taken while the calls of a full one are under way', 20, 0],
-  ['waits for the end of a small one, as there seldom is one', 2, 1],
+  ['is taken while the calls of a full claim are in progress', 20, 0],
+  ['waits until a small claim ends', 2, 1],
 ])('the next claim of an endpoint %s', async (_, size, left) => {
   const { answer, release } = hold();
   const endpoint = endpointOf();
@@ -188,7 +188,7 @@ test.each([
   await expect.poll(() => s.completions.length).toBe(2);
 });
 
-test('no more is claimed than can be recorded', async () => {
+test('no more claims are taken than can be recorded', async () => {
   const recording = Promise.withResolvers<void>();
   const endpoints = Array.from({ length: 100 }, () => endpointOf({ tenantId: randomUUID() }));
   const claims = endpoints.flatMap((endpoint) => Array.from({ length: 10 }, () => claimOf(endpoint, [1])));
@@ -206,9 +206,9 @@ test('no more is claimed than can be recorded', async () => {
 });
 
 test.each([
-  ['many more where calls are short', 0, 0],
-  ['no more of that tenant where these take long to call for', 300, 5],
-])('of what is due while a thousand events of a tenant wait, a worker takes %s', async (_, ms, left) => {
+  ['all of its events if calls are short', 0, 0],
+  ['none of its further events if calls are slow', 300, 5],
+])('while a thousand events of a tenant wait in memory, a worker claims %s', async (_, ms, left) => {
   const messages = Array.from({ length: 100 }, (_none, n) => n);
   const [heavy, other] = [randomUUID(), randomUUID()];
   const some = (n: number, tenantId: string) =>
@@ -222,13 +222,13 @@ test.each([
   expect(s.left.map(({ endpoint }) => endpoint.tenantId)).toEqual(Array(left).fill(heavy));
 });
 
-test('what is matched is called for at once, whoever found it', async () => {
+test('events of an endpoint found behind are matched and called at once', async () => {
   const s = scriptedWebhooks([claimOf(endpointOf(), [1])], () => OK);
   await s.webhooks.findBehind();
   await expect.poll(() => s.completions.length).toBe(1);
 });
 
-test('what another one had when it was matched is matched a moment later, and not only by the next look', async () => {
+test('an endpoint that another worker had locked is matched again after a short delay', async () => {
   const s = scriptedWebhooks([claimOf(endpointOf(), [1])], () => OK);
   s.missed.push(TENANT, TENANT);
   s.webhooks.matchSoon([TENANT]);

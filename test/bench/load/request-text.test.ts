@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { messageNumber, requestTexts } from './request-text.ts';
 
-test('a prepared request says its true length and carries its number', () => {
+test('a prepared request has the right content-length, an idempotency key and its number', () => {
   const text = requestTexts(['key'], true).of(123_456_789, 0);
   const [head = '', body = ''] = text.split('\r\n\r\n');
   expect(head).toContain(`content-length: ${Buffer.byteLength(body)}`);
@@ -12,7 +12,7 @@ test('a prepared request says its true length and carries its number', () => {
   );
 });
 
-test('a batch is as long as any other, and each of its messages carries a number of its own', () => {
+test('all batches have the same length, and each message in one has its own number', () => {
   const texts = requestTexts(['key'], false, 3);
   const [head = '', body = ''] = texts.of(1_234, 0).split('\r\n\r\n');
   expect(head).toContain('POST /v1/messages/batch ');
@@ -23,6 +23,6 @@ test('a batch is as long as any other, and each of its messages carries a number
   expect(messages.map((one) => messageNumber(`Body=${one.body}`))).toEqual([3_702, 3_703, 3_704]);
 });
 
-test('what carries no number is told apart', () => {
+test('a body without a number gives undefined', () => {
   expect(messageNumber('Body=hello')).toBeUndefined();
 });

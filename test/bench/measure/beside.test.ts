@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { parseOptions } from '../options.ts';
 import { besideArguments } from './beside.ts';
 
-test('another checkout measures the same, with the same options, at the same rates', () => {
+test('the other checkout measures the same contestants with the same options and rates', () => {
   const given = [
     '--seconds',
     '4',

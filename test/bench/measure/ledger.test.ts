@@ -17,13 +17,13 @@ test('an accepted message that never reached the provider is lost, and one that 
   ).toEqual({ lost: 0, repeated: 0 });
 });
 
-test('rows are compared with the 202s, and only a broken connection excuses one more', () => {
+test('missing rows count as lost and surplus rows as repeated, less one per broken connection', () => {
   expect(storedLedger(10, 9, 0)).toEqual({ lost: 1, repeated: 0 });
   expect(storedLedger(10, 12, 1)).toEqual({ lost: 0, repeated: 1 });
   expect(storedLedger(10, 11, 1)).toEqual({ lost: 0, repeated: 0 });
 });
 
-test('an event is told once to each endpoint: the same number at another one is no repetition', () => {
+test('events are counted per endpoint: the same sequence number at another one is no repetition', () => {
   const arrival = { messageId: 'm', happenedAt: 0, at: 1 };
   const told = [
     { ...arrival, path: '/a', seq: 1 },
@@ -33,7 +33,7 @@ test('an event is told once to each endpoint: the same number at another one is 
   expect(eventLedger(4, [...told, { ...arrival, path: '/b', seq: 1 }])).toEqual({ lost: 2, repeated: 1 });
 });
 
-test('ledgers add up', () => {
+test('ledgers are summed', () => {
   expect(
     sumLedgers([
       { lost: 1, repeated: 0 },

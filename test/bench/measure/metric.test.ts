@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { sumOfSeries } from './metric.ts';
 
-test('the series of a metric are summed, and those of a longer name are not among them', () => {
+test('all series of a metric are summed, without those of metrics with a longer name', () => {
   const text = [
     '# HELP calls_total Calls.',
     'calls_total{op="login",code="200"} 2',

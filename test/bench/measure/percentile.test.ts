@@ -9,14 +9,14 @@ test.each([
   expect(median(values)).toBe(expected);
 });
 
-test('a percentile is a value that was measured, the last one at most', () => {
+test('a percentile is one of the values, at most the last, and NaN without values', () => {
   const sorted = Array.from({ length: 100 }, (_, i) => i + 1);
   expect([0, 0.5, 0.99, 1].map((at) => percentile(sorted, at))).toEqual([1, 51, 100, 100]);
   expect(percentile([], 0.5)).toBeNaN();
   expect(median([])).toBeNaN();
 });
 
-test('half of the values lie within the spread', () => {
+test('the spread contains the middle half of the values', () => {
   expect(spreadOf([1, 2, 3, 4, 5])).toEqual({ median: 3, low: 2, high: 4 });
   expect(spreadOf([2, 1])).toEqual({ median: 1.5, low: 1.25, high: 1.75 });
   expect(spreadOf([]).low).toBeNaN();

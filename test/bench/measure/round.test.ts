@@ -4,7 +4,7 @@ import { roundOrder } from './round.ts';
 
 const SEEDS = Array.from({ length: 50 }, (_, i) => i);
 
-test('what runs at parts of the maximum runs after that was found', () => {
+test('contestants paced by the maximum run after running, which measures it', () => {
   for (const seed of SEEDS) {
     const order = roundOrder(CONTESTANT_NAMES, seed);
     expect(order.toSorted()).toEqual(CONTESTANT_NAMES.toSorted());
@@ -12,6 +12,6 @@ test('what runs at parts of the maximum runs after that was found', () => {
   }
 });
 
-test('rounds differ in their order', () => {
+test('each seed gives another order', () => {
   expect(new Set(SEEDS.map((seed) => roundOrder(CONTESTANT_NAMES, seed).join())).size).toBe(SEEDS.length);
 });

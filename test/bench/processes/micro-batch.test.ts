@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { createMicroBatch } from './micro-batch.ts';
 
-test('what arrives while a flush is under way goes together, and each gets its own result', async () => {
+test('concurrent rows are flushed in batches of at most rowsMax, and each gets its own result', async () => {
   const flushed: number[][] = [];
   const double = createMicroBatch<number, number>({ rowsMax: 3, flushesMax: 1 }, async (rows) => {
     flushed.push([...rows]);
@@ -12,7 +12,7 @@ test('what arrives while a flush is under way goes together, and each gets its o
   expect(flushed).toEqual([[1, 2, 3], [4]]);
 });
 
-test('a flush that fails fails its own rows alone', async () => {
+test('a failed flush rejects only its own rows', async () => {
   const work = createMicroBatch<number, number>({ rowsMax: 1, flushesMax: 2 }, async ([row = 0]) => {
     if (row === 1) throw new Error('refused');
     return [row];

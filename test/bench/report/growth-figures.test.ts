@@ -15,7 +15,7 @@ const point = (...p99s: (number | null)[]): GrowthPoint => ({
   })),
 });
 
-test('a visit without a 99th percentile is left out, and most of them leave none', () => {
+test('a visit without a p99 is ignored, and most visits without one give NaN', () => {
   expect(growthMedian(point(10, 30, 20), 'listP99Ms')).toBe(20);
   expect(growthMedian(point(10, null, 30), 'listP99Ms')).toBe(20);
   expect(growthMedian(point(10, null, null), 'listP99Ms')).toBeNaN();
@@ -23,12 +23,12 @@ test('a visit without a 99th percentile is left out, and most of them leave none
   expect(growthRatio([point(10, null, 10), point(20, 20, null)], 'listP99Ms').median).toBeNaN();
 });
 
-test('reads that were refused stand above the table', () => {
+test('refused reads are shown above the table', () => {
   expect(growthLines([point(10, null, 10)], 'messages')[0]).toContain('Reads answered with 503: 9;');
   expect(growthLines([point(10, 10, 10)], 'messages')[0]).toBe('p99 in milliseconds.');
 });
 
-test('what a first look takes, and from where, stands below what the ratio is of', () => {
+test('the p99 and the blocks of the first read are shown in a second table', () => {
   const visits = [{ listP99Ms: 10, listFirstP99Ms: 40, listBlocks: 340, listBlocksRead: 120 }];
   const lines = growthLines([{ ...point(), visits }], 'messages').join('\n');
   expect(lines).toMatch(

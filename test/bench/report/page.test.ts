@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { layoutPage, layoutReport } from './page.ts';
 import { sampleResult } from './sample-result.ts';
 
-test('the page is the same text for the same result', () => {
+test('the same result gives the same page', () => {
   expect(layoutPage(sampleResult())).toBe(layoutPage(sampleResult()));
 });
 
@@ -49,14 +49,14 @@ test('every row of a table has as many cells as its head', () => {
   }
 });
 
-test('an earlier state stands beside the present one, by ratios within a round', () => {
+test('the page compares an earlier state with the present one, by ratios within a round', () => {
   const page = layoutPage(sampleResult());
   expect(page).toMatch(/sustained per second +\| +1800 \| +3600 \| +2\.00 x \|/);
   expect(page).toMatch(/µs a message, 25 % +\| +689 \| +344 \| +0\.500 x \|/);
   expect(layoutPage({ ...sampleResult(), beside: null })).not.toContain('Beside an earlier');
 });
 
-test('what endpoints cost a message stands beside what it costs without, by ratios within a round', () => {
+test('the page compares the cost of a message with and without endpoints, by ratios within a round', () => {
   const page = layoutPage(sampleResult());
   expect(page).toMatch(/no endpoint +\| +60\.0 \| .* \| +155 \| +\|/);
   expect(page).toMatch(/all types, paused +\| .* \| +1\.05 x \|/);
@@ -64,7 +64,7 @@ test('what endpoints cost a message stands beside what it costs without, by rati
   expect(page).toContain('1000 a second of each:\np50 40.0 ms, p99 120 ms.');
 });
 
-test('a lost message and a refusal stand on the page', () => {
+test('the page shows lost, repeated and refused messages', () => {
   const result = sampleResult(1);
   const [round = {}] = result.rounds;
   const accept = { figures: {}, ...round.accept, ledger: { lost: 2, repeated: 1 }, refused: { 503: 4 } };
@@ -72,7 +72,7 @@ test('a lost message and a refusal stand on the page', () => {
   expect(page).toContain('Messages lost: 2. Sent twice: 1. Refused: accept: 503, 4 times.');
 });
 
-test('what was not measured is left out, and its targets say so', () => {
+test('the report omits parts without measurements, and shows their targets as not measured', () => {
   const result = sampleResult(1);
   const report = layoutReport({
     ...result,

@@ -58,7 +58,7 @@ test('each target is judged by the median of its rounds', () => {
   });
 });
 
-test('a ratio is taken within a round, so that a slow round does not spread it', () => {
+test('a ratio is computed within a round, so that a slow round does not spread it', () => {
   expect(found().get('accepted/s, to bare fastify + zod')?.figure).toEqual({
     median: 0.5625,
     low: 0.5625,
@@ -66,7 +66,7 @@ test('a ratio is taken within a round, so that a slow round does not spread it',
   });
 });
 
-test('the processor time of a message is that of what the contestant is made of, without load and stand-in', () => {
+test("processor time per message counts the contestant's processes, without load and stand-in", () => {
   // At 25 % twice the 155 microseconds of api, worker, Postgres and NATS, and a tenth less speed in the middle round.
   expect(found().get('processor time per message, 25 % load')?.figure.median).toBeCloseTo(310 / 0.9);
   expect(
@@ -74,12 +74,12 @@ test('the processor time of a message is that of what the contestant is made of,
   ).toBeCloseTo(2);
 });
 
-test('what was not measured is neither met nor missed', () => {
+test('a target without a measurement is neither met nor missed', () => {
   const verdicts = targetsOf({ rounds: [{}], growth: null, soak: null }).map(({ verdict }) => verdict);
   expect(new Set(verdicts)).toEqual(new Set(['not measured']));
 });
 
-test('a figure that a contestant should have and has not is an error, not a gap', () => {
+test('a missing figure of a contestant is an error', () => {
   expect(() => figureOf({ accept: { figures: {} } }, 'accept/ratePerSecond')).toThrow(
     'no figure accept/ratePerSecond',
   );

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { openKeptFile, requireSame } from './kept-file.ts';
 
-test('a second run goes on from what the first one saved last', async () => {
+test('a second run resumes from the last saved state of the first', async () => {
   await using folder = await temporaryFolder();
   const file = join(folder.path, 'run', 'soak.json');
   const first = await openKeptFile(file, () => ({ slices: [1] }));
@@ -16,13 +16,13 @@ test('a second run goes on from what the first one saved last', async () => {
   expect(second.state).toEqual({ slices: [1, 2] });
 });
 
-test('without a file nothing is written', async () => {
+test('without a file the state is kept in memory only', async () => {
   const kept = await openKeptFile(undefined, () => ({ slices: [1] }));
   await kept.save();
   expect(kept.state).toEqual({ slices: [1] });
 });
 
-test('a run of another kind is refused by what differs', () => {
+test('a run with another option is refused, and the error names the option', () => {
   const kept = { minutes: 30, share: 70 };
   expect(() => requireSame('The soak', kept, { minutes: 30, share: 70 })).not.toThrow();
   expect(() => requireSame('The soak', kept, { minutes: 60, share: 70 })).toThrow(

@@ -11,7 +11,7 @@ const MESSAGE = '019a0000-0000-7000-8000-000000000001';
 const SID = `SM${'0'.repeat(32)}`;
 const tenant = { accountId: ACCOUNT } as BenchTenant;
 
-test('a prepared call is one that the api admits and that the provider has signed', () => {
+test('a prepared receipt call has a valid URL token and a genuine signature of the provider', () => {
   const [report] = deliveryReports([{ id: MESSAGE, tenant, sid: SID, to: '+15550000001' }], PEPPER);
   if (report === undefined) throw new Error('no report was made');
   const [head = '', body = ''] = receiptText(report).split('\r\n\r\n');

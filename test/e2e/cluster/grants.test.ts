@@ -32,7 +32,7 @@ function entry(change: Partial<AuditEntry> = {}): AuditEntry {
   };
 }
 
-test('a line of the audit log is read as rules would name it, and only where it has an answer', () => {
+test('a line of the audit log is read in the terms of RBAC rules, and only if it has a response', () => {
   const { account, ...rest } = entry();
   expect(auditEntry(LINE)).toEqual({ user: `system:serviceaccount:despatch:${account}`, ...rest });
   expect(auditEntry(LINE.replace('ResponseComplete', 'RequestReceived'))).toBeUndefined();
@@ -60,7 +60,7 @@ test.each<[string, Partial<AuditEntry>]>([
   ]);
 });
 
-test('each verb of a rule is used by itself, and a grant everywhere by a request anywhere', () => {
+test('each verb of a rule is a grant of its own, and a cluster-wide grant is used in any namespace', () => {
   const grants = grantsOf(
     { verbs: ['patch', 'delete'], apiGroups: ['despatch.dev'], resources: ['tenants/status'] },
     'controller',
@@ -71,14 +71,14 @@ test('each verb of a rule is used by itself, and a grant everywhere by a request
   ]);
 });
 
-test('an apply that makes the object uses both rights', () => {
+test('an apply that creates its object uses the grants create and patch', () => {
   const rule = { verbs: ['create', 'patch'], apiGroups: ['despatch.dev'], resources: ['tenants/status'] };
   const grants = grantsOf(rule, 'controller', '*');
   expect(unusedGrants(grants, [entry({ code: 201 })])).toEqual([]);
   expect(unusedGrants(grants, [entry()])).toHaveLength(1);
 });
 
-test('what was refused is told once', () => {
+test('repeated forbidden requests are listed once', () => {
   const refused = entry({ isForbidden: true, code: 403 });
   expect(forbiddenRequests([entry(), refused, refused])).toHaveLength(1);
 });

@@ -23,7 +23,7 @@ const verdicts = (rows: readonly { verdict: string }[]) => rows.map((row) => row
 const count = (rows: readonly { verdict: string }[], verdict: string) =>
   rows.filter((row) => row.verdict === verdict).length;
 
-test('a transaction that is late is told to have failed, and is never committed', async () => {
+test('a transaction that exceeds its deadline rejects and is never committed', async () => {
   await using b = await setup();
   const { tenantId } = await seedTenant(b.admin);
   let work: Promise<unknown> = Promise.resolve();
@@ -45,7 +45,7 @@ test('a transaction that is late is told to have failed, and is never committed'
 });
 
 describe('acceptance', () => {
-  test('an accepted message and what waits of it are one commit', async () => {
+  test('stores an accepted message with its live row, due more than 4 seconds after acceptance', async () => {
     await using b = await setup();
     const tenant = await seedTenant(b.admin);
     const row = acceptRow(tenant);
@@ -61,7 +61,7 @@ describe('acceptance', () => {
     ['behind', -3_600_000],
     ['ahead', 3_600_000],
   ])(
-    'a lifetime is counted by the database, also for an api whose clock is an hour %s',
+    'the expiry is computed from the database clock when the api clock is an hour %s',
     async (_, offsetMs) => {
       await using b = await setup();
       const tenant = await seedTenant(b.admin);
@@ -90,7 +90,7 @@ describe('acceptance', () => {
     expect(stored?.['n']).toBe(0);
   });
 
-  test('a number that the database has given out twice is nobody’s fault but its own, and the first message keeps it', async () => {
+  test('a batch that reuses a sequence number is rejected, and the first message stays', async () => {
     await using b = await setup();
     const tenant = await seedTenant(b.admin);
     const [first, later] = [acceptRow(tenant), acceptRow(tenant, { retention_days: 90 })];
@@ -102,7 +102,7 @@ describe('acceptance', () => {
     expect(await b.admin`select id from despatch.messages`).toEqual([{ id: first.id }]);
   });
 
-  test('retention ends on a Monday, never before its time and less than a week after it', async () => {
+  test('the purge day is the first Monday at or after the end of the retention period', async () => {
     await using b = await setup();
     const rows = await b.admin<{ accepted: Date; n: number; purge_on: string; served: string[] }[]>`
       select d as accepted, n, purge_on, array(select to_char(today, 'YYYY-MM-DD')
@@ -121,7 +121,7 @@ describe('acceptance', () => {
     }
   });
 
-  test('exactly the daily limit passes whatever the concurrency and the number of processes', async () => {
+  test('concurrent batches over two processes are accepted up to exactly the daily limit', async () => {
     await using b = await setup();
     const tenant = await seedTenant(b.admin);
     const row = () => acceptRow(tenant, { messages_per_day: 100 });
@@ -136,7 +136,7 @@ describe('acceptance', () => {
     expect(stored?.['n']).toBe(100);
   });
 
-  test('a daily refusal names the seconds to midnight UTC', async () => {
+  test('retryAfter of a daily limit refusal is the number of seconds until midnight UTC', async () => {
     await using b = await setup();
     const tenant = await seedTenant(b.admin);
     const [refused] = await acceptBatch(b.api, [acceptRow(tenant, { messages_per_day: 0 })]);
@@ -144,7 +144,7 @@ describe('acceptance', () => {
     expect(Math.abs((refused?.retryAfter ?? 0) - toMidnight)).toBeLessThanOrEqual(2);
   });
 
-  test('exactly a minute of requests passes in a burst over two processes, and refused ones do not count', async () => {
+  test('a burst over two processes is accepted up to exactly the rate limit; refused requests do not count', async () => {
     await using b = await setup();
     const tenant = await seedTenant(b.admin);
     const row = () => acceptRow(tenant, { rate_per_minute: 30 });
@@ -162,7 +162,7 @@ describe('acceptance', () => {
     expect(usage?.['used']).toBe(30);
   });
 
-  test('a rolling minute never holds more than the limit, and frees places as old requests leave it', async () => {
+  test('the sliding rate limit window counts a request for a minute and then frees its slot', async () => {
     await using b = await setup();
     const tenant = await seedTenant(b.admin);
     await acceptBatch(b.api, [
@@ -180,7 +180,7 @@ describe('acceptance', () => {
     ]);
   });
 
-  test('refused test messages take no room from live ones of the same commit', async () => {
+  test('refused test messages use no backlog of live messages in the same batch', async () => {
     await using b = await setup();
     const tenant = await seedTenant(b.admin);
     const other = await seedTenant(b.admin);
@@ -195,7 +195,7 @@ describe('acceptance', () => {
     expect(settled.slice(0, 5)).toEqual(Array(5).fill('backlog_full'));
   });
 
-  test('a backlog stops at its limit', async () => {
+  test('messages beyond the backlog limit are refused', async () => {
     await using b = await setup();
     const tenant = await seedTenant(b.admin);
     const rows = Array.from({ length: 5 }, () => acceptRow(tenant, { backlog_max: 3 }));
@@ -208,7 +208,7 @@ describe('acceptance', () => {
     ]);
   });
 
-  test('a suspended tenant gets nothing in, even through a process that does not know yet', async () => {
+  test('the database refuses messages of a suspended tenant', async () => {
     await using b = await setup();
     const tenant = await seedTenant(b.admin);
     await moveSuspension(b.admin, tenant.tenantId, 'manual');
@@ -217,7 +217,7 @@ describe('acceptance', () => {
     expect(stored?.['n']).toBe(0);
   });
 
-  test("one tenant's refusals leave its batch neighbours alone", async () => {
+  test("a tenant's refusals do not affect other tenants in the same batch", async () => {
     await using b = await setup();
     const [one, two] = [await seedTenant(b.admin), await seedTenant(b.admin)];
     const got = await acceptBatch(b.api, [
@@ -228,7 +228,7 @@ describe('acceptance', () => {
     expect(verdicts(got)).toEqual(['daily_limit_reached', 'accepted', 'daily_limit_reached']);
   });
 
-  test('messages in test mode do not count toward the day of live ones, and the other way round', async () => {
+  test('live and test messages have separate daily limits', async () => {
     await using b = await setup();
     const tenant = await seedTenant(b.admin);
     const testing = { ...tenant, apiKeyId: (await seedTenant(b.admin)).apiKeyId };
@@ -245,7 +245,7 @@ describe('acceptance', () => {
 });
 
 describe('idempotent acceptance', () => {
-  test('fifty calls with one key at the same time store one message and all get its answer', async () => {
+  test('fifty concurrent calls with one idempotency key store one message and return its answer', async () => {
     await using b = await setup();
     const tenant = await seedTenant(b.admin);
     const [scope, fingerprint] = [hex(), hex()];
@@ -261,7 +261,7 @@ describe('idempotent acceptance', () => {
     expect(new Set(answers.map((v) => v.response?.id))).toEqual(new Set([message?.['id']]));
   });
 
-  test('the same key twice in one batch is one message', async () => {
+  test('in one batch, a repeated key is replayed, and one with another payload is a mismatch', async () => {
     await using b = await setup();
     const tenant = await seedTenant(b.admin);
     const [scope, fingerprint] = [hex(), hex()];
@@ -297,7 +297,7 @@ describe('idempotent acceptance', () => {
     ]);
   });
 
-  test('a replay counts neither toward the minute nor toward the day', async () => {
+  test('a replay counts toward neither the rate limit nor the daily limit', async () => {
     await using b = await setup();
     const tenant = await seedTenant(b.admin);
     const row = () =>
@@ -317,23 +317,26 @@ describe('idempotent acceptance', () => {
     // The state after a clock ran ahead and was set back.
     { of: 'the next generation', days: 7, turning: false },
     { of: 'the next generation', days: 7, turning: true },
-  ])('a key of $of is still known, in the first minutes of one: $turning', async ({ days, turning }) => {
-    await using b = await setup();
-    const tenant = await seedTenant(b.admin);
-    await b.admin
-      .unsafe(`create or replace function despatch.idempotency_turning(at timestamptz) returns boolean
+  ])(
+    'a key of $of is replayed (in the first minutes of a generation: $turning)',
+    async ({ days, turning }) => {
+      await using b = await setup();
+      const tenant = await seedTenant(b.admin);
+      await b.admin
+        .unsafe(`create or replace function despatch.idempotency_turning(at timestamptz) returns boolean
       language sql immutable as $$ select ${turning} $$`);
-    const row = acceptRow(tenant, { scope: hex(), fingerprint: hex() });
-    await acceptBatch(b.api, [row]);
-    await b.admin`delete from despatch.idempotency_keys
+      const row = acceptRow(tenant, { scope: hex(), fingerprint: hex() });
+      await acceptBatch(b.api, [row]);
+      await b.admin`delete from despatch.idempotency_keys
       where generation < despatch.idempotency_generation(clock_timestamp())`;
-    await b.admin`update despatch.idempotency_keys set generation = generation + ${days}::int`;
-    const repeated = await acceptBatch(b.api, [
-      acceptRow(tenant, { scope: row['scope'], fingerprint: row['fingerprint'] }),
-    ]);
-    expect(verdicts(repeated)).toEqual(['replayed']);
-    expect(repeated[0]?.response).toEqual(row['response']);
-  });
+      await b.admin`update despatch.idempotency_keys set generation = generation + ${days}::int`;
+      const repeated = await acceptBatch(b.api, [
+        acceptRow(tenant, { scope: row['scope'], fingerprint: row['fingerprint'] }),
+      ]);
+      expect(verdicts(repeated)).toEqual(['replayed']);
+      expect(repeated[0]?.response).toEqual(row['response']);
+    },
+  );
 
   test('batches whose keys overlap in opposite order do not deadlock', async () => {
     await using b = await setup();

@@ -137,8 +137,8 @@ function call(name: RouteName, credential: Credential): Promise<Reply> {
 const isRead = (name: RouteName): boolean => name.startsWith('GET ');
 const answer = ({ status, body }: Reply): string => `${status} ${body?.code}`;
 
-describe('who may call which route', () => {
-  test('is said here for every route that is served', () => {
+describe('access control by route', () => {
+  test('is listed in this file for exactly the routes that are served', () => {
     const served = routesOf(api.app)
       .map(({ method, path }) => `${method} ${path}`)
       .filter((name) => !OPEN.test(name));
@@ -177,7 +177,7 @@ describe('who may call which route', () => {
     );
   });
 
-  test.each(TENANT_BOUND)('%s needs a tenant of the caller', async (name) => {
+  test.each(TENANT_BOUND)('%s refuses a missing, an unknown and a foreign tenant slug', async (name) => {
     const as = await api.person();
     const replies = [
       await call(name, { as }),
@@ -190,23 +190,26 @@ describe('who may call which route', () => {
     expect(notOwn).toBe(unknown);
   });
 
-  test.each(TENANT_BOUND)('%s is for its role and those above', async (name) => {
-    const access = ACCESS[name];
-    const needed = { either: 'viewer', sender: 'developer' }[access as string] ?? access;
-    for (const role of ROLES) {
-      const reply = await call(name, { as: tenant.members[role], slug: tenant.slug });
-      const isAdmitted = ROLES.indexOf(role) <= ROLES.indexOf(needed as Role);
-      if (isAdmitted) expect([200, 201, 400, 404]).toContain(reply.status);
-      else
-        expect([answer(reply), reply.body.message]).toEqual([
-          '403 insufficient_role',
-          `Role '${needed}' is required`,
-        ]);
-    }
-  });
+  test.each(TENANT_BOUND)(
+    '%s admits its minimum role and higher ones, and answers 403 to lower ones',
+    async (name) => {
+      const access = ACCESS[name];
+      const needed = { either: 'viewer', sender: 'developer' }[access as string] ?? access;
+      for (const role of ROLES) {
+        const reply = await call(name, { as: tenant.members[role], slug: tenant.slug });
+        const isAdmitted = ROLES.indexOf(role) <= ROLES.indexOf(needed as Role);
+        if (isAdmitted) expect([200, 201, 400, 404]).toContain(reply.status);
+        else
+          expect([answer(reply), reply.body.message]).toEqual([
+            '403 insufficient_role',
+            `Role '${needed}' is required`,
+          ]);
+      }
+    },
+  );
 
   test.each(TENANT_BOUND)(
-    '%s of a suspended tenant is refused where it writes, and passes where it reads',
+    '%s for a suspended tenant is refused if it writes and allowed if it reads',
     async (name) => {
       const reply = await call(name, { as: suspended.members.owner, slug: suspended.slug });
       if (isRead(name)) expect([200, 404]).toContain(reply.status);
@@ -225,7 +228,7 @@ describe('who may call which route', () => {
 });
 
 describe('admin requests per minute', () => {
-  test('of a tenant: exactly the limit passes, over all of its users', async () => {
+  test("of all users of a tenant are accepted up to exactly the tenant's limit", async () => {
     const own = await api.tenant({ adminRequestsPerMinute: 5 });
     const replies = await Promise.all(
       Array.from({ length: 9 }, (_, i) =>
@@ -239,7 +242,7 @@ describe('admin requests per minute', () => {
     expect(Number(refused?.headers['retry-after'])).toBeLessThanOrEqual(61);
   });
 
-  test("of calls with slugs that are not the caller's: 60 a user, and one's own tenant stays open", async () => {
+  test("with foreign or unknown slugs are limited to 60 per user; the user's own tenant stays reachable", async () => {
     const as = tenant.members.viewer;
     const slugs = Array.from({ length: 62 }, (_, i) =>
       i % 3 === 0 ? suspended.slug : i % 3 === 1 ? `guess-${i}` : `No Slug ${i}`,
@@ -252,7 +255,7 @@ describe('admin requests per minute', () => {
     expect((await api.call('GET', '/v1/admin/limits', { as, slug: tenant.slug })).status).toBe(200);
   });
 
-  test('of calls without a tenant: 60 a user', async () => {
+  test('without a tenant are limited to 60 per user', async () => {
     const as = await api.person();
     const replies = await Promise.all(
       Array.from({ length: 62 }, () => api.call('GET', '/v1/admin/me', { as })),

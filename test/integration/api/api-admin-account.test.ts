@@ -24,7 +24,7 @@ describe('limits', () => {
     expect(shown.apiKeysMax).toEqual({ value: 20, source: 'plan' });
   });
 
-  test('of a tenant that nobody has given any are those of the free plan', async () => {
+  test('of a tenant without stored limits default to the free plan', async () => {
     const own = await api.tenant();
     await api.admin`delete from tenant_limits where tenant_id = ${own.id}`;
     await api.admin`delete from rate_windows`;
@@ -47,7 +47,7 @@ describe('limits', () => {
 describe('the audit log', () => {
   const log = (query = '') => api.callAs('admin', tenant, 'GET', `/v1/admin/audit-log${query}`);
 
-  test('tells who did what to what, when and from where', async () => {
+  test('records actor, action, target, time, IP address, request id and app name', async () => {
     const created = await api.call('POST', '/v1/admin/api-keys', {
       as: tenant.members.admin,
       slug: tenant.slug,
@@ -73,7 +73,7 @@ describe('the audit log', () => {
     ]);
   });
 
-  test('keeps nothing of a change that was refused', async () => {
+  test('has no entry for a refused change', async () => {
     const before = (await log('?limit=200')).body.items.length;
     await api.callAs('admin', tenant, 'POST', '/v1/admin/api-keys', { name: 'x' });
     await api.callAs('viewer', tenant, 'POST', '/v1/admin/api-keys', { name: 'Refused' });

@@ -51,7 +51,7 @@ describe('creating a key', () => {
     expect(shown[0]?.body).toEqual(rest);
   });
 
-  test('takes every setting', async () => {
+  test('accepts every setting', async () => {
     const expiresAt = new Date(Date.now() + HOUR).toISOString();
     const body = await create({
       mode: 'test',
@@ -85,7 +85,7 @@ describe('creating a key', () => {
     expect([status, body.code, body.message]).toEqual([400, 'missing_field', "Field 'name' is required"]);
   });
 
-  test('a replay shows the same key again, though it is stored nowhere', async () => {
+  test('an idempotent replay returns the same key, although the key is not stored', async () => {
     const sent = { name: 'Replayed', expiresAt: new Date(Date.now() + HOUR).toISOString() };
     const first = await asAdmin('POST', PATH, sent, 'keys-once');
     const again = await asAdmin('POST', PATH, { ...sent, idempotency_key: 'keys-once' });
@@ -98,7 +98,7 @@ describe('creating a key', () => {
     expect([other.status, other.body.code]).toEqual([409, 'idempotency_mismatch']);
   });
 
-  test('concurrent duplicates all get the one key', async () => {
+  test('concurrent requests with one idempotency key create and return one key', async () => {
     const name = randomUUID();
     const replies = await Promise.all(
       Array.from({ length: 6 }, () => asAdmin('POST', PATH, { name }, `keys-${name}`)),
@@ -107,7 +107,7 @@ describe('creating a key', () => {
     expect((await api.admin`select id from api_keys where name = ${name}`).length).toBe(1);
   });
 
-  test('ends exactly at the limit; revoked and expired keys do not count', async () => {
+  test('stops exactly at the plan limit; revoked and expired keys do not count', async () => {
     // The seeded tenant already has one key.
     const own = await api.tenant({ apiKeysMax: 4 });
     const make = (body: object = {}) => api.callAs('admin', own, 'POST', PATH, { name: 'Limited', ...body });
@@ -145,7 +145,7 @@ describe('reading keys', () => {
 });
 
 describe('changing a key', () => {
-  test('changes what is sent, leaves the rest, and null takes a limit or an expiry away', async () => {
+  test('changes only the fields sent; null removes a rate limit or an expiry', async () => {
     const { id, prefix } = await create({ rateLimitRpm: 10 });
     const expiresAt = new Date(Date.now() + HOUR).toISOString();
     const changed = await asAdmin('PATCH', `${PATH}/${id}`, {
@@ -167,7 +167,7 @@ describe('changing a key', () => {
     expect(api.notices).toContainEqual({ kind: 'key', notice: { tenantId: tenant.id, id } });
   });
 
-  test('with nothing to change answers 200 and audits nothing', async () => {
+  test('with an empty body answers 200 and writes no audit entry', async () => {
     const { id } = await create();
     expect((await asAdmin('PATCH', `${PATH}/${id}`, {})).status).toBe(200);
     expect((await api.admin`select from audit_log where target = ${id}`).length).toBe(1);
@@ -182,7 +182,7 @@ describe('changing a key', () => {
     expect((await asAdmin('PATCH', `${PATH}/${(await create()).id}`, change)).status).toBe(400);
   });
 
-  test('revoking is for good and may be repeated; the record stays', async () => {
+  test('revoking is permanent and idempotent, and the record stays', async () => {
     const { id } = await create();
     const replies = [await asAdmin('DELETE', `${PATH}/${id}`), await asAdmin('DELETE', `${PATH}/${id}`)];
     expect(replies.map(({ status, text }) => [status, text])).toEqual([
@@ -205,7 +205,7 @@ describe('changing a key', () => {
   });
 });
 
-test('an expired key stays expired, whatever is to be changed of it', async () => {
+test('PATCH of an expired key is 409, and the key stays expired', async () => {
   const { id } = await create();
   await api.admin`update api_keys set expires_at = now() where id = ${id}`;
   for (const body of [
@@ -223,7 +223,7 @@ describe('rotating a key', () => {
   const codeOf = async (key: string) =>
     (await api.call('GET', '/v1/messages', { headers: { 'x-service-key': key } })).body.code;
 
-  test('without a body keeps the former secret good for a day', async () => {
+  test('without a body keeps the previous secret valid for a day', async () => {
     const before = await create();
     const { status, body } = await asAdmin('POST', `${PATH}/${before.id}/rotate`);
     expect([status, body.status]).toEqual([200, 'rotating']);
@@ -231,7 +231,7 @@ describe('rotating a key', () => {
     expect([await codeOf(before.key), await codeOf(body.key)]).toEqual([undefined, undefined]);
   });
 
-  test('a former secret is refused as rotated, and as revoked once the key is', async () => {
+  test('a previous secret is refused as rotated, and as revoked once the key is revoked', async () => {
     const before = await create();
     const { body } = await asAdmin('POST', `${PATH}/${before.id}/rotate`, { graceSeconds: 0 });
     expect([await codeOf(before.key), await codeOf(body.key)]).toEqual(['api_key_rotated', undefined]);
@@ -247,7 +247,7 @@ describe('rotating a key', () => {
     ]);
   });
 
-  test('without grace puts a new secret in place of the old one at once', async () => {
+  test('without a grace period replaces the secret immediately', async () => {
     const before = await create();
     const { status, body } = await asAdmin('POST', `${PATH}/${before.id}/rotate`, { graceSeconds: 0 });
     expect([status, body.id, body.prefix, body.status]).toEqual([200, before.id, before.prefix, 'active']);
@@ -256,7 +256,7 @@ describe('rotating a key', () => {
     expect(body.graceUntil).toBeNull();
   });
 
-  test('with grace keeps the former secret good until then', async () => {
+  test('with graceSeconds keeps the previous secret until the grace period ends', async () => {
     const before = await create();
     const { body } = await asAdmin('POST', `${PATH}/${before.id}/rotate`, { grace_seconds: 3600 });
     expect(body.status).toBe('rotating');
@@ -278,7 +278,7 @@ describe('rotating a key', () => {
     );
   });
 
-  test('is refused while a former secret is good, and keeps what was promised to it', async () => {
+  test('is refused during a grace period, which stays unchanged, unless graceSeconds is 0', async () => {
     const before = await create();
     const first = (await asAdmin('POST', `${PATH}/${before.id}/rotate`, { graceSeconds: 3600 })).body;
     for (const body of [undefined, {}, { graceSeconds: 60 }, { graceSeconds: 604_800 }]) {
@@ -302,7 +302,7 @@ describe('rotating a key', () => {
     ]);
   });
 
-  test('once per idempotency key: a repeat has the same secret, which is stored nowhere', async () => {
+  test('happens once per idempotency key; a replay returns the same secret, which is not stored', async () => {
     const [one, other] = [await create(), await create()];
     const rotate = (id: string, body: object) => asAdmin('POST', `${PATH}/${id}/rotate`, body, 'rotate-once');
     const first = await rotate(one.id, { graceSeconds: 60 });
@@ -333,7 +333,9 @@ describe('rotating a key', () => {
   });
 });
 
-test('no key ever reaches the log', async () => {
-  const { key } = await create();
-  expect(api.logLines.join('\n')).not.toContain(parseServiceKey(key)?.secret);
+test('no API key secret is logged', async () => {
+  const { id, key } = await create();
+  const log = api.logLines.join('\n');
+  expect(log).toContain(id);
+  expect(log).not.toContain(parseServiceKey(key)?.secret);
 });

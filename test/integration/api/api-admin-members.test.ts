@@ -27,7 +27,7 @@ const auditOf = async (target: string): Promise<string[]> => {
 };
 
 describe('adding a member', () => {
-  test('by subject works for somebody who has never signed in', async () => {
+  test('by subject works before the first sign-in', async () => {
     const subject = randomUUID();
     const { status, body } = await as('admin', 'PUT', PATH, { subject, role: 'developer' });
     expect(status).toBe(200);
@@ -38,7 +38,7 @@ describe('adding a member', () => {
     expect(await auditOf(body.userId)).toEqual(['member.added']);
   });
 
-  test('by subject tells nothing of what others know of that person', async () => {
+  test('by subject does not reveal the e-mail address that another tenant can see', async () => {
     const elsewhere = await api.tenant();
     const { subject, email, userId } = elsewhere.members.developer;
     await api.call('GET', '/v1/admin/me', { as: elsewhere.members.developer });
@@ -54,7 +54,7 @@ describe('adding a member', () => {
     expect(guessed.body.userId).not.toBe(userId);
   });
 
-  test('by subject and later by e-mail is one member, whose address is then known', async () => {
+  test('by subject and then by e-mail yields one member, with that address, after sign-in', async () => {
     const person = await api.person();
     const { subject, email, userId } = person;
     await as('admin', 'PUT', PATH, { subject, role: 'developer' });
@@ -78,7 +78,7 @@ describe('adding a member', () => {
     expect((await as('owner', 'GET', `${PATH}/${userId}`)).body).toMatchObject({ email, role });
   });
 
-  test('by e-mail waits for the first sign-in with that verified address', async () => {
+  test('by e-mail takes effect at the first sign-in with that verified address', async () => {
     const email = `${randomUUID()}@Example.org`;
     const invited = await as('admin', 'PUT', PATH, { email, role: 'viewer' });
     expect(invited.body).toMatchObject({ subject: null, email, role: 'viewer' });
@@ -94,7 +94,7 @@ describe('adding a member', () => {
     expect(like).toMatchObject([{ role: 'viewer', subject: expect.any(String) }]);
   });
 
-  test('by e-mail gives nothing to a member who merely claims that address', async () => {
+  test('by e-mail grants nothing to a member whose address is unverified', async () => {
     const [subject, email] = [randomUUID(), `${randomUUID()}@example.org`];
     const { body: pretender } = await as('admin', 'PUT', PATH, { subject, role: 'viewer' });
     const person = await api.person({ subject, email, emailVerified: false });
@@ -106,7 +106,7 @@ describe('adding a member', () => {
     expect(after.body).toMatchObject({ subject, email: null, role: 'viewer' });
   });
 
-  test('naming a member again sets their role and makes no second one', async () => {
+  test('a repeated PUT changes the role and creates no second member', async () => {
     const email = `${randomUUID()}@example.org`;
     const first = await as('admin', 'PUT', PATH, { email, role: 'viewer' });
     const again = await as('admin', 'PUT', PATH, { email: email.toUpperCase(), role: 'developer' });
@@ -128,7 +128,7 @@ describe('adding a member', () => {
     expect((await as('admin', 'PUT', PATH, body)).status).toBe(400);
   });
 
-  test('ends exactly at the limit, invitations counted', async () => {
+  test('stops exactly at the plan limit, which counts invitations', async () => {
     const own = await api.tenant({ membersMax: 6 });
     const replies = await Promise.all(
       Array.from({ length: 5 }, () =>
@@ -139,7 +139,7 @@ describe('adding a member', () => {
     expect(replies.find(({ status }) => status === 403)?.body.code).toBe('plan_limit_reached');
   });
 
-  test('the same new address added concurrently is one member', async () => {
+  test('concurrent PUTs of one new address create one member', async () => {
     const email = `${randomUUID()}@example.org`;
     const replies = await Promise.all(
       Array.from({ length: 5 }, () => as('admin', 'PUT', PATH, { email, role: 'viewer' })),
@@ -149,7 +149,7 @@ describe('adding a member', () => {
 });
 
 describe('changing and removing members', () => {
-  test('a new role holds at once', async () => {
+  test('a new role takes effect immediately', async () => {
     const own = await api.tenant();
     const { viewer } = own.members;
     const create = () => api.callAs('viewer', own, 'POST', '/v1/admin/api-keys', { name: 'Key' });
@@ -162,7 +162,7 @@ describe('changing and removing members', () => {
     expect(await auditOf(viewer.userId)).toEqual(['member.role_changed']);
   });
 
-  test('a removed member is out at once', async () => {
+  test('a removed member loses access immediately', async () => {
     const own = await api.tenant();
     const { developer } = own.members;
     const read = () => api.callAs('developer', own, 'GET', '/v1/admin/providers');
@@ -174,7 +174,7 @@ describe('changing and removing members', () => {
     expect(await auditOf(developer.userId)).toEqual(['member.removed']);
   });
 
-  test('nothing is kept of an invited person whom no other tenant names', async () => {
+  test('removing an invitation deletes a user who never signed in and is in no other tenant', async () => {
     const [own, other] = [await api.tenant(), await api.tenant()];
     const [alone, shared] = [`${randomUUID()}@example.org`, `${randomUUID()}@example.org`];
     const ids = await Promise.all(
@@ -192,7 +192,7 @@ describe('changing and removing members', () => {
     expect(kept.map(({ id }) => id)).toEqual([ids[1], own.members.viewer.userId]);
   });
 
-  test('only owners make and unmake owners', async () => {
+  test('only owners grant and revoke the owner role', async () => {
     const own = await api.tenant();
     const { owner, viewer } = own.members;
     const refused = [
@@ -209,7 +209,7 @@ describe('changing and removing members', () => {
     ).toBe(200);
   });
 
-  test('the last owner cannot leave, and an open invitation is no other owner', async () => {
+  test('the last owner cannot leave; an open invitation does not count as an owner', async () => {
     const own = await api.tenant();
     const { owner } = own.members;
     await api.callAs('owner', own, 'PUT', PATH, { email: `${randomUUID()}@example.org`, role: 'owner' });
@@ -223,7 +223,7 @@ describe('changing and removing members', () => {
     );
   });
 
-  test('an owner who was named by subject and has never come is no other owner', async () => {
+  test('an owner added by subject does not count as an owner before the first sign-in', async () => {
     const own = await api.tenant();
     const { owner } = own.members;
     const named = await api.callAs('owner', own, 'PUT', PATH, {
@@ -243,7 +243,7 @@ describe('changing and removing members', () => {
   });
 
   test.each(['ünï@example.com', 'a@exämple.com', '"a b"@example.com'])(
-    'the address %s can be invited, as it can be written to',
+    'the e-mail address %s can be invited',
     async (email) => {
       const own = await api.tenant();
       const { status, body } = await api.callAs('owner', own, 'PUT', PATH, { email, role: 'viewer' });
@@ -251,7 +251,7 @@ describe('changing and removing members', () => {
     },
   );
 
-  test('of two owners who leave at the same moment one stays', async () => {
+  test('if the last two owners leave concurrently, one is refused', async () => {
     const own = await api.tenant();
     const { owner, admin } = own.members;
     await api.callAs('owner', own, 'PUT', `${PATH}/${admin.userId}`, { role: 'owner' });
@@ -263,7 +263,7 @@ describe('changing and removing members', () => {
   });
 });
 
-describe('a first sign-in during a change of its invitation', () => {
+describe('a first sign-in concurrent with a change of its invitation', () => {
   /** Makes the change in a transaction that stays open until the sign-in waits for it, and returns the sign-in's answer. */
   async function signInDuring(
     email: string,
@@ -289,7 +289,7 @@ describe('a first sign-in during a change of its invitation', () => {
       reply.body.tenants.map(({ slug, role }: { slug: string; role: string }) => [slug, role]),
     );
 
-  test('that is withdrawn gives no membership', async () => {
+  test('yields no membership if the invitation is withdrawn', async () => {
     const [own, email] = [await api.tenant(), `${randomUUID()}@example.org`];
     const userId = await invited(own, email);
     const reply = await signInDuring(
@@ -299,7 +299,7 @@ describe('a first sign-in during a change of its invitation', () => {
     expect([reply.status, rolesIn(reply)]).toEqual([200, {}]);
   });
 
-  test('that gets another role gives that role', async () => {
+  test('yields the new role if the role is changed', async () => {
     const [own, email] = [await api.tenant(), `${randomUUID()}@example.org`];
     const userId = await invited(own, email);
     const reply = await signInDuring(
@@ -309,7 +309,7 @@ describe('a first sign-in during a change of its invitation', () => {
     expect([reply.status, rolesIn(reply)]).toEqual([200, { [own.slug]: 'developer' }]);
   });
 
-  test('that another tenant joins gives both memberships', async () => {
+  test('yields both memberships if another tenant invites the user too', async () => {
     const [own, other, email] = [await api.tenant(), await api.tenant(), `${randomUUID()}@example.org`];
     await invited(own, email);
     const reply = await signInDuring(
@@ -320,7 +320,7 @@ describe('a first sign-in during a change of its invitation', () => {
     expect([reply.status, rolesIn(reply)]).toEqual([200, { [own.slug]: 'viewer', [other.slug]: 'admin' }]);
   });
 
-  test('an invitation that waits for the sign-in is open until the next one', async () => {
+  test('keeps an invitation that waited for the sign-in open until the next one', async () => {
     const [own, other, email] = [await api.tenant(), await api.tenant(), `${randomUUID()}@example.org`];
     const userId = await invited(own, email);
     const inviting = await api.admin.begin(async (tx) => {
@@ -355,7 +355,7 @@ describe('reading members', () => {
     expect(pages.flat()).toEqual(times.map((row) => row.user_id));
   });
 
-  test('shows one member, and 404 for whom it does not have', async () => {
+  test('returns one member, and 404 for a user who is not a member', async () => {
     const { userId, subject, email } = tenant.members.viewer;
     const shown = await as('admin', 'GET', `${PATH}/${userId}`);
     expect(shown.body).toMatchObject({ userId, subject, email, role: 'viewer' });

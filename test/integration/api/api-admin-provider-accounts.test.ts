@@ -76,7 +76,7 @@ describe('creating a provider account', () => {
     expect(JSON.stringify(shown)).toBe(JSON.stringify(account));
   });
 
-  test('stores the secret encrypted for this tenant and account alone', async () => {
+  test('stores the secret encrypted and bound to its account', async () => {
     const id = (await created(twilio())) as ProviderAccountId;
     const { ciphertext } = (await row(id)) as { ciphertext: string };
     expect(ciphertext).not.toContain(CANARY);
@@ -86,7 +86,7 @@ describe('creating a provider account', () => {
     await expect(api.keyring.decrypt(other, ciphertext)).rejects.toMatchObject({ code: 'corrupt' });
   });
 
-  test('reads snake_case names', async () => {
+  test('accepts snake_case field names', async () => {
     const { status, body } = await asAdmin('POST', PATH, {
       provider: 'twilio',
       label: 'Snake',
@@ -97,7 +97,7 @@ describe('creating a provider account', () => {
     expect([status, body.rateLimitPerSecond]).toEqual([201, 7]);
   });
 
-  test('takes settings by the name that answers have for them, and not by both with different values', async () => {
+  test('accepts configPublic as an alias of publicConfig, and refuses both with different values', async () => {
     const { publicConfig: configPublic, ...rest } = twilio();
     for (const settings of [{ configPublic }, { config_public: configPublic }]) {
       const { status, body } = await asAdmin('POST', PATH, { ...rest, ...settings });
@@ -115,7 +115,7 @@ describe('creating a provider account', () => {
     ]);
   });
 
-  test('names settings that nothing reads, with the name that was meant', async () => {
+  test('warns of unknown settings, suggests the closest name, and never repeats secret fields', async () => {
     const { zulu: _, alpha: __, ...config } = twilio().publicConfig;
     const sent = { ...twilio(), publicConfig: { ...config, mesagingServiceSid: 'x' } };
     const { status, body } = await asAdmin('POST', PATH, sent);
@@ -144,20 +144,20 @@ describe('creating a provider account', () => {
     ['an unknown provider', { provider: 'carrier-pigeon' }, 'validation_failed', 'provider'],
     ['no provider', { provider: undefined }, 'missing_field', 'provider'],
     ['no secretConfig', { secretConfig: undefined }, 'missing_field', 'secretConfig'],
-    ['a secret that lacks', { secretConfig: {} }, 'missing_field', 'secretConfig.authToken'],
+    ['an empty secretConfig', { secretConfig: {} }, 'missing_field', 'secretConfig.authToken'],
     [
-      'a secret that is no text',
+      'a secret that is not a string',
       { secretConfig: { authToken: [CANARY] } },
       'validation_failed',
       'secretConfig.authToken',
     ],
     [
-      'a secret of another form',
+      'a secret with an invalid format',
       { secretConfig: { authToken: `${CANARY} x` } },
       'validation_failed',
       'secretConfig.authToken',
     ],
-    ['secretConfig that is no object', { secretConfig: CANARY }, 'validation_failed', 'secretConfig'],
+    ['a secretConfig that is not an object', { secretConfig: CANARY }, 'validation_failed', 'secretConfig'],
     [
       'a setting that breaks its rule',
       { publicConfig: { accountSid: 'x', from: '+15550000001' } },
@@ -171,7 +171,7 @@ describe('creating a provider account', () => {
       'publicConfig',
     ],
     [
-      'a secret among the settings',
+      'a secret in publicConfig',
       { publicConfig: { ...twilio().publicConfig, auth_token: CANARY } },
       'validation_failed',
       'publicConfig.authToken',
@@ -192,14 +192,14 @@ describe('creating a provider account', () => {
     ],
     ['publicConfig', (keys: number) => ({ publicConfig: { a: mapOf(keys - 3), b: { c: 1 } } })],
     ['secretConfig', (keys: number) => ({ secretConfig: mapOf(keys) })],
-  ])('takes 100 values in %s and refuses 101, in whatever levels', async (field, change) => {
+  ])('accepts 100 values in %s and refuses 101, counted over all levels', async (field, change) => {
     const taken = await asAdmin('POST', PATH, { ...simulator(), ...change(100) });
     const refused = await asAdmin('POST', PATH, { ...simulator(), ...change(101) });
     expect([taken.status, refused.status]).toEqual([201, 400]);
     expect(refused.body.details).toEqual([{ field, rule: 'max', message: expect.any(String) }]);
   });
 
-  test('takes labels of 2 and of 80 code points', async () => {
+  test('accepts labels of 2 and of 80 code points', async () => {
     expect((await asAdmin('POST', PATH, simulator('ab'))).status).toBe(201);
     expect((await asAdmin('POST', PATH, simulator('😀'.repeat(80)))).status).toBe(201);
   });
@@ -232,7 +232,7 @@ describe('creating a provider account', () => {
     expect(rows.length).toBe(1);
   });
 
-  test('replays while the keyring is away, and answers 503 to what needs it', async () => {
+  test('replays while the keyring is unavailable, and answers 503 to requests that need it', async () => {
     const own = await api.tenant();
     const send = (key: string) => api.callAs('admin', own, 'POST', PATH, twilio(), key);
     const first = await send('before');
@@ -251,7 +251,7 @@ describe('creating a provider account', () => {
     expect(rows.length).toBe(1);
   });
 
-  test('ends exactly at the limit of a channel, whatever the concurrency', async () => {
+  test('stops exactly at the limit per channel under concurrency', async () => {
     const own = await api.tenant({ providersPerChannelMax: 3 });
     const create = (channel: string) => api.callAs('admin', own, 'POST', PATH, simulator('Limited', channel));
     const replies = await Promise.all(Array.from({ length: 6 }, () => create('sms')));
@@ -268,7 +268,7 @@ describe('creating a provider account', () => {
 });
 
 describe('reading provider accounts', () => {
-  test('pages newest first, without gaps or repetitions, by filter', async () => {
+  test('pages newest first, filters by channel and status, and binds cursors to tenant and filter', async () => {
     const own = await api.tenant();
     const ids: string[] = [];
     for (const channel of ['sms', 'email', 'sms', 'sms']) {
@@ -338,7 +338,7 @@ describe('a stored secret', () => {
     [{ secure: true, requireTls: true }],
     [{ oauthTenant: 'common' }],
     [{ from: 'b@example.com', fromName: 'B', replyTo: 'c@example.com', note: 'x' }],
-  ])('stays where %j leaves it', async (change) => {
+  ])('need not be sent again with the change %j', async (change) => {
     const id = await created(smtp());
     const publicConfig = { ...smtp().publicConfig, ...change };
     const { status, body } = await asAdmin('PATCH', `${PATH}/${id}`, { publicConfig });
@@ -346,7 +346,7 @@ describe('a stored secret', () => {
     expect(body.configPublic).toEqual(publicConfig);
   });
 
-  test('that is given again with a new place is encrypted anew and checked', async () => {
+  test('sent again with a new host is re-encrypted and queued for verification', async () => {
     const id = await created(smtp());
     await api.admin`update provider_accounts set status = 'active', verify_requested_at = null where id = ${id}`;
     const before = await row(id);
@@ -391,7 +391,7 @@ describe('a stored secret', () => {
     expect([JSON.parse(plain), config]).toMatchObject([{ password: 'first' }, { host: 'mail.example.net' }]);
   });
 
-  test('of a disabled account stays just so, and is checked when the account is enabled', async () => {
+  test('of a disabled account is verified only when the account is enabled', async () => {
     const id = await created(smtp());
     await asAdmin('POST', `${PATH}/${id}/disable`);
     const moved = { ...smtp().publicConfig, host: 'mail.example.net' };
@@ -406,7 +406,7 @@ describe('a stored secret', () => {
 });
 
 describe('changing a provider account', () => {
-  test('changes what is sent and leaves the rest', async () => {
+  test('changes only the fields sent', async () => {
     const id = await created(twilio());
     const before = await row(id);
     const renamed = await asAdmin('PATCH', `${PATH}/${id}`, { label: 'Renamed', rateLimitPerSecond: 5 });
@@ -429,7 +429,7 @@ describe('changing a provider account', () => {
     expect(await auditOf(id)).toEqual(['provider.created', 'provider.updated', 'provider.updated']);
   });
 
-  test('with nothing to change answers 200 and changes nothing', async () => {
+  test('with an empty body answers 200 and changes nothing', async () => {
     const id = await created();
     const before = await row(id);
     expect((await asAdmin('PATCH', `${PATH}/${id}`, {})).status).toBe(200);
@@ -480,7 +480,7 @@ describe('changing a provider account', () => {
     expect(await auditOf(id)).toEqual(['provider.created', 'provider.secret_rotated']);
   });
 
-  test('a replaced secret is gone when its time has passed', async () => {
+  test('a replaced secret is deleted when its retention ends', async () => {
     const id = await created(twilio());
     await asAdmin('PUT', `${PATH}/${id}/secret`, { secretConfig: { authToken: CANARY } });
     await api.admin`select forget_replaced_secrets()`;
@@ -495,22 +495,28 @@ describe('changing a provider account', () => {
     ['new settings', 'active', { publicConfig: { ...twilio().publicConfig, from: '+15550000009' } }],
     ['a new secret', 'invalid', { secretConfig: { authToken: CANARY } }],
     ['the same settings', 'invalid', { publicConfig: twilio().publicConfig }],
-  ])('%s of an account that was %s is unverified and about to be checked', async (_, status, change) => {
-    const id = await created(twilio());
-    await api.admin`
+  ])(
+    '%s for an account that was %s makes it unverified and requests verification',
+    async (_, status, change) => {
+      const id = await created(twilio());
+      await api.admin`
       update provider_accounts set status = ${status}, status_reason = 'forbidden', auth_failures = 2, verified_at = now(),
         verify_requested_at = null, verification_at = now(), verification_result = 'valid' where id = ${id}`;
-    const { body } = await asAdmin('PATCH', `${PATH}/${id}`, change);
-    expect(body).toMatchObject({
-      status: 'unverified',
-      statusReason: null,
-      lastVerification: null,
-      verifiedAt: null,
-    });
-    expect(await row(id)).toMatchObject({ auth_failures: 0, verify_requested_at: expect.any(Date) as Date });
-  });
+      const { body } = await asAdmin('PATCH', `${PATH}/${id}`, change);
+      expect(body).toMatchObject({
+        status: 'unverified',
+        statusReason: null,
+        lastVerification: null,
+        verifiedAt: null,
+      });
+      expect(await row(id)).toMatchObject({
+        auth_failures: 0,
+        verify_requested_at: expect.any(Date) as Date,
+      });
+    },
+  );
 
-  test('settings that say the same in other words change nothing about what is known', async () => {
+  test('settings that differ only in spelling keep the status and request no verification', async () => {
     const id = await created(twilio());
     await api.admin`update provider_accounts set status = 'active', verify_requested_at = null where id = ${id}`;
     const { account_sid: accountSid, from } = twilio().publicConfig;
@@ -519,7 +525,7 @@ describe('changing a provider account', () => {
     expect((await row(id))['verify_requested_at']).toBeNull();
   });
 
-  test('a check that has ended is shown with its time, result and reason', async () => {
+  test('a finished verification is shown with its time, result and reason', async () => {
     const id = await created(twilio());
     expect((await row(id))['verify_requested_at']).toBeInstanceOf(Date);
     await api.admin`select note_verification(${id}, 1, 'unknown', 'connect_refused')`;
@@ -533,7 +539,7 @@ describe('changing a provider account', () => {
     expect(Date.now() - Date.parse(body.lastVerification.at)).toBeLessThan(60_000);
   });
 
-  test('a check is asked for with 202, and refused for a disabled account', async () => {
+  test('POST verify answers 202 and requests verification, but is 409 for a disabled account', async () => {
     const id = await created();
     const { status, body } = await asAdmin('POST', `${PATH}/${id}/verify`);
     expect([status, body.id]).toEqual([202, id]);
@@ -544,7 +550,7 @@ describe('changing a provider account', () => {
     expect([refused.status, refused.body.code]).toEqual([409, 'invalid_state']);
   });
 
-  test('disabling and enabling move the status and may be repeated', async () => {
+  test('disabling and enabling change the status and are idempotent', async () => {
     const id = await created();
     const steps = ['enable', 'disable', 'disable', 'enable', 'enable'];
     const statuses: string[] = [];
@@ -556,7 +562,7 @@ describe('changing a provider account', () => {
     expect(await auditOf(id)).toEqual(['provider.created', 'provider.disabled', 'provider.enabled']);
   });
 
-  test('a deleted account is gone for its tenant, and so is its secret', async () => {
+  test('a deleted account is 404, and its secret is deleted', async () => {
     const id = await created(twilio());
     await asAdmin('PUT', `${PATH}/${id}/secret`, { secretConfig: { authToken: CANARY } });
     const deleted = await asAdmin('DELETE', `${PATH}/${id}`);
@@ -575,7 +581,7 @@ describe('changing a provider account', () => {
     expect(body.items.map((item: { id: string }) => item.id)).not.toContain(id);
   });
 
-  test('messages that waited for an account are due at once when it is fixed', async () => {
+  test('a new secret makes messages deferred for the account due immediately', async () => {
     const id = await created(twilio());
     const seq = 2 ** 40;
     await api.admin`insert into live_messages (seq, purge_on, tenant_id, account_id, due_at, status, reason, priority, channel,
@@ -590,13 +596,13 @@ describe('changing a provider account', () => {
   });
 });
 
-test('no secret ever reaches the log, not of refused requests either', async () => {
+test('no secret is logged, including secrets in refused requests', async () => {
   await asAdmin('POST', PATH, { ...twilio(), label: '' });
   expect(api.logLines.length).toBeGreaterThan(0);
   expect(api.logLines.join('\n')).not.toContain(CANARY);
 });
 
-test('no secret is in any row of the database in the clear', async () => {
+test('no database row holds a secret in plaintext', async () => {
   const tables = await api.admin<{ name: string }[]>`
     select relname as name from pg_class where relnamespace = 'despatch'::regnamespace and relkind = 'r'`;
   const found: string[] = [];

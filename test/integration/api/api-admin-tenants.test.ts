@@ -58,7 +58,7 @@ describe('creating a tenant', () => {
     expect((await api.call('GET', '/v1/admin/providers', { as: founder, slug })).status).toBe(200);
   });
 
-  test('the tenant can keep secrets from its first moment', async () => {
+  test('the new tenant can store a secret immediately', async () => {
     const founder = await api.person();
     const { body } = await create(founder);
     const provider = { provider: 'simulator-sms', label: 'First', secretConfig: {} };
@@ -71,7 +71,7 @@ describe('creating a tenant', () => {
     await expect(access(join(api.keyringDir, `${body.id}.key`))).resolves.toBeUndefined();
   });
 
-  test('no key is made for a tenant that keeps no secret or never comes to be', async () => {
+  test('creates no encryption key for a tenant without secrets or for a refused request', async () => {
     const keys = () => readdir(api.keyringDir);
     const before = await keys();
     const slug = slugOf();
@@ -81,7 +81,7 @@ describe('creating a tenant', () => {
     expect(await keys()).toEqual(before);
   });
 
-  test('a user owns as many as the installation says, whatever the concurrency; platform admins are free of it', async () => {
+  test('a user creates at most tenantsPerUserMax tenants under concurrency; platform admins are exempt', async () => {
     await using small = await startAdminApi({ tenantsPerUserMax: 3 });
     const founder = await small.person();
     const found = (as: Person, key?: string): Promise<Reply> =>
@@ -124,7 +124,7 @@ describe('creating a tenant', () => {
     expect([status, body.details[0].field]).toEqual([400, field]);
   });
 
-  test('takes slugs of 1 and of 63 characters', async () => {
+  test('accepts slugs of 1 and of 63 characters', async () => {
     const founder = await api.person();
     const long = `a${randomUUID()}`.padEnd(63, '0');
     expect((await create(founder, { slug: long })).status).toBe(201);
@@ -155,7 +155,7 @@ describe('creating a tenant', () => {
     expect((await create(other, body, 'tenants-once')).body.code).toBe('slug_taken');
   });
 
-  test('concurrent duplicates with one key all get the one tenant', async () => {
+  test('concurrent requests with one idempotency key create and return one tenant', async () => {
     const founder = await api.person();
     const body = { slug: slugOf() };
     const replies = await Promise.all(Array.from({ length: 5 }, () => create(founder, body, 'tenants-race')));
@@ -163,7 +163,7 @@ describe('creating a tenant', () => {
     expect(new Set(replies.map((reply) => reply.body.id)).size).toBe(1);
   });
 
-  test('a plan is given by platform admins alone', async () => {
+  test('only platform admins may choose a plan', async () => {
     const refused = await create(await api.person(), { plan: 'growth' });
     expect([refused.status, refused.body.code]).toEqual([403, 'insufficient_role']);
     const { status, body } = await create(api.platformAdmin, { plan: 'growth' });
@@ -208,7 +208,7 @@ describe('reading tenants', () => {
 });
 
 describe('changing a tenant', () => {
-  test('its owners and admins rename it, others do not', async () => {
+  test('owners, admins and platform admins may rename it; others may not', async () => {
     const tenant = await api.tenant();
     const rename = (as: Person, name: string) =>
       api.call('PATCH', `${PATH}/${tenant.id}`, { as, body: { name } });
@@ -223,7 +223,7 @@ describe('changing a tenant', () => {
     expect((await auditOf(tenant.id)).map(({ action }) => action)).toEqual(Array(3).fill('tenant.updated'));
   });
 
-  test('a plan moves by platform admins alone, and overrides outlive it', async () => {
+  test('only platform admins may change the plan, and limit overrides are kept', async () => {
     const tenant = await api.tenant();
     await api.admin`update tenant_limits set overrides = '{"messagesPerDay": 7}' where tenant_id = ${tenant.id}`;
     const move = (as: Person) => api.call('PATCH', `${PATH}/${tenant.id}`, { as, body: { plan: 'starter' } });
@@ -241,7 +241,7 @@ describe('changing a tenant', () => {
     expect(api.notices).toContainEqual({ kind: 'tenant', notice: { tenantId: tenant.id } });
   });
 
-  test('with nothing to change answers 200 and audits nothing', async () => {
+  test('with an empty body answers 200 and writes no audit entry', async () => {
     const tenant = await api.tenant();
     expect(
       (await api.call('PATCH', `${PATH}/${tenant.id}`, { as: tenant.members.owner, body: {} })).status,
@@ -249,7 +249,7 @@ describe('changing a tenant', () => {
     expect(await auditOf(tenant.id)).toEqual([]);
   });
 
-  test('what a cluster resource owns is 409 managed_by_cluster, the name is not', async () => {
+  test('plan and suspension of a cluster-managed tenant are 409; its name can be changed', async () => {
     const tenant = await api.tenant();
     await api.admin`update tenants set owner_ref = 'team/acme', owner_uid = 'uid' where id = ${tenant.id}`;
     const as = api.platformAdmin;
@@ -272,7 +272,7 @@ describe('lifting a brake', () => {
       values (${tenantId}, ${channel}, ${level}, 'hard_bounce_rate', 0.2, 0.1, now(), 1000, now())`;
   const shown = (body: unknown) => (body as { brake: { channel: string }[] }).brake.map((one) => one.channel);
 
-  test('is for platform admins: 403 to its members, 404 to others, who all see what is on', async () => {
+  test('is for platform admins only: members get 403 and see the active brakes, others get 404', async () => {
     const tenant = await api.tenant();
     await brake(tenant.id, 'sms', 'slowed');
     const people = [...Object.values(tenant.members), await api.person()];
@@ -294,7 +294,7 @@ describe('lifting a brake', () => {
     expect((await api.callAs('viewer', tenant, 'GET', '/v1/admin/limits')).body.brake).toEqual(body.brake);
   });
 
-  test('lifts that of one channel or all, tells of it once, and may be repeated', async () => {
+  test('lifts the brake of one channel or of all, emits one event for each, and is idempotent', async () => {
     const tenant = await api.tenant();
     for (const [channel, level] of [
       ['sms', 'held'],
@@ -328,7 +328,7 @@ describe('lifting a brake', () => {
     expect(wrong.status).toBe(400);
   });
 
-  test('of a tenant that a cluster resource owns is allowed, as no resource says anything of it', async () => {
+  test('is allowed for a cluster-managed tenant', async () => {
     const tenant = await api.tenant();
     await api.admin`update tenants set owner_ref = 'team/acme', owner_uid = 'uid' where id = ${tenant.id}`;
     await brake(tenant.id, 'sms', 'held');
@@ -338,7 +338,7 @@ describe('lifting a brake', () => {
 });
 
 describe('suspending a tenant', () => {
-  test('is for platform admins: 403 to its members, 404 to others', async () => {
+  test('is for platform admins only: members get 403, others get 404', async () => {
     const tenant = await api.tenant();
     const people = [...Object.values(tenant.members), await api.person()];
     for (const step of ['suspend', 'resume']) {
@@ -349,7 +349,7 @@ describe('suspending a tenant', () => {
     }
   });
 
-  test('refuses the writes of its members at once and lets them read', async () => {
+  test('refuses writes of members immediately and allows their reads', async () => {
     const tenant = await api.tenant();
     const as = api.platformAdmin;
     const { status, body } = await api.call('POST', `${PATH}/${tenant.id}/suspend`, {
@@ -380,7 +380,7 @@ describe('suspending a tenant', () => {
     ]);
   });
 
-  test('may be repeated, and audits only what changes', async () => {
+  test('is idempotent and audits only actual changes', async () => {
     const tenant = await api.tenant();
     const as = api.platformAdmin;
     const step = async (name: string, body?: object): Promise<string> => {
@@ -405,7 +405,7 @@ describe('suspending a tenant', () => {
     expect(wrong.status).toBe(400);
   });
 
-  test('refuses a tenant that is being deleted, and an unknown one', async () => {
+  test('is 409 for a tenant that is being deleted and 404 for an unknown one', async () => {
     const tenant = await api.tenant();
     await api.admin`update tenants set status = 'deleting' where id = ${tenant.id}`;
     const as = api.platformAdmin;
@@ -419,7 +419,7 @@ describe('deleting a tenant', () => {
   const remove = (as: Person, id: string): Promise<Reply> => api.call('DELETE', `${PATH}/${id}`, { as });
   const answer = ({ status, body }: Reply): string => `${status} ${body.code ?? body.status}`;
 
-  test('is for platform admins: 403 to its members, 404 to others, and of what is not there', async () => {
+  test('is for platform admins only: members get 403, others get 404; an unknown tenant is 404', async () => {
     const tenant = await api.tenant();
     const people = [...Object.values(tenant.members), await api.person()];
     const answers = await Promise.all(people.map(async (as) => answer(await remove(as, tenant.id))));
@@ -431,7 +431,7 @@ describe('deleting a tenant', () => {
   });
 
   test.each(['active', 'suspended'])(
-    'that is %s ends its intake at once, whatever copy of it an api has',
+    'that is %s stops its writes and sends immediately, despite an outdated copy in an api process',
     async (status) => {
       const tenant = await api.tenant();
       const { id, slug } = tenant;
@@ -462,7 +462,7 @@ describe('deleting a tenant', () => {
     },
   );
 
-  test('may be repeated, is audited once, and is not taken back', async () => {
+  test('is idempotent, is audited once, and cannot be undone by suspend or resume', async () => {
     const tenant = await api.tenant();
     const as = api.platformAdmin;
     const answers = await Promise.all(
@@ -478,7 +478,7 @@ describe('deleting a tenant', () => {
       );
   });
 
-  test('is not changed any more, which would put the purge off', async () => {
+  test('refuses later changes of name and plan with 409, so that they cannot delay the purge', async () => {
     const tenant = await api.tenant();
     expect(answer(await remove(api.platformAdmin, tenant.id))).toBe('202 deleting');
     const read = () => api.admin`select name, updated_at from tenants where id = ${tenant.id}`;
@@ -490,7 +490,7 @@ describe('deleting a tenant', () => {
     expect(await read()).toEqual(before);
   });
 
-  test('is shown as deleting to whoever sees it, and its slug stays taken, until it is gone', async () => {
+  test('shows the status deleting to members and keeps the slug taken', async () => {
     const tenant = await api.tenant();
     const as = tenant.members.owner;
     await remove(api.platformAdmin, tenant.id);
@@ -503,7 +503,7 @@ describe('deleting a tenant', () => {
     expect(answer(await create(api.platformAdmin, { slug: tenant.slug }))).toBe('409 slug_taken');
   });
 
-  test("is the resource's where one owns it, also while that one purges it", async () => {
+  test('is 409 managed_by_cluster if a cluster resource owns the tenant, also during its purge', async () => {
     const tenant = await api.tenant();
     for (const status of ['active', 'deleting']) {
       await api.admin`update tenants set owner_ref = 'team/acme', owner_uid = 'uid', status = ${status} where id = ${tenant.id}`;
@@ -513,7 +513,7 @@ describe('deleting a tenant', () => {
     expect(row).toEqual({ status: 'deleting', owner_uid: 'uid' });
   });
 
-  test('that a resource left behind takes it from that one for good', async () => {
+  test('that a cluster resource has released makes the API its owner permanently', async () => {
     const tenant = await api.tenant();
     await api.admin`update tenants set owner_ref = 'team/acme', owner_created_at = now(), owner_uid = null where id = ${tenant.id}`;
     const { body } = await remove(api.platformAdmin, tenant.id);

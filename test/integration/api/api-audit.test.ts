@@ -16,7 +16,7 @@ const entries = async (target: string) => {
   return body.items.filter((entry: { target: string }) => entry.target === target).toReversed();
 };
 
-test('an entry names who did it and what it was done to, beside their ids', async () => {
+test('an audit entry has the names and ids of the actor and the target', async () => {
   const { body: key } = await asOwner('POST', '/v1/admin/api-keys', { name: 'Shop' });
   const { userId, email } = tenant.members.owner;
   expect(await entries(key.id)).toMatchObject([
@@ -32,7 +32,7 @@ test('an entry names who did it and what it was done to, beside their ids', asyn
   ]);
 });
 
-test('names stay as they were then', async () => {
+test('an audit entry keeps the name that the target had before the change', async () => {
   const { body: key } = await asOwner('POST', '/v1/admin/api-keys', { name: 'Before' });
   await asOwner('PATCH', `/v1/admin/api-keys/${key.id}`, { name: 'After' });
   await asOwner('DELETE', `/v1/admin/api-keys/${key.id}`);
@@ -43,7 +43,7 @@ test('names stay as they were then', async () => {
   ]);
 });
 
-test('a change of a key is told from what to what, a rotation without the key', async () => {
+test('an entry for a key change lists old and new values; one for a rotation lists no value', async () => {
   const { body: key } = await asOwner('POST', '/v1/admin/api-keys', { name: 'Key', rateLimitRpm: 5 });
   await asOwner('PATCH', `/v1/admin/api-keys/${key.id}`, { rateLimitRpm: null, scopes: ['messages:read'] });
   await asOwner('POST', `/v1/admin/api-keys/${key.id}/rotate`);
@@ -59,7 +59,7 @@ test('a change of a key is told from what to what, a rotation without the key', 
   ]);
 });
 
-test('a change of an account tells its settings and never a secret', async () => {
+test('an entry for an account change lists old and new settings and never a secret', async () => {
   const { body: account } = await asOwner('POST', '/v1/admin/providers', {
     provider: 'twilio',
     label: 'Main',
@@ -99,7 +99,7 @@ test('a change of an account tells its settings and never a secret', async () =>
   }
 });
 
-test('of members tells the role, and of somebody named by subject no address', async () => {
+test('entries for members list the role change, and no e-mail address of a member added by subject', async () => {
   const guest = await api.person();
   const url = `/v1/admin/members/${guest.userId}`;
   await asOwner('PUT', '/v1/admin/members', { subject: guest.subject, role: 'admin' });
@@ -118,7 +118,7 @@ test('of members tells the role, and of somebody named by subject no address', a
   ]);
 });
 
-test('of the tenant tells its name, plan and suspension; a platform admin is no member, and has an id alone', async () => {
+test('entries for the tenant list name, plan and suspension, and only the id of a platform admin', async () => {
   await asOwner('PATCH', `/v1/admin/tenants/${tenant.id}`, { name: 'Renamed' });
   const as = { as: api.platformAdmin };
   await api.call('POST', `/v1/admin/tenants/${tenant.id}/suspend`, { ...as, body: { reason: 'billing' } });
@@ -138,7 +138,7 @@ test('of the tenant tells its name, plan and suspension; a platform admin is no 
   ]);
 });
 
-test('neither a name nor an address reaches the log', async () => {
+test('the audit line in the log contains no name and no e-mail address', async () => {
   const { body: key } = await asOwner('POST', '/v1/admin/api-keys', { name: 'Never in a log' });
   await expect.poll(() => api.logLines.join('')).toContain(key.id);
   expect(api.logLines.join('')).not.toContain('Never in a log');

@@ -45,7 +45,7 @@ describe('service keys', () => {
     }
   });
 
-  test('a 401 says what is missing, and of no key whether it is known', async () => {
+  test('the message of a 401 names the missing or unaccepted credential', async () => {
     const messageTo = async (method: string, url: string, headers: Record<string, string>) =>
       (await request(api.first, method, url, { headers, ...(method === 'POST' ? { body: LEAST.sms } : {}) }))
         .body.message;
@@ -71,7 +71,7 @@ describe('service keys', () => {
     });
   });
 
-  test('a key that expires while it is in the cache is refused from that moment on', async () => {
+  test('a cached key is refused from the moment it expires', async () => {
     // On a busy machine the first request may take longer than a short lifetime, so the test tries longer ones.
     for (const lifeMs of [400, 4_000, 15_000]) {
       const expiresAt = new Date(Date.now() + lifeMs);
@@ -86,7 +86,7 @@ describe('service keys', () => {
     expect.unreachable('no key was taken within its life');
   });
 
-  test('a revoked key is 401 at once in a process that was told', async () => {
+  test('a revoked key is 401 immediately in a process that received the notice', async () => {
     const key = await api.key(tenant.tenantId);
     expect((await send(api.first, key, LEAST.sms)).status).toBe(202);
     await api.admin`update api_keys set revoked_at = now() where id = ${key.id}`;
@@ -97,7 +97,7 @@ describe('service keys', () => {
     });
   });
 
-  test('a revoked key is 401 within five seconds in a process that was not told', async () => {
+  test('a revoked key becomes 401 in a process that received no notice', async () => {
     const key = await api.key(tenant.tenantId);
     await send(api.first, key, LEAST.sms);
     await api.admin`update api_keys set revoked_at = now() where id = ${key.id}`;
@@ -106,7 +106,7 @@ describe('service keys', () => {
       .toBe(401);
   });
 
-  test('a replaced secret works until its grace ends', async () => {
+  test('a replaced secret works until its grace period ends', async () => {
     const key = await api.key(tenant.tenantId);
     await api.admin`update api_keys set previous_secret_hash = secret_hash, secret_hash = ${Buffer.alloc(32, 1)},
       grace_until = now() + interval '1 hour' where id = ${key.id}`;
@@ -119,7 +119,7 @@ describe('service keys', () => {
     });
   });
 
-  test('scopes hold', async () => {
+  test('a key without the scope of a route is 403', async () => {
     const sender = await api.key(tenant.tenantId, { scopes: ['messages:send'] });
     const reader = await api.key(tenant.tenantId, { scopes: ['messages:read'] });
     expect((await send(api.first, sender, LEAST.sms)).status).toBe(202);
@@ -134,7 +134,7 @@ describe('service keys', () => {
     });
   });
 
-  test('a key reaches the message reads below /v1/admin and nothing else there', async () => {
+  test('below /v1/admin, a service key may read messages and nothing else', async () => {
     expect((await get(api.first, '/v1/admin/messages', tenant.key)).status).toBe(200);
     for (const path of [
       'me',
@@ -150,7 +150,7 @@ describe('service keys', () => {
     }
   });
 
-  test('the last use of a key is written down', async () => {
+  test('the last use of a key is stored', async () => {
     const instance = await api.instance();
     const key = await api.key(tenant.tenantId);
     await send(instance, key, LEAST.sms);
@@ -165,7 +165,7 @@ describe('sign-in tokens', () => {
     request(api.first, 'GET', '/v1/admin/me', { headers: { authorization } });
   const claims = { sub: 'ann', audience: AUDIENCE };
 
-  test('a token of the issuer signs in', async () => {
+  test('a token of the issuer is accepted', async () => {
     const token = await api.issuer.mint({ ...claims, email: 'ann@example.org', name: 'Ann' });
     expect(await me(`Bearer ${token}`)).toMatchObject({
       status: 200,
@@ -178,16 +178,19 @@ describe('sign-in tokens', () => {
     ['of another audience', { audience: 'somebody-else' }],
     ['of another issuer', { issuer: 'https://evil.example' }],
     ['that expired', { expiresInSeconds: -60 }],
-    ['signed by a stranger', { forged: true }],
+    ['signed with a foreign key', { forged: true }],
     ['of another type', { typ: 'logout+jwt' }],
-    ['that names its own keys', { forged: true, header: { jku: 'https://evil.example/jwks.json' } }],
+    [
+      'with a jku header that names its own keys',
+      { forged: true, header: { jku: 'https://evil.example/jwks.json' } },
+    ],
   ])('a token %s is refused', async (_, change) => {
     expect(await me(`Bearer ${await api.issuer.mint({ ...claims, ...change })}`)).toMatchObject(
       UNAUTHENTICATED,
     );
   });
 
-  test('thirty seconds of clock skew are forgiven', async () => {
+  test('a token that expired 20 seconds ago is accepted, within the clock skew of 30 seconds', async () => {
     expect((await me(`Bearer ${await api.issuer.mint({ ...claims, expiresInSeconds: -20 })}`)).status).toBe(
       200,
     );
@@ -209,7 +212,7 @@ describe('sign-in tokens', () => {
     expect(await request(api.first, 'GET', '/v1/admin/me')).toMatchObject(UNAUTHENTICATED);
   });
 
-  test('after a rotation old and new keys sign in', async () => {
+  test('after a rotation of signing keys, tokens of the old and the new key are accepted', async () => {
     const before = await api.issuer.mint(claims);
     expect((await me(`Bearer ${before}`)).status).toBe(200);
     await api.issuer.rotate();
@@ -220,7 +223,7 @@ describe('sign-in tokens', () => {
 });
 
 describe('tenants', () => {
-  test("without a slug the answer is 400, with one that is unknown or not the caller's 404", async () => {
+  test('a missing slug is 400; an unknown slug or one of a foreign tenant is 404', async () => {
     const viewer = await api.member(tenant, 'viewer');
     const other = await api.tenant();
     const bearer = { authorization: `Bearer ${viewer.token}` };
@@ -236,7 +239,7 @@ describe('tenants', () => {
     }
   });
 
-  test('every role reads messages, with a token below either path', async () => {
+  test('every role reads messages with a token under /v1 and /v1/admin', async () => {
     for (const role of ['owner', 'admin', 'developer', 'viewer'] as const) {
       const { token } = await api.member(tenant, role);
       for (const path of ['/v1/messages', '/v1/admin/messages']) {
@@ -245,7 +248,7 @@ describe('tenants', () => {
     }
   });
 
-  test('a suspended tenant: calls with a key and writes are 403, reads by people pass, and resuming fixes it', async () => {
+  test('a suspension refuses service keys and writes with 403, allows reads with a token, and can be ended', async () => {
     const suspended = await api.tenant();
     const owner = await api.member(suspended, 'owner');
     const change = async (reason: string | null) => {
@@ -271,7 +274,7 @@ describe('tenants', () => {
     expect((await send(api.first, suspended.key, LEAST.sms)).status).toBe(202);
   });
 
-  test('a suspension holds even in a process that was not told', async () => {
+  test('a suspension applies in a process that received no notice', async () => {
     const suspended = await api.tenant();
     expect((await send(api.first, suspended.key, LEAST.sms)).status).toBe(202);
     await moveSuspension(api.admin, suspended.tenantId, 'abuse');
@@ -279,7 +282,7 @@ describe('tenants', () => {
   });
 });
 
-test('while the issuer is away, keys known before still sign in and unknown ones do not', async () => {
+test('while the issuer is down, cached signing keys verify tokens, and a process without them answers 503', async () => {
   await using lonely = await startTestApi();
   const token = await lonely.token('ann');
   const me = (bearer: string) =>

@@ -56,7 +56,7 @@ async function countOf(
 const messageCount = (tenantId: string) => countOf('messages', tenantId);
 
 describe('a permissive batch', () => {
-  test('takes what it can in one commit, and tells of each item what became of it', async () => {
+  test('stores the valid messages in one commit and reports a result for each item', async () => {
     const fresh = await api.tenant();
     const reply = await sendBatch(fresh.key, {
       messages: [sms, INVALID, email, 'none', { ...sms, to: null }],
@@ -84,7 +84,7 @@ describe('a permissive batch', () => {
     expect(await countOf('live_messages', fresh.tenantId)).toBe(2);
   });
 
-  test('is counted by its mode and by what became of it', async () => {
+  test('is counted in metrics by mode and result', async () => {
     const counts = async () => {
       const text = await api.first.metrics.registry.metrics();
       const lines = text.matchAll(/despatch_batches_total\{mode="(\w+)",result="(\w+)"\} (\d+)/g);
@@ -108,7 +108,7 @@ describe('a permissive batch', () => {
     ]);
   });
 
-  test('wakes workers by priority, once for each', async () => {
+  test('wakes workers once per priority', async () => {
     const fresh = await api.tenant();
     const messages = [sms, { ...sms, priority: 'high' }, sms];
     const reply = await sendBatch(fresh.key, { messages });
@@ -122,7 +122,7 @@ describe('a permissive batch', () => {
       ]);
   });
 
-  test('is a list of its own for keys and people, and stands in the record', async () => {
+  test('can be listed by its batchId, which each message record contains', async () => {
     const fresh = await api.tenant();
     await send(api.first, fresh.key, sms);
     const reply = await sendBatch(fresh.key, { messages: [sms, email, sms] });
@@ -147,13 +147,13 @@ describe('a permissive batch', () => {
     expect((await get(api.first, `/v1/messages/${single.body.id}`, fresh.key)).body.batchId).toBeNull();
   });
 
-  test('warns of each item, and of the batch', async () => {
+  test('reports warnings for each item and for the batch', async () => {
     const reply = await sendBatch(tenant.key, { messages: [{ ...sms, ttl_second: 1 }], modus: 'strict' });
     expect(reply.body.warnings).toMatchObject([{ field: 'modus' }]);
     expect(reply.body.items[0].warnings).toMatchObject([{ field: 'ttl_second' }]);
   });
 
-  test('is test mode with a test key, for which no provider is needed', async () => {
+  test('of a test key is in test mode and needs no provider', async () => {
     const fresh = await api.tenant({ messagesPerDay: 1 }, { accounts: false });
     const testKey = await api.key(fresh.tenantId, { mode: 'test' });
     const reply = await sendBatch(testKey, { messages: times(3, sms) });
@@ -164,7 +164,7 @@ describe('a permissive batch', () => {
   });
 });
 
-test('of a message with faults without number a few are told', async () => {
+test('at most ten errors are reported for one message of a batch', async () => {
   const metadata = Object.fromEntries(Array.from({ length: 20 }, (_, i) => [`name ${i}`, {}]));
   const reply = await sendBatch(tenant.key, { messages: [{ ...sms, metadata }, sms] });
   expect(codesOf(reply)).toEqual(['validation_failed', 'taken']);
@@ -172,7 +172,7 @@ test('of a message with faults without number a few are told', async () => {
 });
 
 describe('a strict batch', () => {
-  test('stores all or nothing, and every fault is listed', async () => {
+  test('stores all messages or none, and lists every error', async () => {
     const fresh = await api.tenant();
     const bad = await sendBatch(fresh.key, {
       mode: 'strict',
@@ -191,7 +191,7 @@ describe('a strict batch', () => {
     expect(await messageCount(fresh.tenantId)).toBe(2);
   });
 
-  test('that a limit stops in its middle leaves nothing: no message, no count, no key', async () => {
+  test('that exceeds the daily limit stores no message, no count and no idempotency key', async () => {
     const fresh = await api.tenant({ messagesPerDay: 5 });
     const keyed = (i: number) => ({ ...sms, idempotencyKey: `m${i}` });
     const batch = { mode: 'strict', messages: [0, 1, 2, 3, 4, 5].map(keyed), idempotencyKey: 'whole' };
@@ -210,7 +210,7 @@ describe('a strict batch', () => {
     expect((await send(api.first, fresh.key, sms)).body.code).toBe('daily_limit_reached');
   });
 
-  test("above the minute's limit is 400, and one for which there is no room now is told when there will be", async () => {
+  test('larger than the rate limit is 400; one for which too few requests are left is 429 with Retry-After', async () => {
     const fresh = await api.tenant();
     const key = await api.key(fresh.tenantId, { rateLimitRpm: 10 });
     const strict = (n: number) => sendBatch(key, { mode: 'strict', messages: times(n, sms) });
@@ -256,7 +256,7 @@ describe('a message that the database cannot store', () => {
     'taken',
   ];
 
-  test('is told of alone in a permissive batch; the others are stored in one commit, and a replay says the same', async () => {
+  test('fails alone in a permissive batch; the others are stored in one commit, and a replay is identical', async () => {
     const own = await fresh();
     const headers = { 'idempotency-key': crypto.randomUUID() };
     const reply = await sendBatch(own.key, { messages }, { headers });
@@ -278,7 +278,7 @@ describe('a message that the database cannot store', () => {
     expect([single.status, single.headers['idempotent-replayed']]).toEqual([202, undefined]);
   });
 
-  test('counts nothing, and leaves nothing behind of its content', async () => {
+  test('does not count toward the daily limit and leaves no stored content', async () => {
     const own = await fresh({ messagesPerDay: 2 });
     const large = { ...email, to: UNSTORABLE_MAIL, bodyText: 'x'.repeat(100_000) };
     const reply = await sendBatch(own.key, { messages: [large, sms, sms, sms] });
@@ -287,14 +287,14 @@ describe('a message that the database cannot store', () => {
     await expect.poll(() => countOf('unsettled_contents', own.tenantId)).toBe(0);
   });
 
-  test('makes a strict batch store nothing', async () => {
+  test('makes a strict batch fail with 500 and store nothing', async () => {
     const own = await fresh();
     const reply = await sendBatch(own.key, { mode: 'strict', messages: [sms, { ...sms, to: UNSTORABLE }] });
     expect([reply.status, reply.body.code]).toEqual([500, 'internal_error']);
     expect(await messageCount(own.tenantId)).toBe(0);
   });
 
-  test('is told of where it is all there is', async () => {
+  test('is reported per item with 202 even if the batch has no other message', async () => {
     const own = await fresh();
     const reply = await sendBatch(own.key, { messages: times(2, { ...sms, to: UNSTORABLE }) });
     expect([reply.status, codesOf(reply)]).toEqual([202, ['internal_error', 'internal_error']]);
@@ -302,7 +302,7 @@ describe('a message that the database cannot store', () => {
 });
 
 describe('limits', () => {
-  test('the plan bounds the messages of a batch', async () => {
+  test('the plan limits the number of messages in a batch', async () => {
     const fresh = await api.tenant({ batchMessagesMax: 3 });
     const reply = await sendBatch(fresh.key, { messages: times(4, sms) });
     expect(reply).toMatchObject({ status: 400, body: { details: [{ field: 'messages', rule: 'max' }] } });
@@ -311,7 +311,7 @@ describe('limits', () => {
     expect((await sendBatch(fresh.key, {})).body.code).toBe('missing_field');
   });
 
-  test('each item counts: exactly the daily limit passes of parallel batches and single messages over two processes', async () => {
+  test('parallel batches and single messages over two processes pass up to exactly the daily limit', async () => {
     const fresh = await api.tenant({ messagesPerDay: 50 });
     const replies = await Promise.all([
       ...Array.from({ length: 8 }, (_, i) =>
@@ -332,7 +332,7 @@ describe('limits', () => {
     expect((await sendBatch(fresh.key, { messages: [sms] })).status).toBe(429);
   });
 
-  test('strict batches in parallel never pass the day, and each of them passes whole', async () => {
+  test('parallel strict batches never exceed the daily limit, and each is stored whole or not at all', async () => {
     const fresh = await api.tenant({ messagesPerDay: 30 });
     const replies = await Promise.all(
       Array.from({ length: 8 }, (_, i) =>
@@ -343,7 +343,7 @@ describe('limits', () => {
     expect(await messageCount(fresh.tenantId)).toBe(28);
   });
 
-  test("each item counts against the minute of its key and the tenant's backlog", async () => {
+  test("each item counts toward the rate limit of its key and the tenant's backlog", async () => {
     const fresh = await api.tenant({ backlogMax: 7 });
     const key = await api.key(fresh.tenantId, { rateLimitRpm: 5 });
     const limited = await sendBatch(key, { messages: times(8, sms) });
@@ -365,7 +365,7 @@ describe('limits', () => {
   });
 
   test.each(['permissive', 'strict'])(
-    'messages at fault in a %s batch count as single ones do: a key that sends many is held',
+    'invalid messages in a %s batch count like single ones: a key that sends many is rate limited',
     async (mode) => {
       const fresh = await api.tenant();
       const key = await api.key(fresh.tenantId, { rateLimitRpm: 70 });
@@ -383,7 +383,7 @@ describe('limits', () => {
     },
   );
 
-  test('a suspended tenant sends nothing', async () => {
+  test('a batch of a suspended tenant stores nothing', async () => {
     const fresh = await api.tenant();
     expect((await sendBatch(fresh.key, { messages: [sms] })).status).toBe(202);
     await moveSuspension(api.admin, fresh.tenantId, 'manual');
@@ -398,7 +398,7 @@ describe('limits', () => {
 });
 
 describe("the request's idempotency key", () => {
-  test('replays the first answer to the same body, however it is spelt, and refuses another', async () => {
+  test('replays the first answer to the same body in any spelling, and refuses another body', async () => {
     const fresh = await api.tenant();
     const headers = { 'idempotency-key': 'k' };
     const body = { messages: [{ ...sms, externalId: 'a' }, INVALID] };
@@ -429,7 +429,7 @@ describe("the request's idempotency key", () => {
     expect(await messageCount(fresh.tenantId)).toBe(1);
   });
 
-  test('compares what was sent, also of a message that is at fault', async () => {
+  test('compares the payload of invalid messages too', async () => {
     const fresh = await api.tenant();
     const headers = { 'idempotency-key': 'k' };
     const first = await sendBatch(
@@ -443,7 +443,7 @@ describe("the request's idempotency key", () => {
     expect((await sendBatch(fresh.key, another, { headers })).status).toBe(409);
   });
 
-  test('makes one batch of requests that race over two processes', async () => {
+  test('creates one batch from concurrent requests over two processes', async () => {
     const fresh = await api.tenant();
     const headers = { 'idempotency-key': 'race' };
     const body = { messages: [...times(20, sms), INVALID] };
@@ -455,7 +455,7 @@ describe("the request's idempotency key", () => {
     expect(await messageCount(fresh.tenantId)).toBe(20);
   });
 
-  test('counts nothing when it is replayed, and passes limits and what has changed since', async () => {
+  test('is replayed at the daily limit and after the provider is disabled, and counts nothing', async () => {
     const fresh = await api.tenant({ messagesPerDay: 2, batchMessagesMax: 2 });
     const headers = { 'idempotency-key': 'k' };
     const body = { messages: times(2, sms) };
@@ -467,7 +467,7 @@ describe("the request's idempotency key", () => {
     expect(await messageCount(fresh.tenantId)).toBe(2);
   });
 
-  test('is free again after a batch of which nothing was taken', async () => {
+  test('can be used again after a batch of which no message was accepted', async () => {
     const fresh = await api.tenant();
     const headers = { 'idempotency-key': 'k' };
     expect(codesOf(await sendBatch(fresh.key, { messages: [INVALID] }, { headers }))).toEqual([
@@ -476,7 +476,7 @@ describe("the request's idempotency key", () => {
     expect(codesOf(await sendBatch(fresh.key, { messages: [sms] }, { headers }))).toEqual(['taken']);
   });
 
-  test('is of its own tenant, mode and route', async () => {
+  test('is scoped to its tenant, mode and route', async () => {
     const headers = { 'idempotency-key': 'shared' };
     const [one, two] = [await api.tenant(), await api.tenant()];
     const testKey = await api.key(one.tenantId, { mode: 'test' });
@@ -492,7 +492,7 @@ describe("the request's idempotency key", () => {
 });
 
 describe("a message's own idempotency key", () => {
-  test('is one of POST /v1/messages, in either order', async () => {
+  test('is shared with POST /v1/messages, in either order', async () => {
     const fresh = await api.tenant();
     const single = await send(api.first, fresh.key, { ...sms, idempotencyKey: 'a' });
     const batch = await sendBatch(fresh.key, {
@@ -511,7 +511,7 @@ describe("a message's own idempotency key", () => {
     expect(await messageCount(fresh.tenantId)).toBe(2);
   });
 
-  test('that stands twice in a batch makes one message', async () => {
+  test('that appears twice in a batch creates one message', async () => {
     const fresh = await api.tenant();
     const keyed = { ...sms, idempotencyKey: 'k' };
     const reply = await sendBatch(fresh.key, { messages: [keyed, keyed, { ...keyed, body: 'Other' }] });
@@ -520,7 +520,7 @@ describe("a message's own idempotency key", () => {
     expect(await messageCount(fresh.tenantId)).toBe(1);
   });
 
-  test('in a strict batch: a replay is no fault, another message is', async () => {
+  test('in a strict batch allows a replay and refuses another payload', async () => {
     const fresh = await api.tenant();
     const keyed = { ...sms, idempotencyKey: 'k' };
     const single = await send(api.first, fresh.key, keyed);
@@ -534,7 +534,7 @@ describe("a message's own idempotency key", () => {
     expect(await messageCount(fresh.tenantId)).toBe(2);
   });
 
-  test('makes one message of batches and single requests that race', async () => {
+  test('creates one message from concurrent batches and single requests', async () => {
     const fresh = await api.tenant();
     const keyed = Array.from({ length: 6 }, (_, i) => ({ ...sms, idempotencyKey: `r${i}` }));
     const replies = await Promise.all([
@@ -547,7 +547,7 @@ describe("a message's own idempotency key", () => {
     expect(await messageCount(fresh.tenantId)).toBe(6);
   });
 
-  test('replays what can no longer be sent', async () => {
+  test('is replayed after the provider is disabled', async () => {
     const fresh = await api.tenant();
     const keyed = { ...sms, idempotencyKey: 'k' };
     const single = await send(api.first, fresh.key, keyed);
@@ -562,7 +562,7 @@ describe("a message's own idempotency key", () => {
 describe('large contents', () => {
   const html = (bytes: number) => ({ ...email, bodyHtml: 'x'.repeat(bytes) });
 
-  test('are stored apart, and those of refused messages go again', async () => {
+  test('are stored separately, and those of refused messages are deleted', async () => {
     const fresh = await api.tenant({ messagesPerDay: 3 });
     const reply = await sendBatch(fresh.key, {
       messages: [html(100_000), html(1_000), html(40_000), html(50_000)],
@@ -575,7 +575,7 @@ describe('large contents', () => {
     await expect.poll(() => countOf('message_contents', fresh.tenantId)).toBe(2);
   });
 
-  test('of a batch whose contents are much together travel apart too', async () => {
+  test('are stored separately in part if only their sum is large', async () => {
     const fresh = await api.tenant();
     const reply = await sendBatch(fresh.key, { messages: times(60, html(30_000)) });
     expect(reply.status).toBe(202);
@@ -587,7 +587,7 @@ describe('large contents', () => {
     expect(row?.['inline']).toBeLessThan(1_100_000);
   });
 
-  test('a request has 15 MiB, a message 1 MiB and no attachments', async () => {
+  test('are limited to 15 MiB per request and 1 MiB per message, without attachments', async () => {
     const attached = {
       ...email,
       attachments: [{ filename: 'a.txt', contentType: 'text/plain', content: 'YQ==' }],
@@ -604,7 +604,7 @@ describe('large contents', () => {
   });
 });
 
-test('an item that is poison is the fault of its batch where no JSON reader would take it, and its own elsewhere', async () => {
+test('NUL and deep nesting fail the whole batch; other invalid items fail alone', async () => {
   const fresh = await api.tenant();
   const nul = `{"messages":[${JSON.stringify(sms)},{"channel":"sms","to":"+15550000001","body":"a\\u0000"}]}`;
   expect((await sendBatch(fresh.key, nul)).status).toBe(400);
@@ -628,7 +628,7 @@ test('an item that is poison is the fault of its batch where no JSON reader woul
   expect(row?.['n']).toBe(1);
 });
 
-test('another tenant’s account is none', async () => {
+test('a provider account of another tenant is refused', async () => {
   const [one, two] = [await api.tenant(), await api.tenant()];
   const [account] = await api.admin<{ id: string }[]>`
     select id from provider_accounts where tenant_id = ${two.tenantId} and channel = 'sms'`;
@@ -636,7 +636,7 @@ test('another tenant’s account is none', async () => {
   expect(codesOf(reply)).toEqual(['validation_failed', 'taken']);
 });
 
-test('every message of a batch is an event of its own', async () => {
+test('each message of a batch has its own event', async () => {
   const fresh = await api.tenant();
   const reply = await sendBatch(fresh.key, { messages: [sms, INVALID, sms] });
   const [row] = await api.admin`
@@ -648,7 +648,7 @@ test('every message of a batch is an event of its own', async () => {
   }
 });
 
-test('metrics count messages as those sent by themselves', async () => {
+test('metrics count messages of a batch like single ones', async () => {
   const fresh = await api.instance();
   const sender = await api.tenant({ messagesPerDay: 2 });
   await sendBatch(sender.key, { messages: [sms, INVALID, email, sms] }, { via: fresh });
@@ -659,7 +659,7 @@ test('metrics count messages as those sent by themselves', async () => {
   expect(text).toMatch(/rejected_total\{[^}]*reason="validation"[^}]*\} 1\b/);
 });
 
-test('only a key that may send sends a batch', async () => {
+test('a batch needs a key with the scope messages:send', async () => {
   const reader = await api.key(tenant.tenantId, { scopes: ['messages:read'] });
   expect((await sendBatch(reader, { messages: [sms] })).status).toBe(403);
   const anonymous = await request(api.first, 'POST', '/v1/messages/batch', { body: { messages: [sms] } });

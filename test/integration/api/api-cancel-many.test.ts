@@ -79,8 +79,8 @@ function sendBefore({ tenantId }: ApiTenant, count: number) {
       and seq in (select seq from live_messages where tenant_id = ${tenantId} order by seq limit ${count})`;
 }
 
-describe('messages that fit a filter', () => {
-  test('are canceled, and no others: not of another tenant, nor of another mode', async () => {
+describe('messages that match a filter', () => {
+  test("are canceled, but not those of another tenant or of another mode than the key's", async () => {
     const [tenant, other] = [await api.tenant(), await api.tenant()];
     const testKey = await api.key(tenant.tenantId, { mode: 'test' });
     const marked = { tags: ['sale', 'spring'], category: 'marketing' };
@@ -122,7 +122,7 @@ describe('messages that fit a filter', () => {
     ]);
   });
 
-  test('of a batch are canceled by its id, and by what else the filter says', async () => {
+  test('are canceled by batchId, alone or combined with a tag', async () => {
     const [tenant, other] = [await api.tenant(), await api.tenant()];
     const messages = [LEAST.sms, { ...LEAST.sms, tags: ['later'] }, { ...LEAST.sms, tags: ['later'] }];
     const headers = { 'x-service-key': tenant.key.text };
@@ -137,7 +137,7 @@ describe('messages that fit a filter', () => {
     expect(await statusOf([...ids, single])).toEqual(['canceled', 'canceled', 'canceled', 'queued']);
   });
 
-  test('are counted by what could be done: waiting, put off and held ones go, one under way does not', async () => {
+  test('are counted by result: queued, deferred and held ones are canceled, sending and final ones are not', async () => {
     const tenant = await api.tenant();
     const ids = await Promise.all(
       ['queued', 'deferred', 'held', 'sending'].map(async (status) => {
@@ -155,7 +155,7 @@ describe('messages that fit a filter', () => {
     expect(row?.['n']).toBe(3);
   });
 
-  test('beyond 10,000 are left, the younger ones, and there are more', async () => {
+  test('are canceled oldest first, 10,000 per call, and the answer has more: true if some are left', async () => {
     const tenant = await api.tenant();
     await plant(tenant, 10_300);
     const filter = { tag: 'planted' };
@@ -168,7 +168,7 @@ describe('messages that fit a filter', () => {
     expect((await cancel({ filter }, tenant.key)).body).toEqual(none);
   });
 
-  test('with one reference for more than 10,000 are found by what waits', async () => {
+  test('are found by externalId although 10,001 final messages have the same one', async () => {
     const tenant = await api.tenant();
     await plant(tenant, 10_001, { externalId: 'campaign', ended: true });
     await plant(tenant, 5, { externalId: 'campaign' });
@@ -178,7 +178,7 @@ describe('messages that fit a filter', () => {
     });
   });
 
-  test('are canceled or called, never both, however many workers and callers there are', async () => {
+  test('are either canceled or claimed, never both, under concurrent claims and cancels', async () => {
     const tenant = await api.tenant();
     const ids = await Promise.all(
       Array.from({ length: 400 }, () => sent(tenant.key, { ...LEAST.sms, tags: ['raced'] })),
@@ -221,14 +221,14 @@ describe('a filter', () => {
     expect(await statusOf([id])).toEqual(['queued']);
   });
 
-  test('with an unknown field behind many others is refused too', async () => {
+  test('with an unknown field is refused even after many unknown fields of the body', async () => {
     const tenant = await api.tenant();
     const others = Object.fromEntries(Array.from({ length: 30 }, (_, i) => [`x${i}`, 1]));
     const body = { ...others, filter: { channel: 'sms', tags: 'sale' } };
     expect((await cancel(body, tenant.key)).body.code).toBe('validation_failed');
   });
 
-  test('is refused with a cursor of another filter, or of none', async () => {
+  test('is refused with an invalid cursor', async () => {
     const tenant = await api.tenant();
     for (const cursor of ['x', Buffer.from('x'.repeat(40)).toString('base64url')]) {
       const reply = await cancel({ filter: { tag: 'a' }, cursor }, tenant.key);
@@ -237,11 +237,11 @@ describe('a filter', () => {
   });
 
   test.each([
-    ['at instants of their own', 1, 2 * 2_000 + 50],
+    ['at different times', 1, 2 * 2_000 + 50],
     // All rows of one instant are read before the first is returned.
-    ['at one instant', 0, 10_500 + 2_000 + 50],
+    ['at the same time', 0, 10_500 + 2_000 + 50],
   ])(
-    'is answered in time however many messages wait %s, and a later call goes on from there',
+    'reads a bounded number of rows per call of messages due %s, and later calls continue from there',
     async (_, ms, rowsMax) => {
       const [tenant, crowd] = [await api.tenant(), await api.tenant()];
       await plant(crowd, 3_000);
@@ -273,7 +273,7 @@ describe('a filter', () => {
     },
   );
 
-  test('looks at more than one stretch of an instant per call', async () => {
+  test('scans several ranges of messages due at the same time in one call', async () => {
     const tenant = await api.tenant();
     await plant(tenant, 20_000, { tag: 'other' });
     await plant(tenant, 10, { tag: 'last' });
@@ -303,7 +303,7 @@ describe('a filter', () => {
     expect(looks).toBeLessThanOrEqual(6);
   });
 
-  test('passes over messages that were sent before and wait for another account', async () => {
+  test('skips messages that were sent before and wait for another account', async () => {
     const tenant = await api.tenant();
     await plant(tenant, 20, { tag: 'sale' });
     await sendBefore(tenant, 15);
@@ -311,7 +311,7 @@ describe('a filter', () => {
     expect(body).toEqual({ ...none, canceled: 5 });
   });
 
-  test('of a reference counts as final those that were sent before, and reaches the ones behind them', async () => {
+  test('by externalId counts messages sent before as final and cancels the ones after them', async () => {
     const tenant = await api.tenant();
     await plant(tenant, 10_001, { externalId: 'campaign' });
     await sendBefore(tenant, 10_000);
@@ -319,7 +319,7 @@ describe('a filter', () => {
     expect(body).toEqual({ ...none, canceled: 1, final: 10_000 });
   });
 
-  test('reads the rows that its tenant has waiting, once, and nothing of what is stored besides', async () => {
+  test('reads only the waiting rows of its tenant, and each of them once', async () => {
     const [tenant, crowd] = [await api.tenant(), await api.tenant()];
     const own = 300;
     await plant(crowd, 40_000);

@@ -60,9 +60,9 @@ const backlog = async (): Promise<number> => {
   return Number(row?.n);
 };
 
-describe('a message that waits', () => {
+describe('a waiting message', () => {
   test.each(MESSAGE_STATES.filter((state) => decideCancel(state) === 'cancel'))(
-    'and is %s is canceled: no row is left that could be claimed, and it has its record, its event and no content',
+    'that is %s is canceled: it cannot be claimed, keeps its record, and has an event and no content',
     async (state) => {
       const id = await messageIn(state);
       const before = await backlog();
@@ -91,7 +91,7 @@ describe('a message that waits', () => {
     },
   );
 
-  test('is canceled once, however often it is asked for', async () => {
+  test('is canceled once by concurrent requests', async () => {
     const id = await messageIn('queued');
     const before = await backlog();
     const replies = await Promise.all(Array.from({ length: 12 }, () => cancel(id)));
@@ -105,7 +105,7 @@ describe('a message that waits', () => {
     expect(await backlog()).toBe(before - 1);
   });
 
-  test('makes room in the backlog, and gives nothing of the day back', async () => {
+  test('frees its backlog slot when canceled, but still counts toward the daily limit', async () => {
     const small = await api.tenant({ backlogMax: 1, messagesPerDay: 2 });
     const first = await send(api.first, small.key, LEAST.sms);
     expect((await send(api.first, small.key, LEAST.sms)).body.code).toBe('backlog_full');
@@ -116,7 +116,7 @@ describe('a message that waits', () => {
     expect((await send(api.first, small.key, LEAST.sms)).body.code).toBe('daily_limit_reached');
   });
 
-  test('and was sent with an idempotency key is not sent by a replay', async () => {
+  test('stays canceled when its idempotency key is replayed', async () => {
     const headers = { 'idempotency-key': randomUUID() };
     const first = await send(api.first, tenant.key, LEAST.sms, headers);
     await cancel(first.body.id);
@@ -129,7 +129,7 @@ describe('a message that waits', () => {
     expect((await rowsOf(first.body.id)).status).toBe('canceled');
   });
 
-  test('is counted by its channel, once', async () => {
+  test('increments the cancel metric of its channel once', async () => {
     const count = async () =>
       Number(
         /despatch_messages_canceled_total\{channel="sms",by="id"\} (\d+)/.exec(
@@ -149,7 +149,7 @@ describe('a message that can no longer be canceled', () => {
     MESSAGE_STATES.filter(
       (state) => state !== 'canceled' && state !== 'scheduled' && decideCancel(state) !== 'cancel',
     ),
-  )('as it is %s answers so, and stays as it is', async (state) => {
+  )('because it is %s answers 409 not_cancelable and stays unchanged', async (state) => {
     const id = await messageIn(state);
     const before = await rowsOf(id);
     const reply = await cancel(id);
@@ -159,8 +159,8 @@ describe('a message that can no longer be canceled', () => {
   });
 });
 
-describe('who may cancel', () => {
-  test("another tenant's message is as little known as none", async () => {
+describe('permission to cancel', () => {
+  test("another tenant's message is 404, like an unknown id", async () => {
     const other = await api.tenant();
     const id = await messageIn('queued');
     const stranger = await cancel(id, other.key);
@@ -171,7 +171,7 @@ describe('who may cancel', () => {
     expect((await cancel('not-an-id')).status).toBe(404);
   });
 
-  test('a key cancels messages of its own mode alone, a person those of both', async () => {
+  test('a key cancels only messages of its mode; a user cancels those of both modes', async () => {
     const testKey = await api.key(tenant.tenantId, { mode: 'test' });
     const live = await messageIn('queued');
     const tested = await messageIn('queued', testKey);
@@ -183,7 +183,7 @@ describe('who may cancel', () => {
     expect((await cancel(await messageIn('queued', testKey), developer)).status).toBe(200);
   });
 
-  test('a developer may, and is named in the audit log; a viewer and a key that only reads may not', async () => {
+  test('a developer may cancel and is audited; a viewer and a read-only key may not', async () => {
     const id = await messageIn('queued');
     const reader = await api.key(tenant.tenantId, { scopes: ['messages:read'] });
     expect((await cancel(id, reader)).body.code).toBe('insufficient_scope');
@@ -197,7 +197,7 @@ describe('who may cancel', () => {
     expect(await api.admin`select from audit_log where target = ${byKey}`).toEqual([]);
   });
 
-  test('nobody of a suspended tenant', async () => {
+  test('keys and users of a suspended tenant are refused with 403', async () => {
     const suspended = await api.tenant();
     const { body } = await send(api.first, suspended.key, LEAST.sms);
     const developer = { ...(await api.member(suspended, 'developer')), slug: suspended.slug };
@@ -210,7 +210,7 @@ describe('who may cancel', () => {
     expect((await rowsOf(body.id)).status).toBe('queued');
   });
 
-  test('a key whose sends are held for its limit cancels all the same', async () => {
+  test('a key that is rate limited may still cancel', async () => {
     const key = await api.key(tenant.tenantId, { rateLimitRpm: 1 });
     const { body } = await send(api.first, key, LEAST.sms);
     for (let i = 0; i < 3; i++) await send(api.first, key, { channel: 'sms' });

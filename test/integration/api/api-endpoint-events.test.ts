@@ -70,7 +70,7 @@ async function feed(who: Caller, query: string): Promise<Feed> {
 const seqsOf = ({ items }: Feed) => items.map(({ data }) => data.seq);
 
 describe("an endpoint's feed", () => {
-  test('has its own numbers, and the events as the tenant reads them', async () => {
+  test("has its own sequence numbers and the same events as the tenant's feed", async () => {
     const tenant = await setup();
     for (let n = 0; n < 6; n += 1) await accept(tenant.key);
     await number();
@@ -95,7 +95,7 @@ describe("an endpoint's feed", () => {
     expect(late).toMatchObject({ items: [], lastSeq: 3 });
   });
 
-  test('is read page by page, by cursors that are good for this endpoint alone', async () => {
+  test('is paged with cursors that are valid only for this endpoint', async () => {
     const tenant = await setup();
     for (let n = 0; n < 5; n += 1) await accept(tenant.key);
     await number();
@@ -113,7 +113,7 @@ describe("an endpoint's feed", () => {
     }
   });
 
-  test('masks recipients where the endpoint asks for it, and only there', async () => {
+  test('masks recipients only if the endpoint enables it', async () => {
     const tenant = await setup();
     await accept(tenant.key);
     await moveSuspension(api.admin, tenant.tenantId, 'manual');
@@ -129,7 +129,7 @@ describe("an endpoint's feed", () => {
     expect(await tos(masked)).toEqual([`+***${LEAST.sms.to.slice(-2)}`, null]);
   });
 
-  test('masks the address of a suppression entry as well', async () => {
+  test('masks the address in suppression events too', async () => {
     const tenant = await setup();
     await api.admin`
       insert into suppressions (tenant_id, channel, address_key, address, reason, scope, source)
@@ -154,7 +154,7 @@ describe("an endpoint's feed", () => {
     }
   });
 
-  test('shows a test key events of test messages alone', async () => {
+  test('shows a test key only events of test messages', async () => {
     const tenant = await setup();
     const testKey = await api.key(tenant.tenantId, {
       mode: 'test',
@@ -174,7 +174,7 @@ describe("an endpoint's feed", () => {
     expect(seqsOf(await feed(tenant.person, query))).toEqual([1, 2, 3]);
   });
 
-  test("is a 404 of another tenant's endpoint, of a deleted one and of none", async () => {
+  test("is 404 for another tenant's endpoint, a deleted one and an unknown one", async () => {
     const [tenant, other] = [await setup(), await setup()];
     await accept(other.key);
     await number();

@@ -38,7 +38,7 @@ async function contentsOf(id: string) {
   return row;
 }
 
-test('the content goes, small or stored apart, and the record stays as it was; the audit log says so once', async () => {
+test('erasing deletes inline and separately stored content, keeps the record, and is audited once', async () => {
   const admin = await member('admin');
   const html = `<p>${MARK}</p>${'x'.repeat(200_000)}`;
   for (const body of [
@@ -59,7 +59,7 @@ test('the content goes, small or stored apart, and the record stays as it was; t
 });
 
 test.each(['queued', 'held', 'deferred', 'sending', 'scheduled'])(
-  'a message that is %s keeps what it has to say',
+  'erasing the content of a message that is %s is 409',
   async (status) => {
     const { body } = await send(api.first, tenant.key, { ...LEAST.sms, body: MARK });
     await api.admin`update live_messages l set status = ${status} from messages m where m.seq = l.seq and m.id = ${body.id}`;
@@ -70,7 +70,7 @@ test.each(['queued', 'held', 'deferred', 'sending', 'scheduled'])(
   },
 );
 
-test('nobody below an admin may, no key, and nobody of another tenant: theirs is as little known as none', async () => {
+test("erasing needs an admin; a service key is 401, and another tenant's message is 404", async () => {
   const id = await ended();
   for (const role of ['viewer', 'developer'] as const) {
     expect((await erase(id, await member(role))).body.code).toBe('insufficient_role');

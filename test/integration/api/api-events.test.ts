@@ -76,7 +76,7 @@ const TRANSIENT: AttemptOutcome = {
 };
 
 describe('the feed', () => {
-  test('tells the whole life of a message, in order, as its own history does', async () => {
+  test('lists all events of a message in order, with the same ids as its history', async () => {
     const tenant = await setup();
     const id = await accept(tenant.key, { externalId: 'order-1', metadata: { a: 1 }, tags: ['t'] });
     await attempt(tenant, TRANSIENT);
@@ -133,7 +133,7 @@ describe('the feed', () => {
     expect(await feed(tenant.person)).toEqual(all);
   });
 
-  test('goes on after a number, page by page, and by a cursor', async () => {
+  test('continues after afterSeq and after a cursor', async () => {
     const tenant = await setup();
     for (let n = 0; n < 7; n += 1) await accept(tenant.key);
     await number();
@@ -151,7 +151,7 @@ describe('the feed', () => {
     expect(seen).toEqual([1, 2, 3, 4, 5, 6, 7]);
   });
 
-  test('is filtered by type, its beginning and time, and says how far it was looked', async () => {
+  test('is filtered by type, type prefix and time, and lastSeq is the last number searched', async () => {
     const tenant = await setup();
     await accept(tenant.key);
     await attempt(tenant, ACCEPTED);
@@ -182,7 +182,7 @@ describe('the feed', () => {
     expect(status).toBe(400);
   });
 
-  test('shows a key events of its own mode, under the numbers of the tenant', async () => {
+  test("shows a key only events of its mode, with the tenant's sequence numbers", async () => {
     const tenant = await setup();
     const testKey = await api.key(tenant.tenantId, {
       mode: 'test',
@@ -201,7 +201,7 @@ describe('the feed', () => {
     expect(seqsOf(await feed(tenant.person))).toEqual([1, 2, 3, 4]);
   });
 
-  test('leaves out what is purged', async () => {
+  test('omits events of purged messages', async () => {
     const tenant = await setup();
     const id = await accept(tenant.key);
     await accept(tenant.key);
@@ -210,7 +210,7 @@ describe('the feed', () => {
     expect(await feed(tenant.reader)).toMatchObject({ items: [{ data: { seq: 2 } }], lastSeq: 2 });
   });
 
-  test("is a tenant's own: neither its events nor its cursors are another's", async () => {
+  test("is a tenant's own: it shows no events of another tenant and refuses its cursors", async () => {
     const [tenant, other] = [await setup(), await setup()];
     for (let n = 0; n < 3; n += 1) await accept(other.key);
     await number();
@@ -220,14 +220,14 @@ describe('the feed', () => {
     expect([status, body.code]).toEqual([400, 'invalid_cursor']);
   });
 
-  test('needs the scope', async () => {
+  test('requires the scope events:read', async () => {
     const tenant = await setup();
     const { status, body } = await get(api.first, '/v1/events', tenant.key);
     expect([status, body.code]).toEqual([403, 'insufficient_scope']);
     expect((await get(api.first, '/v1/admin/events', tenant.reader)).status).toBe(401);
   });
 
-  test('reads thousands of events of few commits in bounded pages', async () => {
+  test('reads a run of thousands of events in bounded pages', async () => {
     const tenant = await setup();
     await accept(tenant.key);
     await number();
@@ -246,7 +246,7 @@ describe('the feed', () => {
   });
 });
 
-test('the types are listed, each with the schema of its envelope', async () => {
+test('the event types are listed, each with the schema of its envelope', async () => {
   const tenant = await setup();
   const { status, body } = await get(api.first, '/v1/admin/event-types', tenant.person);
   expect(status).toBe(200);

@@ -86,7 +86,7 @@ async function walk(
 
 const idsOf = (pages: readonly Page[]) => pages.flatMap(({ items }) => items.map(({ id }) => id));
 
-describe('a filter that lets little pass', () => {
+describe('a filter with few matches', () => {
   test.each([
     'status=failed',
     'channel=push',
@@ -99,12 +99,12 @@ describe('a filter that lets little pass', () => {
     'test=true',
     'externalId=rare',
     'status=failed&tag=other&test=true&limit=3',
-  ])('%s finds everything over its pages', async (query) => {
+  ])('%s finds every match over its pages', async (query) => {
     expect(idsOf(await walk(query))).toEqual(rare);
   });
 
   test.each(['tag=none', 'metadata.order=8', 'metadata.none=x', 'status=canceled', 'test=true&tag=usual'])(
-    '%s finds nothing and ends',
+    '%s finds nothing, and paging ends',
     async (query) => expect(idsOf(await walk(query))).toEqual([]),
   );
 
@@ -127,7 +127,7 @@ describe('a filter that lets little pass', () => {
     }
   });
 
-  test('reads no more than it answers with where an index knows the reference or the mode', async () => {
+  test('by externalId or test uses an index and reads only about the rows that it returns', async () => {
     for (const filter of [{ externalId: 'rare' }, { test: true }]) {
       const { page, messages } = await readPage(filter);
       expect(page.rows).toHaveLength(rare.length);
@@ -137,7 +137,7 @@ describe('a filter that lets little pass', () => {
   });
 });
 
-test('times bound what is read: what lies outside costs nothing', async () => {
+test('since and until bound the number of messages that are read', async () => {
   const [first, last] = [rare[0] ?? '', rare[1] ?? ''];
   const at = async (id: string) =>
     (await get(api.first, `/v1/messages/${id}`, viewer)).body.enqueuedAt as string;
@@ -158,7 +158,7 @@ test.each([
   expect((await get(api.first, `/v1/messages?${query}`, viewer)).status).toBe(400),
 );
 
-test('the document says how the filters travel', async () => {
+test('the OpenAPI document describes the filter parameters', async () => {
   const { body } = await request(api.first, 'GET', '/v1/openapi.json');
   const parameters = body.paths['/v1/messages'].get.parameters as { name: string }[];
   const named = (name: string) => parameters.find((parameter) => parameter.name === name);
@@ -168,7 +168,7 @@ test('the document says how the filters travel', async () => {
   expect(named('tag')).toMatchObject({ in: 'query', schema: { type: 'string' } });
 });
 
-test('the audit log is read by the same measure', async () => {
+test('a filtered page of the audit log reads a bounded number of entries and may be empty with a cursor', async () => {
   const own = await api.tenant();
   const admin = { token: (await api.member(own, 'admin')).token, slug: own.slug };
   await api.admin`insert into audit_log (tenant_id, actor, action, target, at)
@@ -183,7 +183,7 @@ test('the audit log is read by the same measure', async () => {
 });
 
 describe('the modes of keys', () => {
-  test('a test key reads test messages only, a live key live ones, and people both', async () => {
+  test('a test key reads only test messages, a live key only live ones, and users both', async () => {
     const own = await api.tenant();
     const tests = await api.key(own.tenantId, { mode: 'test' });
     const sent = {
@@ -212,12 +212,12 @@ describe('the modes of keys', () => {
     }
   });
 
-  test('a test key finds its messages among many live ones at once', async () => {
+  test('a test key finds its messages among many live ones in one page', async () => {
     expect(idsOf(await walk('limit=200', testKey))).toEqual(rare);
     expect(await walk('limit=200', testKey)).toHaveLength(1);
   });
 
-  test("a cursor of one mode's list is none of the other's", async () => {
+  test('a cursor of a test key is invalid for a live key', async () => {
     const { body } = await get(api.first, '/v1/messages?limit=1', testKey);
     const reply = await get(api.first, `/v1/messages?limit=1&cursor=${body.nextCursor}`, tenant.key);
     expect(reply).toMatchObject({ status: 400, body: { code: 'invalid_cursor' } });

@@ -36,7 +36,7 @@ async function raw(text: string): Promise<{ status: number; body: unknown; heade
 
 const post = (body: unknown, headers?: Record<string, string>) => send(api.first, tenant.key, body, headers);
 
-describe('every error has the one shape', () => {
+describe('every error response has the same shape', () => {
   const shape = (status: number, code: string) => ({
     status,
     body: {
@@ -53,7 +53,7 @@ describe('every error has the one shape', () => {
     ['an unknown route', 'GET', '/v1/nothing', 404, 'route_not_found'],
     ['a trailing slash', 'GET', '/v1/messages/', 404, 'not_found'],
     ['an id that is far too long', 'GET', `/v1/messages/${'a'.repeat(5000)}`, 404, 'not_found'],
-    ['a method that the root does not know', 'POST', '/', 405, 'method_not_allowed'],
+    ['an unsupported method on the root', 'POST', '/', 405, 'method_not_allowed'],
     ['a wrong method', 'PUT', '/v1/messages', 405, 'method_not_allowed'],
     ['an exotic method', 'PROPFIND', '/v1/messages', 405, 'method_not_allowed'],
     ['broken percent-encoding in the path', 'GET', '/v1/messages/%zz', 400, 'validation_failed'],
@@ -71,10 +71,15 @@ describe('every error has the one shape', () => {
   test.each([
     ['malformed JSON', '{"channel":', 400, 'malformed_json'],
     ['data after the JSON', '{} {}', 400, 'malformed_json'],
-    ['bytes that are no UTF-8', Buffer.from([0x22, 0xff, 0x22]), 400, 'malformed_json'],
-    ['33 levels', `${'['.repeat(33)}${']'.repeat(33)}`, 400, 'validation_failed'],
-    ['a hundred thousand levels', `${'['.repeat(100_000)}${']'.repeat(100_000)}`, 400, 'validation_failed'],
-    ['more than 1 MiB', `"${'a'.repeat(1024 * 1024)}"`, 413, 'payload_too_large'],
+    ['bytes that are not UTF-8', Buffer.from([0x22, 0xff, 0x22]), 400, 'malformed_json'],
+    ['33 nesting levels', `${'['.repeat(33)}${']'.repeat(33)}`, 400, 'validation_failed'],
+    [
+      'a hundred thousand nesting levels',
+      `${'['.repeat(100_000)}${']'.repeat(100_000)}`,
+      400,
+      'validation_failed',
+    ],
+    ['a body of more than 1 MiB', `"${'a'.repeat(1024 * 1024)}"`, 413, 'payload_too_large'],
   ])('%s', async (_, body, status, code) => {
     expect(await post(body)).toMatchObject(shape(status, code));
   });
@@ -88,7 +93,7 @@ describe('every error has the one shape', () => {
     expect(await post('{}', { 'content-type': type })).toMatchObject(shape(415, 'unsupported_media_type'));
   });
 
-  test('a compressed body is 415, and says so', async () => {
+  test('a compressed body is 415, and the message names Content-Encoding', async () => {
     const refused = await post(LEAST.sms, { 'content-encoding': 'gzip' });
     expect(refused).toMatchObject(shape(415, 'unsupported_media_type'));
     expect(refused.body.message).toBe('Content-Encoding must be absent or identity');
@@ -96,7 +101,7 @@ describe('every error has the one shape', () => {
   });
 
   test.each(['sms', 'push', 'whatsapp'] as const)(
-    'attachments of %s, which has none, are part of its megabyte',
+    'attachments of %s, which supports none, count toward the 1 MiB body limit',
     async (channel) => {
       const attachments = [{ content: 'a'.repeat(2 * 1024 * 1024) }];
       expect(await post({ ...LEAST[channel], attachments })).toMatchObject(shape(413, 'payload_too_large'));
@@ -108,14 +113,14 @@ describe('every error has the one shape', () => {
     ['{"metadata": {"order": -9007199254740992}', 'metadata.order'],
     ['{"data": {"a": [1, {"b": 9007199254740993}]}', 'data.a.1.b'],
     ['{"data": {"a": 1e999}', 'data.a'],
-  ])('a number that would come back as another one is refused: %s', async (start, field) => {
+  ])('a number that would lose precision is refused: %s', async (start, field) => {
     const refused = await post(start + JSON.stringify(LEAST.push).replace('{', ','));
     expect(refused).toMatchObject(shape(400, 'validation_failed'));
     expect(refused.body.details).toMatchObject([{ field, rule: 'precision' }]);
     expect(refused.text).not.toContain('12345678901234567');
   });
 
-  test('two idempotency keys are no key', async () => {
+  test('two Idempotency-Key headers are refused', async () => {
     const head = `POST /v1/messages HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX-Service-Key: ${tenant.key.text}`;
     const body = JSON.stringify(LEAST.sms);
     const answer = await raw(
@@ -125,12 +130,12 @@ describe('every error has the one shape', () => {
     expect(answer.body).toMatchObject({ details: [{ field: 'Idempotency-Key', rule: 'single' }] });
   });
 
-  test('32 levels pass', async () => {
+  test('32 nesting levels are accepted', async () => {
     const data = JSON.parse(`{"a":${'['.repeat(30)}${']'.repeat(30)}}`) as unknown;
     expect((await post({ ...LEAST.push, data })).status).toBe(202);
   });
 
-  test('what the HTTP parser refuses', async () => {
+  test('errors of the HTTP parser', async () => {
     expect(await raw('NONSENSE\r\n\r\n')).toMatchObject(shape(400, 'validation_failed'));
     expect(await raw(`GET / HTTP/1.1\r\nHost: x\r\nX-Long: ${'a'.repeat(20_000)}\r\n\r\n`)).toMatchObject(
       shape(413, 'payload_too_large'),
@@ -148,13 +153,13 @@ describe('every error has the one shape', () => {
     );
   });
 
-  test('an unknown expectation is passed over', async () => {
+  test('an unknown Expect header is ignored', async () => {
     expect(
       await raw('GET /v1/nothing HTTP/1.1\r\nHost: x\r\nExpect: magic\r\nConnection: close\r\n\r\n'),
     ).toMatchObject(shape(404, 'route_not_found'));
   });
 
-  test('a wrong method is told the right ones, and OPTIONS lists them', async () => {
+  test('a 405 and OPTIONS list the allowed methods in the Allow header', async () => {
     const wrong = await request(api.first, 'DELETE', '/v1/messages');
     expect(wrong.headers['allow']).toBe('GET, HEAD, OPTIONS, POST');
     const options = await request(api.first, 'OPTIONS', '/v1/admin/messages');
@@ -163,7 +168,7 @@ describe('every error has the one shape', () => {
 });
 
 describe('headers', () => {
-  test("a caller's harmless request id is kept, any other replaced", async () => {
+  test('a valid X-Request-Id is kept, and an invalid one is replaced', async () => {
     const id = 'my-id.1_2';
     expect((await post(LEAST.sms, { 'x-request-id': id })).headers['x-request-id']).toBe(id);
     for (const bad of ['a b', 'a'.repeat(129), '<script>', '']) {
@@ -171,7 +176,7 @@ describe('headers', () => {
     }
   });
 
-  test('nothing may be kept by a cache on the way', async () => {
+  test('responses have Cache-Control: no-store', async () => {
     const answers = [
       await post(LEAST.sms),
       await post('{'),
@@ -180,7 +185,7 @@ describe('headers', () => {
     for (const { headers } of answers) expect(headers['cache-control']).toBe('no-store');
   });
 
-  test('a process that is about to end answers as before and ends the connection with it', async () => {
+  test('a process that is shutting down still answers, with Connection: close', async () => {
     const instance = await api.instance();
     expect((await send(instance, tenant.key, LEAST.sms)).headers['connection']).not.toBe('close');
     instance.endConnections();
@@ -189,7 +194,7 @@ describe('headers', () => {
     expect(reply.headers['connection']).toBe('close');
   });
 
-  test('an app name is cut and cleaned, and never a reason to refuse', async () => {
+  test('X-App-Name is truncated and sanitized, and never causes a refusal', async () => {
     const { status } = await post(LEAST.sms, { 'x-app-name': `console\u0001${'x'.repeat(100)}` });
     expect(status).toBe(202);
     await expect.poll(() => api.logLines.join('')).toContain(`"appName":"console${'x'.repeat(57)}"`);
@@ -205,7 +210,7 @@ test('HEAD answers as GET does, without the body', async () => {
   expect([reply.statusCode, reply.payload]).toEqual([200, '']);
 });
 
-test('while the database is away sending is 503 with Retry-After, names nothing inside, and readiness says why', async () => {
+test('while the database is down, requests are 503 with Retry-After and without internal details', async () => {
   await using lonely = await startTestApi();
   const { key } = await lonely.tenant();
   expect((await send(lonely.first, key, LEAST.sms)).status).toBe(202);
@@ -230,7 +235,7 @@ test('while the database is away sending is 503 with Retry-After, names nothing 
   await expect.poll(async () => (await send(lonely.first, key, LEAST.sms)).status).toBe(202);
 });
 
-test('readiness tells an absent database and an old schema apart', async () => {
+test('readiness distinguishes an unreachable database from an old schema', async () => {
   const pool = { poolMax: 1, statementTimeoutMs: 1_000, applicationName: 'test' };
   await using away = openPostgres({ ...pool, url: secret('postgres://nobody@127.0.0.1:1/x') });
   const needed = requiredSchemaVersion();
@@ -307,7 +312,7 @@ describe('the documentation', () => {
   });
 });
 
-test('the root is a small page that leads to the documentation and runs nothing', async () => {
+test('the root is a small page with links to the documentation and a policy that allows no scripts', async () => {
   const { app } = api.first;
   const page = await app.inject({ method: 'GET', url: '/' });
   expect(page.statusCode).toBe(200);

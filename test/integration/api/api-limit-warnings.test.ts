@@ -43,7 +43,7 @@ const sendBatch = (tenant: ApiTenant, count: number, mode: 'strict' | 'permissiv
     headers: { 'x-service-key': tenant.key.text },
   });
 
-test('at 80 and at 100 per cent, once each, whatever comes at once over however many processes', async () => {
+test('limit warnings are emitted once at 80% and once at 100%, under concurrency over two processes', async () => {
   const tenant = await api.tenant({ messagesPerDay: 25 });
   for (let i = 0; i < 19; i++) await send(i % 2 === 0 ? api.first : other, tenant.key, LEAST.sms);
   expect(await told(tenant.tenantId)).toEqual([]);
@@ -58,7 +58,7 @@ test('at 80 and at 100 per cent, once each, whatever comes at once over however 
   expect(await told(tenant.tenantId)).toHaveLength(2);
 });
 
-test('both by one commit that passes both; by a strict batch that is refused neither', async () => {
+test('one commit that crosses both thresholds emits both limit warnings; a refused strict batch emits none', async () => {
   const tenant = await api.tenant({ messagesPerDay: 10, batchMessagesMax: 100 });
   expect((await sendBatch(tenant, 11, 'strict')).status).toBe(429);
   expect(await told(tenant.tenantId)).toEqual([]);
@@ -69,7 +69,7 @@ test('both by one commit that passes both; by a strict batch that is refused nei
   expect(await told(tenant.tenantId)).toEqual(['limit.approaching 10/10', 'limit.reached 10/10']);
 });
 
-test('not by test messages, and counted by a metric', async () => {
+test('messages of test keys emit no limit warning; a warning for live messages is counted in a metric', async () => {
   const tenant = await api.tenant({ messagesPerDay: 1 });
   const key = await api.key(tenant.tenantId, { mode: 'test' });
   await send(api.first, key, LEAST.sms);
@@ -83,7 +83,7 @@ test('not by test messages, and counted by a metric', async () => {
   expect(await count()).toBe(before + 1);
 });
 
-test('again on the next day, and not again where the limit is moved on the same one', async () => {
+test('limit warnings repeat on the next day, but not after a change of the limit on the same day', async () => {
   const tenant = await api.tenant({ messagesPerDay: 2 });
   for (let i = 0; i < 2; i++) await send(api.first, tenant.key, LEAST.sms);
   expect(await told(tenant.tenantId)).toEqual(['limit.approaching 2/2', 'limit.reached 2/2']);

@@ -65,7 +65,7 @@ describe('the daily limit', () => {
     expect((await send(api.first, tenant.key, LEAST.sms)).status).toBe(429);
   });
 
-  test('of test messages is one of their own, which all test keys share', async () => {
+  test('of test messages is separate and shared by all test keys', async () => {
     const tenant = await api.tenant({ messagesPerDay: 2 });
     const keys = [
       await api.key(tenant.tenantId, { mode: 'test' }),
@@ -99,7 +99,7 @@ describe('the daily limit', () => {
   });
 });
 
-test('messages of test keys fill half of the backlog at most, and live ones all of it', async () => {
+test('messages of test keys fill at most half of the backlog, and live messages all of it', async () => {
   const tenant = await api.tenant({ backlogMax: 6 });
   const testKey = await api.key(tenant.tenantId, { mode: 'test' });
   const later = { ...LEAST.sms, sendAt: new Date(Date.now() + 86_400_000).toISOString() };
@@ -113,8 +113,8 @@ test('messages of test keys fill half of the backlog at most, and live ones all 
     expect((await send(api.first, tenant.key, LEAST.sms)).status).toBe(status);
 });
 
-describe('requests per minute of a key', () => {
-  test('a burst of exactly the limit passes over two processes', async () => {
+describe('the rate limit of a key', () => {
+  test('passes a burst of exactly the limit over two processes', async () => {
     const tenant = await api.tenant();
     const key = await api.key(tenant.tenantId, { rateLimitRpm: 20 });
     const replies = await Promise.all(Array.from({ length: 60 }, (_, i) => send(both(i), key, LEAST.sms)));
@@ -126,7 +126,7 @@ describe('requests per minute of a key', () => {
     }
   });
 
-  test("one key's limit is not another's, and the plan's holds where the key has none", async () => {
+  test("applies to each key separately, and is the plan's limit for a key without its own", async () => {
     const tenant = await api.tenant({ sendRequestsPerMinute: 2 });
     const own = await api.key(tenant.tenantId, { rateLimitRpm: 3 });
     const replies = async (key: typeof own) => {
@@ -145,7 +145,7 @@ describe('requests per minute of a key', () => {
     }
   });
 
-  test('reads do not count', async () => {
+  test('does not count reads', async () => {
     const tenant = await api.tenant();
     const key = await api.key(tenant.tenantId, { rateLimitRpm: 1 });
     for (let i = 0; i < 5; i++) expect((await get(api.first, '/v1/messages', key)).status).toBe(200);
@@ -154,7 +154,7 @@ describe('requests per minute of a key', () => {
   });
 });
 
-describe('sends that use nothing of a limit', () => {
+describe('sends that store no message', () => {
   const LIMIT = 70;
   const PUSH = LEAST.push;
   /** Requests that query the database and are never accepted. */
@@ -165,51 +165,49 @@ describe('sends that use nothing of a limit', () => {
     first: number,
   ][] = [
     ['without a provider', () => LEAST.email, () => ({}), 400],
+    ['with an unknown provider', () => ({ ...PUSH, providerId: crypto.randomUUID() }), () => ({}), 400],
     [
-      'with a provider that there is not',
-      () => ({ ...PUSH, providerId: crypto.randomUUID() }),
-      () => ({}),
-      400,
-    ],
-    [
-      'without a provider, each of which may be a replay',
+      'without a provider, each with a new idempotency key',
       () => LEAST.email,
       (i) => ({ 'idempotency-key': `k${i}` }),
       400,
     ],
     [
-      'of a key that was used for another message',
+      'with an idempotency key of another message',
       (i) => ({ ...PUSH, to: `t${i}` }),
       () => ({ 'idempotency-key': 'used' }),
       409,
     ],
-    ['of the same message', () => PUSH, () => ({ 'idempotency-key': 'used' }), 202],
-    ['that break a rule', () => ({ ...PUSH, to: '' }), () => ({}), 400],
+    ['that are replays', () => PUSH, () => ({ 'idempotency-key': 'used' }), 202],
+    ['that fail validation', () => ({ ...PUSH, to: '' }), () => ({}), 400],
   ];
-  test.each(REFUSED)('%s are held to as many a minute as those that do', async (_, body, headers, first) => {
-    const tenant = await api.tenant({}, { accounts: false });
-    await seedAccount(api.admin, tenant.tenantId, { channel: 'push' });
-    const key = await api.key(tenant.tenantId, { rateLimitRpm: LIMIT });
-    const accepted = await send(api.first, key, PUSH, { 'idempotency-key': 'used' });
-    expect(accepted.status).toBe(202);
-    const replies: Reply[] = [];
-    for (let i = 0; i < LIMIT + 15; i++) replies.push(await send(api.first, key, body(i), headers(i)));
-    const done = statuses(replies, first).length;
-    // The client may get an answer before the process has counted the request.
-    expect(done).toBeGreaterThanOrEqual(LIMIT);
-    expect(done).toBeLessThanOrEqual(LIMIT + 2);
-    const held = statuses(replies, 429);
-    expect(held).toHaveLength(replies.length - done);
-    for (const { body: said, headers: by } of held) {
-      expect(said).toMatchObject({ code: 'rate_limited', limit: { name: 'rateLimitRpm', value: LIMIT } });
-      expect(Number(by['retry-after'])).toSatisfy((s: number) => s >= 1 && s <= 61);
-    }
-    // The hold affects neither another key of the tenant nor reads with this key.
-    expect((await send(api.first, tenant.key, PUSH)).status).toBe(202);
-    expect((await get(api.first, '/v1/messages', key)).status).toBe(200);
-  });
+  test.each(REFUSED)(
+    '%s are held to the same rate limit as accepted sends',
+    async (_, body, headers, first) => {
+      const tenant = await api.tenant({}, { accounts: false });
+      await seedAccount(api.admin, tenant.tenantId, { channel: 'push' });
+      const key = await api.key(tenant.tenantId, { rateLimitRpm: LIMIT });
+      const accepted = await send(api.first, key, PUSH, { 'idempotency-key': 'used' });
+      expect(accepted.status).toBe(202);
+      const replies: Reply[] = [];
+      for (let i = 0; i < LIMIT + 15; i++) replies.push(await send(api.first, key, body(i), headers(i)));
+      const done = statuses(replies, first).length;
+      // The client may get an answer before the process has counted the request.
+      expect(done).toBeGreaterThanOrEqual(LIMIT);
+      expect(done).toBeLessThanOrEqual(LIMIT + 2);
+      const held = statuses(replies, 429);
+      expect(held).toHaveLength(replies.length - done);
+      for (const { body: said, headers: by } of held) {
+        expect(said).toMatchObject({ code: 'rate_limited', limit: { name: 'rateLimitRpm', value: LIMIT } });
+        expect(Number(by['retry-after'])).toSatisfy((s: number) => s >= 1 && s <= 61);
+      }
+      // The hold affects neither another key of the tenant nor reads with this key.
+      expect((await send(api.first, tenant.key, PUSH)).status).toBe(202);
+      expect((await get(api.first, '/v1/messages', key)).status).toBe(200);
+    },
+  );
 
-  test('of a key beyond its limit that names each as a possible replay are held as well', async () => {
+  test('over the rate limit, each with a new idempotency key, are counted until even replays are refused', async () => {
     const tenant = await api.tenant();
     const key = await api.key(tenant.tenantId, { rateLimitRpm: 1 });
     const once = (i: number) => send(api.first, key, LEAST.sms, { 'idempotency-key': `k${i}` });
@@ -233,7 +231,7 @@ test('a full backlog is 429 with Retry-After', async () => {
 });
 
 describe('admin requests per minute', () => {
-  test('exactly the limit of a tenant passes over two processes, whoever its users are', async () => {
+  test("of all users of a tenant pass up to exactly the tenant's limit over two processes", async () => {
     const tenant = await api.tenant({ adminRequestsPerMinute: 12 });
     const people = [await api.member(tenant, 'viewer'), await api.member(tenant, 'owner')];
     const replies = await Promise.all(
@@ -264,7 +262,7 @@ describe('admin requests per minute', () => {
     expect(headers['ratelimit-limit']).toBe('60');
   });
 
-  test('calls without a tenant count 60 per user', async () => {
+  test('calls without a tenant are limited to 60 per user', async () => {
     const headers = { authorization: `Bearer ${await api.token('somebody')}` };
     const replies = await Promise.all(
       Array.from({ length: 65 }, (_, i) => request(both(i), 'GET', '/v1/admin/me', { headers })),
@@ -276,7 +274,7 @@ describe('admin requests per minute', () => {
 });
 
 describe('idempotency', () => {
-  test('fifty parallel calls with one key over two processes are one message with one answer', async () => {
+  test('fifty parallel calls with one key over two processes create one message and get one answer', async () => {
     const tenant = await api.tenant();
     const replies = await Promise.all(
       Array.from({ length: 50 }, (_, i) =>
@@ -289,7 +287,7 @@ describe('idempotency', () => {
     expect(await messageCount(tenant.tenantId)).toBe(1);
   });
 
-  test('a repetition gets the original status and body and creates nothing', async () => {
+  test('a replay returns the original status and body and creates nothing', async () => {
     const tenant = await api.tenant();
     const first = await send(api.first, tenant.key, LEAST.sms, { 'idempotency-key': 'k' });
     const again = await send(other, tenant.key, LEAST.sms, { 'idempotency-key': 'k' });
@@ -331,7 +329,7 @@ describe('idempotency', () => {
     expect(new Set(ids).size).toBe(1);
   });
 
-  test('a payload in another spelling, order or with unknown fields is the same payload', async () => {
+  test('a payload in another spelling or order, or with unknown fields, counts as the same payload', async () => {
     const tenant = await api.tenant();
     const first = await send(
       api.first,
@@ -369,7 +367,7 @@ describe('idempotency', () => {
     }
   });
 
-  test("another tenant's same key is another key", async () => {
+  test('the same key in two tenants creates two messages', async () => {
     const [one, two] = [await api.tenant(), await api.tenant()];
     const first = await send(api.first, one.key, LEAST.sms, { 'idempotency-key': 'k' });
     const second = await send(api.first, two.key, LEAST.sms, { 'idempotency-key': 'k' });
@@ -392,7 +390,7 @@ describe('idempotency', () => {
     expect(later.headers['idempotent-replayed']).toBeUndefined();
   });
 
-  test('a replay needs no provider any more', async () => {
+  test('a replay works after the provider is disabled', async () => {
     const tenant = await api.tenant();
     const first = await send(api.first, tenant.key, LEAST.sms, { 'idempotency-key': 'k' });
     await api.admin`update provider_accounts set status = 'disabled' where tenant_id = ${tenant.tenantId}`;

@@ -36,7 +36,7 @@ function refusal(field: string, rule: string, code = 'validation_failed') {
   };
 }
 
-describe('the 202', () => {
+describe('the 202 response', () => {
   test.each(Object.values(LEAST))(
     'a $channel message with only the required fields is queued',
     async (message) => {
@@ -56,7 +56,7 @@ describe('the 202', () => {
       .toMatchObject({ kind: 'high', payload: expect.stringContaining(tenant.tenantId) });
   });
 
-  test('the id leads to where the message is stored', async () => {
+  test('the id encodes the sequence number and the purge day of the message', async () => {
     const { body } = await post(LEAST.sms);
     const messageIds = createMessageIds(await loadMessageIdKey(api.admin));
     const [place] = await api.admin`
@@ -64,7 +64,7 @@ describe('the 202', () => {
     expect(messageIds.decode(body.id)).toEqual(place);
   });
 
-  test('the message waits for the oldest account of its channel, for the one it names, or for none in test mode', async () => {
+  test('the message is assigned to the oldest account of its channel, the account it names, or none in test mode', async () => {
     const fresh = await api.tenant();
     const [oldest] = await api.admin<{ id: string }[]>`
       select id from provider_accounts where tenant_id = ${fresh.tenantId} and channel = 'sms'`;
@@ -91,7 +91,7 @@ describe('the 202', () => {
     expect(due?.['is_due']).toBe(true);
   });
 
-  test('segments and encoding of an sms are told', async () => {
+  test('segments and encoding of an SMS are returned', async () => {
     expect((await post({ ...LEAST.sms, body: 'a'.repeat(160) })).body).toMatchObject({
       segments: 1,
       encoding: 'GSM-7',
@@ -106,7 +106,7 @@ describe('the 202', () => {
     });
   });
 
-  test('`to` is echoed as sent, its normal form is stored beside it', async () => {
+  test('`to` is returned as sent, and its normalized form is stored too', async () => {
     const { body } = await post({ ...LEAST.email, to: 'Ann@Example.ORG' });
     expect(body.to).toBe('Ann@Example.ORG');
     expect(await stored(body.id)).toMatchObject({ recipient: 'Ann@Example.ORG', address: 'Ann@example.org' });
@@ -115,7 +115,7 @@ describe('the 202', () => {
     expect(await stored(number.body.id)).toMatchObject({ address: '+442079460000' });
   });
 
-  test('rate headers tell the limit of the key and what is left of it', async () => {
+  test('RateLimit headers show the limit of the key and the requests left', async () => {
     const key = await api.key(tenant.tenantId, { rateLimitRpm: 7 });
     const { headers } = await send(api.first, key, LEAST.sms);
     expect(headers).toMatchObject({ 'ratelimit-limit': '7', 'ratelimit-remaining': '6' });
@@ -133,7 +133,7 @@ describe('required fields', () => {
     ['to', { channel: 'push', title: 'x' }],
     ['to', { channel: 'whatsapp', body: 'x' }],
     ['channel', undefined],
-  ])('a missing %s is 400 and named', async (field, message) => {
+  ])('a missing %s is 400, and the answer names the field', async (field, message) => {
     const reply = await post(message);
     expect(reply).toMatchObject(refusal(field, 'required', 'missing_field'));
     expect(reply.body.message).toBe(`Field '${field}' is required`);
@@ -147,7 +147,7 @@ describe('required fields', () => {
     expect((await post({ channel: 'push', to: 't', body: 'x' })).status).toBe(202);
   });
 
-  test('whatsapp needs one of body, template and media, and takes only one', async () => {
+  test('whatsapp needs one of body, template and media, and refuses more than one', async () => {
     const least = { channel: 'whatsapp', to: '+15550000001' };
     const template = { name: 'n', language: 'en_US', variables: { orderNo: '1', order_no: '2' } };
     expect(await post(least)).toMatchObject(refusal('body', 'required', 'missing_field'));
@@ -165,7 +165,7 @@ describe('required fields', () => {
   });
 });
 
-describe('rules of fields', () => {
+describe('field validation', () => {
   test.each([
     ['15550000001', 'no plus'],
     ['+0155500000', 'a leading zero'],
@@ -179,7 +179,7 @@ describe('rules of fields', () => {
     }
   });
 
-  test('fictional numbers pass', async () => {
+  test('fictional phone numbers are accepted', async () => {
     for (const to of ['+15550000001', '+15550100199', '+447700900123']) {
       expect((await post({ ...LEAST.sms, to })).status).toBe(202);
     }
@@ -193,7 +193,7 @@ describe('rules of fields', () => {
     'Ann <ann@example.org>',
     'a@b.example, c@d.example',
     'a..b@c.example',
-  ])('the recipient %s is no bare address', async (to) => {
+  ])('the recipient %s is refused: it is not a bare e-mail address', async (to) => {
     expect(await post({ ...LEAST.email, to })).toMatchObject(refusal('to', 'email'));
   });
 
@@ -202,11 +202,11 @@ describe('rules of fields', () => {
     'Acme <hello@example.com>',
     '"Acme, Inc." <hello@example.com>',
     'Müller <m@example.de>',
-  ])('the sender %s is a mailbox', async (from) => {
+  ])('the sender %s is accepted', async (from) => {
     expect((await post({ ...LEAST.email, from, replyTo: from })).status).toBe(202);
   });
 
-  test('a sender that is no single mailbox is refused', async () => {
+  test('a sender that is not a single mailbox is refused', async () => {
     for (const from of ['nobody', 'a@b.example, c@d.example', 'Acme <>']) {
       expect(await post({ ...LEAST.email, from })).toMatchObject(refusal('from', 'mailbox'));
     }
@@ -215,7 +215,7 @@ describe('rules of fields', () => {
   test.each([
     ['to', 200, (to: string) => ({ channel: 'push', to, title: 'x' })],
     ['body', 4096, (body: string) => ({ ...LEAST.sms, body })],
-  ] as const)('%s may have %i code points and not one more', async (field, max, message) => {
+  ] as const)('%s may have 1 to %i code points', async (field, max, message) => {
     // Each emoji is two UTF-16 units; the limit must count characters instead.
     expect((await post(message('😀'.repeat(max)))).status).toBe(202);
     expect(await post(message('😀'.repeat(max + 1)))).toMatchObject(refusal(field, 'max'));
@@ -232,7 +232,7 @@ describe('rules of fields', () => {
     expect(await post(message)).toMatchObject(refusal(field, 'line'));
   });
 
-  test('NUL and lone surrogates are refused wherever they stand', async () => {
+  test('NUL and lone surrogates are refused at any depth', async () => {
     const texts = ['"a\\u0000b"', '"\\ud800"', '"\\udc00x"'];
     for (const text of texts) {
       expect(await post(`{"channel":"sms","to":"+15550000001","body":${text}}`)).toMatchObject(
@@ -257,14 +257,14 @@ describe('rules of fields', () => {
     }
   });
 
-  test('metadata has 20 pairs and tags are ten at most', async () => {
+  test('metadata is limited to 20 pairs, and tags to ten', async () => {
     const pairs = (n: number) => Object.fromEntries(Array.from({ length: n }, (_, i) => [`k${i}`, 'v']));
     expect((await post({ ...LEAST.sms, metadata: pairs(20), tags: Array(10).fill('t') })).status).toBe(202);
     expect(await post({ ...LEAST.sms, metadata: pairs(21) })).toMatchObject(refusal('metadata', 'max'));
     expect(await post({ ...LEAST.sms, tags: Array(11).fill('t') })).toMatchObject(refusal('tags', 'max'));
   });
 
-  test('an expiry lies between now and the end of the record', async () => {
+  test('an expiry must be in the future and before the end of retention', async () => {
     const inDays = (days: number) => new Date(Date.now() + days * 86_400_000).toISOString();
     expect((await post({ ...LEAST.sms, expiresAt: inDays(29) })).status).toBe(202);
     expect(await post({ ...LEAST.sms, expiresAt: inDays(-1) })).toMatchObject(refusal('expiresAt', 'min'));
@@ -275,7 +275,7 @@ describe('rules of fields', () => {
     );
   });
 
-  test('without an expiry a message lives 24 hours, a one-time password ten minutes', async () => {
+  test('without an expiry a message expires after 24 hours, and a one-time password after ten minutes', async () => {
     for (const [category, seconds] of [
       ['transactional', 86_400],
       ['otp', 600],
@@ -299,7 +299,7 @@ describe('rules of fields', () => {
 });
 
 describe('content', () => {
-  test('mail without any text has an empty one; `body` stands in only where there is neither text nor HTML', async () => {
+  test('an email without text gets an empty one; `body` is used only if there is neither text nor HTML', async () => {
     const contentOf = async (extra: object) =>
       (await stored((await post({ ...LEAST.email, ...extra })).body.id))['content'] as Record<
         string,
@@ -395,7 +395,7 @@ describe('providers', () => {
     expect((await send(api.first, bare.key, LEAST.email)).status).toBe(202);
   });
 
-  test('a provider that was just made counts at once in every process', async () => {
+  test('a new provider account is usable immediately in every process', async () => {
     const bare = await api.tenant({}, { accounts: false });
     const other = await api.instance();
     expect((await send(other, bare.key, LEAST.sms)).status).toBe(400);
@@ -403,7 +403,7 @@ describe('providers', () => {
     expect((await send(other, bare.key, LEAST.sms)).status).toBe(202);
   });
 
-  test('a pinned provider is one of the tenant that serves the channel', async () => {
+  test('a pinned provider must belong to the tenant and serve the channel', async () => {
     const other = await api.tenant();
     const [own] =
       await api.admin`select id from provider_accounts where tenant_id = ${tenant.tenantId} and channel = 'sms'`;
@@ -419,7 +419,7 @@ describe('providers', () => {
     }
   });
 
-  test('a test key needs no provider and says so in the answer', async () => {
+  test('a test key needs no provider, and the answer has test: true', async () => {
     const bare = await api.tenant({}, { accounts: false });
     const key = await api.key(bare.tenantId, { mode: 'test' });
     const { status, body } = await send(api.first, key, LEAST.sms);
@@ -429,7 +429,7 @@ describe('providers', () => {
   });
 });
 
-test('a call in test mode never answers for a live one with the same idempotency key', async () => {
+test('a test call and a live call with the same idempotency key create separate messages', async () => {
   const fresh = await api.tenant();
   const rehearsal = await send(api.first, await api.key(fresh.tenantId, { mode: 'test' }), LEAST.sms, {
     'idempotency-key': 'rehearsed',
@@ -440,7 +440,7 @@ test('a call in test mode never answers for a live one with the same idempotency
   expect(live.body).not.toHaveProperty('test');
 });
 
-test('an api whose clock is refused says so once, and goes on with numbers and a clock of now', async () => {
+test('after a rejected purge day answers 503, the next message is accepted with a new block of sequence numbers', async () => {
   const numberOf = async (id: string) =>
     Number((await api.admin`select seq from messages where id = ${id}`)[0]?.['seq']);
   const before = await numberOf((await post(LEAST.sms)).body.id);
@@ -459,7 +459,7 @@ test('an api whose clock is refused says so once, and goes on with numbers and a
   expect(Math.floor((await numberOf(body.id)) / 1_024)).toBeGreaterThan(Math.floor(before / 1_024));
 });
 
-test('a refused message leaves nothing behind', async () => {
+test('a refused message stores no row and no idempotency key', async () => {
   const fresh = await api.tenant();
   await send(api.first, fresh.key, { ...LEAST.sms, to: 'x' }, { 'idempotency-key': 'k' });
   const [left] = await api.admin`
@@ -468,7 +468,7 @@ test('a refused message leaves nothing behind', async () => {
   expect(left?.['n']).toBe(0);
 });
 
-test('no answer and no log line repeats a recipient, content or key', async () => {
+test('no log line contains a recipient, content or key', async () => {
   await post({ ...LEAST.sms, to: '+15550009876', body: 'very private words' });
   await post({ ...LEAST.sms, to: 'not-a-number-9876', body: 'very private words' });
   await request(api.first, 'GET', '/v1/messages?to=%2B15550009876', {

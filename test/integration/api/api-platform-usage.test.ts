@@ -23,7 +23,7 @@ const ask = (query: string) =>
     as: api.platformAdmin,
   });
 
-test('is of all tenants together, or of each', async () => {
+test('platform usage is summed over all tenants or grouped by tenant', async () => {
   const all = await ask('');
   expect(all.status).toBe(200);
   expect(all.body.items).toMatchObject([
@@ -47,7 +47,7 @@ test('is of all tenants together, or of each', async () => {
   ]);
 });
 
-test('is a table as well', async () => {
+test('platform usage is available as CSV', async () => {
   const headers = { authorization: `Bearer ${api.platformAdmin.token}` };
   const url =
     '/v1/admin/platform/usage?since=2026-01-06T00:00:00Z&until=2026-01-07T00:00:00Z&groupBy=tenant,status&format=csv';
@@ -59,14 +59,14 @@ test('is a table as well', async () => {
   ]);
 });
 
-test('is for platform admins alone', async () => {
+test('platform usage is for platform admins only', async () => {
   const as = tenants[0]?.members.owner;
   const { status, body } = await api.call('GET', '/v1/admin/platform/usage', { as });
   expect([status, body.code]).toEqual([403, 'insufficient_role']);
 });
 
 test.each(['groupBy=hour', 'groupBy=provider', 'groupBy=tenant,tag', 'since=2020-01-05T00:00:00Z'])(
-  '%s is refused',
+  'platform usage with %s is refused',
   async (query) => {
     const reply = await api.call('GET', `/v1/admin/platform/usage?${query}`, { as: api.platformAdmin });
     expect(reply.status).toBe(400);

@@ -49,7 +49,7 @@ const NOTHING = {
   deliveryRate: null,
 };
 
-test('an account shows what its calls and receipts of an hour and a day came to, and nothing older', async () => {
+test('account health shows calls and receipts of the last hour and day, and nothing older', async () => {
   const [id, other] = [await seedAccount(api.admin, tenant.id), await seedAccount(api.admin, tenant.id)];
   await plant(other, 0, { accepted: 1_000, delivered: 1_000, times: [1] });
   await plant(id, 0, {
@@ -110,7 +110,7 @@ test('an account shows what its calls and receipts of an hour and a day came to,
   for (const item of items as object[]) expect(item).not.toHaveProperty('recent');
 });
 
-test('an account that has sent nothing has counts of nothing, and one of another tenant is not there', async () => {
+test('health of an unused account has zero counts; that of a foreign or deleted account is 404', async () => {
   const id = await seedAccount(api.admin, tenant.id);
   const since = expect.any(String) as unknown;
   expect((await look(id)).body).toEqual({

@@ -22,8 +22,8 @@ async function tenantWith(count: number): Promise<ApiTenant & { ids: string[] }>
 
 const idsOf = (body: { items: { id: string }[] }) => body.items.map((item) => item.id);
 
-describe('the record', () => {
-  test('has every field, null where there is nothing to say', async () => {
+describe('the message record', () => {
+  test('has every field, with null for absent values', async () => {
     const tenant = await api.tenant();
     const message = {
       ...LEAST.sms,
@@ -109,7 +109,7 @@ describe('the record', () => {
     },
   );
 
-  test('the route names the account that was called, and the one in whose lane the message ended', async () => {
+  test('the route lists the account that was called and the next account, to which the message was rerouted', async () => {
     const tenant = await tenantWith(1);
     const [id] = tenant.ids as [string];
     const accounts = await api.admin<{ id: string }[]>`
@@ -144,7 +144,7 @@ describe('the record', () => {
     expect((await get(api.first, '/v1/messages', tenant.key)).body.items).toEqual([body]);
   });
 
-  test('a failure, its attempts and its events are told', async () => {
+  test('a failed message shows its failure, its attempts and its events', async () => {
     const tenant = await tenantWith(1);
     const [id] = tenant.ids as [string];
     const [account] = await api.admin<{ id: string }[]>`
@@ -217,7 +217,7 @@ describe('the record', () => {
       expect(one).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
   });
 
-  test("an unknown id, another tenant's and one that is no UUIDv4 are the same 404", async () => {
+  test("an unknown id, another tenant's id and an invalid id are the same 404", async () => {
     const [tenant, other] = [await tenantWith(1), await tenantWith(1)];
     const messageIds = createMessageIds(await loadMessageIdKey(api.admin));
     const place = messageIds.decode(tenant.ids[0] ?? '');
@@ -251,8 +251,8 @@ describe('the record', () => {
   });
 });
 
-describe('the list', () => {
-  test('shows 50, newest first, and every message exactly once over its pages', async () => {
+describe('the message list', () => {
+  test('has pages of 50, newest first, with every message exactly once', async () => {
     const tenant = await tenantWith(53);
     const first = await get(api.first, '/v1/messages', tenant.key);
     expect(first.body.items).toHaveLength(50);
@@ -261,7 +261,7 @@ describe('the list', () => {
     expect([...idsOf(first.body), ...idsOf(second.body)]).toEqual(tenant.ids.toReversed());
   });
 
-  test('is in the order of enqueuedAt, whichever commit came first', async () => {
+  test('is ordered by enqueuedAt, not by commit order', async () => {
     const tenant = await tenantWith(4);
     const [a, b, c, d] = tenant.ids;
     await api.admin`update messages set enqueued_at = enqueued_at - interval '1 minute' where id in ${api.admin([b!, d!])}`;
@@ -270,7 +270,7 @@ describe('the list', () => {
     expect([...idsOf(first.body), ...idsOf(second.body)]).toEqual([c, a, d, b]);
   });
 
-  test('pages stay whole while messages arrive', async () => {
+  test('paging has no gaps or duplicates while messages arrive', async () => {
     const tenant = await tenantWith(4);
     const first = await get(api.first, '/v1/messages?limit=2', tenant.key);
     await send(api.first, tenant.key, LEAST.sms);
@@ -278,7 +278,7 @@ describe('the list', () => {
     expect([...idsOf(first.body), ...idsOf(second.body)]).toEqual(tenant.ids.toReversed());
   });
 
-  test('a page that is exactly the last has no cursor', async () => {
+  test('a full page that is the last one has no cursor', async () => {
     const tenant = await tenantWith(2);
     expect((await get(api.first, '/v1/messages?limit=2', tenant.key)).body.nextCursor).toBeNull();
   });
@@ -292,13 +292,13 @@ describe('the list', () => {
     });
   });
 
-  test('limits of 1 and 200 pass', async () => {
+  test('limits of 1 and 200 are accepted', async () => {
     const tenant = await tenantWith(2);
     expect((await get(api.first, '/v1/messages?limit=1', tenant.key)).body.items).toHaveLength(1);
     expect((await get(api.first, '/v1/messages?limit=200', tenant.key)).body.items).toHaveLength(2);
   });
 
-  test('a cursor is good for its tenant, list and filter only, and for any limit', async () => {
+  test('a cursor is valid only for its tenant, list and filter, with any limit', async () => {
     const [tenant, other] = [await tenantWith(3), await tenantWith(3)];
     const { body } = await get(api.first, '/v1/messages?limit=1&channel=sms', tenant.key);
     const cursor: string = body.nextCursor;
@@ -317,7 +317,7 @@ describe('the list', () => {
       expect(reply).toMatchObject({ status: 400, body: { code: 'invalid_cursor' } });
   });
 
-  test('filters choose by status, channel, recipient, reference, provider and time, in both spellings', async () => {
+  test('filters match by status, channel, recipient, externalId, provider and time, in both spellings', async () => {
     const tenant = await api.tenant();
     const { body: sms } = await send(api.first, tenant.key, { ...LEAST.sms, externalId: 'a' });
     const { body: mail } = await send(api.first, tenant.key, {
@@ -366,7 +366,7 @@ describe('the list', () => {
     expect((await get(api.first, `/v1/messages?${query}`, tenant.key)).status).toBe(400);
   });
 
-  test("shows nothing of another tenant's", async () => {
+  test('shows no messages of another tenant', async () => {
     const [tenant, other] = [await tenantWith(0), await tenantWith(2)];
     expect((await get(api.first, '/v1/messages', tenant.key)).body).toEqual({ items: [], nextCursor: null });
     expect((await get(api.first, `/v1/messages?externalId=e-0`, tenant.key)).body.items).toEqual([]);

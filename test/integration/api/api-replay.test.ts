@@ -91,7 +91,7 @@ async function attempt({ tenantId }: ApiTenant): Promise<void> {
   await store.complete(claimed.map((message) => completionOf(message, accepted, { receiptsExpected: true })));
 }
 
-test('an event that the filters left out is told under the next number, once, whatever it tells of', async () => {
+test("replaying an event that the endpoint's filters excluded delivers it once, under the next number", async () => {
   const tenant = await setup();
   await accept(tenant);
   await attempt(tenant);
@@ -123,7 +123,7 @@ test('an event that the filters left out is told under the next number, once, wh
   expect(entries.map(({ action }) => action)).toEqual(Array(8).fill('webhook_endpoint.replayed'));
 });
 
-test('one that the endpoint was told of is told again under the number that it has', async () => {
+test("replaying an event that is already in the endpoint's feed keeps its sequence number", async () => {
   const tenant = await setup();
   const id = await endpoint(tenant, ['message.sent']);
   for (let n = 0; n < 3; n += 1) await accept(tenant);
@@ -141,7 +141,7 @@ test('one that the endpoint was told of is told again under the number that it h
   expect(await events(tenant, `?endpointId=${id}`)).toHaveLength(3);
 });
 
-test('what is matched afterwards follows, and nothing is told twice', async () => {
+test('events matched after a replay get the next sequence numbers, without duplicates', async () => {
   const tenant = await setup();
   const id = await endpoint(tenant, ['message.*']);
   await match(tenant);
@@ -163,7 +163,7 @@ test('what is matched afterwards follows, and nothing is told twice', async () =
   }
 });
 
-test('many at once make one delivery', async () => {
+test('concurrent replays of an event create one delivery', async () => {
   const tenant = await setup();
   await accept(tenant);
   await number();
@@ -175,7 +175,7 @@ test('many at once make one delivery', async () => {
   expect(await dueOf(id)).toEqual([{ first: 1, last: 1, manual: true }]);
 });
 
-test('it is refused before the filters have seen the event, and while a worker has it', async () => {
+test('a replay is 409 before the event is matched and while a worker has claimed the delivery', async () => {
   const tenant = await setup();
   const id = await endpoint(tenant, ['message.*']);
   const messageId = await accept(tenant);
@@ -197,7 +197,7 @@ test('it is refused before the filters have seen the event, and while a worker h
   expect(await events(tenant, `?endpointId=${id}`)).toHaveLength(1);
 });
 
-test("another tenant's event or endpoint, a deleted endpoint, and what nobody gave out are a 404", async () => {
+test('a replay of a foreign or unknown event, or to a foreign, deleted or unknown endpoint, is 404', async () => {
   const [tenant, other] = [await setup(), await setup()];
   await accept(tenant);
   await accept(other);

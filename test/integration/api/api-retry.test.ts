@@ -88,64 +88,67 @@ const countOf = async (tenantId: string): Promise<number> => {
 const RETRYABLE = ['failed', 'undelivered', 'unknown', 'expired'];
 const LARGE = 'x'.repeat(200_000);
 
-describe('a message that has not arrived', () => {
-  test.each(RETRYABLE)('and is %s is sent again as a new one, which says the same', async (status) => {
-    const details = {
-      externalId: `order-${status}`,
-      metadata: { order: 7 },
-      tags: ['kept'],
-      priority: 'high',
-      deliveryGuarantee: 'at_most_once',
-    };
-    for (const body of [
-      { ...LEAST.sms, from: 'Acme', body: `Grüße ${'y'.repeat(200)}`, ...details },
-      { ...LEAST.push, ttlSeconds: 5, ...details },
-      { ...LEAST.email, bodyHtml: 'z'.repeat(20_000), category: 'otp', ...details },
-      { ...LEAST.email, bodyHtml: LARGE, ...details },
-      LEAST.whatsapp,
-    ]) {
-      const id = await ended(status, body);
-      const before = await get(api.first, `/v1/messages/${id}`, tenant.key);
-      const wakes = api.first.wakes.length;
-      const reply = await retry(id);
-      expect([reply.status, reply.body.status, reply.body.to]).toEqual([202, 'queued', body.to]);
-      expect(reply.body.parentMessageId).toBe(id);
-      const child = reply.body.id as string;
-      expect(child).not.toBe(id);
-      expect(await stored(child)).toEqual({ ...(await stored(id)), unsettled: expect.any(Number) });
-      expect(await placeOf(child)).toMatchObject({
-        parent_id: id,
-        api_key_id: null,
-        status: 'queued',
-        lives: body.channel === 'email' && 'category' in body ? 600 : 86_400,
-      });
-      const record = await get(api.first, `/v1/messages/${child}`, tenant.key);
-      expect(record.body).toMatchObject({
-        id: child,
-        parentMessageId: id,
-        status: 'queued',
-        batchId: null,
-        externalId: before.body.externalId,
-        attemptCount: 0,
-        segments: before.body.segments,
-      });
-      expect((await get(api.first, `/v1/messages/${id}`, tenant.key)).body).toEqual(before.body);
-      expect(api.first.wakes.slice(wakes).map((wake) => wake.id)).toEqual([child]);
-      const events = await get(api.first, `/v1/messages/${child}/events`, tenant.key);
-      expect(events.body.items).toMatchObject([{ type: 'message.queued' }]);
-      expect(
-        await api.admin`select actor, action, changes from audit_log where target = ${id}`,
-      ).toMatchObject([
-        {
-          actor: developer.userId,
-          action: 'message.retried',
-          changes: [{ field: 'messageId', from: null, to: child }],
-        },
-      ]);
-    }
-  });
+describe('a retry of a message', () => {
+  test.each(RETRYABLE)(
+    'that is %s creates a new message with the same content and options',
+    async (status) => {
+      const details = {
+        externalId: `order-${status}`,
+        metadata: { order: 7 },
+        tags: ['kept'],
+        priority: 'high',
+        deliveryGuarantee: 'at_most_once',
+      };
+      for (const body of [
+        { ...LEAST.sms, from: 'Acme', body: `Grüße ${'y'.repeat(200)}`, ...details },
+        { ...LEAST.push, ttlSeconds: 5, ...details },
+        { ...LEAST.email, bodyHtml: 'z'.repeat(20_000), category: 'otp', ...details },
+        { ...LEAST.email, bodyHtml: LARGE, ...details },
+        LEAST.whatsapp,
+      ]) {
+        const id = await ended(status, body);
+        const before = await get(api.first, `/v1/messages/${id}`, tenant.key);
+        const wakes = api.first.wakes.length;
+        const reply = await retry(id);
+        expect([reply.status, reply.body.status, reply.body.to]).toEqual([202, 'queued', body.to]);
+        expect(reply.body.parentMessageId).toBe(id);
+        const child = reply.body.id as string;
+        expect(child).not.toBe(id);
+        expect(await stored(child)).toEqual({ ...(await stored(id)), unsettled: expect.any(Number) });
+        expect(await placeOf(child)).toMatchObject({
+          parent_id: id,
+          api_key_id: null,
+          status: 'queued',
+          lives: body.channel === 'email' && 'category' in body ? 600 : 86_400,
+        });
+        const record = await get(api.first, `/v1/messages/${child}`, tenant.key);
+        expect(record.body).toMatchObject({
+          id: child,
+          parentMessageId: id,
+          status: 'queued',
+          batchId: null,
+          externalId: before.body.externalId,
+          attemptCount: 0,
+          segments: before.body.segments,
+        });
+        expect((await get(api.first, `/v1/messages/${id}`, tenant.key)).body).toEqual(before.body);
+        expect(api.first.wakes.slice(wakes).map((wake) => wake.id)).toEqual([child]);
+        const events = await get(api.first, `/v1/messages/${child}/events`, tenant.key);
+        expect(events.body.items).toMatchObject([{ type: 'message.queued' }]);
+        expect(
+          await api.admin`select actor, action, changes from audit_log where target = ${id}`,
+        ).toMatchObject([
+          {
+            actor: developer.userId,
+            action: 'message.retried',
+            changes: [{ field: 'messageId', from: null, to: child }],
+          },
+        ]);
+      }
+    },
+  );
 
-  test('and what was made of it are found by the message that they repeat', async () => {
+  test('is found by parentMessageId', async () => {
     const id = await ended('failed');
     await retry(await ended('failed'));
     const made = [await retry(id), await retry(id)].map(({ body }) => body.id as string);
@@ -155,13 +158,13 @@ describe('a message that has not arrived', () => {
     expect(none.body).toEqual({ items: [], nextCursor: null });
   });
 
-  test('tells a worker how much it is, as when it was sent first', async () => {
+  test("stores its content size for the worker's claim", async () => {
     const body = { ...LEAST.email, bodyHtml: 'z'.repeat(20_000) };
     const { body: child } = await retry(await ended('failed', body));
     expect((await placeOf(child.id))?.['content_bytes']).toBeGreaterThan(20_000);
   });
 
-  test('is found by whoever suppresses its recipient', async () => {
+  test('has the same suppression address key as the original', async () => {
     const keyOf = async (id: string) =>
       (
         await api.admin`
@@ -175,7 +178,7 @@ describe('a message that has not arrived', () => {
     expect(await keyOf(child.id)).toBe(await keyOf(sent.id));
   });
 
-  test('and came in a batch is sent again outside of it', async () => {
+  test('from a batch creates a message without a batchId', async () => {
     const { body: batch } = await request(api.first, 'POST', '/v1/messages/batch', {
       body: { messages: [LEAST.sms, LEAST.email] },
       headers: { 'x-service-key': tenant.key.text },
@@ -189,7 +192,7 @@ describe('a message that has not arrived', () => {
     expect(parent.body).toMatchObject({ parentMessageId: null, batchId: batch.batchId });
   });
 
-  test('and is a test stays one: no account, and no quota', async () => {
+  test('in test mode creates a test message, without an account and without daily usage', async () => {
     const fresh = await api.tenant();
     const key = await api.key(fresh.tenantId, { mode: 'test' });
     const id = await ended('failed', LEAST.sms, key);
@@ -203,7 +206,7 @@ describe('a message that has not arrived', () => {
     expect((await get(api.first, `/v1/messages/${reply.body.id}`, fresh.key)).status).toBe(404);
   });
 
-  test('and was sent again itself leads back one step at a time', async () => {
+  test('that is itself a retry has that retry as its parent', async () => {
     const first = await ended('failed');
     const { body: second } = await retry(first);
     await end(second.id, 'undelivered', tenant.key);
@@ -215,7 +218,7 @@ describe('a message that has not arrived', () => {
 describe('a retry that is refused', () => {
   const OTHERS = ['sent', 'delivered', 'canceled', 'suppressed'];
 
-  test.each(OTHERS)('as the message is %s leaves nothing behind', async (status) => {
+  test.each(OTHERS)('because the message is %s is 409 and stores nothing', async (status) => {
     for (const body of [LEAST.sms, { ...LEAST.email, bodyHtml: LARGE }]) {
       const id = await ended(status, body);
       const before = await countOf(tenant.tenantId);
@@ -228,7 +231,7 @@ describe('a retry that is refused', () => {
   });
 
   test.each(['queued', 'scheduled', 'held', 'deferred', 'sending'])(
-    'as the message is %s',
+    'because the message is still %s is 409',
     async (status) => {
       const { body } = await send(api.first, tenant.key, LEAST.sms);
       await api.admin`
@@ -238,7 +241,7 @@ describe('a retry that is refused', () => {
     },
   );
 
-  test('as its content is deleted says so', async () => {
+  test('because the content is deleted is 409, and the message says so', async () => {
     const admin = await member('admin');
     for (const body of [
       LEAST.sms,
@@ -259,7 +262,7 @@ describe('a retry that is refused', () => {
     }
   });
 
-  test("is another tenant's, or below a developer, or by a key", async () => {
+  test('for a foreign tenant is 404, for a viewer 403, and for a service key 401', async () => {
     const id = await ended('failed');
     const before = await countOf(tenant.tenantId);
     const stranger = await member('owner', await api.tenant());
@@ -273,7 +276,7 @@ describe('a retry that is refused', () => {
     expect(await countOf(tenant.tenantId)).toBe(before);
   });
 
-  test('of a tenant that was suspended is refused, also by an api that has not heard of it', async () => {
+  test('of a suspended tenant is 403, also in an api process with an outdated copy', async () => {
     const fresh = await api.tenant();
     const deaf = await api.instance();
     const id = await ended('failed', LEAST.sms, fresh.key, deaf);
@@ -286,7 +289,7 @@ describe('a retry that is refused', () => {
     expect(await countOf(fresh.tenantId)).toBe(before);
   });
 
-  test('by the day and by the backlog names the limit; exactly the limit passes', async () => {
+  test('beyond the daily limit or the backlog names the limit; exactly the limit passes', async () => {
     const day = await api.tenant({ messagesPerDay: 4 });
     const id = await ended('failed', LEAST.sms, day.key);
     const who = await member('developer', day);
@@ -315,8 +318,8 @@ describe('a retry that is refused', () => {
   });
 });
 
-describe('the sends per minute of a key', () => {
-  test('are left alone by a retry', async () => {
+describe('the send rate limit of a key', () => {
+  test('is not applied to retries', async () => {
     const fresh = await api.tenant({ sendRequestsPerMinute: 1 });
     const id = await ended('failed', LEAST.sms, fresh.key);
     const who = await member('developer', fresh);
@@ -329,7 +332,7 @@ describe('an idempotency key', () => {
   test.each([
     ['small', LEAST.sms],
     ['large', { ...LEAST.email, bodyHtml: LARGE }],
-  ])('makes one message of many %s retries, whatever becomes of the first one meanwhile', async (_, body) => {
+  ])('creates one message from many %s retries, also after the original was delivered', async (_, body) => {
     const fresh = await api.tenant();
     const who = await member('developer', fresh);
     const id = await ended('unknown', body, fresh.key);
@@ -355,7 +358,7 @@ describe('an idempotency key', () => {
       .toBe(body === LEAST.sms ? 0 : 2);
   });
 
-  test('of a refused retry is free again', async () => {
+  test('of a refused retry can be used again', async () => {
     const id = await ended('sent');
     const key = randomUUID();
     expect((await retry(id, developer, { key })).status).toBe(409);
@@ -366,14 +369,14 @@ describe('an idempotency key', () => {
 });
 
 describe('the account of a retry', () => {
-  test('is the one that is named, and no other stands in for it', async () => {
+  test('is the named one, and is pinned', async () => {
     const id = await ended('failed');
     const account = await seedAccount(api.admin, tenant.tenantId, { channel: 'sms' });
     const { body: child } = await retry(id, developer, { body: { provider_id: account.toUpperCase() } });
     expect(await placeOf(child.id)).toMatchObject({ account_id: account, pinned_account_id: account });
   });
 
-  test('has to be one of the tenant and the channel', async () => {
+  test('must belong to the tenant and the channel', async () => {
     const id = await ended('failed');
     const before = await countOf(tenant.tenantId);
     const other = await api.tenant();
@@ -389,7 +392,7 @@ describe('the account of a retry', () => {
     expect(await countOf(tenant.tenantId)).toBe(before);
   });
 
-  test('is the one that the message named, and has to be named anew where that one is gone', async () => {
+  test('is the one pinned by the original; if that is disabled, another must be named', async () => {
     const account = await seedAccount(api.admin, tenant.tenantId, { channel: 'sms' });
     const instead = await seedAccount(api.admin, tenant.tenantId, { channel: 'sms' });
     const id = await ended('failed', { ...LEAST.sms, providerId: account });
@@ -402,7 +405,7 @@ describe('the account of a retry', () => {
     expect(await placeOf(other.id)).toMatchObject({ account_id: instead });
   });
 
-  test('is there, or the retry is refused', async () => {
+  test('is required: without a usable account the retry is refused', async () => {
     const fresh = await api.tenant();
     const id = await ended('failed', LEAST.push, fresh.key);
     await api.admin`update provider_accounts set status = 'disabled' where tenant_id = ${fresh.tenantId}`;
@@ -411,7 +414,7 @@ describe('the account of a retry', () => {
   });
 });
 
-test('a retry whose commit takes place after its deadline keeps the content of its message', async () => {
+test('a retry that commits after its deadline (503) keeps its content and is replayed', async () => {
   const id = await ended('failed', { ...LEAST.email, bodyHtml: LARGE });
   // The commit waits, as for a standby that does not answer.
   await api.admin.unsafe(`create function despatch.wait_at_commit() returns trigger language plpgsql as
@@ -428,7 +431,7 @@ test('a retry whose commit takes place after its deadline keeps the content of i
   expect(await stored(again.body.id)).toMatchObject({ content: { html: LARGE } });
 });
 
-test('a retry whose content has been deleted meanwhile is not accepted', async () => {
+test('a retry whose copied content was deleted before the commit is refused', async () => {
   const id = await ended('failed', { ...LEAST.email, bodyHtml: LARGE });
   const children = () => api.admin`select from messages where parent_id = ${id}`;
   const reply = await api.withoutUnsettled(() => retry(id));

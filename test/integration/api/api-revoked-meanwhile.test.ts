@@ -51,7 +51,7 @@ async function during(
   return answered;
 }
 
-describe('a body that takes a while', () => {
+describe('a request with a slow body', () => {
   const message = { channel: 'sms', to: '+15550000001', body: 'Hello' };
   const makeKey = () => serviceKeyMaker(api.admin, PEPPER);
 
@@ -68,7 +68,7 @@ describe('a body that takes a while', () => {
     expect(answer).toEqual({ status: 202, code: undefined });
   });
 
-  test('sends nothing with a key that was revoked meanwhile', async () => {
+  test('is refused and stores nothing if its key is revoked before the body ends', async () => {
     const { tenant, key, headers } = await tenantWithKey();
     const revoke = async () => {
       await api.admin`update despatch.api_keys set revoked_at = now() where id = ${key.id}`;
@@ -79,7 +79,7 @@ describe('a body that takes a while', () => {
     expect(await api.admin`select from despatch.messages where tenant_id = ${tenant.id}`).toHaveLength(0);
   });
 
-  test('sends nothing for a tenant that was suspended meanwhile', async () => {
+  test('is refused if its tenant is suspended before the body ends', async () => {
     const { tenant, headers } = await tenantWithKey();
     const suspend = async () => {
       await api.admin`update despatch.tenants set status = 'suspended', suspension_reason = 'manual' where id = ${tenant.id}`;
@@ -89,7 +89,7 @@ describe('a body that takes a while', () => {
     expect(answer).toEqual({ status: 403, code: 'tenant_suspended' });
   });
 
-  test('adds no member for an admin who was removed meanwhile', async () => {
+  test('is refused if its admin is removed before the body ends', async () => {
     const tenant = await api.tenant();
     const { token, userId } = tenant.members.admin;
     const headers = { authorization: `Bearer ${token}`, 'x-tenant-slug': tenant.slug };
@@ -125,14 +125,14 @@ async function behind(
   }
 }
 
-describe('a change that waits for another one', () => {
+describe("a change that waits for the tenant's lock", () => {
   const roleOf = ({ id }: TestTenant, userId: string, role: string) =>
     api.admin`update despatch.members set role = ${role} where tenant_id = ${id} and user_id = ${userId}`;
   const without = ({ id }: TestTenant, userId: string) =>
     api.admin`delete from despatch.members where tenant_id = ${id} and user_id = ${userId}`;
   const invitation = { email: 'ann@example.org', role: 'viewer' };
 
-  test('is not made for a member who was removed meanwhile', async () => {
+  test('is 404 for a member who is removed during the wait', async () => {
     const tenant = await api.tenant();
     const answer = await behind(
       tenant,
@@ -143,7 +143,7 @@ describe('a change that waits for another one', () => {
     expect((await api.callAs('owner', tenant, 'GET', '/v1/admin/members')).text).not.toContain('ann@');
   });
 
-  test('is not made for a member who has another role meanwhile', async () => {
+  test('is 403 for a member whose role is lowered during the wait', async () => {
     const tenant = await api.tenant();
     const answer = await behind(
       tenant,
@@ -153,7 +153,7 @@ describe('a change that waits for another one', () => {
     expect(answer).toEqual({ status: 403, code: 'insufficient_role' });
   });
 
-  test('makes no owner for an owner who is an admin meanwhile', async () => {
+  test('to the owner role is 403 for an owner who is demoted to admin during the wait', async () => {
     const tenant = await api.tenant();
     const { owner, viewer } = tenant.members;
     const answer = await behind(
@@ -164,7 +164,7 @@ describe('a change that waits for another one', () => {
     expect(answer).toEqual({ status: 403, code: 'insufficient_role' });
   });
 
-  test('renames no tenant for an admin who was removed meanwhile', async () => {
+  test("of the tenant's name is 404 for an admin who is removed during the wait", async () => {
     const tenant = await api.tenant();
     const answer = await behind(
       tenant,
@@ -178,7 +178,7 @@ describe('a change that waits for another one', () => {
     expect(answer).toEqual({ status: 404, code: 'not_found' });
   });
 
-  test('is made for a member whose role still suffices', async () => {
+  test('is made for a member whose lowered role still suffices', async () => {
     const tenant = await api.tenant();
     const answer = await behind(
       tenant,

@@ -46,7 +46,7 @@ const stored = async ({ body }: Reply) => {
 };
 
 describe('a route', () => {
-  test('is the accounts by age until one is set', async () => {
+  test('lists the enabled accounts by age until one is set', async () => {
     await asAdmin('POST', `/v1/admin/providers/${ids[0]}/disable`);
     const reply = await asAdmin('GET', PATH);
     expect(reply.status).toBe(200);
@@ -63,7 +63,7 @@ describe('a route', () => {
     });
   });
 
-  test('that is set is shown, told of to the others, and written to the audit log', async () => {
+  test('that is set is returned, announced to other processes, and audited', async () => {
     const steps = [{ providerId: ids[2], weight: 3 }, { provider_id: ids[0].toUpperCase() }];
     const reply = await put({ strategy: 'weighted', steps });
     expect([reply.status, reply.headers['etag']]).toEqual([200, '"1"']);
@@ -86,7 +86,7 @@ describe('a route', () => {
     expect(changed).toEqual(['strategy', 'steps']);
   });
 
-  test('keeps each version that was in force, so that what it decided can be decided again', async () => {
+  test('keeps each former version, so that its decisions can be reproduced', async () => {
     await put(priority(ids[0]));
     await put(priority(ids[1], ids[0]));
     const rows = await api.admin`
@@ -98,7 +98,7 @@ describe('a route', () => {
     ]);
   });
 
-  test('that is put again as it is stays the same version', async () => {
+  test('that is put again unchanged keeps its version', async () => {
     const first = await put(priority(ids[0]));
     const again = await put(priority(ids[0]));
     expect(again.body).toEqual(first.body);
@@ -114,7 +114,7 @@ describe('a route', () => {
       'by the version in the body',
       (version: number) => ({ body: { ...priority(ids[1]), version }, headers: {} }),
     ],
-  ])('is not changed by who has not seen it: %s', async (_name, change) => {
+  ])('is 412 if the caller has an outdated version: %s', async (_name, change) => {
     const putFor = (at: number): Promise<Reply> => {
       const { body, headers } = change(at);
       return put(body, headers);
@@ -126,13 +126,13 @@ describe('a route', () => {
     expect((await putFor(1)).status).toBe(200);
   });
 
-  test('of two changes meant for the same version one is made', async () => {
+  test('accepts one of several concurrent changes for the same version', async () => {
     const bodies = [priority(ids[0]), priority(ids[1]), priority(ids[2]), priority(ids[2], ids[1])];
     const replies = await Promise.all(bodies.map((body) => put(body, { 'if-match': '"0"' })));
     expect(replies.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([200, 412, 412, 412]);
   });
 
-  test('has steps up to its bound, and no more', async () => {
+  test('is limited to the maximum number of steps', async () => {
     const many = await Promise.all(Array.from({ length: ROUTE_STEPS_MAX - 2 }, () => account()));
     const full = await put(priority(...many, ids[0], ids[1]));
     expect([full.status, full.body.steps.length]).toEqual([200, ROUTE_STEPS_MAX]);
@@ -140,7 +140,7 @@ describe('a route', () => {
     expect([beyond.status, beyond.body.details]).toMatchObject([400, [{ field: 'steps', rule: 'max' }]]);
   });
 
-  test('names accounts of the tenant and the channel, each once, and nothing is changed by one that does not', async () => {
+  test('is refused with foreign, deleted, other-channel or repeated accounts and other invalid fields', async () => {
     const other = await api.tenant();
     const foreign = await account('sms', other);
     const mail = await account('email');
@@ -164,7 +164,7 @@ describe('a route', () => {
     expect((await asAdmin('GET', PATH)).body.version).toBe(0);
   });
 
-  test('may name an account that is disabled, for when it is not', async () => {
+  test('may name a disabled account, which is skipped until it is enabled', async () => {
     await asAdmin('POST', `/v1/admin/providers/${ids[0]}/disable`);
     expect((await put(priority(ids[0], ids[1]))).status).toBe(200);
     expect(await stored(await send())).toEqual([ids[1], 1, [ids[0]]]);
@@ -172,7 +172,7 @@ describe('a route', () => {
     expect(await stored(await send())).toEqual([ids[0], 1, null]);
   });
 
-  test('says for how long messages wait for an account, up to a day, and what was read can be sent back', async () => {
+  test('has a maxWaitMs of at most a day, and a read route can be put back', async () => {
     const own = { ...priority(ids[0], ids[1]), maxWaitMs: 0 };
     expect((await put(own)).body).toMatchObject({ maxWaitMs: 0, version: 1 });
     expect((await put({ ...own, maxWaitMs: 86_400_000 })).body).toMatchObject({ version: 2 });
@@ -187,7 +187,7 @@ describe('a route', () => {
     expect(audited.items[0].changes).toMatchObject([{ field: 'maxWaitMs' }]);
   });
 
-  test('names how long a receipt is waited for, from ten seconds to a day', async () => {
+  test('has a receiptTimeoutMs from ten seconds to a day', async () => {
     const own = { ...priority(ids[0], ids[1]), receiptTimeoutMs: 10_000 };
     const first = await put(own);
     expect(first.body).toMatchObject({ receiptTimeoutMs: 10_000 });
@@ -203,13 +203,13 @@ describe('a route', () => {
     expect(audited.items[0].changes).toMatchObject([{ field: 'receiptTimeoutMs' }]);
   });
 
-  test('is of four channels', async () => {
+  test('of an unknown channel is 404', async () => {
     expect((await asAdmin('GET', '/v1/admin/routes/fax')).status).toBe(404);
   });
 });
 
 describe('a message', () => {
-  test('goes out through the oldest account until a route is set, and by the route from the next one on', async () => {
+  test('uses the oldest account until a route is set, and then the current route', async () => {
     expect(await stored(await send())).toEqual([ids[0], null, null]);
     await put(priority(ids[2], ids[0]));
     expect(await stored(await send())).toEqual([ids[2], 1, null]);
@@ -217,12 +217,12 @@ describe('a message', () => {
     expect(await stored(await send())).toEqual([ids[1], 2, null]);
   });
 
-  test('that names its account has no route', async () => {
+  test('that names its account ignores the route', async () => {
     await put(priority(ids[2]));
     expect(await stored(await send({ providerId: ids[1] }))).toEqual([ids[1], null, null]);
   });
 
-  test('is refused where no account of the route can be used, though the tenant has others', async () => {
+  test('is refused if no account of the route is usable, even if the tenant has other accounts', async () => {
     await put(priority(ids[2]));
     await asAdmin('POST', `/v1/admin/providers/${ids[2]}/disable`);
     const { status, body } = await send();
@@ -230,7 +230,7 @@ describe('a message', () => {
     expect(body.message).toBe("The route of channel 'sms' has no provider that can be used");
   });
 
-  test('goes by the hash of its id with weights, in a batch as well', async () => {
+  test('in a weighted route is assigned by the hash of its id, also in a batch', async () => {
     const steps = ids.map((providerId, i) => ({ providerId, weight: i + 1 }));
     await put({ strategy: 'weighted', steps });
     const route: Route = {

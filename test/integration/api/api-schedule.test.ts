@@ -25,8 +25,8 @@ async function rowsOf(id: string) {
   return row;
 }
 
-describe('a message with an instant of its own', () => {
-  test('is stored as scheduled, says so in its 202, its record and its history, and wakes nobody', async () => {
+describe('a message with sendAt', () => {
+  test('is stored as scheduled, with that status in its 202, record and history, and wakes no worker', async () => {
     const woken = api.first.wakes.length;
     const sendAt = ahead(5 * MINUTE_MS);
     const reply = await post({ sendAt });
@@ -57,7 +57,7 @@ describe('a message with an instant of its own', () => {
     expect(api.first.wakes).toHaveLength(woken);
   });
 
-  test('may name it with another time zone and in snake_case', async () => {
+  test('may use another time zone and snake_case', async () => {
     const at = Math.ceil(Date.now() / 1_000) * 1_000 + 3_600_000;
     const local = new Date(at + 7_200_000).toISOString().replace('Z', '+02:00');
     const { body } = await post({ send_at: local });
@@ -68,14 +68,14 @@ describe('a message with an instant of its own', () => {
     [{ ttlSeconds: 60 }, MINUTE_MS],
     [{ category: 'otp' }, 10 * MINUTE_MS],
     [{}, DAY_MS],
-  ])('%j counts its lifetime from that instant', async (options, lifetimeMs) => {
+  ])('with %j counts its lifetime from sendAt', async (options, lifetimeMs) => {
     const sendAt = ahead(20 * DAY_MS);
     const { body } = await post({ ...options, sendAt });
     const { expires_at } = (await rowsOf(body.id)) as { expires_at: Date };
     expect(expires_at.getTime() - Date.parse(sendAt)).toBe(lifetimeMs);
   });
 
-  test('expires after it, and within the retention that begins with it', async () => {
+  test('must expire after sendAt and within the retention that starts at sendAt', async () => {
     const sendAt = ahead(2 * DAY_MS);
     const refused = async (expiresAt: string) => (await post({ sendAt, expiresAt })).body.details;
     expect(await refused(ahead(DAY_MS))).toEqual([
@@ -85,7 +85,7 @@ describe('a message with an instant of its own', () => {
     expect((await post({ sendAt, expiresAt: ahead(31 * DAY_MS) })).status).toBe(202);
   });
 
-  test('is refused beyond the horizon of the plan, however far, and nothing is stored', async () => {
+  test("is refused if sendAt is invalid or beyond the plan's scheduleHorizonDays", async () => {
     for (const sendAt of [ahead(30 * DAY_MS + MINUTE_MS), '9999-12-31T23:59:59Z']) {
       const reply = await post({ sendAt });
       expect([reply.status, reply.body.details]).toEqual([
@@ -105,7 +105,7 @@ describe('a message with an instant of its own', () => {
     }
   });
 
-  test('is sent at once where that has passed, with a warning unless it was a moment ago', async () => {
+  test('is sent immediately if sendAt is past, with a warning unless it passed a moment ago', async () => {
     const [now, past] = [await post({ sendAt: ahead(-1_000) }), await post({ sendAt: ahead(-DAY_MS) })];
     expect([now.body.status, now.body.scheduledAt, now.body.warnings]).toEqual([
       'queued',
@@ -120,7 +120,7 @@ describe('a message with an instant of its own', () => {
     expect([record.status, record.scheduledAt, record.nextAttemptAt]).toEqual(['queued', null, null]);
   });
 
-  test('has a place where its record is kept for the whole retention after it, and a week more', async () => {
+  test('has a purge day a week after the end of the retention that starts at sendAt', async () => {
     for (const days of [1, 10, 29]) {
       const sendAt = ahead(days * DAY_MS);
       const { body } = await post({ sendAt });
@@ -128,14 +128,14 @@ describe('a message with an instant of its own', () => {
     }
   });
 
-  test('counts against the quota of the day on which it was accepted', async () => {
+  test('counts toward the daily limit of the day on which it was accepted', async () => {
     const small = await api.tenant({ messagesPerDay: 1 });
     const body = { ...LEAST.sms, sendAt: ahead(3 * DAY_MS) };
     expect((await send(api.first, small.key, body)).status).toBe(202);
     expect((await send(api.first, small.key, body)).body.code).toBe('daily_limit_reached');
   });
 
-  test('is answered alike when its request is repeated, also after the instant has come', async () => {
+  test('is replayed unchanged after sendAt has passed', async () => {
     const body = { sendAt: ahead(500) };
     const key = { 'idempotency-key': randomUUID() };
     const first = await post(body, key);
@@ -145,7 +145,7 @@ describe('a message with an instant of its own', () => {
     expect([again.body, again.headers['idempotent-replayed']]).toEqual([first.body, 'true']);
   });
 
-  test('is canceled as any that waits, by its id and by a filter', async () => {
+  test('can be canceled by its id and by a filter', async () => {
     const byId = (await post({ sendAt: ahead(DAY_MS) })).body.id as string;
     const tag = randomUUID();
     const byTag = (await post({ sendAt: ahead(DAY_MS), tags: [tag] })).body.id as string;
@@ -161,7 +161,7 @@ describe('a message with an instant of its own', () => {
     expect((await get(api.first, `/v1/messages/${byTag}`, tenant.key)).body.status).toBe('canceled');
   });
 
-  test('is found by its state', async () => {
+  test('is listed by status=scheduled', async () => {
     const own = await api.tenant();
     const { body } = await send(api.first, own.key, { ...LEAST.sms, sendAt: ahead(DAY_MS) });
     await send(api.first, own.key, LEAST.sms);
@@ -170,7 +170,7 @@ describe('a message with an instant of its own', () => {
   });
 });
 
-test('messages of a batch have instants of their own, and only those that are due wake somebody', async () => {
+test('messages of a batch have their own sendAt, and only due ones wake a worker', async () => {
   const woken = api.first.wakes.length;
   const sendAt = ahead(DAY_MS);
   const reply = await request(api.first, 'POST', '/v1/messages/batch', {
@@ -193,7 +193,7 @@ test('messages of a batch have instants of their own, and only those that are du
   expect(api.first.wakes.length - woken).toBe(1);
 });
 
-describe('another time for a scheduled message', () => {
+describe('rescheduling a message', () => {
   type Credential = Parameters<typeof get>[2];
   const patch = (id: string, sendAt: unknown, credential: Credential = tenant.key) =>
     request(api.first, 'PATCH', `/v1/messages/${id}`, {
@@ -210,7 +210,7 @@ describe('another time for a scheduled message', () => {
     slug: tenant.slug,
   });
 
-  test('is in its record, its row and its history, with the expiry moved along', async () => {
+  test('updates its record, row and history, and moves the expiry', async () => {
     const id = await planned(DAY_MS, { ttlSeconds: 600 });
     for (const sendAt of [ahead(2 * DAY_MS), ahead(3_600_000)]) {
       const reply = await patch(id, sendAt);
@@ -236,7 +236,7 @@ describe('another time for a scheduled message', () => {
     ]);
   });
 
-  test('that is the same changes nothing, and one that has passed is now', async () => {
+  test('to the same time changes nothing, and to a past time makes it due now', async () => {
     const id = await planned(DAY_MS);
     const { scheduledAt, updatedAt } = (await get(api.first, `/v1/messages/${id}`, tenant.key)).body;
     expect((await patch(id, scheduledAt)).body).toMatchObject({ scheduledAt, updatedAt });
@@ -251,7 +251,7 @@ describe('another time for a scheduled message', () => {
     });
   });
 
-  test('is given to a message a hundred times at most: its history is read with each of its events', async () => {
+  test('is allowed a hundred times at most, which bounds the event history', async () => {
     const id = await planned(DAY_MS);
     await api.admin`
       insert into event_log (message_seq, purge_on, tenant_id, type, source, at)
@@ -266,7 +266,7 @@ describe('another time for a scheduled message', () => {
     expect((await patch(id, scheduledAt)).body).toMatchObject({ scheduledAt });
   });
 
-  test('lies within the horizon, and where the record keeps its retention', async () => {
+  test('is limited by scheduleHorizonDays and by the purge day of the record', async () => {
     const id = await planned(3_600_000);
     const refused = async (ms: number) => {
       const reply = await patch(id, ahead(ms));
@@ -288,7 +288,7 @@ describe('another time for a scheduled message', () => {
     },
   );
 
-  test('is refused once the message is canceled, and for none that the caller may know', async () => {
+  test('is 409 for a canceled message and 404 for a foreign, other-mode or unknown one', async () => {
     const id = await planned(DAY_MS);
     const headers = { 'x-service-key': tenant.key.text };
     await request(api.first, 'POST', `/v1/messages/${id}/cancel`, { headers });
@@ -305,7 +305,7 @@ describe('another time for a scheduled message', () => {
     expect(rows).toEqual([{ moved: false }]);
   });
 
-  test('is set by a key that may send or a developer, who is named in the audit log', async () => {
+  test('needs a developer, who is audited, or a key with the send scope', async () => {
     const id = await planned(DAY_MS);
     const reads = await api.key(tenant.tenantId, { scopes: ['messages:read'] });
     expect((await patch(id, ahead(2 * DAY_MS), reads)).body.code).toBe('insufficient_scope');
@@ -323,7 +323,7 @@ describe('another time for a scheduled message', () => {
     ]);
   });
 
-  test('counts, by a key, against a limit as large as that of its sends, and apart from these', async () => {
+  test('by a key has its own rate limit, as high as the send rate limit', async () => {
     const own = await api.tenant({ sendRequestsPerMinute: 3 });
     const { body } = await send(api.first, own.key, { ...LEAST.sms, sendAt: ahead(MINUTE_MS) });
     const move = (minutes: number) =>
@@ -338,7 +338,7 @@ describe('another time for a scheduled message', () => {
     expect((await send(api.first, own.key, LEAST.sms)).status).toBe(202);
   });
 
-  test('waits for who has the row locked, and finds what was done meanwhile', async () => {
+  test('waits for a row lock and is 409 if the message was canceled during the wait', async () => {
     const id = await planned(DAY_MS);
     let moving: Promise<unknown> | undefined;
     const sendAt = ahead(2 * DAY_MS);

@@ -75,7 +75,7 @@ async function call(id: string, outcome: AttemptOutcome): Promise<void> {
 }
 
 describe('a simulated route', () => {
-  test('moves nothing where it is the one in force', async () => {
+  test('moves no message if it equals the current route', async () => {
     await asAdmin('PUT', ROUTE, priority(a, b));
     const [one, two, three] = [await send(), await send(), await send()];
     await call(one, ACCEPTED);
@@ -107,7 +107,7 @@ describe('a simulated route', () => {
     expect((await asAdmin('GET', ROUTE)).body.version).toBe(2);
   });
 
-  test('tells which messages would have gone elsewhere, where to and why, and how the accounts delivered', async () => {
+  test('reports which messages would move, where to and why, and the delivery rate of the accounts', async () => {
     await asAdmin('PUT', ROUTE, priority(a, b));
     const [one, two, three] = [await send(), await send(), await send()];
     await call(one, ACCEPTED);
@@ -159,7 +159,7 @@ describe('a simulated route', () => {
     expect((await simulate(priority(b), { last: 2 })).body).toMatchObject({ considered: 2, moved: 1 });
   });
 
-  test('goes on where a message has waited for too long, if it has messages go on', async () => {
+  test('fails over a message that waited too long only if the draft has maxWaitMs', async () => {
     await asAdmin('PUT', ROUTE, { ...priority(a, b, c), maxWaitMs: 1_000 });
     const id = await send();
     const [row] = await api.admin<{ seq: number }[]>`select seq::int as seq from messages where id = ${id}`;
@@ -184,7 +184,7 @@ describe('a simulated route', () => {
     expect(patient.body).toMatchObject({ moved: 1, moves: [{ from: c, to: a, messages: 1 }] });
   });
 
-  test("replays what a route has sent, of its own tenant's live messages alone", async () => {
+  test('considers only live messages of its tenant that were sent by a route', async () => {
     await asAdmin('PUT', ROUTE, priority(a));
     const kept = await send();
     await call(kept, ACCEPTED);
@@ -224,7 +224,7 @@ describe('a simulated route', () => {
     });
   });
 
-  test('is checked as one that is set, and says where it is wrong', async () => {
+  test('is validated like a stored route, and the answer names the invalid field', async () => {
     const { body: mine } = await asAdmin('GET', ROUTE);
     expect((await simulate(mine)).status).toBe(200);
     for (const [draft, field] of [

@@ -68,7 +68,7 @@ const audited = async (tenant: TestTenant) => {
 };
 
 describe('an import', () => {
-  test('adds entries, tells of them once, and changes nothing when it is repeated', async () => {
+  test('adds entries and emits one event; a repeated import changes nothing', async () => {
     const tenant = await api.tenant();
     const text = lines([
       { channel: 'email', address: 'Ann@EXAMPLE.com', reason: 'unsubscribe' },
@@ -136,7 +136,7 @@ describe('an import', () => {
     ]);
   });
 
-  test('replaces what says something else; of two rows for a recipient the later one counts', async () => {
+  test('replaces an entry that differs; of several rows for a recipient the last one wins', async () => {
     const tenant = await api.tenant();
     const address = 'ann@example.com';
     const made = (await api.callAs('developer', tenant, 'POST', URL, { channel: 'email', address })).body;
@@ -158,7 +158,7 @@ describe('an import', () => {
     expect(items[0].id).not.toBe(made.id);
   });
 
-  test('takes nothing back of what a recipient said since', async () => {
+  test('does not weaken an unsubscribe that came from the recipient', async () => {
     const tenant = await api.tenant();
     const row = { channel: 'email', address: 'ann@example.com', reason: 'unsubscribe' };
     await load(tenant, NDJSON, lines([row]));
@@ -178,7 +178,7 @@ describe('an import', () => {
     expect((await load(tenant, NDJSON, lines([row]))).body).toMatchObject({ replaced: 0, unchanged: 1 });
   });
 
-  test('with a wrong row names each and stores nothing, unless it is told to store the others', async () => {
+  test('with invalid rows names each and stores nothing, unless the mode is permissive', async () => {
     const tenant = await api.tenant();
     const text = 'channel,address\nsms,+15550000001\nsms,ann@example.com\nemail,\npush,x\n';
     const refused = await load(tenant, CSV, text);
@@ -215,7 +215,7 @@ describe('an import', () => {
     expect(await stored(tenant)).toBe(2);
   });
 
-  test('names every wrong row, however many there are', async () => {
+  test('names each of 1,500 invalid rows', async () => {
     const tenant = await api.tenant();
     const rows = Array.from({ length: 3_000 }, (_, i) => ({
       channel: i % 2 === 0 ? 'sms' : 'push',
@@ -236,7 +236,7 @@ describe('an import', () => {
     });
   });
 
-  test('of several transactions tells when it begins, and of each once', async () => {
+  test('of several transactions audits its start and end, and emits one event per transaction', async () => {
     const tenant = await api.tenant();
     const { body } = await load(tenant, NDJSON, lines(mails(2_500)));
     expect(body).toMatchObject({ received: 2_500, created: 2_500 });
@@ -255,7 +255,7 @@ describe('an import', () => {
     ]);
   });
 
-  test('that breaks off says what is stored, and may be sent again', async () => {
+  test('that is interrupted is 503 with the lines stored so far, and can be repeated', async () => {
     const tenant = await api.tenant();
     await api.admin.unsafe(`
       create function fail_on_boom() returns trigger language plpgsql as $$ begin
@@ -285,7 +285,7 @@ describe('an import', () => {
     expect((await load(tenant, NDJSON, text)).body).toMatchObject({ created: 2_001, unchanged: 1_000 });
   });
 
-  test('runs alone: of two more at once one waits, and one is told to come again', async () => {
+  test('runs one at a time per tenant: of two more, one waits and one is refused with 503', async () => {
     const [tenant, other] = [await api.tenant(), await api.tenant()];
     const texts = Array.from({ length: 3 }, () => lines(mails(1_500)));
     const replies = await Promise.all([
@@ -303,7 +303,7 @@ describe('an import', () => {
     expect((await load(tenant, NDJSON, lines(mails(1)))).status).toBe(200);
   });
 
-  test('leaves large requests of others their turn', async () => {
+  test('does not block large requests of other tenants', async () => {
     const [tenant, other] = [await api.tenant(), await api.tenant()];
     const order: string[] = [];
     const importing = load(tenant, NDJSON, lines(mails(20_000))).then(({ status }) =>
@@ -317,7 +317,7 @@ describe('an import', () => {
     expect(order).toEqual(['other 201', 'import 200']);
   });
 
-  test('whose client goes before its end is none', async () => {
+  test('whose client disconnects before the end of the body stores nothing', async () => {
     const tenant = await api.tenant();
     const { port } = await listening();
     const outgoing = request({
@@ -334,7 +334,7 @@ describe('an import', () => {
     expect(await stored(tenant)).toBe(1);
   });
 
-  test('ends before its next transaction when its client has gone', async () => {
+  test('stops before its next transaction if the client disconnects', async () => {
     const tenant = await api.tenant();
     const { port } = await listening();
     const headers = { ...headersOf(tenant), 'content-type': NDJSON };
@@ -352,7 +352,7 @@ describe('an import', () => {
     ]);
   });
 
-  test('of a tenant that was suspended meanwhile is refused', async () => {
+  test('of a suspended tenant is refused even if the api has an outdated copy', async () => {
     const tenant = await api.tenant();
     await load(tenant, NDJSON, lines(mails(1)));
     // The api still has an older copy of the tenant.
@@ -367,13 +367,13 @@ describe('an import', () => {
 
   test.each([
     ['no rows', NDJSON, '\n\n', 400, 'validation_failed'],
-    ['no bytes', CSV, '', 400, 'validation_failed'],
+    ['an empty body', CSV, '', 400, 'validation_failed'],
     ['JSON', 'application/json', '{}', 415, 'unsupported_media_type'],
-    ['no type', '', '{}', 415, 'unsupported_media_type'],
+    ['no content type', '', '{}', 415, 'unsupported_media_type'],
     ['another charset', 'text/csv; charset=latin1', 'channel,address', 415, 'unsupported_media_type'],
     ['an open quote', CSV, 'channel,address\npush,"a\npush,b', 400, 'validation_failed'],
     ['100,001 rows', NDJSON, '{"channel":"push","address":"a"}\n'.repeat(100_001), 413, 'payload_too_large'],
-    ['one line of many bytes', NDJSON, 'x'.repeat(14 * 1024 * 1024), 400, 'validation_failed'],
+    ['one line of 14 MiB', NDJSON, 'x'.repeat(14 * 1024 * 1024), 400, 'validation_failed'],
     ['more than 15 MiB', NDJSON, 'x'.repeat(15 * 1024 * 1024 + 1), 413, 'payload_too_large'],
   ])('of %s is refused', async (_, type, text, status, code) => {
     const tenant = await api.tenant();
@@ -381,13 +381,13 @@ describe('an import', () => {
     expect(await stored(tenant)).toBe(0);
   });
 
-  test('that is packed is refused', async () => {
+  test('with Content-Encoding gzip is refused', async () => {
     const tenant = await api.tenant();
     const reply = await load(tenant, NDJSON, 'x', { headers: { 'content-encoding': 'gzip' } });
     expect(reply).toMatchObject({ status: 415, body: { code: 'unsupported_media_type' } });
   });
 
-  test('of a type with a charset is taken', async () => {
+  test('with the charset UTF-8 in its content type is accepted', async () => {
     const tenant = await api.tenant();
     const reply = await load(tenant, 'Text/CSV; charset="UTF-8"', 'channel,address\npush,a');
     expect(reply).toMatchObject({ status: 200, body: { created: 1 } });
@@ -395,7 +395,7 @@ describe('an import', () => {
 });
 
 describe('an export', () => {
-  test('has all entries in force, in both formats, and can be imported', async () => {
+  test('has all unexpired entries as NDJSON or CSV, and can be imported again', async () => {
     const [tenant, other, third] = [await api.tenant(), await api.tenant(), await api.tenant()];
     const rows = [
       { channel: 'sms', address: '+15550000001', reason: 'opt_out', expiresAt: '2999-01-01T00:00:00.000Z' },
@@ -436,7 +436,7 @@ describe('an export', () => {
     expect((await load(tenant, CSV, sheet.text)).body).toMatchObject({ created: 0, replaced: 0 });
   });
 
-  test('of hashed entries has no address, and is refused as an import', async () => {
+  test('of hashed entries has no address, so it is refused as an import', async () => {
     const tenant = await api.tenant();
     await load(tenant, NDJSON, lines([{ channel: 'push', address: 'a', hashed: true }]));
     const { text } = await dump(tenant);
@@ -449,7 +449,7 @@ describe('an export', () => {
     expect((await load(tenant, CSV, sheet)).body.details).toMatchObject([{ field: 'lines.2.address' }]);
   });
 
-  test('is filtered as the list is', async () => {
+  test('supports the filters of the list', async () => {
     const tenant = await api.tenant();
     await load(
       tenant,
@@ -471,7 +471,7 @@ describe('an export', () => {
     expect((await dump(tenant, '?source=api&format=csv')).text).toMatch(/^id,channel,address,[^\n]*\r\n$/);
   });
 
-  test('whose client goes ends there, and makes room for the next one', async () => {
+  test('stops if its client disconnects, and frees its slot for the next export', async () => {
     const tenant = await api.tenant();
     await api.admin`insert into suppressions (tenant_id, channel, address_key, address, reason, scope, source)
       select ${tenant.id}, 'push', decode(md5(n || ${tenant.id}::text), 'hex'), repeat('x', 4000), 'manual', 'all', 'api'
@@ -505,7 +505,7 @@ describe('an export', () => {
     return { tenant, rest, [Symbol.asyncDispose]: async () => reader?.cancel().catch(() => undefined) };
   }
 
-  test('completes while the clients of other tenants do not read theirs', async () => {
+  test('completes while clients of other tenants stall their exports', async () => {
     const { port } = await listening();
     await using downloads = new AsyncDisposableStack();
     for (const _ of ['first', 'second']) downloads.use(await stalled(api, port));
@@ -515,7 +515,7 @@ describe('an export', () => {
     expect([status, rowsOf(text).length]).toEqual([200, 600]);
   });
 
-  test('breaks off when its client takes no part in time', async () => {
+  test('is terminated if its client does not read a part in time', async () => {
     await using own = await startAdminApi({
       downloadLimits: { downloadMsMax: 60_000, downloadPartMsMax: 1_000 },
     });
@@ -528,7 +528,7 @@ describe('an export', () => {
     await expect(download.rest()).rejects.toThrow('terminated');
   });
 
-  test('breaks off when its reader is removed, or may read no more of it', async () => {
+  test('is terminated if its user is removed or loses the developer role', async () => {
     const { port } = await listening();
     for (const change of ['removed', 'viewer'] as const) {
       await using download = await stalled(api, port);
@@ -543,7 +543,7 @@ describe('an export', () => {
     }
   });
 
-  test('that the database breaks off is no whole answer', async () => {
+  test('that fails in the database is terminated, so that it does not look complete', async () => {
     const tenant = await api.tenant();
     await api.admin`insert into suppressions (tenant_id, channel, address_key, address, reason, scope, source)
       select ${tenant.id}, 'push', decode(md5(n || ${tenant.id}::text), 'hex'), repeat('x', 4000), 'manual', 'all', 'api'

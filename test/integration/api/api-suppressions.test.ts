@@ -25,7 +25,7 @@ const told = (type: string, id: string) =>
     where e.type = ${type} and e.details ->> 'suppressionId' = ${id}`;
 
 describe('an entry', () => {
-  test('is added, shown, found by its address in any spelling of the domain, and taken away', async () => {
+  test('is created, read, found by its address in any case of the domain, and deleted', async () => {
     const local = randomUUID();
     const made = await dev('POST', URL, {
       channel: 'email',
@@ -65,7 +65,7 @@ describe('an entry', () => {
     ]);
   });
 
-  test('that is hashed shows no address anywhere, and is found all the same', async () => {
+  test('that is hashed stores and shows no address, but is found by it', async () => {
     const address = newMail();
     const made = await dev('POST', URL, { channel: 'email', address, hashed: true });
     expect(made.body).toMatchObject({ address: null, hashed: true, reason: 'manual', scope: 'all' });
@@ -80,7 +80,7 @@ describe('an entry', () => {
     expect(api.logLines.join()).not.toContain(address);
   });
 
-  test('takes the place of one for the same recipient and reason, and stands beside one for another', async () => {
+  test('replaces one for the same recipient and reason, and is kept beside one for another reason', async () => {
     const address = newMail();
     const first = (await dev('POST', URL, { channel: 'email', address, reason: 'complaint' })).body;
     const other = (await dev('POST', URL, { channel: 'email', address, reason: 'hard_bounce' })).body;
@@ -92,7 +92,7 @@ describe('an entry', () => {
     expect((await dev('GET', `${URL}/${first.id}`)).status).toBe(404);
   });
 
-  test('is gone once it has expired', async () => {
+  test('is 404 and not listed after it expires', async () => {
     const address = newMail();
     const expiresAt = new Date(Date.now() + 3_600_000).toISOString();
     const { id } = (await dev('POST', URL, { channel: 'email', address, expiresAt })).body;
@@ -103,7 +103,7 @@ describe('an entry', () => {
     expect((await dev('DELETE', `${URL}/${id}`)).status).toBe(404);
   });
 
-  test('whose time is over by now is replayed all the same', async () => {
+  test('is replayed by its idempotency key after it expires', async () => {
     const at = Date.now() + 1_000;
     const body = { channel: 'email', address: newMail(), expiresAt: new Date(at).toISOString() };
     const first = await dev('POST', URL, body, 'short-lived');
@@ -115,7 +115,7 @@ describe('an entry', () => {
     expect((await dev('POST', URL, body, 'another')).status).toBe(400);
   });
 
-  test('is made once with an idempotency key', async () => {
+  test('is created once per idempotency key', async () => {
     const [key, address] = [randomUUID(), newMail()];
     const first = await dev('POST', URL, { channel: 'email', address }, key);
     const second = await dev('POST', URL, { channel: 'email', address }, key);
@@ -130,7 +130,7 @@ describe('an entry', () => {
     [{ channel: 'email', address: 'a@example.com', expiresAt: '2020-01-01T00:00:00Z' }, 'expiresAt'],
     [{ channel: 'email', address: 'a@example.com', reason: 'bored' }, 'reason'],
     [{ channel: 'email' }, 'address'],
-  ])('%j is refused by name', async (body, field) => {
+  ])('%j is refused, and the answer names the field', async (body, field) => {
     const before = await api.admin`select count(*) as n from suppressions`;
     const reply = await dev('POST', URL, body);
     expect(reply.status).toBe(400);
@@ -138,14 +138,14 @@ describe('an entry', () => {
     expect(await api.admin`select count(*) as n from suppressions`).toEqual(before);
   });
 
-  test('is for developers', async () => {
+  test('is refused for viewers with 403', async () => {
     expect((await as('viewer', 'GET', URL)).status).toBe(403);
     expect((await as('viewer', 'POST', URL, { channel: 'push', address: 'x' })).status).toBe(403);
   });
 });
 
 test.each(['(', '"', '+1', 'ä', '💥', '@', '\u{202e}'])(
-  'whatever is looked up, such as many %j, is found or not',
+  'an address of many %j can be looked up, and stored for push only',
   async (part) => {
     const address = part.repeat(4_096 / part.length);
     expect(await find(address)).toEqual([]);
@@ -170,7 +170,7 @@ test('an entry that replaces another is the newest of the list', async () => {
   expect(items.map(({ address }: { address: string }) => address.at(-1))).toEqual(['0', '2', '1']);
 });
 
-test('a list is paged newest first, and filtered', async () => {
+test('the list is paged newest first and can be filtered', async () => {
   const mine = await api.tenant();
   const call = (url: string) => api.callAs('developer', mine, 'GET', url);
   for (let n = 0; n < 5; n++) {

@@ -32,7 +32,7 @@ async function timers(): Promise<readonly object[]> {
 }
 
 describe('the test clock', () => {
-  test('brings a scheduled message to its instant and leaves its lifetime as it was', async () => {
+  test('makes a scheduled message due and keeps its lifetime after sendAt', async () => {
     const { testKey, tenantId } = await tester();
     const message = { ...LEAST.sms, sendAt: ahead(48 * HOUR_MS), ttlSeconds: 600 };
     const { id } = (await send(api.first, testKey, message)).body;
@@ -58,7 +58,7 @@ describe('the test clock', () => {
     expect(api.first.notices).toContainEqual({ kind: 'clock', notice: { tenantId } });
   });
 
-  test('wakes workers where something is due sooner, and has no process drop what it knows of tenants', async () => {
+  test('sends a clock notice to workers, and no other notice, only if a message moved', async () => {
     const { testKey, tenantId } = await tester();
     const noticesOf = () => api.first.notices.filter(({ notice }) => notice.tenantId === tenantId);
     expect((await advance(testKey, '1s')).body.moved).toBe(0);
@@ -68,7 +68,7 @@ describe('the test clock', () => {
     expect(noticesOf()).toEqual([{ kind: 'clock', notice: { tenantId } }]);
   });
 
-  test('that moves while a message is set to another instant has both happen, in the order of the locks', async () => {
+  test('and a concurrent reschedule are both applied, in lock order', async () => {
     const { testKey, tenantId } = await tester();
     const { id } = (await send(api.first, testKey, { ...LEAST.sms, sendAt: ahead(48 * HOUR_MS) })).body;
     const sendAt = ahead(10 * DAY_MS);
@@ -88,7 +88,7 @@ describe('the test clock', () => {
     expect(body.scheduledAt).toBe(sendAt);
   });
 
-  test('is the one by which new test messages name their instants', async () => {
+  test('is the reference for sendAt and expiresAt of new and rescheduled test messages', async () => {
     const { testKey, tenantId } = await tester();
     await advance(testKey, 'P10D');
     const now = (await advance(testKey, 'PT0S')).body.now as string;
@@ -131,7 +131,7 @@ describe('the test clock', () => {
     expect(waits.map(({ hours }) => hours)).toEqual([3, 1]);
   });
 
-  test('ends waits of test messages: a retry is due, what would not be tried before its expiry expires', async () => {
+  test('makes a retry due, and expires a message whose next attempt is not before its expiry', async () => {
     const { testKey, tenantId } = await tester();
     const ids: string[] = [];
     for (let i = 0; i < 2; i += 1) ids.push((await send(api.first, testKey, LEAST.sms)).body.id);
@@ -152,7 +152,7 @@ describe('the test clock', () => {
     ]);
   });
 
-  test('never moves what a live message or another tenant waits for, whatever is sent to it', async () => {
+  test('never moves timers of live messages or of another tenant, and is 403 for a live key', async () => {
     const [own, other] = [await tester(), await tester()];
     const later = { ...LEAST.sms, sendAt: ahead(DAY_MS) };
     for (const key of [own.key, other.key, other.testKey]) {
@@ -198,7 +198,7 @@ describe('the test clock', () => {
     expect(awaited?.due).toBe(true);
   });
 
-  test('moves no more than a short commit does, and nothing where there is more', async () => {
+  test('moves at most 10,000 messages; with more it is 409 and moves nothing', async () => {
     const { testKey, tenantId } = await tester();
     await send(api.first, testKey, { ...LEAST.sms, sendAt: ahead(DAY_MS) });
     await api.admin`
@@ -216,14 +216,14 @@ describe('the test clock', () => {
     expect((await advance(testKey, '1h')).body.moved).toBe(10_000);
   });
 
-  test.each(['', 'soon', '-1h', 'P400D', 72, null])('does not advance by %j', async (by) => {
+  test.each(['', 'soon', '-1h', 'P400D', 72, null])('refuses to advance by %j with 400', async (by) => {
     const { testKey, tenantId } = await tester();
     expect((await advance(testKey, by)).status).toBe(400);
     const [clock] = await api.admin`select test_clock_ms as ms from tenants where id = ${tenantId}`;
     expect(clock).toEqual({ ms: 0 });
   });
 
-  test('is ten years ahead at most', async () => {
+  test('can be at most ten years ahead', async () => {
     const { testKey } = await tester();
     for (let i = 0; i < 10; i += 1) expect((await advance(testKey, 'P366D')).status).toBe(200);
     expect((await advance(testKey, '1s')).body.details).toMatchObject([{ field: 'advance', rule: 'max' }]);

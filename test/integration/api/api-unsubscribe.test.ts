@@ -34,7 +34,7 @@ const find = async (address: string) => {
   return (await api.callAs('developer', tenant, 'GET', url)).body.items;
 };
 
-test('one click puts the recipient on the list of the tenant, for marketing alone', async () => {
+test('a one-click unsubscribe suppresses the recipient in the tenant for marketing only', async () => {
   const { url, address, messageId } = newLink();
   expect((await api.app.inject({ url })).statusCode).toBe(200);
   expect(await find(address)).toEqual([]);
@@ -62,9 +62,9 @@ test('one click puts the recipient on the list of the tenant, for marketing alon
 });
 
 test.each([
-  ['of many letters', `${'a'.repeat(64)}@${'b'.repeat(60)}.${'c'.repeat(60)}.example.com`],
-  ['of many bytes', `${'ü'.repeat(32)}@${'ä'.repeat(60)}.${'ö'.repeat(60)}.example.com`],
-])('the longest address that a message can have, %s, has a link that works', async (_, sent) => {
+  ['with many letters', `${'a'.repeat(64)}@${'b'.repeat(60)}.${'c'.repeat(60)}.example.com`],
+  ['with many bytes', `${'ü'.repeat(32)}@${'ä'.repeat(60)}.${'ö'.repeat(60)}.example.com`],
+])('the unsubscribe link works for the longest possible address, %s', async (_, sent) => {
   const address = normalRecipient('email', sent) ?? sent;
   const { url } = newLink(tenant.id, address);
   expect((await api.app.inject({ url })).statusCode).toBe(200);
@@ -72,7 +72,7 @@ test.each([
   expect(await find(address)).toMatchObject([{ address, reason: 'unsubscribe' }]);
 });
 
-test('another link to the same recipient changes nothing, and tells of nothing', async () => {
+test('a second link for the same recipient changes nothing and emits no event', async () => {
   const first = newLink();
   expect((await click(first.url)).statusCode).toBe(200);
   const [entry] = await find(first.address);
@@ -89,7 +89,7 @@ test('another link to the same recipient changes nothing, and tells of nothing',
   expect(told).toHaveLength(1);
 });
 
-test('who was taken off the list can unsubscribe again', async () => {
+test('a recipient whose entry was deleted can unsubscribe again', async () => {
   const { url, address } = newLink();
   await click(url);
   const [entry] = await find(address);
@@ -101,7 +101,7 @@ test('who was taken off the list can unsubscribe again', async () => {
   expect(await find(address)).toHaveLength(1);
 });
 
-test('who unsubscribes does so for good, also where the list held that for a while', async () => {
+test('an unsubscribe by the recipient makes a temporary entry permanent', async () => {
   const { url, address } = newLink();
   const expiresAt = new Date(Date.now() + 3_600_000).toISOString();
   const entry = { channel: 'email', address, reason: 'unsubscribe', scope: 'all', expiresAt };
@@ -112,7 +112,7 @@ test('who unsubscribes does so for good, also where the list held that for a whi
   ]);
 });
 
-test('of a hashed entry the address stays unsaid, in the audit log too', async () => {
+test('an unsubscribe keeps the address of a hashed entry hidden, also in the audit log', async () => {
   const { url, address } = newLink();
   const expiresAt = new Date(Date.now() + 3_600_000).toISOString();
   const entry = { channel: 'email', address, reason: 'unsubscribe', hashed: true, expiresAt };
@@ -126,7 +126,7 @@ test('of a hashed entry the address stays unsaid, in the audit log too', async (
   ]);
 });
 
-test('a link of a tenant that is not there is not found', async () => {
+test('an unsubscribe link of an unknown tenant is 404', async () => {
   const answer = await click(newLink(randomUUID()).url);
   expect(answer.statusCode).toBe(404);
   expect(answer.json()).toMatchObject({ statusCode: 404, code: 'not_found' });

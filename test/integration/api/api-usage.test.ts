@@ -48,11 +48,11 @@ describe('usage', () => {
     ['until=0001-01-10T00:00:00Z', 200],
     ['since=9999-12-01T00:00:00Z&until=9999-12-31T12:00:00Z', 400],
     ['since=9999-12-31T00:00:00Z&until=9999-12-31T23:30:00Z&groupBy=hour', 400],
-  ])('is asked for at the ends of time too: %s', async (query, status) => {
+  ])('answers extreme times without a server error: %s', async (query, status) => {
     expect((await ask(query)).status).toBe(status);
   });
 
-  test('is what was accepted and what became of it, from the acceptance to the answer', async () => {
+  test('counts accepted messages by status, tag, key, hour and provider', async () => {
     const own = await api.tenant();
     const accountId = await seedAccount(api.admin, own.id);
     const sender = { tenantId: own.id, slug: own.slug, apiKeyId: randomUUID() };
@@ -91,7 +91,7 @@ describe('usage', () => {
     ]);
   });
 
-  test('is by any groups that are kept, in their order', async () => {
+  test('is grouped by each supported combination, in order', async () => {
     const gone = randomUUID();
     await plant(
       tenant,
@@ -182,7 +182,7 @@ describe('usage', () => {
     ]);
   });
 
-  test('is a table as well', async () => {
+  test('is available as CSV, by format or Accept header', async () => {
     const path = `/v1/admin/usage?${span}&groupBy=tag,status&format=csv`;
     const headers = { authorization: `Bearer ${tenant.members.viewer.token}`, 'x-tenant-slug': tenant.slug };
     const reply = await api.app.inject({ method: 'GET', url: path, headers });
@@ -224,18 +224,18 @@ describe('usage', () => {
     ['since=2020-01-05T00:00:00Z', 'since', 'range'],
     [`${span.replace('01-05', '10-05').replace('2026', '2025')}&groupBy=hour`, 'since', 'range'],
     ['format=xml', 'format', undefined],
-  ])('%s is refused, by its field', async (query, field, rule) => {
+  ])('%s is refused, and the answer names the field', async (query, field, rule) => {
     const { status, body } = await ask(query);
     expect(status).toBe(400);
     expect(body.details[0]).toMatchObject({ field, ...(rule === undefined ? {} : { rule }) });
   });
 
-  test('tells what is offered where a combination is not kept', async () => {
+  test('lists the supported combinations if a combination is refused', async () => {
     const { body } = await ask('groupBy=key,hour');
     expect(body.details[0].message).toContain('`tag` and `key` with any of `day` and `status`');
   });
 
-  test('is refused where it would be too long to answer', async () => {
+  test('is refused if the answer would have too many rows', async () => {
     const own = await api.tenant();
     await api.admin`insert into usage_counts select ${own.id}, 'tag', d, '', 't' || n, 'sent', 1, 0
       from generate_series(timestamptz '2026-01-01Z', '2026-04-30Z', '1 day') d, generate_series(1, 100) n`;
@@ -244,12 +244,12 @@ describe('usage', () => {
     expect((await ask(`${asked}&groupBy=tag`, own)).body.items).toHaveLength(100);
   });
 
-  test("is nobody else's", async () => {
+  test('shows nothing of another tenant', async () => {
     const other = await api.tenant();
     expect((await ask(span, other)).body.items).toEqual([]);
   });
 
-  test('is of the last thirty days, or the last one by hour, unless said otherwise', async () => {
+  test('covers the last thirty days by default, or the last day by hour', async () => {
     const days = (await ask('')).body;
     expect(Date.parse(days.until) - Date.parse(days.since)).toBe(31 * DAY_MS);
     expect(Date.parse(days.until)).toBeGreaterThan(Date.now() - DAY_MS);

@@ -26,8 +26,8 @@ async function stored(id: string) {
   return row as Record<string, unknown>;
 }
 
-describe('a 202', () => {
-  test('says nothing where all was read', async () => {
+describe('the warnings of a 202', () => {
+  test('are absent if every field is known', async () => {
     for (const message of Object.values(LEAST)) {
       const { status, body } = await post({
         ...message,
@@ -46,13 +46,13 @@ describe('a 202', () => {
     [{ ...LEAST.email, body: 'x', cc: 'b@example.org' }, 'cc', 'to'],
     [{ ...LEAST.email, body: 'x', 'reply-to': 'b@example.org' }, 'reply-to', 'replyTo'],
     [{ ...LEAST.sms, external_ID: 'x' }, 'external_ID', 'externalId'],
-  ])('names the field that was meant in %j', async (message, field, meant) => {
+  ])('suggest the correct field name for %j', async (message, field, meant) => {
     const { status, body } = await post(message);
     expect(status).toBe(202);
     expect(body.warnings).toContainEqual({ field, message: expect.stringContaining(`'${meant}'`) });
   });
 
-  test('names unknown fields, and fields of another channel', async () => {
+  test('name unknown fields and fields of another channel', async () => {
     const { status, body } = await post({
       ...LEAST.sms,
       subject: 'x',
@@ -68,7 +68,7 @@ describe('a 202', () => {
     ]);
   });
 
-  test('of a repeated call warns as the first one did', async () => {
+  test('are the same in a replay as in the first answer', async () => {
     const first = await post({ ...LEAST.sms, junk: 1 }, { 'idempotency-key': 'warned' });
     const again = await post({ ...LEAST.sms, other: 1 }, { 'idempotency-key': 'warned' });
     expect(again.headers['idempotent-replayed']).toBe('true');
@@ -79,7 +79,7 @@ describe('a 202', () => {
     expect(loud.body).toEqual(silent.body);
   });
 
-  test('stays small, whatever the names and their number', async () => {
+  test('are limited in number and size, and sanitized, for 5,000 unknown fields', async () => {
     const junk = Object.fromEntries(
       Array.from({ length: 5_000 }, (_, i) => [`${'\u202e<'.repeat(20)}${i}`, 1]),
     );
@@ -92,14 +92,14 @@ describe('a 202', () => {
   });
 });
 
-describe('a message that is taken all the same', () => {
+describe('an accepted message', () => {
   const warningsTo = async (message: object, key = tenant.key) => {
     const { status, body } = await send(api.first, key, message);
     expect(status).toBe(202);
     return body.warnings as unknown;
   };
 
-  test('is warned of as an email without text, and as one whose body is not its text', async () => {
+  test('has a warning if it is an email without text, or one whose body is ignored', async () => {
     const empty = [{ field: 'bodyText', message: expect.stringContaining('no text') }];
     expect(await warningsTo(LEAST.email)).toEqual(empty);
     expect(await warningsTo({ ...LEAST.email, bodyHtml: '', body: null })).toEqual(empty);
@@ -111,7 +111,7 @@ describe('a message that is taken all the same', () => {
     }
   });
 
-  test('is warned of where it is longer than what the vendor of its account takes', async () => {
+  test('has a warning if it is longer than the provider of its account accepts', async () => {
     const own = await api.tenant({}, { accounts: false });
     const twilio = await seedAccount(api.admin, own.tenantId, { provider: 'twilio', channel: 'sms' });
     const long = { ...LEAST.sms, body: 'x'.repeat(1_601) };
@@ -128,7 +128,7 @@ describe('a message that is taken all the same', () => {
     expect(await warningsTo({ ...long, providerId: twilio }, own.key)).toEqual(refusal);
   });
 
-  test('is warned of where a test key has no provider, which a live key would need', async () => {
+  test('has a warning if it is sent with a test key and a live key would lack a provider', async () => {
     const own = await api.tenant({}, { accounts: false });
     const testKey = await api.key(own.tenantId, { mode: 'test' });
     expect(await warningsTo(LEAST.sms, testKey)).toEqual([
@@ -139,7 +139,7 @@ describe('a message that is taken all the same', () => {
     expect(await warningsTo(LEAST.sms, rehearsed)).toBeUndefined();
   });
 
-  test('of a test key must name an account that is there, as of a live key', async () => {
+  test('of a test key must name an existing account of the tenant and channel, as of a live key', async () => {
     const testKey = await api.key(tenant.tenantId, { mode: 'test' });
     const [other, email] = [
       await api.tenant(),
@@ -163,7 +163,7 @@ describe('a message that is taken all the same', () => {
 });
 
 describe('null', () => {
-  test('is as absent in a message, at every level of known fields', async () => {
+  test('counts as an absent field in a message, at every level of known fields', async () => {
     const nulls = {
       externalId: null,
       send_at: null,
@@ -196,19 +196,19 @@ describe('null', () => {
     ).toBe(202);
   });
 
-  test('of a required field is a missing field', async () => {
+  test('in a required field counts as a missing field', async () => {
     const { status, body } = await post({ ...LEAST.sms, body: null });
     expect([status, body.code, body.message]).toEqual([400, 'missing_field', "Field 'body' is required"]);
   });
 
-  test('stays in maps of free keys', async () => {
+  test('is kept in free-form maps', async () => {
     const { body } = await post({ ...LEAST.push, data: { a: null }, metadata: { b: null } });
     expect(await stored(body.id)).toMatchObject({ content: { data: { a: null } }, metadata: { b: null } });
     const record = await get(api.first, `/v1/messages/${body.id}`, tenant.key);
     expect(record.body.metadata).toEqual({ b: null });
   });
 
-  test('is as absent in the other creates and in PUT', async () => {
+  test('counts as an absent field in other POST and PUT requests', async () => {
     const key = await asOwner('POST', '/v1/admin/api-keys', {
       name: 'Key',
       mode: null,
@@ -238,7 +238,7 @@ describe('null', () => {
     expect([provider.status, provider.body.configPublic]).toEqual([201, {}]);
   });
 
-  test('clears an optional field in PATCH, and is refused for a required one', async () => {
+  test('clears an optional field in PATCH, and is refused for a required field', async () => {
     const { body: key } = await asOwner('POST', '/v1/admin/api-keys', { name: 'Patched', rateLimitRpm: 5 });
     const patched = await asOwner('PATCH', `/v1/admin/api-keys/${key.id}`, {
       rate_limit_rpm: null,
@@ -266,8 +266,8 @@ describe('null', () => {
   });
 });
 
-describe('every other request that is read', () => {
-  test('warns of unknown fields, and a repeated one as the first did', async () => {
+describe('other requests', () => {
+  test('warn of unknown fields, and a replay has the same warnings', async () => {
     const first = await asOwner('POST', '/v1/admin/api-keys', { name: 'Key', rpm: 5 }, 'key-warned');
     const warnings = [{ field: 'rpm', message: "Unknown field, ignored: did you mean 'rateLimitRpm'?" }];
     expect(first).toMatchObject({ status: 201, body: { warnings } });
@@ -294,7 +294,7 @@ describe('every other request that is read', () => {
     }
   });
 
-  test('names an unknown query parameter with the one that was meant', async () => {
+  test('warn of an unknown query parameter and suggest the correct one', async () => {
     const { status, body } = await get(api.first, '/v1/messages?stauts=failed&per_page=5', tenant.key);
     expect(status).toBe(200);
     expect(body.warnings).toEqual([
@@ -303,7 +303,7 @@ describe('every other request that is read', () => {
     ]);
   });
 
-  test('says of a body where none is taken that it was ignored', async () => {
+  test('warn that a body is ignored if the route takes none', async () => {
     const { body: account } = await asOwner('POST', '/v1/admin/providers', {
       provider: 'simulator-sms',
       label: 'No body',
@@ -317,7 +317,7 @@ describe('every other request that is read', () => {
 });
 
 test.each([[[]], [[{ ...LEAST.sms }]], ['text'], [5], [true]])(
-  'a body that is no object is refused in so many words: %j',
+  'a body that is not a JSON object is refused with that message: %j',
   async (sent) => {
     const reply = await request(api.first, 'POST', '/v1/messages', {
       body: JSON.stringify(sent),

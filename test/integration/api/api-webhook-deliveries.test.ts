@@ -88,7 +88,7 @@ describe('deliveries', () => {
   const later = (minutes: number) => new Date(Date.now() + minutes * 60_000).toISOString();
   const seqsOf = ({ body }: Reply) => body.items.map(({ seq }: { seq: number }) => seq);
 
-  test('are listed newest first, each with its state and its last call', async () => {
+  test('are listed newest first, each with its status and its last attempt', async () => {
     const to = await told(6);
     await called(to, 1, { attempt: 1 }, { attempt: 2, status: 204, succeeded: true });
     await called(to, 2, { attempt: 1, status: null, error: 'timeout' });
@@ -139,7 +139,7 @@ describe('deliveries', () => {
     expect(paused.body.items).toMatchObject([{ seq: 3, nextAttemptAt: null }]);
   });
 
-  test('that are purged are left out without a page for each stretch of them', async () => {
+  test('that are purged are omitted without an empty page for each range of them', async () => {
     const to = await told(4);
     /** Reads all pages. A page may be short when its read reaches the time limit, but it reads at least one stretch. */
     const all = async (query: string) => {
@@ -166,7 +166,7 @@ describe('deliveries', () => {
     expect((await to.call('GET', `/v1/admin/deliveries/${delivery?.id}`)).status).toBe(404);
   });
 
-  test('are filtered by state, type and time, and paged by cursors of their own filter', async () => {
+  test('are filtered by status, type and time, and paged with cursors bound to the filter', async () => {
     const to = await told(7);
     for (const seq of [1, 3, 5]) await called(to, seq, { attempt: 1 });
     for (const seq of [2, 4, 6]) await called(to, seq, { attempt: 1, succeeded: true, status: 200 });
@@ -201,7 +201,7 @@ describe('deliveries', () => {
     expect((await list('status=lost')).status).toBe(400);
   });
 
-  test('of events that are gone are not shown', async () => {
+  test('of purged events are not shown', async () => {
     const to = await told(3);
     await api.admin`delete from messages where id = ${to.messages[1]?.id ?? ''}`;
     expect(seqsOf(await to.call('GET', `${ENDPOINTS_PATH}/${to.id}/deliveries`))).toEqual([3, 1]);
@@ -210,7 +210,7 @@ describe('deliveries', () => {
     ).toEqual([3]);
   });
 
-  test('are shown one by one with each call, to their own tenant', async () => {
+  test('can be read one by one with each attempt, by their own tenant only', async () => {
     const to = await told(2);
     await called(
       to,
@@ -243,7 +243,7 @@ describe('deliveries', () => {
     expect((await to.call('GET', `/v1/admin/deliveries/${delivery.id}`)).status).toBe(404);
   });
 
-  test('are made again once, sooner where they wait already, and not while they are made', async () => {
+  test('are redelivered once; a waiting one is due immediately, and a claimed one is 409', async () => {
     const to = await told(6);
     await called(to, 1, { attempt: 1 }, { attempt: 2, succeeded: true });
     await called(to, 2, { attempt: 1 });
@@ -276,7 +276,7 @@ describe('deliveries', () => {
     expect((await auditOf(to.id)).at(-1)).toMatchObject({ action: 'webhook_endpoint.redelivered' });
   });
 
-  test('are made 1,000 times at most', async () => {
+  test('have at most 1,000 attempts', async () => {
     const to = await told(2);
     await called(to, 1, { attempt: 999 }, { attempt: 1_000 });
     await called(to, 2, { attempt: 999 });
@@ -294,7 +294,7 @@ describe('deliveries', () => {
     expect((await dueOf(to.id)).map(({ seq }) => seq)).toEqual([2]);
   });
 
-  test('are not made twice where a worker puts one back at the same moment', async () => {
+  test('are not duplicated if a worker records an outcome during a redelivery request', async () => {
     const to = await told(1);
     await called(to, 1, { attempt: 1 });
     await due(to, 1, { attempts: 1, dueAt: later(60) });
@@ -312,7 +312,7 @@ describe('deliveries', () => {
     expect(await dueOf(to.id)).toMatchObject([{ seq: 1, attempts: 2, manual: false, now: true }]);
   });
 
-  test('that were to be tried again later are made at once where a person resumes the endpoint', async () => {
+  test('that wait for a retry are due immediately when the endpoint is resumed', async () => {
     const to = await told(6);
     await called(to, 1, { attempt: 1 });
     await due(to, 1, { attempts: 1, dueAt: later(300) });
@@ -329,7 +329,7 @@ describe('deliveries', () => {
     expect(others).toEqual(waiting.slice(1));
   });
 
-  test('that were missed are recovered, once each, also of an endpoint that is paused', async () => {
+  test('that were exhausted are recovered once each, also for a paused endpoint', async () => {
     const to = await told(8);
     for (const seq of [1, 2, 3, 6]) await called(to, seq, { attempt: 1 }, { attempt: 2 });
     await called(to, 4, { attempt: 1 }, { attempt: 2, succeeded: true });
@@ -356,7 +356,7 @@ describe('deliveries', () => {
     expect(faultsOf(await recover({}))).toEqual([400, 'missing_field', 'since: required']);
   });
 
-  test('are recovered ten thousand at a time', async () => {
+  test('are recovered in steps of 10,000', async () => {
     const to = await told(1);
     await api.admin`
       insert into endpoint_feed (first_seq, last_seq, feed_seq, matched_at, endpoint_id, tenant_id, purge_on, seqs, numbers)

@@ -42,7 +42,7 @@ afterAll(async () => {
 });
 
 describe('creating an endpoint', () => {
-  test('answers 201 with the secret, shown this once and stored encrypted', async () => {
+  test('answers 201 with the secret, which is shown only once and stored encrypted', async () => {
     const { status, body } = await asAdmin('POST', ENDPOINTS_PATH, LEAST_ENDPOINT);
     expect(status).toBe(201);
     const { secret, ...endpoint } = body;
@@ -88,7 +88,7 @@ describe('creating an endpoint', () => {
     });
   });
 
-  test('takes every setting, in either spelling, and each thing of a list once', async () => {
+  test('accepts every setting in both spellings, and removes duplicates from lists', async () => {
     const certificate = { certificate: pem('client.pem'), key: pem('client.key') };
     const body = await create({
       description: 'All of it',
@@ -169,7 +169,7 @@ describe('creating an endpoint', () => {
     expect(faultsOf(reply)).toEqual([400, code, fault]);
   });
 
-  test('tells all faults at once, and what was meant by a field that nobody reads', async () => {
+  test('reports all errors at once, and suggests names for unknown fields', async () => {
     const reply = await asAdmin('POST', ENDPOINTS_PATH, {
       ...LEAST_ENDPOINT,
       eventTypes: ['nope'],
@@ -193,10 +193,10 @@ describe('creating an endpoint', () => {
   });
 
   test.each([
-    ['the key of another certificate', { certificate: 'client.pem', key: 'server.key' }, 'key: match'],
-    ['a certificate in the place of the key', { certificate: 'client.pem', key: 'client.pem' }, 'key: pem'],
+    ['a key of another certificate', { certificate: 'client.pem', key: 'server.key' }, 'key: match'],
+    ['a certificate instead of the key', { certificate: 'client.pem', key: 'client.pem' }, 'key: pem'],
     [
-      'a key in the place of the certificate',
+      'a key instead of the certificate',
       { certificate: 'client.key', key: 'client.key' },
       'certificate: pem',
     ],
@@ -206,7 +206,7 @@ describe('creating an endpoint', () => {
     expect(faultsOf(reply)).toEqual([400, 'validation_failed', `clientCertificate.${fault}`]);
   });
 
-  test('a replay shows the same secret again, though it is stored nowhere but encrypted', async () => {
+  test('a replay returns the same secret, which is stored only in encrypted form', async () => {
     const first = await asAdmin('POST', ENDPOINTS_PATH, LEAST_ENDPOINT, 'endpoint-once');
     const again = await asAdmin('POST', ENDPOINTS_PATH, {
       ...LEAST_ENDPOINT,
@@ -226,7 +226,7 @@ describe('creating an endpoint', () => {
     expect([other.status, other.body.code]).toEqual([409, 'idempotency_mismatch']);
   });
 
-  test('ends exactly at the limit of the plan; deleted ones do not count', async () => {
+  test('stops exactly at the plan limit; deleted endpoints do not count', async () => {
     const own = await api.tenant(endpointLimits(2));
     const make = () => api.callAs('admin', own, 'POST', ENDPOINTS_PATH, LEAST_ENDPOINT);
     const replies = await Promise.all(Array.from({ length: 4 }, make));
@@ -241,7 +241,7 @@ describe('creating an endpoint', () => {
     expect([(await make()).status, (await make()).status]).toEqual([201, 403]);
   });
 
-  test("begins after the newest event of the tenant's feed", async () => {
+  test("starts its feed after the newest event of the tenant's feed", async () => {
     const own = await api.tenant(endpointLimits(5));
     await api.admin`insert into feed_heads (tenant_id, last_seq, numbered_at) values (${own.id}, 42, now())`;
     const { id } = await createFor(own);
@@ -250,7 +250,7 @@ describe('creating an endpoint', () => {
 });
 
 describe('reading endpoints', () => {
-  test('pages newest first, filters by status, and shows viewers everything but secrets', async () => {
+  test('pages newest first for viewers, filters by status, and binds cursors to the tenant', async () => {
     const own = await api.tenant(endpointLimits(10));
     const ids: string[] = [];
     for (let n = 0; n < 3; n += 1) ids.unshift((await createFor(own)).id);
@@ -266,7 +266,7 @@ describe('reading endpoints', () => {
     expect([foreign.status, foreign.body.code]).toEqual([400, 'invalid_cursor']);
   });
 
-  test('shows the values of its query to admins and owners alone', async () => {
+  test('shows the query values of the URL to admins and owners only', async () => {
     const url = 'https://shop.example.com/hooks?token=s3cret';
     const { id } = await create({ url });
     const one = async (role: Role) =>
@@ -280,7 +280,7 @@ describe('reading endpoints', () => {
       expect([await one(role), await listed(role)]).toEqual([shown, shown]);
   });
 
-  test('says how far its feed is and how much waits, up to a thousand', async () => {
+  test('shows the last sequence number and the number of pending deliveries, up to 1,000', async () => {
     const { id } = await create();
     await api.admin`
       insert into endpoint_heads (endpoint_id, feed_seq, last_seq, tenant_id)
@@ -299,7 +299,7 @@ describe('reading endpoints', () => {
 });
 
 describe('changing an endpoint', () => {
-  test('changes what is sent, leaves the rest, and null takes away', async () => {
+  test('changes only the fields sent; null resets a field', async () => {
     const {
       id,
       secret: _,
@@ -363,7 +363,7 @@ describe('changing an endpoint', () => {
     ]);
   });
 
-  test('with nothing to change answers 200 and audits nothing', async () => {
+  test('with an empty body answers 200 and writes no audit entry', async () => {
     const { id } = await create();
     expect((await asAdmin('PATCH', `${ENDPOINTS_PATH}/${id}`, {})).status).toBe(200);
     expect(await auditOf(id)).toHaveLength(1);
@@ -380,7 +380,7 @@ describe('changing an endpoint', () => {
     expect(faultsOf(await asAdmin('PATCH', `${ENDPOINTS_PATH}/${id}`, change))).toEqual([400, code, fault]);
   });
 
-  test('headers that hold a secret go to no other server than they were given for', async () => {
+  test('to another server requires headers with a secret to be sent again', async () => {
     const { id } = await create({ headers: { Authorization: TOKEN } });
     const url = 'https://elsewhere.example.com/hooks';
     expect(faultsOf(await asAdmin('PATCH', `${ENDPOINTS_PATH}/${id}`, { url }))).toEqual([
@@ -401,7 +401,7 @@ describe('changing an endpoint', () => {
     expect((await asAdmin('PATCH', `${ENDPOINTS_PATH}/${plain}`, { url })).status).toBe(200);
   });
 
-  test('what a failing endpoint is called by is tried at once', async () => {
+  test('ends the backoff of a failing endpoint if the change affects its calls', async () => {
     const { id } = await create();
     const fail = () => api.admin`
       update webhook_endpoints set status = 'failing', failures = 4, failing_since = now(), call_at = now() + interval '1 hour'
@@ -420,7 +420,7 @@ describe('changing an endpoint', () => {
 });
 
 describe('pausing and resuming', () => {
-  test('holds it back, and gives it a fresh start; repeating either changes nothing', async () => {
+  test('changes the status and is idempotent; resuming resets failures and backoff', async () => {
     const { id } = await create();
     const move = async (to: string) => (await asAdmin('POST', `${ENDPOINTS_PATH}/${id}/${to}`)).body;
     expect(await move('pause')).toMatchObject({ status: 'paused' });
@@ -450,7 +450,7 @@ describe('pausing and resuming', () => {
 });
 
 describe('rotating a secret', () => {
-  test('shows a new one once, and keeps the former one for as long as is asked', async () => {
+  test('returns the new secret, and keeps the previous one for graceSeconds', async () => {
     const { id, secret } = await create();
     const url = `${ENDPOINTS_PATH}/${id}/rotate-secret`;
     const first = await asAdmin('POST', url, { graceSeconds: 60 }, 'rotate-once');
@@ -483,7 +483,7 @@ describe('rotating a secret', () => {
     ]);
   });
 
-  test('keeps the former secret for a day, unless told otherwise', async () => {
+  test('keeps the previous secret for a day by default', async () => {
     const { id } = await create();
     const { body } = await asAdmin('POST', `${ENDPOINTS_PATH}/${id}/rotate-secret`);
     const left = Date.parse(body.previousSecretUntil) - Date.now();
@@ -494,7 +494,7 @@ describe('rotating a secret', () => {
 });
 
 describe('deleting an endpoint', () => {
-  test('removes what was secret about it and the calls that somebody waits for, however much is still to be delivered', async () => {
+  test('erases its secrets and pending test calls, and leaves due deliveries to the workers', async () => {
     const { id } = await create({
       headers: { Authorization: TOKEN },
       clientCertificate: { certificate: pem('client.pem'), key: pem('client.key') },
@@ -536,7 +536,7 @@ describe('deleting an endpoint', () => {
   });
 });
 
-test('notices say what has changed, so that workers drop only a secret that may be another one', async () => {
+test('endpoint notices name the kind of change, so that workers drop cached secrets only if they changed', async () => {
   const own = await api.tenant(endpointLimits(1));
   const { id } = await createFor(own);
   const changed = async (method: string, path: string, body?: unknown): Promise<unknown[]> => {
@@ -569,7 +569,7 @@ test('notices say what has changed, so that workers drop only a secret that may 
 });
 
 describe("another tenant's endpoint", () => {
-  test('is not found, and stays as it is', async () => {
+  test('is 404 and stays unchanged', async () => {
     const { id } = await create();
     const before = await rowOf(id);
     const stranger = await api.tenant(endpointLimits(5));

@@ -24,14 +24,14 @@ afterAll(async () => {
   await hooks[Symbol.asyncDispose]();
 });
 
-describe('the keys of v1a', () => {
+describe('the v1a signing keys', () => {
   const jwks = async (of: TestTenant) => {
     const reply = await api.call('GET', `/v1/webhook-keys/${of.id}/jwks.json`);
     expect([reply.status, reply.headers['cache-control']]).toEqual([200, 'public, max-age=60']);
     return reply.body.keys as Record<string, string>[];
   };
 
-  test('are made with the first endpoint that asks for them, once, and shown to everybody', async () => {
+  test('are created once, with the first endpoint that uses v1a, and are published in the JWKS', async () => {
     const own = await api.tenant(endpointLimits(10));
     await createFor(own);
     const rows = () => api.admin`select * from webhook_keys where tenant_id = ${own.id} order by signs_from`;
@@ -46,7 +46,7 @@ describe('the keys of v1a', () => {
     expect(plain.subarray(0, 16).toString('hex')).toBe('302e020100300506032b657004220420');
   });
 
-  test('are changed for a new one, and the former one is shown on', async () => {
+  test('are rotated once per idempotency key, and the previous key stays published', async () => {
     const own = await api.tenant(endpointLimits(10));
     const { id } = await createFor(own);
     await api.callAs('admin', own, 'PATCH', `${ENDPOINTS_PATH}/${id}`, { signatures: ['v1a'] });
@@ -65,7 +65,7 @@ describe('the keys of v1a', () => {
     expect(await auditOf(first.body.kid)).toMatchObject([{ action: 'webhook_key.rotated' }]);
   });
 
-  test('are shown for as long as what they signed may be checked, and then forgotten', async () => {
+  test('stay published for their grace period and are then deleted', async () => {
     const own = await api.tenant(endpointLimits(20));
     const { id } = await createFor(own);
     await api.callAs('admin', own, 'PATCH', `${ENDPOINTS_PATH}/${id}`, { signatures: ['v1a'] });
@@ -98,7 +98,7 @@ describe('the keys of v1a', () => {
     expect(await idsOf()).toEqual([last]);
   });
 
-  test('are shown for longer than anybody remembers the others before they sign', async () => {
+  test('are published for longer than a JWKS may be cached before they sign', async () => {
     const own = await api.tenant(endpointLimits(20));
     const { id } = await createFor(own, { signatures: ['v1', 'v1a'] });
     /** Returns the key that signs, the keys whose private part is stored, and the published keys. */
@@ -139,7 +139,7 @@ describe('the keys of v1a', () => {
     expect(await look()).toEqual([last, [last], [last]]);
   });
 
-  test('that are withdrawn sign nothing more of what workers have claimed', async () => {
+  test('that are withdrawn raise the version of the endpoints that use them', async () => {
     const [own, foreign] = [await api.tenant(endpointLimits(20)), await api.tenant(endpointLimits(20))];
     const signed = { signatures: ['v1', 'v1a'] };
     const [one, other] = [await createFor(own, signed), await createFor(foreign, signed)];
@@ -159,7 +159,7 @@ describe('the keys of v1a', () => {
     expect(await raised()).toEqual([one.id]);
   });
 
-  test('of a tenant that is none are none', async () => {
+  test('of an unknown tenant are an empty set, and an invalid tenant id is 404', async () => {
     const { status, body } = await api.call('GET', `/v1/webhook-keys/${randomUUID()}/jwks.json`);
     expect([status, body]).toEqual([200, { keys: [] }]);
     expect((await api.call('GET', '/v1/webhook-keys/x/jwks.json')).status).toBe(404);

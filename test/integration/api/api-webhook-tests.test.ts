@@ -17,7 +17,7 @@ afterAll(async () => {
   await hooks[Symbol.asyncDispose]();
 });
 
-describe('trying an endpoint out', () => {
+describe('testing an endpoint', () => {
   const RESULT = {
     succeeded: false,
     request: { headers: { 'webhook-id': 'x' }, body: '{}' },
@@ -35,7 +35,7 @@ describe('trying an endpoint out', () => {
     }
   }
 
-  test('asks a worker for a call, and answers with what came of it', async () => {
+  test('requests a call from a worker and returns its result', async () => {
     const { id } = await create();
     const before = api.notices.length;
     const answer = asAdmin('POST', `${ENDPOINTS_PATH}/${id}/test`);
@@ -51,7 +51,7 @@ describe('trying an endpoint out', () => {
     expect((await auditOf(id)).at(-1)).toMatchObject({ action: 'webhook_endpoint.tested' });
   });
 
-  test('is refused while five are waited for', async () => {
+  test('is refused while five tests are pending, for a developer and for an unknown endpoint', async () => {
     const { id } = await create();
     await api.admin`
       insert into endpoint_tests (endpoint_id, tenant_id) select ${id}, ${tenant.id} from generate_series(1, 5)`;
@@ -60,7 +60,7 @@ describe('trying an endpoint out', () => {
     expect((await asAdmin('POST', `${ENDPOINTS_PATH}/${randomUUID()}/test`)).status).toBe(404);
   });
 
-  test('is given up after twenty seconds without a worker', async () => {
+  test('is 503 after twenty seconds without a worker', async () => {
     const { id } = await create();
     const began = performance.now();
     const { status, body, headers } = await asAdmin('POST', `${ENDPOINTS_PATH}/${id}/test`);
@@ -69,7 +69,7 @@ describe('trying an endpoint out', () => {
     expect(await rowsOf(id)).toEqual([]);
   });
 
-  test('ends with the client that asked', async () => {
+  test('ends when the client disconnects', async () => {
     const { id } = await create();
     await api.app.listen({ host: '127.0.0.1', port: 0 });
     const { port } = api.app.server.address() as { port: number };

@@ -148,7 +148,7 @@ describe.each(EXAMPLE_LANGUAGES)('the examples in $label', ({ extension }) => {
     expect(account).toMatchObject({ provider: 'twilio', channel: 'sms', status: 'unverified' });
   }, 300_000);
 
-  test('report a refusal that lasts until the next day at once, and a page that could not be read', async (context) => {
+  test('report a refusal that lasts until the next day without a retry, and a page that could not be read', async (context) => {
     const probe = RUNNERS[extension]?.probe ?? [];
     context.skip(!(await isThere(probe)), `${probe[0]} is not installed`);
 

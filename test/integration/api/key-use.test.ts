@@ -5,7 +5,7 @@ import type { Sql } from '#core/platform/postgres/postgres.ts';
 import { seedTenant } from '#test/support/seed.ts';
 import { testDatabase } from '#test/support/servers.ts';
 
-test('the times of use of many keys are written down at once', async () => {
+test('the last uses of several keys are stored in one call', async () => {
   await using database = await testDatabase();
   const admin = database.open('admin', 1);
   const api = database.open('api', 1);
@@ -17,7 +17,7 @@ test('the times of use of many keys are written down at once', async () => {
   expect(await usesOf(admin, keys)).toEqual(used);
 });
 
-test('of a key that is used all the time a minute has one write, and the latest use stands', async () => {
+test('a key in constant use is written at most once a minute, and an older use does not overwrite a newer one', async () => {
   await using database = await testDatabase();
   const admin = database.open('admin', 1);
   const { touchApiKeys } = directoryStore(database.open('api', 1));

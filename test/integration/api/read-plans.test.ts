@@ -24,10 +24,10 @@ const READS: Record<string, Read> = {
   'its key': (tenantId, tx, row) => findMessageKey(tenantId, tx, addressOf(row)),
   'its attempts': (tenantId, tx, row) => listAttempts(tenantId, tx, keyOf(row), PAGE),
   'its events': (tenantId, tx, row) => listEvents(tenantId, tx, keyOf(row), PAGE),
-  'what a retry repeats': (tenantId, tx, row) => findRetried(tenantId, tx, addressOf(row)),
+  'its content for a retry': (tenantId, tx, row) => findRetried(tenantId, tx, addressOf(row)),
 };
 
-describe('a read of one message plans for the partitions of its week alone', () => {
+describe('a read of one message locks only the partitions of its week', () => {
   test.each(Object.entries(READS))('%s', async (_, read) => {
     await using b = await setupStores();
     const tenant = await seedTenant(b.admin);

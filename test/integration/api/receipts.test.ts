@@ -73,7 +73,7 @@ const countOf = async (id: string): Promise<number> => {
   return row?.n ?? 0;
 };
 
-describe('what a vendor sends is stored before it is answered', () => {
+describe('a receipt call is stored before it is answered', () => {
   test.each([
     'application/json',
     'application/x-www-form-urlencoded',
@@ -104,7 +104,7 @@ describe('what a vendor sends is stored before it is answered', () => {
     expect(row.due_at).toEqual(row.received_at);
   });
 
-  test('by its query alone', async () => {
+  test('if it is a GET with only a query', async () => {
     const reply = await api.first.app.inject({ method: 'GET', url: `${pathOf(account)}?a=%E9&b` });
     expect(reply.statusCode).toBe(200);
     expect(await rowsOf(account)).toMatchObject([
@@ -112,13 +112,13 @@ describe('what a vendor sends is stored before it is answered', () => {
     ]);
   });
 
-  test('as often as it comes', async () => {
+  test('each time it is repeated', async () => {
     await post(pathOf(account));
     await post(pathOf(account));
     expect(await countOf(account)).toBe(2);
   });
 
-  test('however long it may be', async () => {
+  test('up to the body limit of its provider, beyond which it is 413', async () => {
     const long = await seedAccount(admin, tenant.tenantId, { provider: 'sendgrid', channel: 'email' });
     const body = randomBytes(4 * 1024 * 1024);
     expect((await post(pathOf(long), { body })).status).toBeLessThan(300);
@@ -128,7 +128,7 @@ describe('what a vendor sends is stored before it is answered', () => {
     expect([await countOf(long), await countOf(account)]).toEqual([1, 0]);
   });
 
-  test('also while its tenant is suspended, and while the account is disabled', async () => {
+  test('also if its tenant is suspended and its account is disabled', async () => {
     const other = await api.tenant({}, { accounts: false });
     const own = await seedAccount(admin, other.tenantId, { provider: 'twilio' });
     await moveSuspension(admin, other.tenantId, 'abuse');
@@ -137,7 +137,7 @@ describe('what a vendor sends is stored before it is answered', () => {
     expect(await rowsOf(own)).toMatchObject([{ tenant_id: other.tenantId }]);
   });
 
-  test('calls of one moment share commits', async () => {
+  test('in a commit shared with concurrent calls', async () => {
     const others = await Promise.all(
       Array.from({ length: 20 }, () => seedAccount(admin, tenant.tenantId, { provider: 'twilio' })),
     );
@@ -156,8 +156,8 @@ describe('what a vendor sends is stored before it is answered', () => {
   });
 });
 
-describe('a URL that is none', () => {
-  test('is 404, whatever is wrong with it', async () => {
+describe('an invalid receipt URL', () => {
+  test('is 404 for a wrong token, account or version', async () => {
     const deleted = await seedAccount(admin, tenant.tenantId, { provider: 'twilio' });
     await admin`update provider_accounts set status = 'deleted' where id = ${deleted}`;
     const simulated = await seedAccount(admin, tenant.tenantId);
@@ -178,7 +178,7 @@ describe('a URL that is none', () => {
     expect(await countOf(account)).toBe(0);
   });
 
-  test('is one from the moment of a deletion or rotation on, whatever an api process remembers', async () => {
+  test('is refused immediately after a rotation or deletion, despite api caches', async () => {
     const other = await api.instance();
     for (const at of [api.first, other]) expect((await post(pathOf(account), { at })).status).toBe(200);
     await admin`update provider_accounts set receipt_version = 2 where id = ${account}`;
@@ -193,7 +193,7 @@ describe('a URL that is none', () => {
   });
 });
 
-describe('what waits to be looked into', () => {
+describe('the backlog of receipt calls', () => {
   const callOf = (id: string, bytes = 1): NewReceiptCall => ({
     accountId: id as NewReceiptCall['accountId'],
     method: 'POST',
@@ -208,7 +208,7 @@ describe('what waits to be looked into', () => {
       select ${tenant.tenantId}, ${id}, 'POST', 1, '', '{}', decode(repeat('00', ${bytes}), 'hex'), now(), now()
       from generate_series(1, ${calls})`);
 
-  test('is at most 10,000 calls of an account, and others are not affected', async () => {
+  test('is limited to 10,000 calls per account, and other accounts are not affected', async () => {
     const other = await seedAccount(admin, tenant.tenantId, { provider: 'twilio' });
     await fill(account, WAITING_CALLS_MAX - 2, 1);
     const sql = api.database.open('api', 1);
@@ -229,7 +229,7 @@ describe('what waits to be looked into', () => {
     await expect.poll(async () => (await post(pathOf(account))).status).toBe(200);
   });
 
-  test('is at most 64 MiB of an account', async () => {
+  test('is limited to 64 MiB per account', async () => {
     const mib = 1024 * 1024;
     await fill(account, 63, mib);
     const sql = api.database.open('api', 1);
@@ -240,7 +240,7 @@ describe('what waits to be looked into', () => {
     await admin`delete from receipt_calls where account_id = ${account}`;
   });
 
-  test('is stored in the order in which it came', async () => {
+  test('is stored in order of arrival', async () => {
     const sql = api.database.open('api', 1);
     const calls = Array.from({ length: 50 }, (_, i) => ({ ...callOf(account), query: `?${i}` }));
     await storeReceiptCalls(sql, calls);
@@ -248,7 +248,7 @@ describe('what waits to be looked into', () => {
   });
 });
 
-test('the token is neither stored nor logged nor said', async () => {
+test('the receipt token is neither stored, logged, returned nor in metrics', async () => {
   const canary = receiptToken(key, account, 1).slice(2);
   const replies = [
     await post(pathOf(account), { query: '?a=b' }),
@@ -270,7 +270,7 @@ test('the token is neither stored nor logged nor said', async () => {
   expect(said.join('')).toContain(`/v1/receipts/${account}/:token`);
 });
 
-test('while the database is away nothing is promised, and what came meanwhile is not there', async () => {
+test('while the database is down, receipt calls are 503 and are not stored', async () => {
   await using own = await startTestApi();
   const { tenantId } = await own.tenant({}, { accounts: false });
   const [known, unknown] = await Promise.all(

@@ -30,7 +30,7 @@ type Container = { env: { name: string; value?: string; valueFrom?: object }[] }
 type Source = { secret?: { items: { path: string }[] }; serviceAccountToken?: { path: string } };
 
 describe.each(ciValues())('with the values of ci/%s', (values) => {
-  test.each(services)('the environment of %s is one that it starts with', async (service) => {
+  test.each(services)('the environment of %s is a valid configuration of the service', async (service) => {
     const pod = await podOf(service, { values });
     if (pod === undefined) return;
     await using folder = await credentials(pod);
@@ -39,7 +39,7 @@ describe.each(ciValues())('with the values of ci/%s', (values) => {
   });
 });
 
-test.each(services)('every variable of %s can be set by a value', async (service) => {
+test.each(services)('every variable of %s can be set by a chart value', async (service) => {
   const known = variableNames(service).filter((name) => !(name in LEFT_ALONE));
   const pods = await Promise.all(ciValues().map((values) => podOf(service, { values })));
   const set = new Set(
@@ -51,7 +51,7 @@ test.each(services)('every variable of %s can be set by a value', async (service
   expect(known.filter((name) => !set.has(name.replace(/_FILE$/, '')))).toEqual([]);
 });
 
-test.each(services)('%s is given no variable that it does not read', async (service) => {
+test.each(services)('%s gets no variable that it does not read', async (service) => {
   const known = new Set(variableNames(service));
   for (const values of ciValues().filter((name) => name !== 'migrations-job')) {
     const pod = await podOf(service, { values });
@@ -60,7 +60,7 @@ test.each(services)('%s is given no variable that it does not read', async (serv
   }
 });
 
-test.each(services)('a value of %s that is not set is the default of the program', async (service) => {
+test.each(services)('unset chart values equal the defaults of the program %s', async (service) => {
   const pod = await podOf(service, {});
   const given = variablesOf(pod as PodTemplate);
   const differing = Object.entries(shapeOf(service)).flatMap(([name, variable]) => {

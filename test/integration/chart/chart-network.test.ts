@@ -93,7 +93,7 @@ describe.each(VALUES)('with ci/%s', (values) => {
   const isOutside = OUTSIDE.has(values);
 
   test.each(['api', 'worker', 'controller', 'migrate'] as const)(
-    'the %s reaches what it stands on, and there nothing else',
+    'the %s reaches only the ports that it needs of database, NATS and Vault',
     async (component) => {
       const seen = await view(component);
       if (seen === undefined) {
@@ -117,7 +117,7 @@ describe.each(VALUES)('with ci/%s', (values) => {
     },
   );
 
-  test('no pod reaches the metadata service, and the worker no private address on any port', async () => {
+  test('no pod reaches the metadata service on port 80; worker and migrate no private address', async () => {
     for (const component of ['api', 'worker', 'controller', 'migrate'] as const) {
       const seen = await view(component);
       if (seen === undefined) continue;
@@ -130,7 +130,7 @@ describe.each(VALUES)('with ci/%s', (values) => {
     }
   });
 
-  test('the worker reaches providers on the internet, and nobody else does beyond the issuer and the API server', async () => {
+  test('on the internet the worker reaches provider ports, others only issuer and API server', async () => {
     const reach = async (component: Component) => {
       const seen = await view(component);
       return seen && INTERNET.map((address) => portsOf(seen, address));
@@ -145,7 +145,7 @@ describe.each(VALUES)('with ci/%s', (values) => {
     if (values !== 'migrations-none') expect(await reach('migrate')).toEqual(twice());
   });
 
-  test('nobody comes in but to the api, and to metrics', async () => {
+  test('inbound traffic reaches only the port of the api and the metrics ports', async () => {
     for (const component of ['api', 'worker', 'controller', 'migrate'] as const) {
       const seen = await view(component);
       if (seen === undefined) continue;
@@ -182,13 +182,13 @@ function preventedOf(objects: readonly ChartObject[]): string[] {
 
 describe('the pod of `helm test`', () => {
   test.each(VALUES)(
-    'reaches the api, and health and schema of every component, with ci/%s',
+    'reaches the port of the api and the metrics port of every component, with ci/%s',
     async (values) => {
       expect(preventedOf(await renderChart({ values }))).toEqual([]);
     },
   );
 
-  test('reaches them where only a gateway and a monitoring namespace may come in', async () => {
+  test('reaches them even if ingress is limited to a gateway and a monitoring namespace', async () => {
     const only = (name: string) => [
       { namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': name } } },
     ];
@@ -207,7 +207,7 @@ describe('the pod of `helm test`', () => {
   });
 });
 
-test('traces go to the collector alone', async () => {
+test('the worker reaches the trace collector, but not another private address', async () => {
   for (const [values, name, port] of [
     ['production', 'collector', 4318],
     ['pod-monitor', 'collectorOutside', 443],
@@ -220,7 +220,7 @@ test('traces go to the collector alone', async () => {
   }
 });
 
-describe('a dependency without a place would open its port to every address, and is refused', () => {
+describe('network policy values that would open a port too widely are rejected', () => {
   test.each([
     ['networkPolicy.postgres.to', { 'networkPolicy.postgres.to': [] }],
     ['networkPolicy.nats.to', { 'networkPolicy.nats.to': [] }],
@@ -236,7 +236,7 @@ describe('a dependency without a place would open its port to every address, and
   });
 });
 
-describe('the evaluator', () => {
+describe('the NetworkPolicy evaluator of these tests', () => {
   const pod: Pod = { namespace: 'a', labels: { app: 'x' } };
   const policy = (egress: object[]): NetworkPolicy => ({
     metadata: { namespace: 'a' },
@@ -249,14 +249,14 @@ describe('the evaluator', () => {
   const reaches = (policies: NetworkPolicy[], address: string, from = pod) =>
     isAllowed(policies, 'Egress', from, { peer: { address }, port: 443 });
 
-  test('lets a rule without a destination undo the exceptions of another, as clusters do', () => {
+  test('lets a rule without a destination override the exceptions of another, as clusters do', () => {
     expect(reaches([policy([internet])], '10.0.0.1')).toBe(false);
     expect(reaches([policy([internet])], '8.8.8.8')).toBe(true);
     expect(reaches([policy([internet, { ports: [{ port: 443 }] }])], '10.0.0.1')).toBe(true);
     expect(reaches([policy([internet]), policy([{ ports: [{ port: 443 }] }])], '10.0.0.1')).toBe(true);
   });
 
-  test('lets a pod that no policy selects do everything, and one that is selected without rules nothing', () => {
+  test('allows everything to a pod without a policy, and nothing to a pod whose policy has no rules', () => {
     expect(reaches([policy([])], '8.8.8.8')).toBe(false);
     expect(reaches([policy([])], '8.8.8.8', { namespace: 'b', labels: { app: 'x' } })).toBe(true);
     expect(reaches([policy([])], '8.8.8.8', { namespace: 'a', labels: {} })).toBe(true);

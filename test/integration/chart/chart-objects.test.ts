@@ -29,7 +29,7 @@ describe('names that YAML reads as numbers', () => {
     );
   }
 
-  test.each(ciValues())('stay text, with %s', async (values) => {
+  test.each(ciValues())('stay strings with the values of ci/%s', async (values) => {
     const [odd, usual] = await Promise.all(
       [
         { release: '1e3', namespace: '2e3', set: { fullnameOverride: '3e3', nameOverride: '4e3' } },
@@ -41,7 +41,7 @@ describe('names that YAML reads as numbers', () => {
   });
 });
 
-test('without an election the old controller ends before the new one starts', async () => {
+test('without leader election the controller uses the Recreate strategy', async () => {
   const strategyOf = async (set: object) =>
     pick(await renderChart({ set }), 'Deployment', 'despatch-controller').spec.strategy;
   const alone = { controller: { replicas: 1, leaderElection: { enabled: false } } };
@@ -49,7 +49,7 @@ test('without an election the old controller ends before the new one starts', as
   expect(await strategyOf({})).toMatchObject({ type: 'RollingUpdate' });
 });
 
-describe('what the controller may do', () => {
+describe('the RBAC rules of the controller', () => {
   const PLANS = [
     { apiGroups: ['despatch.dev'], resources: ['plans'], verbs: ['get', 'list', 'watch', 'create', 'patch'] },
     { apiGroups: ['despatch.dev'], resources: ['plans/status'], verbs: ['patch'] },
@@ -74,14 +74,14 @@ describe('what the controller may do', () => {
       .filter(({ kind, metadata }) => kind.endsWith('Role') && metadata.name.endsWith('controller'))
       .map((role) => [identity(role), role['rules']]);
 
-  test('is this, in all namespaces', async () => {
+  test('cover all namespaces by default', async () => {
     expect(grants(await renderChart())).toEqual([
       ['ClusterRole -/despatch.despatch-controller', [...PLANS, ...TENANTS]],
       ['Role despatch/despatch-controller', LEASES],
     ]);
   });
 
-  test('is this, in the namespaces that are named', async () => {
+  test('are limited to the watched namespaces', async () => {
     const objects = await renderChart({ values: 'watch-namespaces' });
     expect(grants(objects)).toEqual([
       ['ClusterRole -/despatch.despatch-controller', PLANS],
@@ -93,7 +93,7 @@ describe('what the controller may do', () => {
     ]);
   });
 
-  test.each(ciValues())('is bound to its service account and to nobody else with ci/%s', async (values) => {
+  test.each(ciValues())('are bound only to its service account with ci/%s', async (values) => {
     const objects = await renderChart({ values });
     const [deployment] = objects.filter(
       ({ kind, metadata }) => kind === 'Deployment' && metadata.name.endsWith('-controller'),
@@ -111,7 +111,7 @@ describe('what the controller may do', () => {
     }
   });
 
-  test.each(ciValues())('is never everything of a kind with ci/%s', async (values) => {
+  test.each(ciValues())('contain no wildcard and no secrets with ci/%s', async (values) => {
     const rules = (await renderChart({ values })).flatMap((object) => (object['rules'] ?? []) as object[]);
     expect(JSON.stringify(rules)).not.toContain('*');
     expect(JSON.stringify(rules)).not.toContain('secrets');
@@ -137,12 +137,12 @@ describe('two releases in one cluster', () => {
       ['a-b', 'a'],
       ['c', 'b-c'],
     ],
-  ] as const)('in %o as %o make nothing twice', async (namespaces, releases) => {
+  ] as const)('in namespaces %o with names %o create no object twice', async (namespaces, releases) => {
     const names = (await both(namespaces, releases)).map(identity);
     expect(names.toSorted()).toEqual([...new Set(names)].toSorted());
   });
 
-  test('mark the Plans that they use by different names, of at most 50 characters', async () => {
+  test('get different CONTROLLER_NAME values of at most 50 characters', async () => {
     const long = 'a'.repeat(53);
     for (const [namespace, release] of [
       ['b'.repeat(63), long],
@@ -162,7 +162,7 @@ describe('two releases in one cluster', () => {
     }
   });
 
-  test('share the definitions, which the first brings', async () => {
+  test('share the CRDs, which only the first installs', async () => {
     const kinds = async (values: string) =>
       (await renderChart({ values })).filter(({ kind }) => kind === 'CustomResourceDefinition');
     expect((await kinds('two-releases-first')).map(({ metadata }) => metadata.name)).toEqual([
@@ -174,7 +174,7 @@ describe('two releases in one cluster', () => {
 });
 
 describe.each(ciValues())('with the values of ci/%s', (values) => {
-  test('names and labels fit, and every object says whose it is', async () => {
+  test('names fit their limits, and labels name the release of every object', async () => {
     const objects = await renderChart({
       values,
       release: 'a'.repeat(53),
@@ -198,7 +198,7 @@ describe.each(ciValues())('with the values of ci/%s', (values) => {
   });
 });
 
-test('an object goes where, and is called and marked as, the values say', async () => {
+test('every object has the configured namespace, name, labels and annotations', async () => {
   const objects = (await renderChart({ values: 'all-options' })).filter(
     ({ metadata }) => metadata.labels !== undefined,
   );
@@ -225,7 +225,7 @@ describe('the migration', () => {
   const jobs = (objects: readonly ChartObject[]) =>
     objects.filter(({ kind, metadata }) => kind === 'Job' && metadata.name.includes('migrate'));
 
-  test('as a hook needs nothing of the release but what comes before it', async () => {
+  test('as a hook runs after the hooks with its ServiceAccount and its NetworkPolicy', async () => {
     const objects = await renderChart();
     const [job] = jobs(objects);
     expect(job?.metadata.annotations).toMatchObject({ 'helm.sh/hook': 'pre-install,pre-upgrade' });
@@ -237,7 +237,7 @@ describe('the migration', () => {
     expect(before.map(identity)).toContain('NetworkPolicy despatch/despatch-migrate');
   });
 
-  test('as a Job has another name for another template, and the same for the same', async () => {
+  test('as a Job gets a new name only when its template changes', async () => {
     const nameWith = async (set: object, release = 'despatch') =>
       jobs(await renderChart({ values: 'migrations-job', set, release }))[0]?.metadata.name;
     const name = await nameWith({});
@@ -249,18 +249,18 @@ describe('the migration', () => {
     expect(Object.keys(job?.spec)).not.toContain('ttlSecondsAfterFinished');
   });
 
-  test('may be left to somebody else', async () => {
+  test('can be turned off', async () => {
     const objects = await renderChart({ values: 'migrations-none' });
     expect(objects.filter(({ metadata }) => metadata.name.includes('migrate'))).toEqual([]);
   });
 
-  test('sees the Secret of a throwaway cluster before it runs', async () => {
+  test('runs after the hook that creates the Secret of a development cluster', async () => {
     const secret = pick(await renderChart({ values: 'dev' }), 'Secret', 'despatch-dev');
     expect(secret.metadata.annotations).toMatchObject({ 'helm.sh/hook-weight': '-20' });
   });
 });
 
-test('the network policies open the ports of what the values name', async () => {
+test('the network policies open the ports of the configured backends', async () => {
   const ports = async (component: string, set: object) => {
     const policy = pick(await renderChart({ set }), 'NetworkPolicy', `despatch-${component}`);
     type Rule = { ports?: { port: number }[] };
@@ -290,7 +290,7 @@ test('the network policies open the ports of what the values name', async () => 
   expect(await ports('migrate', pods)).toEqual([5353, 5353, 5432]);
 });
 
-test('the worker reaches providers on the internet, the operator’s own ranges, and nothing private else', async () => {
+test('the worker may reach the internet and configured ranges, but no other private address', async () => {
   const { spec } = pick(await renderChart({ values: 'all-options' }), 'NetworkPolicy', 'messaging-worker');
   type Rule = { ports?: { port: number }[]; to?: { ipBlock?: { cidr: string; except?: string[] } }[] };
   const rules = spec.egress as Rule[];
@@ -309,8 +309,8 @@ test('the worker reaches providers on the internet, the operator’s own ranges,
   expect(new Set(dns)).toEqual(new Set([5353, 5300]));
 });
 
-describe('what is watched', () => {
-  test('a ServiceMonitor finds the metrics of all three, and nothing else', async () => {
+describe('monitoring objects', () => {
+  test('a ServiceMonitor selects exactly the metrics Services of the three components', async () => {
     const objects = await renderChart({ values: 'production' });
     const { selector, endpoints } = pick(objects, 'ServiceMonitor', 'despatch').spec;
     const services = objects.filter(
@@ -326,7 +326,7 @@ describe('what is watched', () => {
     expect(endpoints).toEqual([{ port: 'metrics', path: '/metrics' }]);
   });
 
-  test('an alert can be left out, marked and linked to its runbook', async () => {
+  test('alerts can be disabled, labelled and linked to runbooks', async () => {
     const alerts = async (
       set: object,
     ): Promise<{ alert?: string; labels: object; annotations: { runbook_url?: string } }[]> =>
@@ -353,7 +353,7 @@ describe('what is watched', () => {
     }
   });
 
-  test('the rules of the chart are those of its files, unchanged', async () => {
+  test('every rule group has the name of a file, and controller.yaml is rendered unchanged', async () => {
     const set = { 'monitoring.prometheusRule.enabled': true };
     const { groups } = pick(await renderChart({ set }), 'PrometheusRule', 'despatch').spec;
     type Group = { name: string; rules: { expr: string }[] };
@@ -368,7 +368,7 @@ describe('what is watched', () => {
     expect(rendered?.rules.map(({ expr }) => expr)).toEqual(first?.rules.map(({ expr }) => expr));
   });
 
-  test('a dashboard arrives as it is', async () => {
+  test('a dashboard is deployed unchanged', async () => {
     const set = { 'monitoring.dashboards.enabled': true };
     const config = pick(await renderChart({ set }), 'ConfigMap', 'despatch-dashboard-overview');
     expect(config.metadata.labels).toMatchObject({ grafana_dashboard: '1' });
@@ -378,8 +378,8 @@ describe('what is watched', () => {
   });
 });
 
-describe('how clients come in', () => {
-  test('without a host named, it is the one that clients are told', async () => {
+describe('Ingress and HTTPRoute', () => {
+  test('use the host of the public base URL by default', async () => {
     const set = {
       'api.ingress.enabled': true,
       'api.httpRoute.enabled': true,
@@ -404,7 +404,7 @@ describe('how clients come in', () => {
     });
   });
 
-  test('no ingress leads to the port of health and metrics', async () => {
+  test('never lead to the port of health and metrics', async () => {
     for (const values of ['ingress', 'gateway', 'production']) {
       const objects = await renderChart({ values });
       const entries = objects.filter(({ kind }) => kind === 'Ingress' || kind === 'HTTPRoute');

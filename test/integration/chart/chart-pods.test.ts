@@ -61,7 +61,7 @@ describe.each(ciValues())('with the values of ci/%s', (values) => {
     }
   });
 
-  test('a pod is given its own credentials, as files, and no secret in its environment', async () => {
+  test('a pod gets only its own credentials, as files, and no secret variable but DATABASE_URL', async () => {
     const pods = podTemplates(await renderChart({ values }));
     for (const component of [...COMPONENTS, 'migrate']) {
       const pod = pods.find(({ spec }) =>
@@ -86,7 +86,7 @@ describe.each(ciValues())('with the values of ci/%s', (values) => {
     }
   });
 
-  test('every pod has a policy for both directions, and each policy its pods', async () => {
+  test('every pod has one NetworkPolicy for both directions, and each policy selects one pod', async () => {
     const objects = await renderChart({ values });
     const policies = objects.filter(({ kind }) => kind === 'NetworkPolicy');
     if (values === 'dev') {
@@ -109,7 +109,7 @@ describe.each(ciValues())('with the values of ci/%s', (values) => {
     }
   });
 
-  test('no variable is given twice, as server-side apply would refuse it', async () => {
+  test('no environment variable is set twice, which server-side apply would reject', async () => {
     for (const pod of podTemplates(await renderChart({ values }))) {
       for (const container of ownContainers(pod) as { env: { name: string }[] }[]) {
         const names = container.env.map(({ name }) => name);
@@ -119,7 +119,7 @@ describe.each(ciValues())('with the values of ci/%s', (values) => {
   });
 });
 
-test('a rollout takes no pod away before a new one is ready, and gives the old one time to end', async () => {
+test('a rollout removes no pod before a new one is ready, and leaves the old one time to end', async () => {
   const objects = await renderChart();
   for (const component of COMPONENTS) {
     const { spec } = pick(objects, 'Deployment', `despatch-${component}`);
@@ -140,7 +140,7 @@ test('a rollout takes no pod away before a new one is ready, and gives the old o
   }
 });
 
-test('probes ask the health port: readiness what traffic depends on, the others only the process', async () => {
+test('readiness probes request /readyz; startup and liveness probes request /healthz', async () => {
   const objects = await renderChart();
   for (const component of COMPONENTS) {
     const [container] = pick(objects, 'Deployment', `despatch-${component}`).spec.template.spec.containers;
@@ -153,7 +153,7 @@ test('probes ask the health port: readiness what traffic depends on, the others 
   }
 });
 
-test('a probe with a handler of its own has no other one, and keeps the timing that is set', async () => {
+test('a custom probe handler replaces the default one, and the configured timing is kept', async () => {
   const liveness = { exec: { command: ['true'] }, periodSeconds: 7 };
   const readiness = { tcpSocket: { port: 'metrics' } };
   const objects = await renderChart({ set: { worker: { probes: { liveness, readiness } } } });
@@ -163,7 +163,7 @@ test('a probe with a handler of its own has no other one, and keeps the timing t
   expect(container.readinessProbe.httpGet).toBeUndefined();
 });
 
-test('pods of a kind spread over zones and nodes, each version for itself', async () => {
+test('pods of a component spread over zones and nodes, each version separately', async () => {
   const { spec } = pick(await renderChart(), 'Deployment', 'despatch-worker');
   const { topologySpreadConstraints, affinity } = spec.template.spec;
   expect(topologySpreadConstraints.map(({ topologyKey }: { topologyKey: string }) => topologyKey)).toEqual([
@@ -181,14 +181,14 @@ test('pods of a kind spread over zones and nodes, each version for itself', asyn
 });
 
 describe('the number of pods', () => {
-  test('is the chart’s alone to say unless something else scales', async () => {
+  test('is set by the chart if nothing else scales', async () => {
     const objects = await renderChart();
     for (const component of COMPONENTS)
       expect(pick(objects, 'Deployment', `despatch-${component}`).spec.replicas).toBe(2);
     expect(objects.filter(({ kind }) => kind === 'HorizontalPodAutoscaler')).toEqual([]);
   });
 
-  test('is left to an autoscaler where there is one', async () => {
+  test('is left to the HorizontalPodAutoscaler if autoscaling is on', async () => {
     const objects = await renderChart({ values: 'autoscaling' });
     for (const component of ['api', 'worker']) {
       expect(Object.keys(pick(objects, 'Deployment', `despatch-${component}`).spec)).not.toContain(
@@ -222,7 +222,7 @@ describe('the number of pods', () => {
     expect(spec.fallback).toEqual({ failureThreshold: 5, replicas: 4, behavior: 'currentReplicasIfHigher' });
   });
 
-  test('is kept up by a disruption budget where there is more than one', async () => {
+  test('is protected by a PodDisruptionBudget if there is more than one', async () => {
     const names = async (set: object) =>
       (await renderChart({ set }))
         .filter(({ kind }) => kind === 'PodDisruptionBudget')
@@ -262,7 +262,7 @@ test.each([
   );
 });
 
-test('a component may run another build', async () => {
+test('a component may use its own image tag', async () => {
   const objects = await renderChart({ set: { 'worker.image.tag': 'next' } });
   const imageOf = (name: string) => pick(objects, 'Deployment', name).spec.template.spec.containers[0].image;
   expect(imageOf('despatch-worker')).toBe('registry.example.com/despatch:next');

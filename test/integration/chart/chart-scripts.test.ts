@@ -34,7 +34,7 @@ function runJob(job: ChartObject, variables: Readonly<Record<string, string>>): 
 }
 
 describe('helm test', () => {
-  test('asks every component, the api by its Service, and a canary only where one is wanted', async () => {
+  test('checks every component, the api through its Service, and a canary only if configured', async () => {
     const variables = async (values: string) =>
       environmentOf(
         pick(await renderChart({ values }), 'Job', 'despatch-test').spec.template.spec.containers[0],
@@ -53,7 +53,7 @@ describe('helm test', () => {
     });
   });
 
-  test('ends well when all is well, and has then seen a message delivered', async () => {
+  test('succeeds when the services are ready and a canary message is delivered', async () => {
     await using stack = await startServiceStack();
     const keyFile = join(folder, 'service-key');
     await writeFile(keyFile, `${await testKey(stack)}\n`);
@@ -77,7 +77,7 @@ describe('helm test', () => {
     });
   });
 
-  test('fails, and says why, when a pod lacks its schema or the api is somebody else', async () => {
+  test('fails with the cause if a pod lacks its schema or the API URL leads to another server', async () => {
     await using server = await answering((path) =>
       path === '/readyz' ? [503, { status: 'not_ready', failing: ['schema'] }] : [200, {}],
     );
@@ -173,7 +173,7 @@ describe('releasing finalizers before an uninstallation', () => {
     expect([status < 300, body.message]).toEqual([true, undefined]);
   };
 
-  test('takes its own off what it watched, and leaves all others', async () => {
+  test('removes its own finalizers from the watched resources, and leaves all others', async () => {
     await make('Tenant', 'one', 'team-a', [OURS, 'example.com/other']);
     await make('Tenant', 'two', 'team-b', [OURS]);
     await make('Plan', 'shared', undefined, [
@@ -188,14 +188,14 @@ describe('releasing finalizers before an uninstallation', () => {
     expect(await finalizersOf('plans/shared')).toEqual(['plan.despatch.dev/other.despatch']);
   });
 
-  test('takes them off everywhere when it watched all', async () => {
+  test('removes them in every namespace if the controller watched all', async () => {
     await make('Tenant', 'two', 'team-b', [OURS]);
     const { code } = await release(await renderChart({ values: 'single-pods' }));
     expect(code).toBe(0);
     expect(await finalizersOf('namespaces/team-b/tenants/two')).toBeUndefined();
   });
 
-  describe('waits for the end of the leader, which writes as long as it has the lease:', () => {
+  describe('waits for the leader, which may write as long as it holds the lease:', () => {
     const rendered = () => renderChart({ set: { 'uninstall.releaseFinalizers': true } });
     const hold = (holderIdentity: string, leaseDurationSeconds: number) =>
       kube.apply({
@@ -210,7 +210,7 @@ describe('releasing finalizers before an uninstallation', () => {
       });
     const released = () => finalizersOf('namespaces/team-b/tenants/two');
 
-    test('until it gives it up', async () => {
+    test('until the lease is released', async () => {
       await make('Tenant', 'two', 'team-b', [OURS]);
       await hold('despatch-controller-0', 60);
       const run = release(await rendered(), { LEASE_FREE_SECONDS: '1' });
@@ -224,7 +224,7 @@ describe('releasing finalizers before an uninstallation', () => {
       expect(await released()).toBeUndefined();
     });
 
-    test('until it expires', async () => {
+    test('until the lease expires', async () => {
       await make('Tenant', 'two', 'team-b', [OURS]);
       await hold('despatch-controller-0', 3);
       const before = performance.now();
@@ -234,7 +234,7 @@ describe('releasing finalizers before an uninstallation', () => {
     });
   });
 
-  test('waits as long as its pod may take to end where no leader is elected', async () => {
+  test('waits for the grace period of the pod if leader election is off', async () => {
     const job = pick(await renderChart({ values: 'single-pods' }), 'Job', 'despatch-release-finalizers');
     expect(environmentOf(job.spec.template.spec.containers[0])).toMatchObject({
       LEASE: '',

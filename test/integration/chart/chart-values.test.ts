@@ -3,16 +3,16 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { CHART, ciValues, helm, refusal, renderChart, renderNotes } from '#test/support/chart.ts';
 
-test('Helm finds nothing to say about the chart', async () => {
+test('the chart passes helm lint --strict', async () => {
   expect(await helm(['lint', '--strict', CHART])).toContain('1 chart(s) linted, 0 chart(s) failed');
 });
 
-test.each(ciValues())('the values of ci/%s are good ones, for Helm and for its linter', async (values) => {
+test.each(ciValues())('the values of ci/%s render and pass helm lint --strict', async (values) => {
   expect((await renderChart({ values })).length).toBeGreaterThan(10);
   await helm(['lint', '--strict', CHART, '--values', join(CHART, 'ci', `${values}-values.yaml`)]);
 });
 
-test('one text names all required values that are missing', async () => {
+test('one error names all missing required values', async () => {
   const said = await refusal({ values: null });
   const required = [
     'image.repository',
@@ -34,7 +34,7 @@ test('one text names all required values that are missing', async () => {
   expect(said.match(/^ {2}\S+: /gm)).toHaveLength(required.length);
 });
 
-test('what is not used is not required', async () => {
+test('the values of disabled components are not required', async () => {
   const set = { image: { repository: 'x' }, migrations: { mode: 'none' } };
   const alone = { api: { enabled: false }, worker: { enabled: false }, controller: { enabled: false } };
   expect(await refusal({ values: null, set: { ...set, ...alone, postgres: { existingSecret: 'p' } } })).toBe(
@@ -42,7 +42,7 @@ test('what is not used is not required', async () => {
   );
 });
 
-describe('required only where they are used', () => {
+describe('a value is required if the feature that uses it is on', () => {
   test.each([
     [
       'nats.auth.existingSecret',
@@ -67,7 +67,7 @@ describe('required only where they are used', () => {
   });
 });
 
-describe('values that contradict each other are refused', () => {
+describe('contradictory values are rejected', () => {
   test.each([
     [
       'api.terminationGracePeriodSeconds: must be at least 35',
@@ -106,17 +106,17 @@ describe('the schema', () => {
     ['an unknown value at the root', { apis: { replicas: 1 } }],
     ['text for a number', { api: { replicas: 'three' } }],
     ['a number for text', { image: { tag: 1 } }],
-    ['a word that is none of the choices', { migrations: { mode: 'later' } }],
-    ['no worker at all', { worker: { keda: { minReplicas: 0 } } }],
-    ['a digest that is none', { image: { digest: 'latest' } }],
+    ['a value outside an enumeration', { migrations: { mode: 'later' } }],
+    ['a KEDA minimum of 0 workers', { worker: { keda: { minReplicas: 0 } } }],
+    ['an invalid digest', { image: { digest: 'latest' } }],
     ['a number out of bounds', { vault: { auth: { kubernetes: { expirationSeconds: 599 } } } }],
     ['a URL of another protocol', { nats: { urls: ['http://nats'] } }],
-    ['a namespace that is none', { controller: { watchNamespaces: ['Team_A'] } }],
-  ])('refuses %s', async (_what, set) => {
+    ['an invalid namespace', { controller: { watchNamespaces: ['Team_A'] } }],
+  ])('rejects %s', async (_what, set) => {
     expect(await refusal({ set: over(set) })).toMatch(/don't meet the specifications of the schema/);
   });
 
-  test('takes what a parent chart adds', async () => {
+  test('accepts values that a parent chart adds', async () => {
     const set = { enabled: true, global: { imageRegistry: 'mirror.example.com', anotherChart: { x: 1 } } };
     expect(await refusal({ set })).toBe('');
   });
@@ -125,14 +125,14 @@ describe('the schema', () => {
     ['installCRDs', 'use crds.enabled'],
     ['replicaCount', 'use api.replicas'],
     ['postgresql', 'no Postgres comes with this chart'],
-  ])('lets %s through to a text that says what to do', async (name, text) => {
+  ])('accepts %s, so that rendering fails with a text that names the right value', async (name, text) => {
     const said = await refusal({ set: { [name]: { enabled: true } } });
     expect(said).toContain('Values that this chart does not have:');
     expect(said).toContain(`${name}: ${text}`);
   });
 });
 
-test('the notes say what to do next and what is not as it should be', async () => {
+test('the notes list the next steps and the settings that are missing or insecure', async () => {
   const notes = await renderNotes();
   for (const text of [
     'helm test despatch -n despatch',
@@ -148,7 +148,7 @@ test('the notes say what to do next and what is not as it should be', async () =
   expect(calm).not.toMatch(/TLS|digest|scraped|one pod/);
 });
 
-test('the notes say when Plans could not be made', async () => {
+test('the notes ask for another upgrade if Plans could not be created', async () => {
   const limits = {};
   const set = { plans: { create: [{ name: 'partner', limits }] } };
   expect(await renderNotes({ set })).toContain('run helm upgrade once more');
@@ -156,7 +156,7 @@ test('the notes say when Plans could not be made', async () => {
   expect((await renderChart(knowing)).map(({ kind }) => kind)).toContain('Plan');
 });
 
-test('the schema and the tables are those of values.yaml', async () => {
+test('values.schema.json and the README tables match values.yaml', async () => {
   const { generateChart } = await import('../../../deploy/chart/generate-chart.ts');
   const files = await generateChart(new URL(`file://${CHART}/`));
   expect(await readFile(join(CHART, 'values.schema.json'), 'utf8')).toBe(files.schema);

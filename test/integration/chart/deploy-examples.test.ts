@@ -44,7 +44,7 @@ describe('the API server', () => {
       await kube.apply({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
   });
 
-  test('takes every object of the examples that it knows the kind of', async () => {
+  test('accepts every example object of a kind that it serves', async () => {
     const all = [...(await manifests()), ['secrets.sh', await madeSecrets()] as const];
     expect(all.length).toBeGreaterThan(6);
     for (const [path, objects] of all) {
@@ -55,7 +55,7 @@ describe('the API server', () => {
     }
   });
 
-  test('gives tokens that somebody can sign in with', async () => {
+  test("issues a service account token that the api accepts for the example tenant's owner", async () => {
     const values = parse(await read(`${EXAMPLES}/values.yaml`)) as { api: { oidc: { audience: string } } };
     const { audience } = values.api.oidc;
     const account = await firstOf(`${EXAMPLES}/sign-in.yaml`);
@@ -91,7 +91,7 @@ describe('the API server', () => {
 });
 
 describe('the example for the chart', () => {
-  test('asks for no Secret and no key that the other examples do not make', async () => {
+  test('mounts only Secrets and keys that the other examples create', async () => {
     const made = new Set(
       (await madeSecrets()).filter(({ metadata }) => metadata.namespace === 'despatch').flatMap(keysOf),
     );
@@ -102,7 +102,7 @@ describe('the example for the chart', () => {
     expect(asked.filter((key) => !made.has(key))).toEqual([]);
   });
 
-  test('connects with the roles that the examples make', async () => {
+  test('connects with the database roles that the examples create', async () => {
     const cluster = await firstOf(`${EXAMPLES}/cloudnative-pg/cluster.yaml`);
     const { managed } = cluster['spec'] as {
       managed: { roles: { name: string; passwordSecret?: { name: string } }[] };
@@ -122,7 +122,7 @@ describe('the example for the chart', () => {
     }
   });
 
-  test('makes new passwords each time, and none that a URL would change', async () => {
+  test('generates new passwords each time, without characters that a URL would escape', async () => {
     const [first, second] = [JSON.stringify(await madeSecrets()), JSON.stringify(await madeSecrets())];
     expect(first).not.toBe(second);
     const values = (await madeSecrets()).flatMap(({ stringData }) =>
@@ -134,7 +134,7 @@ describe('the example for the chart', () => {
   });
 });
 
-test('the values for Argo CD are values of the chart', async () => {
+test('the Argo CD example renders with the chart, and its migration is a plain Job', async () => {
   const application = await firstOf(`${EXAMPLES}/argo-cd/application.yaml`);
   const { source } = application['spec'] as { source: { path: string; helm: { valuesObject: object } } };
   expect(source.path).toBe('charts/despatch');
@@ -144,7 +144,7 @@ test('the values for Argo CD are values of the chart', async () => {
   expect(job?.metadata.annotations?.['helm.sh/hook']).toBeUndefined();
 });
 
-test('local development finds its Secret, its backends and its image', async () => {
+test('local development finds its Secret keys, its backends and the paths in its Tiltfile', async () => {
   const objects = await renderChart({ values: join(projectRoot, 'deploy/local/values.yaml') });
   const secret = objects.find(({ kind }) => kind === 'Secret') as KubeObject;
   const made = new Set(keysOf(secret));
@@ -160,7 +160,7 @@ test('local development finds its Secret, its backends and its image', async () 
     await expect(readdirOrFile(path)).resolves.toBeDefined();
 });
 
-test('local development applies its backends as the file says, whatever the cluster holds', async () => {
+test('the local backends name their namespace, and the Tiltfile runs no kubectl apply', async () => {
   // What `kubectl apply --dry-run` prints of an object that exists is the object in the cluster.
   expect(await read('Tiltfile')).not.toContain('kubectl apply');
   const objects = documents(await read('deploy/local/backends.yaml'));

@@ -44,7 +44,7 @@ describe.skipIf(programs === undefined)('promtool', () => {
   });
 
   test.each(filesOf('test/rules'))(
-    'sees every alert of %s fire when it should, with the words that it should, and be quiet otherwise',
+    'passes the rule tests of %s: alerts fire only when expected, with the expected text',
     async (file) => {
       const command = [promtool, 'test', 'rules', join('test/rules', file)];
       const { code, output } = await runCommand(command, 'gather');
@@ -213,7 +213,7 @@ describe.skipIf(programs === undefined)('a Prometheus that scrapes the running s
   }
 
   test.each(dashboards.map((dashboard) => [dashboard.title, dashboard] as const))(
-    '%s: every panel shows data and every variable has something to choose',
+    '%s: every panel shows data and every variable has values',
     async (_title, dashboard) => {
       await expect.poll(() => emptyPanels(dashboard), SOON).toEqual([]);
       for (const variable of dashboard.templating.list) {
@@ -224,7 +224,7 @@ describe.skipIf(programs === undefined)('a Prometheus that scrapes the running s
     },
   );
 
-  test('every rule can be evaluated, and each objective has its events and what is left of its budget', async () => {
+  test('every rule evaluates, and each SLO has an error ratio and a remaining error budget', async () => {
     await expect
       .poll(async () => (await prometheus.rules()).filter(({ fault }) => fault !== ''), SOON)
       .toEqual([]);
@@ -240,7 +240,7 @@ describe.skipIf(programs === undefined)('a Prometheus that scrapes the running s
     }
   });
 
-  test('promtool finds nothing to say about what each service exposes', async () => {
+  test('promtool check metrics reports no problem with the metrics of each service', async () => {
     for (const service of [stack.apis[0], stack.workers[0], controller]) {
       const exposition = await service.metrics();
       const { status, stdout, stderr } = spawnSync(promtool, ['check', 'metrics'], {
@@ -256,7 +256,7 @@ describe.skipIf(programs === undefined)('a Prometheus that scrapes the running s
     }
   });
 
-  test('a service that works as it should raises none of its alerts', async () => {
+  test('healthy services raise no alert (alerts about speed are excluded)', async () => {
     // Includes pending alerts, because this test is shorter than their `for` durations. Alerts about speed are left out: they
     // depend on the machine.
     const raised = () =>
@@ -268,7 +268,7 @@ describe.skipIf(programs === undefined)('a Prometheus that scrapes the running s
       .toEqual([]);
   });
 
-  test('every query of a runbook is one that Prometheus takes', async () => {
+  test('Prometheus accepts every query in the runbooks', async () => {
     const queries = [...readRunbooks().values()].flatMap(runbookQueries);
     expect(queries.length).toBeGreaterThan(50);
     for (const query of queries) await prometheus.query(query);

@@ -55,7 +55,7 @@ const statusOf = async (slug: string): Promise<unknown> =>
   (await s.admin`select status from tenants where slug = ${slug}`)[0]?.['status'];
 
 describe('a tenant that the API deleted', () => {
-  test('is purged: no row and no key is left, and those who have its copies are told', async () => {
+  test('is purged: no row and no Vault key is left, and one notice about the tenant is sent', async () => {
     const { id, slug } = await tenant();
     expect(Object.keys(await leftovers(id))).toEqual(expect.arrayContaining(FILLED_TABLES));
     expect(await keyExists(id)).toBe(true);
@@ -65,7 +65,7 @@ describe('a tenant that the API deleted', () => {
     expect([await leftovers(id), await keyExists(id), told]).toEqual([{}, false, [id]]);
   });
 
-  test('takes nothing of a neighbour, and leaves its founder, who may have other tenants', async () => {
+  test('is purged without changing another tenant, and the user who created it stays', async () => {
     const [gone, stays] = [await tenant(), await tenant()];
     const before = await leftovers(stays.id);
     await remove(gone.id);
@@ -74,7 +74,7 @@ describe('a tenant that the API deleted', () => {
     expect(await s.admin`select from users where subject = ${`founder-${gone.id}`}`).toHaveLength(1);
   });
 
-  test('waits for a call under way, and refuses what comes meanwhile', async () => {
+  test('is not purged while a message is claimed, and rejects new messages meanwhile', async () => {
     const own = await tenant();
     const [account] = await s.admin<
       { id: string }[]
@@ -94,7 +94,7 @@ describe('a tenant that the API deleted', () => {
   });
 
   test.each(['purgeSome', 'destroy', 'endPurge'] as const)(
-    'is purged from where it was cut off: after %s',
+    'is purged by the next pass if the first one fails after %s',
     async (step) => {
       const { id, slug } = await tenant();
       await remove(id);
@@ -117,7 +117,7 @@ describe('a tenant that the API deleted', () => {
     },
   );
 
-  test('stays while Vault gives no answer, and its key goes before it does', async () => {
+  test('stays in status deleting, with its key, until Vault answers', async () => {
     const { id, slug } = await tenant();
     await remove(id);
     const keys = {
@@ -130,7 +130,7 @@ describe('a tenant that the API deleted', () => {
     expect([await leftovers(id), await keyExists(id)]).toEqual([{}, false]);
   });
 
-  test('yields after a slice, and asks to be gone on with at once', async () => {
+  test('is purged in time slices: a pass that runs too long ends early and requeues at once', async () => {
     const { id, slug } = await tenant();
     await remove(id);
     let seconds = 0;
@@ -141,7 +141,7 @@ describe('a tenant that the API deleted', () => {
     expect((await leftovers(id))['messages']).toBe(20);
   });
 
-  test('gives its slug to another one, which a pass that was stopped in between leaves alone', async () => {
+  test('frees its slug, and a stalled purge pass does not touch the next tenant with that slug', async () => {
     const first = await tenant();
     await remove(first.id);
     // The pass stops before it deletes anything and resumes when another tenant has the slug.
@@ -168,7 +168,7 @@ describe('a tenant that the API deleted', () => {
     expect([await keyExists(first.id), await keyExists(second.id)]).toEqual([false, true]);
   });
 
-  test('is left to its resource where one owns or purges the tenant', async () => {
+  test('is not purged by the deletion reconciler if a Tenant resource owns or purges it', async () => {
     const key = s.putTenant({ deletionPolicy: 'Purge' });
     await s.reconcile(key);
     const slug = key.split('/')[1] ?? '';
@@ -187,7 +187,7 @@ describe('a tenant that the API deleted', () => {
     expect(await statusOf(slug)).toBe('deleting');
   });
 
-  test('is purged where its resource was removed by force, and the next one of that name too', async () => {
+  test('is purged although its resource was force-removed and its successor was deleted', async () => {
     const key = s.putTenant({ deletionPolicy: 'Purge' });
     await s.reconcile(key);
     const slug = key.split('/')[1] ?? '';
@@ -208,7 +208,7 @@ describe('a tenant that the API deleted', () => {
     expect(await statusOf(slug)).toBeUndefined();
   });
 
-  test('is found with others in the order of their slugs, as many as are asked for', async () => {
+  test('is listed by tenantsToPurge after a delay, in slug order with a cursor and a limit', async () => {
     const prefix = `z-${randomUUID().slice(0, 8)}`;
     const made = await Promise.all(['c', 'a', 'b', 'd'].map((name) => tenant(`${prefix}-${name}`)));
     for (const { id, slug } of made) if (!slug.endsWith('d')) await remove(id);
@@ -223,11 +223,11 @@ describe('a tenant that the API deleted', () => {
   });
 });
 
-describe('a resource that wants the slug of a tenant that the API deleted', () => {
+describe('a resource with the slug of a tenant that the API deleted', () => {
   const condition = (key: string) =>
     s.tenants.get(key)?.status?.conditions?.find(({ type }) => type === 'Applied');
 
-  test('has a conflict until it is gone, and comes into force afterwards', async () => {
+  test('has a SlugConflict until the tenant is purged, and is then applied', async () => {
     const { id, slug } = await tenant();
     await remove(id);
     const key = s.putTenant({ slug, deletionPolicy: 'Purge' });
@@ -242,7 +242,7 @@ describe('a resource that wants the slug of a tenant that the API deleted', () =
     ]);
   });
 
-  test('does not take back what it once had', async () => {
+  test('does not take over the tenant that an earlier resource of its name retained', async () => {
     const key = s.putTenant();
     await s.reconcile(key);
     const id = s.tenants.get(key)?.metadata.uid as TenantId;

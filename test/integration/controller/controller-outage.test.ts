@@ -148,7 +148,7 @@ async function statusOf(controller: ServiceProcess, path: string): Promise<numbe
 const LOOKS = 'controller_runtime_reconcile_total{controller="tenant",result="requeue_after"}';
 const CHANGES = 'despatch_convergence_seconds_count';
 
-test('a Postgres that crashes takes Ready from the changed Tenants alone, and all are true again by themselves', async () => {
+test('a Postgres crash makes only changed Tenants not Ready, and all recover by themselves', async () => {
   const { namespace, declare, remove, read, condition, expectReady, versions, ...s } = await setup();
   await using controller = await s.startController();
   const plan = `p-${randomUUID().slice(0, 8)}`;
@@ -222,7 +222,7 @@ test('a Postgres that crashes takes Ready from the changed Tenants alone, and al
   expect(await controller.end()).toBe('exit code 0');
 });
 
-test('a Postgres that says nothing any more holds no pass, and no scrape, for longer than its statements may take', async () => {
+test('a Postgres that stops answering blocks no pass and no scrape beyond the timeouts', async () => {
   const { namespace, declare, condition, expectReady, ...s } = await setup();
   await using proxy = await startTcpProxy(postgres.port);
   const through = new URL(environment['DATABASE_URL'] ?? '');

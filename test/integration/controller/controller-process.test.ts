@@ -123,7 +123,7 @@ const messageStatus = async (key: string, id: unknown): Promise<unknown> =>
 describe('a declared tenant', () => {
   // Retried, because a busy machine may be too slow for the deadline.
   test(
-    'signs in its owner by e-mail, sends, and is held and released by its resource at once',
+    'signs in its owner by e-mail, sends, and is suspended and resumed at once by its resource',
     { retry: 2 },
     async () => {
       const { name, key } = await sendingTenant();
@@ -143,7 +143,7 @@ describe('a declared tenant', () => {
     },
   );
 
-  test("is not the API's to suspend, to move or to resume, while its name and members are", async () => {
+  test('rejects suspend, resume and plan changes through the API, but allows a new name', async () => {
     const { name, id, token } = await sendingTenant();
     const platform = { authorization: `Bearer ${stack.platformToken}` };
     for (const [method, path, body] of [
@@ -163,7 +163,7 @@ describe('a declared tenant', () => {
     });
   });
 
-  test('is held with what it has queued, and lets it go when it is resumed', async () => {
+  test('holds its queued messages while suspended, and delivers them when it is resumed', async () => {
     // The account's rate limit is so low that most messages still wait when the suspension takes effect.
     const { name, key, id } = await sendingTenant({}, { rateLimitPerSecond: 1 });
     const sent = await Promise.all(Array.from({ length: 24 }, () => send(key)));
@@ -175,7 +175,7 @@ describe('a declared tenant', () => {
     await expect.poll(() => stack.states(id)).toEqual({ delivered: 24 });
   });
 
-  test('that is deleted with Purge leaves no row and no key of Vault', async () => {
+  test('that is deleted with Purge leaves no row and no Vault key', async () => {
     const { name, id, key } = await sendingTenant({ deletionPolicy: 'Purge' });
     await Promise.all(Array.from({ length: 20 }, () => send(key)));
     await kube.request('DELETE', pathOf(name));
@@ -185,7 +185,7 @@ describe('a declared tenant', () => {
   });
 });
 
-test('each change is counted once, with the time until its status was Ready', async () => {
+test('the convergence metric counts each spec change once, but no label change and no deletion', async () => {
   const count = async (): Promise<number> =>
     Number(/^despatch_convergence_seconds_count (\d+)$/m.exec(await controller.metrics())?.[1]);
   const before = await count();
@@ -214,12 +214,12 @@ describe('plans', () => {
     });
   }
 
-  test('the built-in ones are made', async () => {
+  test('the built-in plans are created', async () => {
     for (const name of ['free', 'starter', 'growth', 'enterprise'])
       await expect.poll(async () => (await kube.request('GET', planPath(name))).status).toBe(200);
   });
 
-  test('one that tenants are bound to stays until they have moved', async () => {
+  test('a deleted plan stays until no tenant uses it', async () => {
     const plan = `p-${randomUUID().slice(0, 8)}`;
     await declarePlan(plan, 5);
     const name = await declare({ planRef: { name: plan } });
@@ -236,7 +236,7 @@ describe('plans', () => {
     await expect.poll(async () => (await kube.request('GET', planPath(plan))).status).toBe(404);
   });
 
-  test('a change reaches every tenant of the plan, once', async () => {
+  test('a changed plan updates each of its tenants once', async () => {
     const plan = `p-${randomUUID().slice(0, 8)}`;
     await declarePlan(plan, 5);
     const names = await Promise.all(Array.from({ length: 5 }, () => declare({ planRef: { name: plan } })));
@@ -251,7 +251,7 @@ describe('plans', () => {
   });
 });
 
-test('an unchanged cluster is looked at and not written to', async () => {
+test('a restarted controller reconciles an unchanged cluster without writing to it', async () => {
   const name = await declare({ owners: [{ subject: 'someone' }] });
   const id = await untilReady(name);
   const writes = () =>
@@ -295,7 +295,7 @@ test('an unchanged cluster is looked at and not written to', async () => {
   expect(await controller.metrics()).toContain('despatch_convergence_seconds_count 0\n');
 });
 
-test('a tenant deleted and declared anew while no controller runs goes on as one', async () => {
+test('a resource re-created while no controller runs keeps its tenant', async () => {
   const name = await declare();
   const id = await untilReady(name);
   await controller.end();
@@ -307,7 +307,7 @@ test('a tenant deleted and declared anew while no controller runs goes on as one
   expect(await untilReady(name)).toBe(id);
 });
 
-test('what happens while one controller takes over from another is not lost', async () => {
+test('a change made during a controller failover is applied and counted once', async () => {
   await using second = await startController('controller-2', environment);
   const leads = async (one: ServiceProcess) =>
     /leader_election_master_status\{[^}]*\} (\d)/.exec(await one.metrics())?.[1];
@@ -340,7 +340,7 @@ test.each([
   ['Retain', 'managed_tenant'],
   ['Purge', 'purge_some'],
 ] as const)(
-  'a leader stopped in the middle of a deletion with %s, before %s, touches nothing of a resource made anew meanwhile',
+  'a leader that stalls in a deletion with %s, before %s, does not touch a re-created resource',
   async (deletionPolicy, step) => {
     const team = await kube.createNamespace();
     const path = `/apis/despatch.dev/v1alpha1/namespaces/${team}/tenants/anew`;
@@ -414,7 +414,7 @@ test.each([
   90_000,
 );
 
-test('a tenant that the API deletes is purged, by the next controller where one dies in the middle, and frees its slug', async () => {
+test('a tenant deleted by the API is purged despite a controller crash, and frees its slug', async () => {
   const own = await stack.tenant(['sms']);
   const neighbour = await stack.tenant(['sms']);
   const path = `/v1/admin/tenants/${own.id}`;
@@ -454,7 +454,7 @@ test('a tenant that the API deletes is purged, by the next controller where one 
   expect([(await send(neighbour.serviceKey)).status, await keyExists(neighbour.id)]).toEqual([202, true]);
 });
 
-test('a bad configuration stops it at the start with every fault named', async () => {
+test('an invalid configuration stops the controller at start, and the output names every fault', async () => {
   const { code, output } = await runService('controller', {
     LEASE_RENEW_DEADLINE_SECONDS: '20',
     WATCH_NAMESPACES: 'A_b',

@@ -98,7 +98,7 @@ async function begun(by: Runtime): Promise<string> {
   return name;
 }
 
-test('SIGTERM in the middle of a pass: it is ended, the lease is given up, another one takes over at once', async () => {
+test('on SIGTERM a leader finishes its pass and releases the lease; a standby leads at once', async () => {
   namespace = await server.createNamespace();
   // So long that a released lease differs clearly from an expired one, on any machine.
   const leaseMs = 30_000;
@@ -125,7 +125,7 @@ test('SIGTERM in the middle of a pass: it is ended, the lease is given up, anoth
   await expect.poll(() => read(late)).toMatchObject({ begun: 'second' });
 });
 
-test('a leader whose lease was stolen in the middle of a pass ends on the spot and writes nothing more', async () => {
+test('a leader whose lease is stolen during a pass exits at once and writes nothing more', async () => {
   namespace = await server.createNamespace();
   await using first = await leader('first');
   const name = await begun(first);
@@ -137,7 +137,7 @@ test('a leader whose lease was stolen in the middle of a pass ends on the spot a
   expect(await first.log()).toContain('Lost the lease, and so exited');
 });
 
-test('a leader that was stopped for longer than its lease ends when it goes on, and writes nothing before', async () => {
+test('a leader paused for longer than its lease exits when it resumes, without writing', async () => {
   namespace = await server.createNamespace();
   await using first = await leader('first');
   await using second = await start('second');
@@ -154,7 +154,7 @@ test('a leader that was stopped for longer than its lease ends when it goes on, 
   expect(await read(name)).toEqual(done);
 });
 
-test('a leader that reaches the API server no longer ends before another one begins', async () => {
+test('a leader that loses the API server exits before a standby starts to lead', async () => {
   namespace = await server.createNamespace();
   await using proxy = await startTcpProxy(Number(new URL(server.url).port));
   await using first = await leader('first', {
@@ -169,7 +169,7 @@ test('a leader that reaches the API server no longer ends before another one beg
   await expect.poll(() => read(name)).toMatchObject({ begun: 'second' });
 });
 
-test('an object that was deleted and made anew while no controller ran is begun anew, and nothing else is', async () => {
+test('after a restart, only an object that was re-created meanwhile is reconciled again', async () => {
   namespace = await server.createNamespace();
   const first = await leader('first');
   const [name, done] = [await begun(first), await begun(first)];

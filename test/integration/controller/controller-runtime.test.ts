@@ -102,7 +102,7 @@ async function proxied(inspect?: () => Inspector) {
   return { proxy, kubeconfig: adminKubeconfig(server.access, `https://127.0.0.1:${proxy.port}`) };
 }
 
-test('a watch that is cut goes on: what happened meanwhile is told once, and nothing is listed again', async () => {
+test('a watch resumes after a lost connection: it reports missed events once, without a relist', async () => {
   const namespace = await server.createNamespace();
   const { proxy, kubeconfig } = await proxied();
   await using stack = new AsyncDisposableStack();
@@ -119,7 +119,7 @@ test('a watch that is cut goes on: what happened meanwhile is told once, and not
   expect(one.metrics).toEqual(['error']);
 });
 
-test('a watch that hangs without a word is left for a new one that tells what was missed', async () => {
+test('a silent watch is replaced by a new one, which reports the missed event', async () => {
   const namespace = await server.createNamespace();
   let isArmed = false;
   const { proxy, kubeconfig } = await proxied(
@@ -140,7 +140,7 @@ test('a watch that hangs without a word is left for a new one that tells what wa
   held.release('cut');
 });
 
-test('a version that the server no longer has leads to a new list; what was made anew under an old name is told as such', async () => {
+test('an expired resource version causes a relist; a re-created object is deleted, then added', async () => {
   const namespace = await server.createNamespace();
   for (const name of ['anew', 'changed', 'gone', 'same']) await make(namespace, name);
   await using gate = await startKubeGate(server.access);
@@ -169,7 +169,7 @@ test('a version that the server no longer has leads to a new list; what was made
   await expect.poll(() => one.told.at(-1)).toBe('added later');
 });
 
-test('a server that says 429 is left alone for as long as it asks, by lists and by watches', async () => {
+test('lists and watches wait for the Retry-After of a 429 answer', async () => {
   const namespace = await server.createNamespace();
   await using gate = await startKubeGate(server.access);
   const reply = { status: 429, reason: 'TooManyRequests', retryAfterSeconds: 3 };
@@ -184,7 +184,7 @@ test('a server that says 429 is left alone for as long as it asks, by lists and 
   }
 });
 
-test('with a role in each of two namespaces it sees these two and asks for nothing more', async () => {
+test('a reflector with roles in two namespaces sees both and requests nothing else', async () => {
   const namespaces = [await server.createNamespace(), await server.createNamespace()];
   const elsewhere = await server.createNamespace();
   const user = server.addUser(`watcher-${randomUUID().slice(0, 8)}`);
@@ -239,7 +239,7 @@ function candidate(client: KubeClient, namespace: string, name: string, duration
 const leasePath = (namespace: string) =>
   `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases/${LEASE}`;
 
-test('two candidates on separate connections never lead at once, however often the leader loses its own', async () => {
+test('two candidates never lead at the same time, even when the leader loses its connection', async () => {
   const namespace = await server.createNamespace();
   const sides = await Promise.all([proxied(), proxied()]);
   await using stack = new AsyncDisposableStack();
@@ -276,7 +276,7 @@ test('two candidates on separate connections never lead at once, however often t
   await Promise.all(both.map(({ ended }) => ended));
 });
 
-test('a leader whose lease was stolen knows at its next look', async () => {
+test('a leader whose lease was stolen stops leading at its next renewal', async () => {
   const namespace = await server.createNamespace();
   const one = candidate(admin, namespace, 'pod-a');
   await one.elector.elected;
@@ -292,7 +292,7 @@ test('a leader whose lease was stolen knows at its next look', async () => {
   expect(one.elector.isLeading()).toBe(false);
 });
 
-test('a lease that is given up is taken at once', async () => {
+test('a waiting candidate acquires a released lease at once', async () => {
   const namespace = await server.createNamespace();
   // So long that a released lease differs clearly from an expired one, on any machine.
   const leaseMs = 30_000;
@@ -311,7 +311,7 @@ test('a lease that is given up is taken at once', async () => {
   expect((await server.request('GET', leasePath(namespace))).body.spec.holderIdentity).toBe('');
 });
 
-test('events are taken by the server, counted, and shown with their object', async () => {
+test('repeated events are stored as one with a count, and refer to their object', async () => {
   const namespace = await server.createNamespace();
   await make(namespace, 'subject');
   const subject = async (resource: KubeResource, name: string) =>

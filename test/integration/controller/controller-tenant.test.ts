@@ -70,7 +70,7 @@ async function xminOf(id: string): Promise<string[]> {
 }
 
 describe('a declared tenant', () => {
-  test('comes into force with plan, limits, owners, key and status', async () => {
+  test('is applied with plan, limits, owners, key and status', async () => {
     const key = s.putTenant({
       displayName: 'Acme Ltd',
       planRef: { name: 'growth' },
@@ -113,7 +113,7 @@ describe('a declared tenant', () => {
     ]);
   });
 
-  test('that is unchanged causes no write anywhere', async () => {
+  test('that is unchanged causes no write to the cluster, the database or Vault', async () => {
     const key = s.putTenant({ owners: [{ subject: 'carol' }] });
     await s.reconcile(key);
     const id = (await row(key))?.id ?? '';
@@ -125,7 +125,7 @@ describe('a declared tenant', () => {
     expect(body).toMatchObject({ data: { latest_version: 1 } });
   });
 
-  test('accepts messages at once, and its suspension is in the commit', async () => {
+  test('accepts messages once it is applied, and rejects them once its suspension is committed', async () => {
     const key = s.putTenant();
     await s.reconcile(key);
     const id = (await row(key))?.id ?? '';
@@ -144,7 +144,7 @@ describe('a declared tenant', () => {
     expect((await acceptBatch(s.api, [acceptRow(tenant)]))[0]?.verdict).toBe('accepted');
   });
 
-  test('follows its plan, and moves to another', async () => {
+  test('gets the new limits when its plan changes, and those of another plan when it moves', async () => {
     s.putPlan('own', { messagesPerDay: 5 });
     const key = s.putTenant({ planRef: { name: 'own' } });
     await s.reconcile(key);
@@ -157,7 +157,7 @@ describe('a declared tenant', () => {
     expect(await row(key)).toMatchObject({ plan: 'growth', limits: BUILT_IN_PLANS.growth });
   });
 
-  test('whose plan is missing keeps its limits, and can be suspended all the same', async () => {
+  test('whose plan was deleted keeps its limits and can still be suspended', async () => {
     s.putPlan('short-lived', { messagesPerDay: 5 });
     const key = s.putTenant({ planRef: { name: 'short-lived' } });
     await s.reconcile(key);
@@ -170,7 +170,7 @@ describe('a declared tenant', () => {
     expect(condition(key, 'Applied')).toMatchObject({ status: 'True' });
   });
 
-  test('of a plan that never was is no tenant', async () => {
+  test('whose plan never existed is not created', async () => {
     const key = s.putTenant({ planRef: { name: 'nowhere' } });
     await s.reconcile(key);
     expect(await row(key)).toBeUndefined();
@@ -178,7 +178,7 @@ describe('a declared tenant', () => {
     expect(condition(key, 'KeyProvisioned')).toMatchObject({ status: 'Unknown' });
   });
 
-  test('that somebody changed behind its back is repaired, and the repair is told', async () => {
+  test('whose rows were changed by hand is corrected, and the drift is reported', async () => {
     const key = s.putTenant({ planRef: { name: 'growth' } });
     await s.reconcile(key);
     const id = (await row(key))?.id ?? '';
@@ -188,7 +188,7 @@ describe('a declared tenant', () => {
     expect(await row(key)).toMatchObject({ status: 'active', limits: BUILT_IN_PLANS.growth });
   });
 
-  test('keeps the name and the members that the API gave it, until the resource names others', async () => {
+  test("keeps the API's changes to name and members until the resource changes them", async () => {
     const key = s.putTenant({ displayName: 'First', owners: [{ subject: 'dora' }] });
     await s.reconcile(key);
     const id = (await row(key))?.id ?? '';
@@ -205,7 +205,7 @@ describe('a declared tenant', () => {
     expect(await row(key)).toMatchObject({ name: 'Second' });
   });
 
-  test('that is paused is left alone, also when it is deleted', async () => {
+  test('that is paused is not changed, not even when its resource is deleted', async () => {
     const key = s.putTenant();
     await s.reconcile(key);
     s.putTenant({ state: 'Suspended' }, { key });
@@ -224,8 +224,8 @@ describe('a declared tenant', () => {
   });
 });
 
-describe('who may speak for a tenant', () => {
-  test('a slug of the API is a conflict, and nothing of it is touched', async () => {
+describe('ownership of a tenant', () => {
+  test('a resource with the slug of an API tenant gets SlugConflict and changes nothing of it', async () => {
     const slug = `api-${randomUUID().slice(0, 8)}`;
     const id = randomUUID();
     await s.admin`select create_tenant(${id}, ${slug}, 'Theirs', 'free', '{}', null)`;
@@ -239,7 +239,7 @@ describe('who may speak for a tenant', () => {
     expect(await row(`x/${slug}`)).toMatchObject({ id, status: 'active' });
   });
 
-  test('of two resources with one slug the first has it, and the second cannot purge it', async () => {
+  test('of two resources with one slug the first owns the tenant; the second cannot purge it', async () => {
     const slug = `shared-${randomUUID().slice(0, 8)}`;
     const first = s.putTenant({ slug });
     const second = s.putTenant({ slug, deletionPolicy: 'Purge' });
@@ -255,7 +255,7 @@ describe('who may speak for a tenant', () => {
     expect(await keyExists((await row(first))?.id ?? '')).toBe(true);
   });
 
-  test('a controller that sees an old generation changes nothing', async () => {
+  test('a controller with a stale Tenant in its cache changes nothing', async () => {
     const key = s.putTenant({ planRef: { name: 'growth' } });
     const old = s.tenants.get(key);
     s.putTenant({ planRef: { name: 'growth' }, state: 'Suspended' }, { key });
@@ -288,7 +288,7 @@ describe('who may speak for a tenant', () => {
     expect(await row(key)).toMatchObject({ status: 'active', limits: { messagesPerDay: 1 } });
   });
 
-  test('a controller that sees an old plan changes nothing', async () => {
+  test('a controller with a stale Plan in its cache changes nothing', async () => {
     s.putPlan('aging', { messagesPerDay: 1 });
     const old = s.plans.get('aging');
     const key = s.putTenant({ planRef: { name: 'aging' } });
@@ -299,7 +299,7 @@ describe('who may speak for a tenant', () => {
     expect(await row(key)).toMatchObject({ limits: { messagesPerDay: 2 } });
   });
 
-  test('a controller that still sees a deleted resource does not wake its tenant', async () => {
+  test('a controller that still caches a deleted resource does not reactivate its tenant', async () => {
     const key = s.putTenant();
     await s.reconcile(key);
     const old = s.tenants.get(key);
@@ -344,7 +344,7 @@ describe('who may speak for a tenant', () => {
     ['Retain', 'retain'],
     ['Purge', 'find'],
   ] as const)(
-    'a deletion with %s that was stopped before %s leaves alone what a resource made anew has taken over',
+    'a deletion with %s that stalls before %s does not touch what a re-created resource took over',
     async (deletionPolicy, step) => {
       const key = s.putTenant({ deletionPolicy });
       await s.reconcile(key);
@@ -366,7 +366,7 @@ describe('who may speak for a tenant', () => {
   );
 
   test.each(['apply', 'ensure'] as const)(
-    'a pass that was stopped before %s brings back neither a tenant that was purged nor its key',
+    'a pass that stalls before %s restores neither a purged tenant nor its key',
     async (step) => {
       const key = s.putTenant({ deletionPolicy: 'Purge' });
       const id = s.tenants.get(key)?.metadata.uid ?? '';
@@ -383,7 +383,7 @@ describe('who may speak for a tenant', () => {
     },
   );
 
-  test('a pass that was stopped before it first applied a resource does not apply it once it is gone', async () => {
+  test('a pass that stalls before first applying a resource does not apply it after deletion', async () => {
     const key = s.putTenant();
     await s.reconcile(key);
     s.remove(key);
@@ -397,7 +397,7 @@ describe('who may speak for a tenant', () => {
     expect(await row(key)).toMatchObject({ status: 'suspended', owner_uid: null });
   });
 
-  test('a resource made anew while the controller was down takes its tenant over', async () => {
+  test('a resource re-created while the controller was down takes over its tenant', async () => {
     const key = s.putTenant({ planRef: { name: 'growth' } });
     await s.reconcile(key);
     const id = (await row(key))?.id;
@@ -408,7 +408,7 @@ describe('who may speak for a tenant', () => {
 });
 
 describe('deletion with Retain', () => {
-  test('suspends, keeps rows and key, and a resource of the same name takes it back', async () => {
+  test('suspends the tenant and keeps rows and key; a new resource of that name takes it over', async () => {
     const key = s.putTenant({ planRef: { name: 'growth' } });
     await s.reconcile(key);
     const id = (await row(key))?.id ?? '';
@@ -435,7 +435,7 @@ describe('deletion with Retain', () => {
     expect(Buffer.from(await s.decrypter.decrypt(binding, ciphertext)).toString()).toBe('kept');
   });
 
-  test('of a tenant suspended for a reason keeps the reason', async () => {
+  test('keeps the reason of a tenant that is already suspended', async () => {
     const key = s.putTenant({ state: 'Suspended', suspendReason: 'abuse' });
     await s.reconcile(key);
     s.remove(key);
@@ -443,7 +443,7 @@ describe('deletion with Retain', () => {
     expect(await row(key)).toMatchObject({ status: 'suspended', suspension_reason: 'abuse' });
   });
 
-  test('a resource of another name does not get a retained tenant', async () => {
+  test('does not give the tenant to a resource of another name', async () => {
     const slug = `kept-${randomUUID().slice(0, 8)}`;
     const key = s.putTenant({ slug });
     await s.reconcile(key);
@@ -454,7 +454,7 @@ describe('deletion with Retain', () => {
     expect(condition(other, 'Ready')).toMatchObject({ reason: 'SlugConflict' });
   });
 
-  test('also what a resource that never came into force would have taken over', async () => {
+  test('applies, instead of Purge, to the former tenant of a resource that was never applied', async () => {
     const key = s.putTenant();
     await s.reconcile(key);
     s.putTenant({ deletionPolicy: 'Purge' }, { key, uid: randomUUID(), createdAt: '2026-03-01T00:00:00Z' });
@@ -495,7 +495,7 @@ describe('deletion with Purge', () => {
     expect(s.tenants.has(key)).toBe(false);
   });
 
-  test('takes along whoever was merely named, and nobody who has come, is coming or is named elsewhere', async () => {
+  test('deletes users who were only named as owners, not those who signed in or own others', async () => {
     const named = Array.from({ length: 5 }, () => randomUUID());
     const [mailed = '', silent = '', come = '', coming = '', elsewhere = ''] = named;
     const email = `${mailed}@example.org`;
@@ -521,7 +521,7 @@ describe('deletion with Purge', () => {
     expect((await row(other))?.status).toBe('active');
   });
 
-  test('takes nothing of a neighbour', async () => {
+  test('leaves the rows and the key of another tenant unchanged', async () => {
     const [gone, stays] = [await full(), await full()];
     const before = await leftovers(stays.id);
     s.remove(gone.key);
@@ -530,7 +530,7 @@ describe('deletion with Purge', () => {
     expect(await keyExists(stays.id)).toBe(true);
   });
 
-  test('waits for a call under way, and refuses what comes meanwhile', async () => {
+  test('waits for a claimed message, and rejects new messages meanwhile', async () => {
     const { key, id, tenant } = await full();
     const [account] = await s.admin<
       { id: string }[]
@@ -550,7 +550,7 @@ describe('deletion with Purge', () => {
   });
 
   test.each(['beginPurge', 'purgeSome', 'endPurge', 'destroy'] as const)(
-    'goes on where it was cut off: after %s',
+    'is completed by the next pass if the first one fails after %s',
     async (step) => {
       const { key, id } = await full();
       s.remove(key);
@@ -577,7 +577,7 @@ describe('deletion with Purge', () => {
     },
   );
 
-  test('that has begun cannot be taken back by changing the policy', async () => {
+  test('that has begun continues even if the policy changes to Retain', async () => {
     const { key, id } = await full();
     s.remove(key);
     await s.store.beginPurge(resourceOf(key));
@@ -588,7 +588,7 @@ describe('deletion with Purge', () => {
     expect(await leftovers(id)).toEqual({});
   });
 
-  test('whose resource was forced away is ended by the next one of its name, which then begins anew', async () => {
+  test('of a force-removed resource is completed by its successor, which gets a new tenant', async () => {
     const { key, id } = await full();
     await s.store.beginPurge(resourceOf(key));
     s.putTenant({}, { key, uid: randomUUID(), createdAt: '2026-03-01T00:00:00Z' });
@@ -600,8 +600,8 @@ describe('deletion with Purge', () => {
   });
 });
 
-describe('the key', () => {
-  test('gets a new version when its period is over, and every credential moves to it', async () => {
+describe('the Vault key of a tenant', () => {
+  test('is rotated after its period, and every credential and webhook secret is re-encrypted', async () => {
     const key = s.putTenant({ encryption: { keyRotationPeriodDays: 30 } });
     await s.reconcile(key);
     const id = (await row(key))?.id ?? '';
@@ -673,7 +673,7 @@ describe('the key', () => {
     }
   });
 
-  test('more damaged credentials than are moved at once stop nobody either', async () => {
+  test('with more damaged credentials than a batch, the intact ones are still re-encrypted', async () => {
     const key = s.putTenant();
     await s.reconcile(key);
     const id = (await row(key))?.id ?? '';
@@ -698,7 +698,7 @@ describe('the key', () => {
     expect(condition(key, 'Ready')).toMatchObject({ status: 'True' });
   });
 
-  test('a credential that is damaged is told and stops nobody', async () => {
+  test('with a damaged credential, RewrapFailed is reported and the intact one is re-encrypted', async () => {
     const key = s.putTenant();
     await s.reconcile(key);
     const id = (await row(key))?.id ?? '';
@@ -713,7 +713,7 @@ describe('the key', () => {
     expect(condition(key, 'Ready')).toMatchObject({ status: 'True' });
   });
 
-  test('that was deleted by hand is made anew, and that is told', async () => {
+  test('is created again if it was deleted by hand, with a KeyMissing warning', async () => {
     const key = s.putTenant();
     await s.reconcile(key);
     const id = (await row(key))?.id ?? '';
@@ -722,7 +722,7 @@ describe('the key', () => {
     expect(await keyExists(id)).toBe(true);
   });
 
-  test('while Vault is away, limits and suspension go on, and it is tried again', async () => {
+  test('does not block a suspension while Vault is unavailable, and the next pass retries', async () => {
     const away = () => Promise.reject(new KeyringError('unavailable', 'no answer'));
     const key = s.putTenant();
     await s.reconcile(key);
@@ -738,7 +738,7 @@ describe('the key', () => {
   });
 });
 
-test('while the database is away the status says so without a word of SQL, and it is tried again', async () => {
+test('a database failure sets DatabaseUnavailable without SQL text, and the next pass recovers', async () => {
   const key = s.putTenant();
   const reconciler = s.reconcilerWith({
     store: { ...s.store, find: () => Promise.reject(new Error('relation "secret" does not exist')) },
@@ -762,7 +762,7 @@ describe('a tenant that is Ready', () => {
   test.each([
     ['the database', databaseAway],
     ['Vault', () => vaultSays('unavailable')],
-  ])('stays so while %s gives no answer, and waits for its next regular look', async (_who, away) => {
+  ])('stays Ready while %s does not answer, and waits for the next resync', async (_who, away) => {
     const key = s.putTenant();
     await s.reconcile(key);
     const [before, pass] = [s.tenants.get(key)?.status, away()];
@@ -771,14 +771,14 @@ describe('a tenant that is Ready', () => {
     expect(s.tenants.get(key)?.status).toEqual(before);
   });
 
-  test('is so no longer when Vault refuses', async () => {
+  test('is no longer Ready when Vault refuses a request', async () => {
     const key = s.putTenant();
     await s.reconcile(key);
     await expect(s.reconcile(key, vaultSays('refused'))).rejects.toThrow('no answer');
     expect(condition(key, 'Ready')).toMatchObject({ status: 'False', reason: 'VaultRefused' });
   });
 
-  test('is so no longer when the database refuses, which no time fixes', async () => {
+  test('is no longer Ready when the database denies permission', async () => {
     const key = s.putTenant();
     await s.reconcile(key);
     const refused = Object.assign(new Error('permission denied'), { name: 'PostgresError', code: '42501' });
@@ -788,7 +788,7 @@ describe('a tenant that is Ready', () => {
     expect(condition(key, 'Ready')).toMatchObject({ status: 'True' });
   });
 
-  test('is so no longer when somebody changed it and it cannot be set right', async () => {
+  test('is no longer Ready when drift in its row cannot be corrected', async () => {
     const key = s.putTenant();
     await s.reconcile(key);
     await s.admin`update tenants set status = 'suspended', suspension_reason = 'abuse' where id = ${(await row(key))?.id ?? ''}`;
@@ -800,7 +800,7 @@ describe('a tenant that is Ready', () => {
   });
 
   test.each(['its resource', 'its plan'])(
-    'and then changed by %s while the database is away says so, and what is in force is still told',
+    'is not Ready after a change of %s while the database is down, and shows the applied values',
     async (what) => {
       const plan = `p-${randomUUID().slice(0, 8)}`;
       s.putPlan(plan, { messagesPerDay: 5 });
@@ -835,7 +835,7 @@ describe('a tenant that is Ready', () => {
     },
   );
 
-  test('and then deleted while the database is away says why it is still there', async () => {
+  test('shows DatabaseUnavailable when it is deleted while the database is down', async () => {
     const key = s.putTenant();
     await s.reconcile(key);
     s.remove(key);

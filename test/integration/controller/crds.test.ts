@@ -56,8 +56,8 @@ const verdict = (accepted: number, refused?: string) => ({
   warnings: [],
 });
 
-describe('the definitions', () => {
-  test.each(['tenants', 'plans'])('of %s are taken by the server without reserve', async (plural) => {
+describe('the custom resource definitions', () => {
+  test.each(['tenants', 'plans'])('of %s are established, and their names are accepted', async (plural) => {
     const { body } = await kube.request('GET', `${CRDS}/${plural}.despatch.dev`);
     const conditions = body.status.conditions as { type: string; status: string }[];
     expect(Object.fromEntries(conditions.map(({ type, status }) => [type, status]))).toEqual({
@@ -67,7 +67,7 @@ describe('the definitions', () => {
     expect(body.status.storedVersions).toEqual(['v1alpha1']);
   });
 
-  test('have short names, a category and a status of its own', async () => {
+  test('have short names, a category and a status subresource', async () => {
     const { body } = await kube.request('GET', ROOT);
     const resources = body.resources as { name: string }[];
     expect(resources.map(({ name }) => name).toSorted()).toEqual([
@@ -90,7 +90,7 @@ describe('the definitions', () => {
     });
   });
 
-  test('a definition whose field has no bounds would cost too much and is refused', async () => {
+  test('are rejected without a bound on owners, because the rules then exceed the cost budget', async () => {
     const { body: definition } = await kube.request('GET', `${CRDS}/tenants.despatch.dev`);
     const owners = definition.spec.versions[0].schema.openAPIV3Schema.properties.spec.properties.owners;
     delete owners.maxItems;
@@ -98,7 +98,7 @@ describe('the definitions', () => {
     expect([status, body.message]).toEqual([422, expect.stringContaining('exceeds budget')]);
   });
 
-  test('every field is explained', async () => {
+  test('describe every field in the OpenAPI schema', async () => {
     const documents = async () => {
       const { body } = await kube.request('GET', `/openapi/v3${ROOT}`);
       return (body.components?.schemas ?? {}) as Record<string, Documented>;
@@ -131,7 +131,7 @@ function documented(field: Documented | undefined, path: string): (readonly [str
 }
 
 describe('a tenant', () => {
-  test.each(TENANT_ROWS)('is judged rightly: $what', async ({ name = 'acme', spec, refused }) => {
+  test.each(TENANT_ROWS)('is validated: $what', async ({ name = 'acme', spec, refused }) => {
     const answer = await kube.request(
       'POST',
       `${tenants}?dryRun=All&fieldValidation=Strict`,
@@ -140,7 +140,7 @@ describe('a tenant', () => {
     expect(said(answer)).toEqual(verdict(201, refused));
   });
 
-  test('is given what its writer left out, and nothing that depends on other objects', async () => {
+  test('gets defaults for omitted fields, but no value that depends on other objects', async () => {
     const { spec, metadata } = await stored();
     expect(spec).toEqual({
       planRef: { name: 'free' },
@@ -151,7 +151,7 @@ describe('a tenant', () => {
     expect(metadata.generation).toBe(1);
   });
 
-  test('with fields set to null is given their defaults', async () => {
+  test('gets defaults for fields set to null', async () => {
     const { spec } = await stored({
       planRef: null,
       state: null,
@@ -172,7 +172,7 @@ describe('a tenant', () => {
   ];
 
   test.each(UNKNOWN)(
-    'with the unknown field %s is refused to who asks for strictness',
+    'with the unknown field %s is rejected under strict field validation',
     async (path, spec) => {
       const object = tenant('acme', spec);
       const strict = await kube.request('POST', `${tenants}?dryRun=All&fieldValidation=Strict`, object);
@@ -184,7 +184,7 @@ describe('a tenant', () => {
   );
 
   test.each(UNKNOWN)(
-    'with the unknown field %s is stored without it otherwise, and says so',
+    'with the unknown field %s is otherwise stored without it, with a warning',
     async (path, spec) => {
       const loose = await kube.request('POST', `${tenants}?fieldValidation=Warn`, tenant(freshName(), spec));
       expect([loose.status, loose.warnings]).toEqual([201, [`unknown field "${path}"`]]);
@@ -227,11 +227,15 @@ describe('a tenant', () => {
       refused: 'suspendReason may be set only while state is Suspended',
     },
     { what: 'is resumed', from: { state: 'Suspended', suspendReason: 'abuse' }, to: { state: 'Active' } },
-    { what: 'is to be purged after all', to: { deletionPolicy: 'Purge' } },
-    { what: 'is to be kept after all', from: { deletionPolicy: 'Purge' }, to: { deletionPolicy: 'Retain' } },
+    { what: 'changes its deletionPolicy to Purge', to: { deletionPolicy: 'Purge' } },
+    {
+      what: 'changes its deletionPolicy to Retain',
+      from: { deletionPolicy: 'Purge' },
+      to: { deletionPolicy: 'Retain' },
+    },
   ];
 
-  test.each(CHANGES)('that $what is judged rightly', async ({ from, to, refused }) => {
+  test.each(CHANGES)('that $what is validated', async ({ from, to, refused }) => {
     const { metadata } = await stored(from);
     const changed = { ...tenant(metadata.name, to), metadata };
     expect(said(await kube.request('PUT', `${tenants}/${metadata.name}`, changed))).toEqual(
@@ -239,7 +243,7 @@ describe('a tenant', () => {
     );
   });
 
-  test('cannot have its slug added or removed by a patch either', async () => {
+  test('cannot get or lose its slug through a patch', async () => {
     const { metadata } = await stored({ slug: 'patched' });
     const { metadata: bare } = await stored();
     const patch = (name: string, slug: string | null) =>
@@ -252,7 +256,7 @@ describe('a tenant', () => {
     );
   });
 
-  test('can be found by plan, state and slug', async () => {
+  test('can be selected by plan, state and slug', async () => {
     await stored({ slug: 'selected', planRef: { name: 'gold' }, state: 'Suspended' }, 'selected-one');
     await stored({ planRef: { name: 'gold' } }, 'selected-two');
     const names = async (selector: string): Promise<string[]> => {
@@ -270,7 +274,7 @@ describe('a tenant', () => {
     expect([other.status, other.body.message]).toEqual([400, expect.stringContaining('not supported')]);
   });
 
-  test('is shown with its plan, state and readiness', async () => {
+  test('is printed in tables with its slug, plan, state and readiness', async () => {
     const { metadata } = await stored({ planRef: { name: 'growth' } }, 'shown');
     await kube.request(
       'PATCH',
@@ -313,7 +317,7 @@ const condition = (type: string, status: string, reason: string): object => ({
 
 describe("a tenant's status", () => {
   test.each([...CONDITION_ROWS, ...TENANT_STATUS_ROWS])(
-    'is judged rightly: $what',
+    'is validated: $what',
     async ({ status, refused }) => {
       const name = 'with-status';
       await kube.request('POST', tenants, tenant(name));
@@ -323,7 +327,7 @@ describe("a tenant's status", () => {
     },
   );
 
-  test('is out of reach for who writes the spec', async () => {
+  test('cannot be changed by a write to the main resource', async () => {
     const name = freshName();
     const status = { slug: 'forged', tenantId: '0b7e6f2c-6a55-4f0a-9d3e-3f1f4f0f9c11' };
     const created = await kube.request('POST', tenants, { ...tenant(name), status });
@@ -332,7 +336,7 @@ describe("a tenant's status", () => {
     expect([updated.status, updated.body.status]).toEqual([200, undefined]);
   });
 
-  test('is all that its writer can reach, and no new generation', async () => {
+  test('is all that a write to the status subresource changes; the generation stays', async () => {
     const { metadata, spec } = await stored();
     const patch = {
       metadata: { labels: { forged: 'yes' }, finalizers: ['forged.example.com/x'] },
@@ -346,7 +350,7 @@ describe("a tenant's status", () => {
     expect(body.metadata.generation).toBe(1);
   });
 
-  test('has conditions that each belong to their own writer', async () => {
+  test('has conditions that are owned individually by their field managers', async () => {
     const { metadata } = await stored();
     const report = (manager: string, conditions: readonly object[], force = false) =>
       kube.request(
@@ -385,12 +389,12 @@ describe('a plan', () => {
     ...(spec === undefined ? {} : { spec }),
   });
 
-  test.each(PLAN_ROWS)('is judged rightly: $what', async ({ refused, ...row }) => {
+  test.each(PLAN_ROWS)('is validated: $what', async ({ refused, ...row }) => {
     const answer = await kube.request('POST', `${plans}?dryRun=All&fieldValidation=Strict`, object(row));
     expect(said(answer)).toEqual(verdict(201, refused));
   });
 
-  test.each(CONDITION_ROWS)('has a status that is judged rightly: $what', async ({ status, refused }) => {
+  test.each(CONDITION_ROWS)('has a status that is validated: $what', async ({ status, refused }) => {
     const [first] = PLAN_ROWS;
     const name = `${ownPrefix}-with-status`;
     await kube.request('POST', plans, object({ ...first, name }));
@@ -399,7 +403,7 @@ describe('a plan', () => {
     expect(said(await kube.request('PATCH', path, patch, MERGE))).toEqual(verdict(200, refused));
   });
 
-  test('of the built-in ones can be made, and is shown with its limits and use', async () => {
+  test('that is built in can be created, and is printed with its daily limit and use', async () => {
     for (const builtIn of builtInPlans()) {
       const plan = { ...builtIn, metadata: { name: `${ownPrefix}-${builtIn.metadata.name}` } };
       expect(said(await kube.request('POST', `${plans}?fieldValidation=Strict`, plan))).toEqual(verdict(201));

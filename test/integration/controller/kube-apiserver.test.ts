@@ -7,7 +7,7 @@ import { testKube } from '#test/support/servers.ts';
 const SETTINGS = '/api/v1/namespaces/default/configmaps';
 const settings = (name: string): object => ({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name } });
 
-test('what was written survives a crash of the API server, and nothing is left after disposal', async () => {
+test('data survives a crash of the test API server, and nothing is left after disposal', async () => {
   let kubeconfigPath: string;
   let pid: number;
   {
@@ -36,7 +36,7 @@ test('what was written survives a crash of the API server, and nothing is left a
   await expect(access(kubeconfigPath)).rejects.toThrow('ENOENT');
 });
 
-test('a user may what roles allow, with the kubeconfig too, and the audit log tells who asked', async () => {
+test('a user may do what roles allow, also by kubeconfig, and the audit log names the user', async () => {
   await using kube = await testKube();
   const namespace = await kube.createNamespace();
   const user = kube.addUser(`jane-${namespace}`, ['readers/of+names', namespace]);
@@ -74,7 +74,7 @@ test('a user may what roles allow, with the kubeconfig too, and the audit log te
   expect(own[0]?.user.groups).toEqual(['readers/of+names', namespace, 'system:authenticated']);
 });
 
-test('pods are held to the security level of their namespace', async () => {
+test('the API server enforces the Pod Security level of a namespace', async () => {
   await using kube = await testKube();
   const namespace = await kube.createNamespace({ 'pod-security.kubernetes.io/enforce': 'restricted' });
   const pod = (securityContext: object) => ({
@@ -100,7 +100,7 @@ test('pods are held to the security level of their namespace', async () => {
   expect(taken.status).toBe(201);
 });
 
-test('an applied object may hold no field that the server does not know', async () => {
+test('apply rejects an object with an unknown field or kind', async () => {
   await using kube = await testKube();
   const namespace = await kube.createNamespace();
   const object = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'x', namespace } };

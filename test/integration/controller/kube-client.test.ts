@@ -65,7 +65,7 @@ async function failure(promise: Promise<unknown>): Promise<KubeError> {
   throw new Error(`the call ended with ${String(error)}`);
 }
 
-test('an object is made, read, replaced, and deleted as the very one it is', async () => {
+test('an object is created, read, replaced at its version, and deleted by its uid', async () => {
   const made = await makeConfig(undefined, { a: '1' });
   const { metadata } = made;
   expect((await failure(makeConfig(metadata.name))).reason).toBe('AlreadyExists');
@@ -80,7 +80,7 @@ test('an object is made, read, replaced, and deleted as the very one it is', asy
   expect(await kube.get(CONFIGS, metadata, call)).toBeUndefined();
 });
 
-test('what the server refuses comes with its reason and the fields at fault', async () => {
+test("a rejected request fails with the server's reason and the invalid fields", async () => {
   const spec = { displayName: 'x' };
   const error = await failure(kube.create(TENANTS, { metadata: { namespace, name: 'short' }, spec }, call));
   expect(error).toMatchObject({ code: 422, reason: 'Invalid' });
@@ -93,7 +93,7 @@ test('what the server refuses comes with its reason and the fields at fault', as
   expect((await failure(unknown)).message).toContain('planReff');
 });
 
-test('a list comes in pages that together are the whole', async () => {
+test('a list with a limit returns pages that together contain every object', async () => {
   const own = await server.createNamespace();
   const names = Array.from({ length: 7 }, (_, index) => `page-${index}`);
   for (const name of names) await kube.create(CONFIGS, { metadata: { namespace: own, name } }, call);
@@ -109,7 +109,7 @@ test('a list comes in pages that together are the whole', async () => {
   expect([seen, pages]).toEqual([names, 3]);
 });
 
-test('a status is written apart from the object, and the same one again changes nothing', async () => {
+test('applyStatus changes only the status, and the same status again changes nothing', async () => {
   const { metadata } = await makeTenant();
   const status = { slug: 'shop', observedGeneration: 1 };
   const ref = { namespace, name: metadata.name, uid: metadata.uid };
@@ -128,23 +128,20 @@ test('a status is written apart from the object, and the same one again changes 
 });
 
 test.each([
-  ['by a version of the old one', true],
-  ['by its uid alone', false],
-])(
-  'a status meant for an object that is gone, or was made anew, is written nowhere: %s',
-  async (_how, isBound) => {
-    const { metadata } = await makeTenant();
-    const { uid, resourceVersion } = metadata;
-    const ref = { namespace, name: metadata.name, uid, ...(isBound ? { resourceVersion } : {}) };
-    await kube.delete(TENANTS, ref, call);
-    expect((await failure(kube.applyStatus(TENANTS, ref, { slug: 'old' }, applied))).code).toBe(404);
-    await makeTenant(metadata.name);
-    expect((await failure(kube.applyStatus(TENANTS, ref, { slug: 'old' }, applied))).code).toBe(409);
-    expect(await kube.get(TENANTS, ref, call)).not.toHaveProperty('status.slug');
-  },
-);
+  ['with the old uid and version', true],
+  ['with the old uid alone', false],
+])('applyStatus rejects an object that was deleted or re-created: %s', async (_how, isBound) => {
+  const { metadata } = await makeTenant();
+  const { uid, resourceVersion } = metadata;
+  const ref = { namespace, name: metadata.name, uid, ...(isBound ? { resourceVersion } : {}) };
+  await kube.delete(TENANTS, ref, call);
+  expect((await failure(kube.applyStatus(TENANTS, ref, { slug: 'old' }, applied))).code).toBe(404);
+  await makeTenant(metadata.name);
+  expect((await failure(kube.applyStatus(TENANTS, ref, { slug: 'old' }, applied))).code).toBe(409);
+  expect(await kube.get(TENANTS, ref, call)).not.toHaveProperty('status.slug');
+});
 
-test('a status is written although the object has changed since it was read', async () => {
+test('applyStatus succeeds although the spec changed after the object was read', async () => {
   const { metadata } = await makeTenant();
   await kube.apply(
     TENANTS,
@@ -161,7 +158,7 @@ test('a status is written although the object has changed since it was read', as
   });
 });
 
-test('finalizers that many add at once are all there, and removing one leaves the others', async () => {
+test('finalizers added concurrently are all stored, and removing one keeps the others', async () => {
   const made = await makeConfig();
   const names = Array.from({ length: 6 }, (_, index) => `despatch.dev/f-${index}`);
   const all = () =>
@@ -174,7 +171,7 @@ test('finalizers that many add at once are all there, and removing one leaves th
   expect(await all()).toEqual(names.filter((name) => !name.endsWith('3')));
 });
 
-test('a finalizer meant for an object that was made anew is not given to the new one', async () => {
+test('a finalizer for a deleted object is not added to a new object of the same name', async () => {
   const made = await makeConfig();
   await kube.delete(CONFIGS, made.metadata, call);
   const again = await makeConfig(made.metadata.name);
@@ -182,7 +179,7 @@ test('a finalizer meant for an object that was made anew is not given to the new
   expect((await kube.get(CONFIGS, again.metadata, call))?.metadata.finalizers).toBeUndefined();
 });
 
-test('a watch tells what happens from a version on, with bookmarks, and ends at its time', async () => {
+test('a watch reports events after a resource version, with bookmarks, and ends at its timeout', async () => {
   const { metadata } = await kube.list(CONFIGS, { ...call, namespace });
   const events: KubeWatchEvent<KubeObject>[] = [];
   const watching = kube.watch(CONFIGS, {
@@ -201,7 +198,7 @@ test('a watch tells what happens from a version on, with bookmarks, and ends at 
   expect(events.at(-1)?.type).toBe('BOOKMARK');
 });
 
-test('calls share few connections', async () => {
+test('a hundred calls share at most eight connections', async () => {
   let connections = 0;
   await using proxy = await startTcpProxy(Number(new URL(server.url).port), () => {
     connections += 1;
@@ -216,7 +213,7 @@ test('calls share few connections', async () => {
   expect(connections).toBeLessThanOrEqual(8);
 });
 
-test('a call over a connection that has died silently is tried anew on another', async () => {
+test('a call on a silently dead connection is retried on a new one', async () => {
   await using proxy = await startTcpProxy(Number(new URL(server.url).port));
   const kubeconfig = adminKubeconfig(server.access, `https://127.0.0.1:${proxy.port}`);
   await using client = openKube({ kubeconfig, userAgent: 'test' });
@@ -231,7 +228,7 @@ test('a call over a connection that has died silently is tried anew on another',
   expect((await reading)?.metadata.uid).toBe(metadata.uid);
 });
 
-test('in a pod, an expired token is replaced by the one that was written in its place', async () => {
+test('in a pod, an expired token is replaced by the new one in the token file', async () => {
   const root = await mkdtemp(join(tmpdir(), 'despatch-account-'));
   const folder = join(root, 'var/run/secrets/kubernetes.io/serviceaccount');
   await mkdir(folder, { recursive: true });

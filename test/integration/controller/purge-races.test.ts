@@ -82,7 +82,7 @@ async function setup() {
 }
 
 test.each(['its own id', "the provider's id"])(
-  'a receipt that is applied as its message is purged leaves no history: found by %s',
+  'a receipt that is applied while its message is purged leaves no event log: found by %s',
   async (by) => {
     await using b = await setup();
     await b.send();
@@ -104,7 +104,7 @@ test.each(['its own id', "the provider's id"])(
   },
 );
 
-test('an answer that comes after its lease and beside the purge leaves no receipt', async () => {
+test('a completion after its lease expired, concurrent with a purge, leaves no receipt', async () => {
   await using b = await setup();
   const [message] = await b.store.claim([b.row.seq], { worker: 'w', leaseMs: 60_000 });
   if (message === undefined) throw new Error('nothing was claimed');
@@ -127,7 +127,7 @@ test('an answer that comes after its lease and beside the purge leaves no receip
   expect(await b.leftovers()).not.toHaveProperty('receipts');
 });
 
-test('an answer to a question that comes beside the purge leaves no receipt', async () => {
+test('a status lookup that is settled concurrently with a purge leaves no receipt', async () => {
   await using b = await setup();
   await b.send();
   await b.begin();
@@ -155,7 +155,7 @@ test('an answer to a question that comes beside the purge leaves no receipt', as
   expect(await b.leftovers()).not.toHaveProperty('receipts');
 });
 
-test("a vendor's call that is read in the last moment leaves no receipt", async () => {
+test("a provider's receipt call that is settled as the purge ends leaves no rows", async () => {
   await using b = await setup();
   await b.begin();
   await b.admin`
@@ -169,7 +169,7 @@ test("a vendor's call that is read in the last moment leaves no receipt", async 
   expect(await b.leftovers()).toEqual({});
 });
 
-test('a brake that is applied in the last moment leaves nothing', async () => {
+test('a brake that is applied as the purge ends leaves no rows', async () => {
   await using b = await setup();
   await b.admin`
     insert into despatch.brakes (tenant_id, channel, level, reason, rate, bound, applied_at, gap_ms, next_at)
@@ -197,7 +197,7 @@ test('a brake that is applied in the last moment leaves nothing', async () => {
   expect(await b.leftovers()).toEqual({});
 });
 
-test('what a person does in the last moment leaves nothing', async () => {
+test('a request that commits as the purge ends leaves no idempotency key and no audit row', async () => {
   await using b = await setup();
   await b.begin();
   const scope = randomUUID().replaceAll('-', '').repeat(2);
@@ -211,7 +211,7 @@ test('what a person does in the last moment leaves nothing', async () => {
   expect(await b.leftovers()).toEqual({});
 });
 
-test('a delivery that a person asks for in the last moment leaves nothing', async () => {
+test('a redelivery that is requested as the purge ends leaves no rows', async () => {
   await using b = await setup();
   const { tenantId } = b.tenant;
   const [endpoint] = await b.admin<{ id: string }[]>`

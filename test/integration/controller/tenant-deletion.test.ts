@@ -32,7 +32,7 @@ async function declared(deletionPolicy: 'Retain' | 'Purge'): Promise<string> {
   return key;
 }
 
-describe('a resource that cannot be finalized says why it is still there', () => {
+describe('a resource that cannot be finalized shows the cause in its Ready condition', () => {
   test.each([
     ['Vault gives no answer', 'VaultUnavailable', () => vaultSays('unavailable')],
     ['Vault refuses', 'VaultRefused', () => vaultSays('refused')],
@@ -55,7 +55,7 @@ describe('a resource that cannot be finalized says why it is still there', () =>
     expect(s.tenants.has(key)).toBe(false);
   });
 
-  test('with Retain, when the database does not take the suspension', async () => {
+  test('with Retain, when the database does not store the suspension', async () => {
     const key = await declared('Retain');
     s.remove(key);
     const reconciler = s.reconcilerWith({ store: { ...s.store, retain: databaseAway } });
@@ -66,7 +66,7 @@ describe('a resource that cannot be finalized says why it is still there', () =>
   });
 });
 
-test('a purge does not destroy the key before every api has forgotten the tenant', async () => {
+test('a purge does not destroy the key while an api may still have the tenant in its cache', async () => {
   const key = await declared('Purge');
   const id = s.tenants.get(key)?.status?.tenantId as TenantId;
   const keyStatus = async () => (await s.vault.request('GET', `${s.vault.mount}/keys/despatch-${id}`)).status;
@@ -83,7 +83,7 @@ test('a purge does not destroy the key before every api has forgotten the tenant
   expect([s.tenants.has(key), await keyStatus()]).toEqual([false, 404]);
 });
 
-test('a resource that waits for the purge of an earlier one blames Vault, and not the database, when Vault is away', async () => {
+test('a resource that waits for an earlier purge shows VaultUnavailable if Vault is down', async () => {
   const key = await declared('Purge');
   const tenant = s.tenants.get(key);
   if (tenant === undefined) throw new Error('no tenant');

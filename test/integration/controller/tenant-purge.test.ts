@@ -59,7 +59,7 @@ async function setup() {
   };
 }
 
-test('a long feed and long queues of endpoints go in small steps, before the numbering is held up', async () => {
+test('a purge deletes long feeds, endpoint queues and counts in batches before its final step', async () => {
   await using b = await setup();
   const { tenantId } = b.tenant;
   const endpoint = await b.endpoint();
@@ -117,7 +117,7 @@ test('a long feed and long queues of endpoints go in small steps, before the num
   expect(await b.leftovers()).toEqual({});
 });
 
-test('what was accepted before the purge and is counted beside it leaves no usage', async () => {
+test('a usage count that runs concurrently with a purge leaves no usage rows', async () => {
   await using b = await setup();
   await acceptBatch(b.api, [acceptRow(b.tenant)]);
   await b.count();
@@ -150,7 +150,7 @@ test('what was accepted before the purge and is counted beside it leaves no usag
   expect(await b.leftovers()).toEqual({});
 });
 
-test('receipts go in small steps as well, and are not looked for while there are messages', async () => {
+test('a purge deletes receipts in batches, and does not scan them while messages are left', async () => {
   await using b = await setup();
   await acceptBatch(b.api, [acceptRow(b.tenant), acceptRow(b.tenant)]);
   await b.admin`
@@ -170,7 +170,7 @@ test('receipts go in small steps as well, and are not looked for while there are
   expect(await b.leftovers()).not.toHaveProperty('receipts');
 });
 
-test('a purge reads neither the receipts of others nor, at each step, the idempotency keys of all', async () => {
+test("a purge reads no other tenants' receipts, and does not scan all idempotency keys per step", async () => {
   await using b = await setup();
   const other = await seedTenant(b.admin);
   const otherAccount = await seedAccount(b.admin, other.tenantId);
@@ -213,7 +213,7 @@ test('a purge reads neither the receipts of others nor, at each step, the idempo
   for (const table of ['receipts', 'idempotency_keys', 'audit_log']) expect(left).not.toHaveProperty(table);
 });
 
-test('the feed of a tenant that is being purged does not grow any more', async () => {
+test('number_changes adds no feed rows for a tenant that is being purged', async () => {
   await using b = await setup();
   await acceptBatch(b.api, [acceptRow(b.tenant)]);
   await b.begin();
@@ -230,7 +230,7 @@ test.each([
     what: 'an endpoint',
     change: (id: string) => `update despatch.webhook_endpoints set status = 'failing' where id = '${id}'`,
   },
-])('what is told of $what in the last moment goes too', async ({ what, change }) => {
+])('a purge also deletes the event of $what whose status changes concurrently', async ({ what, change }) => {
   await using b = await setup();
   const id = what === 'an account' ? b.accountId : await b.endpoint();
   await b.begin();
@@ -244,7 +244,7 @@ test.each([
   expect(await b.leftovers()).toEqual({});
 });
 
-test('the end of a purge has as much time as its steps', async () => {
+test('the last step of a purge runs with a statement timeout of 5 minutes', async () => {
   await using b = await setup();
   await b.admin`create table public.seen (timeout text)`;
   await b.admin`grant insert on public.seen to public`;

@@ -32,7 +32,7 @@ const appliedAt = async (name: string): Promise<string | undefined> =>
     await b.admin<{ at: string }[]>`select applied_at::text as at from applied_functions where name = ${name}`
   )[0]?.at;
 
-test('a function is applied where its text is new or has changed, by one of any number of runs, and not otherwise', async () => {
+test('a function is applied only if it is new or changed, and by only one of several runs', async () => {
   const first = await Promise.all([1, 2, 3].map(() => run({ functions: [...OWN, answer()] })));
   expect(first.flatMap(({ functions }) => functions)).toEqual(['answer']);
   expect(await b.api`select answer() as n`).toEqual([{ n: 1 }]);
@@ -48,7 +48,7 @@ test('a function is applied where its text is new or has changed, by one of any 
   expect(await appliedAt('answer')).not.toBe(before);
 });
 
-test('a function is callable by whom its file names and by nobody else, also where an earlier text named more', async () => {
+test('only the roles that its file grants may execute a function; earlier grants are revoked', async () => {
   await run({ functions: [...OWN, answer({ to: 'public' })] });
   expect(await b.worker`select answer() as n`).toEqual([{ n: 1 }]);
   await run({ functions: [...OWN, answer()] });
@@ -59,13 +59,13 @@ test('a function is callable by whom its file names and by nobody else, also whe
   await expect(b.api`select answer()`).rejects.toMatchObject(DENIED);
 });
 
-test('a function that a migration makes is callable by nobody to whom it is not granted', async () => {
+test('a function that a migration creates is not executable without a grant', async () => {
   const sql = () => 'create function silent() returns integer language sql as $$ select 1 $$';
   await run({ migrations: [{ version: 9_999, name: '9999_test.sql', sql }] });
   for (const role of [b.api, b.worker]) await expect(role`select silent()`).rejects.toMatchObject(DENIED);
 });
 
-test('functions that call each other come in any order, and a body that cannot run is refused', async () => {
+test('functions may call later ones, and a body that calls an unknown function is rejected', async () => {
   const [early, late] = [
     answer({ name: 'early', returns: 'late()' }),
     answer({ name: 'late', returns: '7' }),
@@ -77,7 +77,7 @@ test('functions that call each other come in any order, and a body that cannot r
   );
 });
 
-test('one broken file leaves all functions as they were, and is named', async () => {
+test('a broken function file is named in the error and leaves all functions unchanged', async () => {
   await run({ functions: [...OWN, answer()] });
   const changed = [answer({ returns: '2' }), functionFile('broken', 'create or replace function broken(')];
   await expect(run({ functions: [...OWN, ...changed] })).rejects.toThrow(
@@ -87,7 +87,7 @@ test('one broken file leaves all functions as they were, and is named', async ()
   expect(await run({ functions: [...OWN, answer()] })).toMatchObject({ functions: [] });
 });
 
-test('what services of the release before call stays: other arguments beside it, and functions without a file', async () => {
+test('functions of the previous release stay: old overloads, and functions without a file', async () => {
   await run({ functions: [...OWN, answer()] });
   const other = answer({ args: 'plus integer', returns: '1 + plus' });
   expect(await run({ functions: [...OWN, other] })).toMatchObject({ functions: ['answer'], unused: [] });
@@ -101,7 +101,7 @@ test('what services of the release before call stays: other arguments beside it,
   expect(await b.api`select answer() as old, answer(1) as new`).toEqual([{ old: 1, new: 2 }]);
 });
 
-test('a service is ready from the moment its functions are applied, and stays ready under a newer release', async () => {
+test('a service is ready once its functions are applied, and stays ready after a newer release', async () => {
   const { migration } = requiredSchemaVersion();
   const [older, newer] = [
     [...OWN, answer()],
@@ -117,7 +117,7 @@ test('a service is ready from the moment its functions are applied, and stays re
   expect([await readiness(older), await readiness(newer)]).toEqual([{ failing: [] }, { failing: [] }]);
 });
 
-test('a release that comes back after a newer one leaves the functions of the newer one in force, and tells so', async () => {
+test('a rollback to an older release keeps the newer functions and reports it', async () => {
   const { migration } = requiredSchemaVersion();
   const [older, newer] = [
     [...OWN, answer(), answer({ name: 'dropped' })],
@@ -138,7 +138,7 @@ test('a release that comes back after a newer one leaves the functions of the ne
   expect(await b.api`select answer() as n`).toEqual([{ n: 3 }]);
 });
 
-test('the only build of a database replaces the functions of a newer one', async () => {
+test('a build marked as the only one of a database replaces newer functions', async () => {
   const [older, newer] = [
     [...OWN, answer()],
     [...OWN, answer({ returns: '2' })],
@@ -156,7 +156,7 @@ test('the only build of a database replaces the functions of a newer one', async
   expect(await b.api`select answer() as n`).toEqual([{ n: 2 }]);
 });
 
-test('a build that is older than the schema leaves its functions alone', async () => {
+test('a build older than the schema does not change the functions', async () => {
   const sql = () => 'create table later (id integer)';
   await run({ migrations: [{ version: 9_999, name: '9999_test.sql', sql }], functions: [...OWN, answer()] });
   expect(await run({ functions: [...OWN, answer({ returns: '2' })] })).toMatchObject({

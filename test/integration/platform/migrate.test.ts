@@ -26,7 +26,7 @@ async function setup() {
   return { databaseUrl, server, [Symbol.asyncDispose]: () => server[Symbol.asyncDispose]() };
 }
 
-test('an owner that is no superuser migrates, any number of runs at once end in one schema, and a repeat does nothing', async () => {
+test('a non-superuser owner can migrate; concurrent runs apply each file once, a repeat none', async () => {
   await using b = await setup();
   const run = () => migrate({ databaseUrl: b.databaseUrl, passwords: PASSWORDS });
   const runs = await Promise.all([run(), run(), run()]);
@@ -44,7 +44,7 @@ test('an owner that is no superuser migrates, any number of runs at once end in 
   await worker.end();
 });
 
-test('a password of a role is in no log of the server, whether or not the role takes it', async () => {
+test('role passwords do not appear in the server log, even when setting them fails', async () => {
   await using b = await setup();
   const admin = postgres(b.server.superuserUrl('app'), { max: 1, onnotice: () => undefined });
   await admin.unsafe("alter database app set log_statement = 'all'");
@@ -63,7 +63,7 @@ test('a password of a role is in no log of the server, whether or not the role t
   await api.end();
 });
 
-describe('a migration of a table that somebody reads for long', () => {
+describe('a migration that waits for a long-held table lock', () => {
   const MIGRATION = {
     version: 9_999,
     name: '9999_test.sql',
@@ -87,7 +87,7 @@ describe('a migration of a table that somebody reads for long', () => {
     };
   }
 
-  test('gives way to acceptance again and again, says who is in the way, and succeeds after it', async () => {
+  test('does not block acceptance, reports the lock holder, and succeeds after its release', async () => {
     await using b = await setupStores();
     const tenant = await seedTenant(b.admin);
     const reader = await startReader(b.admin);
@@ -120,7 +120,7 @@ describe('a migration of a table that somebody reads for long', () => {
     expect(row).toEqual({ n: accepted + 1, remarks: 0 });
   });
 
-  test('ends after its time without a change, and says who was in the way', async () => {
+  test('fails after its time limit without a change, and names the lock holder', async () => {
     await using b = await setupStores();
     const reader = await startReader(b.admin);
     const run = () =>
@@ -140,7 +140,7 @@ describe('a migration of a table that somebody reads for long', () => {
     expect(await run()).toMatchObject({ applied: [MIGRATION.name] });
   });
 
-  test('ends without a change if it loses its connection, and another run begins meanwhile', async () => {
+  test('fails without a change if it loses its connection and another run starts meanwhile', async () => {
     await using b = await setupStores();
     const reader = await startReader(b.admin);
     await using other = openPostgres({
@@ -171,7 +171,7 @@ describe('a migration of a table that somebody reads for long', () => {
   });
 });
 
-test('a migration waits for another one, and says which connection holds the lock', async () => {
+test('a migration waits for another one, and reports the connection that holds the lock', async () => {
   await using b = await setupStores();
   await using other = openPostgres({
     url: secret(b.urls.admin),

@@ -8,7 +8,7 @@ import { migrate } from '../../../services/migrate/migrate.ts';
 
 const STORE = 'services/core/store';
 
-test('the SQL of mutants is still SQL, and makes a schema', async () => {
+test('the SQL with all mutants applied is valid and creates a schema', async () => {
   // Two suites may change the same code.
   const changes = Object.assign(
     {},

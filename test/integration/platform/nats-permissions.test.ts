@@ -17,7 +17,7 @@ const example = parse(await readFile(join(projectRoot, 'deploy/examples/nats/val
 };
 const PASSWORD = 'password-of-the-test';
 
-test('the shipped file says the same as what writes it for other prefixes', async () => {
+test('the shipped permissions.conf equals the generated permissions', async () => {
   const shipped = await readFile(join(projectRoot, 'deploy/nats/permissions.conf'), 'utf8');
   const statements = shipped.replaceAll(/^\s*#.*$/gm, '');
   const lists = [...statements.matchAll(/allow: \[([^\]]*)\]/g)].map(([, list = '']) =>
@@ -36,16 +36,16 @@ test('the shipped file says the same as what writes it for other prefixes', asyn
   );
 });
 
-test('the example for the official chart holds what is written for it', () => {
+test('the example values for the official chart equal the generated values', () => {
   const { config, container } = permissionsValues('despatch', 'despatch-nats') as typeof example;
   expect(example.config.merge).toEqual(config.merge);
   expect(example.container).toEqual(container);
 });
 
 test.each([
-  ['what is written for another prefix', 'staging', permissionsConf('staging')],
+  ['the permissions generated for another prefix', 'staging', permissionsConf('staging')],
   ['the example for the official chart', 'despatch', asChartWrites(example.config.merge)],
-])('with %s the services can work, and not beyond', async (_what, prefix, config) => {
+])('with %s, the services can work but not exceed their permissions', async (_what, prefix, config) => {
   await using server = await serverWith(prefix, config);
   const open = (service: (typeof NATS_SERVICES)[number]) => {
     const { user } = natsPermissions(prefix)[service];

@@ -74,7 +74,7 @@ describe('wake-ups', () => {
     };
   }
 
-  test('what is published arrives once, with its priority and trace', async () => {
+  test('a published wake-up arrives once, with its priority and trace', async () => {
     await using b = await setup();
     await b.nats.ensureStream();
     const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
@@ -92,12 +92,12 @@ describe('wake-ups', () => {
     await expect.poll(b.nats.consumerLag).toEqual({ pending: 0 });
   });
 
-  test('publishing without a stream names every wake-up as failed and throws nothing', async () => {
+  test('publishing without a stream returns every wake-up as failed and does not throw', async () => {
     await using b = await setup();
     expect(await b.nats.publishWakes([wake('a'), wake('b')])).toEqual({ failed: ['a', 'b'] });
   });
 
-  test('the lag says what waits', async () => {
+  test('consumerLag counts the pending wake-ups', async () => {
     await using b = await setup();
     await b.nats.ensureStream();
     expect(await b.nats.publishWakes(['a', 'b', 'c'].map(wake))).toEqual({ failed: [] });
@@ -107,7 +107,7 @@ describe('wake-ups', () => {
     expect(await b.nats.consumerLag()).toEqual({ pending: 0 });
   });
 
-  test('two workers share the wake-ups and none gets one twice', async () => {
+  test('each of 500 wake-ups reaches exactly one of two workers', async () => {
     await using b = await setup();
     await using second = await open({ url: b.url, prefix: b.prefix });
     await b.nats.ensureStream();
@@ -119,7 +119,7 @@ describe('wake-ups', () => {
     expect([...one.texts(), ...two.texts()].toSorted()).toEqual(ids.toSorted());
   });
 
-  test('a stream and a consumer that drifted are brought back in place, keeping what they hold', async () => {
+  test('a drifted stream and consumer are corrected in place, and messages are kept', async () => {
     await using b = await setup();
     await b.nats.ensureStream();
     await b.nats.publishWakes([wake('kept')]);
@@ -134,14 +134,14 @@ describe('wake-ups', () => {
     expect(consumer.config).toMatchObject({ description: 'Delivery workers' });
   });
 
-  test('a stream of the wrong retention is made anew', async () => {
+  test('a stream with the wrong retention policy is recreated', async () => {
     await using b = await setup();
     await b.manager.streams.add({ name: b.stream, subjects: [`${b.prefix}.wake.*`], retention: 'workqueue' });
     await b.nats.ensureStream();
     expect((await b.manager.streams.info(b.stream)).config.retention).toBe('limits');
   });
 
-  test('a second look at a stream in order changes nothing', async () => {
+  test('ensureStream does not update a stream that is already correct', async () => {
     await using b = await setup();
     await b.nats.ensureStream();
     const updates: string[] = [];
@@ -155,7 +155,7 @@ describe('wake-ups', () => {
     expect(updates).toEqual([]);
   });
 
-  test('a stream deleted while it is consumed is made anew, reported, and consumption goes on', async () => {
+  test('a stream deleted during consumption is recreated and reported; consumption continues', async () => {
     await using b = await setup();
     await using consumed = collect(b.nats);
     await publishAtLast(b.nats, 'before');
@@ -166,7 +166,7 @@ describe('wake-ups', () => {
     expect(consumed.recreated()).toBe(1);
   });
 
-  test('a consumer deleted while it is used is made anew', async () => {
+  test('a consumer deleted during consumption is recreated', async () => {
     await using b = await setup();
     await using consumed = collect(b.nats);
     await publishAtLast(b.nats, 'before');
@@ -205,8 +205,8 @@ describe('wake-ups', () => {
   });
 });
 
-describe('a server that goes away', () => {
-  test('publishing fails at once, and everything goes on when the server is back', async () => {
+describe('a NATS outage', () => {
+  test('publishing fails at once; publishing, consumption and notices resume after the restart', async () => {
     await using server = await startNats();
     await using nats = await open({ url: server.url });
     const states: boolean[] = [];
@@ -234,7 +234,7 @@ describe('a server that goes away', () => {
     expect(states).toEqual([true, false, true]);
   });
 
-  test('a server that lost its store is noticed and the stream is made anew', async () => {
+  test('a lost server store is detected, and the stream is recreated', async () => {
     await using server = await startNats();
     await using nats = await open({ url: server.url });
     await using consumed = collect(nats);
@@ -248,7 +248,7 @@ describe('a server that goes away', () => {
     expect(consumed.recreated()).toBe(1);
   });
 
-  test('a service that starts before the server works without it and connects later', async () => {
+  test('a client that starts before the server works without it and connects later', async () => {
     await using server = await startNats();
     await server.stop();
     await using nats = await open({ url: server.url, connectWaitMs: 200 });
@@ -290,7 +290,7 @@ describe('the shipped permissions', () => {
       reconnect: false,
     });
 
-  test('the worker makes the stream, the api publishes, the worker consumes, both hear notices', async () => {
+  test('the worker creates the stream and consumes, the api publishes, both receive notices', async () => {
     await using worker = await openAs('despatch_worker');
     await using api = await openAs('despatch_api');
     await using controller = await openAs('despatch_controller');
@@ -310,7 +310,7 @@ describe('the shipped permissions', () => {
       .toEqual(new Set(['api tenant', 'worker tenant']));
   });
 
-  test('a worker heals a stream that was deleted or has the wrong kind', async () => {
+  test('a worker may replace a stream that has the wrong retention policy', async () => {
     await using worker = await openAs('despatch_worker');
     await worker.ensureStream();
     const raw = await connectAs('despatch_worker');
@@ -363,7 +363,7 @@ describe('the shipped permissions', () => {
     ['despatch_controller', 'despatch.notice.*'],
     ['despatch_controller', 'despatch.wake.*'],
     ['despatch_controller', '_INBOX_despatch_api.>'],
-  ])('%s may not listen to %s', async (user, subject) => {
+  ])('%s may not subscribe to %s', async (user, subject) => {
     const raw = await connectAs(user);
     const { promise, resolve } = Promise.withResolvers<string>();
     raw.subscribe(subject, { callback: (error) => resolve(error?.message ?? 'a message') });
@@ -371,7 +371,7 @@ describe('the shipped permissions', () => {
     await raw.close();
   });
 
-  test('nobody connects without a password or with a wrong one', async () => {
+  test('a connection without a password or with a wrong one is rejected', async () => {
     await expect(connect({ servers: server.url, reconnect: false })).rejects.toThrow(/authorization/i);
     const wrong = connect({ servers: server.url, user: 'despatch_api', pass: 'no', reconnect: false });
     await expect(wrong).rejects.toThrow(/authorization/i);
@@ -407,7 +407,7 @@ describe('TLS', () => {
     expect(await nats.publishWakes([wake('a')])).toEqual({ failed: [] });
   });
 
-  test('gives its own certificate where the server asks for one', async () => {
+  test('presents its client certificate if the server requires one', async () => {
     await using server = await tlsServer(true);
     const certificate = { certFile: file('client.pem'), keyFile: file('client.key') };
     await using nats = await open({ url: server.url, caFile: file('ca.pem'), ...certificate });
@@ -420,13 +420,13 @@ describe('TLS', () => {
     expect(nats.isConnected()).toBe(false);
   });
 
-  test('does not fall back to plain text where TLS is demanded', async () => {
+  test('does not fall back to plain text if the URL requires TLS', async () => {
     await using server = await startNats();
     await using nats = await open({ url: server.url.replace('nats:', 'tls:'), connectWaitMs: 1_000 });
     expect(nats.isConnected()).toBe(false);
   });
 
-  test('a certificate file that cannot be read ends the start', async () => {
+  test('fails to start if a certificate file cannot be read', async () => {
     await expect(open({ url: 'nats://127.0.0.1:1', caFile: file('missing.pem') })).rejects.toThrow(/ENOENT/);
   });
 });

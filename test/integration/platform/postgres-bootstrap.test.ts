@@ -29,13 +29,13 @@ beforeAll(async () => {
 });
 afterAll(() => server[Symbol.asyncDispose]());
 
-test('the migration needs no more than it is given, and may run again', async () => {
+test('the rights from bootstrap.sql suffice for the migration, which can run again', async () => {
   const repeated = await migrate({ databaseUrl: urlOf('despatch_migrate'), passwords: {} });
   expect(repeated).toEqual({ applied: [], functions: [], unused: [], unprepared: [], isNewerKept: false });
 });
 
 test.each(['despatch_api', 'despatch_worker', 'despatch_controller'])(
-  '%s finds its schema, and can make nothing',
+  '%s can use the schema, but can neither create objects nor assume the definer role',
   async (role) => {
     const [row] = await as(role, (sql) => sql`select despatch.schema_version() as version`);
     expect(row?.['version']).toBeGreaterThan(0);
@@ -47,7 +47,7 @@ test.each(['despatch_api', 'despatch_worker', 'despatch_controller'])(
   },
 );
 
-test('the migration’s role makes no roles and no databases, and can pass on no rights', async () => {
+test('the migration role cannot create roles or databases, or grant rights', async () => {
   for (const statement of [
     'create role another',
     'create database another',
@@ -58,7 +58,7 @@ test('the migration’s role makes no roles and no databases, and can pass on no
   }
 });
 
-test('the owner of everything cannot log in, and others not to this database', async () => {
+test('the definer role cannot log in, and unrelated roles cannot connect to this database', async () => {
   const [definer] = await as(
     'despatch_api',
     (sql) => sql`

@@ -50,8 +50,8 @@ async function expectWorking({ sql }: Pick<Setup, 'sql'>): Promise<void> {
   await expect.poll(ask, { timeout: SOON_MS, interval: 20 }).toBe(1);
 }
 
-describe('a connection that ends', () => {
-  test('fails the transaction that goes on over it, and no process', async () => {
+describe('a connection that closes', () => {
+  test('fails its open transaction, but does not crash the process', async () => {
     await using s = await setup();
     for (let round = 0; round < 5; round++) {
       const begun = Promise.withResolvers<number>();
@@ -73,7 +73,7 @@ describe('a connection that ends', () => {
     expect(uncaught).toEqual([]);
   });
 
-  test('answers whatever was asked in that very moment, and its place in the pool works again', async () => {
+  test('leaves no concurrent query unanswered, and its slot in the pool works again', async () => {
     await using s = await setup();
     for (let round = 0; round < 40; round++) {
       await expectWorking(s);
@@ -94,7 +94,7 @@ describe('a connection that ends', () => {
     expect(uncaught).toEqual([]);
   });
 
-  test('before it knows the types of arrays fails what waits for it, and no process', async () => {
+  test('while it loads the array types fails the waiting query, but does not crash the process', async () => {
     await using s = await setup();
     const types = s.proxy.hold('types');
     const asked = s.sql`select ${[1, 2]}::int[] as numbers`.then(
@@ -110,7 +110,7 @@ describe('a connection that ends', () => {
   });
 });
 
-describe('a server that is gone without a word', () => {
+describe('a server that silently stops answering', () => {
   async function setupPool() {
     await using resources = new AsyncDisposableStack();
     const database = resources.use(await testDatabase());
@@ -129,7 +129,7 @@ describe('a server that is gone without a word', () => {
     return { sql, proxy, [Symbol.asyncDispose]: () => owned.disposeAsync() };
   }
 
-  test('is asked again over new connections soon, and what was asked over the old ones fails', async () => {
+  test('makes queries on old connections fail, and new connections soon succeed', async () => {
     await using s = await setupPool();
     await Promise.all([s.sql`select pg_sleep(0.1)`, s.sql`select pg_sleep(0.1)`]);
     s.proxy.strand();
@@ -139,7 +139,7 @@ describe('a server that is gone without a word', () => {
     await expectWorking(s);
   });
 
-  test('is told from one that is only slow: its connections stay', async () => {
+  test('is distinguished from a slow server, whose connections are kept', async () => {
     await using s = await setupPool();
     const [own] = await s.sql.begin(async (tx) => {
       await tx`set local statement_timeout = 0`;
@@ -150,7 +150,7 @@ describe('a server that is gone without a word', () => {
   });
 });
 
-test('the server ends the connections of a node that is gone within a minute', async () => {
+test('keepalive settings make the server end the connections of a dead client within a minute', async () => {
   await using database = await testDatabase();
   await using pool = openPostgres({
     url: new Secret(database.superuserUrl),

@@ -24,8 +24,8 @@ const statements = [...readRunbooks()].flatMap(([alert, text]) =>
 
 class TakenBack extends Error {}
 
-describe('what runbooks ask the database', () => {
-  test('is there to be tried', () => {
+describe('the SQL statements of the runbooks', () => {
+  test('are found in the runbooks', () => {
     expect(statements.length).toBeGreaterThan(15);
   });
 

@@ -62,47 +62,44 @@ describe('Postgres', () => {
 
   // On Linux all of 127.0.0.0/8 is this machine; other systems have no second address to listen on. A connection to any of these
   // addresses still comes from 127.0.0.1, so the test reads the rule for other clients from the server's configuration.
-  test.skipIf(process.platform !== 'linux')(
-    'another address than loopback gets in with TLS only',
-    async () => {
-      await using folder = await temporaryFolder();
-      const file = (name: string): string => join(folder.path, name);
-      const host = '127.0.0.2';
-      makeCertificates(folder.path, 'openssl', host);
-      const tls = { host, certFile: file('server.pem'), keyFile: file('server.key') };
-      await using server = await startPostgres({ durable: false, tls });
-      const url = server.superuserUrl().replace('127.0.0.1', host);
-      const open = (caFile: string) =>
-        openPostgres({
-          url: secret(url),
-          poolMax: 1,
-          statementTimeoutMs: 5_000,
-          caFile,
-          applicationName: 'a',
-        });
-      const ask = async (caFile: string): Promise<unknown> => {
-        await using database = open(caFile);
-        return await database.sql`select 7 as id`;
-      };
-      expect(await ask(file('ca.pem'))).toMatchObject([{ id: 7 }]);
-      await expect(ask(file('other-ca.pem'))).rejects.toThrow('certificate');
-      // An authority that is replaced while the process runs holds for the next connection.
-      await copyFile(file('other-ca.pem'), file('mounted.pem'));
-      await using running = open(file('mounted.pem'));
-      await expect(running.sql`select 7 as id`).rejects.toThrow('certificate');
-      await copyFile(file('ca.pem'), file('mounted.pem'));
-      expect(await running.sql`select 7 as id`).toMatchObject([{ id: 7 }]);
-      await rm(file('mounted.pem'));
-      expect(await running.sql`select 7 as id`).toMatchObject([{ id: 7 }]);
-      const rules = `select type, coalesce(address, '') as address from pg_hba_file_rules where type <> 'local'`;
-      expect(await query(server.superuserUrl(), rules)).toEqual([
-        { type: 'host', address: '127.0.0.1' },
-        { type: 'hostssl', address: 'all' },
-      ]);
-    },
-  );
+  test.skipIf(process.platform !== 'linux')('connections that do not use loopback require TLS', async () => {
+    await using folder = await temporaryFolder();
+    const file = (name: string): string => join(folder.path, name);
+    const host = '127.0.0.2';
+    makeCertificates(folder.path, 'openssl', host);
+    const tls = { host, certFile: file('server.pem'), keyFile: file('server.key') };
+    await using server = await startPostgres({ durable: false, tls });
+    const url = server.superuserUrl().replace('127.0.0.1', host);
+    const open = (caFile: string) =>
+      openPostgres({
+        url: secret(url),
+        poolMax: 1,
+        statementTimeoutMs: 5_000,
+        caFile,
+        applicationName: 'a',
+      });
+    const ask = async (caFile: string): Promise<unknown> => {
+      await using database = open(caFile);
+      return await database.sql`select 7 as id`;
+    };
+    expect(await ask(file('ca.pem'))).toMatchObject([{ id: 7 }]);
+    await expect(ask(file('other-ca.pem'))).rejects.toThrow('certificate');
+    // An authority that is replaced while the process runs holds for the next connection.
+    await copyFile(file('other-ca.pem'), file('mounted.pem'));
+    await using running = open(file('mounted.pem'));
+    await expect(running.sql`select 7 as id`).rejects.toThrow('certificate');
+    await copyFile(file('ca.pem'), file('mounted.pem'));
+    expect(await running.sql`select 7 as id`).toMatchObject([{ id: 7 }]);
+    await rm(file('mounted.pem'));
+    expect(await running.sql`select 7 as id`).toMatchObject([{ id: 7 }]);
+    const rules = `select type, coalesce(address, '') as address from pg_hba_file_rules where type <> 'local'`;
+    expect(await query(server.superuserUrl(), rules)).toEqual([
+      { type: 'host', address: '127.0.0.1' },
+      { type: 'hostssl', address: 'all' },
+    ]);
+  });
 
-  test('data, password and fsync hold across starts in a given folder, even below a private one', async () => {
+  test('data and password survive a restart in a given folder below a private one; fsync is on', async () => {
     await using home = await temporaryFolder();
     const dir = join(home.path, 'private', 'postgres');
     await mkdir(join(home.path, 'private'), { mode: 0o700 });
@@ -118,14 +115,14 @@ describe('Postgres', () => {
     expect(await query(second.superuserUrl(), 'select id from kept')).toEqual([{ id: 7 }]);
   });
 
-  test('a wrong password is refused', async () => {
+  test('a wrong password is rejected', async () => {
     await using server = await startPostgres({ durable: false });
     const url = new URL(server.superuserUrl());
     url.password = 'guess';
     await expect(query(url.href, 'select 1')).rejects.toThrow('password authentication failed');
   });
 
-  test('a server that cannot start says why', async () => {
+  test('a failed start reports the cause', async () => {
     await expect(startPostgres({ durable: false, settings: { shared_buffers: 'much' } })).rejects.toThrow(
       /postgres ended with exit code 1:[^]*shared_buffers/,
     );
@@ -163,7 +160,7 @@ describe('NATS', () => {
 });
 
 describe('Vault', () => {
-  test('keys survive a restart, and a sealed server refuses until it is unsealed', async () => {
+  test('keys survive a restart, and a sealed server rejects calls until it is unsealed', async () => {
     await using server = await startVault();
     expect((await server.request('POST', 'transit/keys/kept', { derived: true })).status).toBe(200);
     await server.restart();
@@ -187,8 +184,8 @@ describe('Vault', () => {
   });
 });
 
-describe('every server', () => {
-  test('does not outlive the process that started it, even one that was killed', async () => {
+describe('a server of each kind but Vault', () => {
+  test('does not outlive the process that started it, even if that process is killed', async () => {
     await using folder = await temporaryFolder();
     await chmod(folder.path, 0o755);
     const script = join(folder.path, 'start.ts');
@@ -218,7 +215,7 @@ describe('every server', () => {
 });
 
 describe('ports', () => {
-  test('a port is free until somebody listens on it', async () => {
+  test('a port is free until a server listens on it', async () => {
     const port = await freePort();
     expect(await isFreePort(port)).toBe(true);
     await using server = await startNats({ port });
@@ -226,7 +223,7 @@ describe('ports', () => {
     expect(await isFreePort(port)).toBe(false);
   });
 
-  test('no two processes are given the same one, though nobody listens on it yet', async () => {
+  test('two processes never get the same port, even before they listen on it', async () => {
     const script = `
       import { freePort } from ${JSON.stringify(join(projectRoot, 'deploy/servers/ports.ts'))};
       console.log(JSON.stringify(await Array.fromAsync({ length: 400 }, () => freePort())));
@@ -261,7 +258,7 @@ describe('the shared servers of a test run', () => {
     ]);
   });
 
-  test('names on the shared NATS and mounts of the shared Vault are unique', async () => {
+  test('prefixes on the shared NATS are unique, and a mount of the shared Vault is usable', async () => {
     expect(testNats().prefix).not.toBe(testNats().prefix);
     await using vault = await testVault();
     expect((await vault.request('POST', `${vault.mount}/keys/one`)).status).toBe(200);

@@ -8,8 +8,8 @@ import { configureVaultForKubernetes } from '../../../deploy/vault/setup-kuberne
 import { configureVault } from '../../../deploy/vault/setup.ts';
 import { testVault } from '#test/support/servers.ts';
 
-describe('policies for other names', () => {
-  test('reach the keys of their prefix and mount, and no others', async () => {
+describe('policies for another mount and key prefix', () => {
+  test('grant access only to the keys of that mount and prefix', async () => {
     await using vault = await testVault();
     const names = { transitMount: vault.mount, keyPrefix: 'staging-', namePrefix: `${vault.mount}-` };
     const roles = await configureVault({ ...vault, ...names });
@@ -67,7 +67,7 @@ describe('roles for service accounts', () => {
     };
   }
 
-  test('let each service in with its own account, namespace, audience and policy, and nobody else', async () => {
+  test('bind each service to its own account, namespace, audience and policy', async () => {
     await using vault = await recordingVault();
     const { address, asked } = vault;
     const serviceAccounts = { api: 'd-api', worker: 'd-worker', controller: 'd-controller' };
@@ -99,7 +99,7 @@ describe('roles for service accounts', () => {
     ]);
   });
 
-  test('leave a method alone that is configured already', async () => {
+  test('do not configure an auth method again that exists already', async () => {
     await using vault = await recordingVault();
     const { address, asked } = vault;
     const serviceAccounts = { api: 'a', worker: 'b', controller: 'c' };

@@ -95,7 +95,7 @@ describe('with the shipped policies', () => {
     expect(Buffer.from(await worker.decrypt(binding, ciphertext))).toEqual(PLAINTEXT);
   });
 
-  test('the api cannot decrypt, and the worker can neither encrypt nor make a key', async () => {
+  test('the api cannot decrypt, and the worker can neither encrypt nor create a key', async () => {
     await using b = await setup();
     const [api, worker] = [b.openAs('api'), b.openAs('worker')];
     await api.ensureKey(b.tenantId);
@@ -106,14 +106,14 @@ describe('with the shipped policies', () => {
     expect(await codeOf(worker.ensureKey(newId()))).toBe('refused');
   });
 
-  test('encrypting for a tenant without a key makes none', async () => {
+  test('encrypting for a tenant without a key is refused and creates no key', async () => {
     await using b = await setup();
     const api = b.openAs('api');
     expect(await codeOf(api.encrypt(bindingOf(b.tenantId), PLAINTEXT))).toBe('refused');
     expect((await b.request('GET', `keys/despatch-${b.tenantId}`)).status).toBe(404);
   });
 
-  test("a tenant's key is derived, not convergent and not exportable, and made once", async () => {
+  test("a tenant's key is derived, not convergent and not exportable, and is created once", async () => {
     await using b = await setup();
     const api = b.openAs('api');
     await api.ensureKey(b.tenantId);
@@ -160,7 +160,7 @@ describe('with the shipped policies', () => {
     ['controller', 'POST', 'keys/KEY/rotate', {}, 200],
     ['controller', 'POST', 'keys/KEY/config', { deletion_allowed: true }, 200],
     ['controller', 'GET', 'keys/KEY', undefined, 200],
-  ])('%s: %s %s %o is answered as the policy says', async (service, method, path, body, status) => {
+  ])('%s: %s %s %o is allowed or denied by the policy', async (service, method, path, body, status) => {
     await using b = await setup();
     await b.openAs('api').ensureKey(b.tenantId);
     const { roleId, secretId } = b.roles[service];
@@ -212,13 +212,13 @@ describe('bindings', () => {
     'vault:v1:!',
     'local:v1:AAAA',
     '',
-  ])('a ciphertext %o that no one made is corrupt', async (ciphertext) => {
+  ])('decrypting the invalid ciphertext %o fails as corrupt', async (ciphertext) => {
     await using b = await setup();
     await b.openAs('api').ensureKey(b.tenantId);
     expect(await codeOf(b.openAs('worker').decrypt(bindingOf(b.tenantId), ciphertext))).toBe('corrupt');
   });
 
-  test('a ciphertext outlives the rotation of its key', async () => {
+  test('an old ciphertext still decrypts after its key was rotated', async () => {
     await using b = await setup();
     const [api, worker] = [b.openAs('api'), b.openAs('worker')];
     await api.ensureKey(b.tenantId);
@@ -229,7 +229,7 @@ describe('bindings', () => {
     expect(Buffer.from(await worker.decrypt(binding, old))).toEqual(PLAINTEXT);
   });
 
-  test('a destroyed key is key_missing', async () => {
+  test('decrypting with a destroyed key fails as key_missing', async () => {
     await using b = await setup();
     const [api, worker] = [b.openAs('api'), b.openAs('worker')];
     await api.ensureKey(b.tenantId);
@@ -276,7 +276,7 @@ describe('tokens', () => {
     expect(api.count('login') - logins).toBe(1);
   });
 
-  test('a refusal by policy causes one login and no storm', async () => {
+  test('repeated refusals by policy cause only one more login', async () => {
     await using b = await setup();
     const api = b.openAs('api');
     await api.ensureKey(b.tenantId);
@@ -287,7 +287,7 @@ describe('tokens', () => {
     expect(api.count('login')).toBe(2);
   });
 
-  test('a short token is renewed before it ends', async () => {
+  test('a short-lived token is renewed before it expires', async () => {
     await using b = await setup({ tokenTtlSeconds: 3, tokenMaxTtlSeconds: 600 });
     const api = b.openAs('api');
     await api.ensureKey(b.tenantId);
@@ -298,7 +298,7 @@ describe('tokens', () => {
     expect(api.expiries.at(-1)).toBeGreaterThan(api.expiries[0] ?? Infinity);
   });
 
-  test('a token at its maximum age is replaced before it ends', async () => {
+  test('a token near its maximum TTL is replaced before it expires', async () => {
     await using b = await setup({ tokenTtlSeconds: 2, tokenMaxTtlSeconds: 3 });
     const api = b.openAs('api');
     await api.ensureKey(b.tenantId);
@@ -308,7 +308,7 @@ describe('tokens', () => {
     expect(api.requests.filter(({ op, code }) => op !== 'renew' && code !== '200')).toEqual([]);
   });
 
-  test('a batch token, which cannot be renewed, is replaced before it ends', async () => {
+  test('a batch token, which cannot be renewed, is replaced before it expires', async () => {
     await using b = await setup({ tokenTtlSeconds: 2, tokenType: 'batch' });
     const api = b.openAs('api');
     await api.ensureKey(b.tenantId);
@@ -317,7 +317,7 @@ describe('tokens', () => {
     await working(b, api);
   });
 
-  test('a given token works, and one in a file is read again when it was replaced', async () => {
+  test('a configured token works, and a token file is read again after its token is revoked', async () => {
     await using b = await setup();
     const makeToken = async (): Promise<string> => {
       const { body } = await b.vault.request('POST', 'auth/token/create', {
@@ -343,7 +343,7 @@ describe('tokens', () => {
     }
   });
 
-  test('wrong credentials are unavailable, back off, and show in no log', async () => {
+  test('wrong credentials fail as unavailable, logins back off, and no secret is logged', async () => {
     await using b = await setup();
     const api = b.openWith({
       method: 'approle',
@@ -359,8 +359,8 @@ describe('tokens', () => {
   });
 });
 
-describe('a Vault in trouble', () => {
-  test('sealed, stopped and restarted: unavailable within the deadline each time, and well again afterwards', async () => {
+describe('a Vault outage', () => {
+  test('calls fail as unavailable while Vault is sealed or stopped, and succeed afterwards', async () => {
     await using vault = await startVault();
     const roles = await configureVault({ address: vault.address, rootToken: vault.rootToken });
     await using api = open({ address: vault.address, auth: appRole(roles.api), deadlineMs: 2_000 });
@@ -388,7 +388,7 @@ describe('a Vault in trouble', () => {
     expect(worker.requests.some((request) => request.code === 'network')).toBe(true);
   });
 
-  test('a Vault that takes the call and never answers is unavailable at the deadline', async () => {
+  test('a call that Vault accepts but never answers fails as unavailable at the deadline', async () => {
     await using silent = await standIn(() => undefined);
     await using api = open({
       address: silent.address,
@@ -403,8 +403,8 @@ describe('a Vault in trouble', () => {
   });
 });
 
-describe('a login by Kubernetes', () => {
-  test('sends the role and the token of the file, read again at each login, and uses what it gets', async () => {
+describe('a Kubernetes login', () => {
+  test('sends the role and the token file, reread at each login, and uses the returned token', async () => {
     const dir = await mkdtemp(join(tmpdir(), 'despatch-jwt-'));
     const tokenFile = join(dir, 'token');
     await writeFile(tokenFile, 'jwt-1\n');
@@ -437,7 +437,7 @@ describe('a login by Kubernetes', () => {
     expect(api.lines.join('')).not.toContain('jwt-');
   });
 
-  test('a token file that is not there is unavailable', async () => {
+  test('fails as unavailable if the token file is missing', async () => {
     await using vault = await standIn(() => ({ status: 500, body: {} }));
     const auth: VaultAuth = {
       method: 'kubernetes',

@@ -14,7 +14,7 @@ afterAll(async () => {
   await b?.[Symbol.asyncDispose]();
 });
 
-describe('the time zone and date style of a session decide nothing', () => {
+describe('the time zone and date style of a session have no effect', () => {
   const SESSIONS = [
     { TimeZone: 'Pacific/Kiritimati', DateStyle: 'SQL, DMY' },
     { TimeZone: 'Asia/Kolkata', DateStyle: 'ISO, MDY' },
@@ -40,7 +40,7 @@ describe('the time zone and date style of a session decide nothing', () => {
   }
 
   test.each(SESSIONS)(
-    'an idempotency generation turns on Monday at midnight UTC with $TimeZone',
+    'an idempotency generation starts on Monday at midnight UTC with $TimeZone',
     async (session) => {
       const rows = await ask(
         session,
@@ -101,7 +101,7 @@ describe('the time zone and date style of a session decide nothing', () => {
     expect(seen.filter((what) => what.startsWith('make messages '))).toHaveLength(partitions.length);
   });
 
-  test.each(SESSIONS)('a day’s quota begins at midnight UTC with $TimeZone', async (session) => {
+  test.each(SESSIONS)('the daily quota counts by the UTC day with $TimeZone', async (session) => {
     const tenant = await seedTenant(b.admin);
     await ask(session, (sql) => acceptBatch(sql, [acceptRow(tenant)]));
     const [usage] = await b.admin<{ isToday: boolean; used: number }[]>`
@@ -111,7 +111,7 @@ describe('the time zone and date style of a session decide nothing', () => {
   });
 });
 
-describe('a clock that ran ahead and came back', () => {
+describe('a clock that ran ahead and was set back', () => {
   const HOURS = 7_200;
 
   /** Fills the rate window of a subject with calls, `age` seconds before an instant that is `ahead` seconds from now. */
@@ -134,7 +134,7 @@ describe('a clock that ran ahead and came back', () => {
     return row;
   }
 
-  test('leaves no key with a full minute: what was counted keeps its age, and leaves the window in time', async () => {
+  test('does not block an API key: counted calls leave the rate window in time', async () => {
     const tenant = await seedTenant(b.admin);
     const subject = tenant.apiKeyId;
     await fillWindow(subject, 10, HOURS, 40);
@@ -150,7 +150,7 @@ describe('a clock that ran ahead and came back', () => {
     expect((await send())[0]?.verdict).toBe('accepted');
   });
 
-  test('counts on where the window has room', async () => {
+  test('still accepts and counts messages if the rate window has room', async () => {
     const tenant = await seedTenant(b.admin);
     await fillWindow(tenant.apiKeyId, 4, HOURS, 0);
     const [passed] = await acceptBatch(b.api, [acceptRow(tenant, { rate_per_minute: 10 })]);
@@ -160,7 +160,7 @@ describe('a clock that ran ahead and came back', () => {
     expect(stored).toMatchObject({ total: 5, sum: 5 });
   });
 
-  test('leaves no person or tenant with a full minute either', async () => {
+  test('does not block the rate window of a tenant in take_rate either', async () => {
     const { tenantId } = await seedTenant(b.admin);
     await fillWindow(tenantId, 60, HOURS, 50);
     const take = async () =>
@@ -173,7 +173,7 @@ describe('a clock that ran ahead and came back', () => {
     expect(await take()).toMatchObject({ passed: 1, remaining: 59 });
   });
 
-  test('leaves no day of the future: what was used counts today and not tomorrow', async () => {
+  test('moves a future quota day to today: its usage counts today, and a new day starts empty', async () => {
     const tenant = await seedTenant(b.admin);
     const { tenantId } = tenant;
     const set = (days: number, used: number) => b.admin`
@@ -196,7 +196,7 @@ describe('a clock that ran ahead and came back', () => {
     expect(await usage()).toEqual({ ahead: 0, used: 4 });
   });
 
-  test('keeps no message from a provider with a rate', async () => {
+  test('does not block the messages of an account with a rate limit', async () => {
     const tenant = await seedTenant(b.admin);
     const accountId = await seedAccount(b.admin, tenant.tenantId);
     await b.admin`update provider_accounts set rate_limit_per_second = 1 where id = ${accountId}`;
@@ -212,7 +212,7 @@ describe('a clock that ran ahead and came back', () => {
     await expect.poll(claim, { interval: 100 }).toBe(1);
   });
 
-  test('of an api makes no message go too early: a day that is not the database’s own is refused', async () => {
+  test('of an api causes no early purge: a purge day before the database’s own is rejected', async () => {
     const tenant = await seedTenant(b.admin);
     const [day] = await b.admin<{ due: string; early: string }[]>`
       select purge_day(now(), 7) as due, purge_day(now(), 7) - 14 as early`;
@@ -229,7 +229,7 @@ describe('a clock that ran ahead and came back', () => {
   });
 });
 
-test('how far a clock is off the one of the database is measured, ahead as positive', async () => {
+test('clockOffsetSeconds measures the offset from the database clock, positive if ahead', async () => {
   for (const role of [b.api, b.worker]) {
     expect(Math.abs(await clockOffsetSeconds(role))).toBeLessThan(2);
     expect(await clockOffsetSeconds(role, () => Date.now() + 90_000)).toBeCloseTo(90, -1);

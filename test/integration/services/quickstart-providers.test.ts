@@ -25,7 +25,7 @@ describe('a provider that is added to a running quick start', () => {
   });
   afterAll(() => quickstart[Symbol.asyncDispose]());
 
-  test.each(CALLING)('%s delivers, and refuses', async (provider) => {
+  test.each(CALLING)('%s delivers a message and rejects an invalid recipient', async (provider) => {
     const { connection, asOwner, asTenant } = quickstart;
     const account = { provider, label: `Mine of ${provider}`, ...VENDOR_ACCOUNTS[provider] };
     const { id: providerId } = await asOwner<Account>('POST', '/v1/admin/providers', account);

@@ -84,7 +84,7 @@ const CHANNEL_LINES = [
 ].map(([channel, rest]) => expect.stringMatching(new RegExp(`^[0-9a-f-]{36}  ${channel} +${rest}$`)));
 
 test(
-  'with --once it delivers on all four channels and by a second provider, leaves its connection file and nothing running',
+  '--once delivers on four channels, fails over to a second provider, and leaves no process running',
   { timeout: 5 * MINUTE_MS },
   async () => {
     await using state = await stateFolder();
@@ -128,7 +128,7 @@ test(
   },
 );
 
-test('with --vault it delivers through a real Vault', { timeout: 5 * MINUTE_MS }, async () => {
+test('--vault delivers with a real Vault', { timeout: 5 * MINUTE_MS }, async () => {
   await using state = await stateFolder();
   const run = await runOnce(state.path, '--vault');
   expectSuccess(run);
@@ -138,7 +138,7 @@ test('with --vault it delivers through a real Vault', { timeout: 5 * MINUTE_MS }
 });
 
 test(
-  'it stays up until a signal; what it prints works, roles are as promised, pages show what came, and the next start fixes what was broken',
+  'without --once it runs until SIGINT, its commands, roles and pages work, and a restart repairs it',
   { timeout: 5 * MINUTE_MS },
   async () => {
     await using state = await stateFolder();

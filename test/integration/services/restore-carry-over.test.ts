@@ -92,7 +92,7 @@ beforeAll(async () => {
 
 afterAll(() => stack.disposeAsync());
 
-test('without --apply it says what it would do, and does nothing', async () => {
+test('carry-over without --apply prints what it would do and changes nothing', async () => {
   const { code, text } = await carryOver();
   expect({ code, text }).toEqual({
     code: 0,
@@ -104,7 +104,7 @@ test('without --apply it says what it would do, and does nothing', async () => {
   expect(await suppressed()).toEqual(['+15550000001 hard_bounce import']);
 });
 
-test('cancels again and suppresses again, and names messages that were on their way', async () => {
+test('carry-over repeats cancellations and suppressions, and counts messages being sent', async () => {
   const { code, text } = await carryOver('--apply');
   expect(text).toContain('Done:');
   expect(text).toMatch(/ 1 {2}canceled later, but on their way at the time of the restore/);
@@ -117,12 +117,12 @@ test('cancels again and suppresses again, and names messages that were on their 
   ]);
 });
 
-test('a second run finds nothing to do', async () => {
+test('a second carry-over finds nothing to do', async () => {
   const { text } = await carryOver('--apply');
   expect(text).not.toMatch(/recipients suppressed|messages canceled/);
 });
 
-test('what the documents have an operator do holds a tenant that has not answered, until its brake is lifted', async () => {
+test('the documented SQL holds the messages of a tenant until its brake is lifted', async () => {
   const document = await readFile(join(projectRoot, 'deploy/docs/backup-and-restore.md'), 'utf8');
   const [waiting = '', hold = ''] = [...document.matchAll(/```sql\n([\s\S]*?)```/g)].map(
     ([, sql = '']) => sql,
@@ -152,7 +152,7 @@ test('what the documents have an operator do holds a tenant that has not answere
   expect(await states()).toEqual(['canceled', 'canceled', 'queued', 'sending', 'queued']);
 });
 
-test('without both databases it says how it is used', async () => {
+test('carry-over without both database URLs prints its usage and exits with code 2', async () => {
   let text = '';
   expect(await main([], { DATABASE_URL: restoredUrl }, (part) => void (text += part))).toBe(2);
   expect(text).toContain('OLD_DATABASE_URL=');

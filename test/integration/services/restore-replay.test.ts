@@ -390,7 +390,7 @@ describe('the audit lines of api and controller', () => {
       )
       .filter(({ event }) => event === 'audit');
 
-  test('are one of each change that was committed, and hold neither address nor secret', async () => {
+  test('contain each committed change once, and neither addresses nor secrets', async () => {
     const told = entries();
     const stored = await api.admin`select id from audit_log`;
     // A purged tenant's rows in the audit log are purged too.
@@ -408,7 +408,7 @@ describe('the audit lines of api and controller', () => {
     expect(JSON.stringify(told)).not.toMatch(/@|dsp_|\[redacted\]/);
   });
 
-  test('tell nothing of a change that was refused', async () => {
+  test('contain no rejected change', async () => {
     const before = entries().length;
     const reply = await api.callAs(
       'admin',
@@ -421,7 +421,7 @@ describe('the audit lines of api and controller', () => {
   });
 });
 
-test('a restore brings rights back that were taken away, and a trial run changes nothing of that', async () => {
+test('a restore revives revoked rights, and a replay without --apply changes nothing', async () => {
   expect(await state()).toMatchObject(REVIVED);
   const { code, text } = await replay();
   expect(code).toBe(0);
@@ -430,7 +430,7 @@ test('a restore brings rights back that were taken away, and a trial run changes
   for (const name of ['purged', 'removed']) expect(await keyExists(ids[name] ?? '')).toBe(true);
 });
 
-test('a replay takes them away again, purges what was purged, and leaves everything else', async () => {
+test('a replay with --apply revokes and purges again, and changes nothing else', async () => {
   const { code, text } = await replay('--apply');
   expect(code).toBe(0);
   for (const line of [
@@ -454,7 +454,7 @@ test('a replay takes them away again, purges what was purged, and leaves everyth
   expect(found?.['n']).toBe(Number(lost?.['n']) - 1);
 });
 
-test('a second replay does nothing, and undoes nothing that was decided in between', async () => {
+test('a second replay changes nothing, and keeps a suspension that was lifted in between', async () => {
   await restored`select set_config('app.tenant', ${ids['suspended'] ?? ''}, false)`;
   await restored`select set_suspension(${ids['suspended'] ?? ''}, null, 'someone')`;
   const { text } = await replay('--apply');
@@ -468,7 +468,7 @@ test('a second replay does nothing, and undoes nothing that was decided in betwe
   });
 });
 
-test('a content is erased once its message waits no more', async () => {
+test('a replay erases the content of a message once the message is no longer waiting', async () => {
   await restored`
     delete from live_messages l using messages m where m.seq = l.seq and m.id = ${ids['erasedWhileLive'] ?? ''}`;
   expect((await replay('--apply')).text).toContain('1  contents of messages erased');
@@ -476,7 +476,7 @@ test('a content is erased once its message waits no more', async () => {
   expect((await replay('--apply')).text).toMatch(/^3 entries that the database does not know\n$/m);
 });
 
-test('a line that was cut off is told, as what it said is not done', async () => {
+test('a truncated audit line is reported and makes the replay exit with code 1', async () => {
   await writeFile(file, '{"level":"info","component":"api","event":"audit","audit":{"v":1,"id":"0b');
   const { code, text } = await replay('--apply');
   expect(code).toBe(1);

@@ -211,7 +211,7 @@ async function listenToNats(): Promise<void> {
   });
 }
 
-test('no secret of any provider stands anywhere but in Vault’s ciphertext, whatever is done with it', async () => {
+test('provider secrets appear in no answer, log, metric, trace, wake-up or table as plaintext', async () => {
   for (const entered of await Promise.all(CATALOG.map(enter))) accounts.set(entered.provider, entered);
   const others = await Promise.all(OTHERS.map(enter));
   await Promise.all([...accounts.values(), ...others].map(enterBadly));

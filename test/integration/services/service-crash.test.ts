@@ -80,7 +80,7 @@ async function openAttempts(worker?: string): Promise<number> {
   return row?.n ?? 0;
 }
 
-test('a worker killed with calls in flight loses nothing, and only what is marked with duplicateRisk arrives twice', async () => {
+test('a killed worker loses no message, and only those with duplicateRisk arrive twice', async () => {
   const tenant = await stack.tenant();
   // The check of a new account makes a provider call too.
   await expect.poll(() => uncheckedAccounts(tenant), SOON).toBe(0);
@@ -126,7 +126,7 @@ test('a worker killed with calls in flight loses nothing, and only what is marke
   expect(await openAttempts()).toBe(0);
 });
 
-test('an api killed under load has stored every message that it answered with 202, and each is delivered once', async () => {
+test('an api killed under load has stored every message answered with 202; each is sent once', async () => {
   const tenant = await stack.tenant();
   const [first, second] = stack.apis;
   const load = startLoad([first, second], tenant.serviceKey, 6);
@@ -144,7 +144,7 @@ test('an api killed under load has stored every message that it answered with 20
   expect(rows.filter(({ text }) => arrived.get(text) !== 1)).toEqual([]);
 });
 
-test('an api told to end answers the requests in flight and ends with exit code 0', async () => {
+test('an api that shuts down answers the requests in flight and exits with code 0', async () => {
   const tenant = await stack.tenant();
   const [first, second] = stack.apis;
   await Promise.all([send(first, tenant, { body: newMark() }), send(second, tenant, { body: newMark() })]);
@@ -196,7 +196,7 @@ function refuses({ origin }: ServiceProcess): Promise<boolean> {
   });
 }
 
-test('a worker told to end under load records what it has in flight, leaves nothing behind and ends with exit code 0', async () => {
+test('a worker that shuts down under load records its calls in flight and exits with code 0', async () => {
   const tenant = await stack.tenant();
   const [first, second] = stack.workers;
   const load = startLoad(stack.apis, tenant.serviceKey, 8);

@@ -128,7 +128,7 @@ describe('a message', () => {
   });
 
   test.for(CHANNELS)(
-    'of channel %s taken in by one api process is delivered by a worker once and can be read through the other',
+    'of channel %s accepted by one api is sent once by a worker and readable through the other api',
     async (channel) => {
       const mark = newMark();
       const { id, enqueuedAt } = await send(tenant, { channel, ...MESSAGE[channel](mark) });
@@ -157,7 +157,7 @@ describe('a message', () => {
   );
 });
 
-test('one trace runs from the request over the wake-up to the provider call, and the log lines of both carry it', async () => {
+test('one trace spans request, wake-up and provider call, and both services log its id', async () => {
   const tenant = await stack.tenant();
   const traceId = randomBytes(16).toString('hex');
   const client = randomBytes(8).toString('hex');
@@ -207,7 +207,7 @@ async function logLines(services: readonly ServiceProcess[]): Promise<LogLine[]>
   );
 }
 
-test('one id finds the whole story of a message, and another one what its request was answered', async () => {
+test('messageId finds all log lines of a message, and requestId those of its request', async () => {
   const tenant = await stack.tenant();
   const requestId = `story-${newMark()}`;
   const headers = { 'x-request-id': requestId, 'idempotency-key': requestId };
@@ -239,7 +239,7 @@ test('one id finds the whole story of a message, and another one what its reques
   expect(await story({ requestId })).toHaveLength(2);
 });
 
-test('each request that is refused is logged with the code of its answer, others without one', async () => {
+test('each rejected request is logged with its error code, others without one', async () => {
   const { id, serviceKey: key, token } = await stack.tenant(['sms']);
   const { origin } = stack.apis[0];
   const mark = newMark();
@@ -329,7 +329,7 @@ async function metricsOf(services: readonly ServiceProcess[]): Promise<string> {
   return (await Promise.all(services.map(({ metrics }) => metrics()))).join('\n');
 }
 
-test('the metrics of both services are there by their names, move with the messages and name no tenant', async () => {
+test('both services expose their metrics, which count messages and name no tenant', async () => {
   const tenant = await stack.tenant();
   const [apiBefore, workerBefore] = await Promise.all([metricsOf(stack.apis), metricsOf(stack.workers)]);
   await sent(tenant, { channel: 'sms', to: '+14155550100', body: 'counted' });
@@ -411,7 +411,7 @@ describe('a change made through one api process', { retry: 2 }, () => {
     return answer;
   }
 
-  test('suspends a tenant at once in the other api and the workers, holds what is queued, and resuming delivers it', async () => {
+  test('suspends a tenant at once in all processes and holds its queue; resuming delivers it', async () => {
     const tenant = await stack.tenant();
     // So low a rate that most messages still wait when the suspension takes effect, on any machine.
     await limitAccount(tenant, 1);
@@ -453,7 +453,7 @@ describe('a change made through one api process', { retry: 2 }, () => {
     expect(arrived().toSorted()).toEqual(accepted.toSorted());
   });
 
-  test('revokes a key at once in the other', async () => {
+  test('revokes an API key at once in the other process', async () => {
     const tenant = await stack.tenant();
     expect(await trySend(tenant)).toMatchObject({ status: 202 });
     const owner = { token: tenant.token, slug: tenant.slug };
@@ -482,7 +482,7 @@ async function limitAccount(tenant: StackTenant, rateLimitPerSecond: number): Pr
   expect(changed.status).toBe(200);
 }
 
-test('an account is checked by itself when it is new and when it has changed, and each check ends with a word', async () => {
+test('a new or changed account is verified automatically, and its status shows the result', async () => {
   const tenant = await stack.tenant([]);
   const owner = { token: tenant.token, slug: tenant.slug };
   const admin = (method: string, path: string, body?: unknown) =>
@@ -551,7 +551,7 @@ test('an account is checked by itself when it is new and when it has changed, an
   expect(own.passwords).toEqual(['second-password']);
 });
 
-test('what is secret or private is in no log line, metric, error or wake-up, and in the database only where it belongs', async () => {
+test('no log, metric, error or wake-up has secrets or content; content is only in its tables', async () => {
   const overheard: string[] = [];
   const nats = await connect({
     servers: stack.nats.url,

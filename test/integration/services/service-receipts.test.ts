@@ -57,7 +57,7 @@ async function providerOf(): Promise<Record<string, unknown>> {
   return (body as { items: Record<string, unknown>[] }).items[0] ?? {};
 }
 
-test('a tenant sees that its message was delivered, and when, as soon as the report has come', async () => {
+test('a delivery report sets its message to delivered, with deliveredAt and an event', async () => {
   const one = await sent();
   expect(one.url).toBe(`${String((await providerOf())['receiptUrl'])}?mid=${one.id}`);
   // TwiML for an empty answer.
@@ -85,7 +85,7 @@ test('a tenant sees that its message was delivered, and when, as soon as the rep
   expect(items.at(-1)).toMatchObject({ type: 'message.queued', verified: null, providerStatus: null });
 });
 
-test('a report with one byte changed is taken in, and not believed', async () => {
+test('a report with an invalid signature is answered with 200 but does not change the message', async () => {
   const one = await sent();
   const { body } = statusReport({ ...one, state: 'delivered' });
   expect((await report(one, 'delivered', { body: body.replace('delivered', 'delivereD') })).status).toBe(200);
@@ -95,7 +95,7 @@ test('a report with one byte changed is taken in, and not believed', async () =>
   expect(await recordOf(one.id)).toMatchObject({ status: 'sent', finality: 'pending' });
 });
 
-test('a report at another address is nobody’s', async () => {
+test('a report to a wrong receipt URL is answered with 404 and changes nothing', async () => {
   const one = await sent();
   const [address] = one.url.split('?');
   for (const url of [
@@ -110,7 +110,7 @@ test('a report at another address is nobody’s', async () => {
 
 const tokenOf = ({ url }: TakenByTwilio): string => /\d\.([\w-]{32})/.exec(url)?.[1] ?? '';
 
-test('one trace runs from the vendor’s call to its application, which points to that of the message', async () => {
+test('one trace spans a receipt call and its processing, and links to the trace of the message', async () => {
   const traceId = randomBytes(16).toString('hex');
   const one = await sent({ traceparent: `00-${traceId}-${randomBytes(8).toString('hex')}-01` });
   await report(one, 'delivered');
@@ -134,7 +134,7 @@ test('one trace runs from the vendor’s call to its application, which points t
   expect(traces.bodies().filter((body) => body.includes('/v1/receipts/'))).not.toEqual([]);
 });
 
-test('lines and spans of a report name the account and its tenant, and never the token', async () => {
+test('log lines of a receipt name account and tenant; neither logs nor spans have its token', async () => {
   const one = await sent();
   await report(one, 'delivered');
   await report(one, 'delivered', { body: 'forged' });

@@ -80,9 +80,9 @@ const CONTRADICTIONS: Readonly<Record<'api' | 'worker', { environment: Environme
   },
 };
 
-describe('a wrong configuration', () => {
+describe('an invalid configuration', () => {
   test.for(['api', 'worker', 'migrate'] as const)(
-    'stops the %s at its start, with every fault named at once and no secret',
+    'stops the %s at start; the output names every faulty variable and no secret',
     async (kind) => {
       const { code, output } = await runService(kind, FAULTS[kind]);
       expect(code).toBe(1);
@@ -91,13 +91,16 @@ describe('a wrong configuration', () => {
     },
   );
 
-  test.for(['api', 'worker'] as const)('that contradicts itself stops the %s all the same', async (kind) => {
-    const { environment, named } = CONTRADICTIONS[kind];
-    const { code, output } = await runService(kind, environment);
-    expect(code).toBe(1);
-    expect(named.filter((name) => !output.includes(name))).toEqual([]);
-    expect(output).not.toContain(CANARY);
-  });
+  test.for(['api', 'worker'] as const)(
+    'with contradictory variables stops the %s and names them',
+    async (kind) => {
+      const { environment, named } = CONTRADICTIONS[kind];
+      const { code, output } = await runService(kind, environment);
+      expect(code).toBe(1);
+      expect(named.filter((name) => !output.includes(name))).toEqual([]);
+      expect(output).not.toContain(CANARY);
+    },
+  );
 });
 
 type Database = { readonly apiUrl: string; readonly workerUrl: string };
@@ -149,8 +152,8 @@ async function startUnready({ apiUrl, workerUrl }: Database) {
 const SOON = { interval: 50 };
 const READY = { status: 200, failing: [] };
 
-describe('a service whose schema is not there', () => {
-  test('is not ready on an older schema, says so, and is ready once the schema is up to date', async () => {
+describe('a service without its schema', () => {
+  test('is not ready on an older schema, and becomes ready once the schema is up to date', async () => {
     await using database = await testDatabase();
     const admin = postgres(database.superuserUrl, { max: 1, onnotice: () => {} });
     const [last] = await admin<{ version: number; name: string }[]>`
@@ -166,7 +169,7 @@ describe('a service whose schema is not there', () => {
     await expect.poll(() => Promise.all([api.readiness(), worker.readiness()]), SOON).toEqual([READY, READY]);
   });
 
-  test('cannot make one on an empty database: it takes nothing in until the migration has run', async () => {
+  test('cannot create it on an empty database, and is ready only after the migration', async () => {
     await using database = await emptyDatabase();
     await using services = await startUnready(database);
     const { api, worker } = services;

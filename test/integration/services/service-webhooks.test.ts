@@ -58,7 +58,7 @@ function isGenuine({ headers, body }: WebhookCall, secret: string): boolean {
   return String(headers['webhook-signature']).split(' ').includes(expected);
 }
 
-test('what happens to a message reaches an endpoint that was made by the API, signed with the secret that it showed', async () => {
+test('an endpoint created through the API receives message events signed with its secret', async () => {
   const tenant = await stack.tenant();
   const { id, secret } = await endpointOf(tenant, '/made');
   const [messageId] = await send(tenant, 1);
@@ -75,7 +75,7 @@ test('what happens to a message reaches an endpoint that was made by the API, si
   expect(ping !== undefined && isGenuine(ping, secret)).toBe(true);
 });
 
-test('workers that are killed with calls under way lose no event', async () => {
+test('killed workers with webhook deliveries in flight lose no event', async () => {
   const tenant = await stack.tenant();
   await endpointOf(tenant, '/crash', { eventTypes: ['message.queued'] });
   const isHanging = { now: true };

@@ -66,8 +66,8 @@ async function setup() {
   };
 }
 
-describe("an account's counts", () => {
-  test('have every call once, also of a message that waits for another one, and none of a test', async () => {
+describe('account counts', () => {
+  test('include each provider call once, also of deferred messages, but no test messages', async () => {
     await using b = await setup();
     const [one, two, three, test] = [
       await b.accept(),
@@ -103,7 +103,7 @@ describe("an account's counts", () => {
     expect(times.reduce((sum, n) => sum + n, 0)).toBe(7);
   });
 
-  test('follow receipts to the account and the end that count in the end, whatever each pass sees', async () => {
+  test('include a receipt once and follow status changes, without deleted accounts and tenants', async () => {
     await using b = await setup();
     const other = await seedAccount(b.admin, b.tenant.tenantId);
     const [one, two, three, test] = [
@@ -134,7 +134,7 @@ describe("an account's counts", () => {
     expect(await b.counts()).toHaveLength(1);
   });
 
-  test('go after 25 hours', async () => {
+  test('are purged after 25 hours', async () => {
     await using b = await setup();
     await b.admin`insert into despatch.account_counts
       select ${b.tenant.tenantId}, ${b.accountId}, now() - n * interval '1 hour', 1, 0, 0, 0, 0, '{1}'

@@ -5,7 +5,7 @@ import { completionOf } from '#test/support/completion-of.ts';
 import { type MessageBench, setupMessages, terms } from '#test/support/setup-messages.ts';
 
 describe('provider accounts', () => {
-  test('three refusals in a row make an account invalid, one success in between does not', async () => {
+  test('three refused sends in a row make an account invalid; a success resets the count', async () => {
     await using b = await setupMessages();
     const refuse = () => b.store.noteAccountResult(b.accountId, 1, 'forbidden');
     expect([await refuse(), await refuse()]).toEqual([null, null]);
@@ -24,7 +24,7 @@ describe('provider accounts', () => {
     });
   });
 
-  test('what a send found out says nothing about settings or a secret that came after it', async () => {
+  test('the result of a send with an older account version does not change the account', async () => {
     await using b = await setupMessages();
     await b.admin`update despatch.provider_accounts set version = 2, auth_failures = 2`;
     expect(await b.store.noteAccountResult(b.accountId, 1, 'forbidden')).toBeNull();
@@ -32,7 +32,7 @@ describe('provider accounts', () => {
     expect(await invalidated(b)).toEqual({ status: 'unverified', status_reason: null, verified_at: null });
   });
 
-  test('a credential check that nobody answered is handed out again, an answered one is not', async () => {
+  test('an unanswered credential check is handed out again when due, an answered one is not', async () => {
     await using b = await setupMessages();
     await b.admin`update despatch.provider_accounts set verify_requested_at = now()`;
     const asked = await b.store.takeVerifications(10);
@@ -45,7 +45,7 @@ describe('provider accounts', () => {
     expect(row).toEqual({ status: 'unverified', verify_requested_at: null });
   });
 
-  test('a credential check ends with a word, and an account that it finds invalid has no time of verification', async () => {
+  test('a credential check stores its result and reason; an invalid account loses verified_at', async () => {
     await using b = await setupMessages();
     const verified = async (result: 'valid' | 'invalid' | 'unknown', reason: string | null) => {
       const moved = await b.store.noteVerification(b.accountId, 1, result, reason);
@@ -85,7 +85,7 @@ describe('provider accounts', () => {
     expect(await b.store.takeVerifications(10)).toEqual([b.accountId]);
   });
 
-  test('the credentials of a tenant with many accounts are checked a few at a time, and those of others beside them', async () => {
+  test('credential checks are limited per tenant, so that other tenants are checked too', async () => {
     await using b = await setupMessages();
     const loud = await seedTenant(b.admin);
     for (let i = 0; i < 20; i++) await seedAccount(b.admin, loud.tenantId);
@@ -107,7 +107,7 @@ describe('provider accounts', () => {
     expect(await b.store.noteVerification(b.accountId, 1, 'valid', null)).toBeNull();
   });
 
-  test('messages that waited for an account are due at once when it is fixed', async () => {
+  test('messages deferred for a refused credential are due at once after a valid check', async () => {
     await using b = await setupMessages();
     const [message] = await b.store.claim(await b.accept(), terms());
     if (message === undefined) throw new Error('not claimed');

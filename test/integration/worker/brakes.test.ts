@@ -114,7 +114,7 @@ function reportComplaint(b: Awaited<ReturnType<typeof setup>>, seq: number) {
     from despatch.messages where seq = ${seq}`;
 }
 
-test('what waits behind a brake is no backlog, and is counted beside it; channels with a brake are counted by its level', async () => {
+test('messages behind an abuse brake count as braked, not as backlog; channels count by level', async () => {
   await using b = await setup();
   const totals = async () => [await b.store.backlogTotal(), await b.store.brakedTotal()];
   const channels = () => b.store.brakedChannels();
@@ -149,7 +149,7 @@ test('what waits behind a brake is no backlog, and is counted beside it; channel
   expect(await channels()).toEqual([]);
 });
 
-test('a claim tells when a message was given back, and whether its channel is slowed: it has not waited for workers until then', async () => {
+test('a claim returns when a held message was released and whether its channel is slowed', async () => {
   await using b = await setup();
   const [seq = 0] = await b.accept(1);
   await b.brake('sms', 'held');
@@ -166,7 +166,7 @@ test('a claim tells when a message was given back, and whether its channel is sl
   expect(await b.claimDue(1, 'email')).toMatchObject([{ seq: mail, isSlowed: true, releasedAt: null }]);
 });
 
-test('999 finals brake nothing, however many bounce; from 1,000 on a rate above the bound slows, and one of twice of it holds', async () => {
+test('a bounce rate above the limit slows a channel from 1,000 final messages on, not with 999', async () => {
   await using b = await setup();
   await b.send(101, BOUNCED);
   await b.send(898);
@@ -182,7 +182,7 @@ test('999 finals brake nothing, however many bounce; from 1,000 on a rate above 
   expect(await b.told()).toEqual(['tenant.brake_applied slowed']);
 });
 
-test('twice the bound holds at once, one of the plan of the tenant where it has its own', async () => {
+test('a bounce rate of twice the limit holds the channel at once; a plan can set the limit', async () => {
   await using b = await setup();
   expect(await b.brakeHard()).toEqual(['sms held 0.2']);
   await using lenient = await setup({ hardBounceRateMax: 0.15 });
@@ -191,7 +191,7 @@ test('twice the bound holds at once, one of the plan of the tenant where it has 
   expect(await off.brakeHard()).toEqual([]);
 });
 
-test('the window moves on: of more than 1,000 finals the last 1,000 to 1,049 count', async () => {
+test('the window of the bounce rate covers the last 1,000 to 1,049 final messages', async () => {
   await using b = await setup();
   const windowOf = async () => {
     const { windows } = await b.store.countUsage(10_000, 0);
@@ -213,7 +213,7 @@ test('the window moves on: of more than 1,000 finals the last 1,000 to 1,049 cou
   expect(kept).toEqual({ n: 20, finals: 1_000 });
 });
 
-test('two workers that find the same apply it once, with one event and one entry of the log', async () => {
+test('two workers that decide the same brake apply it once, with one event and one audit entry', async () => {
   await using b = await setup();
   await b.send(200, BOUNCED);
   await b.send(800);
@@ -233,7 +233,7 @@ test('two workers that find the same apply it once, with one event and one entry
   ]);
 });
 
-test('late complaints count where their channel is now, and slow and then hold it', async () => {
+test('late complaints count in the current window and first slow the channel, then hold it', async () => {
   await using b = await setup();
   const seqs = await b.send(1_000);
   expect(await b.pass()).toEqual([]);
@@ -249,7 +249,7 @@ test('late complaints count where their channel is now, and slow and then hold i
   expect(await b.told()).toEqual(['tenant.brake_applied slowed', 'tenant.brake_applied held']);
 });
 
-test('complaints that come days after a mailing slow its channel to a tenth of the mailing', async () => {
+test("complaints days after a mailing slow the channel to a tenth of that mailing's rate", async () => {
   await using b = await setup();
   const seqs = await b.send(1_000);
   await b.pass();
@@ -262,7 +262,7 @@ test('complaints that come days after a mailing slow its channel to a tenth of t
   expect(brake?.gap).toBe(36_000_000 / (brake?.busiest ?? 0));
 });
 
-test('a held channel sends nothing and holds what waits, with its reason; other channels and tests go on', async () => {
+test("a brake holds its channel's messages as abuse_brake, but no others and no test messages", async () => {
   await using b = await setup();
   expect(await b.brakeHard()).toEqual(['sms held 0.2']);
   const [first = 0, second = 0, third = 0] = await b.accept(3);
@@ -300,7 +300,7 @@ test('a held channel sends nothing and holds what waits, with its reason; other 
   expect(await b.told()).toEqual(['tenant.brake_applied held', 'tenant.brake_lifted held']);
 });
 
-test('time in held does not count toward expiry', async () => {
+test('time that a message is held by a brake does not count toward its expiry', async () => {
   await using b = await setup();
   await b.brakeHard();
   const [seq = 0] = await b.accept();
@@ -313,7 +313,7 @@ test('time in held does not count toward expiry', async () => {
   expect(row).toEqual({ extended: true });
 });
 
-test('a scheduled message stays scheduled under a brake until its instant, is held then, and sent when the brake is lifted', async () => {
+test('a scheduled message of a held channel is held once due and queued after the lift', async () => {
   await using b = await setup();
   await b.brakeHard();
   const [seq = 0] = await b.accept(1, {
@@ -330,7 +330,7 @@ test('a scheduled message stays scheduled under a brake until its instant, is he
   expect(await b.shown([seq])).toEqual(['queued']);
 });
 
-test('a resumed tenant keeps what a brake holds, and a lifted brake releases nothing of a suspended one', async () => {
+test('messages under both a brake and a suspension are released only when both have ended', async () => {
   await using b = await setup();
   await b.brakeHard();
   const [text = 0] = await b.accept();
@@ -352,7 +352,7 @@ test('a resumed tenant keeps what a brake holds, and a lifted brake releases not
   expect(await b.shown([text])).toEqual(['queued']);
 });
 
-test('lifting begins the window anew: what was final before counts for nothing, even if no pass had seen it', async () => {
+test('lifting a brake resets the window, including finals that no pass has counted yet', async () => {
   await using b = await setup();
   await b.brakeHard();
   await b.lift();
@@ -370,7 +370,7 @@ test('lifting begins the window anew: what was final before counts for nothing, 
   expect(row).toEqual({ finals: 1_000, bounces: 1 });
 });
 
-test('a brake that could not be applied is applied after the next pass, which reports no change', async () => {
+test('a brake that failed to apply is applied after the next pass, even without a change', async () => {
   await using b = await setup();
   await b.send(200, BOUNCED);
   await b.send(800);
@@ -387,7 +387,7 @@ test('a brake that could not be applied is applied after the next pass, which re
   expect(await b.told()).toEqual(['tenant.brake_applied held']);
 });
 
-test('what a pass has found before a brake was lifted applies none', async () => {
+test('a rate that was measured before a brake was lifted does not apply it again', async () => {
   await using b = await setup();
   await b.send(200, BOUNCED);
   await b.send(800);
@@ -398,7 +398,7 @@ test('what a pass has found before a brake was lifted applies none', async () =>
   expect(await b.shown(await b.accept())).toEqual(['queued']);
 });
 
-test('a slowed channel has its turns out of its lane alone, a tenth of what its busiest hour had', async () => {
+test("a slowed channel is claimed only from its lane, at a tenth of its busiest hour's rate", async () => {
   await using b = await setup();
   await b.send(150, BOUNCED);
   await b.send(850);
@@ -431,7 +431,7 @@ test('a slowed channel has its turns out of its lane alone, a tenth of what its 
   expect(await b.claimDue(50)).toHaveLength(60 - 3 - burst.length);
 });
 
-test('over any time a slowed channel has no more turns than its gap allows, and ten seconds of them, over any number of workers', async () => {
+test('concurrent workers together claim from a slowed channel no faster than its gap allows', async () => {
   await using b = await setup();
   await b.send(150, BOUNCED);
   await b.send(850);

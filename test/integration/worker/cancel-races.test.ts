@@ -67,7 +67,7 @@ async function heldOpen(b: Bench, work: (tx: TransactionSql) => Promise<unknown>
 const claimIn = (tx: TransactionSql, seqs: readonly number[]) =>
   tx`select from claim(${[...seqs]}::bigint[], 'w1', 60000, false, 1000000)`;
 
-test('a cancel that comes first leaves a claim nothing, one by name and one out of its lane', async () => {
+test('a message canceled first is not claimed, neither by sequence number nor from its lane', async () => {
   await using b = await setup();
   const [seq = 0] = await b.accept(1);
   const claims = await b.cancel([seq], async (found) => {
@@ -84,7 +84,7 @@ test('a cancel that comes first leaves a claim nothing, one by name and one out 
   expect(await b.stateOf(seq)).toBe('canceled');
 });
 
-test('a claim that comes first is found under way, even where it is committed as the cancel waits', async () => {
+test('a cancel that waits for a claim to commit finds the message sending and leaves it', async () => {
   await using b = await setup();
   const [seq = 0] = await b.accept(1);
   const commit = await heldOpen(b, (tx) => claimIn(tx, [seq]));
@@ -95,7 +95,7 @@ test('a claim that comes first is found under way, even where it is committed as
   expect(await b.stateOf(seq)).toBe('sending');
 });
 
-test('a claim that is undone is canceled', async () => {
+test('a cancel that waits for a claim that rolls back cancels the message', async () => {
   await using b = await setup();
   const [seq = 0] = await b.accept(1);
   const undone = new Error('undone');
@@ -117,10 +117,10 @@ test('a claim that is undone is canceled', async () => {
 });
 
 test.each([
-  { as: 'is put off', completion: { kind: 'deferred' }, found: 'deferred', state: 'canceled' },
-  { as: 'has its end', completion: { kind: 'sent' }, found: undefined, state: 'sent' },
+  { as: 'cancels the deferred one', completion: { kind: 'deferred' }, found: 'deferred', state: 'canceled' },
+  { as: 'leaves the sent one', completion: { kind: 'sent' }, found: undefined, state: 'sent' },
 ] as const)(
-  'a cancel that waits for a completion finds a message that $as',
+  'a cancel that waits for the completion of a message $as',
   async ({ completion, found, state }) => {
     await using b = await setup();
     const [seq = 0] = await b.accept(1);
@@ -141,7 +141,7 @@ test.each([
   },
 );
 
-test('a completion of a message that was canceled before its attempt began changes nothing', async () => {
+test('a repeated completion of a message that was canceled meanwhile changes nothing', async () => {
   await using b = await setup();
   const [seq = 0] = await b.accept(1);
   const [message] = await b.store.claim([seq], TERMS);
@@ -164,7 +164,7 @@ test("another tenant's messages are neither found nor canceled", async () => {
   expect(await b.stateOf(seq)).toBe('queued');
 });
 
-test('a message is canceled or goes with its purged tenant, whoever comes first', async () => {
+test('cancels that race with the purge of their tenant leave no rows', async () => {
   await using b = await setup();
   const seqs = await b.accept(40);
   const { tenantId, slug } = b.tenant;
@@ -182,7 +182,7 @@ test('a message is canceled or goes with its purged tenant, whoever comes first'
   }
 });
 
-test('of messages that are claimed, completed and canceled at once each has one end, and the backlog is right', async () => {
+test('after concurrent claims, completions and cancels each message has one end', async () => {
   await using b = await setup();
   const seqs = await b.accept(120);
   const canceled = new Set<number>();

@@ -62,7 +62,7 @@ async function sentCount(b: Delivery): Promise<number> {
 
 const total = (bytes: readonly number[]): number => bytes.reduce((sum, one) => sum + one, 0);
 
-test('claims by name bring no more than their share of contents, and the rest comes out of the lane at once', async () => {
+test('claims by sequence number return bounded contents, and the lane yields the rest at once', async () => {
   await using b = await setupDelivery(NO_SWEEP);
   const { seqs, lane } = await queue(b);
   const { answers, store } = weighed(b.store);
@@ -72,7 +72,7 @@ test('claims by name bring no more than their share of contents, and the rest co
   expect(total(answers)).toBeGreaterThanOrEqual(MESSAGES * CONTENT_BYTES);
 });
 
-test('claims out of a lane bring no more, and leave none of it for the sweep', async () => {
+test('claims from a lane return bounded contents and leave no message for the next sweep', async () => {
   await using b = await setupDelivery(NO_SWEEP);
   const { seqs } = await queue(b);
   await b.admin`update despatch.live_messages set due_at = now() where seq = any (${seqs}::bigint[])`;
@@ -84,7 +84,7 @@ test('claims out of a lane bring no more, and leave none of it for the sweep', a
   expect(total(answers)).toBeGreaterThanOrEqual(MESSAGES * CONTENT_BYTES);
 });
 
-test('what was claimed and whose answer was lost is fetched in parts, and what is lost brings no content', async () => {
+test('claims with a lost answer are read in bounded parts; expired leases carry no content', async () => {
   await using b = await setupDelivery();
   const { seqs, lane } = await queue(b);
   const terms = { worker: 'w1', leaseMs: 60_000, bytesMax: MESSAGES * CONTENT_BYTES };
@@ -106,7 +106,7 @@ test('what was claimed and whose answer was lost is fetched in parts, and what i
   expect(lost.every(({ content }) => content === null)).toBe(true);
 });
 
-test('a message larger than a claim may bring comes alone, and small ones are bounded by their number', async () => {
+test('a claim returns at least one message of any size; small contents use no byte limit', async () => {
   await using b = await setupDelivery();
   const { seqs } = await queue(b);
   const claim = (bytesMax: number) => b.store.claim(seqs, { worker: 'w1', leaseMs: 60_000, bytesMax });

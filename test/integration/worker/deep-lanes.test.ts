@@ -58,7 +58,7 @@ async function readLane(b: MessageBench, betweenPages = async (): Promise<unknow
   }
 }
 
-test('each call reads a page of a deep lane, and a few of them find what no claim takes, wherever it is', async () => {
+test('a deep lane is searched in bounded pages that find expired, suppressed and lost messages', async () => {
   await using b = await setup();
   const [, expired = 0, suppressed = 0, lost = 0, last = 0, underWay = 0] = b.seqs;
   for (const [i, seq] of [expired, suppressed, lost, last].entries()) await b.put(seq, 4_000 + 8_600 * i);
@@ -87,7 +87,7 @@ test('each call reads a page of a deep lane, and a few of them find what no clai
 test.each([
   ['expired', `update despatch.live_messages set expires_at = now() where seq > 900000000`],
   [
-    'of suppressed recipients',
+    'with suppressed recipients',
     `insert into despatch.suppressions (tenant_id, channel, address_key, address, reason, scope, source)
      select tenant_id, channel, decode(md5('stopped'), 'hex'), '+15550000009', 'manual', 'all', 'api'
      from despatch.live_messages limit 1;
@@ -110,7 +110,7 @@ test.each([
   }
 });
 
-test('a page that has found as much as it may goes on behind that', async () => {
+test('after a page with the maximum number of results the next one continues behind it', async () => {
   await using b = await setup();
   await b.admin`update despatch.live_messages set expires_at = now()`;
   const page = async (at?: LanePlaces) => b.store.findWaitingDue(laneOf(b), { most: 4, readsMax: 100 }, at);
@@ -120,7 +120,7 @@ test('a page that has found as much as it may goes on behind that', async () => 
   expect(seqs).toEqual(b.seqs);
 });
 
-test('a lane that grows as fast as it is read is begun anew all the same, and ties are passed one by one', async () => {
+test('a search ends although its lane grows as fast as it reads, and passes equal due times', async () => {
   // All of them are due at the same instant.
   await using b = await setup({ gapMs: 0 });
   const [, expired = 0] = b.seqs;
@@ -140,7 +140,7 @@ test('a lane that grows as fast as it is read is begun anew all the same, and ti
   expect(round.reads.length).toBeLessThanOrEqual(PAGES + 1);
 });
 
-test('replaced credentials wake the messages that wait for them, and read none of those that are due', async () => {
+test('new credentials wake messages deferred as provider_not_ready and read no due ones', async () => {
   await using b = await setup();
   const [, waiting = 0, throttled = 0] = b.seqs;
   for (const [seq, reason] of [

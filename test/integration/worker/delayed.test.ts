@@ -78,8 +78,8 @@ async function setup(maxWaitMs: number | null = 0, failoverOn: string[] = []) {
 
 type Details = { why: string; from: string; waitedMs: number; rerouted: Rerouted };
 
-describe('what waits for an account whose breaker is open', () => {
-  test('goes on to the next one of its route, and is named in history and feed', async () => {
+describe('messages that wait for an account with an open circuit breaker', () => {
+  test('fail over to the next usable account of the route, with an event in log and feed', async () => {
     await using b = await setup();
     const [seq] = await b.accept(1);
     b.closed.set(b.accounts.second.id, 'rate_used_up');
@@ -110,17 +110,17 @@ describe('what waits for an account whose breaker is open', () => {
   });
 
   test.each([
-    ['its sender named the account', { pinned_account_id: 'first' }, ''],
-    ['it was called without an answer', {}, 'ambiguous = 1'],
-    ['it is a test message', { test: true }, ''],
+    ['the request pinned the account', { pinned_account_id: 'first' }, ''],
+    ['an earlier call had no answer', {}, 'ambiguous = 1'],
+    ['they are test messages', { test: true }, ''],
     [
-      'it is not due yet',
+      'they are not due yet',
       {},
       `due_at = now() + interval '1 hour', next_attempt_at = now() + interval '1 hour'`,
     ],
-    ['it is held', {}, `status = 'held', held_from = 'queued', held_at = now(), due_at = 'infinity'`],
-    ['it has gone from account to account for long enough', {}, 'reassigned = 50'],
-  ])('stays where %s', async (_name, overrides, change) => {
+    ['they are held', {}, `status = 'held', held_from = 'queued', held_at = now(), due_at = 'infinity'`],
+    ['they have reached the maximum number of reassignments', {}, 'reassigned = 50'],
+  ])('stay with their account if %s', async (_name, overrides, change) => {
     await using b = await setup();
     const named = 'pinned_account_id' in overrides ? { pinned_account_id: b.accounts.first.id } : overrides;
     const [seq] = await b.accept(1, named);
@@ -131,16 +131,16 @@ describe('what waits for an account whose breaker is open', () => {
   });
 
   test.each([
-    ['its route names no such time', null],
-    ['the time is not over', 60_000],
-  ])('stays while %s', async (_name, maxWaitMs) => {
+    ['the route sets no maximum wait', null],
+    ['the maximum wait of the route is not over', 60_000],
+  ])('stay with their account while %s', async (_name, maxWaitMs) => {
     await using b = await setup(maxWaitMs);
     await b.accept(1);
     await b.moves().run();
     expect(await b.lanes()).toEqual({ first: 1 });
   });
 
-  test('stays where no other step can be called', async () => {
+  test('stay with their account if no other account of the route can be called', async () => {
     await using b = await setup();
     b.closed.set(b.accounts.second.id, 'breaker_open');
     await b.admin`update despatch.provider_accounts set status = 'disabled' where id = ${b.accounts.third.id}`;
@@ -149,7 +149,7 @@ describe('what waits for an account whose breaker is open', () => {
     expect(await b.lanes()).toEqual({ first: 1 });
   });
 
-  test('hides nothing behind it, though all of a page has to stay', async () => {
+  test('fail over even from behind full pages of pinned messages', async () => {
     await using b = await setup();
     for (let i = 0; i < 6; i++) await b.accept(100, { pinned_account_id: b.accounts.first.id });
     await b.accept(3);
@@ -160,7 +160,7 @@ describe('what waits for an account whose breaker is open', () => {
     expect(await b.lanes()).toEqual({ first: 600, second: 3 });
   });
 
-  test('is moved page by page, the more urgent and the longest due first', async () => {
+  test('are read page by page, by priority and then by due time', async () => {
     await using b = await setup();
     const later = await b.accept(30);
     const urgent = await b.accept(2, { priority: 0 });
@@ -180,7 +180,7 @@ describe('what waits for an account whose breaker is open', () => {
   });
 });
 
-test('what goes on is counted by both providers and by why it could not wait, and what was canceled meanwhile is not', async () => {
+test('failovers are counted by both providers and reason, except if the message was canceled', async () => {
   await using b = await setup();
   await b.admin`update despatch.provider_accounts set provider = 'plivo' where id = ${b.accounts.second.id}`;
   await b.accept(2);
@@ -201,7 +201,7 @@ test('what goes on is counted by both providers and by why it could not wait, an
   expect(b.counted.slice(2)).toEqual([{ ...left, because: 'breaker_open' }]);
 });
 
-test('two workers and a cancellation at the same time: each message moves once or is canceled', async () => {
+test('with two workers and a concurrent cancel, each message fails over once or is canceled', async () => {
   await using b = await setup();
   const seqs = await b.accept(200);
   const canceled = seqs.slice(0, 100);
@@ -219,7 +219,7 @@ test('two workers and a cancellation at the same time: each message moves once o
   expect(seqs.slice(100).every((seq) => moved.includes(seq))).toBe(true);
 });
 
-test('two accounts that are both too slow do not pass messages to and fro', async () => {
+test('messages that left an account for its rate limit do not fail over back to it', async () => {
   await using b = await setup();
   b.closed.clear();
   b.closed.set(b.accounts.first.id, 'rate_used_up');
@@ -236,7 +236,7 @@ test('two accounts that are both too slow do not pass messages to and fro', asyn
   expect(await b.lanes()).toEqual({ third: 20 });
 });
 
-test('a message never goes back to an account that refused it for good, also where its own is disabled', async () => {
+test('failover skips an account that refused the message, even if its own is disabled', async () => {
   await using b = await setup(0, ['sender_rejected']);
   b.startWorker();
   b.twilio.fail(
@@ -261,7 +261,7 @@ test('a message never goes back to an account that refused it for good, also whe
   ]);
 });
 
-test('a worker whose breaker opens has the rest of the lane sent through the next account', async () => {
+test("when an account's breaker opens, the rest of its lane is sent through the next account", async () => {
   await using b = await setup(0);
   b.startWorker();
   for (let i = 0; i < 300; i++) b.twilio.fail(down, b.accounts.first.path);
@@ -275,7 +275,7 @@ test('a worker whose breaker opens has the rest of the lane sent through the nex
   expect(n).toBe(0);
 });
 
-test('the record tells of each account that was considered, before a call and after it', async () => {
+test('the route of a message lists each account considered, before and after its call', async () => {
   await using b = await setup();
   const [seq = 0] = await b.accept(1);
   const [place] = await b.admin<{ id: string; seq: number; purgeOn: string }[]>`
@@ -307,7 +307,7 @@ test('the record tells of each account that was considered, before a call and af
   expect(await record()).toMatchObject({ routeVersion: 4, attemptCount: 1, status: 'sent' });
 });
 
-test('the feed tells from which account a message went on, and why, before a call and after one', async () => {
+test('failover events in the feed name both accounts and the reason, before and after a call', async () => {
   await using b = await setup();
   const [, called = 0] = await b.accept(2);
   const failure = { class: 'provider_unavailable', code: 'http_503' } as const;
@@ -338,7 +338,7 @@ test('the feed tells from which account a message went on, and why, before a cal
   );
 });
 
-test('what an account cannot send within its rate goes through the next one', async () => {
+test('messages over the rate limit of an account are sent through the next account', async () => {
   await using b = await setup(1_000);
   await b.admin`update despatch.provider_accounts set rate_limit_per_second = 1 where id = ${b.accounts.first.id}`;
   b.startWorker();
@@ -353,7 +353,7 @@ test('what an account cannot send within its rate goes through the next one', as
   expect((await b.events())[0]?.details.waitedMs).toBeGreaterThanOrEqual(1_000);
 });
 
-test('each move can be decided again from what is stored of it', async () => {
+test('each failover can be decided again from its stored event', async () => {
   await using b = await setup();
   await b.admin`update despatch.routes set strategy = 'weighted'`;
   await b.accept(50);

@@ -26,7 +26,7 @@ async function setup() {
   return { ...stores, tenantId, endpoint, due, told, left };
 }
 
-test('an endpoint that was deleted goes when nothing is left of what it was told', async () => {
+test('a deleted webhook endpoint is purged once its delivery history is gone', async () => {
   await using b = await setup();
   const [live, fresh] = [await b.endpoint(), await b.endpoint('1 minute')];
   const [idle, waiting, read] = [
@@ -52,7 +52,7 @@ test('an endpoint that was deleted goes when nothing is left of what it was told
   expect(await looksAt()).toEqual([live.id, fresh.id].toSorted());
 });
 
-test('endpoints are numbered upwards, and by numbers that are free when the highest has been given', async () => {
+test('endpoint numbers increase, and free numbers are reused after the highest was assigned', async () => {
   await using b = await setup();
   const numbers: number[] = [];
   for (let i = 0; i < 3; i += 1) numbers.push((await b.endpoint()).number);

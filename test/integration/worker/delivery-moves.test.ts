@@ -87,7 +87,7 @@ async function startDelivery(b: Awaited<ReturnType<typeof setupWebhooks>>) {
   return { status, take };
 }
 
-test('whatever is done with a delivery, it makes the moves of the table, and no other', async () => {
+test('random histories of a delivery make all state transitions of the table, and no others', async () => {
   await using b = await setupWebhooks();
   const seen = new Set<string>();
   const step = fc.constantFrom<Step[]>('claim', 'claim', 'claim', ...STEPS);

@@ -20,7 +20,7 @@ const OTHERS = 60;
 const TERMS = { worker: 'w1', leaseMs: 60_000 };
 
 /** A connection keeps the plans that it made while the tables were empty, and connections live long. */
-test('what a batch reads does not grow with what is stored, on a connection that first met the tables empty', async () => {
+test('claims and completions read no more rows as tables grow, with plans made on empty tables', async () => {
   await using b = await setupStores();
   const tenant = await seedTenant(b.admin);
   const accountId = await seedAccount(b.admin, tenant.tenantId);
@@ -54,7 +54,7 @@ test('what a batch reads does not grow with what is stored, on a connection that
   }
 });
 
-test('nor does what accepts with a key, looks for work or wakes what waits for an account', async () => {
+test('acceptance with a key and searches for work read no more rows as tables grow', async () => {
   await using b = await setupStores();
   const tenant = await seedTenant(b.admin);
   const accountId = await seedAccount(b.admin, tenant.tenantId);
@@ -102,7 +102,7 @@ test('nor does what accepts with a key, looks for work or wakes what waits for a
   }
 });
 
-test('a page of the list reads no more than a page, whatever is stored and however well the tables are known', async () => {
+test('a page of the message list reads a bounded number of rows, with current statistics', async () => {
   await using b = await setupStores();
   const { tenantId } = await fillFor(b, STORED);
   for (let i = 0; i < OTHERS; i++) await fillFor(b, STORED / OTHERS);
@@ -131,7 +131,7 @@ test('a page of the list reads no more than a page, whatever is stored and howev
   }
 });
 
-test('a filtered page reads no more than its rows, on a connection that first met the tables nearly empty', async () => {
+test('a filtered page reads a bounded number of rows, with a plan made on nearly empty tables', async () => {
   await using b = await setupStores();
   const tenant = await fillFor(b, 5);
   const tenantId = tenant.tenantId as TenantId;
@@ -157,7 +157,7 @@ test('a filtered page reads no more than its rows, on a connection that first me
   expect(await readPage()).toBeLessThan(4 * rows);
 });
 
-test('a page of the list looks once at each message and at its result, and nowhere else', async () => {
+test('a page of the message list reads each message and its result once, and no other tables', async () => {
   await using b = await setupStores();
   const tenant = await seedTenant(b.admin);
   const tenantId = tenant.tenantId as TenantId;

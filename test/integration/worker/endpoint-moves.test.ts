@@ -104,7 +104,7 @@ const inTenant = (work: (tx: TransactionSql, tenantId: TenantId) => Promise<unkn
 };
 
 test.each(['pause', 'resume'] as const)(
-  'a person makes the move %s from the states that it is for',
+  'the API makes the transition %s only from the states of the table',
   async (name) => {
     const { found, expected } = await moved(name, (id) =>
       inTenant((tx, tenantId) => moveEndpointTo(tenantId, tx, id, name)),
@@ -113,14 +113,14 @@ test.each(['pause', 'resume'] as const)(
   },
 );
 
-test('a person makes the move readdress in any state', async () => {
+test('a new URL makes the transition readdress in any state', async () => {
   const { found, expected } = await moved('readdress', (id) =>
     inTenant((tx, tenantId) => updateEndpoint(tenantId, tx, id, { url: 'https://other.test/' })),
   );
   expect(found).toEqual(expected);
 });
 
-test('a person makes the move delete from any state', async () => {
+test('the API makes the transition delete from any state', async () => {
   const { found, expected } = await moved('delete', (id) =>
     inTenant((tx, tenantId) => deleteEndpoint(tenantId, tx, id)),
   );
@@ -131,37 +131,34 @@ const STORED = ENDPOINT_MOVE_NAMES.filter(
   (name) => ENDPOINT_MOVES[name].by === 'worker' && name !== 'probe' && name !== 'spare',
 );
 
-test.each(STORED)(
-  'a worker that stores %s stores nothing of an endpoint that it may not move',
-  async (name) => {
-    const { from } = ENDPOINT_MOVES[name];
-    const states = STATES.filter((state) => state === 'deleted' || from.includes(state) || !isCalled(state));
-    const store = async (id: string, before: Shown) => {
-      // A worker whose copy of the endpoint has a state from which the move is allowed.
-      const known = from.includes(before.status) ? before.status : (from[0] ?? before.status);
-      const later = new Date(Date.now() + 60_000);
-      const { status, statusReason, failures, failingSince, callAt } = moveEndpoint(
-        { ...before, status: known },
-        name,
-        Date.now(),
-        later,
-      );
-      await b.worker`
+test.each(STORED)('a worker stores the transition %s only from the states of the table', async (name) => {
+  const { from } = ENDPOINT_MOVES[name];
+  const states = STATES.filter((state) => state === 'deleted' || from.includes(state) || !isCalled(state));
+  const store = async (id: string, before: Shown) => {
+    // A worker whose copy of the endpoint has a state from which the move is allowed.
+    const known = from.includes(before.status) ? before.status : (from[0] ?? before.status);
+    const later = new Date(Date.now() + 60_000);
+    const { status, statusReason, failures, failingSince, callAt } = moveEndpoint(
+      { ...before, status: known },
+      name,
+      Date.now(),
+      later,
+    );
+    await b.worker`
       select store_endpoint_health(${id}, ${status}, ${statusReason}, ${failures}, ${failingSince}, ${callAt})`;
-    };
-    const { found, expected } = await moved(name, store, states);
-    expect(found).toEqual(expected);
-  },
-);
+  };
+  const { found, expected } = await moved(name, store, states);
+  expect(found).toEqual(expected);
+});
 
-test('whoever claims what a failing endpoint is to be told makes the move probe', async () => {
+test('a claim for a failing endpoint makes the transition probe', async () => {
   let claims = 0;
   const { found, expected } = await moved('probe', async () => (claims += (await b.claims()).length));
   expect(found).toEqual(expected);
   expect(claims).toBe(2);
 });
 
-test('whoever gives that back makes the move spare', async () => {
+test('returning a claim for a failing endpoint without a call makes the transition spare', async () => {
   const planted = await plant();
   const claims = await b.claims();
   const before = await shown(planted);

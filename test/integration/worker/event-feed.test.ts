@@ -79,8 +79,8 @@ const completion = (message: ClaimedMessage, outcome: AttemptOutcome) =>
 const seqsOf = (rows: readonly FeedRow[]) => rows.map(({ seq }) => seq);
 const upTo = (n: number) => Array.from({ length: n }, (_, i) => i + 1);
 
-describe('the numbering', () => {
-  test("numbers each tenant's events from 1 on, in their order, and each once", async () => {
+describe('the numbering of feed events', () => {
+  test('numbers the events of each tenant from 1, in order and each once', async () => {
     await using b = await setup();
     const [one = 0] = await b.accept();
     await b.attempt([one], TRANSIENT);
@@ -102,7 +102,7 @@ describe('the numbering', () => {
     expect(seqsOf(await b.feed())).toEqual(upTo(8));
   });
 
-  test('gives tenants of one commit numbers of their own', async () => {
+  test('numbers each tenant separately, even within one commit', async () => {
     await using b = await setup();
     const other = await seedTenant(b.admin);
     await seedAccount(b.admin, other.tenantId);
@@ -115,7 +115,7 @@ describe('the numbering', () => {
     expect(seqsOf(await b.feed(other.tenantId))).toEqual(upTo(6));
   });
 
-  test('takes what is rolled back for nothing that happened', async () => {
+  test('leaves no gap for events that were rolled back', async () => {
     await using b = await setup();
     await b.api
       .begin(async (tx) => {
@@ -128,7 +128,7 @@ describe('the numbering', () => {
     expect(await b.feed()).toEqual([{ seq: 1, message: kept, number: 0 }]);
   });
 
-  test('does not wait for a transaction that goes on for long, nor lose what that commits in the end', async () => {
+  test('does not wait for a long transaction and numbers its events after its commit', async () => {
     await using b = await setup();
     const held = Promise.withResolvers<void>();
     const begun = Promise.withResolvers<void>();
@@ -153,7 +153,7 @@ describe('the numbering', () => {
     expect(seqsOf(await b.feed())).toEqual(upTo(6));
   });
 
-  test('is one at a time, however many try, and keeps its distance', async () => {
+  test('runs one pass at a time and respects the minimum gap between passes', async () => {
     await using b = await setup();
     const tries = async (gapMs: number) =>
       (await Promise.all(upTo(5).map(() => b.store.numberChanges(100, gapMs)))).map(({ outcome }) => outcome);
@@ -167,7 +167,7 @@ describe('the numbering', () => {
     expect(outcomes).toContain('early');
   });
 
-  test('goes on where it was when a pass takes only a part, and when one is killed', async () => {
+  test('resumes after a partial pass and after a killed one', async () => {
     await using b = await setup();
     for (const _ of upTo(7)) await b.accept(2);
     expect(await b.store.numberChanges(2, 0)).toMatchObject({ outcome: 'more', numbered: 4 });
@@ -186,7 +186,7 @@ describe('the numbering', () => {
     expect(rows.slice(-2).map(({ message }) => message)).toEqual(later);
   });
 
-  test('has no hole and no event twice under many senders, rollbacks and passes', async () => {
+  test('has no gaps or duplicates under concurrent senders, rollbacks and passes', async () => {
     await using b = await setup();
     const other = await seedTenant(b.admin, { messagesPerDay: 1_000_000 });
     await seedAccount(b.admin, other.tenantId);
@@ -233,7 +233,7 @@ describe('the numbering', () => {
     }
   });
 
-  test('has events of one message in order though a later one began before', async () => {
+  test('keeps the events of a message in order even if the later transaction began first', async () => {
     await using b = await setup();
     const [x = 0, y = 0] = await b.accept(2);
     await b.number();
@@ -254,7 +254,7 @@ describe('the numbering', () => {
     expect(ofY.map(({ number }) => Math.sign(number))).toEqual([0, -1, 1]);
   });
 
-  test('costs no more under an old snapshot', async () => {
+  test('reads no more pages while an old snapshot is open', async () => {
     await using b = await setup();
     const held = Promise.withResolvers<void>();
     const old = b.admin.begin('isolation level repeatable read', async (tx) => {
@@ -299,7 +299,7 @@ describe('the numbering', () => {
     }
   });
 
-  test('goes on after a restore into another cluster, whose transactions begin anew', async () => {
+  test('continues after a restore into a cluster with lower transaction ids', async () => {
     await using b = await setup();
     const first = await b.accept(2);
     await b.number();
@@ -319,8 +319,8 @@ describe('the numbering', () => {
   });
 });
 
-describe('what is in the feed', () => {
-  test('is what completion names: no hold, no release, no receipt that moved nothing', async () => {
+describe('the feed', () => {
+  test('excludes holds, releases and receipts without a status change', async () => {
     await using b = await setup();
     const [one = 0] = await b.accept();
     await moveSuspension(b.admin, b.tenant.tenantId, 'manual');
@@ -341,7 +341,7 @@ describe('what is in the feed', () => {
     ]);
   });
 
-  test('names each move of an account once, whoever makes it', async () => {
+  test('includes each change of the status or health of an account once', async () => {
     await using b = await setup();
     for (const _ of upTo(4)) await b.store.noteAccountResult(b.accountId, 1, 'refused');
     await b.store.noteAccountResult(b.accountId, 1, null);
@@ -363,7 +363,7 @@ describe('what is in the feed', () => {
 });
 
 describe('retention', () => {
-  test("drops a feed's events with their messages, and never begins its numbers anew", async () => {
+  test('drops feed events with their messages and does not reuse their numbers', async () => {
     await using b = await setup();
     await b.accept(3);
     await b.number();
@@ -375,7 +375,7 @@ describe('retention', () => {
     expect(seqsOf(await b.feed())).toEqual([4]);
   });
 
-  test('a purged tenant leaves nothing behind', async () => {
+  test('the purge of a tenant leaves no feed rows', async () => {
     await using b = await setup();
     await b.accept(2);
     await b.number();

@@ -76,7 +76,7 @@ async function setup(failoverOn = ['provider_unavailable', 'auth_or_config', 'se
   return { ...b, accounts, sendMany: b.send, send, attempts, route, state };
 }
 
-test('a message whose account fails goes out through the next one at once', async () => {
+test('a message whose account fails is sent through the next account of its route at once', async () => {
   await using b = await setup();
   b.startWorker();
   b.twilio.fail(down, b.accounts.first.path);
@@ -104,7 +104,7 @@ test('a message whose account fails goes out through the next one at once', asyn
   ]);
 });
 
-test('accounts that cannot be used are passed over', async () => {
+test('failover skips disabled accounts', async () => {
   await using b = await setup();
   b.startWorker();
   await b.admin`update despatch.provider_accounts set status = 'disabled' where id = ${b.accounts.second.id}`;
@@ -114,7 +114,7 @@ test('accounts that cannot be used are passed over', async () => {
   expect(await b.attempts(seq)).toEqual(['first rejected_permanent', 'last accepted']);
 });
 
-test('an account that refused it for good is not called where the others are disabled while it waits', async () => {
+test('an account that refused a message is not called again if all others are disabled', async () => {
   await using b = await setup();
   b.startWorker();
   b.twilio.fail(badSender, b.accounts.first.path);
@@ -134,7 +134,7 @@ test('an account that refused it for good is not called where the others are dis
   ]);
 });
 
-test('an account whose credential is refused is called where no other is left, and each that was passed over is told', async () => {
+test('failover skips an invalid account, and the route of the message lists it as skipped', async () => {
   await using b = await setup();
   b.startWorker();
   await b.admin`update despatch.provider_accounts set status = 'invalid' where id = ${b.accounts.second.id}`;
@@ -149,7 +149,7 @@ test('an account whose credential is refused is called where no other is left, a
   ]);
 });
 
-test('the record of a message that failed tells of accounts that could not be called', async () => {
+test('the route of a failed message lists the accounts that could not be called', async () => {
   await using b = await setup();
   b.startWorker();
   await b.admin`update despatch.provider_accounts set status = 'disabled' where id = ${b.accounts.last.id}`;
@@ -164,7 +164,7 @@ test('the record of a message that failed tells of accounts that could not be ca
   ]);
 });
 
-test('the record of a message that was called without an answer tells which accounts are out since', async () => {
+test('the route of a message with an unanswered call lists the accounts excluded by it', async () => {
   await using b = await setup();
   b.startWorker();
   b.twilio.fail(down, b.accounts.first.path);
@@ -182,7 +182,7 @@ test('the record of a message that was called without an answer tells which acco
   expect(others).toEqual(['last skipped ambiguous_elsewhere -']);
 });
 
-test('once each has refused it for good, the message fails with the last failure', async () => {
+test('a message that every account refused permanently fails with the last failure', async () => {
   await using b = await setup();
   b.startWorker();
   for (const { path } of Object.values(b.accounts)) b.twilio.fail(badSender, path);
@@ -196,7 +196,7 @@ test('once each has refused it for good, the message fails with the last failure
   expect(await b.state(seq)).toMatchObject({ code: 'invalid_sender', account: 'last' });
 });
 
-test('after a full round the retry schedule begins, without the account that refused for good', async () => {
+test('after a full round, retries start without the account that refused permanently', async () => {
   await using b = await setup();
   b.startWorker();
   b.twilio.fail(badSender, b.accounts.first.path);
@@ -218,7 +218,7 @@ test('after a full round the retry schedule begins, without the account that ref
   ]);
 });
 
-test('a refused credential is waited for where no other account is left, and uses no retry', async () => {
+test('a message left with only an account with a refused credential waits and uses no retry', async () => {
   await using b = await setup();
   b.startWorker();
   b.twilio.fail(badCredential, b.accounts.first.path);
@@ -231,10 +231,10 @@ test('a refused credential is waited for where no other account is left, and use
 });
 
 test.each([
-  ['what is wrong with the recipient', refusal(400, 21_211), {}, { failed: 1 }],
-  ['a failure that the route does not name', refusal(429, 20_429), {}, { deferred: 1 }],
-  ['a failure of the account that the sender named', down, { pinned: true }, { sent: 1 }],
-])('%s sends no message to another account', async (_name, fault, { pinned }: { pinned?: boolean }, ends) => {
+  ['an invalid recipient', refusal(400, 21_211), {}, { failed: 1 }],
+  ['a failure class that the route does not list', refusal(429, 20_429), {}, { deferred: 1 }],
+  ['a failure of a pinned account', down, { pinned: true }, { sent: 1 }],
+])('%s causes no failover', async (_name, fault, { pinned }: { pinned?: boolean }, ends) => {
   await using b = await setup();
   b.startWorker();
   b.twilio.fail(fault, b.accounts.first.path);
@@ -244,7 +244,7 @@ test.each([
   expect([...called]).toEqual(['first']);
 });
 
-test('no other account is called after a call without an answer, whatever comes then', async () => {
+test('after an unanswered call no other account is called, even if the retry is refused', async () => {
   await using b = await setup();
   b.startWorker();
   b.twilio.fail({ kind: 'reset' }, b.accounts.first.path);
@@ -254,7 +254,7 @@ test('no other account is called after a call without an answer, whatever comes 
   expect(await b.attempts(seq)).toEqual(['first ambiguous', 'first rejected_permanent']);
 });
 
-test('without a route the accounts by age make up for each other', async () => {
+test('without a route, failover uses the accounts by age', async () => {
   await using b = await setup();
   await b.admin`delete from despatch.routes`;
   b.startWorker();
@@ -264,7 +264,7 @@ test('without a route the accounts by age make up for each other', async () => {
   expect(await b.attempts(sent?.seq ?? 0)).toEqual(['last rejected_transient', 'first accepted']);
 });
 
-test('a record names one account and its provider, also while another one is to call, and once it ends uncalled', async () => {
+test('a message shows its next account after a failover, even if it expires uncalled', async () => {
   await using b = await setupMessages();
   const { tenantId } = b.tenant;
   const next = await seedAccount(b.admin, tenantId, { provider: 'infobip' });
@@ -295,7 +295,7 @@ test('a record names one account and its provider, also while another one is to 
   expect(await shown()).toEqual({ account_id: last, provider: 'plivo' });
 });
 
-test('a message that no provider was asked to send names none, whichever account it was given to', async () => {
+test('a message without a provider call shows no account, even after an assignment', async () => {
   await using b = await setupMessages();
   const next = await seedAccount(b.admin, b.tenant.tenantId, { provider: 'infobip' });
   const [seq = 0] = await b.accept();
@@ -304,7 +304,7 @@ test('a message that no provider was asked to send names none, whichever account
   expect(row).toEqual({ account_id: null, provider: null });
 });
 
-test('many fail over together, each with one call at a time, and each is sent once', async () => {
+test('many messages that fail over concurrently are sent once, with one call at a time each', async () => {
   await using b = await setup();
   for (let i = 0; i < 3; i++) b.startWorker();
   for (let i = 0; i < 15; i++) b.twilio.fail(down, b.accounts.first.path);
@@ -321,7 +321,7 @@ test('many fail over together, each with one call at a time, and each is sent on
   expect(overlapping).toEqual([]);
 });
 
-test('each decision can be made again from what is stored of it', async () => {
+test('each failover can be decided again from the stored attempts', async () => {
   await using b = await setup();
   await b.admin`update despatch.routes set strategy = 'weighted'`;
   b.startWorker();

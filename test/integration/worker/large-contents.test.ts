@@ -62,7 +62,7 @@ async function claim(id: string) {
 }
 
 describe('ten megabytes of attachments', () => {
-  test('are stored apart, and neither wake-up nor claim carries them', async () => {
+  test('are stored apart from the message and not carried by wake-ups and claims', async () => {
     const bytes = randomBytes(10 * MIB);
     const { status, body } = await post(mail(bytes));
     expect(status).toBe(202);
@@ -80,7 +80,7 @@ describe('ten megabytes of attachments', () => {
     expect(await claim(body.id)).toMatchObject({ content: { storedBytes: expect.any(Number) } });
   });
 
-  test('and one byte are refused, in one file as in two', async () => {
+  test('and one byte are rejected with 400, in one file or in two', async () => {
     const refusal = { status: 400, body: { details: [expect.objectContaining({ rule: 'max' })] } };
     expect(await post(mail(randomBytes(10 * MIB + 1)))).toMatchObject(refusal);
     expect(await post(mail(randomBytes(5 * MIB), randomBytes(5 * MIB + 1)))).toMatchObject(refusal);
@@ -89,15 +89,18 @@ describe('ten megabytes of attachments', () => {
 
 test.each<[name: string, body: () => unknown]>([
   ['more than fifteen megabytes', () => mail(randomBytes(12 * MIB))],
-  ['more than one without attachments', () => ({ ...LEAST.email, bodyHtml: 'a'.repeat(MIB) })],
-  ['more than one beside attachments', () => ({ ...mail(randomBytes(MIB)), bodyHtml: 'a'.repeat(MIB) })],
-  ['more than one in a field that nobody knows', () => ({ ...LEAST.sms, unknown: 'a'.repeat(MIB) })],
-])('%s are 413', async (_name, body) => {
+  ['more than one megabyte and no attachments', () => ({ ...LEAST.email, bodyHtml: 'a'.repeat(MIB) })],
+  [
+    'more than one megabyte beside attachments',
+    () => ({ ...mail(randomBytes(MIB)), bodyHtml: 'a'.repeat(MIB) }),
+  ],
+  ['more than one megabyte in an unknown field', () => ({ ...LEAST.sms, unknown: 'a'.repeat(MIB) })],
+])('a request with %s gets 413', async (_name, body) => {
   expect(await post(body())).toMatchObject({ status: 413, body: { code: 'payload_too_large' } });
 });
 
 test.each(['YQ', 'YWFh\nYWFh', '_-_-', 'YR==', 'not base64'])(
-  'an attachment %j is refused',
+  'an attachment with the content %j is rejected as invalid base64',
   async (content) => {
     const body = { ...LEAST.email, attachments: [{ ...attachment(Buffer.from('a')), content }] };
     expect(await post(body)).toMatchObject({
@@ -107,13 +110,13 @@ test.each(['YQ', 'YWFh\nYWFh', '_-_-', 'YR==', 'not base64'])(
   },
 );
 
-test('a small attachment stays with its message', async () => {
+test('a small attachment is stored inline with its message', async () => {
   const { body } = await post(mail(Buffer.from('small')));
   expect(await contentsOf({ id: body.id })).toEqual([]);
   expect(await claim(body.id)).toMatchObject({ content: { attachments: [{ content: 'c21hbGw=' }] } });
 });
 
-test('a content that is neither small nor large stays with its message, and claims know its size', async () => {
+test('small and medium contents are stored inline (medium with their size), large ones apart', async () => {
   const sizeOf = async (bytes: number) => {
     const { body } = await post({ ...LEAST.email, bodyHtml: 'a'.repeat(bytes) });
     const [row] = await api.admin<{ content_bytes: number | null; apart: boolean }[]>`
@@ -128,7 +131,7 @@ test('a content that is neither small nor large stays with its message, and clai
   expect(await sizeOf(40 * 1024)).toEqual([null, true]);
 });
 
-test('a repeated key is answered as before, with another attachment it is refused, and nothing more is stored', async () => {
+test('a repeated idempotency key stores nothing: same attachment replays, another one gets 409', async () => {
   const own = await api.tenant();
   const key = { 'idempotency-key': randomUUID() };
   const bytes = randomBytes(MIB);
@@ -144,7 +147,7 @@ test('a repeated key is answered as before, with another attachment it is refuse
   await expect.poll(async () => (await contentsOf({ tenantId: own.tenantId })).length).toBe(1);
 });
 
-test('two at once with one key are one message, and one content', async () => {
+test('two concurrent requests with one idempotency key store one message and one content', async () => {
   const own = await api.tenant();
   const key = { 'idempotency-key': randomUUID() };
   const body = mail(randomBytes(MIB));
@@ -153,7 +156,7 @@ test('two at once with one key are one message, and one content', async () => {
   await expect.poll(async () => (await contentsOf({ tenantId: own.tenantId })).length).toBe(1);
 });
 
-test('a message that is refused leaves no content', async () => {
+test('a message rejected for its quota leaves no stored content', async () => {
   const own = await api.tenant({ messagesPerDay: 1 });
   const answers = [];
   for (let i = 0; i < 3; i += 1) answers.push(await send(api.first, own.key, mail(randomBytes(MIB))));
@@ -161,7 +164,7 @@ test('a message that is refused leaves no content', async () => {
   await expect.poll(async () => (await contentsOf({ tenantId: own.tenantId })).length).toBe(1);
 });
 
-test('a content whose api went away before its message was accepted goes later, and only that', async () => {
+test('a content whose message was never accepted is deleted later; other contents are kept', async () => {
   const own = await api.tenant();
   const { body } = await send(api.first, own.key, mail(randomBytes(MIB)));
   const orphan = await plant(own.tenantId);
@@ -174,14 +177,14 @@ test('a content whose api went away before its message was accepted goes later, 
   expect(await api.admin`select from unsettled_contents where tenant_id = ${own.tenantId}`).toHaveLength(0);
 });
 
-describe('a content that is to be discarded', () => {
+describe('a content with the retention discard', () => {
   const discarded = async () => {
     const { body } = await post({ ...mail(randomBytes(MIB)), contentRetention: 'discard' });
     expect(await contentsOf({ id: body.id })).toHaveLength(1);
     return body.id as string;
   };
 
-  test('goes when no provider needs it any more', async () => {
+  test('is deleted when the provider accepts the message', async () => {
     const id = await discarded();
     const claimed = await claim(id);
     const row = { seq: claimed?.seq, purge_on: claimed?.purgeOn, attempt: 1, discard: true };
@@ -198,7 +201,7 @@ describe('a content that is to be discarded', () => {
     expect(await contentsOf({ id })).toEqual([]);
   });
 
-  test('goes when its message ends without a call', async () => {
+  test('is deleted when its message ends without a call', async () => {
     const id = await discarded();
     const seq = await seqOf(id);
     const failure = { class: 'expired', code: 'expired', retryable: false };
@@ -208,7 +211,7 @@ describe('a content that is to be discarded', () => {
   });
 });
 
-test('the content goes with its tenant', async () => {
+test('the purge of a tenant deletes its stored contents', async () => {
   const own = await api.tenant();
   await send(api.first, own.key, mail(randomBytes(MIB)));
   await plant(own.tenantId);
@@ -223,7 +226,7 @@ test('the content goes with its tenant', async () => {
   expect(await contentsOf({ tenantId: own.tenantId })).toEqual([]);
 });
 
-test('an attachment that was deleted before its message came is accepted when it is sent again', async () => {
+test('a request whose content is deleted before acceptance gets 503; its retry is accepted', async () => {
   const own = await api.tenant();
   const key = { 'idempotency-key': 'again' };
   const body = mail(randomBytes(MIB));
@@ -234,7 +237,7 @@ test('an attachment that was deleted before its message came is accepted when it
   expect([status, await contentsOf({ id: accepted.id })]).toEqual([202, [expect.anything()]]);
 });
 
-test('a message that comes when its content has been deleted is refused, and an accept under way keeps its content', async () => {
+test('acceptance fails if the content was deleted; an open acceptance protects its content', async () => {
   const own = await api.tenant();
   const row = async () => {
     const seq = await plant(own.tenantId);

@@ -31,7 +31,7 @@ async function twoAccounts(stores: Stores): Promise<[string, string]> {
   return [ids[0] as string, ids[1] as string];
 }
 
-test('two workers that settle calls of the same accounts in another order do not block each other', async () => {
+test('workers that settle receipt calls of the same accounts in opposite order do not deadlock', async () => {
   await using stores = await setupStores();
   const [a, b] = await twoAccounts(stores);
   const settle = (genuine: string, forged: string) => () =>
@@ -48,7 +48,7 @@ test('two workers that settle calls of the same accounts in another order do not
   expect(ended).toEqual(['fulfilled', 'fulfilled']);
 });
 
-test('two workers that settle questions to the same accounts do not block each other', async () => {
+test('workers that settle lookups of the same accounts in opposite order do not deadlock', async () => {
   await using stores = await setupStores();
   const [a, b] = await twoAccounts(stores);
   await stores.admin`insert into despatch.lookup_turns (account_id, provider, next_at, open_at)
@@ -66,7 +66,7 @@ test('two workers that settle questions to the same accounts do not block each o
   expect(ended).toEqual(['fulfilled', 'fulfilled']);
 });
 
-test('a purge locks results in the order in which receipts are applied, whichever partitions they are in', async () => {
+test('a purge locks results in the same order as receipts, across partitions', async () => {
   await using stores = await setupStores();
   const tenant = await seedTenant(stores.admin);
   // The later message is in the earlier partition.
@@ -89,7 +89,7 @@ test('a purge locks results in the order in which receipts are applied, whicheve
   expect(await purged).toMatchObject([{ outcome: 'deleted', deleted: 2 }]);
 });
 
-test('a receipt that comes as its wait ends does not block the end of the wait', async () => {
+test('a receipt applied during the receipt timeout counts and causes no deadlock', async () => {
   await using stores = await setupStores();
   const tenant = await seedTenant(stores.admin);
   const row = acceptRow(tenant);
@@ -125,7 +125,7 @@ test('a receipt that comes as its wait ends does not block the end of the wait',
   expect([state?.['status'], Number(left?.['n'])]).toEqual(['delivered', 0]);
 });
 
-test('a message whose result is stored while others are waited for is not decided about unlocked', async () => {
+test('a result that is stored while lock_receipts waits is reported as under way', async () => {
   await using stores = await setupStores();
   const tenant = await seedTenant(stores.admin);
   const rows = [acceptRow(tenant), acceptRow(tenant)] as const;
@@ -167,7 +167,7 @@ async function reserved(sql: Stores['admin']) {
   };
 }
 
-test('whoever drops replaced secrets waits for no endpoint and no account, and comes back for those that are locked', async () => {
+test('deleting replaced secrets skips locked endpoints and accounts until the next pass', async () => {
   await using b = await setupWebhooks();
   const endpoints = [await b.endpoint(), await b.endpoint()].toSorted();
   const accounts = await twoAccounts(b);

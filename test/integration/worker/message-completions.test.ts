@@ -24,7 +24,7 @@ describe('completions', () => {
     expect(attempt).toEqual({ outcome: 'accepted', ended: true });
   });
 
-  test('a second record of the same attempt changes nothing', async () => {
+  test('a second completion of the same attempt changes nothing', async () => {
     await using b = await setupMessages();
     const [message] = await b.store.claim(await b.accept(), terms());
     if (message === undefined) throw new Error('not claimed');
@@ -34,7 +34,7 @@ describe('completions', () => {
     expect(await b.store.backlogTotal()).toBe(0);
   });
 
-  test('a worker paused past its lease cannot overwrite what came after it', async () => {
+  test('a worker paused past its lease cannot complete a message that has a later attempt', async () => {
     await using b = await setupMessages();
     const [zombie] = await b.store.claim(await b.accept(), terms({ leaseMs: 0 }));
     if (zombie === undefined) throw new Error('not claimed');
@@ -53,7 +53,7 @@ describe('completions', () => {
     expect(await states(b)).toEqual(['sending']);
   });
 
-  test('an answer that comes after the message was given up still makes it sent', async () => {
+  test('a late acceptance makes a message sent that was unknown after its lease expired', async () => {
     await using b = await setupMessages();
     const [zombie] = await b.store.claim(
       await b.accept(1, { delivery_guarantee: 'at_most_once' }),
@@ -70,7 +70,7 @@ describe('completions', () => {
     expect(await states(b)).toEqual(['sent']);
   });
 
-  test('a transient rejection waits for its time in the database', async () => {
+  test('a transiently rejected message is not claimed before its next attempt time', async () => {
     await using b = await setupMessages();
     const wakes = await b.accept();
     const [message] = await b.store.claim(wakes, terms());
@@ -81,7 +81,7 @@ describe('completions', () => {
     expect(await b.store.claim(wakes, terms())).toHaveLength(1);
   });
 
-  test('content that was to be discarded is gone once the provider has it, and stays until then', async () => {
+  test('content with the retention discard is kept until the provider accepts the message', async () => {
     await using b = await setupMessages();
     const wakes = await b.accept(1, { content_retention: 'discard' });
     const [message] = await b.store.claim(wakes, terms());

@@ -13,7 +13,7 @@ import {
 import { dueRows, setupMessages, states, terms, transient, waitingIn } from '#test/support/setup-messages.ts';
 
 describe('lanes', () => {
-  test('each lane with something due is told once, however much is due, and nothing else', async () => {
+  test('dueLanes returns each lane with due messages once, and no other lanes', async () => {
     await using b = await setupMessages();
     const [due] = await Promise.all([
       acceptBatch(b.api, [acceptRow(b.tenant), acceptRow(b.tenant), acceptRow(b.tenant, { test: true })], 0),
@@ -38,7 +38,7 @@ describe('lanes', () => {
     );
   });
 
-  test('a look after another one finds what fell due since, in lanes old and new, and what is known to be older', async () => {
+  test('an incremental dueLanes returns lanes with newly due messages or known older ones', async () => {
     await using b = await setupMessages();
     const { tenantId } = b.tenant;
     await acceptBatch(b.api, [acceptRow(b.tenant)], 0);
@@ -72,7 +72,7 @@ describe('lanes', () => {
     );
   });
 
-  test('a search begins where something was due at the last look, for each priority', async () => {
+  test('searches and claims start at the last known earliest due time of each priority', async () => {
     await using b = await setupMessages();
     const lane = { tenantId: b.tenant.tenantId, accountId: b.accountId };
     const [bulk, normal] = [await b.accept(1, { priority: 2 }), await b.accept(1)];
@@ -96,7 +96,7 @@ describe('lanes', () => {
     expect(new Set((await claim(all)).map(({ seq }) => seq))).toEqual(new Set([...normal, ...bulk]));
   });
 
-  test('nothing is put where a search no longer looks: what moves on is due now at the earliest', async () => {
+  test('a message that changes state is due now at the earliest, so that no search misses it', async () => {
     await using b = await setupMessages();
     const other = await seedAccount(b.admin, b.tenant.tenantId);
     const [moved, given, late] = await b.accept(3);
@@ -115,7 +115,7 @@ describe('lanes', () => {
     expect(early?.['n']).toBe(0);
   });
 
-  test('a claim out of a lane takes the longest due, no more than it is asked for, and only of that lane', async () => {
+  test('a claim takes the longest due messages of its lane, up to its limit, and no others', async () => {
     await using b = await setupMessages();
     const seqs = await b.accept(5);
     await b.accept(1, { test: true });
@@ -124,7 +124,7 @@ describe('lanes', () => {
     expect(claims.flat().map(({ seq }) => seq)).toEqual(seqs);
   });
 
-  test('lanes of several tenants share a claim, and each keeps its own bounds', async () => {
+  test('one claim takes from lanes of several tenants, each within its own limits', async () => {
     await using b = await setupMessages();
     const [plain, limited, suspended, large] = await Promise.all(
       Array.from({ length: 4 }, () => seedTenant(b.admin)),
@@ -159,7 +159,7 @@ describe('lanes', () => {
     expect(await b.store.claimDue(others, terms({ bytesMax: 64_000 }))).toHaveLength(2 + 1);
   });
 
-  test('what a lane holds that no claim takes is shown, and what is under way only when its lease is over', async () => {
+  test('findWaitingDue returns messages that no claim takes, also those with expired leases', async () => {
     await using b = await setupMessages();
     const lane = { tenantId: b.tenant.tenantId, accountId: b.accountId };
     const [expired = 0, begun = 0] = await b.accept(3);
@@ -174,7 +174,7 @@ describe('lanes', () => {
     expect(await waitingIn(b, lane)).toHaveLength(3);
   });
 
-  test('what a worker has under way is told to that worker alone', async () => {
+  test('claimedBy returns the open claims of its own worker only', async () => {
     await using b = await setupMessages();
     const [mine = 0, others = 0] = await b.accept(3);
     await b.store.claim([mine], terms());
@@ -197,7 +197,7 @@ describe('lanes', () => {
 });
 
 describe('suspension', () => {
-  test('what waits is held, what is held comes back, and its time aside does not count toward expiry', async () => {
+  test('holds waiting messages and releases them; the time held does not count toward expiry', async () => {
     await using b = await setupMessages();
     const wakes = await b.accept(3);
     await moveSuspension(b.admin, b.tenant.tenantId, 'billing');
@@ -216,7 +216,7 @@ describe('suspension', () => {
     expect(await b.claimDue(10, 0)).toHaveLength(3);
   });
 
-  test('takes what is held out of the backlog that workers are to be scaled by, and gives it back', async () => {
+  test('removes the messages of the tenant from the backlog until the tenant is resumed', async () => {
     await using b = await setupMessages();
     const other = await seedTenant(b.admin);
     await seedAccount(b.admin, other.tenantId);
@@ -229,7 +229,7 @@ describe('suspension', () => {
     expect(await b.store.backlogTotal()).toBe(5);
   });
 
-  test('hides why a message waited and until when, and gives both back', async () => {
+  test('hides the reason and the next attempt time of a message until its release', async () => {
     await using b = await setupMessages();
     const [message] = await b.store.claim(await b.accept(), terms());
     if (message === undefined) throw new Error('not claimed');

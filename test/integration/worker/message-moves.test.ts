@@ -160,7 +160,7 @@ const MOVERS: readonly Mover[] = [
     moves: tabled(WAITING, ['canceled']),
   },
   {
-    name: 'end_outlived of what was sent before',
+    name: 'end_outlived of messages sent before',
     async run({ seqs }) {
       await b.admin`update despatch.live_messages set purge_on = current_date, sent_attempt = 1,
         sent_account_id = account_id where seq = any (${seqs}::bigint[])`;
@@ -185,7 +185,7 @@ const MOVERS: readonly Mover[] = [
     moves: [...tabled(ENDED, [receipt]), ...(receipt === 'sent' ? [] : foundAs(receipt))],
   })),
   {
-    name: 'record_receipts of calls without an answer',
+    name: 'record_receipts of unanswered calls',
     async run(planted) {
       await b.admin`update despatch.live_messages set ambiguous = 1 where tenant_id = ${planted.tenantId}`;
       await makeReceipts(planted, 'sent');
@@ -194,7 +194,7 @@ const MOVERS: readonly Mover[] = [
     moves: tabled([...WAITING, 'unknown'], ['sent']),
   },
   {
-    name: 'record_receipts of what is final',
+    name: 'record_receipts of final messages',
     async run(planted) {
       await b.admin`update despatch.message_results set final = true where tenant_id = ${planted.tenantId}`;
       await makeReceipts(planted, 'delivered');
@@ -221,7 +221,7 @@ const MOVERS: readonly Mover[] = [
     moves: tabled(ENDED, ['queued']),
   },
   {
-    name: 'move_messages of what was sent before',
+    name: 'move_messages of messages sent before',
     async run({ tenantId, seqs }) {
       await b.admin`update despatch.live_messages set sent_attempt = 1, sent_account_id = account_id
         where tenant_id = ${tenantId}`;
@@ -232,7 +232,7 @@ const MOVERS: readonly Mover[] = [
     moves: tabled(WAITING, ['sent']),
   },
   {
-    name: 'cancel_messages of what was sent before',
+    name: 'cancel_messages of messages sent before',
     async run({ tenantId, seqs }) {
       await b.admin`update despatch.live_messages set sent_attempt = 1, sent_account_id = account_id
         where tenant_id = ${tenantId}`;
@@ -253,18 +253,21 @@ const MOVERS: readonly Mover[] = [
   },
 ];
 
-test.each(MOVERS)('$name makes moves of the table, and no others', async ({ states, run, moves }) => {
-  const planted = await plant(states);
-  expect((await movesOf(planted, () => run(planted))).toSorted()).toEqual([...moves].toSorted());
-});
+test.each(MOVERS)(
+  '$name makes its transitions of the table and no others',
+  async ({ states, run, moves }) => {
+    const planted = await plant(states);
+    expect((await movesOf(planted, () => run(planted))).toSorted()).toEqual([...moves].toSorted());
+  },
+);
 
-test('what moves messages can make every move of the table', () => {
+test('these functions together make every state transition of the table', () => {
   const all = Object.keys(MESSAGE_MOVES).flatMap((from) => tabled([from as MessageState], MESSAGE_STATES));
   const made = new Set(MOVERS.flatMap(({ moves }) => moves));
   expect(all.filter((move) => !made.has(move))).toEqual([]);
 });
 
-test('what still waits the day before its record goes is canceled, told and counted, a held one too', async () => {
+test('messages that wait or are held the day before their purge are canceled with an event', async () => {
   const planted = await plant(['queued', 'held', 'deferred', 'sending']);
   const { seqs, tenantId } = planted;
   const backlog = await b.store.backlogTotal();

@@ -148,7 +148,7 @@ async function stopAutovacuum(admin: Sql): Promise<void> {
   for (const { name } of tables) await admin.unsafe(`alter table ${name} set (autovacuum_enabled = off)`);
 }
 
-test('what many processes count at once is counted once, while rows of the counters make way for others', async () => {
+test('usage and rate counters are exact under concurrent updates, while their rows rotate', async () => {
   await using b = await setup();
   await Promise.all(Array.from({ length: 300 }, () => b.round({ isNamed: true })));
   const counted = await b.admin`
@@ -166,10 +166,10 @@ function usual(pages: readonly number[]): number {
 }
 
 test.each([
-  ['no call reads', 'round'],
-  ['no look for what was scheduled for now reads', 'queueScheduled'],
+  ['no call reads more pages', 'round'],
+  ['no search for scheduled messages reads more pages', 'queueScheduled'],
 ] as const)(
-  'beside an old snapshot %s more the more was changed since',
+  'under an old snapshot %s as changes accumulate',
   async (_call, round) => {
     await using b = await setup();
     await stopAutovacuum(b.admin);
@@ -193,7 +193,7 @@ test.each([
   300_000,
 );
 
-test('beside an old snapshot a claim begins by the numbers of its messages, whatever the planner was told', async () => {
+test('under an old snapshot a claim reads no more pages, even with outdated planner statistics', async () => {
   await using b = await setup();
   await stopAutovacuum(b.admin);
   const reader = await holdSnapshot(b.admin);

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { type MessageBench, setupMessages } from '#test/support/setup-messages.ts';
 
 describe('retention', () => {
-  test('partitions are made ahead and dropped whole as soon as their Monday has come', async () => {
+  test('a partition is dropped once its Monday has come, and partitions are created ahead', async () => {
     await using b = await setupMessages();
     await b.accept();
     const [clock] = await b.admin<{ monday: string }[]>`
@@ -14,7 +14,7 @@ describe('retention', () => {
     expect(left?.['n']).toBe(1);
   });
 
-  test('a partition that cannot be dropped keeps no other one', async () => {
+  test('a partition that cannot be dropped does not prevent the drop of another one', async () => {
     await using b = await setupMessages();
     const [first, second] = [
       await makeOldPartition(b, '2020-01-06'),
@@ -26,7 +26,7 @@ describe('retention', () => {
     expect(left.map(({ relname }) => relname as string)).toEqual([first]);
   });
 
-  test('a long reader delays the end of a partition, and neither acceptance nor the partitions to come', async () => {
+  test('a long reader delays the drop of a partition, but not acceptance or new partitions', async () => {
     await using b = await setupMessages();
     const name = await makeOldPartition(b, '2020-01-06');
     const [last] = await b.admin<{ name: string }[]>`

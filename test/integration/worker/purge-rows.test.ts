@@ -12,7 +12,7 @@ async function expire(admin: Awaited<ReturnType<typeof setupStores>>['admin']): 
     from generate_series(1, ${EXPIRED}::int) n`;
 }
 
-test('what has served its time goes in steps, each a commit of its own, however much it is', async () => {
+test('expired rows are purged in bounded steps, each in its own commit', async () => {
   await using b = await setupStores();
   await expire(b.admin);
   await b.admin`create table public.steps (xid xid8, n bigint)`;
@@ -32,7 +32,7 @@ test('what has served its time goes in steps, each a commit of its own, however 
   expect(await b.admin`select from despatch.due_deliveries`).toHaveLength(EXPIRED / 6);
 });
 
-test('what cannot be deleted of one table keeps no other one', async () => {
+test('a table whose purge fails does not prevent the purge of other tables', async () => {
   await using b = await setupStores();
   await expire(b.admin);
   await b.admin`insert into despatch.workers (name, first_claim_at) values ('old', '2020-01-01')`;
@@ -50,7 +50,7 @@ test('what cannot be deleted of one table keeps no other one', async () => {
   expect(await b.admin`select from despatch.messages`).toHaveLength(0);
 });
 
-test('routes go when no message is left that they decided about, and the one in force never', async () => {
+test('replaced routes are purged after their messages, the current route never', async () => {
   await using b = await setupStores();
   await b.admin`
     with t as (insert into despatch.tenants (id, slug, name) values (gen_random_uuid(), 't', 't') returning id)
@@ -62,7 +62,7 @@ test('routes go when no message is left that they decided about, and the one in 
   expect(left.map(({ version }) => version)).toEqual([2, 3]);
 });
 
-test('calls of vendors to accounts that are gone are deleted, and no others', async () => {
+test('receipt calls to deleted accounts are purged, and no others', async () => {
   await using b = await setupStores();
   const [account] = await b.admin<{ id: string }[]>`
     with t as (insert into despatch.tenants (id, slug, name) values (gen_random_uuid(), 't', 't') returning id)

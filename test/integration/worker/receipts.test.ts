@@ -102,13 +102,13 @@ const receiptsLeft = async (): Promise<number> =>
   Number((await b.admin`select count(*) as n from despatch.receipts`)[0]?.['n']);
 
 describe('a receipt', () => {
-  test('is asked for at an address that only api and worker can make', async () => {
+  test('is requested at a callback URL with a token of the receipt key', async () => {
     const { id, callback } = await sent();
     const token = receiptToken(KEY, b.accountId, 1);
     expect(callback).toBe(`${BASE}/v1/receipts/${b.accountId}/${token}?mid=${id}`);
   });
 
-  test('tells what became of the message, and leaves nothing behind', async () => {
+  test('sets the status of its message and leaves no stored call or receipt', async () => {
     const { seq, sid, callback } = await sent();
     await report({ url: callback, body: form(sid, 'delivered') });
     await expect.poll(() => statusOf(seq)).toBe('delivered');
@@ -117,7 +117,7 @@ describe('a receipt', () => {
     expect([await callsLeft(), await receiptsLeft()]).toEqual([0, 0]);
   });
 
-  test('of a failure says why', async () => {
+  test('of a failed delivery stores the failure', async () => {
     const { seq, sid, callback } = await sent();
     await report({ url: callback, body: form(sid, 'undelivered', { ErrorCode: '30005' }) });
     await expect.poll(() => statusOf(seq)).toBe('undelivered');
@@ -127,7 +127,7 @@ describe('a receipt', () => {
     });
   });
 
-  test('that comes again is one event', async () => {
+  test('that arrives repeatedly causes one event', async () => {
     const { seq, sid, callback } = await sent();
     const body = form(sid, 'delivered');
     await Promise.all([report({ url: callback, body }), report({ url: callback, body })]);
@@ -137,7 +137,7 @@ describe('a receipt', () => {
     expect(await eventsOf(seq)).toEqual(['message.delivered true']);
   });
 
-  test('that moves nothing is no event of a message that has a thousand, and one that does still is', async () => {
+  test('causes an event beyond 1,000 per message only if it changes the status', async () => {
     const { seq, sid, callback } = await sent();
     await b.admin`
       insert into despatch.event_log (message_seq, purge_on, tenant_id, type, source, applied, at)
@@ -156,14 +156,14 @@ describe('a receipt', () => {
     expect((await recordOf(seq))['engagement']).toEqual({ read: expect.any(Number) });
   });
 
-  test('that was read by its recipient says so beside the status', async () => {
+  test('with the status read makes the message delivered and stores the engagement', async () => {
     const { seq, sid, callback } = await sent();
     await report({ url: callback, body: form(sid, 'read') });
     await expect.poll(() => statusOf(seq)).toBe('delivered');
     expect((await recordOf(seq))['engagement']).toEqual({ read: expect.any(Number) });
   });
 
-  test('signed with the secret before is believed as long as that one holds', async () => {
+  test('signed with the previous secret is accepted only until that secret expires', async () => {
     const body = (one: Sent) => form(one.sid, 'delivered');
     const first = await sent();
     await b.admin`update despatch.provider_accounts set previous_ciphertext = 'test:{}', version = version + 1,
@@ -178,7 +178,7 @@ describe('a receipt', () => {
     expect(await statusOf(second.seq)).toBe('sent');
   });
 
-  test('waits where its secret cannot be had, and is not lost', async () => {
+  test('waits while its secret is unavailable and is applied later', async () => {
     const one = await sent();
     b.credentials.down = true;
     await report({ url: one.callback, body: form(one.sid, 'delivered') });
@@ -191,11 +191,11 @@ describe('a receipt', () => {
   });
 });
 
-describe('what is no receipt', () => {
+describe('an invalid receipt', () => {
   test.each([
-    ['of a secret that the account never had', { secret: 'c'.repeat(32) }],
-    ['of another version of the URL', { version: 2 }],
-  ])('a call %s is not applied, and the tenant is told', async (_, over) => {
+    ['signed with an unknown secret', { secret: 'c'.repeat(32) }],
+    ['to another version of the URL', { version: 2 }],
+  ])('a call %s is not applied, and the account shows signature_mismatch', async (_, over) => {
     const one = await sent();
     await b.admin`update despatch.provider_accounts set receipt_refused_at = null, receipt_refused_reason = null`;
     await report({ url: one.callback, body: form(one.sid, 'delivered'), ...over });
@@ -206,7 +206,7 @@ describe('what is no receipt', () => {
     expect(account?.['reason']).toBe('signature_mismatch');
   });
 
-  test('a call that is the vendor’s and cannot be read is told to the tenant', async () => {
+  test('a signed but unreadable call causes no event, and the account shows it as unreadable', async () => {
     const one = await sent();
     await b.admin`update despatch.provider_accounts set receipt_refused_at = null, receipt_refused_reason = null`;
     await report({ url: one.callback, body: 'Hello' });
@@ -216,7 +216,7 @@ describe('what is no receipt', () => {
     expect([account?.['reason'], await eventsOf(one.seq)]).toEqual(['unreadable', []]);
   });
 
-  test('a report on a message that nobody knows changes nothing, and is given up after a day', async () => {
+  test('a report on an unknown message changes nothing and is dropped after a day', async () => {
     const mine = await sent();
     const url = mine.callback.replace(mine.id, '7f3b2a34-1111-4222-8333-444455556666');
     await report({ url, body: form('SMunknown', 'delivered') });
@@ -242,7 +242,7 @@ describe('what is no receipt', () => {
     await b.admin`delete from despatch.receipts`;
   });
 
-  test('a page is put away', async () => {
+  test('an HTML page is discarded', async () => {
     const { callback } = await sent();
     await report({ url: callback, body: '<html></html>' });
     await expect.poll(callsLeft).toBe(0);
@@ -250,7 +250,7 @@ describe('what is no receipt', () => {
   });
 });
 
-describe("the vendor's id of a message", () => {
+describe("the vendor's message id", () => {
   type Named = { readonly found: boolean; readonly by?: string };
 
   /**
@@ -280,19 +280,19 @@ describe("the vendor's id of a message", () => {
     return { status: state?.['status'] as string, left: Number(left?.['n']) };
   }
 
-  test("leads to it where its provider's receipts may lack ours, in the account that it was sent through", async () => {
+  test('matches a receipt without our id to its message, within the account that sent it', async () => {
     expect(await afterReport({ found: true })).toEqual({ status: 'delivered', left: 1 });
   });
 
   test.each<Named>([{ found: false }, { found: true, by: 'X-2' }])(
-    'leads nowhere else: %o',
+    'matches no receipt otherwise: %o',
     async (named) => {
       expect(await afterReport(named)).toEqual({ status: 'sent', left: 2 });
     },
   );
 });
 
-test('a receipt that the database refuses keeps no other one waiting, and is applied once it can be', async () => {
+test('a receipt that the database refuses does not delay others and is applied on a retry', async () => {
   const [bad, good] = [await sent(), await sent()];
   await b.admin.unsafe(`create function despatch.refuse_event() returns trigger language plpgsql as
     $$ begin raise exception 'refused'; end $$;
@@ -313,7 +313,7 @@ test('a receipt that the database refuses keeps no other one waiting, and is app
   await expect.poll(receiptsLeft).toBe(0);
 });
 
-test('a flood of one account does not hold up another one', async () => {
+test('a flood of receipt calls to one account does not delay those to another', async () => {
   await using stores = await setupStores();
   const [loud, quiet] = [randomUUID(), randomUUID()];
   const store = (accountId: string, calls: number, age: string) =>
@@ -334,7 +334,7 @@ test('a flood of one account does not hold up another one', async () => {
   expect(left?.['n']).toBe(5_003 - 16);
 });
 
-test("a quiet account's small call is taken beside the large ones of others", async () => {
+test('a batch takes the small receipt call of one account beside large calls of others', async () => {
   await using stores = await setupStores();
   const quiet = randomUUID();
   const store = (accountId: string, calls: number, bytes: number) =>
@@ -351,7 +351,7 @@ test("a quiet account's small call is taken beside the large ones of others", as
   expect(Math.min(...[first, ...rest].map((call) => call?.id ?? 0))).toBe(oldest);
 });
 
-test('a batch reads no more of an account that is flooded than it takes, whatever was planned before', async () => {
+test('a batch reads few rows of a flooded account, even with a plan made on an empty table', async () => {
   await using stores = await setupStores();
   const flooded = randomUUID();
   // A connection keeps the plan that it made while the table was empty.
@@ -367,7 +367,7 @@ test('a batch reads no more of an account that is flooded than it takes, whateve
   expect([pages > 0, pages < 1_000, pages]).toEqual([true, true, pages]);
 });
 
-describe('the turns of receipts', () => {
+describe('a batch of receipts', () => {
   type Planted = {
     tenantId?: string;
     accountId?: string | null;
@@ -406,7 +406,7 @@ describe('the turns of receipts', () => {
     };
   }
 
-  test("one call's twenty thousand reports leave everybody else's next one its place", async () => {
+  test('contains receipts of other tenants beside 20,000 of one tenant', async () => {
     await using b = await setup();
     const [loud, quiet, other] = [randomUUID(), randomUUID(), randomUUID()];
     await b.plant({ tenantId: loud, n: 20_000, age: '1 hour' });
@@ -416,7 +416,7 @@ describe('the turns of receipts', () => {
     expect(await b.take(100)).toEqual({ [loud]: 99, [other]: 1 });
   });
 
-  test('one that waited is taken by itself, however many come', async () => {
+  test('takes a receipt that waited for its message first, even if ten others are new', async () => {
     await using b = await setup();
     const [come, waited] = [randomUUID(), randomUUID()];
     await b.plant({ tenantId: come, n: 10 });
@@ -425,7 +425,7 @@ describe('the turns of receipts', () => {
     expect(await b.take(1)).toEqual({ [come]: 1 });
   });
 
-  test('many accounts of a tenant leave another one its turn', async () => {
+  test('contains a receipt of a small tenant beside those of a tenant with many accounts', async () => {
     await using b = await setup();
     const [loud, quiet] = [randomUUID(), randomUUID()];
     for (let account = 0; account < 12; account++) await b.plant({ tenantId: loud, n: 20, age: '1 hour' });
@@ -445,7 +445,7 @@ describe('the turns of receipts', () => {
     expect(await b.take(20)).toEqual({ [loud.tenantId]: 10, [quiet.tenantId]: 10 });
   });
 
-  test('each of more accounts than a batch holds has its turn', async () => {
+  test('gives each tenant a turn, even with more tenants than a batch holds', async () => {
     await using b = await setup();
     const tenants = Array.from({ length: 30 }, () => randomUUID());
     for (const tenantId of tenants) await b.plant({ tenantId, n: 2 });
@@ -454,7 +454,7 @@ describe('the turns of receipts', () => {
     expect(met).toEqual(new Set(tenants));
   });
 
-  test('those that wait for their message have half of a batch, and all of it where nobody else has one', async () => {
+  test('is half filled by receipts that wait for their message, or fully if no others are due', async () => {
     await using b = await setup();
     const [waits, comes] = [randomUUID(), randomUUID()];
     await b.plant({ tenantId: waits, n: 30, waiting: true });
@@ -464,7 +464,7 @@ describe('the turns of receipts', () => {
     expect(await b.take(10)).toEqual({ [waits]: 10 });
   });
 
-  test('pass over tenants that have theirs later, with all accounts and simulators, and what was put off', async () => {
+  test('skips excluded tenants with all their accounts, and then all waiting receipts', async () => {
     await using b = await setup();
     const [loud, quiet] = [randomUUID(), randomUUID()];
     const { tenantId: known } = await seedTenant(b.admin);
@@ -479,7 +479,7 @@ describe('the turns of receipts', () => {
   });
 });
 
-describe('reports that match nothing', () => {
+describe('receipts that match no message', () => {
   async function setup(waiting: number, age: string) {
     const stores = await setupStores();
     const tenant = await seedTenant(stores.admin);
@@ -495,7 +495,7 @@ describe('reports that match nothing', () => {
   const resultsOf = async (store: WorkerStore): Promise<string[]> =>
     (await store.applyReceipts(100, decideReceipts)).results.map(({ result }) => result).toSorted();
 
-  test('wait in a number that is bounded for each account, and the tenant is told of what is refused', async () => {
+  test('wait up to a limit per account; the account shows too_many_waiting for the rest', async () => {
     await using b = await setup(9_998, '1 minute');
     await b.plant(5, false, '0', '0');
     expect(await resultsOf(b.store)).toEqual(['full', 'full', 'full', 'waiting', 'waiting']);
@@ -507,7 +507,7 @@ describe('reports that match nothing', () => {
     expect(account).toEqual({ reason: 'too_many_waiting', recent: true });
   });
 
-  test('leave half of the room to those that have just come', async () => {
+  test('leave half of the limit to new receipts and are dropped beyond it', async () => {
     await using b = await setup(4_999, '1 hour');
     await b.plant(3, true, '-1 s', '1 hour');
     await b.plant(1, false, '0', '0');
@@ -515,7 +515,7 @@ describe('reports that match nothing', () => {
   });
 });
 
-test('what a call says in several commits is there once, and the call until the last of them', async () => {
+test('a receipt call settled in several commits stores each report once and ends with the last', async () => {
   await using stores = await setupStores();
   const { tenantId } = await seedTenant(stores.admin);
   const accountId = await seedAccount(stores.admin, tenantId, { provider: 'twilio' });
@@ -539,7 +539,7 @@ test('what a call says in several commits is there once, and the call until the 
   expect(await left()).toEqual([3, 0]);
 });
 
-test('what several calls say is applied in the order in which they came, however they are settled', async () => {
+test('reports are due in the order in which their receipt calls arrived, in any settling order', async () => {
   await using stores = await setupStores();
   const { tenantId } = await seedTenant(stores.admin);
   const accountId = await seedAccount(stores.admin, tenantId, { provider: 'twilio' });
@@ -558,7 +558,7 @@ test('what several calls say is applied in the order in which they came, however
   expect(stored.every((row) => row.is_due)).toBe(true);
 });
 
-test('calls for a provider that a worker does not know are left to one that does, for a day', async () => {
+test('receipt calls of a provider unknown to a worker are left to other workers for a day', async () => {
   await using stores = await setupStores();
   const { tenantId } = await seedTenant(stores.admin);
   const accounts = new Map<string, string>();
@@ -604,7 +604,7 @@ test('a tenant with many accounts takes no more of a batch than one with few', a
   expect(new Set(ofLoud.map(({ accountId }) => accountId)).size).toBe(10);
 });
 
-test('large calls are left when only small ones are asked for', async () => {
+test('a batch with a maximum body size leaves larger receipt calls', async () => {
   await using stores = await setupStores();
   const { tenantId } = await seedTenant(stores.admin);
   const accountId = await seedAccount(stores.admin, tenantId, { provider: 'twilio' });
@@ -618,7 +618,7 @@ test('large calls are left when only small ones are asked for', async () => {
   expect(await sizesOf(ANY)).toEqual([2_000, 3_000]);
 });
 
-test('calls of tenants that are passed over are left for later', async () => {
+test('a batch leaves the receipt calls of excluded tenants for later', async () => {
   await using stores = await setupStores();
   const [loud, quiet] = [await seedTenant(stores.admin), await seedTenant(stores.admin)];
   for (const { tenantId } of [loud, loud, quiet])
@@ -635,7 +635,7 @@ test('calls of tenants that are passed over are left for later', async () => {
   expect(await take([])).toEqual(Array.from({ length: 4 }, () => loud.tenantId));
 });
 
-test('while messages are sent, a storm of one tenant keeps no receipt of another one waiting', async () => {
+test('a storm of receipt calls of one tenant does not delay the receipt of another tenant', async () => {
   const one = await sent();
   const loud = await seedTenant(b.admin);
   const accountId = await seedAccount(b.admin, loud.tenantId, { provider: 'twilio' });
@@ -660,7 +660,7 @@ test('while messages are sent, a storm of one tenant keeps no receipt of another
   await expect.poll(stormLeft, { timeout: 20_000 }).toBe(0);
 });
 
-test('two workers that take calls at the same moment share them', async () => {
+test('two workers that take receipt calls concurrently take different ones', async () => {
   await using stores = await setupStores();
   for (let account = 0; account < 3; account++) await plantCalls(stores.admin, randomUUID(), { n: 4 });
   const taken = await stores.admin.begin(async (tx) => {

@@ -18,7 +18,7 @@ const scheduled = (ms: number, more: object = {}) => ({
 });
 
 describe('a scheduled message', () => {
-  test('is called for at its instant, not before, and tells of both', async () => {
+  test('is queued and sent at its scheduled time, not before, with an event for each', async () => {
     await using b = await setupDelivery({ sweepMs: 100 });
     b.startWorker();
     const [wake] = await b.send(1, scheduled(1_500), { wake: true });
@@ -48,7 +48,7 @@ describe('a scheduled message', () => {
     }
   });
 
-  test('is not claimed before its instant, by name or out of its lane, whatever an api takes for the time', async () => {
+  test('is not claimed before its scheduled time, even if the clock of an api is ahead', async () => {
     await using b = await setupMessages();
     const rows = [
       acceptRow(b.tenant, scheduled(3_600_000)),
@@ -68,7 +68,7 @@ describe('a scheduled message', () => {
     });
   });
 
-  test('that is due is found by a full look and by the next ones, apart from what can be sent, the urgent first', async () => {
+  test('is found by full and incremental searches once due, with its own priorities', async () => {
     await using b = await setupMessages();
     const { tenantId } = b.tenant;
     const rows = [
@@ -96,7 +96,7 @@ describe('a scheduled message', () => {
     expect([urgent?.seq, next?.seq]).toEqual([rows[1]?.seq, rows[0]?.seq]);
   });
 
-  test('is not queued by a worker that found it due just before the sender moved it to later', async () => {
+  test('is not queued by a worker that found it due just before it was rescheduled', async () => {
     await using b = await setupMessages();
     const tenantId = b.tenant.tenantId as TenantId;
     const row = acceptRow(b.tenant, scheduled(0));
@@ -121,7 +121,7 @@ describe('a scheduled message', () => {
     }
   });
 
-  test('is held with its tenant and comes back to its instant; only time after that is added to its lifetime', async () => {
+  test('is held and released with its tenant; only time held past its due time extends expiry', async () => {
     await using b = await setupMessages();
     const { tenantId } = b.tenant;
     const rows = [acceptRow(b.tenant, scheduled(3_600_000)), acceptRow(b.tenant, scheduled(0))];
@@ -149,7 +149,7 @@ describe('a scheduled message', () => {
     expect(due.map(({ seq }) => seq)).toEqual([rows[1]?.seq]);
   });
 
-  test('is no backlog that workers are scaled by, until it is queued', async () => {
+  test('does not count in the backlog until it is queued', async () => {
     await using b = await setupMessages();
     const rows = Array.from({ length: 4 }, (_, i) => acceptRow(b.tenant, scheduled(i === 0 ? 0 : 60_000)));
     const totals = () => Promise.all([b.store.backlogTotal(), b.store.scheduledTotal()]);
@@ -165,7 +165,7 @@ describe('a scheduled message', () => {
     expect(await totals()).toEqual([2, 1]);
   });
 
-  test('that nobody looked at within its lifetime expires, and is told', async () => {
+  test('expires without a call if no worker ran before its expiry', async () => {
     await using b = await setupDelivery({ sweepMs: 100 });
     await b.send(2, { status: 'scheduled', send_at: at(-120_000), expires_at: at(-60_000) }, { wake: false });
     b.startWorker();
@@ -174,7 +174,7 @@ describe('a scheduled message', () => {
   });
 });
 
-test('thousands of one tenant that are due at one instant keep no other tenant waiting', async () => {
+test('thousands of scheduled messages of one tenant due at once do not delay another tenant', async () => {
   await using b = await setupDelivery({ sweepMs: 200, inFlightMax: 16 });
   const other = await seedTenant(b.admin);
   await seedAccount(b.admin, other.tenantId);
@@ -199,7 +199,7 @@ test('thousands of one tenant that are due at one instant keep no other tenant w
   expect(scheduledYet?.n).toBeLessThan(5_000);
 });
 
-test('tens of thousands that are scheduled are passed by nobody who looks for what can be sent', async () => {
+test('searches and claims do not read past tens of thousands of scheduled messages', async () => {
   await using b = await setupMessages();
   const { tenantId } = b.tenant;
   await acceptBatch(b.api, [acceptRow(b.tenant, scheduled(-1_000))], 0);
@@ -232,7 +232,7 @@ test('tens of thousands that are scheduled are passed by nobody who looks for wh
   expect(read.filter(([, n]) => n === 0 || n > 900)).toEqual([]);
 });
 
-test('three days of test messages pass at once, and those of live ones do not', async () => {
+test('advancing the test clock by three days sends scheduled test messages, but no live ones', async () => {
   await using b = await setupDelivery({ sweepMs: 100 });
   b.startWorker();
   await b.send(3, scheduled(48 * 3_600_000, { test: true }), { wake: false });
@@ -246,7 +246,7 @@ test('three days of test messages pass at once, and those of live ones do not', 
   expect(b.twilio.received).toEqual([]);
 });
 
-test('nobody waits three days to see that no receipt comes for a test message', async () => {
+test('advancing the test clock by 72 hours triggers the receipt timeout of a test message', async () => {
   await using b = await setupDelivery({ sweepMs: 100 });
   const worker = b.startWorker();
   await b.send(1, { test: true, recipient: '+15550000007', address: '+15550000007' });

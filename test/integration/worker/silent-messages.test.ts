@@ -145,8 +145,8 @@ async function report(
       now() - interval '1 second', ${over.hold === true ? b.admin`now() + interval '4 seconds'` : b.admin`now()`})`;
 }
 
-describe('a message on which its provider does not report in time', () => {
-  test('goes out through the next account too, and says so', async () => {
+describe('a message without a receipt within the receipt timeout of its route', () => {
+  test('is also sent through the next account and shows the failover and the duplicate risk', async () => {
     await setRoute();
     const seq = await sent();
     expect(await waitsLeft(seq)).toBe(1);
@@ -168,7 +168,7 @@ describe('a message on which its provider does not report in time', () => {
     await expect.poll(async () => (await b.store.countUsage(500, 0), miscounts(b.admin)), POLL).toEqual([]);
   });
 
-  test('goes out through the next account though receipts of others wait, which came before its call or too late', async () => {
+  test('fails over although unread receipts from before its call or after its timeout wait', async () => {
     await setRoute();
     const seq = await sent();
     const [call] = await b.admin<{ at: Date }[]>`
@@ -191,7 +191,7 @@ describe('a message on which its provider does not report in time', () => {
     await b.admin`delete from despatch.receipt_calls where due_at = 'infinity'`;
   });
 
-  test('waits while a hundred older receipts of its account are not read', async () => {
+  test('does not fail over while a hundred older receipts of its account are unread', async () => {
     await setRoute();
     const seq = await sent();
     await b.admin`
@@ -210,7 +210,7 @@ describe('a message on which its provider does not report in time', () => {
     await expect.poll(() => attemptsOf(seq), POLL).toEqual(['first accepted', 'second accepted']);
   });
 
-  test('is told of in the feed as any failover, and what decided it is stored', async () => {
+  test('has a failover event in log and feed that stores what decided it', async () => {
     await setRoute(['first', 'second', 'third'], TIMEOUT_MS, 7);
     await b.admin`update despatch.provider_accounts set status = 'invalid' where id = ${accounts.second.id}`;
     const seq = await sent();
@@ -247,7 +247,7 @@ describe('a message on which its provider does not report in time', () => {
     });
   });
 
-  test('goes on to a third one, and stays there as none is left', async () => {
+  test('fails over until no account is left, and then becomes unknown', async () => {
     await setRoute(['third', 'first', 'second']);
     const seq = await sent();
     await pass(seq);
@@ -265,7 +265,7 @@ describe('a message on which its provider does not report in time', () => {
   });
 });
 
-describe('stays with its account', () => {
+describe('no failover happens after the receipt timeout for', () => {
   const stays = async (seq: number) => {
     await pass(seq);
     await expect.poll(() => waitsLeft(seq), POLL).toBe(0);
@@ -274,8 +274,8 @@ describe('stays with its account', () => {
   };
 
   test.each([
-    ['that must not go out twice', { delivery_guarantee: 'at_most_once' }],
-    ['whose content is not kept', { content_retention: 'discard' }],
+    ['with the delivery guarantee at_most_once', { delivery_guarantee: 'at_most_once' }],
+    ['with the content retention discard', { content_retention: 'discard' }],
   ])('a message %s', async (_name, overrides) => {
     await setRoute();
     const seq = await sent(overrides);
@@ -283,21 +283,21 @@ describe('stays with its account', () => {
     await stays(seq);
   });
 
-  test('a message whose sender named the account', async () => {
+  test('a message with a pinned account', async () => {
     await setRoute();
     const seq = await sent({ pinned_account_id: accounts.first.id });
     expect(await waitsLeft(seq)).toBe(0);
     await stays(seq);
   });
 
-  test('a message of a route without such a time, or with no other account', async () => {
+  test('a message of a route without a receipt timeout', async () => {
     await setRoute(['first', 'second'], null);
     const seq = await sent();
     expect(await waitsLeft(seq)).toBe(0);
     await stays(seq);
   });
 
-  test('a message whose receipt came in time', async () => {
+  test('a message whose receipt arrived in time', async () => {
     await setRoute();
     const seq = await sent();
     await report('first', 'delivered');
@@ -305,7 +305,7 @@ describe('stays with its account', () => {
     await stays(seq);
   });
 
-  test('a message whose receipt came in time and is read later', async () => {
+  test('a message whose receipt arrived in time but is read later', async () => {
     await setRoute();
     const seq = await sent();
     await report('first', 'delivered', { hold: true });
@@ -314,7 +314,7 @@ describe('stays with its account', () => {
     await stays(seq);
   });
 
-  test('a message that has expired, or whose content is erased', async () => {
+  test('a message that has expired or whose content was erased', async () => {
     await setRoute();
     const [expired, erased] = [await sent(), await sent()];
     await b.admin`update despatch.message_results set expires_at = now() where seq = ${expired}`;
@@ -328,7 +328,7 @@ describe('stays with its account', () => {
     await stays(erased);
   });
 
-  test('a message whose route no longer names such a time, and a longer one is waited for', async () => {
+  test('a message whose route now has a longer receipt timeout, until it is over, or none', async () => {
     await setRoute();
     const [seq, other] = [await sent(), await sent()];
     await setRoute(['first', 'second'], 3 * TIMEOUT_MS, 2);
@@ -349,7 +349,7 @@ describe('stays with its account', () => {
     await stays(other);
   });
 
-  test('a message of a tenant that is being purged, and nothing is left of it', async () => {
+  test('a message of a tenant that is being purged, which leaves no rows', async () => {
     await setRoute();
     const seq = await sent();
     await b.admin`update despatch.tenants set status = 'deleting', owner_uid = 'uid' where id = ${tenant.tenantId}`;
@@ -376,8 +376,8 @@ const waiting = async (): Promise<number> => {
   return seq;
 };
 
-describe('that the first account delivered it is known', () => {
-  test('while it waits for the second one', async () => {
+describe('a receipt of the first account still counts', () => {
+  test('while the message waits for the second account', async () => {
     const seq = await waiting();
     await report('first', 'delivered');
     await expect.poll(() => statusOf(seq), POLL).toBe('delivered');
@@ -386,7 +386,7 @@ describe('that the first account delivered it is known', () => {
     await expect.poll(async () => (await b.store.countUsage(500, 0), miscounts(b.admin)), POLL).toEqual([]);
   });
 
-  test('while a brake holds its channel: it stays with its account', async () => {
+  test('while a brake holds the channel, which prevents the failover', async () => {
     await setRoute();
     const seq = await sent();
     await b.admin`insert into despatch.brakes (tenant_id, channel, level, reason, rate, bound, applied_at, gap_ms, next_at)
@@ -403,7 +403,7 @@ describe('that the first account delivered it is known', () => {
     await expect.poll(() => statusOf(seq), POLL).toBe('delivered');
   });
 
-  test('while its tenant is suspended meanwhile', async () => {
+  test('while its tenant is suspended', async () => {
     const seq = await waiting();
     await b.admin`update despatch.tenants set status = 'suspended', suspension_reason = 'billing' where id = ${tenant.tenantId}`;
     await b.store.holdTenant(tenant.tenantId, 10);
@@ -412,7 +412,7 @@ describe('that the first account delivered it is known', () => {
     await expect.poll(() => statusOf(seq), POLL).toBe('delivered');
   });
 
-  test('while the second one is being called', async () => {
+  test('after the open call to the second account has ended', async () => {
     await setRoute();
     const seq = await sent();
     b.twilio.fail({ kind: 'hang' }, accounts.second.path);
@@ -425,9 +425,9 @@ describe('that the first account delivered it is known', () => {
   });
 
   test.each([
-    ['and the second one has it', []],
-    ['and the second one could not deliver it', ['undelivered']],
-  ])('late, %s', async (_name, before) => {
+    ['accepted', []],
+    ['could not deliver', ['undelivered']],
+  ])('after a failover to a second account that %s the message', async (_name, before) => {
     await setRoute();
     const seq = await sent();
     await pass(seq);
@@ -438,10 +438,11 @@ describe('that the first account delivered it is known', () => {
     }
     await report('first', 'delivered');
     await expect.poll(() => statusOf(seq), POLL).toBe('delivered');
-    expect(await miscounts(b.admin).then(() => b.store.backlogTotal())).toBe(0);
+    await expect.poll(async () => (await b.store.countUsage(500, 0), miscounts(b.admin)), POLL).toEqual([]);
+    expect(await b.store.backlogTotal()).toBe(0);
   });
 
-  test('after the second one has refused it: it was sent all the while', async () => {
+  test('after the second account refused the message, which remains sent by the first', async () => {
     await setRoute();
     const seq = await sent();
     b.twilio.fail(badSender, accounts.second.path);
@@ -468,7 +469,7 @@ describe('that the first account delivered it is known', () => {
     await expect.poll(async () => (await b.store.countUsage(500, 0), miscounts(b.admin)), POLL).toEqual([]);
   });
 
-  test('that it did not is known too, where the second one has refused it', async () => {
+  test('if it is undelivered and the second account refused the message', async () => {
     await setRoute();
     const seq = await sent();
     b.twilio.fail(badSender, accounts.second.path);
@@ -479,15 +480,15 @@ describe('that the first account delivered it is known', () => {
   });
 });
 
-describe('what waits for the second account', () => {
-  test('cannot be canceled any more, as it was sent', async () => {
+describe('a message that waits for the second account', () => {
+  test('cannot be canceled, because the first account sent it', async () => {
     const seq = await waiting();
     const found = await withTenant(b.api, tenant.tenantId as TenantId, (tx) => cancelMessages(tx, [seq]));
     expect([...found.values()]).toEqual(['sent']);
     expect(await statusOf(seq)).toBe('deferred');
   });
 
-  test('keeps its content', async () => {
+  test('refuses the erasure of its content', async () => {
     const seq = await waiting();
     const [place] = await b.admin<{ purge_on: string }[]>`
       select purge_on::text from despatch.messages where seq = ${seq}`;
@@ -497,7 +498,7 @@ describe('what waits for the second account', () => {
     expect(erasure).toBe('live');
   });
 
-  test('is sent by the first one in the end where its time is over', async () => {
+  test('ends as sent by the first account when it expires', async () => {
     const seq = await waiting();
     await b.admin`update despatch.live_messages set expires_at = now(), due_at = now(), next_attempt_at = now() where seq = ${seq}`;
     await expect
@@ -509,7 +510,7 @@ describe('what waits for the second account', () => {
     await expect.poll(() => statusOf(seq), POLL).toBe('delivered');
   });
 
-  test('is sent by the first one in the end the day before its record goes', async () => {
+  test('cannot be moved to canceled, only to sent by the first account', async () => {
     const seq = await waiting();
     await b.admin`select * from despatch.move_messages(${[seq]}::bigint[], 'canceled', null)`;
     expect(await statusOf(seq)).toBe('deferred');
@@ -520,7 +521,7 @@ describe('what waits for the second account', () => {
   });
 });
 
-test('the decision can be made again from what is stored of it', async () => {
+test('the failover after a receipt timeout can be decided again from its stored event', async () => {
   await setRoute(['first', 'second', 'third']);
   const seq = await sent();
   await pass(seq);

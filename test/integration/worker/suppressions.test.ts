@@ -21,7 +21,7 @@ const resultOf = async (b: MessageBench, seq: number) => {
   return row;
 };
 
-test('a message to a suppressed recipient is claimed by no way, and ends with the reason of the entry', async () => {
+test('a message to a suppressed recipient is not claimed and ends with the reason of the entry', async () => {
   await using b = await setupMessages();
   const [stopped = 0, other = 0] = [
     ...(await b.accept()),
@@ -49,7 +49,7 @@ test('a message to a suppressed recipient is claimed by no way, and ends with th
   expect(await b.store.backlogTotal()).toBe(1);
 });
 
-test('a look at a lane finds those that are suppressed among others that wait in good order', async () => {
+test('findWaitingDue finds the suppressed messages of a lane and no others', async () => {
   await using b = await setupMessages();
   await b.accept(3, { address: '+15550000002' }, b.tenant);
   const [stopped = 0] = await b.accept();
@@ -60,7 +60,7 @@ test('a look at a lane finds those that are suppressed among others that wait in
   expect(rows).toMatchObject([{ seq: stopped, suppression: 'manual' }]);
 });
 
-test('messages behind thousands to suppressed recipients are sent within seconds', async () => {
+test('messages behind two thousand to a suppressed recipient are sent within seconds', async () => {
   await using b = await setupDelivery();
   await b.send(2_000, {}, { wake: false });
   await b.send(3, { address: '+15550000777', recipient: '+15550000777' }, { wake: false });
@@ -69,7 +69,7 @@ test('messages behind thousands to suppressed recipients are sent within seconds
   await expect.poll(b.statuses, { interval: 50, timeout: 10_000 }).toEqual({ suppressed: 2_000, sent: 3 });
 });
 
-test('a message that was deferred is not tried again', async () => {
+test('a deferred message is not retried once its recipient is suppressed', async () => {
   await using b = await setupMessages();
   const [seq = 0] = await b.accept();
   const [message] = await b.store.claim([seq], terms());
@@ -104,7 +104,7 @@ test.each([
   { entry: { channel: 'whatsapp' }, category: 'transactional', stops: false },
   { entry: { expiresIn: '1 hour' }, category: 'transactional', stops: true },
   { entry: { expiresIn: '-1 ms' }, category: 'transactional', stops: false },
-] as const)('$entry stops $category: $stops', async ({ entry, category, stops }) => {
+] as const)('suppression $entry stops category $category: $stops', async ({ entry, category, stops }) => {
   await using b = await setupMessages();
   const [seq = 0] = await b.accept(1, { category });
   await plantSuppression(b.admin, b.tenant.tenantId, entry);
@@ -113,7 +113,7 @@ test.each([
   expect(await b.store.claim([seq], terms())).toHaveLength(stops ? 0 : 1);
 });
 
-test("another tenant's entry stops nothing", async () => {
+test('the suppression of another tenant has no effect', async () => {
   await using b = await setupMessages();
   const stranger = await seedTenant(b.admin);
   await seedAccount(b.admin, stranger.tenantId);
@@ -121,7 +121,7 @@ test("another tenant's entry stops nothing", async () => {
   expect(await b.store.claim(await b.accept(), terms())).toHaveLength(1);
 });
 
-test('of a lane with a rate limit a suppressed message takes no token', async () => {
+test('a suppressed message takes no token of the rate limit of its account', async () => {
   await using b = await setupMessages();
   await b.admin`update despatch.provider_accounts set rate_limit_per_second = 1 where id = ${b.accountId}`;
   await b.accept(5);
@@ -130,7 +130,7 @@ test('of a lane with a rate limit a suppressed message takes no token', async ()
   expect(await b.claimDue(10, 10_000)).toMatchObject([{ seq: other }]);
 });
 
-test('an entry that is committed while a claim waits for a lock is seen by the next one, and one before it by that', async () => {
+test('a suppression committed while a claim waits for a lock applies from the next claim on', async () => {
   await using b = await setupMessages();
   const [first = 0, second = 0] = await b.accept(2);
   const held = Promise.withResolvers<void>();
@@ -183,7 +183,7 @@ test('an entry that is committed after a claim has looked, and before it begins 
   expect(await resultOf(b, stopped)).toMatchObject({ status: 'suppressed', attempt: 0 });
 });
 
-test('entries that have been over for a day are deleted without an event, and no others', async () => {
+test('suppressions that expired more than a day ago are purged without an event, and no others', async () => {
   await using b = await setupMessages();
   const { tenantId } = b.tenant;
   await plantSuppression(b.admin, tenantId, { reason: 'manual', expiresIn: '-25 hours' });
@@ -229,7 +229,7 @@ const entriesOf = (b: MessageBench) =>
   b.admin`select s.channel, s.address, s.reason, s.scope, s.source, m.seq from despatch.suppressions s
     left join despatch.messages m on m.id = s.message_id order by s.seq`;
 
-test('what a provider refuses as its recipient opted out suppresses the recipient, in the commit that records it', async () => {
+test('a refusal because of an opt-out suppresses the recipient when it is recorded', async () => {
   await using b = await setupMessages();
   const [seq = 0, next = 0] = await b.accept(2);
   expect(await refuse(b, seq)).toEqual(new Set([seq]));
@@ -242,7 +242,7 @@ test('what a provider refuses as its recipient opted out suppresses the recipien
   expect(told).toEqual([{ reason: 'opt_out' }]);
 });
 
-test('an end that does not count suppresses nobody, and neither does one of a test message', async () => {
+test('a stale completion or one of a test message suppresses no recipient', async () => {
   await using b = await setupMessages();
   const [stale = 0] = await b.accept();
   expect(await refuse(b, stale, { attempt: 7 })).toEqual(new Set());
@@ -251,7 +251,7 @@ test('an end that does not count suppresses nobody, and neither does one of a te
   expect(await entriesOf(b)).toEqual([]);
 });
 
-test('a report suppresses its recipient for its reason; an entry that says as much stays, and one that is over makes way', async () => {
+test('a receipt suppresses its recipient and replaces an expired entry, but not an equal one', async () => {
   await using b = await setupMessages();
   const { tenantId } = b.tenant;
   const [bounced = 0, complained = 0, fine = 0] = [
@@ -306,7 +306,7 @@ test.each([
   { entry: { scope: 'marketing' }, scope: 'all', isKept: false },
   { entry: { scope: 'marketing', expiresIn: '-1 hour' }, scope: 'all', isKept: false },
   { entry: {}, scope: 'all', isKept: true },
-] as const)('beside $entry, what a recipient says holds for all and for good', async (given) => {
+] as const)('beside $entry an opt-out becomes a permanent suppression of all categories', async (given) => {
   await using b = await setupMessages();
   const [seq = 0] = await b.accept();
   const entry = () => b.admin`select id, scope, expires_at, source, address from despatch.suppressions`;
@@ -328,7 +328,7 @@ test.each([
   expect(told).toHaveLength(given.isKept ? 0 : 1);
 });
 
-test('an entry is found by its key, also where a planner knows of no entries yet', async () => {
+test('suppressions are found by their key, even with plans made on an empty table', async () => {
   await using b = await setupMessages();
   const { tenantId } = b.tenant;
   const seqs = await b.accept(50, { address: '+15550000002' });

@@ -28,7 +28,7 @@ async function stallClaims({ admin, open }: Stores): Promise<() => Promise<void>
 }
 
 describe('a claim whose commit takes longer than its deadline', () => {
-  test('is found when it is committed, and its messages are sent once', async () => {
+  test('is found after its commit, and its messages are sent once', async () => {
     await using b = await setupDelivery();
     const goOn = await stallClaims(b);
     const store = workerStore(b.open('worker', 4), 300, ADDRESS_KEYS);
@@ -45,7 +45,7 @@ describe('a claim whose commit takes longer than its deadline', () => {
     expect(b.twilio.received).toHaveLength(20);
   });
 
-  test('hides what it takes from the search of its own worker alone', async () => {
+  test('makes claimedBy return claims_open for its own worker only', async () => {
     await using b = await setupMessages();
     const goOn = await stallClaims(b);
     const store = workerStore(b.open('worker', 4), 300, ADDRESS_KEYS);
@@ -62,7 +62,7 @@ describe('a claim whose commit takes longer than its deadline', () => {
       .toMatchObject([{ seq: mine }]);
   });
 
-  test('is searched for only when it has left the driver too', async () => {
+  test('makes claimedBy return claims_open while it is still queued in the driver', async () => {
     await using b = await setupMessages();
     const sql = b.open('worker', 1);
     const store = workerStore(sql, 200, ADDRESS_KEYS);
@@ -76,7 +76,7 @@ describe('a claim whose commit takes longer than its deadline', () => {
       .toMatchObject([{ seq: mine }]);
   });
 
-  test('and leaves too little of the lease for a call has its messages claimed again', async () => {
+  test('has its messages claimed again if too little of the lease is left for a call', async () => {
     await using b = await setupDelivery();
     let claims = 0;
     b.startWorker(

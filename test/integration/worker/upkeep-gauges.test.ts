@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { seedTenant } from '#test/support/seed.ts';
 import { setupMessages } from '#test/support/setup-messages.ts';
 
-test('partitions that are to be made or dropped are counted until they are', async () => {
+test('partitionsDue counts partitions to create or drop until maintenance has run', async () => {
   await using b = await setupMessages();
   expect(await b.store.partitionsDue()).toEqual([]);
   const [last] = await b.admin<{ name: string }[]>`
@@ -20,7 +20,7 @@ test('partitions that are to be made or dropped are counted until they are', asy
   expect(await b.store.partitionsDue()).toEqual([]);
 });
 
-test('a week whose rows are in the default partition already is counted apart, as no upkeep can help', async () => {
+test('partitionsDue counts a week with rows in the default partition as blocked', async () => {
   await using b = await setupMessages();
   await b.accept();
   const [kept] = await b.admin<{ name: string }[]>`
@@ -31,7 +31,7 @@ test('a week whose rows are in the default partition already is counted apart, a
   expect(await b.store.partitionsDue()).toEqual([{ task: 'blocked', partitions: 1 }]);
 });
 
-test('the deletion of a tenant that began first is as old as it is, and 0 without one', async () => {
+test('oldestDeletionSeconds is the age of the oldest tenant deletion, or 0 without one', async () => {
   await using b = await setupMessages();
   expect(await b.store.oldestDeletionSeconds()).toBe(0);
   for (const minutes of [10, 90]) {

@@ -109,8 +109,8 @@ const STEP = fc.oneof(
   fc.record({ do: fc.constant('count' as const), most: fc.integer({ min: 1, max: 3 }) }),
 );
 
-describe('the counting', () => {
-  test('comes to what a recount of the messages comes to, whatever their history, and whenever it looks', async () => {
+describe('usage counting', () => {
+  test('equals a recount of the messages for random histories and pass times', async () => {
     await using b = await setup();
     const others = [await b.newTenant(), await b.newTenant()];
     await fc.assert(
@@ -152,7 +152,7 @@ describe('the counting', () => {
     expect(await b.admin`select from despatch.usage_moves`).toHaveLength(0);
   });
 
-  test('has each message in one state, and moves it on as it moves', async () => {
+  test('counts each message in one status and moves it when its status changes', async () => {
     await using b = await setup();
     const { accountId } = b.tenant;
     const seqs = await b.accept(3, { segments: 2 });
@@ -174,7 +174,7 @@ describe('the counting', () => {
     ]);
   });
 
-  test('counts how long calls and receipts took, by the times in the records', async () => {
+  test('counts the durations until provider acceptance and receipt from the stored times', async () => {
     await using b = await setup();
     const seqs = await b.accept(3, { enqueued_at: new Date(Date.now() - 3_000).toISOString() });
     await b.attempt(seqs, OUTCOMES['accepted'] as AttemptOutcome);
@@ -198,7 +198,7 @@ describe('the counting', () => {
     expect(times.reduce((sum, { n }) => sum + n, 0)).toBe(5);
   });
 
-  test('keeps a hundred tags of a day apart, and all others together, for good', async () => {
+  test('counts the first 100 tags of a day separately and all others together', async () => {
     await using b = await setup();
     const early = await b.accept(1, { tags: ['first', 'other'] });
     await b.count();
@@ -222,7 +222,7 @@ describe('the counting', () => {
     ]);
   });
 
-  test('does not wait for a transaction that goes on for long, nor lose what that commits in the end', async () => {
+  test('does not wait for a long transaction and counts its changes after its commit', async () => {
     await using b = await setup();
     const held = Promise.withResolvers<void>();
     const begun = Promise.withResolvers<void>();
@@ -250,7 +250,7 @@ describe('the counting', () => {
     ]);
   });
 
-  test('stores nothing of a pass that fails, and counts all in the next one', async () => {
+  test('stores nothing of a failed pass and counts everything in the next one', async () => {
     await using b = await setup();
     await b.accept(2);
     await b.admin
@@ -265,7 +265,7 @@ describe('the counting', () => {
     expect(await b.usage()).toMatchObject([{ messages: 2 }]);
   });
 
-  test('is made by one worker at a time, and not before its time', async () => {
+  test('runs in one worker at a time and respects the minimum gap between passes', async () => {
     await using b = await setup();
     await b.accept();
     await b.count();
@@ -280,7 +280,7 @@ describe('the counting', () => {
     expect((await b.store.countUsage(10, 0)).outcome).toBe('idle');
   });
 
-  test('takes whole commits until they contain enough moves', async () => {
+  test('takes whole commits until they contain enough changes', async () => {
     await using b = await setup();
     for (let commit = 0; commit < 3; commit += 1) await b.accept(3);
     const counted = async () => (await b.usage()).map(({ messages }) => messages);
@@ -291,7 +291,7 @@ describe('the counting', () => {
     expect(await miscounts(b.admin)).toEqual([]);
   });
 
-  test('goes on after a restore into another cluster, whose transactions begin anew', async () => {
+  test('continues after a restore into a cluster with lower transaction ids', async () => {
     await using b = await setup();
     await b.accept(2);
     await b.count();
@@ -307,7 +307,7 @@ describe('the counting', () => {
     expect(await b.usage()).toMatchObject([{ messages: 7 }]);
   });
 
-  test('reads no more of what is counted as an old snapshot goes on', async () => {
+  test('reads no more pages while an old snapshot is open', async () => {
     await using b = await setup();
     await b.accept();
     await b.count();
@@ -331,7 +331,7 @@ describe('the counting', () => {
     expect(await pages()).toBeLessThan(early + 30);
   });
 
-  test('leaves out what test keys send, and a tenant that is being purged', async () => {
+  test('excludes test messages and tenants that are being purged', async () => {
     await using b = await setup();
     await b.accept(2, { test: true });
     const leaving = await b.newTenant();
@@ -342,7 +342,7 @@ describe('the counting', () => {
     expect(await b.admin`select from despatch.usage_moves`).toEqual([]);
   });
 
-  test('is kept for thirteen months', async () => {
+  test('keeps its counts for thirteen months', async () => {
     await using b = await setup();
     for (const age of ['12 months 25 days', '13 months 2 days']) {
       await b.admin`insert into despatch.usage_counts select ${b.tenant.tenantId}, 'day', now() - ${age}::interval, 'sms', '', 'sent', 1, 1`;

@@ -47,7 +47,7 @@ async function liveUpdates(b: Delivery): Promise<number> {
   return row?.n ?? 0;
 }
 
-test('ten thousand messages that wait for an account of one a second cost a few calls a second', async () => {
+test('ten thousand messages behind a rate limit of one a second cost a few queries a second', async () => {
   await using b = await setupDelivery({ sweepMs: 1_000 });
   await b.admin`update despatch.provider_accounts set rate_limit_per_second = 1`;
   const { calls, store } = counted(b.store);
@@ -68,7 +68,7 @@ test('ten thousand messages that wait for an account of one a second cost a few 
   expect((await liveUpdates(b)) - updates).toBeLessThanOrEqual(3 * seconds);
 });
 
-test('seven hundred large messages of a blocked account are neither claimed nor read, and others go on', async () => {
+test('large messages of an invalid account are not loaded, and other tenants are served', async () => {
   await using b = await setupDelivery({ sweepMs: 200 });
   await b.admin`update despatch.provider_accounts set status = 'invalid'`;
   const other = await seedTenant(b.admin);
@@ -88,7 +88,7 @@ test('seven hundred large messages of a blocked account are neither claimed nor 
   expect(b.twilio.received).toEqual([]);
 });
 
-test('seven hundred messages without a credential are tried one at a time, and all are sent once it is back', async () => {
+test('without a credential few attempts are made, and all messages are sent once it is back', async () => {
   await using b = await setupDelivery({ sweepMs: 200 });
   b.credentials.down = true;
   const wakes = await queue(b, b.tenant, 700);

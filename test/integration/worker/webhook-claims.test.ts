@@ -14,8 +14,8 @@ import {
   upTo,
 } from '#test/support/setup-webhooks.ts';
 
-describe('claims', () => {
-  test('take endpoints in turn, however much one of them has', async () => {
+describe('webhook claims', () => {
+  test('take endpoints in turn, even if one of them has a large backlog', async () => {
     await using b = await setupWebhooks();
     const many = await b.endpoint();
     await b.admin`
@@ -42,7 +42,7 @@ describe('claims', () => {
     expect((await b.claim({ busy: [many] })).claims).toEqual([]);
   });
 
-  test('take no more from a tenant with many endpoints than its part', async () => {
+  test('take no more than the limit per tenant from a tenant with many endpoints', async () => {
     await using b = await setupWebhooks();
     const other = await seedTenant(b.admin);
     await seedAccount(b.admin, other.tenantId);
@@ -58,7 +58,7 @@ describe('claims', () => {
     expect(await b.claims({ tenantClaimsMax: 8 })).toHaveLength(5);
   });
 
-  test('of an endpoint whose events cannot be read keep no other endpoint’s back', async () => {
+  test('succeed for other endpoints if the events of one endpoint cannot be read', async () => {
     await using b = await setupWebhooks();
     const ids: string[] = [];
     for (const _ of upTo(3)) ids.push(await b.endpoint());
@@ -81,7 +81,7 @@ describe('claims', () => {
     expect(failures.map(({ message }) => message)).toEqual([`Events of endpoint ${ids[1]} cannot be read`]);
   });
 
-  test('bring the events with them, and the endpoint with its secrets while these hold', async () => {
+  test('return the events and the endpoint, with its previous secret until that expires', async () => {
     await using b = await setupWebhooks();
     const [key] = await b.admin<{ id: string }[]>`
       insert into despatch.webhook_keys (tenant_id, public_key, ciphertext) values (${b.tenant.tenantId}, 'x', 'vault:v1:k') returning id`;
@@ -146,7 +146,7 @@ describe('claims', () => {
     expect(await b.admin`select from despatch.delivery_attempts where succeeded`).toHaveLength(2);
   });
 
-  test('of one row are never two, whoever claims at once', async () => {
+  test('by concurrent workers never return an event twice', async () => {
     await using b = await setupWebhooks();
     await b.endpoint();
     await b.endpoint({ ordered: true });
@@ -187,7 +187,7 @@ describe('claims', () => {
     expect(seqsOf(await b.claims())).toEqual([2, 3, 4, 5]);
   });
 
-  test('try a failing endpoint again at once where its probe was given back, and only as its health says where it was made', async () => {
+  test('probe a failing endpoint again at once only if its last probe was returned uncalled', async () => {
     await using b = await setupWebhooks();
     const id = await b.endpoint({ status: 'failing', failures: 4 });
     await b.send(3);
@@ -215,7 +215,7 @@ describe('claims', () => {
     expect(await b.claims()).toEqual([]);
   });
 
-  test('wait for a paused endpoint and for one that asked for time, and take what waited then', async () => {
+  test('skip paused and postponed endpoints, and take their events afterwards', async () => {
     await using b = await setupWebhooks();
     const id = await b.endpoint({ status: 'paused' });
     await b.send(2);
@@ -228,7 +228,7 @@ describe('claims', () => {
     expect(seqsOf(await b.claims())).toEqual([1, 2]);
   });
 
-  test('go on for a suspended tenant, and end with the tenant or the endpoint', async () => {
+  test('continue for a suspended tenant and end with the deletion of the endpoint', async () => {
     await using b = await setupWebhooks();
     const id = await b.endpoint({ event_types: ['tenant.*'] });
     await moveSuspension(b.admin, b.tenant.tenantId, 'manual');
@@ -241,7 +241,7 @@ describe('claims', () => {
     expect(await b.due(id)).toEqual([]);
   });
 
-  test('clear what deleted endpoints had waiting, a bounded part with each look', async () => {
+  test('delete the due events of deleted endpoints in bounded steps', async () => {
     await using b = await setupWebhooks();
     const gone = [await b.endpoint(), await b.endpoint()];
     await b.admin`
@@ -266,7 +266,7 @@ describe('claims', () => {
     expect(await left()).toBe(0);
   });
 
-  test('take no more in a second than a rate limit lets', async () => {
+  test('take no more events per second than the rate limit of the endpoint allows', async () => {
     await using b = await setupWebhooks();
     const id = await b.endpoint({ rate_limit_per_second: 3 });
     await b.send(10);
@@ -289,7 +289,7 @@ describe('claims', () => {
     expect(seconds.size).toBeGreaterThanOrEqual(2);
   });
 
-  test('bring an ordered endpoint all that waits, in its order', async () => {
+  test('take all due events of an ordered endpoint in order', async () => {
     await using b = await setupWebhooks();
     await b.endpoint({ ordered: true });
     for (const _ of upTo(5)) {
@@ -304,7 +304,7 @@ describe('claims', () => {
     expect(seqsOf(await b.claims())).toEqual([1, 2, 3, 4, 5]);
   });
 
-  test('of an ordered endpoint end before an event that another transaction holds', async () => {
+  test('of an ordered endpoint stop before an event that another transaction has locked', async () => {
     await using b = await setupWebhooks();
     await b.endpoint({ ordered: true });
     for (const _ of upTo(4)) {
@@ -319,7 +319,7 @@ describe('claims', () => {
     expect(seqsOf(await b.claims())).toEqual([3, 4]);
   });
 
-  test('take from the rate limit of an ordered endpoint what they bring, and no more', async () => {
+  test('use rate limit tokens of an ordered endpoint only for the events that they return', async () => {
     await using b = await setupWebhooks();
     const id = await b.endpoint({ ordered: true, rate_limit_per_second: 90 });
     await b.send(60);
@@ -336,7 +336,7 @@ describe('claims', () => {
     ]);
   });
 
-  test('find rows that a look has passed over: of a busy endpoint, of one that was paused, and what is due later', async () => {
+  test('find rows that an earlier search skipped because they were busy, paused or due later', async () => {
     await using b = await setupWebhooks();
     const id = await b.endpoint();
     // A round that found nothing: later rounds do not look at older rows again.
@@ -355,7 +355,7 @@ describe('claims', () => {
 });
 
 /** Rows of a paused endpoint or with a later due time are not in the index ranges that a look reads. */
-test('a look passes over what is not to be called for, however much that is', async () => {
+test('a search for webhook claims reads no rows of paused endpoints and none due later', async () => {
   await using b = await setupWebhooks();
   const [paused, later, idle] = [
     await b.endpoint({ status: 'paused' }),

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { attemptOf, partsOf, seqsOf, setupWebhooks, succeeded, upTo } from '#test/support/setup-webhooks.ts';
 
-describe('completions', () => {
-  test('give what failed a row of its own, at its time, and log each call', async () => {
+describe('webhook completions', () => {
+  test('store a failed event in a row of its own with its retry time, and log each call', async () => {
     await using b = await setupWebhooks();
     const id = await b.endpoint();
     await b.send(3);
@@ -36,7 +36,7 @@ describe('completions', () => {
     ]);
   });
 
-  test('leave what nobody called in stretches, as due as it was', async () => {
+  test('leave uncalled events in ranges that are still due', async () => {
     await using b = await setupWebhooks();
     const id = await b.endpoint();
     await b.send(60);
@@ -59,7 +59,7 @@ describe('completions', () => {
     expect(claimed.map(({ attempts: made }) => made)).toEqual([0, 0]);
   });
 
-  test('leave an event that waits by itself what it is, where nobody called it', async () => {
+  test('leave an uncalled retry of an ordered endpoint unchanged, with its attempts', async () => {
     await using b = await setupWebhooks();
     const id = await b.endpoint({ ordered: true });
     const [x = 0] = await b.send(1);
@@ -91,7 +91,7 @@ describe('completions', () => {
     ]);
   });
 
-  test('keep the order of a message: later events wait for an earlier one, and others do not', async () => {
+  test('keep the order per message: later events wait for a failed one, other messages do not', async () => {
     await using b = await setupWebhooks();
     const id = await b.endpoint({ ordered: true });
     const [x = 0, y = 0] = await b.send(2);
@@ -138,7 +138,7 @@ describe('completions', () => {
     expect(await b.due(id)).toEqual([]);
   });
 
-  test('release what waits for an earlier event that was done with a moment before', async () => {
+  test('release an event that waits for an earlier one that has already ended', async () => {
     await using b = await setupWebhooks();
     const id = await b.endpoint({ ordered: true });
     const [x = 0] = await b.send(1);
@@ -154,7 +154,7 @@ describe('completions', () => {
     expect(seqsOf(await b.claims())).toEqual([1]);
   });
 
-  test('wait for none whose endpoint has ceased to ask for an order while they were under way', async () => {
+  test('let no event wait for an earlier one if the endpoint is no longer ordered', async () => {
     await using b = await setupWebhooks();
     const id = await b.endpoint({ ordered: true });
     const [messageSeq = 0] = await b.send(1);
@@ -167,7 +167,7 @@ describe('completions', () => {
     expect(seqsOf(await b.claims())).toEqual([1]);
   });
 
-  test('have an ordered endpoint told in order where a lease was lost', async () => {
+  test('keep the order of an ordered endpoint after a lease has expired', async () => {
     await using b = await setupWebhooks();
     await b.endpoint({ ordered: true });
     await b.send(1);

@@ -4,8 +4,8 @@ import { rowsRead } from '#test/support/rows-read.ts';
 import { seedTenant } from '#test/support/seed.ts';
 import { direct, LEASE_MS, seqsOf, setupWebhooks, succeeded, upTo } from '#test/support/setup-webhooks.ts';
 
-describe('an endpoint', () => {
-  test('has its health decided by one at a time, of the version that was called, and each change told', async () => {
+describe('a webhook endpoint', () => {
+  test('changes its health under a lock and for the called version only, with an event each', async () => {
     await using b = await setupWebhooks();
     const id = await b.endpoint({ url: 'https://hooks.test/?token=t' });
     const fail = () =>
@@ -30,7 +30,7 @@ describe('an endpoint', () => {
     ]);
   });
 
-  test('is known to have changed by its version, and to be deleted', async () => {
+  test('is returned by changedEndpoints if its version changed or it was deleted', async () => {
     await using b = await setupWebhooks();
     const [same, changed, deleted] = [await b.endpoint(), await b.endpoint(), await b.endpoint()];
     const known = [same, changed, deleted].map((id) => ({ id, version: 1 }));
@@ -40,7 +40,7 @@ describe('an endpoint', () => {
     expect(await b.webhooks.changedEndpoints(known)).toEqual([changed, deleted]);
   });
 
-  test('is tried out once, and again where nothing came of that', async () => {
+  test('is tested once per request, and again if the test stored no result', async () => {
     await using b = await setupWebhooks();
     const id = await b.endpoint({ status: 'paused' });
     const [asked] = await b.admin<{ id: string }[]>`
@@ -62,7 +62,7 @@ describe('an endpoint', () => {
     expect(await b.admin`select from despatch.endpoint_tests`).toHaveLength(0);
   });
 
-  test('is tried out beside those of other tenants, of which none has all places', async () => {
+  test('is tested even if another tenant has requested more tests than its limit', async () => {
     await using b = await setupWebhooks();
     const other = await seedTenant(b.admin);
     const [mine, theirs] = [await b.endpoint(), await b.endpoint({}, other.tenantId)];
@@ -78,7 +78,7 @@ describe('an endpoint', () => {
     expect(await b.webhooks.takeEndpointTests(10)).toHaveLength(1);
   });
 
-  test('is not claimed for where its tenant has its share', async () => {
+  test('is not claimed while its tenant is busy', async () => {
     await using b = await setupWebhooks();
     await b.endpoint();
     await b.send(1);
@@ -89,7 +89,7 @@ describe('an endpoint', () => {
     expect((await b.webhooks.claimDeliveries({ ...ask, busy: [] })).claims).toHaveLength(1);
   });
 
-  test('is numbered among its tenant’s, whose numbers no other one uses up', async () => {
+  test('is numbered within its tenant', async () => {
     await using b = await setupWebhooks();
     const other = await seedTenant(b.admin);
     for (const tenantId of [b.tenant.tenantId, b.tenant.tenantId, other.tenantId])
@@ -98,7 +98,7 @@ describe('an endpoint', () => {
     expect(rows.map(({ number }) => Number(number))).toEqual([1, 1, 2]);
   });
 
-  test('has its oldest unmatched event counted, of the number that it has had for so long', async () => {
+  test('sets oldestUnmatchedSeconds to the time since its oldest unmatched event was numbered', async () => {
     await using b = await setupWebhooks();
     expect(await b.webhooks.oldestUnmatchedSeconds()).toBe(0);
     await b.send(1);
@@ -114,7 +114,7 @@ describe('an endpoint', () => {
     expect(await b.webhooks.oldestUnmatchedSeconds()).toBe(0);
   });
 
-  test('that waits for nothing is not read for either, however many there are', async () => {
+  test('adds no reads to oldestUnmatchedSeconds and oldestDueSeconds while it has no events', async () => {
     await using b = await setupWebhooks();
     await b.send(1);
     const id = await b.endpoint();
@@ -147,7 +147,7 @@ describe('an endpoint', () => {
     }
   });
 
-  test('has its oldest due delivery counted while it can be called', async () => {
+  test('counts in oldestDueSeconds only while it can be called', async () => {
     await using b = await setupWebhooks();
     expect(await b.webhooks.oldestDueSeconds()).toBe(0);
     await b.endpoint();
@@ -159,7 +159,7 @@ describe('an endpoint', () => {
     expect(await b.webhooks.oldestDueSeconds()).toBe(0);
   });
 
-  test('has what its rate limit holds back not counted as late, but for what is there to be called', async () => {
+  test('counts deliveries as late only if it has a free rate limit token', async () => {
     await using b = await setupWebhooks();
     await b.endpoint({ rate_limit_per_second: 1 });
     await b.send(3);
@@ -175,7 +175,7 @@ describe('an endpoint', () => {
     expect(await b.webhooks.oldestDueSeconds()).toBeGreaterThan(99);
   });
 
-  test('has what waits for the end of a claim not counted as late', async () => {
+  test('does not count deliveries as late that wait for the end of a claim', async () => {
     await using b = await setupWebhooks();
     const id = await b.endpoint({ ordered: true });
     await b.send(1);
@@ -190,7 +190,7 @@ describe('an endpoint', () => {
     expect(await b.webhooks.oldestDueSeconds()).toBeGreaterThan(99);
   });
 
-  test('counts as what it is, until it is deleted', async () => {
+  test('is counted by its status until it is deleted', async () => {
     await using b = await setupWebhooks();
     expect(await b.webhooks.endpointCounts()).toEqual([]);
     const [first, second] = [await b.endpoint(), await b.endpoint(), await b.endpoint()];
@@ -203,7 +203,7 @@ describe('an endpoint', () => {
     ]);
   });
 
-  test('goes on with its numbers and its place after a purge', async () => {
+  test('continues with its event numbers and feed position after a purge of its events', async () => {
     await using b = await setupWebhooks();
     const id = await b.endpoint();
     await b.send(3);
@@ -218,7 +218,7 @@ describe('an endpoint', () => {
     expect(await b.feed(id)).toEqual([{ seq: 4, message: sent }]);
   });
 
-  test('keeps both when the partition of its newest events is dropped', async () => {
+  test('keeps its event number and feed position when its newest partition is dropped', async () => {
     await using b = await setupWebhooks();
     const id = await b.endpoint();
     await b.admin`
@@ -235,7 +235,7 @@ describe('an endpoint', () => {
     expect(await b.feed(id)).toEqual([]);
   });
 
-  test('leaves nothing behind when its tenant is purged', async () => {
+  test('leaves no rows when its tenant is purged', async () => {
     await using b = await setupWebhooks();
     const id = await b.endpoint();
     await b.admin`insert into despatch.webhook_keys (tenant_id, public_key) values (${b.tenant.tenantId}, 'x')`;

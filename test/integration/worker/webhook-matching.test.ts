@@ -8,8 +8,8 @@ import { direct, LEASE_MS, seqsOf, setupWebhooks, upTo } from '#test/support/set
 const claimsOf = (claims: readonly DeliveryClaim[], id: string): number =>
   claims.filter(({ endpoint }) => endpoint.tenantId === id).length;
 
-describe('matching', () => {
-  test("numbers each endpoint's events from 1 on, those that its filters let pass", async () => {
+describe('webhook matching', () => {
+  test('numbers the events that pass the filters of each endpoint from 1', async () => {
     await using b = await setupWebhooks();
     const [all, push] = [await b.endpoint(), await b.endpoint({ channels: ['push'] })];
     await seedAccount(b.admin, b.tenant.tenantId, { channel: 'push' });
@@ -28,7 +28,7 @@ describe('matching', () => {
     ]);
   });
 
-  test('tells an endpoint of what a test key sent', async () => {
+  test('includes events of test messages', async () => {
     await using b = await setupWebhooks();
     await b.endpoint();
     await b.send(1, b.tenant, { test: true });
@@ -36,7 +36,7 @@ describe('matching', () => {
     expect(claims[0]?.events[0]?.event).toMatchObject({ type: 'message.queued', message: { test: true } });
   });
 
-  test('leaves no hole and takes nothing twice, however many workers are at it', async () => {
+  test('leaves no gaps and no duplicates with concurrent workers', async () => {
     await using b = await setupWebhooks();
     const ids = [await b.endpoint(), await b.endpoint({ event_types: ['message.queued'] })];
     const workers = upTo(3).map(() => webhookStore(b.worker, direct, b.loadIds));
@@ -53,7 +53,7 @@ describe('matching', () => {
     }
   });
 
-  test('of many endpoints takes turns with other tenants, and begins with those furthest behind', async () => {
+  test('handles a bounded number of endpoints per pass, those furthest behind first', async () => {
     await using b = await setupWebhooks();
     const ids: string[] = [];
     for (const _ of upTo(10)) ids.push(await b.endpoint());
@@ -71,7 +71,7 @@ describe('matching', () => {
       expect(await b.feed(id)).toEqual(sent.map((message, i) => ({ seq: i + 1, message })));
   });
 
-  test('claims no more for a tenant with many endpoints than its part', async () => {
+  test('claims no more than the limit per tenant for a tenant with many endpoints', async () => {
     await using b = await setupWebhooks();
     for (const _ of upTo(6)) await b.endpoint();
     const other = await seedTenant(b.admin);
@@ -84,7 +84,7 @@ describe('matching', () => {
     expect([claimsOf(claims, b.tenant.tenantId), claims.length, isLeftDue]).toEqual([2, 3, true]);
   });
 
-  test('moves nothing that somebody else has moved', async () => {
+  test('appends nothing that another worker has already appended', async () => {
     await using b = await setupWebhooks();
     const id = await b.endpoint();
     await b.send(2);
@@ -108,7 +108,7 @@ describe('matching', () => {
     expect(await b.due(id)).toHaveLength(1);
   });
 
-  test('names the tenants of endpoints that somebody else has, and of those that were matched meanwhile', async () => {
+  test('reports the tenants of locked endpoints as missed and matches them in the next pass', async () => {
     await using b = await setupWebhooks();
     const [locked, free] = [await b.endpoint(), await b.endpoint()];
     await b.send(2);
@@ -129,7 +129,7 @@ describe('matching', () => {
     expect(await b.feed(locked)).toHaveLength(3);
   });
 
-  test('claims what there is room for, one stretch of an endpoint and none of one that is to wait', async () => {
+  test('claims one range per endpoint within its room, none of paused or ordered endpoints', async () => {
     await using b = await setupWebhooks();
     const [one, paused, ordered] = [
       await b.endpoint(),
@@ -181,7 +181,7 @@ describe('matching', () => {
     expect(claimed[0]?.events).toEqual([]);
   });
 
-  test('of a tenant that fails keeps no other tenant’s back', async () => {
+  test('continues for other tenants if it fails for one tenant', async () => {
     await using b = await setupWebhooks();
     const other = await seedTenant(b.admin);
     await seedAccount(b.admin, other.tenantId);
@@ -203,7 +203,7 @@ describe('matching', () => {
     expect((await b.webhooks.endpointsBehind(null, 10)).tenantIds).toEqual([b.tenant.tenantId]);
   });
 
-  test('of a tenant whose events cannot be read keeps no other tenant’s back', async () => {
+  test('continues for other tenants if the events of one tenant cannot be read', async () => {
     await using b = await setupWebhooks();
     const other = await seedTenant(b.admin);
     await seedAccount(b.admin, other.tenantId);
@@ -229,7 +229,7 @@ describe('matching', () => {
     ]);
   });
 
-  test('stores how far it is where nothing passes, but seldom', async () => {
+  test('stores the feed position of an endpoint rarely while no event passes its filters', async () => {
     await using b = await setupWebhooks();
     const id = await b.endpoint({ event_types: ['tenant.*'] });
     await b.send(600);
@@ -250,7 +250,7 @@ describe('matching', () => {
     expect(await b.feed(id)).toEqual([{ seq: 1, message: 0 }]);
   });
 
-  test('finds the endpoints that are behind, in bounded looks', async () => {
+  test('finds the tenants of endpoints that are behind, in bounded pages', async () => {
     await using b = await setupWebhooks();
     for (const _ of upTo(3)) await b.endpoint();
     for (const _ of upTo(5)) await b.endpoint({ deleted_at: new Date() });
@@ -264,7 +264,7 @@ describe('matching', () => {
     expect((await b.webhooks.endpointsBehind(null, 10)).tenantIds).toEqual([]);
   });
 
-  test('finds those among the tenants that were given events since a look, or were behind then', async () => {
+  test('finds tenants that are behind among those with new events or that were behind before', async () => {
     await using b = await setupWebhooks();
     const idle = await seedTenant(b.admin);
     await b.endpoint({}, idle.tenantId);
@@ -292,7 +292,7 @@ describe('matching', () => {
     expect((await b.webhooks.tenantsBehind(-1, [])).isWhole).toBe(false);
   });
 
-  test('is asked for after each pass of the numbering, for tenants that have endpoints', async () => {
+  test('is requested after each numbering pass for tenants that have endpoints', async () => {
     await using b = await setupWebhooks();
     await acceptBatch(b.api, [acceptRow(b.tenant)]);
     expect(await b.number()).toEqual([]);

@@ -10,7 +10,7 @@ const median = (some: readonly number[]) => some.toSorted((x, y) => x - y)[some.
  * step skips more or fewer recent rows; a retry removes that effect, but not growth with everything delivered.
  */
 test(
-  'beside an old snapshot no step reads more the more was delivered since',
+  'under an old snapshot matching, claims and completions read no more pages over time',
   { timeout: 180_000, retry: 3 },
   async () => {
     await using b = await setupWebhooks();

@@ -104,8 +104,8 @@ const seqsAt = (path: string): number[] => receiver.at(path).map(({ data }) => d
 const upTo = (n: number): number[] => Array.from({ length: n }, (_, i) => i + 1);
 const sorted = (numbers: readonly number[]): number[] => numbers.toSorted((a, c) => a - c);
 
-describe('an endpoint is told', () => {
-  test('of what becomes of messages, signed, numbered without a hole, and each event once', async () => {
+describe('webhook delivery', () => {
+  test('sends each event of a message once, signed and numbered without gaps', async () => {
     const tenant = await tenantOf();
     const { id, path } = await endpointOf(tenant);
     const sent = await send(10, tenant);
@@ -129,7 +129,7 @@ describe('an endpoint is told', () => {
     expect((await attemptsOf(id)).every(({ attempt, succeeded }) => attempt === 1 && succeeded)).toBe(true);
   });
 
-  test('again some seconds after it failed, under the same number and id', async () => {
+  test('retries a failed call after some seconds with the same event id and number', async () => {
     const tenant = await tenantOf();
     const { id, path } = await endpointOf(tenant, { event_types: ['message.queued'] });
     receiver.answer(path, () => ({ status: receiver.at(path).length === 0 ? 500 : 200 }));
@@ -146,7 +146,7 @@ describe('an endpoint is told', () => {
     await expect.poll(() => healthOf(id)).toMatchObject({ status: 'active', failures: 0 });
   });
 
-  test('no more once it has said that it is gone', async () => {
+  test('disables an endpoint that returns 410 and does not call it again', async () => {
     const tenant = await tenantOf();
     const { id, path } = await endpointOf(tenant, { event_types: ['message.queued'] });
     receiver.answer(path, () => ({ status: 410 }));
@@ -157,7 +157,7 @@ describe('an endpoint is told', () => {
     expect(receiver.at(path)).toHaveLength(1);
   });
 
-  test('nothing at another place to which it points', async () => {
+  test('does not follow redirects', async () => {
     const tenant = await tenantOf();
     const { id, path } = await endpointOf(tenant, { event_types: ['message.queued'] });
     receiver.answer(path, () => ({ status: 307, headers: { location: `${receiver.origin}/elsewhere` } }));
@@ -166,7 +166,7 @@ describe('an endpoint is told', () => {
     expect(receiver.at('/elsewhere')).toEqual([]);
   });
 
-  test('no longer than until the deadline, where it does not answer', async () => {
+  test('ends a call without an answer at the deadline with the error timeout', async () => {
     const tenant = await tenantOf();
     const { id, path } = await endpointOf(tenant, { event_types: ['message.queued'] });
     receiver.answer(path, () => 'hang');
@@ -179,7 +179,7 @@ describe('an endpoint is told', () => {
     expect(attempt?.duration_ms).toBeLessThan(3 * DEADLINE_MS);
   });
 
-  test('nothing while it is paused, and everything when it goes on', async () => {
+  test('makes no calls while an endpoint is paused and sends everything after it is resumed', async () => {
     const tenant = await tenantOf();
     const { id, path } = await endpointOf(tenant, { event_types: ['message.queued'], status: 'paused' });
     const other = await endpointOf(tenant, { event_types: ['message.queued'] });
@@ -194,7 +194,7 @@ describe('an endpoint is told', () => {
   });
 });
 
-test('an endpoint that is paused is called no more within seconds, also where no notice comes', async () => {
+test('calls to a paused endpoint stop within seconds, even without a change notice', async () => {
   const tenant = await tenantOf();
   const { id, path } = await endpointOf(tenant, { event_types: ['message.queued'] });
   receiver.answer(path, () => ({ status: 200, afterMs: 400 }));
@@ -211,7 +211,7 @@ test('an endpoint that is paused is called no more within seconds, also where no
   expect(receiver.at(path)).toHaveLength(called);
 });
 
-test('an endpoint that is dead is failing soon, and delays no other one', async () => {
+test('a dead endpoint delays no other one, becomes failing and receives its events later', async () => {
   const tenant = await tenantOf();
   const dead = await endpointOf(tenant, { event_types: ['message.queued'] });
   const others = await Promise.all(
@@ -237,7 +237,7 @@ test('an endpoint that is dead is failing soon, and delays no other one', async 
   await expect.poll(() => taken().size, { timeout: 60_000 }).toBeGreaterThanOrEqual(180);
 });
 
-test('an ordered endpoint is told of each message in order, across a failure', async () => {
+test('an ordered endpoint receives the events of each message in order, even after a failure', async () => {
   const tenant = await tenantOf();
   const { path } = await endpointOf(tenant, {
     ordered: true,

@@ -6,7 +6,7 @@ import { seedAccount, seedTenant } from '#test/support/seed.ts';
 const POLL = { interval: 20 };
 
 describe('delivery', () => {
-  test('a woken message reaches its provider once, and its wake-up is settled', async () => {
+  test('a message with a wake-up is sent to its provider once, and the wake-up is acknowledged', async () => {
     await using b = await setup();
     b.startWorker();
     await b.send(100);
@@ -15,14 +15,14 @@ describe('delivery', () => {
     await expect.poll(() => b.broker.consumerLag(), POLL).toEqual({ pending: 0 });
   });
 
-  test('a lost wake-up delays a message, no more', async () => {
+  test('a message with a lost wake-up is sent by the sweep', async () => {
     await using b = await setup();
     b.startWorker();
     await b.send(5, {}, { wake: false });
     await expect.poll(b.statuses, POLL).toEqual({ sent: 5 });
   });
 
-  test('a deleted stream heals, and what it held is delivered all the same', async () => {
+  test('a deleted stream is created again, and messages with lost wake-ups are sent', async () => {
     await using b = await setup();
     await b.send(20);
     await b.deleteStream();
@@ -32,7 +32,7 @@ describe('delivery', () => {
     await expect.poll(b.statuses, POLL).toEqual({ sent: 21 });
   });
 
-  test('several workers share the work and call the provider once for each message', async () => {
+  test('several workers call the provider once for each message', async () => {
     await using b = await setup();
     for (let i = 0; i < 3; i++) b.startWorker();
     await b.send(120);
@@ -41,7 +41,7 @@ describe('delivery', () => {
     expect(b.twilio.received).toHaveLength(180);
   });
 
-  test('a wake-up delivered twice is one call', async () => {
+  test('a wake-up delivered twice causes one call', async () => {
     await using b = await setup();
     const worker = b.startWorker();
     const wakes = await b.send(1);
@@ -52,7 +52,7 @@ describe('delivery', () => {
     expect(b.twilio.received).toHaveLength(2);
   });
 
-  test('a backlog larger than the memory for one tenant is delivered from the database', async () => {
+  test('a backlog beyond the in-memory limit of a tenant is sent from the database', async () => {
     await using b = await setup({ queuedPerTenantMax: 10 });
     b.startWorker();
     await b.send(300);
@@ -60,7 +60,7 @@ describe('delivery', () => {
     expect(b.twilio.received).toHaveLength(300);
   });
 
-  test('something on the stream that is no wake-up harms nothing', async () => {
+  test('an invalid payload on the stream is acknowledged and delays no message', async () => {
     await using b = await setup();
     b.startWorker();
     await b.broker.publishWakes([{ kind: 'high', id: 'x', payload: '{"drop":"table"}' }]);
@@ -70,7 +70,7 @@ describe('delivery', () => {
   });
 });
 
-test('a text longer than the vendor takes is refused before any call, and says so', async () => {
+test('a text above the length limit of the vendor fails without a call, with the reason', async () => {
   await using b = await setup();
   b.startWorker();
   const [refused] = await b.send(1, { content: { body: 'x'.repeat(1_601) } });
@@ -86,7 +86,7 @@ test('a text longer than the vendor takes is refused before any call, and says s
   expect(b.twilio.received).toHaveLength(1);
 });
 
-test('tenants whose provider takes long leave places to others, one after the other and together', async () => {
+test('tenants with hanging provider calls leave slots in flight to other tenants', async () => {
   await using b = await setup({ inFlightMax: 16, deadlineMs: 100_000, leaseMs: 300_000 });
   const floods = await Promise.all(
     ['1', '2', '3'].map(async (digit) => {
@@ -118,7 +118,7 @@ test('tenants whose provider takes long leave places to others, one after the ot
 
 describe('when a provider misbehaves', () => {
   test.each([{ wake: true }, { wake: false }])(
-    'a message that the database refuses to begin is ended, and its neighbours are delivered, %o',
+    'a message that the database refuses to claim fails, and others are sent: %o',
     async (how) => {
       await using b = await setup();
       const [, , poison] = await b.send(5, {}, how);
@@ -134,7 +134,7 @@ describe('when a provider misbehaves', () => {
     },
   );
 
-  test('a refusal of the message ends it with the provider’s own reason', async () => {
+  test("a permanent rejection fails the message with the provider's error code", async () => {
     await using b = await setup();
     b.twilio.fail({ kind: 'reply', status: 400, body: { code: 21211, message: 'Invalid To', status: 400 } });
     b.startWorker();
@@ -157,7 +157,7 @@ describe('when a provider misbehaves', () => {
     expect(b.twilio.received).toHaveLength(2);
   });
 
-  test('no answer after the bytes left: one more call and a visible risk of a duplicate', async () => {
+  test('an unanswered call is repeated, and the message shows a duplicate risk', async () => {
     await using b = await setup({ deadlineMs: 1_000 });
     b.twilio.fail({ kind: 'hang' });
     b.startWorker();
@@ -169,7 +169,7 @@ describe('when a provider misbehaves', () => {
     expect(attempts.map((a) => a['outcome'])).toEqual(['ambiguous', 'accepted']);
   });
 
-  test('no answer with at_most_once: never a second call', async () => {
+  test('an unanswered call is not repeated with at_most_once', async () => {
     await using b = await setup();
     b.twilio.fail({ kind: 'reset' });
     b.startWorker();
@@ -178,7 +178,7 @@ describe('when a provider misbehaves', () => {
     expect(b.twilio.received).toHaveLength(1);
   });
 
-  test('an outage opens the breaker: few calls are spent, other tenants go on, and all is delivered afterwards', async () => {
+  test('an outage opens the circuit breaker after few calls, and other tenants are served', async () => {
     await using b = await setup();
     const other = await seedTenant(b.admin);
     await seedAccount(b.admin, other.tenantId, { provider: 'simulator-sms' });
@@ -205,7 +205,7 @@ describe('when a provider misbehaves', () => {
     expect(budget?.['retries']).toBeLessThanOrEqual(2);
   });
 
-  test('a simulator does what each recipient asks for, however many of them ask for a failure', async () => {
+  test('failures that recipients request from a simulator do not open its circuit breaker', async () => {
     await using b = await setup();
     const other = await seedTenant(b.admin);
     const accountId = await seedAccount(b.admin, other.tenantId, { provider: 'simulator-sms' });
@@ -217,7 +217,7 @@ describe('when a provider misbehaves', () => {
     expect(account?.['health']).toBe('healthy');
   });
 
-  test('three refused credentials make the account invalid; a new secret sets its messages going again', async () => {
+  test('three refused credentials make the account invalid until it gets a new secret', async () => {
     await using b = await setup();
     for (let i = 0; i < 3; i++)
       b.twilio.fail({
@@ -236,7 +236,7 @@ describe('when a provider misbehaves', () => {
     await expect.poll(b.statuses, POLL).toEqual({ sent: 3 });
   });
 
-  test('messages of a provider that this build does not know wait, and its account stays as it is', async () => {
+  test('messages of a provider unknown to this build wait, and its account keeps its status', async () => {
     await using b = await setup();
     const [before] = await b.admin<
       { provider: string; status: string }[]
@@ -297,8 +297,8 @@ describe('simulators', () => {
   });
 });
 
-describe('stopping', () => {
-  test('what is in flight ends and is recorded; nothing new is begun', async () => {
+describe('stopping and recovery', () => {
+  test('a stopping worker completes its calls in flight and starts no others', async () => {
     await using b = await setup();
     const worker = b.startWorker();
     await b.send(200);
@@ -313,7 +313,7 @@ describe('stopping', () => {
     expect(b.twilio.received).toHaveLength(200);
   });
 
-  test('claims whose answer was lost are begun without waiting for their lease, once', async () => {
+  test('claims with a lost answer are sent once, without waiting for the end of their lease', async () => {
     await using b = await setup();
     let lost = 0;
     const loseFirst = <T>(claim: Promise<T>): Promise<T> =>
@@ -334,7 +334,7 @@ describe('stopping', () => {
     expect(states).toEqual({ risk: false, attempts: 1 });
   });
 
-  test('a message that ends while its worker searches for an unanswered claim is not begun again', async () => {
+  test('a message sent while its worker searches for an unanswered claim is not sent again', async () => {
     await using b = await setup();
     const searched = Promise.withResolvers<void>();
     let claims = 0;
@@ -370,7 +370,7 @@ describe('stopping', () => {
     expect(b.twilio.received).toHaveLength(2);
   });
 
-  test('a worker that searches for an unanswered claim leaves alone what another one of the same name has open', async () => {
+  test('a search for an unanswered claim takes no claims of another worker of the same name', async () => {
     await using b = await setup({ name: 'pod', sweepMs: 60_000, deadlineMs: 3_000 });
     b.twilio.fail({ kind: 'hang' });
     b.startWorker();
@@ -397,7 +397,7 @@ describe('stopping', () => {
     expect(names).toEqual({ n: 2, told: true });
   });
 
-  test('messages of a lost worker are taken over after its lease', async () => {
+  test('messages of a lost worker are taken over after its lease expires', async () => {
     await using b = await setup();
     const wakes = await b.send(2, {}, { wake: false });
     // A worker that claims and then disappears.
@@ -413,7 +413,7 @@ describe('stopping', () => {
   });
 });
 
-test('an attempt of a lost worker ends although its tenant is suspended', async () => {
+test('an attempt of a lost worker ends as ambiguous although its tenant is suspended', async () => {
   await using b = await setup();
   const wakes = await b.send(1, {}, { wake: false });
   await b.store.claim(
@@ -427,7 +427,7 @@ test('an attempt of a lost worker ends although its tenant is suspended', async 
   expect(attempt).toEqual({ outcome: 'ambiguous' });
 });
 
-test('a working account is healthy again although the worker that found it failing has ended', async () => {
+test('a successful call makes an account healthy whose breaker was opened by an ended worker', async () => {
   await using b = await setup();
   await b.admin`update despatch.provider_accounts set health = 'open', updated_at = now() - interval '6 minutes'`;
   b.startWorker();
@@ -437,7 +437,7 @@ test('a working account is healthy again although the worker that found it faili
   await expect.poll(health, POLL).toBe('healthy');
 });
 
-test('a worker holds a channel whose messages bounce too often, and sends what it held when the brake is lifted', async () => {
+test('a worker holds a channel with too many hard bounces until its brake is lifted', async () => {
   await using b = await setup();
   const { tenantId } = b.tenant;
   // The window lacks only its last report, which is stored but not counted yet.
@@ -464,7 +464,7 @@ test('a worker holds a channel whose messages bounce too often, and sends what i
   expect(b.twilio.received).toHaveLength(5);
 });
 
-test('a worker sends the messages of a slowed channel no faster than its turns come, and without one left behind', async () => {
+test('a worker sends all messages of a slowed channel, no faster than its gap allows', async () => {
   await using b = await setup();
   await b.admin`insert into despatch.brakes (tenant_id, channel, level, reason, rate, bound, applied_at, gap_ms, next_at)
     values (${b.tenant.tenantId}, 'sms', 'slowed', 'complaint_rate', 0.005, 0.003, now(), 100, now())`;

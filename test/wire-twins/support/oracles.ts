@@ -55,7 +55,7 @@ export function oracles(cases: readonly Oracle[]): void {
 
   describe.runIf(judging.length > 0)('our signature', () => {
     test.each(judging)(
-      '$provider: $name is taken by the vendor, and not with one byte changed',
+      "$provider: $name is genuine to the vendor's code, and refused with one byte changed",
       async (oracle) => {
         const call = await oracle.signedByUs(callOf(oracle));
         const { isTaken, changed = changeBody } = oracle;

@@ -19,7 +19,7 @@ export function standInReports(cases: readonly Reporting[]): void {
     });
     afterAll(() => http[Symbol.asyncDispose]());
 
-    test.each(cases)('$provider: on $name are taken by the vendor', async (subject) => {
+    test.each(cases)("$provider: on $name are genuine to the vendor's code", async (subject) => {
       await using receiver = await startStandIn(() => ({ status: 200 }));
       await using standIn = await subject.standIn({ isReporting: true });
       const receiptUrl = `${receiver.origin}/v1/receipts/account/t0ken_-`;

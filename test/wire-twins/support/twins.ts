@@ -60,7 +60,7 @@ export const ENVELOPE = {
 
 /** Tests that a vendor's SDK and the adapter send the same request for the same message, except for the listed differences. */
 export function twins(cases: readonly Twin[]): void {
-  describe('sent by the SDK and by us', () => {
+  describe('the requests of the SDK and of our adapter are equal', () => {
     let http: HttpClient;
     beforeAll(() => {
       http = createHttpClient();

@@ -103,7 +103,7 @@ test.each([
   else expect(parse).toThrow(rule);
 });
 
-test('never echoes a value, right or wrong', () => {
+test('values appear neither in errors nor in the printed configuration', () => {
   const env = {
     PORT: CANARY,
     TOKEN: CANARY.slice(0, 7),
@@ -166,7 +166,7 @@ test.each([
   expect(faultsOf({ sample }, env())).toHaveProperty(variable, rule);
 });
 
-test('production refuses the local keyring and development takes it', () => {
+test('production refuses the local keyring and development accepts it', () => {
   const env = { KEYRING: 'local', LOCAL_KEYRING_DIR: '/var/keys' };
   expect(faultsOf({ keyring: keyringEnv }, env)).toEqual({
     KEYRING: '`local` is refused in production; use vault, or set DESPATCH_ENV=development',
@@ -185,11 +185,11 @@ test.each([
   [{ VAULT_ADDR: 'https://v', VAULT_AUTH_METHOD: 'token' }, 'VAULT_TOKEN'],
   [{ VAULT_ADDR: 'https://v', VAULT_AUTH_METHOD: 'approle' }, 'VAULT_ROLE_ID'],
   [{ VAULT_ADDR: 'https://v', VAULT_AUTH_METHOD: 'approle', VAULT_ROLE_ID: 'r' }, 'VAULT_SECRET_ID'],
-])('a login to Vault without all it needs is a fault: %o', (env, variable) => {
+])('a Vault login with a missing variable is a fault: %o', (env, variable) => {
   expect(Object.keys(faultsOf({ keyring: keyringEnv }, env))).toContain(variable);
 });
 
-test('the file of a rotating Vault secret is kept to be read again', () => {
+test('the path of a rotating Vault secret is kept, so that the file can be read again', () => {
   const file = fileWith(CANARY);
   const env = {
     VAULT_ADDR: 'https://v',
@@ -210,7 +210,7 @@ test.each([
   expect(Object.keys(faultsOf({ nats: natsEnv }, { NATS_URL: 'nats://h', ...env }))).toEqual([variable]);
 });
 
-test('JSON of another form is a fault, and never echoed', () => {
+test('JSON of the wrong form is a fault and is not shown', () => {
   const group = defineEnvGroup({
     title: 'Json',
     shape: { MAP: json('Map.', (value) => (Array.isArray(value) ? value.length : null), '[]') },

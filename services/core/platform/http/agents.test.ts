@@ -50,7 +50,7 @@ const to = (port: number, body = 'x', http2 = 'group') =>
 const client = () => createHttpClient({ totalDeadlineMs: 10_000 });
 
 describe('a request by HTTP/2', () => {
-  test('shares one connection with those before it and those beside it', async () => {
+  test('shares one connection with earlier and concurrent requests', async () => {
     await using http = client();
     await using server = await serve(createServer());
     expect(await http(to(server.port))).toMatchObject({
@@ -63,7 +63,7 @@ describe('a request by HTTP/2', () => {
     expect([server.requests.length, server.sessions.length]).toEqual([52, 1]);
   });
 
-  test('shares none with a request of another group', async () => {
+  test('shares no connection with a request of another group', async () => {
     await using http = client();
     await using server = await serve(createServer());
     for (const group of ['a', 'b', 'a', 'b']) await http(to(server.port, 'x', group));
@@ -71,9 +71,9 @@ describe('a request by HTTP/2', () => {
   });
 
   test.each([
-    ['after those that are sent', [true, false, false, true]],
-    ['before any is sent', [false, false, true, true]],
-  ])('that has a header that cannot be sent stops no other one, %s', async (_, good) => {
+    ['after a valid one', [true, false, false, true]],
+    ['before any valid one', [false, false, true, true]],
+  ])('with an invalid header does not affect other requests, %s', async (_, good) => {
     await using http = createHttpClient({ totalDeadlineMs: 2_000 });
     await using server = await serve(createServer());
     for (const isGood of good) {
@@ -86,7 +86,7 @@ describe('a request by HTTP/2', () => {
     expect([server.requests.length, server.sessions.length]).toEqual([2, 1]);
   });
 
-  test('that the server has not taken when it goes away is sent again on another connection, and no other one is', async () => {
+  test('that the server did not process before GOAWAY is sent again on another connection', async () => {
     await using http = client();
     await using server = await serve(createServer(), (request, session) => {
       // The server processes the first request of the connection and none of the later ones.
@@ -99,14 +99,14 @@ describe('a request by HTTP/2', () => {
     expect(server.sessions).toHaveLength(2);
   });
 
-  test('that the server takes on no connection was not sent', async () => {
+  test('that the server refuses on every connection is not_sent', async () => {
     await using http = client();
     await using server = await serve(createServer().on('session', (session) => session.goaway()));
     expect(await http(to(server.port))).toEqual({ kind: 'not_sent', code: 'connection_closed' });
     expect([server.requests, server.sessions.length]).toEqual([[], 2]);
   });
 
-  test('that the server had taken when it went away without an answer is ambiguous and not sent again', async () => {
+  test('that the server may have processed before GOAWAY is ambiguous and not sent again', async () => {
     await using http = client();
     await using server = await serve(createServer(), (_, session) => {
       session.goaway(0, 2 ** 31 - 1);
@@ -150,7 +150,7 @@ describe('a call', () => {
     server.close();
   });
 
-  test('of many at once to a vendor leaves no idle connection for longer than a few seconds', async () => {
+  test('in a burst leaves no idle connection open for longer than a few seconds', async () => {
     await using http = createHttpClient();
     const server = createPlainServer({ keepAliveTimeout: 0 }, (_, response) => response.end());
     await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
@@ -170,7 +170,7 @@ describe('over TLS', () => {
   afterAll(() => setDefaultCACertificates(known));
   const identity = { cert: STAND_IN_CERTIFICATE, key: STAND_IN_KEY };
 
-  test('HTTP/2 is agreed upon, where it is asked for', async () => {
+  test('HTTP/2 is negotiated if the request asks for it', async () => {
     await using http = client();
     await using server = await serve(createSecureServer(identity));
     const url = `https://localhost:${server.port}/p`;
@@ -194,7 +194,7 @@ describe('over TLS', () => {
     expect(results).toMatchObject([{ status: 200 }, { kind: 'not_sent', code: 'tls' }]);
   });
 
-  test("a tenant's host is shown the certificate that is for it, on connections of its own, past no guard", async () => {
+  test('a client certificate is used on its own connections, and the guard still applies', async () => {
     const certificate = {
       group: 'e1 1',
       certificate: STAND_IN_CERTIFICATE,
@@ -230,7 +230,7 @@ describe('over TLS', () => {
     server.close();
   });
 
-  test('a certificate that TLS refuses, or a guard that fails, ends the call and nothing else', async () => {
+  test('an invalid client certificate or a failing guard ends the call as not_sent', async () => {
     const resolve = async (host: string) => {
       if (host === 'broken.test') throw new Error('The guard is broken');
       return { kind: 'address', address: '127.0.0.1' } as const;

@@ -69,7 +69,7 @@ describe('an address inside a network', () => {
     );
   });
 
-  test('is refused when it is but one of the addresses of a name', async () => {
+  test('is refused if it is one of several addresses of a name', async () => {
     for (const addresses of [
       [PUBLIC_V4, '10.0.0.1'],
       ['10.0.0.1', PUBLIC_V4],
@@ -82,7 +82,7 @@ describe('an address inside a network', () => {
     }
   });
 
-  test('is let through where the operator opened its range, on any port, and nowhere else', async () => {
+  test('is allowed on any port if the operator has opened its range, and only then', async () => {
     const ranges = ['10.20.0.0/16', ' ::1/128 '];
     expect(ranges.every(isCidr)).toBe(true);
     const guard = guardOver(['10.20.0.5'], ranges);
@@ -94,7 +94,7 @@ describe('an address inside a network', () => {
 });
 
 describe('a public host', () => {
-  test.each([PUBLIC_V4, PUBLIC_V6])('at %s is given as the address to connect to', async (address) => {
+  test.each([PUBLIC_V4, PUBLIC_V6])('at %s resolves to the address to connect to', async (address) => {
     expect(await guardOver([address]).resolve('mail.example.', 587)).toMatchObject({
       kind: 'address',
       address,
@@ -102,14 +102,14 @@ describe('a public host', () => {
     expect(await guardOver([]).resolve(address, 587)).toMatchObject({ kind: 'address', address });
   });
 
-  test.each([[22], [80], [5432], [6379]])('is not reached on port %i', async (port) => {
+  test.each([[22], [80], [5432], [6379]])('is refused on port %i', async (port) => {
     expect(await guardOver([PUBLIC_V4]).resolve('mail.example', port)).toEqual({
       kind: 'refused',
       code: 'egress_blocked',
     });
   });
 
-  test('is resolved once, so a resolver that changes its mind afterwards changes nothing', async () => {
+  test('is resolved once per check, so DNS rebinding has no effect', async () => {
     const answers = [[PUBLIC_V4], ['127.0.0.1']];
     let asked = 0;
     const guard = createEgressGuard({
@@ -123,7 +123,7 @@ describe('a public host', () => {
   });
 });
 
-test('whether a host is a blocked address is told without asking anybody', () => {
+test('addressBlocker recognizes blocked addresses without resolving names', () => {
   const isBlocked = addressBlocker(['10.20.0.0/16']);
   const fine = [PUBLIC_V4, `[${PUBLIC_V6}]`, 'mail.example', 'localhost', '10.20.0.5', '[::ffff:10.20.0.5]'];
   expect(fine.filter(isBlocked)).toEqual([]);
@@ -144,11 +144,11 @@ describe('a host that cannot be resolved', () => {
     '1.2.3.4.5',
     '256.1.1.1',
     'x.0x1',
-  ])('%j is no host', async (host) => {
+  ])('%j is refused', async (host) => {
     expect(await guardOver([PUBLIC_V4]).resolve(host, 587)).toMatchObject({ kind: 'refused' });
   });
 
-  test('is refused whether the resolver fails, finds nothing or talks nonsense', async () => {
+  test('is refused if the resolver fails, finds nothing or returns no address', async () => {
     const resolvers = [
       () => Promise.reject(new Error('ENOTFOUND')),
       async () => [],
@@ -162,7 +162,7 @@ describe('a host that cannot be resolved', () => {
 });
 
 describe('a socket with the guard as its resolver', () => {
-  test('connects to what the operator opened and to nothing inside otherwise', async () => {
+  test('connects to an internal address only if the operator has opened it', async () => {
     const server = createServer((socket) => socket.end());
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const { port } = server.address() as AddressInfo;
@@ -182,14 +182,14 @@ describe('a socket with the guard as its resolver', () => {
 });
 
 test.each(['10.0.0.0', '10.0.0.0/33', 'example.com', '*'])(
-  'a range %j that is none stops the start',
+  'creating a guard with the invalid range %j throws',
   (cidr) => {
     expect(isCidr(cidr)).toBe(false);
     expect(() => guardOver([], [cidr])).toThrow(`Not an address range: ${cidr}`);
   },
 );
 
-test('every port is open of what the operator has opened, and perhaps of a name', () => {
+test('addressOpener opens addresses in opened ranges, and names if any range is open', () => {
   const isOpen = addressOpener(['10.20.0.0/16']);
   const hosts = ['10.20.1.1', '[::ffff:10.20.1.1]', '10.21.1.1', '93.184.215.14', 'hooks.example'];
   expect(hosts.map(isOpen)).toEqual([true, true, false, false, true]);

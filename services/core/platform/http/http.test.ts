@@ -39,7 +39,7 @@ function client(options: HttpClientOptions = {}): HttpClient {
 const post = (url: string) => ({ method: 'POST', url, body: 'a=1' }) as const;
 
 describe('a request', () => {
-  test('of bytes leaves with each of them', async () => {
+  test('with a binary body is sent byte for byte', async () => {
     await using http = client();
     const bytes = Buffer.from(Array.from({ length: 256 }, (_, byte) => byte));
     const seen: Buffer[] = [];
@@ -52,7 +52,7 @@ describe('a request', () => {
 });
 
 describe('a response', () => {
-  test('comes back whole: status, lower-case headers, text', async () => {
+  test('has its status, lower-case headers and text', async () => {
     await using http = client({ userAgent: 'Despatch/1' });
     let seen: unknown;
     await using server = await serve((request, response) => {
@@ -81,7 +81,7 @@ describe('a response', () => {
     expect(server.connections()).toBe(1);
   });
 
-  test('too large is cut at the cap, and its connection dropped', async () => {
+  test('that is too large is cut at bodyBytesMax, and its connection is closed', async () => {
     await using http = client({ bodyBytesMax: 1_000 });
     await using server = await serve((_, response) => response.end('x'.repeat(1_000_000)));
     const result = await http(post(server.origin));
@@ -90,7 +90,7 @@ describe('a response', () => {
     expect(server.connections()).toBe(2);
   });
 
-  test('that comes byte by byte takes hardly more memory than its bytes', async () => {
+  test('that arrives byte by byte uses little memory', async () => {
     const [CALLS, BYTES] = [10, 30_000];
     await using http = client();
     const sockets: Socket[] = [];
@@ -110,7 +110,7 @@ describe('a response', () => {
       expect(text).toBe('x'.repeat(BYTES));
   });
 
-  test('may be larger where the request says so', async () => {
+  test('may be larger if the request sets bodyBytesMax', async () => {
     await using http = client({ bodyBytesMax: 1_000 });
     await using server = await serve((_, response) => response.end('x'.repeat(5_000)));
     const large = { ...post(server.origin), bodyBytesMax: 4_000 };
@@ -121,7 +121,7 @@ describe('a response', () => {
   test.each([
     ['stalls', (socket: Socket) => socket.write('HTTP/1.1 503 No\r\ncontent-length: 9\r\n\r\nab')],
     ['breaks off', (socket: Socket) => socket.end('HTTP/1.1 503 No\r\ncontent-length: 9\r\n\r\nab')],
-  ])('whose body %s keeps the status it began with', async (_, talk) => {
+  ])('whose body %s keeps its status', async (_, talk) => {
     await using http = client({ totalDeadlineMs: 500 });
     await using server = await speak(talk);
     expect(await http(post(server.origin))).toMatchObject({ kind: 'response', status: 503, text: 'ab' });
@@ -152,7 +152,7 @@ describe('a request that never left', () => {
     ['a second line in a value', { 'x-a': 'a\r\nx-b: c' }],
     ['a space in a name', { 'x a': 'b' }],
     ['an empty name', { '': 'b' }],
-    ['a name that is for the connection', { 'Transfer-Encoding': 'chunked' }],
+    ['a connection header', { 'Transfer-Encoding': 'chunked' }],
   ])('because of %s is not sent, and no connection is opened', async (_, headers) => {
     await using http = client();
     await using server = await serve((_request, response) => response.end());
@@ -163,7 +163,7 @@ describe('a request that never left', () => {
     expect(server.connections()).toBe(0);
   });
 
-  test('because nothing listens is not sent', async () => {
+  test('because the connection is refused is not sent', async () => {
     await using http = client();
     const server = await serve(() => {});
     await server[Symbol.asyncDispose]();
@@ -190,7 +190,7 @@ describe('a request that never left', () => {
     expect(await http(post('http://inside.example/'))).toEqual({ kind: 'not_sent', code: 'egress_blocked' });
   });
 
-  test('because its time ran out in the queue is not sent, then or later', async () => {
+  test('because its time ran out in the queue is not sent, not even later', async () => {
     await using http = client({ connectionsPerOrigin: 1 });
     const bodies: string[] = [];
     const held = Promise.withResolvers<() => void>();
@@ -224,7 +224,7 @@ describe('a request that never left', () => {
 });
 
 describe('a request that may have left', () => {
-  test('and gets no answer in time is ambiguous, by the deadline, by the signal and by the instant', async () => {
+  test('without an answer in time is ambiguous, by deadline, signal or instant', async () => {
     await using http = client({ totalDeadlineMs: 500 });
     await using server = await speak(() => {});
     expect(await http(post(server.origin))).toEqual({ kind: 'ambiguous', code: 'timeout' });
@@ -237,15 +237,15 @@ describe('a request that may have left', () => {
   test.each([
     ['reset', (socket: Socket) => socket.resetAndDestroy()],
     ['closed', (socket: Socket) => socket.end()],
-    ['answered with nonsense', (socket: Socket) => socket.end('nonsense\r\n\r\n')],
-    ['answered with half a head', (socket: Socket) => socket.end('HTTP/1.1 200 OK\r\nx: ')],
+    ['answered with an invalid response', (socket: Socket) => socket.end('nonsense\r\n\r\n')],
+    ['answered with truncated headers', (socket: Socket) => socket.end('HTTP/1.1 200 OK\r\nx: ')],
   ])('and is then %s is ambiguous', async (_, talk) => {
     await using http = client();
     await using server = await speak(talk);
     expect(await http(post(server.origin))).toEqual({ kind: 'ambiguous', code: 'connection_reset' });
   });
 
-  test('on a kept connection that the server cuts is ambiguous and never sent twice', async () => {
+  test('on a kept connection that the server resets is ambiguous and not sent again', async () => {
     await using http = client({ connectionsPerOrigin: 1 });
     let requests = 0;
     await using server = await speak((socket) => {
@@ -259,7 +259,7 @@ describe('a request that may have left', () => {
     expect(server.connections()).toBe(1);
   });
 
-  test('but changes nothing at the other side, as a GET, counts as not sent', async () => {
+  test('counts as not sent if it is a GET, which changes nothing', async () => {
     await using http = client();
     await using server = await speak((socket) => socket.end());
     expect(await http({ method: 'GET', url: server.origin })).toEqual({
@@ -268,7 +268,7 @@ describe('a request that may have left', () => {
     });
   });
 
-  test('when the client is disposed of is ambiguous, and what waits is not sent', async () => {
+  test('is ambiguous when the client is disposed, and a queued one is not sent', async () => {
     const http = client({ connectionsPerOrigin: 1 });
     const server = createHttpServer();
     await using origin = await listen(server);
@@ -286,7 +286,7 @@ describe('a request to a host that a tenant chose', () => {
   const guardOf = (addresses: readonly string[], allowCidrs: readonly string[] = []) =>
     createEgressGuard({ allowCidrs, ports: [443], resolveHost: async () => addresses });
 
-  test('goes to no address that the guard forbids, by name, by number or by port', async () => {
+  test('is blocked if the guard refuses its name, address or port', async () => {
     await using http = client({ guard: guardOf(['127.0.0.1']) });
     await using server = await serve((_, response) => response.end());
     const { port } = new URL(server.origin);
@@ -311,7 +311,7 @@ describe('a request to a host that a tenant chose', () => {
     expect(server.connections()).toBe(0);
   });
 
-  test('is refused where there is no guard, and the guard is not asked about other hosts', async () => {
+  test('is blocked without a guard, and the guard is not used for other hosts', async () => {
     await using http = client();
     await using server = await serve((_, response) => response.end());
     expect(await http(toTenant(server.origin))).toEqual({ kind: 'not_sent', code: 'egress_blocked' });
@@ -322,7 +322,7 @@ describe('a request to a host that a tenant chose', () => {
     expect(server.connections()).toBe(1);
   });
 
-  test('goes to the address that was checked, under its own name, on a connection that is kept', async () => {
+  test('connects to the checked address with its own host name, and reuses the connection', async () => {
     const hosts: unknown[] = [];
     let asked = 0;
     const guard = createEgressGuard({

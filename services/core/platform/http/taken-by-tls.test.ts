@@ -31,17 +31,17 @@ BNzBPEfA2Cqv+mMwvsSeXXC3LsjLnwKrGleGLCHq9S6JDNzxZmL4hjCct/KlvNOX
 `,
 };
 
-describe('a certificate that servers of tenants are shown', () => {
-  test('is good with the key it was made for, alone and with its authority after it', () => {
+describe('a client certificate for tenant hosts', () => {
+  test('is accepted with its key, alone or followed by its authority', () => {
     expect(faultOf(good)).toBeUndefined();
     const certificate = `${STAND_IN_CERTIFICATE}${STAND_IN_CERTIFICATE}`;
     expect(faultOf({ ...good, certificate })).toBeUndefined();
   });
 
   test.each([
-    ['whose authority is cut off', { ...good, certificate: `${STAND_IN_CERTIFICATE}${CUT}` }],
+    ['with a truncated authority', { ...good, certificate: `${STAND_IN_CERTIFICATE}${CUT}` }],
     ['of a curve that TLS refuses', WEAK],
-  ])('%s is none that TLS would take', (_, shown) => {
+  ])('%s is refused as TLS would refuse it', (_, shown) => {
     expect(faultOf(shown)).toMatchObject({ field: 'certificate', rule: 'tls' });
   });
 });

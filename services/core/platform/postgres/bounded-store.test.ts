@@ -21,13 +21,13 @@ async function rejectedAfter(work: Promise<unknown>): Promise<number> {
   return rejected;
 }
 
-test('an operation that gets no answer fails when its time is over, and one with a time of its own at that', async () => {
+test('an operation without an answer fails after its timeout, which can be set per operation', async () => {
   const store = boundedStore({ find: silent, purgeSome: silent }, 1_000, { purgeSome: 60_000 });
   expect(await rejectedAfter(store.find())).toBe(1_000);
   expect(await rejectedAfter(store.purgeSome())).toBe(60_000);
 });
 
-test('an operation keeps its arguments, its result and its fault', async () => {
+test('an operation keeps its arguments, result and error, and leaves no timer', async () => {
   const store = boundedStore(
     {
       find: async (slug: string, most: number) => `${slug} ${most}`,

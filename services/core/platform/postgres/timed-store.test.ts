@@ -11,7 +11,7 @@ function setup<Store extends object>(operations: Store) {
   return { store, known, ended };
 }
 
-test('an operation keeps its arguments and its result, and its duration is told under a bounded name', async () => {
+test('an operation keeps its arguments and result, and its duration is reported by name', async () => {
   const { store, ended } = setup({
     holdTenant: async (tenantId: string, most: number) => tenantId.length + most,
   });
@@ -19,13 +19,13 @@ test('an operation keeps its arguments and its result, and its duration is told 
   expect(ended).toEqual([['hold_tenant', expect.any(Number), false]]);
 });
 
-test('an operation that fails is told as failed, and fails as before', async () => {
+test('an operation that fails is reported as failed and keeps its error', async () => {
   const { store, ended } = setup({ backlogTotals: () => Promise.reject(new Error('away')) });
   await expect(store.backlogTotals()).rejects.toThrow('away');
   expect(ended).toEqual([['backlog_totals', expect.any(Number), true]]);
 });
 
-test('every operation is known before the first call', () => {
+test('every operation is registered before its first call', () => {
   const { known, ended } = setup({ claim: async () => [], claimDue: async () => [] });
   expect(known).toEqual(['claim', 'claim_due']);
   expect(ended).toEqual([]);

@@ -13,14 +13,14 @@ const failed = (work: Promise<unknown>): Promise<unknown> =>
     (error: unknown) => error,
   );
 
-test('work that ends in time is given as it ends, and leaves no timer behind', async () => {
+test('work that ends in time keeps its result or error, and leaves no timer', async () => {
   const fault = new Error('broken');
   expect(await within(Promise.resolve('done'), 50, () => 'late')).toBe('done');
   expect(await failed(within(Promise.reject(fault), 50, () => 'late'))).toBe(fault);
   expect(vi.getTimerCount()).toBe(0);
 });
 
-test('work that takes too long is given up at its time, and how it ends is not heard of', async () => {
+test('work that takes too long yields the fallback, and its later rejection is handled', async () => {
   const work = Promise.withResolvers<string>();
   const ended = within(work.promise, 50, () => 'late');
   await vi.advanceTimersByTimeAsync(49);
@@ -32,7 +32,7 @@ test('work that takes too long is given up at its time, and how it ends is not h
   await vi.advanceTimersByTimeAsync(1);
 });
 
-test('a dependency that gives no answer in time is named with its deadline', async () => {
+test('a dependency that does not answer in time gives an error with its name and deadline', async () => {
   const answer = failed(answerWithin('postgres', never, 5_000));
   await vi.advanceTimersByTimeAsync(5_000);
   const error = (await answer) as DependencyError;
@@ -44,7 +44,7 @@ test('a dependency that gives no answer in time is named with its deadline', asy
   ]);
 });
 
-test('work is begun by who waits for it, and once', async () => {
+test('answerWithin starts a lazy query exactly once', async () => {
   // A query of the database driver begins when its `then` is called.
   const query = Promise.resolve('row');
   const begun = vi.spyOn(query, 'then');
@@ -52,7 +52,7 @@ test('work is begun by who waits for it, and once', async () => {
   expect(begun).toHaveBeenCalledTimes(1);
 });
 
-test('a signal aborts when its time is over, for the reason that was given', () => {
+test('a deadline aborts its signal after its time, with the given reason', () => {
   const reason = new Error('too long');
   using deadline = new Deadline(50, { reason: () => reason });
   vi.advanceTimersByTime(49);
@@ -61,7 +61,7 @@ test('a signal aborts when its time is over, for the reason that was given', () 
   expect(deadline.signal.reason).toBe(reason);
 });
 
-test('a sign of life begins the time anew, and a deadline that was lifted has none', () => {
+test('restart() restarts the time, and lift() disables the deadline', () => {
   using silence = new Deadline(50);
   using lifted = new Deadline(50);
   lifted.lift();
@@ -74,7 +74,7 @@ test('a sign of life begins the time anew, and a deadline that was lifted has no
 });
 
 test.each(['before', 'after'])(
-  'a parent that is aborted %s the start ends it with its own reason',
+  'a parent that is aborted %s the start aborts the deadline with its own reason',
   (when) => {
     const parent = new AbortController();
     const end = (): void => parent.abort('enough');
@@ -86,7 +86,7 @@ test.each(['before', 'after'])(
   },
 );
 
-test('what is disposed of leaves neither timer nor listener behind', () => {
+test('a disposed deadline leaves no timer or listener', () => {
   const parent = new AbortController();
   const { signal } = parent;
   {

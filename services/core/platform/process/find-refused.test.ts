@@ -15,7 +15,7 @@ function prober(bad: ReadonlySet<number>) {
   };
 }
 
-test('finds those that are refused, and no others', async () => {
+test('finds the refused items and no others', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(fc.boolean(), { minLength: 1, maxLength: 80 }), async (isBad) => {
       const items = [...isBad.keys()];
@@ -27,21 +27,21 @@ test('finds those that are refused, and no others', async () => {
   );
 });
 
-test('one of 500 takes a few probes', async () => {
+test('finds one refused item of 500 with at most 18 probes', async () => {
   const { probe, probes } = prober(new Set([321]));
   const found = await findRefused([...Array(500).keys()], probe, 100);
   expect(found).toMatchObject([{ index: 321, error: { code: '23514' } }]);
   expect(probes()).toBeLessThanOrEqual(18);
 });
 
-test('gives up where too many are at fault', async () => {
+test('gives up after the maximum number of probes', async () => {
   const items = [...Array(500).keys()];
   const { probe, probes } = prober(new Set(items));
   expect(await findRefused(items, probe, 64)).toBeUndefined();
   expect(probes()).toBe(64);
 });
 
-test('ends where the database says nothing against an item', async () => {
+test('rejects with an error that is not about an item', async () => {
   const away = refusal('57P01');
   await expect(findRefused([1, 2], () => Promise.reject(away), 64)).rejects.toBe(away);
 });

@@ -22,7 +22,7 @@ async function setup(options: Partial<HealthOptions> = {}) {
   return { get, [Symbol.asyncDispose]: () => server[Symbol.asyncDispose]() };
 }
 
-test('a ready and living process says so', async () => {
+test('a live and ready process answers 200 on /healthz and /readyz', async () => {
   await using b = await setup();
   const live = await b.get('/healthz');
   expect([live.status, await live.json()]).toEqual([200, { status: 'ok' }]);
@@ -30,7 +30,7 @@ test('a ready and living process says so', async () => {
   expect([ready.status, await ready.json()]).toEqual([200, { status: 'ready' }]);
 });
 
-test('an unready process names the checks that fail and stays alive', async () => {
+test('a process that is not ready lists its failing checks and stays live', async () => {
   await using b = await setup({ ready: () => Promise.resolve({ failing: ['database', 'keyring'] }) });
   const ready = await b.get('/readyz');
   expect([ready.status, await ready.json()]).toEqual([
@@ -58,7 +58,7 @@ test.each<[string, HealthOptions['ready']]>([
   ]);
 });
 
-test('a process that should be restarted says so', async () => {
+test('a process that is not live answers 503 on /healthz', async () => {
   await using b = await setup({ live: () => false });
   expect((await b.get('/healthz')).status).toBe(503);
 });
@@ -71,13 +71,13 @@ test('other paths and methods are refused, and HEAD has no body', async () => {
   expect([head.status, await head.text()]).toEqual([200, '']);
 });
 
-test('metrics that fail are a 500 without the reason', async () => {
+test('failing metrics are answered 500 without the reason', async () => {
   await using b = await setup({ metrics: { expose: () => Promise.reject(new Error('canary')) } });
   const answer = await b.get('/metrics');
   expect([answer.status, await answer.text()]).toEqual([500, 'failed\n']);
 });
 
-test('the api exposes its metrics, bounded series from 0', async () => {
+test('the api exposes its metrics, and bounded series start at 0', async () => {
   const metrics = createApiMetrics();
   collectProcessMetrics(metrics, { component: 'api', version: '1.2.3' });
   await using b = await setup({ metrics });
@@ -121,7 +121,7 @@ test('the api exposes its metrics, bounded series from 0', async () => {
   expect(lines.some((line) => line.startsWith('process_cpu_seconds_total '))).toBe(true);
 });
 
-test('the worker begins the series of every provider of the catalog at 0', async () => {
+test('the worker starts the series of every provider of the catalog at 0', async () => {
   const metrics = createWorkerMetrics({ providers: [{ id: 'twilio', channel: 'sms' }] });
   const lines = (await metrics.expose()).text.split('\n');
   for (const outcome of METRIC_OUTCOMES) {
@@ -137,7 +137,7 @@ test('the worker begins the series of every provider of the catalog at 0', async
   }
 });
 
-test('a sampled gauge is asked at each scrape and shows nothing while it cannot be known', async () => {
+test('a sampled gauge is read at each scrape and has no value while it is unknown', async () => {
   const metrics = createWorkerMetrics();
   const valueOf = async (name: string) =>
     (await metrics.expose()).text.split('\n').find((line) => line.startsWith(`${name} `));
@@ -151,7 +151,7 @@ test('a sampled gauge is asked at each scrape and shows nothing while it cannot 
   expect(await valueOf('despatch_consumer_pending')).toBeUndefined();
 });
 
-test('a source that says nothing hides its own gauges alone, and holds no scrape up', async () => {
+test('a source that does not answer hides only its own gauges and does not block the scrape', async () => {
   vi.useFakeTimers();
   try {
     const metrics = createWorkerMetrics({ providers: [{ id: 'twilio', channel: 'sms' }] });
@@ -168,7 +168,7 @@ test('a source that says nothing hides its own gauges alone, and holds no scrape
   }
 });
 
-test('counts of breakers by state are those of the scrape', async () => {
+test('breaker counts by state are read at each scrape', async () => {
   const metrics = createWorkerMetrics({ providers: [{ id: 'twilio', channel: 'sms' }] });
   const seriesOf = async () =>
     (await metrics.expose()).text.split('\n').filter((line) => line.startsWith('despatch_circuit_state{'));
@@ -182,7 +182,7 @@ test('counts of breakers by state are those of the scrape', async () => {
   expect(await seriesOf()).toContain('despatch_circuit_state{provider="twilio",state="open"} 0');
 });
 
-test('the outcomes that are counted are those of an attempt', () => {
+test('METRIC_OUTCOMES has every outcome of an attempt', () => {
   const outcomes: Record<AttemptOutcome['kind'], true> = {
     accepted: true,
     rejected_permanent: true,

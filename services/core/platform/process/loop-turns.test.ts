@@ -11,26 +11,23 @@ test.each([
     [1, 1],
   ],
   [[1, 1, 1], [3]],
-])(
-  'pieces of %j share turns of the event loop as long as they are light together',
-  async (weights, sizes) => {
-    const turns = createLoopTurns(10);
-    const spread: number[][] = [];
-    let isNewTurn = true;
-    await Promise.all(
-      weights.map(async (weight) => {
-        await turns(weight);
-        if (isNewTurn) spread.push([]);
-        spread.at(-1)?.push(weight);
-        isNewTurn = false;
-        setImmediate(() => (isNewTurn = true));
-      }),
-    );
-    expect(spread.map(({ length }) => length)).toEqual(sizes);
-  },
-);
+])('pieces with weights %j share an event loop turn up to its maximum weight', async (weights, sizes) => {
+  const turns = createLoopTurns(10);
+  const spread: number[][] = [];
+  let isNewTurn = true;
+  await Promise.all(
+    weights.map(async (weight) => {
+      await turns(weight);
+      if (isNewTurn) spread.push([]);
+      spread.at(-1)?.push(weight);
+      isNewTurn = false;
+      setImmediate(() => (isNewTurn = true));
+    }),
+  );
+  expect(spread.map(({ length }) => length)).toEqual(sizes);
+});
 
-test('what others have to do is done in between', async () => {
+test('other work of the event loop runs between the pieces', async () => {
   const order: string[] = [];
   const turns = createLoopTurns(1);
   const pieces = [1, 2, 3].map(async (n) => {

@@ -18,7 +18,7 @@ function setup(overrides: Partial<Omit<MicroBatchOptions<number, number>, 'flush
 }
 
 describe('micro-batch', () => {
-  test('an idle batcher flushes what came in one tick together', async () => {
+  test('an idle batcher flushes the items of one tick together', async () => {
     const { batch, flushes } = setup();
     const results = [batch.add(1), batch.add(2)];
     await expect.poll(() => flushes.length).toBe(1);
@@ -29,8 +29,8 @@ describe('micro-batch', () => {
 
   test.each([
     ['one flush at a time', {}],
-    ['a second one in reserve', { flushesMax: 2, overlapAfterMs: 60_000 }],
-  ])('with %s, what comes during a flush waits for the next, which takes it all', async (_, options) => {
+    ['a second flush in reserve', { flushesMax: 2, overlapAfterMs: 60_000 }],
+  ])('with %s, items added during a flush are all flushed by the next one', async (_, options) => {
     const { batch, flushes } = setup(options);
     const first = batch.add(1);
     await expect.poll(() => flushes.length).toBe(1);
@@ -43,7 +43,7 @@ describe('micro-batch', () => {
     await Promise.all(rest);
   });
 
-  test('a flush that takes too long is overtaken', async () => {
+  test('a slow flush is overtaken by a second one', async () => {
     const { batch, flushes } = setup({ flushesMax: 2, overlapAfterMs: 20 });
     const first = batch.add(1);
     await expect.poll(() => flushes.length).toBe(1);
@@ -55,7 +55,7 @@ describe('micro-batch', () => {
     expect(await first).toBe(1);
   });
 
-  test('what comes soon after a flush is gathered until it is enough', async () => {
+  test('items added soon after a flush are gathered until there are enough', async () => {
     const { batch, flushes } = setup({ gatherMs: 60_000, enough: 3 });
     const first = batch.add(1);
     await expect.poll(() => flushes.length).toBe(1);
@@ -71,7 +71,7 @@ describe('micro-batch', () => {
     await Promise.all(rest);
   });
 
-  test('what is gathered goes when its time is over', async () => {
+  test('gathered items are flushed after gatherMs', async () => {
     const { batch, flushes } = setup({ gatherMs: 50 });
     const begun = performance.now();
     const first = batch.add(1);
@@ -85,7 +85,7 @@ describe('micro-batch', () => {
     await second;
   });
 
-  test('never more in a batch than its limit', async () => {
+  test('a batch holds at most itemsMax items', async () => {
     const { batch, flushes } = setup({ itemsMax: 2, flushesMax: 2 });
     const all = [1, 2, 3].map((n) => batch.add(n));
     await expect.poll(() => flushes.length).toBe(2);
@@ -94,7 +94,7 @@ describe('micro-batch', () => {
     expect(await Promise.all(all)).toEqual([1, 2, 3]);
   });
 
-  test('no batch weighs more than its bound, one item alone excepted, and a light one need not wait for a heavy one', async () => {
+  test('a batch stays within weightMax or has one item, and light items pass heavy ones', async () => {
     const { batch, flushes } = setup({ weightMax: 10, weightOf: (item) => item, ownerOf: String });
     const results = [9, 4, 30, 1, 6].map((item) => batch.add(item));
     for (const expected of [[9, 1], [4, 6], [30]]) {
@@ -106,7 +106,7 @@ describe('micro-batch', () => {
     expect(await Promise.all(results)).toEqual([9, 4, 30, 1, 6]);
   });
 
-  test('a full batch that waits is under way before those of the one before go on', async () => {
+  test('a full waiting batch is flushed before the previous results are delivered', async () => {
     const { batch, flushes } = setup({ itemsMax: 2 });
     const order: string[] = [];
     const first = batch.add(1).then(() => order.push(`one is answered, ${flushes.length} begun`));

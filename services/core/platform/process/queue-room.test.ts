@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { QueueFullError } from './micro-batch.ts';
 import { createQueueRoom } from './queue-room.ts';
 
-test('one owner has half of the room by number, and others the rest', () => {
+test('one owner takes at most half of the items, and others the rest', () => {
   const room = createQueueRoom({ itemsMax: 4, bytesMax: 1_000 });
   const leave = room.enter('a', 1);
   room.enter('a', 1);
@@ -12,7 +12,7 @@ test('one owner has half of the room by number, and others the rest', () => {
   expect(() => room.enter('a', 1)).not.toThrow();
 });
 
-test('one owner has half of the room by bytes, and all together have all of it', () => {
+test('one owner takes at most half of the bytes, and all owners together take all of them', () => {
   const room = createQueueRoom({ itemsMax: 100, bytesMax: 1_000 });
   const leave = room.enter('a', 500);
   expect(() => room.enter('a', 1)).toThrow(QueueFullError);

@@ -44,7 +44,7 @@ async function run(
 }
 
 test.each<NodeJS.Signals>(['SIGTERM', 'SIGINT'])(
-  '%s ends the process in order, with exit code 0',
+  '%s ends the process gracefully with exit code 0',
   async (signal) => {
     const ended = await run('', async (kill) => kill(signal));
     expect(ended).toMatchObject({ code: 0, signal: null });
@@ -55,14 +55,14 @@ test.each<NodeJS.Signals>(['SIGTERM', 'SIGINT'])(
 test.each([
   ['an exception', "setTimeout(() => { throw new Error('boom'); }, 1);"],
   ['a rejection', "setTimeout(() => void Promise.reject(new Error('boom')), 1);"],
-])('%s that nobody caught is logged and ends the process in order, with exit code 1', async (_, work) => {
+])('%s that is not caught is logged and ends the process gracefully with exit code 1', async (_, work) => {
   const ended = await run(work);
   expect(ended).toMatchObject({ code: 1, signal: null });
   expect(ended.text).toContain('error Ending on an exception that nobody caught boom');
   expect(ended.text).toContain('ended fault  true');
 });
 
-test('a second signal ends a process that hangs on its way out', async () => {
+test('a second signal kills a process that hangs during shutdown', async () => {
   const ended = await run('/* HANG */', async (kill, text) => {
     kill('SIGTERM');
     await expect.poll(text).toContain('ended signal');
@@ -71,7 +71,7 @@ test('a second signal ends a process that hangs on its way out', async () => {
   expect(ended).toMatchObject({ code: null, signal: 'SIGTERM' });
 });
 
-test('a process whose log nobody reads any more ends all the same, in order', async () => {
+test('a process with a closed log output still ends by itself, with exit code 1', async () => {
   const ended = await run('/* SLOW */', async (kill, _text, closeLog) => {
     closeLog();
     kill('SIGTERM');
@@ -87,7 +87,7 @@ test('draining waits for the work', async () => {
   expect(await drained).toBe(true);
 });
 
-test('draining ends at its deadline and says what was not done', async () => {
+test('draining ends at its deadline and logs the unfinished part', async () => {
   const lines: string[] = [];
   const log = createLogger({
     level: 'info',

@@ -13,7 +13,7 @@ test('the lines of one turn of the event loop are written together, in their ord
   await expect.poll(() => written).toEqual(['a\nb\n', 'c\n']);
 });
 
-test('a flush writes what has come, and nothing twice', async () => {
+test('a flush writes the pending lines, and no line twice', async () => {
   const written: string[] = [];
   const sink = createLineSink((text) => written.push(text));
   sink.write('a\n');
@@ -23,7 +23,7 @@ test('a flush writes what has come, and nothing twice', async () => {
   expect(written).toEqual(['a\n']);
 });
 
-test('what takes much memory does not wait', () => {
+test('pending lines are written at once if they take much memory', () => {
   const written: string[] = [];
   const sink = createLineSink((text) => written.push(text));
   for (let i = 0; i < 100; i++) sink.write(`${'x'.repeat(1_000)}\n`);

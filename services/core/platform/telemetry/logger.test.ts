@@ -47,7 +47,7 @@ test("a line's fields stay out of the lines after it, even where the context is 
   expect(fields).toEqual({});
 });
 
-test('the context is asked at each line', () => {
+test('the context is read for each line', () => {
   let traceId = 'a';
   const { log, last } = setup({ context: () => ({ traceId }) });
   log.info('One');
@@ -78,7 +78,7 @@ test.each([
   'email',
   'data',
   'headers',
-])('the value under the name %s is never written, however deep', (name) => {
+])('the value of a field %s is redacted at any depth', (name) => {
   const { log, lines } = setup();
   log.info({ [name]: CANARY, request: { list: [{ deeper: { [name]: { inner: CANARY } } }] } }, 'Line');
   log.child({ [name]: CANARY, nested: { [name]: CANARY } }).info('Line');
@@ -99,7 +99,7 @@ const CREDENTIALS = {
   'a private key': `-----BEGIN PRIVATE KEY-----\n${CANARY}\n-----END PRIVATE KEY-----`,
 };
 
-test.each(Object.entries(CREDENTIALS))('%s is taken out of messages, fields and errors', (_, credential) => {
+test.each(Object.entries(CREDENTIALS))('%s is removed from messages, fields and errors', (_, credential) => {
   const { log, lines } = setup();
   const cause = new Error(`inner ${credential}`);
   const error = Object.assign(new Error(`outer ${credential}`, { cause }), {
@@ -129,7 +129,7 @@ test('an error keeps its name, message, code, stack and causes, and nothing else
   });
 });
 
-test('a call that failed says of which dependency, and why', () => {
+test('an error of a dependency is logged with its dependency and fault', () => {
   const { log, last } = setup();
   log.error({ err: new KeyringError('refused', 'no') }, 'Failed');
   expect(last()['err']).toMatchObject({
@@ -158,7 +158,7 @@ test('ordinary text passes the scrubber unchanged', () => {
   expect(scrub(plain)).toBe(plain);
 });
 
-test.each(Object.values(CREDENTIALS))('%s is no harmless word, in whatever company', (credential) => {
+test.each(Object.values(CREDENTIALS))('%s is scrubbed from any surrounding text', (credential) => {
   for (const text of [credential, `word/${credential}`, `${credential}-word`, `a\n${credential}\nb`]) {
     expect(scrub(text)).not.toContain(CANARY);
   }
@@ -168,6 +168,6 @@ test('a very long text is cut', () => {
   expect(scrub('x'.repeat(20_000)).length).toBeLessThan(8_300);
 });
 
-test('the silent logger is a logger', () => {
+test('the silent logger can log and has child loggers', () => {
   expect(() => silentLogger.child({}).error({ a: 1 }, 'x')).not.toThrow();
 });

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { paced } from './paced.ts';
 
-test('is read again after fifty times as long as it took, and gives its last answer until then', async () => {
+test('a value is read again after fifty times its read duration, and is cached until then', async () => {
   let now = 0;
   let reads = 0;
   const read = paced(
@@ -18,7 +18,7 @@ test('is read again after fifty times as long as it took, and gives its last ans
   expect(await read()).toBe(2);
 });
 
-test('is not read by two who ask at once', async () => {
+test('concurrent calls share one read', async () => {
   const answers = Promise.withResolvers<number>();
   let reads = 0;
   const read = paced(() => {
@@ -30,7 +30,7 @@ test('is not read by two who ask at once', async () => {
   expect([await Promise.all(asked), reads]).toEqual([[7, 7], 1]);
 });
 
-test('a failure is paced as well, and forgotten with the next answer', async () => {
+test('a failure is cached in the same way, and is replaced by the next read', async () => {
   let now = 0;
   let fails = true;
   const read = paced(

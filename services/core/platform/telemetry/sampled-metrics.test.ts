@@ -14,7 +14,7 @@ function setup(always: readonly { state: string }[] = []) {
   };
 }
 
-test('series that an answer leaves out are 0', async () => {
+test('series without a sample are 0', async () => {
   const s = setup([{ state: 'up' }, { state: 'down' }]);
   expect(await s.shown()).toEqual([
     ['up', 0],
@@ -27,7 +27,7 @@ test('series that an answer leaves out are 0', async () => {
   ]);
 });
 
-test('without an answer there are none: nobody knows that it is 0', async () => {
+test('a failing source shows no series instead of 0', async () => {
   const s = setup([{ state: 'up' }]);
   let answer: () => readonly Sample<'state'>[] = () => [{ labels: { state: 'up' }, value: 3 }];
   s.gauge.from(() => answer());

@@ -79,7 +79,7 @@ async function traced(work: () => unknown, sampleRatio = 1) {
 
 const CALLER = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
 
-test('without an endpoint every helper does its work and nothing else', async () => {
+test('without an endpoint, every helper runs its work and traces nothing', async () => {
   await using telemetry = await startTelemetry({ endpoint: undefined, serviceName: 'x', sampleRatio: 1 });
   expect(telemetry).toBeDefined();
   expect(withSpan('a', { parent: CALLER }, (span) => span.traceparent)).toBeUndefined();
@@ -91,7 +91,7 @@ test('without an endpoint every helper does its work and nothing else', async ()
   span.end();
 });
 
-test('one trace goes from the request over the wake-up to the provider call', async () => {
+test('one trace includes the request, the wake-up and the provider call', async () => {
   let stored: string | undefined;
   const { named, services, spans } = await traced(async () => {
     const server = beginSpan('POST /v1/messages', { kind: 'server', parent: CALLER });
@@ -128,7 +128,7 @@ test('one trace goes from the request over the wake-up to the provider call', as
   expect(services).toEqual(new Set(['despatch-api']));
 });
 
-test('a retry may begin a trace of its own, linked to the first', async () => {
+test('a retry can start its own trace, linked to the first', async () => {
   const { named } = await traced(() => {
     withSpan('outer', {}, () => {
       withSpan('retry', { root: true, links: [CALLER, 'nonsense'] }, () => undefined);
@@ -142,7 +142,7 @@ test('a retry may begin a trace of its own, linked to the first', async () => {
   ]);
 });
 
-test("what fails is marked with the error's name, never its text, and thrown on", async () => {
+test('a failed span has the name of the error, not its text, and the error is rethrown', async () => {
   const { named, texts } = await traced(async () => {
     await expect(withSpan('async', {}, () => Promise.reject(new TypeError('canary-1')))).rejects.toThrow(
       'canary-1',
@@ -164,7 +164,7 @@ test("what fails is marked with the error's name, never its text, and thrown on"
   expect(texts.join('')).not.toContain('canary');
 });
 
-test("the sample ratio holds for new traces, and a caller's decision for the caller's", async () => {
+test("the sample ratio applies to new traces, and the caller's decision to its own traces", async () => {
   const { spans } = await traced(() => {
     withSpan('new', {}, (span) => expect(span.traceparent).toMatch(/-00$/));
     withSpan('sampled', { parent: CALLER }, () => undefined);
@@ -197,7 +197,7 @@ test('log lines get the ids of the trace they are written in', async () => {
   expect(fields).toEqual({ traceId: named('span').traceId, spanId: named('span').spanId });
 });
 
-test('a collector that is away holds the end up for two seconds at most', async () => {
+test('an unreachable collector delays the shutdown by less than six seconds', async () => {
   const telemetry = await startTelemetry({
     endpoint: 'http://127.0.0.1:9',
     serviceName: 'x',

@@ -21,7 +21,7 @@ test('the first tenants have a label of their own, all others share one', () => 
   expect(moves).toEqual(['+a', '+b']);
 });
 
-test('a newcomer takes the place of whoever was idle for an hour, and of nobody else', () => {
+test('a new tenant takes the label of a tenant that was idle for an hour, and of no other', () => {
   const { clock, labelOf, moves } = setup(2);
   ['a', 'b'].map(labelOf);
   clock.now = HOUR_MS / 2;
@@ -33,7 +33,7 @@ test('a newcomer takes the place of whoever was idle for an hour, and of nobody 
   expect(moves).toEqual(['+a', '+b', '-b', '+c']);
 });
 
-test('however many tenants come, there are never more labels than asked for', () => {
+test('the number of tenants with a label never exceeds the maximum', () => {
   const { clock, labelOf, moves } = setup(3);
   const held = new Set<string>();
   for (let i = 0; i < 1_000; i++) {

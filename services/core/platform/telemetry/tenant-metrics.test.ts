@@ -15,7 +15,7 @@ test('no metric names a tenant unless the operator asks for it', async () => {
   expect(exposed).not.toMatch(/tenant-1|tenant=|despatch_tenant/);
 });
 
-test('the api counts as many tenants by their id as it may, and the rest together', async () => {
+test('the api counts up to tenantsMax tenants by id, and the rest together', async () => {
   const metrics = createApiMetrics({ tenantsMax: 2 });
   expect(await tenantLines(metrics)).toContain('despatch_tenant_messages_accepted_total{tenant="other"} 0');
   for (const tenantId of ['a', 'b', 'c', 'd', 'a']) metrics.accepted('sms', tenantId);
@@ -36,7 +36,7 @@ test('the api counts as many tenants by their id as it may, and the rest togethe
   expect(text).toContain('despatch_messages_rejected_total{reason="validation"} 1\n');
 });
 
-test('the worker counts attempts by tenant and outcome, bounded in the same way', async () => {
+test('the worker counts attempts of up to tenantsMax tenants by id, and the rest together', async () => {
   const metrics = createWorkerMetrics({ tenantsMax: 1 });
   const attempt = { channel: 'sms', provider: 'twilio' } as const;
   metrics.attempted({ ...attempt, outcome: 'accepted', tenantId: 'a' });

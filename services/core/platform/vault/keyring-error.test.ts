@@ -9,10 +9,10 @@ test.each<[string, Parameters<typeof toKeyringError>, KeyringErrorCode, Dependen
   ['no answer in time', ['decrypt', { ...said(0), isLate: true }], 'unavailable', 'deadline'],
   ['no connection', ['decrypt', said(0, 'ECONNREFUSED')], 'unavailable', 'unavailable'],
   ['a sealed Vault', ['encrypt', said(503)], 'unavailable', 'unavailable'],
-  ['a policy that says no', ['rotate_key', said(403)], 'refused', 'refused'],
-  ['a key that is not there', ['decrypt', said(400, 'encryption key not found')], 'key_missing', 'rejected'],
+  ['a denied policy', ['rotate_key', said(403)], 'refused', 'refused'],
+  ['a missing key', ['decrypt', said(400, 'encryption key not found')], 'key_missing', 'rejected'],
   ['a damaged ciphertext', ['decrypt', said(400, 'invalid ciphertext')], 'corrupt', 'rejected'],
-])('%s is told for what it is', (_, of, code, fault) => {
+])('%s is mapped to its code and fault', (_, of, code, fault) => {
   const error = toKeyringError(...of);
   expect([error.dependency, error.code, error.fault]).toEqual(['vault', code, fault]);
 });

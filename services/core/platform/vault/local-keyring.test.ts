@@ -29,7 +29,7 @@ async function setup() {
 
 const PLAINTEXT = Buffer.from('canary-91c2');
 
-test('what was encrypted decrypts under the same binding, also in another process', async () => {
+test('a ciphertext decrypts under the same binding, also in another keyring instance', async () => {
   await using b = await setup();
   const ciphertext = await b.keyring.encrypt(b.binding, PLAINTEXT);
   expect(ciphertext).toMatch(/^local:v1:/);
@@ -80,7 +80,7 @@ test('a changed, cut or foreign ciphertext is corrupt', async () => {
   }
 });
 
-test('a tenant without a key, or whose key file was deleted, has key_missing', async () => {
+test('encryption and decryption fail with key_missing after the key file was deleted', async () => {
   await using b = await setup();
   const ciphertext = await b.keyring.encrypt(b.binding, PLAINTEXT);
   await rm(join(b.dir, `${b.tenantId}.key`));
@@ -88,14 +88,14 @@ test('a tenant without a key, or whose key file was deleted, has key_missing', a
   await expect(b.keyring.encrypt(b.binding, PLAINTEXT)).rejects.toMatchObject({ code: 'key_missing' });
 });
 
-test('ensuring a key again leaves it as it is', async () => {
+test('ensuring an existing key does not replace it', async () => {
   await using b = await setup();
   const ciphertext = await b.keyring.encrypt(b.binding, PLAINTEXT);
   await b.keyring.ensureKey(b.tenantId);
   await expect(b.keyring.decrypt(b.binding, ciphertext)).resolves.toBeDefined();
 });
 
-test('many openers and makers at once agree on one root key and one tenant key', async () => {
+test('concurrent keyring instances agree on one root key and one tenant key', async () => {
   await using b = await setup();
   const dir = join(b.dir, 'fresh');
   const tenantId = newId<TenantId>();
@@ -118,7 +118,7 @@ test('keys are readable by their owner only, and a root key that others may read
   await expect(openLocalKeyring(b.dir)).rejects.toThrow(/0600/);
 });
 
-test('no file holds a key or a secret in the clear', async () => {
+test('the file of a tenant key is encrypted and does not contain the root key', async () => {
   await using b = await setup();
   const root = await readFile(join(b.dir, 'root.key'));
   const wrapped = await readFile(join(b.dir, `${b.tenantId}.key`));
@@ -126,12 +126,12 @@ test('no file holds a key or a secret in the clear', async () => {
   expect(wrapped).toHaveLength(12 + 32 + 16);
 });
 
-test('an id that is no tenant id never becomes a file name', async () => {
+test('an id that is not a tenant id is refused and never becomes a file name', async () => {
   await using b = await setup();
   await expect(b.keyring.ensureKey('../../etc/x' as TenantId)).rejects.toMatchObject({ code: 'refused' });
 });
 
-test('a process with local keys never appears to wait for a login', async () => {
+test('a local keyring reports that its token never expires', async () => {
   await using b = await setup();
   const expiries: number[] = [];
   await openKeyring(
