@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
+import { setupMessages } from '#test/support/setup-messages.ts';
 import { setupStores } from '#test/support/worker.ts';
 
 const EXPIRED = 12_000;
@@ -75,4 +76,29 @@ test('receipt calls to deleted accounts are purged, and no others', async () => 
   await b.store.maintain();
   const left = await b.admin`select account_id as id from despatch.receipt_calls`;
   expect(left).toEqual([account, account, account]);
+});
+
+test('a deleted account leaves the looks for lanes once it has no message, and its row goes after the longest retention', async () => {
+  await using b = await setupMessages();
+  const stored = async () => {
+    const rows = await b.admin<{ label: string; emptied: boolean }[]>`
+      select label, emptied_at is not null as emptied from despatch.provider_accounts order by label`;
+    return rows.map(({ label, emptied }) => `${label} ${emptied}`);
+  };
+  const add = (label: string, status: string, changed: string, emptied: string | null = null) =>
+    b.admin`
+      insert into despatch.provider_accounts (id, tenant_id, provider, channel, label, status, config_public, updated_at, emptied_at)
+      select gen_random_uuid(), tenant_id, 'simulator-sms', 'sms', ${label}, ${status}, '{}', now() - ${changed}::interval,
+        now() - ${emptied}::interval from despatch.provider_accounts where id = ${b.accountId}`;
+  await b.accept();
+  await b.admin`update despatch.provider_accounts set label = 'busy', status = 'deleted', updated_at = now() - interval '1 day'`;
+  await add('idle', 'deleted', '61 minutes');
+  await add('new', 'deleted', '59 minutes');
+  await add('old', 'deleted', '3 years', '3 years');
+  await add('used', 'active', '3 years');
+  await b.store.maintain();
+  expect(await stored()).toEqual(['busy false', 'idle true', 'new false', 'used false']);
+  await b.admin`delete from despatch.live_messages`;
+  await b.store.maintain();
+  expect(await stored()).toEqual(['busy true', 'idle true', 'new false', 'used false']);
 });

@@ -47,7 +47,7 @@ begin
         select x.finished, x.unscheduled from tenant_progress x where x.tenant_id = t.id order by x.slot desc limit 1
       ) f on true
       cross join lateral (
-        select x.id as account_id from provider_accounts x where x.tenant_id = t.id
+        select x.id as account_id from provider_accounts x where x.tenant_id = t.id and x.emptied_at is null
         -- The lane of simulators.
         union all select '00000000-0000-0000-0000-000000000000'
       ) a

@@ -10,7 +10,7 @@ begin
   return query select w.* from waiting_message w where w.seq = any (array(
     select y.seq
     from (
-      select p.id from provider_accounts p where p.tenant_id = for_tenant
+      select p.id from provider_accounts p where p.tenant_id = for_tenant and p.emptied_at is null
       -- The lane of simulators.
       union all select '00000000-0000-0000-0000-000000000000'
     ) a,

@@ -13,7 +13,7 @@ begin
   end if;
   return (select count(*) from move_messages(array(
     select y.seq
-    from brakes b join provider_accounts p on p.tenant_id = b.tenant_id and p.channel = b.channel,
+    from brakes b join provider_accounts p on p.tenant_id = b.tenant_id and p.channel = b.channel and p.emptied_at is null,
       (values (0::smallint), (1::smallint), (2::smallint), (3::smallint), (4::smallint), (5::smallint)) as q (priority),
     lateral (
       select l.seq from live_messages l

@@ -18,7 +18,7 @@ language sql stable security definer set search_path = despatch, pg_temp set ena
       else greatest(0, w.waiting - (
         select count(*) from (
           select from (
-            select a.id from provider_accounts a where a.tenant_id = t.id and brake_of(t.id, a.id) is null
+            select a.id from provider_accounts a where a.tenant_id = t.id and a.emptied_at is null and brake_of(t.id, a.id) is null
             -- The account id of simulators.
             union all select '00000000-0000-0000-0000-000000000000'
           ) a,

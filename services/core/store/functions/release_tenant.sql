@@ -6,7 +6,8 @@ language sql security definer set search_path = despatch, pg_temp set enable_seq
     select x.seq, x.held_from
     from (
       -- Account by account, because a channel that stays held may have millions of messages.
-      select p.id from provider_accounts p where p.tenant_id = for_tenant and brake_of(for_tenant, p.id) is distinct from 'held'
+      select p.id from provider_accounts p
+      where p.tenant_id = for_tenant and p.emptied_at is null and brake_of(for_tenant, p.id) is distinct from 'held'
       -- The lane of simulators.
       union all select '00000000-0000-0000-0000-000000000000'
     ) a,

@@ -179,8 +179,12 @@ create table provider_accounts (
   receipt_version integer not null default 1,
   receipt_grace_until timestamptz,
   created_at timestamptz not null default now(),
-  updated_at timestamptz not null default now()
+  updated_at timestamptz not null default now(),
+  -- When a deleted account was found to have no live message; from then on no look for lanes reads it.
+  emptied_at timestamptz
 );
+create index provider_accounts_lanes on provider_accounts (tenant_id) where emptied_at is null;
+create index provider_accounts_deleted on provider_accounts (updated_at) where status = 'deleted';
 create index provider_accounts_tenant on provider_accounts (tenant_id, seq desc);
 create index provider_accounts_route on provider_accounts (tenant_id, channel, seq) where status not in ('disabled', 'deleted');
 create index provider_accounts_replaced on provider_accounts (previous_until) where previous_until is not null;
