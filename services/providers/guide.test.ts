@@ -1,5 +1,6 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
+import { HOUR_MS } from '#core/domain/duration.ts';
 import type { OutboundMessage } from '#core/domain/content.ts';
 import { createProviderContexts } from './context.ts';
 import { PEM_EXAMPLE } from './guide.ts';
@@ -9,7 +10,6 @@ import { parseAccount } from './registry.ts';
 import { composeMail } from './smtp/mail.ts';
 
 const NOW = Date.UTC(2026, 10, 22, 12);
-const HOUR_MS = 3_600_000;
 
 type Message = { readonly [Field in keyof OutboundMessage]?: unknown };
 /** A message without a field, and the same message with the field set or set to another value. */

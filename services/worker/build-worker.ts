@@ -1,3 +1,4 @@
+import { HOUR_MS, MINUTE_MS } from '#core/domain/duration.ts';
 import type { Breaker } from '#core/domain/breaker.ts';
 import type { ChangeOfEndpoint } from '#core/domain/endpoint-notice.ts';
 import type { AttemptOutcome } from '#core/domain/outcome.ts';
@@ -138,8 +139,6 @@ const MOVES_AT_ONCE = 10_000;
 /** Time between two counting passes of any workers: the moves that a message makes in between cost little more than one. */
 const COUNTING_MS = 15_000;
 const TENANT_RECHECK_MS = 400;
-const MINUTE_MS = 60_000;
-const HOUR_MS = 3_600_000;
 /** Time until the next try while a long read, such as a backup, holds up the task. */
 const BUSY_RETRY_MS = 5 * MINUTE_MS;
 

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { HOUR_MS } from '#core/domain/duration.ts';
 import type { AttemptOutcome } from '#core/domain/outcome.ts';
 import { settle } from '#core/domain/settle.ts';
 import { createLogger, silentLogger } from '#core/platform/telemetry/logger.ts';
@@ -8,7 +9,6 @@ import type { WaitingRow } from '#core/store/lane.ts';
 import { createEvents } from './events.ts';
 
 const NOW = Date.parse('2026-01-01T00:00:00Z');
-const HOUR_MS = 3_600_000;
 
 const MESSAGE = {
   action: 'send',

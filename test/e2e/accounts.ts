@@ -1,3 +1,4 @@
+import { DAY_MS } from '#core/domain/duration.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
 import { createChecker, type Checked } from '../fault/check.ts';
 import { drain } from '../fault/drain.ts';
@@ -17,8 +18,6 @@ export type AccountsInput = {
   readonly perMinute: { readonly tenantId: string; readonly max: number };
   readonly begunAt: number;
 };
-
-const DAY_MS = 86_400_000;
 
 /** Waits until no work is left, and compares acknowledged, sent and stored messages of all loads so far. */
 export async function compareAccounts(input: AccountsInput): Promise<Checked> {

@@ -1,3 +1,4 @@
+import { MINUTE_MS } from '#core/domain/duration.ts';
 import type { ReceiptWait, ShownMessage } from './case.ts';
 import { checkRecord, repeatsOf, type Repeats } from './check-record.ts';
 import type { Acknowledgement, Cancellation, ProviderCall, Suppression, TakenReceipt } from './ledger.ts';
@@ -51,7 +52,6 @@ export type Checker = {
 const MEMORY_MS = 5_500;
 /** A call that began before the suspension of its tenant may still finish. */
 const UNDER_WAY_MS = 2_000;
-const MINUTE_MS = 60_000;
 /** Only a run of at least this many receipt timeouts must contain a failover after one. */
 const TIMEOUTS_SEEN = 2;
 

@@ -1,3 +1,4 @@
+import { DAY_MS } from '#core/domain/duration.ts';
 import type { ApiClient, Caller } from '../../deploy/quickstart/api-client.ts';
 import { createChecker, type Checked, type CheckInput } from './check.ts';
 import type { ShownMessage } from './case.ts';
@@ -31,7 +32,6 @@ export type Comparison = {
   readonly endings: readonly Violation[];
 };
 
-const DAY_MS = 86_400_000;
 const SAMPLE_MAX = 200;
 
 /**

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { AppError, validationFailed } from '#core/domain/app-error.ts';
-import { parseDuration } from '#core/domain/duration.ts';
+import { DAY_MS, parseDuration } from '#core/domain/duration.ts';
 import type { Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { withTenant } from '#core/store/tenant-scope.ts';
 import { advanceTestClock } from '#core/store/test-clock.ts';
@@ -16,7 +16,6 @@ export type AdvanceTestClockDeps = {
   readonly notify: PublishNotice;
 };
 
-const DAY_MS = 86_400_000;
 const ADVANCE_DAYS_MAX = 366;
 /** Limit for the sum of all advances. */
 const AHEAD_DAYS_MAX = 3_660;

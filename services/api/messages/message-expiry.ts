@@ -1,5 +1,6 @@
 import { validationFailed } from '#core/domain/app-error.ts';
-import { DAY_MS, lifetimeOf } from '#core/domain/lifetime.ts';
+import { DAY_MS } from '#core/domain/duration.ts';
+import { lifetimeOf } from '#core/domain/lifetime.ts';
 import type { SendMessage } from './send-message-schema.ts';
 
 /**

@@ -1,6 +1,7 @@
 import { createSecretKey, randomUUID } from 'node:crypto';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { DAY_MS } from '#core/domain/duration.ts';
 import { notFound } from '#core/domain/app-error.ts';
 import { secret } from '#core/domain/secret.ts';
 import {
@@ -14,7 +15,6 @@ import { buildApp } from '../app.ts';
 import { DEFAULT_HTTP_LIMITS } from '../http/http-limits.ts';
 import { unsubscribeRoutes } from './unsubscribe-routes.ts';
 
-const DAY_MS = 86_400_000;
 const FORM = { 'content-type': 'application/x-www-form-urlencoded' };
 const key = unsubscribeKey(secret('a pepper of the tests that is long enough'));
 const stack = new AsyncDisposableStack();

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
+import { MINUTE_MS } from '#core/domain/duration.ts';
 import { createHealthChecks, type HealthCheckOptions } from './health-checks.ts';
-
-const MINUTE_MS = 60_000;
 
 const reflector = (kind: string, isSynced = true, silentMs = 0) => ({
   cache: { kind, isSynced: () => isSynced } as HealthCheckOptions['reflectors'][number]['cache'],

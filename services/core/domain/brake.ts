@@ -1,3 +1,4 @@
+import { HOUR_MS } from './duration.ts';
 import type { Channel } from './channel.ts';
 
 /** Measures against a channel with too many bounces or complaints, the more severe last. */
@@ -29,7 +30,6 @@ export const BRAKE_WINDOW = 1_000;
 const SLOWED_PART = 1 / 10;
 /** Messages an hour that a slowed channel sends at least, also one whose busiest hour is not known. */
 const SLOWED_MIN = 6;
-const HOUR_MS = 3_600_000;
 
 /**
  * Returns the minimum time between two messages of a slowed channel, in milliseconds.

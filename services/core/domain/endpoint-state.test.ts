@@ -1,5 +1,6 @@
 import { array, assert, boolean, constantFrom, integer, property, record } from 'fast-check';
 import { expect, test } from 'vitest';
+import { HOUR_MS } from './duration.ts';
 import { decideHealth } from './endpoint-health.ts';
 import {
   canMoveEndpoint,
@@ -18,7 +19,6 @@ const FINE: EndpointHealth = {
   callAt: null,
 };
 const AT = Date.parse('2026-01-01T00:00:00Z');
-const HOUR_MS = 3_600_000;
 
 /** Moves by name, an hour apart; moves that are not allowed are skipped. */
 const moves = array(constantFrom(...ENDPOINT_MOVE_NAMES.filter((name) => name !== 'delete')), {

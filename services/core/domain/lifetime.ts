@@ -1,6 +1,6 @@
+import { DAY_MS } from './duration.ts';
 import type { Category } from './message-options.ts';
 
-export const DAY_MS = 86_400_000;
 const LIFETIME_MS = { transactional: DAY_MS, marketing: DAY_MS, otp: 600_000 } as const;
 
 /** Returns the default lifetime of a message in milliseconds; never longer than its record is kept. */

@@ -1,8 +1,8 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { DAY_MS } from './duration.ts';
 import { mondayOf, purgeDay, weekOf } from './purge-day.ts';
 
-const DAY_MS = 86_400_000;
 const moments = fc.integer({ min: Date.UTC(2024, 0, 1), max: Date.UTC(2100, 0, 1) });
 const retentions = fc.integer({ min: 1, max: 365 });
 

@@ -1,4 +1,5 @@
-const DAY_MS = 86_400_000;
+import { DAY_MS } from './duration.ts';
+
 const WEEK_MS = 7 * DAY_MS;
 /** A Monday before the first message. */
 const FIRST_MONDAY = Date.UTC(2024, 0, 1);

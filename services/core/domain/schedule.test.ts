@@ -1,10 +1,10 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { DAY_MS } from './duration.ts';
 import { purgeDay } from './purge-day.ts';
 import { MESSAGE_STATES } from './message-state.ts';
 import { decideReschedule, keptFrom, scheduleOf, type Scheduled } from './schedule.ts';
 
-const DAY_MS = 86_400_000;
 const now = fc.integer({ min: Date.UTC(2026, 0, 1), max: Date.UTC(2030, 0, 1) });
 const horizonDays = fc.integer({ min: 0, max: 365 });
 const ahead = fc.oneof(

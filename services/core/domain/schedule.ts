@@ -1,7 +1,6 @@
+import { DAY_MS } from './duration.ts';
 import type { MessageState } from './message-state.ts';
 import { purgeDay } from './purge-day.ts';
-
-const DAY_MS = 86_400_000;
 
 /**
  * Minimum time by which a scheduled message can be postponed while its record keeps its place. `partition_tasks` creates

@@ -1,8 +1,7 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { DAY_MS } from './duration.ts';
 import { LAST_TIME_BUCKET, QUANTILE_ERROR, quantileOf, timeBucket } from './time-buckets.ts';
-
-const DAY_MS = 86_400_000;
 
 function countsOf(times: readonly number[]): number[] {
   const counts: number[] = [];

@@ -1,5 +1,6 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { DAY_MS } from './duration.ts';
 import { secret } from './secret.ts';
 import {
   isUnsubscribeOver,
@@ -10,7 +11,6 @@ import {
   unsubscribeUrl,
 } from './unsubscribe-token.ts';
 
-const DAY_MS = 86_400_000;
 const key = unsubscribeKey(secret('a pepper of enough length'));
 const other = unsubscribeKey(secret('another pepper of enough length'));
 

@@ -6,6 +6,7 @@ import {
   hkdfSync,
   type KeyObject,
 } from 'node:crypto';
+import { DAY_MS } from './duration.ts';
 import type { Secret } from './secret.ts';
 
 // The unsubscribe link outlives its message: the token contains all facts, encrypted, so that nobody can read an address from it
@@ -23,7 +24,6 @@ export type Unsubscribing = {
   readonly issuedAt: number;
 };
 
-const DAY_MS = 86_400_000;
 /** How long a link is valid: thirteen months, counted with the longest ones. */
 export const UNSUBSCRIBE_DAYS = 397;
 const VERSION = 1;

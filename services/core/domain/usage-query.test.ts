@@ -1,5 +1,6 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { HOUR_MS } from './duration.ts';
 import {
   deliveryRateOf,
   USAGE_GROUPS,
@@ -9,7 +10,6 @@ import {
   type UsageGroup,
 } from './usage-query.ts';
 
-const HOUR_MS = 3_600_000;
 const NOW = Date.parse('2026-03-05T10:20:30.400Z');
 const groups = fc.subarray([...USAGE_GROUPS]).map((some) => new Set<UsageGroup>(some));
 

@@ -1,3 +1,4 @@
+import { DAY_MS, HOUR_MS } from './duration.ts';
 import { MESSAGE_STATES, LIVE_STATES, type MessageState } from './message-state.ts';
 
 /** Groups by which usage is shown, in the order of an answer's fields. */
@@ -25,8 +26,6 @@ export type UsageDimension = 'hour' | 'day' | 'key' | 'tag';
 export const OTHER_TAG = 'other';
 export const TAGS_PER_DAY = 100;
 
-const HOUR_MS = 3_600_000;
-const DAY_MS = 24 * HOUR_MS;
 /** Maximum span of an answer, in days. */
 export const USAGE_DAYS_MAX = { hour: 31, day: 400 } as const;
 const DEFAULT_DAYS = { hour: 1, day: 30 } as const;

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
+import { MINUTE_MS } from '#core/domain/duration.ts';
 import { createBreakers } from './breakers.ts';
-
-const MINUTE_MS = 60_000;
 
 function setup() {
   let time = 0;

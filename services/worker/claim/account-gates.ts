@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache';
+import { SECOND_MS } from '#core/domain/duration.ts';
 import { NO_ACCOUNT } from '#core/domain/choose-account.ts';
 import type { Settlement } from '#core/domain/settlement.ts';
 import type { ClosedReason } from '#core/domain/skipped-account.ts';
@@ -51,7 +52,6 @@ const LIMITED_MAX = 20_000;
 const SEGMENTS_USUAL = 3;
 /** Added to the start of a second, because the database's clock may be behind. */
 const SECOND_MARGIN_MS = 10;
-const SECOND_MS = 1_000;
 /** Maximum time from the claim of a probe until it reaches the breaker. */
 const PROBE_MS = 1_000;
 

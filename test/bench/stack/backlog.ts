@@ -1,3 +1,4 @@
+import { DAY_MS } from '#core/domain/duration.ts';
 import { addressKeyHex, addressKeyRoot } from '#core/domain/address-key.ts';
 import { chunks } from '#core/domain/chunks.ts';
 import { BUILT_IN_PLANS } from '#core/domain/plan.ts';
@@ -10,7 +11,6 @@ import type { BenchTenant } from './seed.ts';
 import type { World } from './stack.ts';
 
 const AT_ONCE = 500;
-const DAY_MS = 86_400_000;
 const ADDRESS_KEYS = addressKeyRoot(secret('address keys of a backlog'));
 
 /** Stores what an api stores while no worker runs: rows in Postgres and wake-ups in the stream, with tenants interleaved. */

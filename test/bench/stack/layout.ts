@@ -1,5 +1,6 @@
 // The bench's access to the delivery tables: fills them, counts in them, and writes to them row by row.
 import { randomUUID } from 'node:crypto';
+import { DAY_MS } from '#core/domain/duration.ts';
 import type { MessageId } from '#core/domain/ids.ts';
 import { createMessageIds, type MessagePlace } from '#core/domain/message-id.ts';
 import { purgeDay } from '#core/domain/purge-day.ts';
@@ -79,7 +80,6 @@ export type PreloadOptions = {
 const PRELOAD_AT_ONCE = 100 * SEQS_PER_BLOCK;
 const PRELOAD_DAYS = 30;
 const RETENTION_DAYS = 90;
-const DAY_MS = 86_400_000;
 
 export type Placed = MessagePlace & { readonly id: MessageId };
 

@@ -1,9 +1,9 @@
+import { DAY_MS } from '#core/domain/duration.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
 import { placeMessages } from './layout.ts';
 import type { BenchTenant } from './seed.ts';
 
 const AT_ONCE = 10_000;
-const DAY_MS = 86_400_000;
 /** Time from now until the first scheduled message is due; longer than any measurement, so that none becomes due during one. */
 const SCHEDULED_AHEAD_DAYS = 7;
 const SCHEDULED_DAYS = 20;

@@ -1,6 +1,5 @@
+import { HOUR_MS } from '#core/domain/duration.ts';
 import type { Fault } from './fault.ts';
-
-const HOUR_MS = 3_600_000;
 
 export const CLOCK_FAULTS: readonly Fault[] = (['api', 'worker'] as const).flatMap((kind) =>
   [-HOUR_MS, HOUR_MS].map((offsetMs): Fault => ({

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { DAY_MS, MINUTE_MS } from '#core/domain/duration.ts';
 import { purgeDay } from '#core/domain/purge-day.ts';
 import { get, LEAST, request, send, startTestApi, type ApiTenant, type TestApi } from '#test/support/api.ts';
 import { lockWaits } from '#test/support/lock-waits.ts';
@@ -12,8 +13,6 @@ beforeAll(async () => {
 });
 afterAll(() => api[Symbol.asyncDispose]());
 
-const MINUTE_MS = 60_000;
-const DAY_MS = 86_400_000;
 const ahead = (ms: number): string => new Date(Date.now() + ms).toISOString();
 const post = (body: object, headers: Record<string, string> = {}) =>
   send(api.first, tenant.key, { ...LEAST.sms, ...body }, headers);

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { DAY_MS, HOUR_MS } from '#core/domain/duration.ts';
 import { get, LEAST, request, send, startTestApi, type ApiTenant, type TestApi } from '#test/support/api.ts';
 import { lockWaits } from '#test/support/lock-waits.ts';
 import type { TestKey } from '#test/support/service-keys.ts';
@@ -7,8 +8,6 @@ let api: TestApi;
 beforeAll(async () => (api = await startTestApi()));
 afterAll(() => api[Symbol.asyncDispose]());
 
-const HOUR_MS = 3_600_000;
-const DAY_MS = 24 * HOUR_MS;
 const ahead = (ms: number): string => new Date(Date.now() + ms).toISOString();
 
 type Tester = ApiTenant & { readonly testKey: TestKey };

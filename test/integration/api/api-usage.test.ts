@@ -1,11 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { DAY_MS, HOUR_MS } from '#core/domain/duration.ts';
 import { timeBucket } from '#core/domain/time-buckets.ts';
 import { startAdminApi, type AdminApi, type TestTenant } from '#test/support/admin-api.ts';
 import { acceptBatch, acceptRow, seedAccount } from '#test/support/seed.ts';
-
-const HOUR_MS = 3_600_000;
-const DAY_MS = 24 * HOUR_MS;
 
 let api: AdminApi;
 let tenant: TestTenant;

@@ -4,6 +4,7 @@ import { chmod, mkdtemp, readFile, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { MINUTE_MS } from '#core/domain/duration.ts';
 import { runProgram } from '../../../deploy/servers/run-program.ts';
 import type { Connection } from '../../../deploy/quickstart/connection.ts';
 import { chooseFormatter, credentialLines, curlLines } from '../../../deploy/quickstart/guide.ts';
@@ -11,8 +12,6 @@ import { eventOf } from '../../../deploy/quickstart/received-event.ts';
 import type { ReceivedWebhook } from '../../../deploy/quickstart/webhook-receiver.ts';
 import { PROVIDERS } from '#providers/registry.gen.ts';
 import { projectRoot } from '#test/support/command.ts';
-
-const MINUTE_MS = 60_000;
 
 async function stateFolder() {
   const path = await mkdtemp(join(tmpdir(), 'despatch-quickstart-'));

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
+import { HOUR_MS } from '#core/domain/duration.ts';
 import { createTenantLabels } from './tenant-labels.ts';
-
-const HOUR_MS = 3_600_000;
 
 function setup(most: number) {
   const clock = { now: 0 };
