@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { describe, expect, test } from 'vitest';
-import { incompatibleChanges } from './suites/api-changes.ts';
+import { incompatibleChanges } from './analysis/api-changes.ts';
 
 const read = async (path: string): Promise<string> => readFile(new URL(path, import.meta.url), 'utf8');
 

@@ -2,8 +2,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { projectRoot } from './support/command.ts';
-import { findViolations, RULE_NAMES, strayTopLevelEntries } from './suites/architecture-rules.ts';
-import { moduleFacts, type SourceFile } from './suites/module-facts.ts';
+import { findViolations, RULE_NAMES, strayTopLevelEntries } from './analysis/architecture-rules.ts';
+import { moduleFacts, type SourceFile } from './analysis/module-facts.ts';
 
 const paths = ['deploy', 'services', 'test'].flatMap((folder) =>
   readdirSync(join(projectRoot, folder), { recursive: true, withFileTypes: true })

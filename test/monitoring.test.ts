@@ -13,7 +13,7 @@ import { webhookStore } from '#core/store/webhook-deliveries.ts';
 import { directoryStore } from '#core/store/directory.ts';
 import { PROVIDERS } from '#providers/registry.gen.ts';
 import { CONDITION_TYPES, CONTROLLERS } from '../services/controller/build-controller.ts';
-import { catalogOf, queryFaults, type MetricCatalog } from './suites/metric-catalog.ts';
+import { catalogOf, queryFaults, type MetricCatalog } from './analysis/metric-catalog.ts';
 import {
   alertsOf,
   readAlertCases,
@@ -25,8 +25,8 @@ import {
   runbookQueries,
   variableQuery,
   type Panel,
-} from './suites/monitoring-files.ts';
-import { queryFacts, withoutMacros } from './suites/promql.ts';
+} from './analysis/monitoring-files.ts';
+import { queryFacts, withoutMacros } from './analysis/promql.ts';
 
 const rules = readRules();
 const alerts = alertsOf(rules);

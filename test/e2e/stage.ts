@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { BUILT_IN_PLANS } from '#core/domain/plan.ts';
 import type { Checked } from '../fault/check.ts';
 import type { LoadTenant } from '../fault/load-message.ts';
-import { compareAccounts } from './accounts.ts';
+import { compareAccounts } from './compare-ledgers.ts';
 import { openBackends, type Backends } from './backends.ts';
 import { auditPosition } from './cluster/audit-log.ts';
 import { openHelm, type Helm } from './cluster/helm.ts';

@@ -11,7 +11,7 @@ import { completionOf } from '#test/support/completion-of.ts';
 import { CATALOG_ACCOUNTS } from '#test/support/catalog-accounts.ts';
 import { acceptBatch, acceptRow, seedAccount, seedTenant, type SeededTenant } from '#test/support/seed.ts';
 import { deliveryReport, REPORTING, type Named } from '#test/support/vendor-reports.ts';
-import { setupStores } from '#test/support/worker.ts';
+import { setupStores } from '#test/support/setup-stores.ts';
 import type { Account } from '../../services/worker/accounts/accounts.ts';
 import { createReceiptReader } from '../../services/worker/receipts/receipt-calls.ts';
 

@@ -5,7 +5,7 @@ import { ROLES, type Role } from '#core/domain/role.ts';
 import { startAdminApi, type AdminApi, type CallOptions } from '#test/support/admin-api.ts';
 import type { Reply } from '#test/support/api.ts';
 import { routesOf, type ServedRoute } from '#test/support/routes-of.ts';
-import { settle, strangerNames, type Estate, type Names } from './estate.ts';
+import { seedMarkedTenant, strangerNames, type MarkedTenant, type Names } from './seed-marked-tenant.ts';
 import { rowsOf } from './tenant-rows.ts';
 
 /** Fixed, so that every run makes the same calls. */
@@ -121,14 +121,14 @@ const shape: fc.Arbitrary<Shape> = fc.record({
 });
 
 let api: AdminApi;
-let a: Estate;
-let b: Estate;
+let a: MarkedTenant;
+let b: MarkedTenant;
 let routes: ServedRoute[];
 
 beforeAll(async () => {
   api = await startAdminApi();
-  a = await settle(api);
-  b = await settle(api);
+  a = await seedMarkedTenant(api);
+  b = await seedMarkedTenant(api);
   routes = routesOf(api.app).filter(({ path }) => !OPEN.test(path));
 });
 afterAll(() => api[Symbol.asyncDispose]());
@@ -222,7 +222,7 @@ const forgetRates = () => api.admin`truncate rate_windows`;
  * Returns the names with a fresh object where a call can succeed only once: a key that is being rotated is not rotated again, and
  * secrets count their versions.
  */
-async function namesFor({ path }: ServedRoute, of: Estate): Promise<Names> {
+async function namesFor({ path }: ServedRoute, of: MarkedTenant): Promise<Names> {
   if (path.endsWith('/rotate-secret')) {
     const body = { url: 'https://example.com/', eventTypes: ['*'] };
     const made = await api.call('POST', '/v1/admin/webhook-endpoints', {
@@ -396,7 +396,7 @@ describe('tenant A has no access to tenant B', () => {
     const idOf = ({ body }: Reply): unknown => body.id ?? body.kid ?? body.batchId;
     for (const route of idempotent) {
       const sent = BODIES[nameOf(route)]?.();
-      const create = async (of: Estate, key: string): Promise<Reply> =>
+      const create = async (of: MarkedTenant, key: string): Promise<Reply> =>
         api.call(route.method, pathOf(route, await namesFor(route, of)), {
           ...(KEYS_ONLY.has(nameOf(route)) ? {} : { as: of.members.owner, slug: of.slug }),
           headers: { 'x-service-key': of.serviceKeys.live, 'idempotency-key': key },

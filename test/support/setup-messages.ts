@@ -2,7 +2,7 @@ import type { AttemptOutcome } from '#core/domain/outcome.ts';
 import type { MessageClaimTerms } from '#core/store/claimed-message.ts';
 import type { DueRow, EarlierLook, SearchedLane, WaitingRow } from '#core/store/lane.ts';
 import { acceptBatch, acceptRow, seedAccount, type SeededTenant, seedTenant } from '#test/support/seed.ts';
-import { setupStores } from './worker.ts';
+import { setupStores } from './setup-stores.ts';
 
 export const terms = (overrides: Partial<MessageClaimTerms> = {}): MessageClaimTerms => ({
   worker: 'w1',

@@ -3,7 +3,7 @@ import { matchesEndpoint } from '#core/domain/webhook-endpoint.ts';
 import type { DeliveryClaim } from '#core/store/delivery-claim.ts';
 import { type DeliveryCompletion, webhookStore, type WebhookStore } from '#core/store/webhook-deliveries.ts';
 import { acceptBatch, acceptRow, seedAccount, type SeededTenant, seedTenant } from '#test/support/seed.ts';
-import { setupStores } from './worker.ts';
+import { setupStores } from './setup-stores.ts';
 
 export const LEASE_MS = 60_000;
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { rm } from 'node:fs/promises';
 import { seededRandom } from '../../fault/random.ts';
-import { violationsOf } from '../accounts.ts';
+import { violationsOf } from '../compare-ledgers.ts';
 import { conditionOf } from '../cluster/kubectl.ts';
 import { figuresOf, untilFlowing, type RunningLoad } from '../load.ts';
 import { until } from '../poll.ts';

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { violationsOf } from '../accounts.ts';
+import { violationsOf } from '../compare-ledgers.ts';
 import { LATER_MIGRATION, TAGS } from '../cluster/image.ts';
 import { figuresOf, untilFlowing } from '../load.ts';
 import { until } from '../poll.ts';

@@ -11,7 +11,7 @@ import {
 import { findRetried } from '#core/store/retries.ts';
 import { withTenant } from '#core/store/tenant-scope.ts';
 import { acceptBatch, acceptRow, seedTenant, type TestRow } from '#test/support/seed.ts';
-import { setupStores } from '#test/support/worker.ts';
+import { setupStores } from '#test/support/setup-stores.ts';
 
 const PAGE = { before: undefined, most: 51 };
 

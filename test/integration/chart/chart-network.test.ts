@@ -7,7 +7,7 @@ import {
   type ChartObject,
   type PodTemplate,
 } from '#test/support/chart.ts';
-import { isAllowed, type Endpoint, type NetworkPolicy, type Pod } from '#test/suites/network-policy.ts';
+import { isAllowed, type Endpoint, type NetworkPolicy, type Pod } from '#test/analysis/network-policy.ts';
 
 /*
  * Computes what each pod of the chart may reach under the rules of NetworkPolicy. Policies and rules are additive, so a single

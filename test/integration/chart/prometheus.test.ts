@@ -18,10 +18,10 @@ import {
   runbookQueries,
   variableQuery,
   type Dashboard,
-} from '#test/suites/monitoring-files.ts';
+} from '#test/analysis/monitoring-files.ts';
 import { messageRecord, reportAsTwilio, takenByTwilio } from '#test/support/twilio-receipts.ts';
 import { startWebhookReceiver, type WebhookReceiver } from '#test/support/webhook-receiver.ts';
-import { withoutMacros } from '#test/suites/promql.ts';
+import { withoutMacros } from '#test/analysis/promql.ts';
 import { findProgram } from '../../../deploy/servers/program.ts';
 
 /** Without Prometheus these tests are reported as skipped; CI must have it. */

@@ -8,7 +8,7 @@ import { completionOf } from '#test/support/completion-of.ts';
 import { lockWaits } from '#test/support/lock-waits.ts';
 import { acceptBatch, acceptRow, seedAccount, seedTenant } from '#test/support/seed.ts';
 import { leftoversOf } from '#test/support/tenant-leftovers.ts';
-import { setupStores } from '#test/support/worker.ts';
+import { setupStores } from '#test/support/setup-stores.ts';
 
 /** Sets up a tenant whose purge has begun, with one message, and the actions that race with the purge. */
 async function setup() {

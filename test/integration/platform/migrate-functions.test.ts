@@ -6,7 +6,7 @@ import {
   requiredSchemaVersion,
 } from '#core/store/migration-files.ts';
 import { schemaReadiness } from '#core/store/schema-readiness.ts';
-import { setupStores } from '#test/support/worker.ts';
+import { setupStores } from '#test/support/setup-stores.ts';
 import { migrate, type MigrateOptions } from '../../../services/migrate/migrate.ts';
 
 let b: Awaited<ReturnType<typeof setupStores>>;

@@ -8,7 +8,7 @@ import { loginUrl } from '../../../deploy/servers/login-url.ts';
 import { startPostgres } from '../../../deploy/servers/postgres.ts';
 import { functionFiles, migrationFiles } from '#core/store/migration-files.ts';
 import { acceptBatch, acceptRow, seedTenant } from '#test/support/seed.ts';
-import { setupStores } from '#test/support/worker.ts';
+import { setupStores } from '#test/support/setup-stores.ts';
 import type { LockWait } from '../../../services/migrate/lock-retries.ts';
 import { migrate, MIGRATION_LOCK } from '../../../services/migrate/migrate.ts';
 

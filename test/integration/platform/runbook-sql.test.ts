@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
 import { testDatabase, type TestDatabase } from '#test/support/servers.ts';
-import { readRunbooks } from '#test/suites/monitoring-files.ts';
+import { readRunbooks } from '#test/analysis/monitoring-files.ts';
 
 let database: TestDatabase;
 let sql: Sql;

@@ -3,7 +3,7 @@ import { clockOffsetSeconds } from '#core/platform/postgres/clock-offset.ts';
 import { postgres } from '#core/platform/postgres/postgres-driver.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
 import { acceptBatch, acceptRow, seedAccount, seedTenant } from '#test/support/seed.ts';
-import { setupStores } from '#test/support/worker.ts';
+import { setupStores } from '#test/support/setup-stores.ts';
 
 let b: Awaited<ReturnType<typeof setupStores>>;
 

@@ -4,7 +4,7 @@ import type { AttemptOutcome } from '#core/domain/outcome.ts';
 import { timeBucket } from '#core/domain/time-buckets.ts';
 import { completionOf } from '#test/support/completion-of.ts';
 import { acceptBatch, acceptRow, seedAccount, seedTenant } from '#test/support/seed.ts';
-import { setupStores } from '#test/support/worker.ts';
+import { setupStores } from '#test/support/setup-stores.ts';
 
 const TERMS = { worker: 'w1', leaseMs: 60_000 };
 const ACCEPTED: AttemptOutcome = { kind: 'accepted', providerMessageId: 'p-1' };

@@ -4,7 +4,7 @@ import { decideReceipts } from '#core/domain/decide-receipts.ts';
 import type { Limits } from '#core/domain/plan.ts';
 import { completionOf } from '#test/support/completion-of.ts';
 import { acceptBatch, acceptRow, moveSuspension, seedAccount, seedTenant } from '#test/support/seed.ts';
-import { setupStores } from '#test/support/worker.ts';
+import { setupStores } from '#test/support/setup-stores.ts';
 import { createBrakeChannels } from '../../../services/worker/claim/brake-channels.ts';
 import { resolveWaiting } from '../../../services/worker/claim/resolve-waiting.ts';
 

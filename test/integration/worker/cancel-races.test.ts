@@ -9,7 +9,7 @@ import { withTenant } from '#core/store/tenant-scope.ts';
 import { completionOf } from '#test/support/completion-of.ts';
 import { lockWaits } from '#test/support/lock-waits.ts';
 import { acceptBatch, acceptRow, seedAccount, seedTenant } from '#test/support/seed.ts';
-import { setupStores } from '#test/support/worker.ts';
+import { setupStores } from '#test/support/setup-stores.ts';
 
 const TERMS = { worker: 'w1', leaseMs: 60_000 };
 

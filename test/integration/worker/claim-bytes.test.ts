@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { encodeWakes } from '#core/domain/wake.ts';
 import type { ClaimedMessage } from '#core/store/claimed-message.ts';
 import type { WorkerStore } from '#core/store/worker-store.ts';
-import { setupDelivery } from '#test/support/delivery.ts';
+import { setupWorkers } from '#test/support/setup-workers.ts';
 import { acceptBatch, acceptRow, seedAccount } from '#test/support/seed.ts';
 
 /**
@@ -19,7 +19,7 @@ const POLL = { interval: 20 };
 /** Far beyond the test's duration, so that the sweep does not find what a claim has left. */
 const NO_SWEEP = { inFlightMax: 512, sweepMs: 600_000 };
 
-type Delivery = Awaited<ReturnType<typeof setupDelivery>>;
+type Delivery = Awaited<ReturnType<typeof setupWorkers>>;
 
 /** Accepts messages whose contents are just small enough to be stored inline. */
 async function queue(b: Delivery, overrides: object = {}) {
@@ -63,7 +63,7 @@ async function sentCount(b: Delivery): Promise<number> {
 const total = (bytes: readonly number[]): number => bytes.reduce((sum, one) => sum + one, 0);
 
 test('claims by sequence number return bounded contents, and the lane yields the rest at once', async () => {
-  await using b = await setupDelivery(NO_SWEEP);
+  await using b = await setupWorkers(NO_SWEEP);
   const { seqs, lane } = await queue(b);
   const { answers, store } = weighed(b.store);
   b.startWorker({}, store).wake(encodeWakes(seqs.map((seq) => ({ seq, ...lane }))), 'normal');
@@ -73,7 +73,7 @@ test('claims by sequence number return bounded contents, and the lane yields the
 });
 
 test('claims from a lane return bounded contents and leave no message for the next sweep', async () => {
-  await using b = await setupDelivery(NO_SWEEP);
+  await using b = await setupWorkers(NO_SWEEP);
   const { seqs } = await queue(b);
   await b.admin`update despatch.live_messages set due_at = now() where seq = any (${seqs}::bigint[])`;
   const { answers, store } = weighed(b.store);
@@ -85,7 +85,7 @@ test('claims from a lane return bounded contents and leave no message for the ne
 });
 
 test('claims with a lost answer are read in bounded parts; expired leases carry no content', async () => {
-  await using b = await setupDelivery();
+  await using b = await setupWorkers();
   const { seqs, lane } = await queue(b);
   const terms = { worker: 'w1', leaseMs: 60_000, bytesMax: MESSAGES * CONTENT_BYTES };
   expect(await b.store.claim(seqs, terms)).toHaveLength(MESSAGES);
@@ -107,7 +107,7 @@ test('claims with a lost answer are read in bounded parts; expired leases carry 
 });
 
 test('a claim returns at least one message of any size; small contents use no byte limit', async () => {
-  await using b = await setupDelivery();
+  await using b = await setupWorkers();
   const { seqs } = await queue(b);
   const claim = (bytesMax: number) => b.store.claim(seqs, { worker: 'w1', leaseMs: 60_000, bytesMax });
   expect(await claim(1)).toHaveLength(1);

@@ -13,7 +13,7 @@ import type { Route } from '#core/domain/route.ts';
 import type { ClosedReason } from '#core/domain/skipped-account.ts';
 import type { DelayedMessage } from '#core/store/worker-store.ts';
 import type { Fault } from '#providers/stand-in.ts';
-import { setupDelivery } from '#test/support/delivery.ts';
+import { setupWorkers } from '#test/support/setup-workers.ts';
 import { seedAccount } from '#test/support/seed.ts';
 import type { FailoverLabels } from '#core/platform/telemetry/metrics.ts';
 import { createDelayedMoves } from '../../../services/worker/claim/delayed-moves.ts';
@@ -24,7 +24,7 @@ const down: Fault = { kind: 'reply', status: 503, body: 'down' };
 
 /** Sets up a tenant with three accounts and a route over them that moves messages on after `maxWaitMs`. */
 async function setup(maxWaitMs: number | null = 0, failoverOn: string[] = []) {
-  const b = await setupDelivery();
+  const b = await setupWorkers();
   const { tenantId } = b.tenant;
   const account = async (digit: string) => {
     const accountSid = `AC${digit.repeat(32)}`;

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { seedTenant } from '#test/support/seed.ts';
-import { setupStores } from '#test/support/worker.ts';
+import { setupStores } from '#test/support/setup-stores.ts';
 
 const HIGHEST = 4_194_303;
 

@@ -12,7 +12,7 @@ import { assignmentOf } from '#test/support/assignment.ts';
 import { completionOf } from '#test/support/completion-of.ts';
 import { rowsRead, rowsTouched } from '#test/support/rows-read.ts';
 import { ADDRESS_KEYS, acceptBatch, acceptRow, seedAccount, seedTenant } from '#test/support/seed.ts';
-import { setupStores } from '#test/support/worker.ts';
+import { setupStores } from '#test/support/setup-stores.ts';
 
 const STORED = 600;
 /** So many tenants that the planner expects few rows for one of them. */

@@ -12,7 +12,7 @@ import {
   seedTenant,
   type SeededTenant,
 } from '#test/support/seed.ts';
-import { setupStores } from '#test/support/worker.ts';
+import { setupStores } from '#test/support/setup-stores.ts';
 
 const TERMS = { worker: 'w1', leaseMs: 60_000 };
 const ACCEPTED: AttemptOutcome = { kind: 'accepted', providerMessageId: 'p-1' };

@@ -8,7 +8,7 @@ import { withTenant } from '#core/store/tenant-scope.ts';
 import type { Fault } from '#providers/stand-in.ts';
 import { assignmentOf } from '#test/support/assignment.ts';
 import { completionOf } from '#test/support/completion-of.ts';
-import { setupDelivery } from '#test/support/delivery.ts';
+import { setupWorkers } from '#test/support/setup-workers.ts';
 import { seedAccount } from '#test/support/seed.ts';
 import { setupMessages, terms, transient } from '#test/support/setup-messages.ts';
 import { toMessage } from '../../../services/api/messages/message-view.ts';
@@ -25,7 +25,7 @@ const badCredential = refusal(401, 20_003);
 
 /** Sets up a tenant with three accounts and a route over them. The route's last account is the one that the bench made first. */
 async function setup(failoverOn = ['provider_unavailable', 'auth_or_config', 'sender_rejected']) {
-  const b = await setupDelivery();
+  const b = await setupWorkers();
   const { tenantId } = b.tenant;
   const account = async (digit: string) => {
     const accountSid = `AC${digit.repeat(32)}`;

@@ -3,7 +3,7 @@ import { asJson } from '#core/platform/postgres/postgres.ts';
 import { lockWaits } from '#test/support/lock-waits.ts';
 import { acceptBatch, acceptRow, seedAccount, seedTenant } from '#test/support/seed.ts';
 import { setupWebhooks } from '#test/support/setup-webhooks.ts';
-import { setupStores } from '#test/support/worker.ts';
+import { setupStores } from '#test/support/setup-stores.ts';
 
 type Stores = Awaited<ReturnType<typeof setupStores>>;
 

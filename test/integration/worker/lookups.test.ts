@@ -4,9 +4,9 @@ import { decideReceipts } from '#core/domain/decide-receipts.ts';
 import { RECEIPT_TIMEOUT_MS } from '#core/domain/settle.ts';
 import { startSinchStandIn } from '#providers/sinch/stand-in.ts';
 import type { Fault, StandIn } from '#providers/stand-in.ts';
-import { setupDelivery } from '#test/support/delivery.ts';
+import { setupWorkers } from '#test/support/setup-workers.ts';
 import { acceptBatch, acceptRow, seedAccount, seedTenant } from '#test/support/seed.ts';
-import { setupStores } from '#test/support/worker.ts';
+import { setupStores } from '#test/support/setup-stores.ts';
 import type { Worker } from '../../../services/worker/build-worker.ts';
 
 /** The path of a lookup at Twilio. No other call matches it. */
@@ -18,13 +18,13 @@ const TERMS = {
   leaseMs: 60_000,
 } as const;
 
-let b: Awaited<ReturnType<typeof setupDelivery>> & { asking: Worker };
+let b: Awaited<ReturnType<typeof setupWorkers>> & { asking: Worker };
 let sinch: StandIn;
 
 beforeAll(async () => {
   const receipts = { publicBaseUrl: 'https://hooks.example', receiptKey: createSecretKey(randomBytes(32)) };
   sinch = await startSinchStandIn();
-  const delivery = await setupDelivery({}, { receipts, origins: { sinch: sinch.origin } });
+  const delivery = await setupWorkers({}, { receipts, origins: { sinch: sinch.origin } });
   b = { ...delivery, asking: delivery.startWorker() };
 });
 afterAll(async () => {

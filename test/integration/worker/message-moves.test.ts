@@ -13,7 +13,7 @@ import { asJson } from '#core/platform/postgres/postgres.ts';
 import { cancelMessages } from '#core/store/cancellation.ts';
 import { withTenant } from '#core/store/tenant-scope.ts';
 import { acceptBatch, acceptRow, moveSuspension, seedAccount, seedTenant } from '#test/support/seed.ts';
-import { setupStores } from '#test/support/worker.ts';
+import { setupStores } from '#test/support/setup-stores.ts';
 
 /** Runs every function that moves messages on one message in each state, and compares the moves with the table of moves. */
 let b: Awaited<ReturnType<typeof setupStores>>;

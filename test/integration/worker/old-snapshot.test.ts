@@ -6,7 +6,7 @@ import { acceptMessages, type AcceptRow } from '#core/store/acceptance.ts';
 import { toAcceptBatch } from '#core/store/accept-batch.ts';
 import { holdSnapshot } from '#test/support/hold-snapshot.ts';
 import { acceptRow, seedAccount, seedTenant } from '#test/support/seed.ts';
-import { setupStores } from '#test/support/worker.ts';
+import { setupStores } from '#test/support/setup-stores.ts';
 
 /**
  * A transaction takes a snapshot and stays open, as a backup's does, so vacuum cannot remove row versions that die from then on.

@@ -7,9 +7,9 @@ import type { WorkerStore } from '#core/store/worker-store.ts';
 import type { CallReportRow } from '#core/store/receipt-reports.ts';
 import type { Credentials } from '../../../services/worker/accounts/credentials.ts';
 import { completionOf } from '#test/support/completion-of.ts';
-import { setupDelivery } from '#test/support/delivery.ts';
+import { setupWorkers } from '#test/support/setup-workers.ts';
 import { acceptBatch, acceptRow, seedAccount, seedTenant } from '#test/support/seed.ts';
-import { setupStores } from '#test/support/worker.ts';
+import { setupStores } from '#test/support/setup-stores.ts';
 
 /** Stores calls of an account, as an api does. @param planted `age`: an interval for which they have been due. */
 function plantCalls(
@@ -31,7 +31,7 @@ const KEY = createSecretKey(randomBytes(32));
 const TOKEN = 'a'.repeat(32);
 const REPLACED = 'b'.repeat(32);
 
-let b: Awaited<ReturnType<typeof setupDelivery>>;
+let b: Awaited<ReturnType<typeof setupWorkers>>;
 
 const replaced: Credentials = {
   get: async () => ({ ok: true, secrets: { authToken: REPLACED } }),
@@ -41,7 +41,7 @@ const replaced: Credentials = {
 };
 
 beforeAll(async () => {
-  b = await setupDelivery(
+  b = await setupWorkers(
     {},
     { receipts: { publicBaseUrl: BASE, receiptKey: KEY }, replacedCredentials: replaced },
   );

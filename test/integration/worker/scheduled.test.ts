@@ -3,7 +3,7 @@ import type { TenantId } from '#core/domain/ids.ts';
 import { lockSchedule, storeSchedule } from '#core/store/schedule.ts';
 import { withTenant } from '#core/store/tenant-scope.ts';
 import { advanceTestClock } from '#core/store/test-clock.ts';
-import { setupDelivery } from '#test/support/delivery.ts';
+import { setupWorkers } from '#test/support/setup-workers.ts';
 import { acceptRow, acceptBatch, moveSuspension, seedAccount, seedTenant } from '#test/support/seed.ts';
 import { dueRows, setupMessages, states, terms } from '#test/support/setup-messages.ts';
 
@@ -19,7 +19,7 @@ const scheduled = (ms: number, more: object = {}) => ({
 
 describe('a scheduled message', () => {
   test('is queued and sent at its scheduled time, not before, with an event for each', async () => {
-    await using b = await setupDelivery({ sweepMs: 100 });
+    await using b = await setupWorkers({ sweepMs: 100 });
     b.startWorker();
     const [wake] = await b.send(1, scheduled(1_500), { wake: true });
     await b.send(1);
@@ -166,7 +166,7 @@ describe('a scheduled message', () => {
   });
 
   test('expires without a call if no worker ran before its expiry', async () => {
-    await using b = await setupDelivery({ sweepMs: 100 });
+    await using b = await setupWorkers({ sweepMs: 100 });
     await b.send(2, { status: 'scheduled', send_at: at(-120_000), expires_at: at(-60_000) }, { wake: false });
     b.startWorker();
     await expect.poll(b.statuses, POLL).toEqual({ expired: 2 });
@@ -175,7 +175,7 @@ describe('a scheduled message', () => {
 });
 
 test('thousands of scheduled messages of one tenant due at once do not delay another tenant', async () => {
-  await using b = await setupDelivery({ sweepMs: 200, inFlightMax: 16 });
+  await using b = await setupWorkers({ sweepMs: 200, inFlightMax: 16 });
   const other = await seedTenant(b.admin);
   await seedAccount(b.admin, other.tenantId);
   const limits = { rate_per_minute: 1_000_000, messages_per_day: 1_000_000 };
@@ -233,7 +233,7 @@ test('searches and claims do not read past tens of thousands of scheduled messag
 });
 
 test('advancing the test clock by three days sends scheduled test messages, but no live ones', async () => {
-  await using b = await setupDelivery({ sweepMs: 100 });
+  await using b = await setupWorkers({ sweepMs: 100 });
   b.startWorker();
   await b.send(3, scheduled(48 * 3_600_000, { test: true }), { wake: false });
   await b.send(1, scheduled(48 * 3_600_000), { wake: false });
@@ -247,7 +247,7 @@ test('advancing the test clock by three days sends scheduled test messages, but 
 });
 
 test('advancing the test clock by 72 hours triggers the receipt timeout of a test message', async () => {
-  await using b = await setupDelivery({ sweepMs: 100 });
+  await using b = await setupWorkers({ sweepMs: 100 });
   const worker = b.startWorker();
   await b.send(1, { test: true, recipient: '+15550000007', address: '+15550000007' });
   await expect.poll(b.statuses, POLL).toEqual({ sent: 1 });

@@ -12,7 +12,7 @@ import { scanFeed } from '#core/store/feed.ts';
 import { findMessage, type MessageAddress } from '#core/store/messages.ts';
 import { withTenant } from '#core/store/tenant-scope.ts';
 import type { Fault } from '#providers/stand-in.ts';
-import { setupDelivery } from '#test/support/delivery.ts';
+import { setupWorkers } from '#test/support/setup-workers.ts';
 import { seedAccount, seedTenant, type SeededTenant } from '#test/support/seed.ts';
 import { miscounts } from '#test/support/usage-recount.ts';
 import { toMessage } from '../../../services/api/messages/message-view.ts';
@@ -29,13 +29,13 @@ const badSender: Fault = {
   body: { code: 21_606, message: 'Refused', status: 400 },
 };
 
-let b: Awaited<ReturnType<typeof setupDelivery>>;
+let b: Awaited<ReturnType<typeof setupWorkers>>;
 let tenant: SeededTenant;
 let accounts: Record<'first' | 'second' | 'third', { readonly id: string; readonly path: RegExp }>;
 let names: Map<string | null, string>;
 
 beforeAll(async () => {
-  b = await setupDelivery({}, { receipts: { publicBaseUrl: BASE, receiptKey: KEY } });
+  b = await setupWorkers({}, { receipts: { publicBaseUrl: BASE, receiptKey: KEY } });
   await b.admin`update despatch.message_id_key set key = ${Buffer.alloc(16)}`;
   b.startWorker();
 });

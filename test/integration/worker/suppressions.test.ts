@@ -3,7 +3,7 @@ import { decideReceipts } from '#core/domain/decide-receipts.ts';
 import type { Completion } from '#core/store/completion.ts';
 import { lockWaits } from '#test/support/lock-waits.ts';
 import { seedAccount, seedTenant } from '#test/support/seed.ts';
-import { setupDelivery } from '#test/support/delivery.ts';
+import { setupWorkers } from '#test/support/setup-workers.ts';
 import { setupMessages, states, terms, transient, type MessageBench } from '#test/support/setup-messages.ts';
 import { plantSuppression } from '#test/support/suppress.ts';
 import { resolveWaiting } from '../../../services/worker/claim/resolve-waiting.ts';
@@ -61,7 +61,7 @@ test('findWaitingDue finds the suppressed messages of a lane and no others', asy
 });
 
 test('messages behind two thousand to a suppressed recipient are sent within seconds', async () => {
-  await using b = await setupDelivery();
+  await using b = await setupWorkers();
   await b.send(2_000, {}, { wake: false });
   await b.send(3, { address: '+15550000777', recipient: '+15550000777' }, { wake: false });
   await plantSuppression(b.admin, b.tenant.tenantId);

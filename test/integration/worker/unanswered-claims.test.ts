@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { workerStore } from '#core/store/worker-store.ts';
-import { setupDelivery } from '#test/support/delivery.ts';
+import { setupWorkers } from '#test/support/setup-workers.ts';
 import { setupMessages, terms } from '#test/support/setup-messages.ts';
 import { ADDRESS_KEYS } from '#test/support/seed.ts';
-import type { setupStores } from '#test/support/worker.ts';
+import type { setupStores } from '#test/support/setup-stores.ts';
 
 const POLL = { interval: 20, timeout: 15_000 };
 
@@ -29,7 +29,7 @@ async function stallClaims({ admin, open }: Stores): Promise<() => Promise<void>
 
 describe('a claim whose commit takes longer than its deadline', () => {
   test('is found after its commit, and its messages are sent once', async () => {
-    await using b = await setupDelivery();
+    await using b = await setupWorkers();
     const goOn = await stallClaims(b);
     const store = workerStore(b.open('worker', 4), 300, ADDRESS_KEYS);
     b.startWorker({}, store);
@@ -77,7 +77,7 @@ describe('a claim whose commit takes longer than its deadline', () => {
   });
 
   test('has its messages claimed again if too little of the lease is left for a call', async () => {
-    await using b = await setupDelivery();
+    await using b = await setupWorkers();
     let claims = 0;
     b.startWorker(
       {},

@@ -6,7 +6,7 @@ import { completionOf } from '#test/support/completion-of.ts';
 import { holdSnapshot } from '#test/support/hold-snapshot.ts';
 import { acceptBatch, acceptRow, seedAccount, seedTenant, type SeededTenant } from '#test/support/seed.ts';
 import { miscounts } from '#test/support/usage-recount.ts';
-import { setupStores } from '#test/support/worker.ts';
+import { setupStores } from '#test/support/setup-stores.ts';
 
 const TERMS = { worker: 'w1', leaseMs: 60_000 };
 const OUTCOMES: Readonly<Record<string, AttemptOutcome>> = {

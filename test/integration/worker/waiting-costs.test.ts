@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
 import { encodeWakes, type Wake } from '#core/domain/wake.ts';
 import type { WorkerStore } from '#core/store/worker-store.ts';
-import { setupDelivery } from '#test/support/delivery.ts';
+import { setupWorkers } from '#test/support/setup-workers.ts';
 import { acceptBatch, acceptRow, seedAccount, seedTenant, type SeededTenant } from '#test/support/seed.ts';
 import type { Worker } from '../../../services/worker/build-worker.ts';
 
 /** Messages that wait for their provider must not keep the database busy: the tests count the worker's queries. */
-type Delivery = Awaited<ReturnType<typeof setupDelivery>>;
+type Delivery = Awaited<ReturnType<typeof setupWorkers>>;
 
 const POLL = { interval: 20 };
 const QUEUED = 10_000;
@@ -48,7 +48,7 @@ async function liveUpdates(b: Delivery): Promise<number> {
 }
 
 test('ten thousand messages behind a rate limit of one a second cost a few queries a second', async () => {
-  await using b = await setupDelivery({ sweepMs: 1_000 });
+  await using b = await setupWorkers({ sweepMs: 1_000 });
   await b.admin`update despatch.provider_accounts set rate_limit_per_second = 1`;
   const { calls, store } = counted(b.store);
   const wakes = await queue(b, b.tenant, QUEUED);
@@ -69,7 +69,7 @@ test('ten thousand messages behind a rate limit of one a second cost a few queri
 });
 
 test('large messages of an invalid account are not loaded, and other tenants are served', async () => {
-  await using b = await setupDelivery({ sweepMs: 200 });
+  await using b = await setupWorkers({ sweepMs: 200 });
   await b.admin`update despatch.provider_accounts set status = 'invalid'`;
   const other = await seedTenant(b.admin);
   await seedAccount(b.admin, other.tenantId);
@@ -89,7 +89,7 @@ test('large messages of an invalid account are not loaded, and other tenants are
 });
 
 test('without a credential few attempts are made, and all messages are sent once it is back', async () => {
-  await using b = await setupDelivery({ sweepMs: 200 });
+  await using b = await setupWorkers({ sweepMs: 200 });
   b.credentials.down = true;
   const wakes = await queue(b, b.tenant, 700);
   const worker = b.startWorker();
@@ -104,7 +104,7 @@ test('without a credential few attempts are made, and all messages are sent once
 });
 
 test('messages that expire while their account cannot be called end without waiting for its next probe', async () => {
-  await using b = await setupDelivery({ sweepMs: 200 });
+  await using b = await setupWorkers({ sweepMs: 200 });
   await b.admin`update despatch.provider_accounts set status = 'invalid'`;
   for (let i = 0; i < 10; i += 1) b.twilio.fail({ kind: 'reply', status: 401, body: { code: 20003 } });
   const { calls, store } = counted(b.store);

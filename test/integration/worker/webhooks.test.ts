@@ -5,7 +5,7 @@ import { createIdLoader } from '#core/domain/id-loader.ts';
 import { createEgressGuard } from '#core/platform/http/egress-guard.ts';
 import { createHttpClient } from '#core/platform/http/http.ts';
 import { webhookStore } from '#core/store/webhook-deliveries.ts';
-import { setupDelivery } from '#test/support/delivery.ts';
+import { setupWorkers } from '#test/support/setup-workers.ts';
 import { seedAccount, seedTenant, type SeededTenant } from '#test/support/seed.ts';
 import { startWebhookReceiver, type WebhookReceiver } from '#test/support/webhook-receiver.ts';
 import type { Worker } from '../../../services/worker/build-worker.ts';
@@ -17,7 +17,7 @@ const DEADLINE_MS = 5_000;
 /** Longer than any test. */
 const LEASE_MS = 300_000;
 
-let b: Awaited<ReturnType<typeof setupDelivery>>;
+let b: Awaited<ReturnType<typeof setupWorkers>>;
 let receiver: WebhookReceiver;
 let worker: Worker;
 const open = new AsyncDisposableStack();
@@ -30,7 +30,7 @@ beforeAll(async () => {
   const guard = createEgressGuard({ allowCidrs: ['127.0.0.0/8'], ports: [443], resolveHost: async () => [] });
   const http = open.use(createHttpClient({ totalDeadlineMs: DEADLINE_MS, guard }));
   b = open.use(
-    await setupDelivery(
+    await setupWorkers(
       {},
       {
         webhooksOn: ({ worker: sql, store }) => ({

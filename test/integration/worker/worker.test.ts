@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { encodeWakes } from '#core/domain/wake.ts';
-import { setupDelivery as setup } from '#test/support/delivery.ts';
+import { setupWorkers as setup } from '#test/support/setup-workers.ts';
 import { seedAccount, seedTenant } from '#test/support/seed.ts';
 
 const POLL = { interval: 20 };

@@ -21,7 +21,7 @@ export type Names = {
 };
 
 /** A tenant with a row in every table and a recognisable mark in every text. */
-export type Estate = TestTenant & {
+export type MarkedTenant = TestTenant & {
   readonly names: Names;
   readonly serviceKeys: Readonly<Record<'live' | 'test', string>>;
   /** Texts that occur only in this tenant's data; an answer that contains one leaks it. */
@@ -47,7 +47,7 @@ const LISTS = [
   '/v1/admin/audit-log',
 ];
 
-export async function settle(api: AdminApi): Promise<Estate> {
+export async function seedMarkedTenant(api: AdminApi): Promise<MarkedTenant> {
   const mark = `mark${randomBytes(8).toString('hex')}`;
   const secret = randomBytes(16).toString('hex');
   const to = `+1555${randomInt(1_000_000, 9_999_999)}`;

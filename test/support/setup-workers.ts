@@ -9,7 +9,7 @@ import type { Worker, WorkerDeps, WorkerSettings } from '../../services/worker/b
 import { acceptBatch, acceptRow, seedAccount, seedTenant, type SeededTenant } from './seed.ts';
 import { testNats } from './servers.ts';
 import { startTestWorker } from './test-worker.ts';
-import { setupStores } from './worker.ts';
+import { setupStores } from './setup-stores.ts';
 
 type Stores = Awaited<ReturnType<typeof setupStores>>;
 
@@ -33,7 +33,7 @@ function scriptedCredentials(): Credentials & { down: boolean } {
 }
 
 /** Starts workers in this process that use real servers and deliver to a stand-in of Twilio. */
-export async function setupDelivery(
+export async function setupWorkers(
   settings: Partial<WorkerSettings> = {},
   parts: Pick<WorkerDeps, 'receipts'> & {
     /** Creates the webhook delivery on the worker's own connections. */
