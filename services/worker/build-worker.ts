@@ -2,7 +2,7 @@ import { HOUR_MS, MINUTE_MS } from '#core/domain/duration.ts';
 import type { Breaker } from '#core/domain/breaker.ts';
 import type { ChangeOfEndpoint } from '#core/domain/endpoint-notice.ts';
 import type { AttemptOutcome } from '#core/domain/outcome.ts';
-import { RECEIPT_TIMEOUT_MS } from '#core/domain/settle.ts';
+import type { AuditEntry } from '#core/domain/audit-entry.ts';
 import { createFairQueue } from '#core/domain/fair-queue.ts';
 import { isUuid, newProcessName } from '#core/domain/ids.ts';
 import { createIdLoader } from '#core/domain/id-loader.ts';
@@ -21,7 +21,10 @@ import { createContents } from './deliver/contents.ts';
 import { createDeliver } from './deliver/deliver.ts';
 import { createClosedLanes } from './claim/closed-lanes.ts';
 import { createDelayedMoves } from './claim/delayed-moves.ts';
-import { createBrakeChannels } from './claim/brake-channels.ts';
+import { countUsage, COUNTING_MS } from './upkeep/count-usage.ts';
+import { numberEvents, NUMBERING_GAP_MS } from './upkeep/number-events.ts';
+import { expireReceipts } from './receipts/expire-receipts.ts';
+import { createBrakeChannels } from './upkeep/brake-channels.ts';
 import { createDispatcher } from './claim/dispatcher.ts';
 import { createDueLooks } from './claim/due-looks.ts';
 import type { WorkerEvents } from './events.ts';
@@ -119,25 +122,13 @@ export type Worker = {
 
 type Health = Breaker['health'];
 
-const LATE_AT_ONCE = 200;
 /** Time between two searches for overdue receipts. */
 const LATE_RECEIPTS_MS = 10_000;
 /** Time between two searches for messages that go on to another account after a receipt timeout. */
 const SILENT_MS = 1_000;
 const CONTENTS_AT_ONCE = 100;
 const OUTLIVED_PAGE = { readsMax: 50_000, most: 500 };
-/** Commits that one numbering pass takes. */
-const CHANGES_AT_ONCE = 200;
-/** Time between two numbering passes of any workers: the more a pass takes at once, the less an event costs. */
-const NUMBERING_GAP_MS = 200;
 const NUMBERING_MS = 1_000;
-/**
- * Moves of messages that one counting pass takes. Each pass writes every counter that they change, of a tenant up to thirty, so
- * that few large passes cost less; a pass of this size takes about half a second.
- */
-const MOVES_AT_ONCE = 10_000;
-/** Time between two counting passes of any workers: the moves that a message makes in between cost little more than one. */
-const COUNTING_MS = 15_000;
 const TENANT_RECHECK_MS = 400;
 /** Time until the next try while a long read, such as a backup, holds up the task. */
 const BUSY_RETRY_MS = 5 * MINUTE_MS;
@@ -326,15 +317,14 @@ export function buildWorker(deps: WorkerDeps): Worker {
         if (read?.isFull !== true || stopping) return;
       }
     }),
-    lateReceipts: task('late_receipts', LATE_RECEIPTS_MS, async () => {
-      const askable = askableProviders();
-      for (;;) {
-        const { seen, silent } = await store.expireReceipts(LATE_AT_ONCE, askable, RECEIPT_TIMEOUT_MS);
-        events.messagesSilent(silent);
-        if (seen > 0) tasks.lookups.wake();
-        if (seen < LATE_AT_ONCE) return;
-      }
-    }),
+    lateReceipts: task('late_receipts', LATE_RECEIPTS_MS, () =>
+      expireReceipts({
+        store,
+        askable: askableProviders(),
+        onSilent: events.messagesSilent,
+        onSeen: () => tasks.lookups.wake(),
+      }),
+    ),
     silent: task('silent_messages', SILENT_MS, () =>
       failOverSilent({
         store,
@@ -346,29 +336,17 @@ export function buildWorker(deps: WorkerDeps): Worker {
     ),
     lookups: task('lookups', settings.sweepMs, () => lookups.look()),
     numbering: task('numbering', NUMBERING_MS, async () => {
-      for (;;) {
-        const { outcome, numbered, endpointTenants } = await store.numberChanges(
-          CHANGES_AT_ONCE,
-          NUMBERING_GAP_MS,
-        );
-        events.numbered(numbered);
-        webhooks?.matchSoon(endpointTenants);
-        if (outcome === 'early') tasks.numbering.wake(NUMBERING_GAP_MS);
-        if (outcome !== 'more' || stopping) return;
-      }
+      const ended = await numberEvents({
+        store,
+        onNumbered: events.numbered,
+        onToMatch: (tenantIds) => webhooks?.matchSoon(tenantIds),
+        isStopping: () => stopping,
+      });
+      if (ended === 'early') tasks.numbering.wake(NUMBERING_GAP_MS);
     }),
-    usage: task('usage', COUNTING_MS, async () => {
-      for (;;) {
-        const { outcome, windows } = await store.countUsage(MOVES_AT_ONCE, COUNTING_MS / 2);
-        for (const entry of await brakeChannels(windows)) {
-          events.brakeApplied(entry);
-          moves.add(entry.tenantId);
-          tasks.moves.wake();
-          tasks.numbering.wake();
-        }
-        if (outcome !== 'more' || stopping) return;
-      }
-    }),
+    usage: task('usage', COUNTING_MS, () =>
+      countUsage({ store, brakeChannels, onBraked, isStopping: () => stopping }),
+    ),
     policies: task('policies', 2_000, () => refreshPolicies(store, queue)),
     verify: task('verify', 5_000, () =>
       verifyRequested({
@@ -413,6 +391,13 @@ export function buildWorker(deps: WorkerDeps): Worker {
       events,
       task,
     });
+
+  function onBraked(entry: AuditEntry): void {
+    events.brakeApplied(entry);
+    moves.add(entry.tenantId);
+    tasks.moves.wake();
+    tasks.numbering.wake();
+  }
 
   function wakeReading(): void {
     tasks.receiptCalls.wake(receiptReader?.gapMs(dispatcher.isBusy));

@@ -5,7 +5,7 @@ import type { Limits } from '#core/domain/plan.ts';
 import { completionOf } from '#test/support/completion-of.ts';
 import { acceptBatch, acceptRow, moveSuspension, seedAccount, seedTenant } from '#test/support/seed.ts';
 import { setupStores } from '#test/support/setup-stores.ts';
-import { createBrakeChannels } from '../../../services/worker/claim/brake-channels.ts';
+import { createBrakeChannels } from '../../../services/worker/upkeep/brake-channels.ts';
 import { resolveWaiting } from '../../../services/worker/claim/resolve-waiting.ts';
 
 const TERMS = { worker: 'w1', leaseMs: 60_000 };

@@ -5,14 +5,14 @@ import { effectiveLimits } from '#core/domain/plan.ts';
 import type { WorkerStore } from '#core/store/worker-store.ts';
 import type { CountedWindow, DecidedBrake } from '#core/store/usage-counting.ts';
 
+export type BrakeChannels = (windows: readonly CountedWindow[]) => Promise<AuditEntry[]>;
+
 /**
  * Decides about brakes on the channels that a counting pass has updated, and applies them. A pass returns each change once: what
  * could not be applied is applied with the next call, unless that decides anew about the same channel.
  * @returns an audit entry for each brake that was applied.
  */
-export function createBrakeChannels(
-  store: Pick<WorkerStore, 'applyBrakes'>,
-): (windows: readonly CountedWindow[]) => Promise<AuditEntry[]> {
+export function createBrakeChannels(store: Pick<WorkerStore, 'applyBrakes'>): BrakeChannels {
   const unapplied = new Map<string, DecidedBrake>();
   return async (windows) => {
     for (const window of windows) {
