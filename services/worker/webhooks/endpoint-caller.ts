@@ -124,9 +124,9 @@ type Entry = {
 export function createEndpointCaller(deps: EndpointCallerDeps): EndpointCaller {
   const entries = new Map<string, Entry>();
   /** Entries that may have an event to begin, in the order of their turns. */
-  let hungry = new Set<Entry>();
+  let turns = new Set<Entry>();
   /** Entries whose tenants have their share of the slots. */
-  let stalled = new Set<Entry>();
+  let overShare = new Set<Entry>();
   /** Entries whose tenants are behind; they wait until `restUntil`. */
   let resting = new Set<Entry>();
   const heldBy = new Map<string, number>();
@@ -159,7 +159,7 @@ export function createEndpointCaller(deps: EndpointCallerDeps): EndpointCaller {
       // The endpoint may have been paused between the claim and the reading of its settings.
       if (isStopping || !MAY_BE_CALLED.has(first.endpoint.status)) entry.run.giveBack();
       if (entry.ready === undefined) void loadKeys(id, entry);
-      feed(entry);
+      enqueue(entry);
     }
   }
 
@@ -195,8 +195,8 @@ export function createEndpointCaller(deps: EndpointCallerDeps): EndpointCaller {
 
   function forget(id: string, entry: Entry): void {
     entries.delete(id);
-    hungry.delete(entry);
-    stalled.delete(entry);
+    turns.delete(entry);
+    overShare.delete(entry);
     resting.delete(entry);
     deps.watch.forget(id);
     endIfIdle();
@@ -221,7 +221,7 @@ export function createEndpointCaller(deps: EndpointCallerDeps): EndpointCaller {
       if (!hasSameKeys(endpoint, entry.run.endpoint)) continue;
       keyless.forget(id);
       entry.ready = readyEndpoint(endpoint, keys);
-      feed(entry);
+      enqueue(entry);
       break;
     }
     entry.isLoading = false;
@@ -230,13 +230,13 @@ export function createEndpointCaller(deps: EndpointCallerDeps): EndpointCaller {
   const mayCallBefore = (leaseEndsAt: number): boolean =>
     leaseEndsAt - performance.now() >= deps.deadlineMs + RECORD_MS;
 
-  function feed(entry: Entry): void {
-    hungry.add(entry);
+  function enqueue(entry: Entry): void {
+    turns.add(entry);
     schedule();
   }
 
   function schedule(): void {
-    if (hungry.size > 0 && !isScheduled) {
+    if (turns.size > 0 && !isScheduled) {
       isScheduled = true;
       setImmediate(turn);
     }
@@ -246,7 +246,7 @@ export function createEndpointCaller(deps: EndpointCallerDeps): EndpointCaller {
   function endRest(): void {
     restTimer = undefined;
     if (performance.now() >= restUntil) {
-      for (const entry of resting) hungry.add(entry);
+      for (const entry of resting) turns.add(entry);
       resting = new Set();
     }
     schedule();
@@ -261,16 +261,16 @@ export function createEndpointCaller(deps: EndpointCallerDeps): EndpointCaller {
     let begun = 0;
     let oldestAt = Number.POSITIVE_INFINITY;
     while (begun < TURN_MAX && inFlight < deps.inFlightMax) {
-      const [entry] = hungry;
+      const [entry] = turns;
       if (entry === undefined) break;
-      hungry.delete(entry);
+      turns.delete(entry);
       if (isBehind(behind, entry.tenantId)) {
         resting.add(entry);
         continue;
       }
       const delivery = nextOf(entry);
       if (delivery === undefined) continue;
-      hungry.add(entry);
+      turns.add(entry);
       begun++;
       calls.set(entry.tenantId, (calls.get(entry.tenantId) ?? 0) + 1);
       if (delivery.open.claim.attempts === 0)
@@ -300,7 +300,7 @@ export function createEndpointCaller(deps: EndpointCallerDeps): EndpointCaller {
     if (entry.ready === undefined || entry.isHeld) return undefined;
     if (entry.run.underWay >= CALLS_PER_ENDPOINT_MAX) return undefined;
     if (!hasShare(entry.tenantId)) {
-      stalled.add(entry);
+      overShare.add(entry);
       return undefined;
     }
     const before = entry.run.waitingClaims;
@@ -326,11 +326,11 @@ export function createEndpointCaller(deps: EndpointCallerDeps): EndpointCaller {
       const held = (heldBy.get(entry.tenantId) ?? 1) - 1;
       if (held === 0) heldBy.delete(entry.tenantId);
       else heldBy.set(entry.tenantId, held);
-      if (stalled.size > 0) {
-        for (const one of stalled) hungry.add(one);
-        stalled = new Set();
+      if (overShare.size > 0) {
+        for (const one of overShare) turns.add(one);
+        overShare = new Set();
       }
-      feed(entry);
+      enqueue(entry);
       endIfIdle();
     });
   }
@@ -373,7 +373,7 @@ export function createEndpointCaller(deps: EndpointCallerDeps): EndpointCaller {
       delivered,
       isExhausted: !delivered.succeeded && againAt === null,
     });
-    if (body !== undefined) judge(entry, endpoint, delivered);
+    if (body !== undefined) noteHealth(entry, endpoint, delivered);
   }
 
   function bodyOf(endpoint: WebhookEndpoint, { event, seq }: ClaimedEvent): Buffer | undefined {
@@ -390,7 +390,7 @@ export function createEndpointCaller(deps: EndpointCallerDeps): EndpointCaller {
     return delayMs === null ? null : new Date(deps.now() + Math.max(delayMs, retryAfterMs));
   }
 
-  function judge(entry: Entry, endpoint: WebhookEndpoint, delivered: DeliveredEvent): void {
+  function noteHealth(entry: Entry, endpoint: WebhookEndpoint, delivered: DeliveredEvent): void {
     const { succeeded, response, retryAfterMs } = delivered;
     const status = response?.status ?? null;
     entry.failures = succeeded ? 0 : entry.failures + 1;
@@ -451,14 +451,14 @@ export function createEndpointCaller(deps: EndpointCallerDeps): EndpointCaller {
       const isOpen = health?.status === 'active' && (health.callAt?.getTime() ?? 0) <= deps.now();
       if (isOpen) entry.failures = health.failures;
       else entry.run.giveBack();
-      feed(entry);
+      enqueue(entry);
     },
     endpointChanged(endpointId) {
       keyless.forget(endpointId);
       const entry = entries.get(endpointId);
       if (entry === undefined) return;
       entry.run.giveBack();
-      feed(entry);
+      enqueue(entry);
     },
     async stop() {
       isStopping = true;
