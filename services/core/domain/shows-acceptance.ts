@@ -3,8 +3,9 @@ import { canMove } from './message-state.ts';
 
 /**
  * Returns whether a report proves that an earlier call delivered a waiting message to its provider, so that no other call is
- * made. `delivered` proves it for any call; `undelivered` decides only for the last call, and only if it is permanent, so that a
- * temporary failure leaves the next call its chance; `sent` only resolves an ambiguous last call.
+ * made. The last call is the last one without an answer, if there is one. `delivered` proves it for any call; `undelivered`
+ * decides only for the last call, and only if it is permanent, so that a temporary failure leaves the next call its chance;
+ * `sent` only resolves an ambiguous last call.
  */
 export function showsAcceptance(
   { status, attempt }: Pick<ReportedMessage, 'status' | 'attempt'>,

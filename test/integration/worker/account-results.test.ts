@@ -32,6 +32,16 @@ describe('provider accounts', () => {
     expect(await invalidated(b)).toEqual({ status: 'unverified', status_reason: null, verified_at: null });
   });
 
+  test('a claimed message shows whether its account was refused since its last success', async () => {
+    await using b = await setupMessages();
+    const isRefused = async () => (await b.store.claim(await b.accept(), terms()))[0]?.isAccountRefused;
+    expect(await isRefused()).toBe(false);
+    await b.store.noteAccountResult(b.accountId, 1, 'forbidden');
+    expect(await isRefused()).toBe(true);
+    await b.store.noteAccountResult(b.accountId, 1, null);
+    expect(await isRefused()).toBe(false);
+  });
+
   test('an unanswered credential check is handed out again when due, an answered one is not', async () => {
     await using b = await setupMessages();
     await b.admin`update despatch.provider_accounts set verify_requested_at = now()`;

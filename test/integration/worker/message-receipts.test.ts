@@ -86,6 +86,16 @@ describe('receipts', () => {
       reason: 'ambiguous_attempt',
       code: 'timeout',
     });
+    // After a minute, a provider that can be asked is asked about the call.
+    expect(
+      await b.admin`select (a.due_at - r.completed_at)::text as wait from despatch.awaited_receipts a
+        join despatch.message_results r using (seq)`,
+    ).toEqual([{ wait: '00:01:00' }]);
+    await b.admin`update despatch.awaited_receipts set due_at = now()`;
+    await b.store.expireReceipts(10, ['simulator-sms'], RECEIPT_TIMEOUT_MS);
+    expect(await b.admin`select seq, account_id from despatch.lookups`).toEqual([
+      { seq: message.seq, account_id: b.accountId },
+    ]);
     await receive(b, message, 'delivered');
     expect(await result()).toMatchObject({ status: 'delivered', code: null });
   });
@@ -206,16 +216,25 @@ describe('a receipt for a message that waits for its second call', () => {
     expect(await b.admin`select from despatch.awaited_receipts`).toHaveLength(0);
   });
 
-  test.each(['sent', 'undelivered'])(
-    "'%s' about an unanswered call decides although a later attempt was claimed and made no call",
-    async (status) => {
+  const notStarted: AttemptOutcome = { kind: 'not_started', reason: 'shutdown' };
+  const refused: AttemptOutcome = {
+    kind: 'rejected_transient',
+    failure: { class: 'provider_throttled', code: 'rate_limited' },
+  };
+  test.each([
+    { status: 'sent', after: 'made no call', outcome: notStarted },
+    { status: 'undelivered', after: 'made no call', outcome: notStarted },
+    { status: 'sent', after: 'was refused', outcome: refused },
+    { status: 'undelivered', after: 'was refused', outcome: refused },
+  ])(
+    "'$status' about an unanswered call decides although a later attempt $after",
+    async ({ status, outcome }) => {
       await using b = await setupMessages();
       const message = await deferred(b);
       await again(b);
       const [claimed] = await b.store.claim([message.seq], terms());
       if (claimed === undefined) throw new Error('not claimed');
-      await b.store.complete([completionOf(claimed, { kind: 'not_started', reason: 'shutdown' })]);
-      expect(await states(b)).toEqual(['queued']);
+      await b.store.complete([completionOf(claimed, outcome)]);
       await report(b, message, status);
       expect(await states(b)).toEqual([status]);
       await again(b);

@@ -193,10 +193,10 @@ begin
         last_copy(s.seq, s.purge_on, s.status, s.attempt, s.sent_attempt, s.event_seq) as last_attempt, s.provider,
         s.account_id as result_account, s.failure as failure_shown, s.segment_states, s.partial, s.late_bounce, s.engagement as engaged,
         l.seq is not null as is_live, l.status as live_status, l.provider as live_provider, l.ambiguous > 0 as is_doubtful,
-        -- After a call without an answer: the last attempt that made a call. A later one may have been claimed and given up.
+        -- After a call without an answer: the last such call, as in `last_copy`. Later attempts that were refused left no copy.
         coalesce(case when l.ambiguous > 0 and l.attempt > 1 then (select max(a.number) from attempt_log a
           where a.message_seq = l.seq and a.purge_on = l.purge_on and a.purge_on between first_day and last_day
-            and a.outcome <> 'not_started') end, l.attempt) as live_attempt,
+            and a.outcome = 'ambiguous') end, l.attempt) as live_attempt,
         -- Its result was stored while this transaction waited for others, and is not locked here.
         s.seq is not null and array_position(settled, s.seq) is null as has_just_ended
       from unnest(ids, seqs, days, numbers) with ordinality as u (id, seq, day, number, nth)

@@ -96,6 +96,10 @@ begin
       insert into awaited_receipts (seq, purge_on, tenant_id, test, due_at)
       select e.seq, e.purge_on, e.tenant_id, e.test, greatest(a.await_until, at_now)
       from ended e join accepted a on a.seq = e.seq where is_return
+      union all
+      -- A provider that can be asked is asked about the call without an answer, after `AMBIGUOUS_LOOKUP_MS`.
+      select e.seq, e.purge_on, e.tenant_id, e.test, at_now + interval '1 minute'
+      from ended e where to_status = 'unknown' and e.attempt > 0 and not e.test
     )
     insert into message_results (seq, purge_on, tenant_id, status, reason, attempt, reassigned, duplicate_risk, account_id, provider,
       failure, final, expires_at, completed_at, updated_at, sent_at, sent_attempt, provider_message_id, found_by_id, sent_from)

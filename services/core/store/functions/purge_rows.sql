@@ -47,15 +47,15 @@ begin
       update provider_accounts p set emptied_at = now() where p.id = any (array(
         select x.id from provider_accounts x
         where x.status = 'deleted' and x.emptied_at is null and x.updated_at < now() - interval '1 hour'
-          and not exists (select from live_messages l where l.tenant_id = x.tenant_id and l.account_id = x.id)
-        order by x.updated_at limit most for update skip locked));
+          and (select true from live_messages l where l.tenant_id = x.tenant_id and l.account_id = x.id limit 1) is null
+        order by x.id limit most for update skip locked));
       get diagnostics n = row_count;
       if n = most then
         return n;
       end if;
       delete from provider_accounts p where p.id = any (array(
-        select x.id from provider_accounts x where x.status = 'deleted' and x.updated_at < now() - interval '2 years'
-          and x.emptied_at < now() - interval '2 years' order by x.updated_at limit most for update skip locked));
+        select x.id from provider_accounts x where x.emptied_at < now() - interval '2 years'
+        order by x.emptied_at limit most for update skip locked));
     when 'rate_windows' then
       delete from rate_windows r where r.ctid = any (array(
         select x.ctid from rate_windows x where x.second < extract(epoch from now())::bigint - 3600 limit most));

@@ -184,7 +184,8 @@ create table provider_accounts (
   emptied_at timestamptz
 );
 create index provider_accounts_lanes on provider_accounts (tenant_id) where emptied_at is null;
-create index provider_accounts_deleted on provider_accounts (updated_at) where status = 'deleted';
+create index provider_accounts_to_empty on provider_accounts (id) where status = 'deleted' and emptied_at is null;
+create index provider_accounts_emptied on provider_accounts (emptied_at) where emptied_at is not null;
 create index provider_accounts_tenant on provider_accounts (tenant_id, seq desc);
 create index provider_accounts_route on provider_accounts (tenant_id, channel, seq) where status not in ('disabled', 'deleted');
 create index provider_accounts_replaced on provider_accounts (previous_until) where previous_until is not null;
