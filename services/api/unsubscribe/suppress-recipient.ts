@@ -1,7 +1,9 @@
 import { addressKey, type AddressKeyRoot } from '#core/domain/address-key.ts';
 import type { TenantId } from '#core/domain/ids.ts';
-import { unsubscribeRecipient } from '#core/store/suppressions.ts';
+import { isUnsubscribed, unsubscribeRecipient } from '#core/store/suppressions.ts';
+import { withTenant } from '#core/store/tenant-scope.ts';
 import { changeTenant, type AdminDeps } from '../admin/admin-change.ts';
+import { inSlot } from '../http/shared-slots.ts';
 import { factsOf, nameOf } from '../suppressions/suppression-facts.ts';
 import type { UnsubscribeRequest } from './unsubscribe-routes.ts';
 
@@ -19,6 +21,11 @@ export async function suppressRecipient(
   const tenantId = id as TenantId;
   const origin = { actor: 'recipient', ip, requestId, appName: null };
   const key = addressKey(deps.addressKeys, tenantId, 'email', address);
+  // A repeated call does not lock the tenant.
+  const isRepeated = await inSlot(deps.slots, tenantId, () =>
+    withTenant(deps.sql, tenantId, (tx) => isUnsubscribed(tx, key)),
+  );
+  if (isRepeated) return;
   const isNew = await changeTenant(deps, { tenantId, origin, by: null }, async ({ tx, audit }) => {
     const added = await unsubscribeRecipient(tenantId, tx, { key, address, messageId });
     if (added === undefined) return false;

@@ -6,7 +6,6 @@ import {
   type UnsubscribeKey,
   type Unsubscribing,
 } from '#core/domain/unsubscribe-token.ts';
-import { createFreshCache } from '../auth/fresh-cache.ts';
 import { defineRawRoute, type RawAnswer, type RawRequest } from '../http/raw-route.ts';
 import type { RouteModule } from '../http/routes-kit.ts';
 import { askPage, donePage, ONE_CLICK, overPage } from './unsubscribe-page.ts';
@@ -25,9 +24,6 @@ export type UnsubscribeDeps = {
 
 /** A form with a single field, plus whatever a mail program adds. */
 const BODY_BYTES_MAX = 8 * 1024;
-/** Repeated calls are answered from memory. */
-const DONE_MAX = 10_000;
-const DONE_MS = 10_000;
 
 const UnsubscribeParams = z.object({
   token: z
@@ -45,27 +41,24 @@ const shared = {
 type Admitted = {
   readonly owner: string;
   readonly bytesMax: number;
-  readonly token: string;
   readonly about: Unsubscribing;
 };
 
 /** The routes that recipients of marketing mail call, or their mail programs on their behalf (RFC 8058). */
 export function unsubscribeRoutes({ key, unsubscribe, now }: UnsubscribeDeps): RouteModule {
-  const done = createFreshCache<true>(DONE_MAX, DONE_MS);
-
   function admit({ token }: z.input<typeof UnsubscribeParams>): Admitted {
     const about = readUnsubscribeToken(key, token);
     if (about === undefined) throw notFound();
-    return { owner: about.tenantId, bytesMax: BODY_BYTES_MAX, token, about };
+    return { owner: about.tenantId, bytesMax: BODY_BYTES_MAX, about };
   }
 
-  async function act({ about, token }: Admitted, { body, id, ip }: RawRequest): Promise<RawAnswer> {
+  async function act({ about }: Admitted, { body, id, ip }: RawRequest): Promise<RawAnswer> {
     if (isUnsubscribeOver(about.issuedAt, now())) return overPage();
     if (!isOneClick(body)) {
       const message = `Must be ${ONE_CLICK.value}`;
       throw validationFailed({ field: ONE_CLICK.name, rule: 'value', message });
     }
-    await done.get(token, () => unsubscribe({ about, id, ip }).then(() => true as const));
+    await unsubscribe({ about, id, ip });
     return donePage(about.address);
   }
 

@@ -86,6 +86,13 @@ export async function unsubscribeRecipient(
   return row && toSuppression(row);
 }
 
+/** Whether `unsubscribeRecipient` would change nothing. */
+export async function isUnsubscribed(tx: TransactionSql, key: Buffer): Promise<boolean> {
+  const rows = await tx`
+    select from suppressions where address_key = ${key} and reason = 'unsubscribe' and expires_at is null`;
+  return rows.length > 0;
+}
+
 /** Finds an entry; expired entries are never returned. */
 export async function findSuppression(
   tenantId: TenantId,
