@@ -36,24 +36,28 @@ begin
   if turns is null then
     return;
   end if;
-  with due as materialized (
+  with due as (
     select d.seq, u.most, coalesce(s.status, '') in ('sent', 'unknown') as is_silent,
       row_number() over (partition by u.account_id, coalesce(s.status, '') in ('sent', 'unknown') order by d.ask_at) as nth
     from unnest(turns, mosts) as u (account_id, most)
     cross join lateral (
       -- More than are asked: receipts that were late by hours leave many that need not be asked any more.
       select l.seq, l.purge_on, l.ask_at from lookups l where l.account_id = u.account_id and l.ask_at <= at_now
-      order by l.ask_at limit greatest(u.most, 500) for update skip locked
+      order by l.ask_at limit greatest(u.most, 500)
     ) d
     left join lateral (
       select x.status from message_results x where x.seq = d.seq and x.purge_on = d.purge_on
     ) s on true
+  ), locked as materialized (
+    -- Rows that stay as they are get no lock, because a lock is written too.
+    select l.seq, d.is_silent from due d join lookups l on l.seq = d.seq
+    where (d.nth <= d.most or not d.is_silent) and l.ask_at <= at_now for update of l skip locked
   ), gone as (
     -- A receipt has arrived meanwhile.
-    delete from lookups l using due d where l.seq = d.seq and not d.is_silent
+    delete from lookups l using locked k where l.seq = k.seq and not k.is_silent
   ), asked as (
     update lookups l set ask_at = at_now + lease, asks = least(l.asks + 1, 32000)
-    from due d where l.seq = d.seq and d.is_silent and d.nth <= d.most
+    from locked k where l.seq = k.seq and k.is_silent
     returning l.seq
   )
   select coalesce(array_agg(a.seq), '{}') into taken from asked a;
