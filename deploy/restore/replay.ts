@@ -1,7 +1,10 @@
 import type { AuditEntry } from '#core/domain/audit-entry.ts';
+import type { TenantId } from '#core/domain/ids.ts';
 import { createMessageIds, type MessageIds } from '#core/domain/message-id.ts';
 import { ROLES } from '#core/domain/role.ts';
 import type { Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
+import { eraseContent } from '#core/store/erasure.ts';
+import { isAt } from '#core/store/messages.ts';
 import {
   lastWords,
   type LastBrake,
@@ -39,9 +42,10 @@ class TakenBack extends Error {
 /**
  * Repeats, in a database that was restored to an earlier time, the changes that take rights away: keys revoked, members
  * removed or given a lower role, accounts disabled or deleted, webhook endpoints paused or deleted, recipients suppressed,
- * contents of messages erased, tenants suspended and purged, channels braked. Nobody gains a right that they did not have at that time, except that a
- * suspension or a brake that was lifted is lifted again. Skips what the database already contains, and writes what it
- * repeated into the database's audit log: a second run finds nothing to do and does not undo decisions made in between.
+ * contents of messages erased, tenants suspended and purged, channels braked. Nobody gains a right that they did not have at
+ * that time, except that a suspension or a brake that was lifted is lifted again. Skips what the database already contains, and
+ * writes what it repeated into the database's audit log: a second run finds nothing to do and does not undo decisions made in
+ * between.
  *
  * No service may run meanwhile.
  * @param sql As the owner of the schema's objects, with `despatch` as search path.
@@ -200,23 +204,19 @@ async function settleErasures(
   count: Count,
 ): Promise<string[]> {
   const kept: string[] = [];
+  // `eraseContent` erases contents of the transaction's tenant.
+  await tx`select set_config('app.tenant', ${tenantId}, true)`;
   for (const id of erased) {
     const place = ids.decode(id);
     if (place === undefined) continue;
-    const { seq, purgeOn } = place;
-    const [message] = await tx<{ is_live: boolean }[]>`
-      select exists (select from live_messages l where l.seq = m.seq) as is_live from messages m
-      where m.seq = ${seq} and m.purge_on = ${purgeOn} and m.id = ${id} and m.tenant_id = ${tenantId}`;
+    const [message] =
+      await tx`select from messages m where ${isAt(tenantId as TenantId, tx, { ...place, id })}`;
     if (message === undefined) continue;
-    if (message.is_live) {
-      kept.push(id);
-      continue;
-    }
-    const { count: rows } = await tx`
-      update messages set content = null where seq = ${seq} and purge_on = ${purgeOn} and content is not null`;
-    await tx`delete from message_contents where message_seq = ${seq} and purge_on = ${purgeOn}`;
-    count('contents of messages erased', rows);
+    const erasure = await eraseContent(tx, { seq: place.seq, purge_on: place.purgeOn });
+    if (erasure === 'live') kept.push(id);
+    if (erasure === 'erased') count('contents of messages erased', 1);
   }
+  await tx`select set_config('app.tenant', '', true)`;
   return kept;
 }
 
