@@ -13,6 +13,17 @@ import {
   scriptedWebhooks,
 } from '#test/support/scripted-webhooks.ts';
 
+/** Claims fifty events of an endpoint. The first twenty are being called until `slow` is released. */
+async function claimFifty() {
+  const endpoint = endpointOf();
+  const slow = hold();
+  const events = Array.from({ length: 50 }, (_, i) => i);
+  const s = scriptedWebhooks([claimOf(endpoint, events)], slow.answer);
+  await s.webhooks.claim();
+  await expect.poll(() => s.calls.length).toBe(20);
+  return { endpoint, slow, s };
+}
+
 describe('an ordered endpoint', () => {
   test('receives the events of one message in sequence, and several messages concurrently', async () => {
     const slow = hold();
@@ -146,12 +157,7 @@ describe('an endpoint', () => {
   });
 
   test('that is changed returns the events whose calls have not begun', async () => {
-    const endpoint = endpointOf();
-    const many = Array.from({ length: 50 }, (_, i) => i);
-    const slow = hold();
-    const s = scriptedWebhooks([claimOf(endpoint, many)], slow.answer);
-    await s.webhooks.claim();
-    await expect.poll(() => s.calls.length).toBe(20);
+    const { endpoint, slow, s } = await claimFifty();
     s.webhooks.endpointChanged(endpoint.id, 'settings');
     slow.release();
     await expect.poll(() => s.completions.length).toBe(1);
@@ -165,13 +171,8 @@ describe('an endpoint', () => {
   ] as const)(
     'that was %s without a notice returns its uncalled events at the next check',
     async (_how, version) => {
-      const endpoint = endpointOf();
-      const events = Array.from({ length: 50 }, (_, i) => i);
-      const slow = hold();
-      const s = scriptedWebhooks([claimOf(endpoint, events)], slow.answer);
+      const { endpoint, slow, s } = await claimFifty();
       s.versions.set(endpoint.id, 1);
-      await s.webhooks.claim();
-      await expect.poll(() => s.calls.length).toBe(20);
       await s.webhooks.findChanged();
       expect(s.completions).toEqual([]);
       if (version === undefined) s.versions.delete(endpoint.id);
@@ -186,12 +187,7 @@ describe('an endpoint', () => {
   );
 
   test('that gets new due events finishes its claim and takes the next one', async () => {
-    const endpoint = endpointOf();
-    const many = Array.from({ length: 50 }, (_, i) => i);
-    const slow = hold();
-    const s = scriptedWebhooks([claimOf(endpoint, many)], slow.answer);
-    await s.webhooks.claim();
-    await expect.poll(() => s.calls.length).toBe(20);
+    const { endpoint, slow, s } = await claimFifty();
     s.left.push(claimOf(endpoint, [50]));
     s.webhooks.endpointChanged(endpoint.id, 'due');
     slow.release();
