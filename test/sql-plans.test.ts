@@ -15,7 +15,7 @@ const EXEMPT: Readonly<Record<string, string>> = {
   within_bytes: 'called by claims, under their settings',
   take_account_tokens: 'called by claims, under their settings',
   discard_contents: 'called by those that end messages, under their settings',
-  last_copy: 'called by lock_receipts, under its settings',
+  last_unanswered: 'called by lock_receipts, under its settings',
   idempotent_followers: 'called by accept, under its settings',
   store_content: 'inserts alone',
   note_changes: 'inserts alone',

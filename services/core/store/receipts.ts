@@ -36,9 +36,7 @@ export function receiptStore(sql: Sql, bounded: Bounded, addressKeys: AddressKey
       ),
     /** Puts receipts off that could not be applied; each is due again after its milliseconds. */
     async putOffReceipts(receipts: readonly { readonly id: string; readonly ms: number }[]): Promise<void> {
-      await bounded(
-        sql`select record_receipts('[]', '[]', ${asJson(sql, [...receipts])}, array[]::uuid[], '[]')`,
-      );
+      await bounded(sql`select record_receipts('[]', '[]', '{}', ${asJson(sql, [...receipts])}, '{}', '[]')`);
     },
     /**
      * Vendors' calls to look into, a few of each tenant. They come again after `leaseMs` unless they are settled.
@@ -106,9 +104,10 @@ async function recordReceipts(tx: TransactionSql, decided: ReceiptDecisions): Pr
     tenant_id: tenantId,
     report_key: reportKey,
   }));
+  const days = new Set([...decided.messages, ...decided.events].map(({ purgeOn }) => purgeOn));
   const refused = decided.refused.map(({ accountId, reason }) => ({ account_id: accountId, reason }));
-  await tx`select record_receipts(${asJson(tx, messages)}, ${asJson(tx, events)}, ${asJson(tx, decided.waiting)},
-    ${[...decided.done]}::uuid[], ${asJson(tx, refused)})`;
+  await tx`select record_receipts(${asJson(tx, messages)}, ${asJson(tx, events)}, ${[...days]}::date[],
+    ${asJson(tx, decided.waiting)}, ${[...decided.done]}::uuid[], ${asJson(tx, refused)})`;
 }
 
 function isEmpty(record: object): boolean {

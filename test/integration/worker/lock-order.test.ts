@@ -117,7 +117,8 @@ test('a receipt applied during the receipt timeout counts and causes no deadlock
     const [due] = await tx`select id from despatch.lock_receipts(10, 100, '{}')`;
     expiring = stores.store.expireReceipts(10, [], 72 * 3_600_000);
     await waitingFor(stores.admin, 1);
-    await tx`select despatch.record_receipts(${asJson(tx, [report])}, '[]', '[]', ${[String(due?.['id'])]}::uuid[], '[]')`;
+    await tx`select despatch.record_receipts(${asJson(tx, [report])}, '[]', array[${result?.['day']}::date], '[]',
+      ${[String(due?.['id'])]}::uuid[], '[]')`;
   });
   expect((await expiring)?.seen).toBe(1);
   const [state] = await stores.admin`select status from despatch.message_states where seq = ${seq}`;

@@ -194,9 +194,7 @@ begin
         s.account_id as result_account, s.failure as failure_shown, s.segment_states, s.partial, s.late_bounce, s.engagement as engaged,
         l.seq is not null as is_live, l.status as live_status, l.provider as live_provider, l.ambiguous > 0 as is_doubtful,
         -- After a call without an answer: the last such call, as in `last_copy`. Later attempts that were refused left no copy.
-        coalesce(case when l.ambiguous > 0 and l.attempt > 1 then (select max(a.number) from attempt_log a
-          where a.message_seq = l.seq and a.purge_on = l.purge_on and a.purge_on between first_day and last_day
-            and a.outcome = 'ambiguous') end, l.attempt) as live_attempt,
+        coalesce(case when l.ambiguous > 0 and l.attempt > 1 then last_unanswered(l.seq, l.purge_on) end, l.attempt) as live_attempt,
         -- Its result was stored while this transaction waited for others, and is not locked here.
         s.seq is not null and array_position(settled, s.seq) is null as has_just_ended
       from unnest(ids, seqs, days, numbers) with ordinality as u (id, seq, day, number, nth)

@@ -3,29 +3,28 @@
 -- thousand events gets only those that moved it, because a reader of one event counts all events of its message. `put_off`:
 -- receipts to look at again after the given milliseconds; `done`: settled receipts; `refused`: {account_id, reason} of receipts
 -- that may not wait any longer. A message with `was_waiting` waited for another call, and is `sent` through `account_id`.
--- `await_ms`: how long to wait for the next receipt of a message that is `sent` again.
-create or replace function record_receipts(messages json, events json, put_off json, done uuid[], refused json) returns void
+-- `await_ms`: how long to wait for the next receipt of a message that is `sent` again. `days`: the purge days of all these.
+create or replace function record_receipts(messages json, events json, days date[], put_off json, done uuid[], refused json)
+returns void
 language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
   set enable_seqscan = off set enable_mergejoin = off set jit = off as $$
 declare
   at_now timestamptz := clock_timestamp();
   tenants uuid[];
   seqs bigint[];
-  days date[];
+  told_days date[];
   numbers bigint[];
   -- The changed messages, and bounds of all days: partitions outside are pruned before a statement starts.
   of_changed bigint[];
-  first_day date;
-  last_day date;
-  known bigint[] := array(select r.seq from json_to_recordset(messages) as r (seq bigint, was_waiting boolean) where r.was_waiting);
+  first_day date := (select min(d.day) from unnest(days) as d (day));
+  last_day date := (select max(d.day) from unnest(days) as d (day));
+  known bigint[];
 begin
+  select array_agg(r.seq), array_agg(r.seq) filter (where r.was_waiting) into of_changed, known
+  from json_to_recordset(messages) as r (seq bigint, was_waiting boolean);
   if cardinality(known) > 0 then
     perform move_messages(known, 'sent', null);
   end if;
-  of_changed := array(select r.seq from json_to_recordset(messages) as r (seq bigint));
-  select min(u.purge_on), max(u.purge_on) into first_day, last_day from (
-    select e.purge_on from json_to_recordset(events) as e (purge_on date)
-    union all select r.purge_on from json_to_recordset(messages) as r (purge_on date)) u;
   with told as (
     insert into event_log (message_seq, purge_on, tenant_id, type, source, applied, details, report_key, at)
     select e.seq, e.purge_on, e.tenant_id, e.type, 'receipt', e.applied, e.details, e.report_key, at_now
@@ -40,8 +39,8 @@ begin
   -- `message.receipt` records a receipt that changed no state, so it is not an event of the feed.
   select array_agg(t.tenant_id order by t.event_seq), array_agg(t.message_seq order by t.event_seq),
     array_agg(t.purge_on order by t.event_seq), array_agg(t.event_seq order by t.event_seq)
-  into tenants, seqs, days, numbers from told t where t.applied and t.type <> 'message.receipt';
-  perform note_changes(tenants, seqs, days, numbers);
+  into tenants, seqs, told_days, numbers from told t where t.applied and t.type <> 'message.receipt';
+  perform note_changes(tenants, seqs, told_days, numbers);
   with reported as materialized (
     select * from json_to_recordset(messages) as r (
       seq bigint, purge_on date, status text, final boolean, failure jsonb, partial boolean, late_bounce boolean,
@@ -117,4 +116,4 @@ begin
   perform note_refused_receipts(refused);
 end $$;
 
-grant execute on function record_receipts(json, json, json, uuid[], json) to despatch_worker;
+grant execute on function record_receipts(json, json, date[], json, uuid[], json) to despatch_worker;
