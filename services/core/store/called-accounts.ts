@@ -9,7 +9,7 @@ export type ProviderAccountRow = {
   readonly configPublic: unknown;
   readonly ciphertext: string | null;
   readonly secretVersion: number;
-  /** The secret before, until `previousUntil`. */
+  /** The secret before: valid for what arrives before `previousUntil`. */
   readonly previousCiphertext: string | null;
   readonly previousUntil: Date | null;
   readonly version: number;

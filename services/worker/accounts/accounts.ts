@@ -29,7 +29,7 @@ export type AccountLookup =
   /** The account was deleted or its key destroyed. */
   | { readonly kind: 'unusable'; readonly code: string };
 
-/** The account with each secret that the vendor may sign with now, the current secret first. */
+/** The account with each secret that the vendor may have signed with, the current secret first. */
 export type AccountsInForce =
   | { readonly kind: 'ready'; readonly accounts: readonly [Account, ...Account[]] }
   | Exclude<AccountLookup, { readonly kind: 'ready' }>;
@@ -40,8 +40,11 @@ export type Accounts = {
    * @param version the account version that the claim read; a cached copy of another version is not used.
    */
   get(accountId: string, version: number): Promise<AccountLookup>;
-  /** Like `get`, and adds the previous secret while it is still valid. */
-  inForce(accountId: string, version: number): Promise<AccountsInForce>;
+  /**
+   * Like `get`, and adds the previous secret if it was still valid at a time.
+   * @param atMs when the vendor's call arrived, in milliseconds since the epoch by Postgres's clock. A call may be read hours later.
+   */
+  inForce(accountId: string, version: number, atMs: number): Promise<AccountsInForce>;
 };
 
 const ACCOUNTS_MAX = 20_000;
@@ -124,11 +127,11 @@ export function createAccounts(
 
   return {
     get,
-    async inForce(accountId, version) {
+    async inForce(accountId, version, atMs) {
       const present = await get(accountId, version);
       if (present.kind !== 'ready') return present;
       const { row } = present.account;
-      const isHeld = row?.previousUntil != null && row.previousUntil.getTime() > Date.now();
+      const isHeld = row?.previousUntil != null && row.previousUntil.getTime() > atMs;
       if (row?.previousCiphertext == null || !isHeld) return { kind: 'ready', accounts: [present.account] };
       const before = await open(row, row.previousCiphertext, replaced);
       if (before.kind === 'unavailable') return before;

@@ -216,7 +216,7 @@ async function readOne(call: StoredReceiptCall, deps: ReceiptReaderDeps & ReadCa
   const found =
     call.accountVersion === null
       ? ({ kind: 'unusable' } as const)
-      : await deps.accounts.inForce(call.accountId, call.accountVersion);
+      : await deps.accounts.inForce(call.accountId, call.accountVersion, call.receivedMs);
   if (found.kind === 'unavailable') return { call, provider: 'unknown', reading: { kind: 'undecided' } };
   if (found.kind === 'unusable') return { call, provider: 'unknown', reading: { kind: 'unreadable' } };
   const [account] = found.accounts;

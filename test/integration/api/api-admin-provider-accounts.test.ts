@@ -491,6 +491,22 @@ describe('changing a provider account', () => {
   });
 
   test.each([
+    ['stays', 'while a receipt that arrived before it expired is unread', '2 days', '-1 minute', true],
+    ['is deleted', 'beside an unread receipt that arrived later', '2 days', '1 minute', false],
+    ['is deleted', 'three days after it expired in any case', '3 days', '-1 minute', false],
+  ])('a replaced secret %s %s', async (_, _when, ago, arrival, stays) => {
+    const id = await created(twilio());
+    await asAdmin('PUT', `${PATH}/${id}/secret`, { secretConfig: { authToken: CANARY } });
+    await api.admin`update provider_accounts set previous_until = now() - ${ago}::interval where id = ${id}`;
+    await api.admin`insert into receipt_calls (tenant_id, account_id, method, receipt_version, query, headers, body,
+        received_at, due_at)
+      select tenant_id, id, 'POST', 1, '', '{}', '', previous_until + ${arrival}::interval, now() from provider_accounts
+      where id = ${id}`;
+    await api.admin`select forget_replaced_secrets()`;
+    expect((await row(id))['previous_ciphertext'] !== null).toBe(stays);
+  });
+
+  test.each([
     ['a new secret', 'active', { secretConfig: { authToken: CANARY } }],
     ['new settings', 'active', { publicConfig: { ...twilio().publicConfig, from: '+15550000009' } }],
     ['a new secret', 'invalid', { secretConfig: { authToken: CANARY } }],

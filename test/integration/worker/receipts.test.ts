@@ -80,10 +80,11 @@ type Call = {
   readonly body: string;
   readonly secret?: string;
   readonly version?: number;
+  readonly minutesAgo?: number;
 };
 
 /** Stores a call as the api does. */
-async function report({ url, body, secret = TOKEN, version = 1 }: Call): Promise<void> {
+async function report({ url, body, secret = TOKEN, version = 1, minutesAgo = 0 }: Call): Promise<void> {
   const text = [...new URLSearchParams(body)]
 
     .toSorted(([a], [b]) => (a < b ? -1 : 1))
@@ -92,7 +93,7 @@ async function report({ url, body, secret = TOKEN, version = 1 }: Call): Promise
   await b.admin`insert into despatch.receipt_calls (tenant_id, account_id, method, receipt_version, query, headers, body,
       received_at, due_at)
     values (${b.tenant.tenantId}, ${b.accountId}, 'POST', ${version}, ${new URL(url).search}, ${b.admin.json(headers)},
-      ${Buffer.from(body)}, now(), now())`;
+      ${Buffer.from(body)}, now() - make_interval(mins => ${minutesAgo}), now())`;
 }
 const form = (sid: string, status: string, over: Record<string, string> = {}): string =>
   new URLSearchParams({ MessageSid: sid, MessageStatus: status, ...over }).toString();
@@ -161,6 +162,28 @@ describe('a receipt', () => {
     await report({ url: callback, body: form(sid, 'read') });
     await expect.poll(() => statusOf(seq)).toBe('delivered');
     expect((await recordOf(seq))['engagement']).toEqual({ read: expect.any(Number) });
+  });
+
+  test('signed with the previous secret is judged by its arrival, however late it is read', async () => {
+    const before = await sent();
+    const after = await sent();
+    await b.admin`update despatch.provider_accounts set previous_ciphertext = 'test:{}', version = version + 1,
+      previous_until = now() - interval '10 minutes' where id = ${b.accountId}`;
+    await report({
+      url: before.callback,
+      body: form(before.sid, 'delivered'),
+      secret: REPLACED,
+      minutesAgo: 11,
+    });
+    await report({
+      url: after.callback,
+      body: form(after.sid, 'delivered'),
+      secret: REPLACED,
+      minutesAgo: 9,
+    });
+    await expect.poll(callsLeft).toBe(0);
+    await expect.poll(() => statusOf(before.seq)).toBe('delivered');
+    expect(await statusOf(after.seq)).toBe('sent');
   });
 
   test('signed with the previous secret is accepted only until that secret expires', async () => {

@@ -1,6 +1,8 @@
--- Deletes replaced ciphertexts that have been kept long enough, and public keys that no longer sign. Returns the number of rows.
+-- Deletes replaced ciphertexts that have been kept long enough, and public keys that no longer sign. Returns the number of rows. An
+-- account's stays, for up to three days, while a receipt call is stored that arrived while it was valid: after an outage such a
+-- call is read hours later.
 create or replace function forget_replaced_secrets() returns integer
-language plpgsql security definer set search_path = despatch, pg_temp as $$
+language plpgsql security definer set search_path = despatch, pg_temp set enable_seqscan = off as $$
 declare
   accounts integer;
   endpoints integer;
@@ -8,7 +10,11 @@ declare
 begin
   -- A transaction that has one row locked may wait for another one, so locked rows are left to the next call.
   update provider_accounts set previous_ciphertext = null, previous_until = null
-  where id = any (array(select p.id from provider_accounts p where p.previous_until <= now() for no key update skip locked));
+  where id = any (array(
+    select p.id from provider_accounts p
+    where p.previous_until <= now() and (p.previous_until <= now() - interval '3 days'
+      or not exists (select from receipt_calls c where c.account_id = p.id and c.received_at < p.previous_until))
+    for no key update skip locked));
   get diagnostics accounts = row_count;
   update webhook_endpoints set previous_secret = null, previous_until = null
   where id = any (array(select w.id from webhook_endpoints w where w.previous_until <= now() for no key update skip locked));
