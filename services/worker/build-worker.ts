@@ -130,6 +130,8 @@ const CONTENTS_AT_ONCE = 100;
 const OUTLIVED_PAGE = { readsMax: 50_000, most: 500 };
 const NUMBERING_MS = 1_000;
 const TENANT_RECHECK_MS = 400;
+/** Time until the policies of tenants that are new to this worker are read, all in one query. */
+const UNKNOWN_POLICY_MS = 50;
 /** Time until the next try while a long read, such as a backup, holds up the task. */
 const BUSY_RETRY_MS = 5 * MINUTE_MS;
 
@@ -144,7 +146,12 @@ export function buildWorker(deps: WorkerDeps): Worker {
   const aborted = new AbortController();
   const stopped = new AbortController();
 
-  const queue = createFairQueue<Wake>(settings.queuedPerTenantMax, settings.queuedMax, settings.inFlightMax);
+  const queue = createFairQueue<Wake>(
+    settings.queuedPerTenantMax,
+    settings.queuedMax,
+    settings.inFlightMax,
+    () => tasks.policies.wake(UNKNOWN_POLICY_MS),
+  );
   const breakers = createBreakers(healthChanged, now);
   const accounts = createAccounts(store, deps.credentials, deps.replacedCredentials);
   const noteAccount = createAccountStatus({ store, breakers, onMoved: events.accountMoved });

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { createFairQueue, DEFAULT_POLICY } from './fair-queue.ts';
+import { createFairQueue, DEFAULT_POLICY, IDLE_POLICIES_MAX } from './fair-queue.ts';
 
 /** More slots than any test uses. */
 const SLOTS = 10_000;
@@ -32,6 +32,49 @@ describe('fair queue', () => {
     expect(queue.take(500).items).toHaveLength(0);
     queue.release('a', 10);
     expect(queue.take(500).items).toHaveLength(10);
+  });
+
+  test('a cap holds after the tenant was idle', () => {
+    const queue = createFairQueue<number>(1_000, 100_000, SLOTS);
+    queue.offer('a', 1, 0);
+    queue.setPolicy('a', { weight: 1, inFlightMax: 2 });
+    queue.take(1);
+    queue.release('a');
+    expect(queue.tenantIds()).toEqual([]);
+    for (let i = 0; i < 100; i++) queue.offer('a', 1, i);
+    expect(queue.take(500).items).toHaveLength(2);
+  });
+
+  test('a policy that arrives after the last message of its tenant holds for the next one', () => {
+    const queue = createFairQueue<number>(1_000, 100_000, SLOTS);
+    queue.setPolicy('a', { weight: 1, inFlightMax: 2 });
+    for (let i = 0; i < 100; i++) queue.offer('a', 1, i);
+    expect(queue.take(500).items).toHaveLength(2);
+  });
+
+  test('the policies of tenants without work are bounded', () => {
+    const queue = createFairQueue<number>(1_000, 100_000, SLOTS);
+    for (let n = 0; n <= IDLE_POLICIES_MAX; n++)
+      queue.setPolicy(`tenant-${n}`, { weight: 1, inFlightMax: 2 });
+    for (const [tenantId, inFlight] of [
+      ['tenant-0', DEFAULT_POLICY.inFlightMax],
+      ['tenant-1', 2],
+    ] as const) {
+      for (let i = 0; i < 100; i++) queue.offer(tenantId, 1, i);
+      expect(queue.take(500).items).toHaveLength(inFlight);
+    }
+  });
+
+  test('a policy is asked for when a tenant without one has work', () => {
+    const asked: string[] = [];
+    const queue = createFairQueue<number>(1_000, 100_000, SLOTS, (tenantId) => asked.push(tenantId));
+    queue.offer('a', 1, 0);
+    queue.offer('a', 1, 1);
+    queue.setPolicy('a', { weight: 1, inFlightMax: 2 });
+    queue.take(2);
+    queue.release('a', 2);
+    queue.offer('a', 1, 2);
+    expect(asked).toEqual(['a']);
   });
 
   test('high priority goes before normal before bulk', () => {

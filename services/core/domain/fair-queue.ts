@@ -18,6 +18,7 @@ export type FairQueue<Item> = {
   take(most: number): Turn<Item>;
   /** Releases slots: a call has ended, or another worker has the message. */
   release(tenantId: string, slots?: number): void;
+  /** Sets the policy of a tenant, which is remembered while the tenant has no work. */
   setPolicy(tenantId: string, policy: TenantPolicy): void;
   /** Whether `take` would return anything now. */
   hasWork(): boolean;
@@ -60,7 +61,10 @@ const QUANTUM = 8;
 const REFILL_SLOTS = 32;
 /** Items that each tenant may queue even if the memory is full. */
 const QUEUED_CROWDED_MAX = 8;
+/** Holds until the tenant's own policy is set. */
 export const DEFAULT_POLICY: TenantPolicy = { weight: 1, inFlightMax: 50 };
+/** Policies that are remembered of tenants without work. */
+export const IDLE_POLICIES_MAX = 10_000;
 
 /**
  * Creates an empty queue.
@@ -68,13 +72,17 @@ export const DEFAULT_POLICY: TenantPolicy = { weight: 1, inFlightMax: 50 };
  * @param queuedMax maximum number of all tenants' items, at least 1. Beyond it each tenant may queue only a few, so that there is
  * room for tenants with few messages.
  * @param slots maximum number in flight of all tenants, at least 1.
+ * @param onUnknown called when a tenant without a policy has work.
  */
 export function createFairQueue<Item>(
   queuedPerTenantMax: number,
   queuedMax: number,
   slots: number,
+  onUnknown: (tenantId: string) => void = () => undefined,
 ): FairQueue<Item> {
   const tenants = new Map<string, Tenant<Item>>();
+  /** Policies of tenants without work, the one set or used longest ago first. */
+  const idlePolicies = new Map<string, TenantPolicy>();
   /** Tenants with work, in the order of their turns. */
   const ring: Tenant<Item>[] = [];
   const totals = { queued: 0, inFlight: 0, weights: 0 };
@@ -82,6 +90,9 @@ export function createFairQueue<Item>(
   function tenant(id: string): Tenant<Item> {
     let known = tenants.get(id);
     if (known === undefined) {
+      const policy = idlePolicies.get(id);
+      idlePolicies.delete(id);
+      if (policy === undefined) onUnknown(id);
       known = {
         id,
         byPriority: Array.from(PRIORITIES, () => createFifo<Item>()),
@@ -91,7 +102,7 @@ export function createFairQueue<Item>(
         due: false,
         refilling: false,
         remarked: false,
-        policy: DEFAULT_POLICY,
+        policy: policy ?? DEFAULT_POLICY,
         listed: false,
       };
       tenants.set(id, known);
@@ -131,6 +142,14 @@ export function createFairQueue<Item>(
     if (t.queued > 0 || t.inFlight > 0 || t.due || t.refilling) return;
     tenants.delete(t.id);
     totals.weights -= t.policy.weight;
+    if (t.policy !== DEFAULT_POLICY) rememberPolicy(t.id, t.policy);
+  }
+
+  function rememberPolicy(id: string, policy: TenantPolicy): void {
+    idlePolicies.delete(id);
+    idlePolicies.set(id, policy);
+    const [oldest] = idlePolicies.keys();
+    if (idlePolicies.size > IDLE_POLICIES_MAX && oldest !== undefined) idlePolicies.delete(oldest);
   }
 
   return {
@@ -218,7 +237,10 @@ export function createFairQueue<Item>(
     },
     setPolicy(tenantId, policy) {
       const t = tenants.get(tenantId);
-      if (t === undefined) return;
+      if (t === undefined) {
+        rememberPolicy(tenantId, policy);
+        return;
+      }
       totals.weights += policy.weight - t.policy.weight;
       t.policy = policy;
       list(t);

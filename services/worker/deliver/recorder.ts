@@ -7,6 +7,7 @@ import type { FailoverLabels } from '#core/platform/telemetry/metrics.ts';
 import type { ClaimedMessage } from '#core/store/claimed-message.ts';
 import type { Completion } from '#core/store/completion.ts';
 import type { WorkerStore } from '#core/store/worker-store.ts';
+import { askUntilAnswered, type AskUntilAnsweredDeps } from './ask-until-answered.ts';
 import type { Delivered } from './deliver.ts';
 import { mayFailOver, type AccountedFacts } from './failover-facts.ts';
 import { keyKnownUntil } from './key-known-until.ts';
@@ -23,7 +24,7 @@ export type Recorder = {
   drain(): Promise<void>;
 };
 
-export type RecorderDeps = {
+export type RecorderDeps = AskUntilAnsweredDeps & {
   readonly store: Pick<WorkerStore, 'complete'>;
   /** Returns the accounts through which a refused message may go on; undefined if it must stay with its own. */
   readonly failoverFacts: (message: ClaimedMessage) => Promise<AccountedFacts | undefined>;
@@ -33,9 +34,6 @@ export type RecorderDeps = {
   readonly onFailedOver: (failover: FailoverLabels) => void;
   readonly now: () => number;
   readonly random: () => number;
-  /** Called when a batch could not be written; the recorder retries it. */
-  readonly onFailure: (error: unknown, rows: number) => void;
-  readonly signal: AbortSignal;
   /** The most provider calls at once in this process; each holds its slot until it is recorded. */
   readonly inFlightMax: number;
 };
@@ -47,7 +45,6 @@ const BATCH_MAX = 256;
 const GATHER_MS = 25;
 /** Beyond this size a larger batch hardly lowers the cost per row. */
 const ENOUGH = 64;
-const RETRY_MS_MAX = 5_000;
 
 export function createRecorder(deps: RecorderDeps): Recorder {
   const batch = createMicroBatch<Completion, Written>({
@@ -69,16 +66,9 @@ export function createRecorder(deps: RecorderDeps): Recorder {
 
   /** Writes rows. @throws if the database refuses a row, or if the recorder was abandoned. */
   async function writeWithRetries(rows: readonly Completion[]): Promise<Written[]> {
-    for (let delayMs = 50; ; delayMs = Math.min(delayMs * 2, RETRY_MS_MAX)) {
-      try {
-        const applied = await deps.store.complete(rows);
-        return rows.map((row) => (applied.has(row.seq) ? 'applied' : 'stale'));
-      } catch (error) {
-        deps.onFailure(error, rows.length);
-        if (deps.signal.aborted || databaseFaultOf(error) === 'row') throw error;
-        await new Promise((resolve) => setTimeout(resolve, delayMs));
-      }
-    }
+    const isRefused = (error: unknown): boolean => databaseFaultOf(error) === 'row';
+    const applied = await askUntilAnswered(() => deps.store.complete(rows), rows.length, deps, isRefused);
+    return rows.map((row) => (applied.has(row.seq) ? 'applied' : 'stale'));
   }
 
   /** Retries a refused row once without the provider's texts. */
