@@ -285,6 +285,31 @@ const BOUNCE = {
   failure: { class: 'invalid_recipient', code: 'invalid_number' },
 } as const;
 
+describe('a hard bounce suppresses its recipient', () => {
+  const VAGUE = {
+    receipt: 'undelivered',
+    failure: { class: 'recipient_unavailable', code: 'bounced' },
+  } as const;
+  const causesOf = (receipts: readonly DueReceipt[]) =>
+    decideReceipts(receipts).suppress.map(({ cause, isHit }) => [cause, isHit]);
+
+  test('in whatever order it and a less precise report of the same end arrive', () => {
+    const ended = {
+      status: 'undelivered',
+      final: true,
+      segmentStates: { 1: { '': 'undelivered' } },
+    } as const;
+    expect(causesOf(due(VAGUE, BOUNCE))).toEqual([['hard_bounce', false]]);
+    expect(causesOf(due(BOUNCE, VAGUE))).toEqual([['hard_bounce', true]]);
+    expect(causesOf(due({ ...BOUNCE, ...ended }))).toEqual([['hard_bounce', false]]);
+  });
+
+  test('but not if it is about a message that was never sent, or repeats an earlier report', () => {
+    expect(causesOf(due({ ...BOUNCE, status: 'failed', final: true }))).toEqual([]);
+    expect(causesOf(due({ ...BOUNCE, repeated: true }))).toEqual([]);
+  });
+});
+
 describe('a message counts once towards a brake', () => {
   const hits = (receipts: readonly DueReceipt[]) =>
     decideReceipts(receipts).suppress.map(({ isHit }) => isHit);

@@ -166,8 +166,10 @@ export function decideReceipts(due: readonly DueReceipt[]): ReceiptDecisions {
         changed(one, { seq, purgeOn, before, after: after.message, known: messages.get(seq) }),
       );
     const { applied } = after;
+    // A second report of the same end changes nothing, but may be the first one that names the cause.
+    const isCounted = applied || (before.status === 'undelivered' && report.state === 'undelivered');
     // Simulators have no account. They suppress nobody: their recipients are chosen in order to fail repeatedly.
-    const cause = applied && one.accountId !== null ? causeOfReport(one) : null;
+    const cause = isCounted && one.accountId !== null ? causeOfReport(one) : null;
     if (cause !== null) suppress.push({ seq, purgeOn, cause, isHit: isFirst(cause, before, after.message) });
     const types = receiptEvents(before, after);
     for (const [n, type] of types.entries()) {
