@@ -15,7 +15,7 @@ export function receiptStore(sql: Sql, bounded: Bounded, addressKeys: AddressKey
     /**
      * Settles receipts whose turn it is, in one transaction that holds them and their messages.
      * @param decide what follows from them; a pure function.
-     * @param without tenants that are passed over, and with them receipts that were put off before. Default: nobody.
+     * @param without tenants that are passed over. Default: nobody.
      * @returns what was decided.
      */
     applyReceipts: (

@@ -487,7 +487,26 @@ describe('a batch of receipts', () => {
     expect(await b.take(10)).toEqual({ [waits]: 10 });
   });
 
-  test('skips excluded tenants with all their accounts, and then all waiting receipts', async () => {
+  test('shares the room of waiting receipts between the tenants, whoever waits longest', async () => {
+    await using b = await setup();
+    const [loud, quiet] = [randomUUID(), randomUUID()];
+    for (let account = 0; account < 5; account++)
+      await b.plant({ tenantId: loud, n: 20, waiting: true, age: '1 hour' });
+    await b.plant({ tenantId: quiet, n: 2, waiting: true });
+    expect(await b.take(10)).toEqual({ [loud]: 8, [quiet]: 2 });
+  });
+
+  test('contains receipts that other transactions leave, where these hold the next ones', async () => {
+    await using b = await setup();
+    const waits = randomUUID();
+    await b.plant({ tenantId: waits, n: 15, waiting: true });
+    await b.admin.begin(async (tx) => {
+      await tx`select from despatch.lock_receipts(10, 10, '{}')`;
+      expect(await b.take(10)).toEqual({ [waits]: 5 });
+    });
+  });
+
+  test('skips excluded tenants with all their accounts, and their waiting receipts', async () => {
     await using b = await setup();
     const [loud, quiet] = [randomUUID(), randomUUID()];
     const { tenantId: known } = await seedTenant(b.admin);
@@ -496,9 +515,10 @@ describe('a batch of receipts', () => {
     await b.plant({ tenantId: loud, accountId: null, n: 5 });
     await b.plant({ tenantId: quiet, accountId: null, n: 2 });
     await b.plant({ tenantId: quiet, n: 3, waiting: true });
-    expect(await b.take(20, [loud, known])).toEqual({ [quiet]: 2 });
+    await b.plant({ tenantId: loud, n: 4, waiting: true, age: '1 hour' });
+    expect(await b.take(20, [loud, known])).toEqual({ [quiet]: 5 });
     expect(await b.take(20, [loud])).toEqual({ [known]: 5 });
-    expect(await b.take(20)).toEqual({ [loud]: 5, [quiet]: 3 });
+    expect(await b.take(20)).toEqual({ [loud]: 9 });
   });
 });
 

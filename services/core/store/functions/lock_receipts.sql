@@ -2,8 +2,7 @@
 -- transaction ends: the caller decides the result and passes it to `record_receipts`. `seq` is null if no message was found, or
 -- if it was purged. `under_way`: a call for the message is under way, or another transaction has locked it. `doubtful`: the
 -- message waits, and an earlier call got no answer. `waiting_of_account`: how many receipts of the account wait for their
--- message, counted up to `waiting_max` + 1; null for a receipt that need not wait. `without`: tenants to skip; while there are
--- any, waiting receipts are skipped too, because they are found by their time alone.
+-- message, counted up to `waiting_max` + 1; null for a receipt that need not wait. `without`: tenants to skip.
 create or replace function lock_receipts(most integer, waiting_max integer, without uuid[]) returns table (
   id uuid, tenant_id uuid, account_id uuid, provider text, attempt integer, receipt text, temporary boolean, failure jsonb,
   segment text, engagement text, provider_status text, provider_message_id text, await_ms bigint, verified boolean,
@@ -27,6 +26,7 @@ declare
   -- Whether a lane may have more receipts than were looked at.
   is_cut boolean;
   come uuid[];
+  again_ids uuid[];
   due_again uuid[];
   again integer;
   batch uuid[];
@@ -98,9 +98,18 @@ begin
     exit when found >= most or not coalesce(is_cut, false);
     share := 4 * share;
   end loop;
+  -- Waiting receipts are found by their time. The tenants of those that have been due for longest take turns. Twice as many as fit
+  -- are tried, because another transaction may hold the first ones.
+  again_ids := array(
+    select n.id from (
+      select w.id, w.apply_at, row_number() over (partition by w.tenant_id order by w.apply_at) as turn from (
+        select x.id, x.tenant_id, x.apply_at from receipts x where x.waiting and x.apply_at <= at_now
+        order by x.apply_at limit 16 * most) w
+      where w.tenant_id <> all (without)
+    ) n order by n.turn, n.apply_at limit 2 * most);
   select array_agg(y.id) into due_again from (
-    select x.id from receipts x where x.waiting and x.apply_at <= at_now and cardinality(without) = 0
-    order by x.apply_at limit most for update skip locked
+    select x.id from unnest(again_ids) with ordinality as u (id, nth) join receipts x on x.id = any (array[u.id])
+    where x.waiting and x.apply_at <= at_now order by u.nth limit most for update of x skip locked
   ) y;
   -- Waiting receipts get half of a batch, rounded up so that a single one is found beside others, and whatever these leave of it.
   again := least(coalesce(cardinality(due_again), 0), greatest((most + 1) / 2, most - coalesce(cardinality(come), 0)));

@@ -72,8 +72,9 @@ begin
           or count(*) = 100 and max(r.received_at) <= o.over_at from (
           select y.received_at from receipts y where not y.waiting and coalesce(y.account_id, y.tenant_id) = s.account_id
           order by y.apply_at limit 100) r), false)
+        or exists (select from receipts r where r.waiting and r.message_seq = w.seq and r.account_id = s.account_id)
         or exists (select from receipts r where r.waiting and r.account_id = s.account_id
-          and (r.message_seq = w.seq or r.provider_message_id = s.provider_message_id)),
+          and r.provider_message_id = s.provider_message_id),
       floor(extract(epoch from at_now - s.sent_at) * 1000)::bigint,
       array(select distinct a.account_id from attempt_log a
         where a.message_seq = w.seq and a.purge_on = w.purge_on and a.outcome <> 'not_started' and a.account_id is not null),
