@@ -36,6 +36,10 @@ export type LastReceiptUrl = {
 };
 
 export type LastSuppression = {
+  readonly id: string;
+  readonly at: string;
+  /** Whether the recipient unsubscribed; otherwise a member added the entry. */
+  readonly isByRecipient: boolean;
   readonly channel: string;
   /** Hex. */
   readonly addressKey: string;
@@ -70,7 +74,10 @@ export type LastWords = {
   readonly endpoints: ReadonlyMap<string, LastEndpoint>;
   /** By account. */
   readonly receiptUrls: ReadonlyMap<string, LastReceiptUrl>;
-  /** Suppression entries that were added and not removed again, by id. */
+  /**
+   * The last entry for each recipient and reason that was added and not removed again, by both: a new entry replaces the one
+   * before, under a new id, and whatever it blocks.
+   */
   readonly suppressions: ReadonlyMap<string, LastSuppression>;
   /** Messages whose content was erased. */
   readonly erased: ReadonlySet<string>;
@@ -92,6 +99,8 @@ type Draft = {
   endpoints: Map<string, LastEndpoint>;
   receiptUrls: Map<string, LastReceiptUrl>;
   suppressions: Map<string, LastSuppression>;
+  /** The keys of `suppressions`, by the ids of entries. */
+  suppressionKeys: Map<string, string>;
   erased: Set<string>;
   isRetained: boolean;
   gone: string[];
@@ -121,6 +130,7 @@ const newDraft = (): Draft => ({
   endpoints: new Map(),
   receiptUrls: new Map(),
   suppressions: new Map(),
+  suppressionKeys: new Map(),
   erased: new Set(),
   isRetained: false,
   gone: [],
@@ -219,19 +229,10 @@ function take(draft: Draft, entry: AuditEntry): void {
     case 'webhook_endpoint.resumed':
       draft.endpoints.set(target, 'resumed');
       return;
-    case 'suppression.added': {
-      const [channel, addressKey] = [textOf(facts['channel']), textOf(facts['addressKey'])];
-      const [reason, scope] = [textOf(facts['reason']), textOf(facts['scope'])];
-      if (channel === null || addressKey === null || reason === null || scope === null)
-        return lose(draft, action);
-      const expiresAt = textOf(facts['expiresAt']);
-      draft.suppressions.set(target, { channel, addressKey, reason, scope, expiresAt });
-      return;
-    }
+    case 'suppression.added':
+      return addSuppression(draft, entry);
     case 'suppression.removed':
-      // An entry that the restore brought back stays, because nobody may get a right that they did not have.
-      draft.suppressions.delete(target);
-      return;
+      return removeSuppression(draft, target);
     case 'message.content_erased':
       draft.erased.add(target);
       return;
@@ -248,6 +249,31 @@ function take(draft: Draft, entry: AuditEntry): void {
     default:
       lose(draft, action);
   }
+}
+
+function addSuppression(draft: Draft, { action, target, at, actor, facts }: AuditEntry): void {
+  const [channel, addressKey] = [textOf(facts['channel']), textOf(facts['addressKey'])];
+  const [reason, scope] = [textOf(facts['reason']), textOf(facts['scope'])];
+  if (channel === null || addressKey === null || reason === null || scope === null)
+    return lose(draft, action);
+  const key = `${addressKey} ${reason}`;
+  draft.suppressionKeys.set(target, key);
+  draft.suppressions.set(key, {
+    id: target,
+    at,
+    isByRecipient: actor === 'recipient',
+    channel,
+    addressKey,
+    reason,
+    scope,
+    expiresAt: textOf(facts['expiresAt']),
+  });
+}
+
+/** An entry that the restore brought back stays, because nobody may get a right that they did not have. */
+function removeSuppression({ suppressions, suppressionKeys }: Draft, id: string): void {
+  const key = suppressionKeys.get(id);
+  if (key !== undefined && suppressions.get(key)?.id === id) suppressions.delete(key);
 }
 
 function suspensionFor(reason: string | null, { at, actor }: AuditEntry): LastSuspension {

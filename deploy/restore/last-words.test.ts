@@ -1,0 +1,55 @@
+import { randomUUID } from 'node:crypto';
+import { expect, test } from 'vitest';
+import type { AuditEntry } from '#core/domain/audit-entry.ts';
+import { lastWords } from './last-words.ts';
+
+const TENANT = randomUUID();
+const [key, otherKey] = ['0a'.repeat(16), '0b'.repeat(16)];
+
+function entryOf(action: string, target: string, facts: AuditEntry['facts'] = {}): AuditEntry {
+  const at = '2026-03-01T09:30:00.000Z';
+  return {
+    id: randomUUID(),
+    seq: 1,
+    at,
+    tenantId: TENANT,
+    actor: 'a',
+    action,
+    target,
+    requestId: null,
+    facts,
+  };
+}
+
+const added = (target: string, facts: AuditEntry['facts'] = {}): AuditEntry =>
+  entryOf('suppression.added', target, {
+    channel: 'email',
+    addressKey: key,
+    reason: 'unsubscribe',
+    scope: 'all',
+    expiresAt: null,
+    ...facts,
+  });
+const removed = (target: string): AuditEntry => entryOf('suppression.removed', target);
+
+test.each([
+  ['an entry replaces the one before for the same recipient and reason', [added('1'), added('2')], ['2']],
+  [
+    'an entry that blocks less replaces one that blocks more',
+    [added('1'), added('2', { scope: 'marketing', expiresAt: '2026-04-01T00:00:00.000Z' })],
+    ['2'],
+  ],
+  ['a removal does not bring back the replaced entry', [added('1'), added('2'), removed('2')], []],
+  ['an entry may follow a removal', [added('1'), removed('1'), added('2')], ['2']],
+  [
+    'the removal of an entry that is replaced since means nothing',
+    [added('1'), added('2'), removed('1')],
+    ['2'],
+  ],
+  ['the removal of an unknown entry means nothing', [added('1'), removed('2')], ['1']],
+  ['another reason is another entry', [added('1'), added('2', { reason: 'opt_out' })], ['1', '2']],
+  ['another recipient has another entry', [added('1'), added('2', { addressKey: otherKey })], ['1', '2']],
+])('of suppressions, %s', (_title, entries, ids) => {
+  const suppressions = lastWords(entries).get(TENANT)?.suppressions;
+  expect([...(suppressions?.values() ?? [])].map(({ id }) => id)).toEqual(ids);
+});
