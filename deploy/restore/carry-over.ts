@@ -3,6 +3,7 @@
 import { parseArgs } from 'node:util';
 import { postgres } from '#core/platform/postgres/postgres-driver.ts';
 import type { Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
+import { suppressAgain, type SuppressionRow } from './suppress-again.ts';
 
 const OPTIONS = {
   apply: { type: 'boolean', default: false },
@@ -13,7 +14,7 @@ const HELP = `OLD_DATABASE_URL=… DATABASE_URL=… node deploy/run.mjs deploy/r
 
 Reads the previous database and repeats in the restored one what replay-audit.ts does not: cancels the messages that were canceled
 after the time of the restore, and suppresses the recipients that were suppressed after it, also those suppressed by providers and
-imports. The previous database is not changed. A second run changes nothing.
+imports; entries that were extended or widened since are, too. The previous database is not changed. A second run changes nothing.
 Stop all services first, then run replay-audit.ts: purged tenants get nothing.
 
   --apply   commit; without it, all changes are made and rolled back
@@ -36,7 +37,7 @@ async function carryOver(old: Sql, restored: Sql, apply: boolean): Promise<Carri
   let carried: Carried = { suppressed: 0, canceled: 0, underWay: 0 };
   await restored
     .begin(async (tx) => {
-      carried = { suppressed: await suppressAgain(old, tx), ...(await cancelAgain(old, tx)) };
+      carried = { suppressed: await suppressAll(old, tx), ...(await cancelAgain(old, tx)) };
       if (!apply) throw new TakenBack();
     })
     .catch((error: unknown) => {
@@ -46,20 +47,18 @@ async function carryOver(old: Sql, restored: Sql, apply: boolean): Promise<Carri
 }
 
 /** Entries that were removed after the restored time remain: sending to nobody by mistake is more important. */
-async function suppressAgain(old: Sql, tx: TransactionSql): Promise<number> {
+async function suppressAll(old: Sql, tx: TransactionSql): Promise<number> {
+  const tenants = await tx<{ id: string }[]>`select id from tenants where status in ('active', 'suspended')`;
   let suppressed = 0;
-  const entries = old<{ entry: string }[]>`
-    select row_to_json(s)::text as entry from suppressions s where coalesce(s.expires_at, 'infinity') > now()
+  const entries = old<{ entry: SuppressionRow }[]>`
+    select row_to_json(s) as entry from suppressions s
+    where s.tenant_id = any (${tenants.map(({ id }) => id)}::uuid[]) and coalesce(s.expires_at, 'infinity') > now()
     order by s.seq`.cursor(AT_ONCE);
-  for await (const part of entries) {
-    const { count } = await tx`
-      insert into suppressions (id, tenant_id, channel, address_key, address, reason, scope, source, message_id, expires_at, created_at)
-      select s.id, s.tenant_id, s.channel, s.address_key, s.address, s.reason, s.scope, s.source, s.message_id, s.expires_at, s.created_at
-      from json_populate_recordset(null::suppressions, ${`[${part.map(({ entry }) => entry).join()}]`}::text::json) s
-      join tenants t on t.id = s.tenant_id and t.status in ('active', 'suspended')
-      on conflict do nothing`;
-    suppressed += count;
-  }
+  for await (const part of entries)
+    suppressed += await suppressAgain(
+      tx,
+      part.map(({ entry }) => entry),
+    );
   return suppressed;
 }
 

@@ -11,10 +11,10 @@ import {
   type LastKey,
   type LastMembership,
   type LastReceiptUrl,
-  type LastSuppression,
   type LastWords,
 } from './last-words.ts';
 import { purgeTenant } from './purge-tenant.ts';
+import { suppressAgain } from './suppress-again.ts';
 
 export type ReplaySummary = {
   /** Number of entries that the database did not contain: they happened after the time that it was restored to. */
@@ -129,7 +129,7 @@ async function settleTenant(
     await settleMember(tx, tenantId, { userId, ...membership }, count);
   for (const [id, key] of words.keys) await settleKey(tx, tenantId, { id, ...key }, count);
   for (const [id, url] of words.receiptUrls) await settleReceiptUrl(tx, tenantId, { id, ...url }, count);
-  for (const entry of words.suppressions.values()) await settleSuppression(tx, tenantId, entry, count);
+  await settleSuppressions(tx, tenantId, words, count);
   for (const [id, state] of words.endpoints) await settleEndpoint(tx, tenantId, { id, state }, count);
   for (const [id, state] of words.accounts) {
     if (state === 'deleted') {
@@ -172,18 +172,30 @@ async function settleEndpoint(
   count(`webhook endpoints ${state}`, rows);
 }
 
-/** Uses only the hash of the address, because no log contains the address. An existing entry is not changed. */
-async function settleSuppression(
+/** Stores the entries without addresses, which no log contains. */
+async function settleSuppressions(
   tx: TransactionSql,
   tenantId: string,
-  { channel, addressKey, reason, scope, expiresAt }: LastSuppression,
+  { suppressions }: LastWords,
   count: Count,
 ): Promise<void> {
-  const { count: rows } = await tx`
-    insert into suppressions (tenant_id, channel, address_key, reason, scope, source, expires_at)
-    values (${tenantId}, ${channel}, decode(${addressKey}, 'hex'), ${reason}, ${scope}, 'api', ${expiresAt})
-    on conflict (address_key, reason) do nothing`;
-  count('recipients suppressed', rows);
+  if (suppressions.size === 0) return;
+  const rows = [...suppressions.values()].map(
+    ({ id, at, isByRecipient, channel, addressKey, reason, scope, expiresAt }) => ({
+      id,
+      tenant_id: tenantId,
+      channel,
+      address_key: `\\x${addressKey}`,
+      address: null,
+      reason,
+      scope,
+      source: isByRecipient ? 'recipient' : 'api',
+      message_id: null,
+      expires_at: expiresAt,
+      created_at: at,
+    }),
+  );
+  count('recipients suppressed', await suppressAgain(tx, rows));
 }
 
 async function messageIds(tx: TransactionSql): Promise<MessageIds> {
