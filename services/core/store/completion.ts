@@ -1,4 +1,5 @@
 import type { CallEnd } from '#core/domain/call-end.ts';
+import type { MessageState } from '#core/domain/message-state.ts';
 import type { SuppressionCause } from '#core/domain/suppression-cause.ts';
 import type { Json } from '#core/platform/postgres/postgres.ts';
 
@@ -14,7 +15,7 @@ export type Completion = {
   readonly provider_message_id: string | undefined;
   readonly found_by_id: true | undefined;
   readonly sent_from: string | undefined;
-  readonly status: string;
+  readonly status: MessageState;
   readonly reason: string | undefined;
   readonly failure_shown: Json | undefined;
   readonly rerouted: Json | undefined;

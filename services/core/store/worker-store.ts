@@ -3,7 +3,7 @@ import type { BrakeLevel } from '#core/domain/brake.ts';
 import type { Channel } from '#core/domain/channel.ts';
 import { isLockRefused } from '#core/domain/database-fault.ts';
 import type { FailoverFacts, Rerouted } from '#core/domain/failover.ts';
-import type { MessageState } from '#core/domain/message-state.ts';
+import { isWaiting, type MessageState } from '#core/domain/message-state.ts';
 import type { PartitionTask } from '#core/domain/partition-task.ts';
 import type { Limits } from '#core/domain/plan.ts';
 import type { Route } from '#core/domain/route.ts';
@@ -232,11 +232,12 @@ export function workerStore(sql: Sql, deadlineMs: number, addressKeys: AddressKe
         return cause === undefined ? [] : [{ seq, purgeOn, cause, isHit }];
       });
       const returned = batch.flatMap(({ seq, returns }) => (returns === true ? [seq] : []));
+      const isMixed = new Set(batch.map(({ status }) => isWaiting(status))).size > 1;
       if (causes.length + returned.length === 0)
-        return seqsOf(sql`select complete(${asJson(sql, batch)}) as seq`);
+        return seqsOf(sql`select complete(${asJson(sql, batch)}, ${isMixed}) as seq`);
       return bounded(
         inTransaction(sql, async (tx) => {
-          const rows = await tx<{ seq: number }[]>`select complete(${asJson(tx, batch)}) as seq`;
+          const rows = await tx<{ seq: number }[]>`select complete(${asJson(tx, batch)}, ${isMixed}) as seq`;
           const applied = new Set(rows.map(({ seq }) => seq));
           const caused = causes.filter(({ seq }) => applied.has(seq));
           const back = returned.filter((seq) => applied.has(seq));

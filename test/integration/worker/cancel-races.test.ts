@@ -1,10 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { decideCancel } from '#core/domain/decide-cancel.ts';
+import type { AttemptOutcome } from '#core/domain/outcome.ts';
 import type { TenantId } from '#core/domain/ids.ts';
 import type { MessageState } from '#core/domain/message-state.ts';
 import { asJson, type TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { cancelMessages } from '#core/store/cancellation.ts';
+import type { ClaimedMessage } from '#core/store/claimed-message.ts';
 import { withTenant } from '#core/store/tenant-scope.ts';
 import { completionOf } from '#test/support/completion-of.ts';
 import { lockWaits } from '#test/support/lock-waits.ts';
@@ -154,6 +156,29 @@ test('a repeated completion of a message that was canceled meanwhile changes not
   await b.cancel([seq], () => {});
   expect((await b.store.complete([completionOf(message, put)])).size).toBe(0);
   expect(await b.stateOf(seq)).toBe('canceled');
+});
+
+test('a batch of attempts that end and defer messages locks them in the order of a cancellation', async () => {
+  await using b = await setup();
+  const [earlier = 0, later = 0] = (await b.accept(2)).toSorted((one, other) => one - other);
+  const claimed = new Map((await b.store.claim([earlier, later], TERMS)).map((one) => [one.seq, one]));
+  const completion = (seq: number, outcome: AttemptOutcome) =>
+    completionOf(claimed.get(seq) as ClaimedMessage, outcome);
+  let completing: ReturnType<typeof b.store.complete> | undefined;
+  await b.admin.begin(async (tx) => {
+    await tx`select from despatch.live_messages where seq = ${earlier} for update`;
+    completing = b.store.complete([
+      completion(later, { kind: 'accepted', providerMessageId: 'p-1' }),
+      completion(earlier, {
+        kind: 'rejected_transient',
+        failure: { class: 'provider_unavailable', code: 'http_503' },
+      }),
+    ]);
+    await b.waiting(1);
+    // The later one is not locked yet, so a cancellation that holds the earlier one goes on.
+    await tx`select from despatch.live_messages where seq = ${later} for update nowait`;
+  });
+  expect(await completing).toEqual(new Set([earlier, later]));
 });
 
 test("another tenant's messages are neither found nor canceled", async () => {

@@ -1,9 +1,9 @@
 -- Records how attempts ended, and moves their messages on. A row counts only while its attempt is the message's current one and
 -- still open: a worker that was paused past its lease changes nothing. The worker makes all decisions; it passes delays instead
 -- of instants, because only this server's clock decides when a message is due. The attempt that the provider accepted is stored
--- in the message's result, all others in the log.
+-- in the message's result, all others in the log. `is_mixed`: some messages end and others wait.
 -- Returns the messages whose rows counted.
-create or replace function complete(batch json) returns setof bigint
+create or replace function complete(batch json, is_mixed boolean default false) returns setof bigint
 language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
   set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
 declare
@@ -17,6 +17,12 @@ declare
   days date[];
   numbers bigint[];
 begin
+  if is_mixed then
+    -- All rows are locked in the order in which other transactions lock them, to avoid deadlocks: the statement below deletes the
+    -- ended messages before it changes the others.
+    perform from live_messages l where l.seq = any (array(select r.seq from json_to_recordset(batch) as r (seq bigint)))
+    order by l.seq for update;
+  end if;
   with reported as materialized (
     select * from json_to_recordset(batch) as r (
       seq bigint, attempt integer,
@@ -152,4 +158,4 @@ begin
   return query select unnest(applied);
 end $$;
 
-grant execute on function complete(json) to despatch_worker;
+grant execute on function complete(json, boolean) to despatch_worker;
