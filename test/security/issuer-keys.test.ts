@@ -153,22 +153,58 @@ describe('rotation', () => {
     pass(SECOND);
     expect(await old()).toBe('refused');
   });
+
+  describe.each(['gone', 'left'] as const)(
+    'to another URL in the discovery document (previous: %s)',
+    (previous) => {
+      test('a new key is accepted at once, and the retired one is rejected', async () => {
+        const pass = stopClock();
+        await using b = await setup({ finds: 'discovery' });
+        const old = await b.mint();
+        expect(await b.answerTo(old)).toBe('ann');
+        b.issuer.moveKeys(previous);
+        await b.issuer.rotate();
+        b.issuer.retire();
+        pass(2 * SECOND);
+        expect(await b.answerTo(await b.mint())).toBe('ann');
+        expect(await b.answerTo(old)).toBe('refused');
+      });
+
+      test('a retired key is rejected after ten minutes even if no token uses a new one', async () => {
+        const pass = stopClock();
+        await using b = await setup({ finds: 'discovery' });
+        const old = signerOfNow(b);
+        expect(await old()).toBe('ann');
+        b.issuer.moveKeys(previous);
+        await b.issuer.rotate();
+        b.issuer.retire();
+        pass(600 * SECOND);
+        expect(await old()).toBe('refused');
+      });
+    },
+  );
 });
 
 describe('requests to the issuer', () => {
-  test('tokens with unknown keys cause one request in two seconds, however many they are', async () => {
-    const pass = stopClock();
-    await using b = await setup();
-    expect(await b.answerTo(await b.mint())).toBe('ann');
-    const before = b.issuer.asked();
-    for (let second = 0; second < 10; second += 1) {
-      const tokens = await Promise.all(Array.from({ length: 20 }, (_, n) => unknownKey(b, n)));
-      expect(new Set(await Promise.all(tokens.map(b.answerTo)))).toEqual(new Set(['refused']));
-      pass(SECOND);
-    }
-    expect(b.issuer.asked() - before).toBeLessThanOrEqual(5);
-    expect(b.issuer.asked() - before).toBeGreaterThan(0);
-  });
+  test.each([
+    ['url', 1],
+    ['discovery', 2],
+  ] as const)(
+    'tokens with unknown keys cause one fetch in two seconds, however many they are (%s)',
+    async (finds, perFetch) => {
+      const pass = stopClock();
+      await using b = await setup({ finds });
+      expect(await b.answerTo(await b.mint())).toBe('ann');
+      const before = b.issuer.asked();
+      for (let second = 0; second < 10; second += 1) {
+        const tokens = await Promise.all(Array.from({ length: 20 }, (_, n) => unknownKey(b, n)));
+        expect(new Set(await Promise.all(tokens.map(b.answerTo)))).toEqual(new Set(['refused']));
+        pass(SECOND);
+      }
+      expect(b.issuer.asked() - before).toBeLessThanOrEqual(5 * perFetch);
+      expect(b.issuer.asked() - before).toBeGreaterThan(0);
+    },
+  );
 
   test.each(['refusing', 'nonsense', 'silent'] as const)(
     'while it is %s, known keys are valid, unknown ones are rejected, and it gets one request in two seconds',

@@ -23,12 +23,15 @@ export type TokenClaims = {
 
 export type OidcIssuer = AsyncDisposable & {
   readonly issuer: string;
+  /** The first URL of the keys. */
   readonly jwksUrl: string;
   readonly mint: (claims: TokenClaims) => Promise<string>;
   /** Signs with a new key from now on; the earlier keys stay published. */
   readonly rotate: () => Promise<void>;
   /** Publishes only the current key. */
   readonly retire: () => void;
+  /** Publishes the keys at another URL. The previous one is not found any more, or keeps the keys that it had. */
+  readonly moveKeys: (previous: 'gone' | 'left') => void;
   /** Returns the current signing key. */
   readonly current: () => SigningKey;
   /** Sets whether the keys are served, refused, answered with nonsense or never answered. */
@@ -64,6 +67,9 @@ export async function startOidcIssuer(options: IssuerOptions = {}): Promise<Oidc
   let keys = 1;
   let current = await newKey(1);
   let published: JWK[] = [current.jwk];
+  let moves = 0;
+  let keysPath = '/jwks.json';
+  const left: Record<string, unknown> = {};
   const stranger = await newKey(0);
   const server = createServer((request, response) => {
     asked += 1;
@@ -79,18 +85,19 @@ export async function startOidcIssuer(options: IssuerOptions = {}): Promise<Oidc
   server.listen(port, listenAddress(host));
   await once(server, 'listening');
   const issuer = `http://${host}:${(server.address() as AddressInfo).port}`;
-  const jwksUrl = `${issuer}/jwks.json`;
+  const jwksUrl = `${issuer}${keysPath}`;
 
   function documents(): Record<string, unknown> {
     return {
       '/.well-known/openid-configuration': {
         issuer,
-        jwks_uri: jwksUrl,
+        jwks_uri: `${issuer}${keysPath}`,
         response_types_supported: ['id_token'],
         subject_types_supported: ['public'],
         id_token_signing_alg_values_supported: [algorithm],
       },
-      '/jwks.json': { keys: published },
+      ...left,
+      [keysPath]: { keys: published },
     };
   }
 
@@ -131,6 +138,11 @@ export async function startOidcIssuer(options: IssuerOptions = {}): Promise<Oidc
     },
     retire() {
       published = [current.jwk];
+    },
+    moveKeys(previous) {
+      if (previous === 'left') left[keysPath] = { keys: [...published] };
+      moves += 1;
+      keysPath = `/jwks-${moves}.json`;
     },
     current: () => current,
     behave(as) {

@@ -1,15 +1,16 @@
 import {
   createLocalJWKSet,
   createRemoteJWKSet,
+  customFetch,
   errors,
   jwtVerify,
+  type FetchImplementation,
   type JWTHeaderParameters,
   type JWTPayload,
   type JWTVerifyGetKey,
 } from 'jose';
 import { unavailable } from '#core/domain/app-error.ts';
 import { DependencyError } from '#core/domain/dependency-error.ts';
-import { Deadline } from '#core/platform/process/deadline.ts';
 import type { Identity } from '#core/store/directory.ts';
 
 export type OidcConfig = {
@@ -27,6 +28,7 @@ export type OidcConfig = {
 /** @returns null for an invalid token. @throws AppError 503 while the issuer's keys are unavailable. */
 export type VerifyToken = (token: string) => Promise<Identity | null>;
 
+/** Of one fetch of the keys, with the discovery document before them. */
 const FETCH_TIMEOUT_MS = 3_000;
 /** Minimum interval between two key fetches, successful or not. */
 const COOLDOWN_MS = 2_000;
@@ -90,33 +92,37 @@ function textOf(claim: unknown, lengthMax: number): string | null {
   return text === '' ? null : text;
 }
 
+/** The last fetch of the keys failed. */
+type Away = {
+  readonly since: number;
+  readonly cause: unknown;
+  /** Undefined if no fetch ever succeeded. */
+  readonly lastSeen: JWTVerifyGetKey | undefined;
+};
+
 /**
  * Returns a lookup of the issuer's keys for a token. Fetches the keys again when they are ten minutes old or a token names
  * an unknown one. While the issuer is unavailable the last known keys stay valid, so its outage locks out nobody who could
  * sign in before. It is then asked every two seconds at most, and requests with known keys do not wait for the answer.
  */
 function issuerKeys(config: OidcConfig): JWTVerifyGetKey {
-  type Away = {
-    readonly since: number;
-    readonly cause: unknown;
-    readonly lastSeen: JWTVerifyGetKey | undefined;
-  };
-  let remote: ReturnType<typeof createRemoteJWKSet> | undefined;
+  const remote = createRemoteJWKSet(new URL(config.jwksUrl ?? discoveryUrl(config.issuer)), {
+    timeoutDuration: FETCH_TIMEOUT_MS,
+    cooldownDuration: COOLDOWN_MS,
+    cacheMaxAge: 600_000,
+    ...(config.jwksUrl === undefined ? { [customFetch]: fetchDiscovered(config.issuer) } : {}),
+  });
   let reloading: Promise<void> | undefined;
   let away: Away | undefined;
 
-  const noteFailure = (cause: unknown): void => {
-    const jwks = remote?.jwks();
+  const noteFailure = (cause: unknown): Away => {
+    const jwks = remote.jwks();
     away = { since: Date.now(), cause, lastSeen: jwks && createLocalJWKSet(jwks) };
+    return away;
   };
 
   const reload = async (): Promise<void> => {
     try {
-      remote ??= createRemoteJWKSet(new URL(config.jwksUrl ?? (await discoverJwksUrl(config.issuer))), {
-        timeoutDuration: FETCH_TIMEOUT_MS,
-        cooldownDuration: COOLDOWN_MS,
-        cacheMaxAge: 600_000,
-      });
       await remote.reload();
       away = undefined;
     } catch (error) {
@@ -127,27 +133,26 @@ function issuerKeys(config: OidcConfig): JWTVerifyGetKey {
   };
 
   const ask: JWTVerifyGetKey = async (header, token) => {
-    if (remote === undefined || away !== undefined) return findLastSeen(header, token);
+    if (away !== undefined) return amongLastSeen(away)(header, token);
     try {
       return await remote(header, token);
     } catch (error) {
       if (isTokensFault(error)) throw error;
-      noteFailure(error);
-      return findLastSeen(header, token);
+      return amongLastSeen(noteFailure(error))(header, token);
     }
   };
 
-  const findLastSeen: JWTVerifyGetKey = (header, token) => {
-    if (away?.lastSeen !== undefined) return away.lastSeen(header, token);
-    const options = { cause: away?.cause };
-    throw new DependencyError('oidc', 'unavailable', 'the issuer gave no keys yet', options);
-  };
-
   return async (header, token) => {
-    const isDue = away === undefined ? remote === undefined : Date.now() - away.since >= COOLDOWN_MS;
-    if (isDue) reloading ??= reload();
-    if (away?.lastSeen === undefined) await reloading;
+    if (away !== undefined && Date.now() - away.since >= COOLDOWN_MS) reloading ??= reload();
+    if (away !== undefined && away.lastSeen === undefined) await reloading;
     return ask(header, token);
+  };
+}
+
+function amongLastSeen({ cause, lastSeen }: Away): JWTVerifyGetKey {
+  return (header, token) => {
+    if (lastSeen !== undefined) return lastSeen(header, token);
+    throw new DependencyError('oidc', 'unavailable', 'the issuer gave no keys yet', { cause });
   };
 }
 
@@ -159,12 +164,20 @@ function isTokensFault(error: unknown): boolean {
   );
 }
 
-async function discoverJwksUrl(issuer: string): Promise<string> {
-  using deadline = new Deadline(FETCH_TIMEOUT_MS);
-  const response = await fetch(`${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`, {
-    signal: deadline.signal,
-    redirect: 'error',
-  });
+function discoveryUrl(issuer: string): string {
+  return `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`;
+}
+
+/**
+ * Returns a fetch of the keys that asks the discovery document each time where they are: an issuer may move them, and may leave
+ * the previous ones in place.
+ */
+function fetchDiscovered(issuer: string): FetchImplementation {
+  return async (url, options) => fetch(await discoverJwksUrl(issuer, url, options.signal), options);
+}
+
+async function discoverJwksUrl(issuer: string, url: string, signal: AbortSignal): Promise<string> {
+  const response = await fetch(url, { signal, redirect: 'error' });
   if (!response.ok) throw new Error(`the issuer's discovery document answered ${response.status}`);
   const document = (await response.json()) as { issuer?: unknown; jwks_uri?: unknown };
   if (document.issuer !== issuer || typeof document.jwks_uri !== 'string') {
