@@ -207,7 +207,7 @@ describe('requests to the issuer', () => {
   );
 
   test.each(['refusing', 'nonsense', 'silent'] as const)(
-    'while it is %s, known keys are valid, unknown ones are rejected, and it gets one request in two seconds',
+    'while it is %s, known keys are valid, unknown ones are unavailable, and it gets one request in two seconds',
     async (behaviour) => {
       const pass = stopClock();
       await using b = await setup();
@@ -216,7 +216,7 @@ describe('requests to the issuer', () => {
       b.issuer.behave(behaviour);
       pass(2 * SECOND);
       // The first unknown key triggers the request to the issuer; if the issuer is silent, it waits for the timeout.
-      expect(await b.answerTo(await unknownKey(b, 0))).toBe('refused');
+      expect(await b.answerTo(await unknownKey(b, 0))).toBe('unavailable');
       const before = b.issuer.asked();
       let slowestMs = 0;
       const answerTo = async (token: string): Promise<string> => {
@@ -226,7 +226,7 @@ describe('requests to the issuer', () => {
         return answer;
       };
       for (let second = 0; second < 6; second += 1) {
-        for (let n = 0; n < 20; n += 1) expect(await answerTo(await unknownKey(b, n))).toBe('refused');
+        for (let n = 0; n < 20; n += 1) expect(await answerTo(await unknownKey(b, n))).toBe('unavailable');
         expect(await answerTo(good)).toBe('ann');
         pass(SECOND);
       }
@@ -247,7 +247,7 @@ describe('requests to the issuer', () => {
     await b.issuer.rotate();
     b.issuer.retire();
     const fresh = await b.mint();
-    expect(await b.answerTo(fresh)).toBe('refused');
+    expect(await b.answerTo(fresh)).toBe('unavailable');
     b.issuer.behave('well');
     pass(2 * SECOND);
     await expect.poll(() => b.answerTo(fresh)).toBe('ann');

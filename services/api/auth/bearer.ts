@@ -149,10 +149,15 @@ function issuerKeys(config: OidcConfig): JWTVerifyGetKey {
   };
 }
 
+/** @throws DependencyError also for an unknown key: the issuer may have published it since. */
 function amongLastSeen({ cause, lastSeen }: Away): JWTVerifyGetKey {
-  return (header, token) => {
-    if (lastSeen !== undefined) return lastSeen(header, token);
-    throw new DependencyError('oidc', 'unavailable', 'the issuer gave no keys yet', { cause });
+  return async (header, token) => {
+    try {
+      if (lastSeen !== undefined) return await lastSeen(header, token);
+    } catch (error) {
+      if (!(error instanceof errors.JWKSNoMatchingKey)) throw error;
+    }
+    throw new DependencyError('oidc', 'unavailable', 'the issuer gives no keys', { cause });
   };
 }
 
