@@ -7,7 +7,7 @@ import type { KeyEncrypter } from '#core/platform/vault/keyring.ts';
 import type { Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { afterCommit } from '#core/store/after-commit.ts';
 import { recordAudit, type AuditDetails, type AuditOrigin } from '#core/store/audit-log.ts';
-import { findRole } from '#core/store/members.ts';
+import { findRole, lockRole } from '#core/store/members.ts';
 import { lockTenant, type LockedTenant } from '#core/store/tenants.ts';
 import { withTenant } from '#core/store/tenant-scope.ts';
 import type { MemberCaller, UserCaller } from '../auth/auth.ts';
@@ -121,14 +121,16 @@ async function changing<T>(telling: Telling, scope: Scope, work: (change: Change
 /**
  * Returns the role that the member has now: the caller was admitted by a copy, and may have waited since. Removals and changes of
  * roles lock the tenant, so none is under way while the transaction holds that lock.
+ * @param find `lockRole` for a change without that lock.
  * @throws AppError `not_found`, `insufficient_role`
  */
 async function roleOf(
   tenantId: TenantId,
   tx: TransactionSql,
   { userId, role }: NonNullable<Scope['by']>,
+  find = findRole,
 ): Promise<Role> {
-  const held = await findRole(tenantId, tx, userId);
+  const held = await find(tenantId, tx, userId);
   if (held === undefined) throw notFound();
   assertRole(held, role);
   return held;
@@ -144,6 +146,19 @@ export async function assertStillMember(
   role: Role,
 ): Promise<void> {
   await roleOf(tenant.id, tx, { userId: user.id, role });
+}
+
+/**
+ * Checks the same for a change that does not lock the tenant, in its transaction: a removal of the member either comes first, or
+ * waits until the transaction has ended.
+ * @throws AppError `not_found`, `insufficient_role`
+ */
+export async function assertMemberUntilCommit(
+  tx: TransactionSql,
+  { tenant, user, role }: MemberCaller,
+  request: Pick<RequestFacts, 'role'>,
+): Promise<void> {
+  await roleOf(tenant.id, tx, { userId: user.id, role: request.role ?? role }, lockRole);
 }
 
 /** Writes audit entries in the transaction and publishes them after the commit. */

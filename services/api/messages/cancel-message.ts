@@ -9,7 +9,7 @@ import type { CancelMeans } from '#core/platform/telemetry/metrics.ts';
 import { cancelMessages } from '#core/store/cancellation.ts';
 import { findMessage, type MessageRow } from '#core/store/messages.ts';
 import { withTenant } from '#core/store/tenant-scope.ts';
-import { auditTo, scopeOf } from '../admin/admin-change.ts';
+import { assertMemberUntilCommit, auditTo, scopeOf } from '../admin/admin-change.ts';
 import { defineRoute, IdParams, type RouteModule } from '../http/routes-kit.ts';
 import { inSlot, type SharedSlots } from '../http/shared-slots.ts';
 import { addressOf } from './message-address.ts';
@@ -42,6 +42,7 @@ export function cancelMessageRoute({ sql, loadIds, slots, audit, metrics }: Canc
       const { id: tenantId } = caller.tenant;
       const address = await addressOf(loadIds, caller, params.id);
       const cancel = async (tx: TransactionSql) => {
+        if (caller.kind === 'member') await assertMemberUntilCommit(tx, caller, request);
         const before = await findMessage(tenantId, tx, address);
         if (before === undefined) throw notFound();
         if (decideCancel(before.status) !== 'cancel') return { row: assertCanceled(before), isNew: false };

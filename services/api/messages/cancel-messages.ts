@@ -17,7 +17,7 @@ import {
   type LivePosition,
 } from '#core/store/cancellation.ts';
 import { withTenant } from '#core/store/tenant-scope.ts';
-import { auditTo, scopeOf } from '../admin/admin-change.ts';
+import { assertMemberUntilCommit, auditTo, scopeOf } from '../admin/admin-change.ts';
 import type { KeyCaller, MemberCaller } from '../auth/auth.ts';
 import { text } from '../http/fields.ts';
 import type { Cursors } from '../http/cursor.ts';
@@ -157,7 +157,11 @@ export function cancelMessagesRoute(deps: CancelMessagesDeps): RouteModule {
         if (gone.aborted || performance.now() > until) break;
         try {
           // Each transaction waits for a slot, so that a call with thousands of messages does not block other cancels.
-          const cancel = () => withTenant(sql, tenantId, (tx) => cancelPart(tx, part, tell));
+          const cancel = () =>
+            withTenant(sql, tenantId, async (tx) => {
+              if (caller.kind === 'member') await assertMemberUntilCommit(tx, caller, request);
+              return cancelPart(tx, part, tell);
+            });
           const found = await inSlot(slots, tenantId, cancel, gone);
           counts = addCancels(counts, countCancels(part.length, found.values()));
           countByChannel(part, found);

@@ -5,7 +5,7 @@ import type { Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { eraseContent } from '#core/store/erasure.ts';
 import { findMessageKey } from '#core/store/messages.ts';
 import { withTenant } from '#core/store/tenant-scope.ts';
-import { auditTo, scopeOf } from '../admin/admin-change.ts';
+import { assertMemberUntilCommit, auditTo, scopeOf } from '../admin/admin-change.ts';
 import { defineRoute, IdParams, type RouteModule } from '../http/routes-kit.ts';
 import { inSlot, type SharedSlots } from '../http/shared-slots.ts';
 import { addressOf } from './message-address.ts';
@@ -34,6 +34,7 @@ export function eraseContentRoute({ sql, loadIds, slots, audit }: EraseContentDe
       const { id: tenantId } = caller.tenant;
       const address = await addressOf(loadIds, caller, params.id);
       const erase = async (tx: TransactionSql): Promise<void> => {
+        await assertMemberUntilCommit(tx, caller, request);
         const key = await findMessageKey(tenantId, tx, address);
         if (key === undefined) throw notFound();
         const erasure = await eraseContent(tx, key);

@@ -10,7 +10,7 @@ import type { Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { findMessage, type MessageRow } from '#core/store/messages.ts';
 import { countReschedules, lockSchedule, storeSchedule, type LockedSchedule } from '#core/store/schedule.ts';
 import { withTenant } from '#core/store/tenant-scope.ts';
-import { auditTo, scopeOf } from '../admin/admin-change.ts';
+import { assertMemberUntilCommit, auditTo, scopeOf } from '../admin/admin-change.ts';
 import { defineRoute, IdParams, type RouteModule } from '../http/routes-kit.ts';
 import { inSlot, type SharedSlots } from '../http/shared-slots.ts';
 import { timeField } from '../http/time-field.ts';
@@ -55,6 +55,7 @@ export function rescheduleMessageRoute({ sql, loadIds, slots, audit }: Reschedul
       const { id: tenantId, limits } = caller.tenant;
       const address = await addressOf(loadIds, caller, params.id);
       const reschedule = async (tx: TransactionSql) => {
+        if (caller.kind === 'member') await assertMemberUntilCommit(tx, caller, request);
         const found = await lockSchedule(tx, address.seq);
         // Read after the lock: a change of the test clock also moves this message, and has either committed or waits for
         // the lock.

@@ -22,7 +22,7 @@ import { afterCommit } from '#core/store/after-commit.ts';
 import { forgetContent } from '#core/store/contents.ts';
 import type { MessageAddress } from '#core/store/messages.ts';
 import { copyContent, findRetried, type RetriedRow } from '#core/store/retries.ts';
-import { auditTo, scopeOf } from '../admin/admin-change.ts';
+import { assertMemberUntilCommit, auditTo, scopeOf } from '../admin/admin-change.ts';
 import type { MemberCaller } from '../auth/auth.ts';
 import { createOnce, type Created, type CreateResult } from '../http/idempotency.ts';
 import {
@@ -146,6 +146,7 @@ export function retryMessageRoute(deps: RetryMessageDeps): RouteModule {
       tenantId: caller.tenant.id,
       claim: idempotency,
       async create(tx): Promise<Created<Retried>> {
+        await assertMemberUntilCommit(tx, caller, request);
         const parent = await findRetried(caller.tenant.id, tx, address);
         if (parent === undefined) throw notFound();
         assertRetryable(parent);

@@ -66,6 +66,18 @@ export async function findRole(
   return row?.role;
 }
 
+/** Returns the member's role like `findRole`. Its change and the member's removal wait until the transaction ends. */
+export async function lockRole(
+  tenantId: TenantId,
+  tx: TransactionSql,
+  userId: UserId,
+): Promise<Role | undefined> {
+  // No weaker lock: many calls of the member could share one without a gap, and a removal would wait for all of them.
+  const [row] = await tx<{ role: Role }[]>`
+    select role from members where tenant_id = ${tenantId} and user_id = ${userId} for no key update`;
+  return row?.role;
+}
+
 /** A person as their tenant names them: by the issuer's subject, or by e-mail address. */
 export type Person = { readonly subject: string } | { readonly email: string };
 

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startAdminApi, type AdminApi, type TestTenant } from '#test/support/admin-api.ts';
 import { PEPPER } from '#test/support/api.ts';
 import { lockWaits } from '#test/support/lock-waits.ts';
+import { plantResult } from '#test/support/planted-messages.ts';
 import { seedAccount } from '#test/support/seed.ts';
 import { serviceKeyMaker } from '#test/support/service-keys.ts';
 
@@ -125,11 +126,12 @@ async function behind(
   }
 }
 
+const roleOf = ({ id }: TestTenant, userId: string, role: string) =>
+  api.admin`update despatch.members set role = ${role} where tenant_id = ${id} and user_id = ${userId}`;
+const without = ({ id }: TestTenant, userId: string) =>
+  api.admin`delete from despatch.members where tenant_id = ${id} and user_id = ${userId}`;
+
 describe("a change that waits for the tenant's lock", () => {
-  const roleOf = ({ id }: TestTenant, userId: string, role: string) =>
-    api.admin`update despatch.members set role = ${role} where tenant_id = ${id} and user_id = ${userId}`;
-  const without = ({ id }: TestTenant, userId: string) =>
-    api.admin`delete from despatch.members where tenant_id = ${id} and user_id = ${userId}`;
   const invitation = { email: 'ann@example.org', role: 'viewer' };
 
   test('is 404 for a member who is removed during the wait', async () => {
@@ -186,5 +188,103 @@ describe("a change that waits for the tenant's lock", () => {
       () => api.callAs('owner', tenant, 'PUT', '/v1/admin/members', invitation),
     );
     expect(answer).toEqual({ status: 200, code: undefined });
+  });
+});
+
+describe('a change of messages', () => {
+  const limits = { batchMessagesMax: 500, sendRequestsPerMinute: 1_000 };
+  const message = { channel: 'sms', to: '+15550000001', body: 'Hello', tags: ['spring'] };
+  const later = (hours: number) => new Date(Date.now() + hours * 3_600_000).toISOString();
+
+  async function setup() {
+    const tenant = await api.tenant(limits);
+    await seedAccount(api.admin, tenant.id, { channel: 'sms' });
+    const { text: key } = await serviceKeyMaker(api.admin, PEPPER)(tenant.id);
+    const byKey = (method: string, url: string, body?: object) =>
+      api.call(method, url, { headers: { 'x-service-key': key }, body });
+    return { tenant, byKey };
+  }
+
+  async function sent(byKey: Awaited<ReturnType<typeof setup>>['byKey'], fields: object): Promise<string> {
+    const { status, body } = await byKey('POST', '/v1/messages', { ...message, ...fields });
+    expect(status).toBe(202);
+    return body.id;
+  }
+
+  /** All that a change of the tenant's messages might change. */
+  const rowsOf = ({ id }: TestTenant) => api.admin`
+    select m.id, s.status, m.scheduled_at, m.content::text, (select count(*) from audit_log a where a.tenant_id = ${id}) as audited
+    from messages m join message_states s using (seq, purge_on) where m.tenant_id = ${id}`;
+
+  const changes = [
+    { name: 'a cancel', method: 'POST', path: (id: string) => `/v1/messages/${id}/cancel` },
+    {
+      name: 'a cancel by filter',
+      method: 'POST',
+      path: () => '/v1/messages/cancel',
+      body: { filter: { tag: 'spring' } },
+    },
+    {
+      name: 'a move to another time',
+      method: 'PATCH',
+      path: (id: string) => `/v1/messages/${id}`,
+      fields: { sendAt: later(1) },
+      body: { sendAt: later(2) },
+    },
+    { name: 'a retry', method: 'POST', path: (id: string) => `/v1/admin/messages/${id}/retry`, ended: true },
+    {
+      name: 'an erasure',
+      method: 'DELETE',
+      path: (id: string) => `/v1/admin/messages/${id}/content`,
+      ended: true,
+    },
+  ];
+
+  test.each(
+    changes.flatMap((change) => [
+      { ...change, who: 'removed', status: 404, code: 'not_found' },
+      { ...change, who: 'demoted', status: 403, code: 'insufficient_role' },
+    ]),
+  )('$name is $status for a member who was $who after being admitted', async (change) => {
+    const { tenant, byKey } = await setup();
+    const id = await sent(byKey, change.fields ?? {});
+    if (change.ended) await plantResult(api.admin, id, { status: 'failed', final: true });
+    const { userId } = tenant.members.admin;
+    // From now on the api has a copy of the membership, and no notice says that it is outdated.
+    expect((await api.callAs('admin', tenant, 'GET', `/v1/messages/${id}`)).status).toBe(200);
+    await (change.who === 'removed' ? without(tenant, userId) : roleOf(tenant, userId, 'viewer'));
+    const before = await rowsOf(tenant);
+    const { status, body } = await api.callAs('admin', tenant, change.method, change.path(id), change.body);
+    expect({ status, code: body?.code }).toEqual({ status: change.status, code: change.code });
+    expect(await rowsOf(tenant)).toEqual(before);
+  });
+
+  test('a removal waits for the part of a cancel that is under way, and no later part is canceled', async () => {
+    const { tenant, byKey } = await setup();
+    const batch = { messages: Array.from({ length: 450 }, () => message) };
+    expect((await byKey('POST', '/v1/messages/batch', batch)).status).toBe(202);
+    const watcher = api.database.open('admin', 2);
+    try {
+      const { canceling, removing } = await watcher.begin(async (tx) => {
+        // One of the second part.
+        await tx`select from live_messages where seq =
+          (select seq from live_messages where tenant_id = ${tenant.id} order by seq offset 300 limit 1) for update`;
+        const cancel = api.callAs('developer', tenant, 'POST', '/v1/messages/cancel', {
+          filter: { tag: 'spring' },
+        });
+        await expect.poll(() => lockWaits(api.admin, 'cancel_messages')).toHaveLength(1);
+        const { userId } = tenant.members.developer;
+        const remove = api.callAs('owner', tenant, 'DELETE', `/v1/admin/members/${userId}`);
+        await expect.poll(() => lockWaits(api.admin, 'delete from members')).toHaveLength(1);
+        return { canceling: cancel, removing: remove };
+      });
+      expect((await removing).status).toBe(204);
+      expect(await canceling).toMatchObject({ status: 200, body: { canceled: 400, more: true } });
+      expect(
+        await api.admin`select from live_messages where tenant_id = ${tenant.id} and status = 'queued'`,
+      ).toHaveLength(50);
+    } finally {
+      await watcher.end();
+    }
   });
 });
