@@ -22,6 +22,7 @@ import { createDeliver } from './deliver/deliver.ts';
 import { createClosedLanes } from './claim/closed-lanes.ts';
 import { createDelayedMoves } from './claim/delayed-moves.ts';
 import { countUsage, COUNTING_MS } from './upkeep/count-usage.ts';
+import { maintain } from './upkeep/maintain.ts';
 import { numberEvents, NUMBERING_GAP_MS } from './upkeep/number-events.ts';
 import { expireReceipts } from './receipts/expire-receipts.ts';
 import { createBrakeChannels } from './upkeep/brake-channels.ts';
@@ -127,7 +128,6 @@ const LATE_RECEIPTS_MS = 10_000;
 /** Time between two searches for messages that go on to another account after a receipt timeout. */
 const SILENT_MS = 1_000;
 const CONTENTS_AT_ONCE = 100;
-const OUTLIVED_PAGE = { readsMax: 50_000, most: 500 };
 const NUMBERING_MS = 1_000;
 const TENANT_RECHECK_MS = 400;
 /** Time until the policies of tenants that are new to this worker are read, all in one query. */
@@ -377,16 +377,13 @@ export function buildWorker(deps: WorkerDeps): Worker {
     contents: task('contents', MINUTE_MS, async () => {
       while ((await store.settleContents(CONTENTS_AT_ONCE)) === CONTENTS_AT_ONCE);
     }),
-    maintain: task('maintain', HOUR_MS, async () => {
-      await store.endOutlived(OUTLIVED_PAGE);
-      const result = await store.maintain();
-      // The worker that did the maintenance reports its result.
-      if (result === 'elsewhere') return 'unfinished';
-      events.maintained(result);
-      if (result.busy.length === 0) return undefined;
-      tasks.maintain.wake(BUSY_RETRY_MS);
-      return 'unfinished';
-    }),
+    maintain: task('maintain', HOUR_MS, () =>
+      maintain({
+        store,
+        onMaintained: events.maintained,
+        retrySoon: () => tasks.maintain.wake(BUSY_RETRY_MS),
+      }),
+    ),
   };
 
   const webhooks =

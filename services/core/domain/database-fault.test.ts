@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { databaseFaultOf, isLockRefused, isPlaceRefused } from './database-fault.ts';
+import { databaseFaultOf, isLockRefused, isPlaceRefused, isUnreachable } from './database-fault.ts';
 import { DependencyError } from './dependency-error.ts';
 
 function refusal(code: string): Error {
@@ -35,6 +35,19 @@ test('isLockRefused recognizes lock timeouts and deadlocks', () => {
   const codes = ['55P03', '40P01', '55000', '40001', '57014'];
   expect(codes.filter((code) => isLockRefused(refusal(code)))).toEqual(['55P03', '40P01']);
   expect(isLockRefused(undefined)).toBe(false);
+});
+
+test('isUnreachable recognizes a server that is lost, and no refusal of a single statement', () => {
+  const lost = ['08006', '28P01', '3D000', '53300', '57P01', '57P02', '57P03'];
+  const refused = ['25006', '40001', '40P01', '53100', '53200', '55P03', '57014', '58030', '42501', '22001'];
+  expect([...lost, ...refused].filter((code) => isUnreachable(refusal(code)))).toEqual(lost);
+  const silent = [
+    Object.assign(new Error('no answer'), { code: 'CONNECTION_CLOSED' }),
+    new DependencyError('postgres', 'deadline', 'took over 5 s'),
+  ];
+  expect(silent.map(isUnreachable)).toEqual([true, true]);
+  const foreign = [undefined, new DependencyError('vault', 'deadline', 'took over 5 s'), { code: '57P01' }];
+  expect(foreign.map(isUnreachable)).toEqual([false, false, false]);
 });
 
 test('isPlaceRefused recognizes a refused purge day or sequence number', () => {

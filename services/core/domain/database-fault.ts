@@ -92,6 +92,16 @@ function isNumberTaken(error: Error & { code?: unknown; table_name?: unknown }):
   return error.code === '23505' && typeof error.table_name === 'string' && ENTERED.test(error.table_name);
 }
 
+/** Refusals of the session: of the connection and its login, no free connection, shutdown, crash and start. */
+const SESSION_REFUSED = /^(?:08|28|3D)|^53300$|^57P0/;
+
+/** Whether no other statement can succeed for now either. A statement that took too long or met a lock says nothing about others. */
+export function isUnreachable(error: unknown): boolean {
+  if (databaseFaultOf(error) !== 'away') return false;
+  const { name, code = '' } = error as Error & { code?: string };
+  return name !== 'PostgresError' || SESSION_REFUSED.test(code);
+}
+
 /** Whether a statement failed because another transaction held a lock for too long, or because of a deadlock. */
 export function isLockRefused(error: unknown): boolean {
   const { code } = (error ?? {}) as { code?: unknown };

@@ -1,6 +1,9 @@
-import { databaseFaultOf, isLockRefused } from '#core/domain/database-fault.ts';
+import { isLockRefused, isUnreachable } from '#core/domain/database-fault.ts';
 import type { Bounded } from './bounded-queries.ts';
 import type { Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
+
+/** What could not be done: the name of a table, a partition or the function that lists the tasks. */
+export type UpkeepFailure = { readonly what: string; readonly error: unknown };
 
 export type Maintained = {
   readonly made: number;
@@ -8,6 +11,8 @@ export type Maintained = {
   readonly dropped: readonly string[];
   /** Tables with locks held by other sessions: to be retried soon. */
   readonly busy: readonly string[];
+  /** In the order in which they were tried; the last one may have ended the run, because the database was lost. */
+  readonly failures: readonly UpkeepFailure[];
 };
 
 /** Rows per step. */
@@ -18,65 +23,70 @@ type Task = { readonly task: 'make' | 'drop'; readonly parent: string; readonly 
 /**
  * Makes and drops partitions, and deletes obsolete rows that are in no partition of their own, in bounded steps. Each step is a
  * transaction that gives up within seconds if another session reads for long: that table is left alone then, because all sends
- * would queue behind the waiting step.
+ * would queue behind the waiting step. A step that fails does not prevent the others, unless the database is lost.
  * @param bounded gives one step its deadline.
  * @returns `elsewhere` if another worker is doing it.
- * @throws the error that stopped a step, after all other steps have been tried; at once if the database is away.
  */
 export async function maintainPartitions(sql: Sql, bounded: Bounded): Promise<Maintained | 'elsewhere'> {
   let made = 0;
   const dropped: string[] = [];
   const busy = new Set<string>();
-  const failures: unknown[] = [];
+  const failures: UpkeepFailure[] = [];
+  let end: 'elsewhere' | 'lost' | undefined;
 
-  const step = (work: (tx: TransactionSql) => Promise<unknown>): Promise<boolean> =>
-    bounded(
+  /** @returns undefined if the work failed. */
+  const attempt = async <T>(table: string, what: string, work: Promise<T>): Promise<T | undefined> => {
+    try {
+      return await bounded(work);
+    } catch (error) {
+      if (isLockRefused(error)) busy.add(table);
+      else failures.push({ what, error });
+      if (isUnreachable(error)) end = 'lost';
+      return undefined;
+    }
+  };
+  /** One transaction; undefined also if another worker does the upkeep. */
+  const step = <T>(table: string, what: string, work: (tx: TransactionSql) => Promise<T>) =>
+    attempt(
+      table,
+      what,
       sql.begin(async (tx) => {
-        const isMine = await tryMaintenanceLock(tx);
-        if (isMine) await work(tx);
-        return isMine;
+        if (await tryMaintenanceLock(tx)) return work(tx);
+        end = 'elsewhere';
+        return undefined;
       }),
     );
 
-  const tasks = await bounded(sql<Task[]>`select task, parent, monday from partition_tasks()`);
+  const listed = sql<Task[]>`select task, parent, monday from partition_tasks()`;
+  const tasks = (await attempt('partition_tasks', 'partition_tasks', listed)) ?? [];
   for (const { task, parent, monday } of tasks) {
+    if (end !== undefined) break;
     if (busy.has(parent)) continue;
-    try {
-      const isMine = await step(async (tx) => {
-        const [row] =
-          task === 'make'
-            ? await tx<{ done: boolean }[]>`select make_partition(${parent}, ${monday}) as done`
-            : await tx<{ done: boolean }[]>`select drop_partition(${parent}, ${monday}) as done`;
-        if (row?.done !== true) return;
-        if (task === 'make') made += 1;
-        else dropped.push(`${parent}_${monday.replaceAll('-', '')}`);
+    const name = `${parent}_${monday.replaceAll('-', '')}`;
+    const isDone = await step(parent, name, async (tx) => {
+      const [row] =
+        task === 'make'
+          ? await tx<{ done: boolean }[]>`select make_partition(${parent}, ${monday}) as done`
+          : await tx<{ done: boolean }[]>`select drop_partition(${parent}, ${monday}) as done`;
+      return row?.done;
+    });
+    if (isDone !== true) continue;
+    if (task === 'make') made += 1;
+    else dropped.push(name);
+  }
+  const purgeable = sql<{ name: string }[]>`select purged_tables() as name`;
+  const tables = end === undefined ? await attempt('purged_tables', 'purged_tables', purgeable) : [];
+  for (const { name } of tables ?? []) {
+    if (end !== undefined) break;
+    let purged: number | undefined;
+    do {
+      purged = await step(name, name, async (tx): Promise<number> => {
+        const [row] = await tx<{ n: number }[]>`select purge_rows(${name}, ${PURGED_AT_ONCE}) as n`;
+        return row?.n ?? 0;
       });
-      if (!isMine) return 'elsewhere';
-    } catch (error) {
-      if (isLockRefused(error)) busy.add(parent);
-      else if (databaseFaultOf(error) === 'away') throw error;
-      else failures.push(error);
-    }
+    } while (purged === PURGED_AT_ONCE);
   }
-  const tables = await bounded(sql<{ name: string }[]>`select name from purged_tables() as name`);
-  for (const { name } of tables) {
-    try {
-      for (;;) {
-        let purged = 0;
-        const isMine = await step(async (tx) => {
-          const [row] = await tx<{ n: number }[]>`select purge_rows(${name}, ${PURGED_AT_ONCE}) as n`;
-          purged = row?.n ?? 0;
-        });
-        if (!isMine) return 'elsewhere';
-        if (purged < PURGED_AT_ONCE) break;
-      }
-    } catch (error) {
-      if (databaseFaultOf(error) === 'away') throw error;
-      failures.push(error);
-    }
-  }
-  if (failures.length > 0) throw failures[0];
-  return { made, dropped, busy: [...busy] };
+  return end === 'elsewhere' ? end : { made, dropped, busy: [...busy], failures };
 }
 
 /**

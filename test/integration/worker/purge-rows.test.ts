@@ -1,17 +1,34 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
+import type { Maintained } from '#core/store/partitions.ts';
 import { setupMessages } from '#test/support/setup-messages.ts';
 import { setupStores } from '#test/support/setup-stores.ts';
+
+type Stores = Awaited<ReturnType<typeof setupStores>>;
 
 const EXPIRED = 12_000;
 
 /** Inserts due rows, five of six for events whose retention is over. */
-async function expire(admin: Awaited<ReturnType<typeof setupStores>>['admin']): Promise<void> {
+async function expire(admin: Stores['admin']): Promise<void> {
   await admin`
     insert into despatch.due_deliveries (endpoint_id, tenant_id, first_seq, last_seq, purge_on, due_at)
     select ${randomUUID()}, ${randomUUID()}, n, n, case when n % 6 = 0 then current_date + 7 else date '2020-01-06' end, 'infinity'
     from generate_series(1, ${EXPIRED}::int) n`;
 }
+
+/** Makes every purge of due deliveries fail with this SQLSTATE. */
+async function refuseWith({ admin }: Stores, code: string): Promise<void> {
+  await admin.unsafe(`create function public.refuse() returns trigger language plpgsql as
+    $$ begin raise exception 'refused' using errcode = '${code}'; end $$`);
+  await admin`create trigger refuse before delete on despatch.due_deliveries for each row execute function public.refuse()`;
+}
+
+const failuresOf = (result: Maintained | 'elsewhere') =>
+  result === 'elsewhere'
+    ? [result]
+    : result.failures.map(({ what, error }) => `${what}: ${(error as Error).message}`);
+
+const failedIn = async ({ store }: Stores) => failuresOf(await store.maintain());
 
 test('expired rows are purged in bounded steps, each in its own commit', async () => {
   await using b = await setupStores();
@@ -44,11 +61,52 @@ test('a table whose purge fails does not prevent the purge of other tables', asy
   await b.admin`create function public.refuse() returns trigger language plpgsql as $$ begin raise exception 'refused'; end $$`;
   for (const table of ['messages_default', 'due_deliveries'])
     await b.admin`create trigger refuse before delete on ${b.admin(`despatch.${table}`)} for each row execute function public.refuse()`;
-  await expect(b.store.maintain()).rejects.toThrow('refused');
+  expect(await failedIn(b)).toEqual(['messages_default: refused', 'due_deliveries: refused']);
   expect(await b.admin`select from despatch.workers`).toHaveLength(0);
   await b.admin`drop trigger refuse on despatch.messages_default`;
-  await expect(b.store.maintain()).rejects.toThrow('refused');
+  expect(await failedIn(b)).toEqual(['due_deliveries: refused']);
   expect(await b.admin`select from despatch.messages`).toHaveLength(0);
+});
+
+test.each([
+  { what: 'takes too long', code: '57014', busy: [], failed: ['due_deliveries: refused'] },
+  { what: 'waits for a lock for too long', code: '55P03', busy: ['due_deliveries'], failed: [] },
+  { what: 'is in a deadlock', code: '40P01', busy: ['due_deliveries'], failed: [] },
+])('a purge that $what each time does not prevent that of later tables', async ({ code, busy, failed }) => {
+  await using b = await setupStores();
+  await expire(b.admin);
+  await refuseWith(b, code);
+  await b.admin`insert into despatch.workers (name, first_claim_at) values ('old', '2020-01-01')`;
+  const result = await b.store.maintain();
+  expect(result).toMatchObject({ busy });
+  expect(failuresOf(result)).toEqual(failed);
+  expect(await b.admin`select from despatch.workers`).toHaveLength(0);
+});
+
+test('a table that another session has locked is left alone after a second, and reported as busy', async () => {
+  await using b = await setupStores();
+  await b.admin`insert into despatch.workers (name, first_claim_at) values ('old', '2020-01-01')`;
+  const [locked, finish] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const holder = b.admin.begin(async (tx) => {
+    await tx`lock table despatch.suppressions`;
+    locked.resolve();
+    await finish.promise;
+  });
+  await locked.promise;
+  const result = await b.store.maintain();
+  finish.resolve();
+  await holder;
+  expect(result).toMatchObject({ busy: ['suppressions'], failures: [] });
+  expect(await b.admin`select from despatch.workers`).toHaveLength(0);
+});
+
+test('upkeep ends at once when the database is lost', async () => {
+  await using b = await setupStores();
+  await expire(b.admin);
+  await refuseWith(b, '57P01');
+  await b.admin`insert into despatch.workers (name, first_claim_at) values ('old', '2020-01-01')`;
+  expect(await failedIn(b)).toEqual(['due_deliveries: refused']);
+  expect(await b.admin`select from despatch.workers`).toHaveLength(1);
 });
 
 test('replaced routes are purged after their messages, the current route never', async () => {

@@ -1,7 +1,7 @@
 -- Deletes at most `most` rows of one of `purged_tables` that are no longer needed. Returns how many; a number below `most` means
--- that none are left.
+-- that none are left. Fails soon if another session has locked the table, so that the others are not kept waiting.
 create or replace function purge_rows(of_table text, most integer) returns integer
-language plpgsql security definer set search_path = despatch, pg_temp set enable_seqscan = off as $$
+language plpgsql security definer set search_path = despatch, pg_temp set enable_seqscan = off set lock_timeout = '1s' as $$
 declare
   today constant date := (now() at time zone 'UTC')::date;
   of_parent text;

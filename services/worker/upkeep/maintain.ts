@@ -1,0 +1,48 @@
+import { isUnreachable } from '#core/domain/database-fault.ts';
+import type { Maintained, UpkeepFailure } from '#core/store/partitions.ts';
+import type { WorkerStore } from '#core/store/worker-store.ts';
+
+export type MaintainDeps = {
+  readonly store: Pick<WorkerStore, 'endOutlived' | 'maintain'>;
+  /** Called by the worker that did the upkeep, also where parts of it failed. */
+  readonly onMaintained: (result: Maintained) => void;
+  /** Called if something has to wait for other sessions. */
+  readonly retrySoon: () => void;
+};
+
+const OUTLIVED_PAGE = { readsMax: 50_000, most: 500 };
+
+/**
+ * Ends messages whose record is about to be dropped, makes and drops partitions, and deletes obsolete rows.
+ * @returns `unfinished` if another worker does it, or something has to be retried soon.
+ * @throws an error that names everything that failed, after the rest was done; at once if the database is lost.
+ */
+export async function maintain({
+  store,
+  onMaintained,
+  retrySoon,
+}: MaintainDeps): Promise<'unfinished' | undefined> {
+  const failures: UpkeepFailure[] = [];
+  await store.endOutlived(OUTLIVED_PAGE).catch((error: unknown) => {
+    if (isUnreachable(error)) throw error;
+    failures.push({ what: 'live_messages', error });
+  });
+  const result = await store.maintain();
+  let isDone = result !== 'elsewhere';
+  if (result !== 'elsewhere') {
+    onMaintained(result);
+    failures.push(...result.failures);
+    if (result.busy.length > 0) {
+      isDone = false;
+      retrySoon();
+    }
+  }
+  if (failures.length > 0) {
+    const names = failures.map(({ what }) => what).join(', ');
+    throw new AggregateError(
+      failures.map(({ error }) => error),
+      `Upkeep failed for: ${names}`,
+    );
+  }
+  return isDone ? undefined : 'unfinished';
+}
