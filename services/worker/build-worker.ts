@@ -132,7 +132,7 @@ const NUMBERING_MS = 1_000;
 const TENANT_RECHECK_MS = 400;
 /** Time until the policies of tenants that are new to this worker are read, all in one query. */
 const UNKNOWN_POLICY_MS = 50;
-/** Time until the next try while a long read, such as a backup, holds up the task. */
+/** Time until the next try while a long read, such as a backup, or a message that is not settled yet holds up the task. */
 const BUSY_RETRY_MS = 5 * MINUTE_MS;
 
 /** Assembles the worker and starts its periodic tasks. Opens no connections itself. */

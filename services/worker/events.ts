@@ -217,8 +217,8 @@ export function createEvents(
     deliveriesDelayed(error: unknown, claims: number): void {
       log.error({ claims, err: error }, 'Recording of webhook calls delayed');
     },
-    maintained({ made, dropped, busy }: Maintained): void {
-      log.info({ made, dropped, busy }, 'Partitions maintained');
+    maintained({ made, dropped, busy, unsettled }: Maintained): void {
+      log.info({ made, dropped, busy, unsettled }, 'Partitions maintained');
     },
     streamRecreated(): void {
       log.warn('Wake-up stream recreated');

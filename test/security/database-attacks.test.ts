@@ -128,6 +128,7 @@ const CALLABLE: Readonly<Record<string, readonly RoleName[]>> = {
   oldest_deletion_seconds: ['worker'],
   make_partition: ['worker'],
   drop_partition: ['worker'],
+  unsettled_days: ['worker'],
   purged_tables: ['worker'],
   purge_rows: ['worker'],
   forget_replaced_secrets: ['worker'],

@@ -11,6 +11,11 @@ export type Maintained = {
   readonly dropped: readonly string[];
   /** Tables with locks held by other sessions: to be retried soon. */
   readonly busy: readonly string[];
+  /**
+   * Purge days that have come, whose records are kept because messages of them have not been settled: to be retried soon. The
+   * list may name a day whose last message was settled in the meantime.
+   */
+  readonly unsettled: readonly string[];
   /** In the order in which they were tried; the last one may have ended the run, because the database was lost. */
   readonly failures: readonly UpkeepFailure[];
 };
@@ -57,9 +62,14 @@ export async function maintainPartitions(sql: Sql, bounded: Bounded): Promise<Ma
       }),
     );
 
+  const days = await attempt(
+    'live_messages',
+    'live_messages',
+    sql<{ day: string }[]>`select unsettled_days() as day`,
+  );
   const listed = sql<Task[]>`select task, parent, monday from partition_tasks()`;
-  const tasks = (await attempt('partition_tasks', 'partition_tasks', listed)) ?? [];
-  for (const { task, parent, monday } of tasks) {
+  const tasks = end === undefined ? await attempt('partition_tasks', 'partition_tasks', listed) : [];
+  for (const { task, parent, monday } of tasks ?? []) {
     if (end !== undefined) break;
     if (busy.has(parent)) continue;
     const name = `${parent}_${monday.replaceAll('-', '')}`;
@@ -86,7 +96,8 @@ export async function maintainPartitions(sql: Sql, bounded: Bounded): Promise<Ma
       });
     } while (purged === PURGED_AT_ONCE);
   }
-  return end === 'elsewhere' ? end : { made, dropped, busy: [...busy], failures };
+  if (end === 'elsewhere') return end;
+  return { made, dropped, busy: [...busy], unsettled: (days ?? []).map(({ day }) => day), failures };
 }
 
 /**

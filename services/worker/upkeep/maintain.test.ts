@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { Maintained } from '#core/store/partitions.ts';
 import { maintain } from './maintain.ts';
 
-const NOTHING: Maintained = { made: 0, dropped: [], busy: [], failures: [] };
+const NOTHING: Maintained = { made: 0, dropped: [], busy: [], unsettled: [], failures: [] };
 const failure = (code: string) =>
   Object.assign(new Error(`refused ${code}`), { name: 'PostgresError', code });
 
@@ -29,6 +29,12 @@ test.each<
   ['is done', {}, undefined, ['reported']],
   ['is done by another worker', 'elsewhere', 'unfinished', []],
   ['is repeated soon where tables are busy', { busy: ['messages'] }, 'unfinished', ['reported', 'again']],
+  [
+    'is repeated soon where a week has unsettled messages',
+    { unsettled: ['2026-01-05'] },
+    'unfinished',
+    ['reported', 'again'],
+  ],
 ])('upkeep %s', async (_what, result, outcome, told) => {
   expect(await run(result)).toEqual({ outcome, told: ['maintain', ...told] });
 });

@@ -6,7 +6,7 @@ export type MaintainDeps = {
   readonly store: Pick<WorkerStore, 'endOutlived' | 'maintain'>;
   /** Called by the worker that did the upkeep, also where parts of it failed. */
   readonly onMaintained: (result: Maintained) => void;
-  /** Called if something has to wait for other sessions. */
+  /** Called if something has to wait for other sessions, or for messages to be settled. */
   readonly retrySoon: () => void;
 };
 
@@ -32,7 +32,7 @@ export async function maintain({
   if (result !== 'elsewhere') {
     onMaintained(result);
     failures.push(...result.failures);
-    if (result.busy.length > 0) {
+    if (result.busy.length > 0 || result.unsettled.length > 0) {
       isDone = false;
       retrySoon();
     }

@@ -1,8 +1,18 @@
 import { describe, expect, test } from 'vitest';
 import type { Maintained } from '#core/store/partitions.ts';
-import { type MessageBench, setupMessages } from '#test/support/setup-messages.ts';
+import { completionOf } from '#test/support/completion-of.ts';
+import { rowsTouched } from '#test/support/rows-read.ts';
+import {
+  type MessageBench,
+  accepted,
+  setupMessages,
+  states,
+  transient,
+} from '#test/support/setup-messages.ts';
 
-const NOTHING: Maintained = { made: 0, dropped: [], busy: [], failures: [] };
+const NOTHING: Maintained = { made: 0, dropped: [], busy: [], unsettled: [], failures: [] };
+
+const PAGE = { readsMax: 100, most: 100 };
 
 describe('retention', () => {
   test('a partition is dropped once its Monday has come, and partitions are created ahead', async () => {
@@ -57,6 +67,96 @@ describe('retention', () => {
     expect(await b.store.maintain()).toEqual({ ...NOTHING, dropped: [name] });
   });
 });
+
+describe('a week whose message is being sent when its Monday comes', () => {
+  test('is kept until the message is settled, although all workers were away until then', async () => {
+    await using b = await setupMessages();
+    const old = await makeOldPartition(b, '2020-01-06');
+    const later = await makeOldPartition(b, '2020-01-13');
+    const [seq = 0] = await b.accept();
+    const [claimed] = await b.claimDue(1, 60_000);
+    await backdate(b, [seq], '2020-01-06');
+    await b.store.endOutlived(PAGE);
+    const kept = { ...NOTHING, unsettled: ['2020-01-06'] };
+    expect(await b.store.maintain()).toEqual({ ...kept, dropped: [later] });
+    expect(await b.store.maintain()).toEqual(kept);
+    expect(await b.store.partitionsDue()).toEqual([{ task: 'drop', partitions: 1 }]);
+
+    await b.admin`update despatch.live_messages set lease_until = now() - interval '1 second'`;
+    const [lost] = await b.store.lost([seq]);
+    expect(lost).toMatchObject({ action: 'lost', attempt: claimed?.attempt });
+    await b.store.complete(lost === undefined ? [] : [completionOf(lost, transient)]);
+    expect(await states(b)).toEqual(['deferred']);
+    expect(await b.store.endOutlived(PAGE)).toBe(1);
+    expect(await states(b)).toEqual(['canceled']);
+    expect(await b.store.backlogTotal()).toBe(0);
+    expect(await b.store.maintain()).toEqual({ ...NOTHING, dropped: [old] });
+  });
+
+  test('is kept in a default partition too, and only this week', async () => {
+    await using b = await setupMessages();
+    const [live = 0, ended = 0, late = 0] = await b.accept(3);
+    await b.claimDue(3, 60_000);
+    await backdate(b, [live], '2020-01-06');
+    await backdate(b, [ended], '2020-01-13');
+    await b.admin`delete from despatch.live_messages where seq = ${ended}`;
+    expect(await b.store.maintain()).toEqual({ ...NOTHING, unsettled: ['2020-01-06'] });
+    const left = await b.admin<{ seq: number }[]>`select seq from despatch.messages order by seq`;
+    expect(left.map(({ seq }) => seq)).toEqual([live, late]);
+    await b.admin`delete from despatch.live_messages where seq = ${live}`;
+    expect(await b.store.maintain()).toEqual(NOTHING);
+    expect(await b.admin`select from despatch.messages`).toHaveLength(1);
+  });
+
+  test('keeps no idempotency keys', async () => {
+    await using b = await setupMessages();
+    const [seq = 0] = await b.accept();
+    await backdate(b, [seq], '2020-01-06');
+    await b.admin`insert into despatch.idempotency_keys (scope, generation, tenant_id, fingerprint)
+      values ('\\x00', '2020-01-06', ${b.tenant.tenantId}, '')`;
+    await b.store.maintain();
+    const old = await b.admin`select from despatch.idempotency_keys where generation < '2021-01-01'`;
+    expect(old).toHaveLength(0);
+  });
+
+  test('gets no further call for a sent message from the day before on', async () => {
+    await using b = await setupMessages();
+    const [seq = 0] = await b.accept();
+    const [claimed] = await b.claimDue(1, 60_000);
+    await b.store.complete(claimed === undefined ? [] : [completionOf(claimed, accepted)]);
+    await b.admin`insert into despatch.failover_waits (seq, purge_on, tenant_id, due_at)
+      values (${seq}, current_date, ${b.tenant.tenantId}, now())`;
+    const expiry: unknown[] = [];
+    for (const days of [2, 1]) {
+      for (const table of ['messages', 'message_results', 'failover_waits'])
+        await b.admin`update ${b.admin(`despatch.${table}`)} set purge_on = (now() at time zone 'UTC')::date + ${days}::int`;
+      await b.store.settleSilent(10, (due) => {
+        expiry.push(...due.map(({ isExpired }) => isExpired));
+        return [];
+      });
+    }
+    expect(expiry).toEqual([false, true]);
+  });
+
+  test('is found without reading later messages', async () => {
+    await using b = await setupMessages();
+    const [first = 0] = await b.accept();
+    await b.accept(500);
+    await backdate(b, [first], '2020-01-06');
+    const read = await b.admin.begin(async (tx) => {
+      const before = await rowsTouched(tx);
+      await tx`select despatch.unsettled_days()`;
+      return (await rowsTouched(tx)) - before;
+    });
+    expect(read).toBeLessThan(50);
+  });
+});
+
+/** Moves messages into a week that is over. */
+async function backdate(b: MessageBench, seqs: readonly number[], monday: string): Promise<void> {
+  for (const table of ['messages', 'live_messages'])
+    await b.admin`update ${b.admin(`despatch.${table}`)} set purge_on = ${monday} where seq = any (${[...seqs]}::bigint[])`;
+}
 
 async function makeOldPartition(b: MessageBench, monday: string): Promise<string> {
   const name = `messages_${monday.replaceAll('-', '')}`;

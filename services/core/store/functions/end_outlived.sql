@@ -1,6 +1,7 @@
 -- Ends messages whose record will be dropped with the next partition, so that no message vanishes without an end: as `canceled`,
 -- which every waiting message may become, held ones included; a message that a provider has accepted returns to `sent`. Not as
 -- `expired`, because the message's own expiry may not have passed. Runs well before the partition is dropped.
+-- A message with a call under way is left to whoever settles it, and keeps its week's partitions until then (`unsettled_days`).
 -- Reads at most `reads_max` messages after number `after_seq` and ends at most `most` of them, because a backlog may be too large
 -- to be read by one statement. Returns how many it ended, and the number after which to continue; null at the end.
 create or replace function end_outlived(after_seq bigint, reads_max integer, most integer, out ended integer, out next_seq bigint)

@@ -6,6 +6,7 @@ declare
   today constant date := (now() at time zone 'UTC')::date;
   of_parent text;
   found_any boolean;
+  unsettled date[] := '{}';
   n integer;
 begin
   case of_table
@@ -85,8 +86,12 @@ begin
       if not found_any then
         return 0;
       end if;
-      execute format('delete from %1$I d where d.ctid = any (array(select x.ctid from %1$I x where has_served(%2$L, x.%3$I, $1) limit $2))',
-        of_table, of_parent, partition_key(of_parent)) using today, most;
+      if partition_key(of_parent) = 'purge_on' then
+        unsettled := array(select unsettled_days());
+      end if;
+      execute format('delete from %1$I d where d.ctid = any (array(
+          select x.ctid from %1$I x where has_served(%2$L, x.%3$I, $1) and x.%3$I <> all ($3) limit $2))',
+        of_table, of_parent, partition_key(of_parent)) using today, most, unsettled;
   end case;
   get diagnostics n = row_count;
   return n;

@@ -63,7 +63,9 @@ begin
       m.pinned_account_id is not null, m.delivery_guarantee, m.content_retention = 'discard', m.content is not null, t.status,
       exists (select from brakes b where b.tenant_id = w.tenant_id and b.channel = m.channel and b.level = 'held'),
       s.status, s.final, s.account_id, s.provider, s.started_at is not null, s.segment_states is not null or s.engagement is not null,
-      x.is_awaited, s.expires_at <= at_now,
+      x.is_awaited,
+      -- No message becomes live again after `end_outlived` has looked for those of its day.
+      s.expires_at <= at_now or w.purge_on <= (at_now at time zone 'UTC')::date + 1,
       s.seq <> all (sent) or x.is_awaited and w.seq <> all (awaited) and w.seq <> all (asked),
       coalesce((select bool_or(c.received_at between s.started_at and o.over_at)
           or count(*) = 100 and max(c.received_at) <= o.over_at from (
