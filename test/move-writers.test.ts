@@ -13,6 +13,7 @@ const WRITERS: Readonly<Record<string, readonly string[]>> = {
   record_receipts: ['update message_results'],
   expire_receipts: ['update message_results'],
   purge_some: ['delete live_messages', 'delete message_results'],
+  end_purge: ['delete live_messages'],
 };
 /** The functions whose moves change a tenant's usage. A purge deletes the usage itself. */
 const NOTERS = Object.keys(WRITERS).filter(

@@ -244,6 +244,18 @@ test.each([
   expect(await b.leftovers()).toEqual({});
 });
 
+test('a purge ends although the record of a message that was being sent is gone', async () => {
+  await using b = await setup();
+  const row = acceptRow(b.tenant);
+  await acceptBatch(b.api, [row]);
+  await b.admin`update despatch.live_messages set status = 'sending', attempt = 1, lease_until = now() + interval '1 minute'`;
+  await b.admin`delete from despatch.messages where seq = ${row.seq}`;
+  await b.begin();
+  await b.purge();
+  expect(await b.store.endPurge(b.owned)).toBe(true);
+  expect(await b.leftovers()).toEqual({});
+});
+
 test('the last step of a purge runs with a statement timeout of 5 minutes', async () => {
   await using b = await setup();
   await b.admin`create table public.seen (timeout text)`;

@@ -15,6 +15,9 @@ begin
   if exists (select from messages m where m.tenant_id = who) then
     return false;
   end if;
+  -- Of messages whose records are gone. Before the counters, because those who settle messages lock these rows first.
+  perform from live_messages l where l.tenant_id = who order by l.seq for update;
+  delete from live_messages l where l.tenant_id = who;
   delete from counter_locks c where c.owner = who
     or c.owner in (select p.id from provider_accounts p where p.tenant_id = who);
   delete from rate_windows r where r.subject = who or r.subject in (select k.id from api_keys k where k.tenant_id = who);
