@@ -267,7 +267,7 @@ test('these functions together make every state transition of the table', () => 
   expect(all.filter((move) => !made.has(move))).toEqual([]);
 });
 
-test('messages that wait or are held the day before their purge are canceled with an event', async () => {
+test('messages that wait or are held on the day of their purge are canceled with an event, and none before', async () => {
   const planted = await plant(['queued', 'held', 'deferred', 'sending']);
   const { seqs, tenantId } = planted;
   const backlog = await b.store.backlogTotal();
@@ -277,9 +277,9 @@ test('messages that wait or are held the day before their purge are canceled wit
     b.admin`update despatch.live_messages set purge_on = (now() at time zone 'UTC')::date + ${days}::int
       where seq = any (${seqs}::bigint[])`;
 
-  await outlive(2);
-  expect(await end()).toBe(0);
   await outlive(1);
+  expect(await end()).toBe(0);
+  await outlive(0);
   expect(await end()).toBe(3);
   const ended = await b.admin`
     select r.status, r.failure ->> 'code' as code, r.final, e.type, e.source from despatch.message_results r

@@ -1,6 +1,6 @@
--- Ends messages whose record will be dropped with the next partition, so that no message vanishes without an end: as `canceled`,
+-- Ends messages whose retention is over and whose record is to be dropped, so that no message vanishes without an end: as `canceled`,
 -- which every waiting message may become, held ones included; a message that a provider has accepted returns to `sent`. Not as
--- `expired`, because the message's own expiry may not have passed. Runs well before the partition is dropped.
+-- `expired`, because the message's own expiry may not have passed. No partition is dropped before this (`unsettled_days`).
 -- A message with a call under way is left to whoever settles it, and keeps its week's partitions until then (`unsettled_days`).
 -- Reads at most `reads_max` messages after number `after_seq` and ends at most `most` of them, because a backlog may be too large
 -- to be read by one statement. Returns how many it ended, and the number after which to continue; null at the end.
@@ -15,7 +15,7 @@ begin
     select l.seq, l.status, l.purge_on, l.sent_attempt from live_messages l where l.seq > after_seq order by l.seq limit reads_max
   ), found as materialized (
     select l.seq, l.sent_attempt from looked l
-    where l.purge_on <= (now() at time zone 'UTC')::date + 1 and l.status <> 'sending' order by l.seq limit most
+    where l.purge_on <= (now() at time zone 'UTC')::date and l.status <> 'sending' order by l.seq limit most
   )
   select array_agg(f.seq) filter (where f.sent_attempt is null), array_agg(f.seq) filter (where f.sent_attempt is not null),
     case when count(*) >= most then max(f.seq)

@@ -213,7 +213,9 @@ begin
       left join lateral (select * from live_messages x where s.seq is null and x.seq = u.seq) l on true
     ), crowd as materialized (
       select c.account_id, (select count(*) from (
-        select from receipts x where x.waiting and x.account_id = c.account_id limit waiting_max + 1) w)::integer as waiting
+        select from receipts x where x.waiting and x.account_id = c.account_id
+        -- In the order of the index that leads to the account's rows.
+        order by x.account_id, x.provider_message_id limit waiting_max + 1) w)::integer as waiting
       from (select distinct x.account_id from matched x where x.is_live or x.has_just_ended or x.seq is null) c
       where c.account_id is not null
     )

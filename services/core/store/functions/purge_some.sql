@@ -90,7 +90,9 @@ begin
     cross join lateral (
       (select y.id from receipts y where coalesce(y.account_id, y.tenant_id) = t.turn and not y.waiting limit most)
       union all
-      (select y.id from receipts y where y.account_id = t.turn and y.waiting limit most)
+      (select y.id from receipts y where y.account_id = t.turn and y.waiting
+        -- In the order of the index that leads to the account's rows.
+        order by y.account_id, y.provider_message_id limit most)
     ) x limit most));
   get diagnostics n = row_count;
   if n > 0 then

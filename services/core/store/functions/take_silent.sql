@@ -64,7 +64,7 @@ begin
       exists (select from brakes b where b.tenant_id = w.tenant_id and b.channel = m.channel and b.level = 'held'),
       s.status, s.final, s.account_id, s.provider, s.started_at is not null, s.segment_states is not null or s.engagement is not null,
       x.is_awaited,
-      -- No message becomes live again after `end_outlived` has looked for those of its day.
+      -- From the day before its purge on, no message becomes live again: its partition is dropped while none is.
       s.expires_at <= at_now or w.purge_on <= (at_now at time zone 'UTC')::date + 1,
       s.seq <> all (sent) or x.is_awaited and w.seq <> all (awaited) and w.seq <> all (asked),
       coalesce((select bool_or(c.received_at between s.started_at and o.over_at)
