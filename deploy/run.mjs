@@ -7,6 +7,15 @@ import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const NODE_MIN = [24, 12];
+// A request that gets no answer is repeated after a minute; npm waits five, in the packages' own scripts too.
+const NPM_CI = [
+  'ci',
+  '--include=dev',
+  '--no-audit',
+  '--no-fund',
+  '--loglevel=error',
+  '--fetch-timeout=60000',
+];
 const SIGNAL_NUMBERS = { SIGHUP: 1, SIGINT: 2, SIGKILL: 9, SIGTERM: 15 };
 
 const root = resolve(fileURLToPath(import.meta.url), '../..');
@@ -30,7 +39,7 @@ async function install() {
   const started = Date.now();
   process.stderr.write('Installing dependencies (npm ci), half a minute to a minute\n');
   // NODE_ENV=production would skip the development dependencies, which every script here needs.
-  const npm = spawn('npm', ['ci', '--include=dev', '--no-audit', '--no-fund', '--loglevel=error'], {
+  const npm = spawn('npm', NPM_CI, {
     cwd: root,
     stdio: ['ignore', 'pipe', 'pipe'],
   });

@@ -16,7 +16,15 @@ export async function installOwnPackages(folder: string): Promise<string> {
     for (const file of ['package.json', 'package-lock.json']) {
       await copyFile(join(source, file), join(partial, file));
     }
-    const npm = ['npm', 'ci', '--ignore-scripts', '--prefer-offline', '--no-audit', '--no-fund'];
+    const npm = [
+      'npm',
+      'ci',
+      '--ignore-scripts',
+      '--prefer-offline',
+      '--no-audit',
+      '--no-fund',
+      '--fetch-timeout=60000',
+    ];
     const { code, output } = await runCommand(npm, 'gather', partial);
     if (code !== 0) throw new Error(`the packages of ${folder} could not be installed: ${output}`);
   });
