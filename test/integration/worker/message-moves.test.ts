@@ -289,3 +289,25 @@ test('messages that wait or are held on the day of their purge are canceled with
   expect(await b.store.backlogTotal()).toBe(backlog - 3);
   expect((await statesOf(planted)).get(seqs[3] ?? 0)).toBe('sending');
 });
+
+const NO_ROUTE = { class: 'no_route', code: 'no_route', retryable: false };
+
+test.each([
+  { end: 'failed', failure: NO_ROUTE, reason: null },
+  { end: 'expired', failure: { ...NO_ROUTE, class: 'expired', code: 'expired' }, reason: null },
+  { end: 'canceled', failure: { ...NO_ROUTE, class: 'expired', code: 'retention_over' }, reason: null },
+  { end: 'canceled', failure: null, reason: null },
+  { end: 'suppressed', failure: null, reason: 'opt_out' },
+  { end: 'unknown', failure: null, reason: 'ambiguous_attempt' },
+  { end: 'sent', failure: null, reason: null },
+] as const)(
+  'a deferred message that becomes $end has the reason $reason, and not the one for which it waited',
+  async ({ end, failure, reason }) => {
+    const { tenantId, seqs } = await plant(['deferred']);
+    await b.admin`update despatch.live_messages set reason = 'retry' where tenant_id = ${tenantId}`;
+    await b.store.moveMessages(seqs, end, failure, reason);
+    const rows =
+      await b.admin`select status, reason from despatch.message_states where tenant_id = ${tenantId}`;
+    expect(rows).toEqual([{ status: end, reason }]);
+  },
+);

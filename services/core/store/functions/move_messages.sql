@@ -3,8 +3,8 @@
 -- scheduled message that becomes `queued` gets an event. For a message that becomes `sent` without a call, because a receipt
 -- proves it, the caller writes the event. `canceled` without a failure means that the sender asked for it, and `suppressed` that
 -- the recipient did: such a message shows no failure, whatever earlier attempts ended with. `unknown` keeps the failure of its
--- last attempt, and receipts still count. `of_reason`: why the message is in
--- its new state, if the state alone does not say so.
+-- last attempt, and receipts still count. `of_reason`: why the message is in its new state, if neither the state nor the failure
+-- says so; the reason for which it waited ends with the wait.
 -- A message that a provider has accepted (`sent_attempt`) ends in no state but `sent`, in which its receipts count. With a reason
 -- it returns to `sent` as it was, through the account that accepted it, and the event is written here; `of_failure` is {why} if
 -- the account that was to send it next made no call.
@@ -103,7 +103,7 @@ begin
     )
     insert into message_results (seq, purge_on, tenant_id, status, reason, attempt, reassigned, duplicate_risk, account_id, provider,
       failure, final, expires_at, completed_at, updated_at, sent_at, sent_attempt, provider_message_id, found_by_id, sent_from)
-    select e.seq, e.purge_on, e.tenant_id, to_status, case when is_wish or is_return then of_reason else coalesce(of_reason, e.reason) end, e.attempt, nullif(e.reassigned, 0), e.duplicate_risk,
+    select e.seq, e.purge_on, e.tenant_id, to_status, of_reason, e.attempt, nullif(e.reassigned, 0), e.duplicate_risk,
       case when is_return then a.account_id when e.attempt > 0 and not e.test then e.account_id end,
       case when is_return then a.provider else e.provider end,
       case when not (is_wish or is_return) then coalesce(of_failure, e.failure) end, to_status not in ('sent', 'unknown'), e.expires_at,
