@@ -106,9 +106,20 @@ test('the pairs of a map in a query string are read in linear time', () => {
   expect(milliseconds(20_000)).toBeLessThan(1_000);
 });
 
-test('a pair named __proto__ is accepted, and a map that is also sent as a string is refused', () => {
-  const sent = JSON.parse('{"metadata.__proto__":"a","metadata[b]":"c"}') as unknown;
-  expect(readPairs(sent)).toMatchObject({ value: { metadata: { b: 'c' } } });
+test.each([
+  ['metadata.__proto__', 'metadata'],
+  ['metadata[__proto__]', 'metadata'],
+  ['__proto__', 'query'],
+])('the query parameter %s is refused, not dropped', (name, field) => {
+  const sent = Object.fromEntries([
+    ['metadata.b', 'c'],
+    [name, 'a'],
+  ] as const);
+  const message = 'Must not have a parameter or key named __proto__';
+  expect(readPairs(sent)).toMatchObject({ error: { details: [{ field, rule: 'name', message }] } });
+});
+
+test('a map that is also sent as a string is refused', () => {
   expect(readPairs({ metadata: 'x', 'metadata.a': 'b' })).toHaveProperty('error');
   expect(readPairs({ 'metadata.a': 'b', metadata: 'x' })).toHaveProperty('error');
 });

@@ -190,13 +190,25 @@ function readQuery(sent: unknown, kinds: QueryKinds): unknown {
     const pair = PAIR.exec(name);
     const map = pair?.[1];
     if (pair !== null && map !== undefined && kindOf(map) === 'map') {
+      const key = pair[2] ?? pair[3] ?? '';
+      assertKept(key, map);
       const pairs = maps.get(map) ?? new Map<string, unknown>();
-      maps.set(map, pairs.set(pair[2] ?? pair[3] ?? '', value));
-    } else query[name] = readValue(value, kindOf(name));
+      maps.set(map, pairs.set(key, value));
+    } else {
+      assertKept(name, 'query');
+      query[name] = readValue(value, kindOf(name));
+    }
   }
   // A map that was also sent as text is left so, for the schema to refuse.
   for (const [map, pairs] of maps) if (!Object.hasOwn(query, map)) query[map] = Object.fromEntries(pairs);
   return query;
+}
+
+/** Neither assigning the name to an object nor a schema's record keeps it, so a filter would be dropped silently. */
+function assertKept(name: string, field: string): void {
+  if (name !== '__proto__') return;
+  const message = 'Must not have a parameter or key named __proto__';
+  throw validationFailed({ field, rule: 'name', message });
 }
 
 function readValue(value: unknown, kind: 'number' | 'boolean' | 'map' | undefined): unknown {

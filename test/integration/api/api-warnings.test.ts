@@ -303,6 +303,14 @@ describe('other requests', () => {
     ]);
   });
 
+  test.each(['metadata.__proto__=x', 'metadata[__proto__]=x', '%5F_proto__=x'])(
+    'refuse the query parameter %s, which would be dropped',
+    async (query) => {
+      const { status, body } = await get(api.first, `/v1/messages?${query}`, tenant.key);
+      expect({ status, ...body }).toMatchObject({ status: 400, code: 'validation_failed' });
+    },
+  );
+
   test('warn that a body is ignored if the route takes none', async () => {
     const { body: account } = await asOwner('POST', '/v1/admin/providers', {
       provider: 'simulator-sms',
