@@ -21,10 +21,13 @@ export type ReceiptCall = {
   readonly receivedAt: number;
 };
 
+/** Media types of the bodies that vendors expect. */
+export type ReceiptAnswerType = 'text/xml' | 'text/plain';
+
 /** The api's response to a vendor, sent before the call is verified or parsed. */
 export type ReceiptAnswer = {
   readonly status: 200 | 204;
-  readonly contentType?: string;
+  readonly contentType?: ReceiptAnswerType;
   readonly body?: string;
 };
 

@@ -48,6 +48,8 @@ export type RawRoute<P extends z.ZodObject, A extends Admission> = {
   readonly params: P;
   /** The status of most answers. Default 204. */
   readonly status?: 200 | 204;
+  /** Media types of the bodies of answers with 200, each with an example. */
+  readonly answers: Readonly<Record<string, string>>;
   readonly errors: readonly ErrorCode[];
   /** Decides by the path alone, before the body is read. @throws AppError */
   readonly admit: (params: z.input<P>) => A | Promise<A>;
@@ -82,7 +84,7 @@ export function defineRawRoute<P extends z.ZodObject, A extends Admission>(
           status: route.status ?? 204,
           idempotent: false,
           hasInput: false,
-          isRaw: true,
+          rawAnswers: route.answers,
           errors: route.errors,
         },
         isRaw: true,

@@ -65,8 +65,8 @@ export type RouteDocs = {
   readonly status: number;
   readonly idempotent: boolean;
   readonly hasInput: boolean;
-  /** Takes bytes of any type and may answer 200 in the format that its caller expects. */
-  readonly isRaw?: true;
+  /** Takes bytes of any type, and may answer 200 with the body that its caller expects: possible types, each with an example. */
+  readonly rawAnswers?: Readonly<Record<string, string>>;
   /** Can also answer with `text/csv`. */
   readonly csv?: true;
   /** Takes a file, with rules by type. */

@@ -39,14 +39,13 @@ export function completeOperation(operation: Operation, route: DocumentedRoute):
     operation.requestBody.required = route.isBodyRequired;
     addExamples(operation.requestBody.content, examples.request, docs.examples);
   }
-  if (docs.isRaw === true && route.method !== 'get') operation.requestBody = ANY_BODY;
+  if (docs.rawAnswers !== undefined && route.method !== 'get') operation.requestBody = ANY_BODY;
   if (docs.upload !== undefined)
     operation.requestBody = { required: true, content: filesOf(docs.upload.types) };
   const { content } = (operation.responses[docs.status] ?? {}) as Partial<Response>;
   if (content !== undefined) addExamples(content, examples.response);
   if (content !== undefined && docs.csv === true) content['text/csv'] = { schema: { type: 'string' } };
   operation.responses = {
-    ...(docs.isRaw === true ? { 200: ANY_ANSWER } : {}),
     [docs.status]: {
       description: SUCCESS[docs.status] ?? 'Success',
       headers: headers(
@@ -58,6 +57,7 @@ export function completeOperation(operation: Operation, route: DocumentedRoute):
       ...(content === undefined ? {} : { content }),
       ...(docs.download === undefined ? {} : { content: filesOf(docs.download) }),
     },
+    ...(docs.rawAnswers === undefined ? {} : { 200: rawResponse(docs.rawAnswers) }),
     ...Object.fromEntries(
       [...errorsOf(route)].map(([status, codes]) => [status, errorResponse(status, [...codes], auth)]),
     ),
@@ -185,7 +185,8 @@ function errorsOf({ auth, docs, path, method }: DocumentedRoute): Map<number, Se
   ];
   if (docs.hasInput) codes.push('missing_field');
   if (method !== 'get') codes.push('unsupported_media_type');
-  if (method !== 'get' && docs.isRaw !== true && docs.upload === undefined) codes.push('malformed_json');
+  if (method !== 'get' && docs.rawAnswers === undefined && docs.upload === undefined)
+    codes.push('malformed_json');
   if (isAuthenticated) codes.push('unauthenticated', 'tenant_suspended', 'rate_limited');
   if (usesKey) codes.push('api_key_expired', 'api_key_revoked', 'api_key_rotated', 'insufficient_scope');
   if (auth.kind === 'bearer' || auth.kind === 'either' || auth.kind === 'user')
@@ -252,10 +253,14 @@ function headers(...names: readonly (keyof typeof HEADERS)[]): Json {
 }
 
 const ANY_BODY = { content: { '*/*': { schema: {} } } };
-const ANY_ANSWER = {
-  description: 'Done; the body that the caller expects',
-  headers: headers('X-Request-Id'),
-};
+
+function rawResponse(answers: Readonly<Record<string, string>>): Response {
+  return {
+    description: 'Done; the body that the caller expects',
+    headers: headers('X-Request-Id'),
+    content: filesOf(answers),
+  };
+}
 
 const SUCCESS: Readonly<Record<number, string>> = {
   200: 'Success',

@@ -106,6 +106,15 @@ describe('bodies and headers', () => {
     expect(operationOf('createApiKey')?.requestBody?.required).toBe(true);
   });
 
+  test.each([
+    ['takeReceipt', ['text/xml', 'text/plain']],
+    ['takeReceiptOfQuery', ['text/xml', 'text/plain']],
+    ['unsubscribeRecipient', ['text/html']],
+    ['askToUnsubscribe', ['text/html']],
+  ])('%s documents the media types of its answers with a body', (id, types) => {
+    expect(Object.keys(operationOf(id)?.responses['200']?.content ?? {})).toEqual(types);
+  });
+
   test('only rate-limited operations document RateLimit headers, also in their 429 responses', () => {
     expect(headersOf('sendMessage', 202)).toEqual(expect.arrayContaining(LIMITS));
     expect(headersOf('sendMessage', 429)).toEqual(expect.arrayContaining([...LIMITS, 'Retry-After']));

@@ -4,7 +4,7 @@ import { AppError, notFound } from '#core/domain/app-error.ts';
 import { isUuid } from '#core/domain/ids.ts';
 import { receiptUrl, type ReceiptKey } from '#core/domain/receipt-token.ts';
 import type { ReceiptAccount } from '#core/store/receipt-calls.ts';
-import type { ReceiptAnswer } from '#providers/receipt.ts';
+import type { ReceiptAnswer, ReceiptAnswerType } from '#providers/receipt.ts';
 import { findProvider, receiptsOf, type AnyReceipts } from '#providers/registry.ts';
 import type { RouteModule } from '../http/routes-kit.ts';
 import { defineRawRoute, type RawRequest } from '../http/raw-route.ts';
@@ -36,6 +36,7 @@ const shared = {
   path: '/v1/receipts/:providerId/:token',
   tag: 'Receipts',
   params: ReceiptParams,
+  answers: { 'text/xml': '<Response/>', 'text/plain': 'OK' } satisfies Record<ReceiptAnswerType, string>,
 } as const;
 
 type Admitted = {
@@ -104,7 +105,7 @@ export function receiptRoutes(deps: ReceiptRoutesDeps): RouteModule {
     operation: 'takeReceipt',
     summary: "Receive a provider's report",
     description:
-      'For providers only, at the `receiptUrl` of the account. The body may be of any type and has at most 256 KiB, or up to 4 MiB if the provider reports on many messages at once. The call is stored unchanged before it is answered; it is verified later. Some providers get 200 and the body that they expect.',
+      'For providers only, at the `receiptUrl` of the account. The body may be of any type and has at most 256 KiB, or up to 4 MiB if the provider reports on many messages at once. The call is stored unchanged before it is answered; it is verified later. Some providers get 200 and the body that they expect, which may be empty.',
     errors: ['not_found'],
     admit,
     handler: take,

@@ -36,6 +36,7 @@ const shared = {
   tag: 'Unsubscribing',
   params: UnsubscribeParams,
   status: 200,
+  answers: { 'text/html': '<!doctype html><title>Unsubscribe</title>' },
 } as const;
 
 type Admitted = {
