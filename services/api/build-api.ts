@@ -252,6 +252,7 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
     receiptUrls,
     notify,
     audit: deps.audit,
+    isBlockedHost: addressBlocker(settings.webhooks.allowCidrs),
     selfServeTenants: settings.selfServeTenants,
     tenantsPerUserMax: settings.tenantsPerUserMax,
   };
@@ -328,7 +329,7 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
           allowHttp: settings.webhooks.allowHttp,
           ports: settings.webhooks.ports,
           isOpenHost: addressOpener(settings.webhooks.allowCidrs),
-          isBlockedHost: addressBlocker(settings.webhooks.allowCidrs),
+          isBlockedHost: admin.isBlockedHost,
         },
       },
     }),

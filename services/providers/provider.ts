@@ -119,6 +119,14 @@ export type ProviderDefinition<
    */
   readonly secretRoute: SecretRoute<z.output<Config>>;
   /**
+   * Only where tenants name a host of their own to call, under any domain: the setting that names it, and the host that it names.
+   * An address that must not be called is refused when the setting is stored.
+   */
+  readonly tenantHost?: {
+    readonly setting: keyof z.output<Config> & string;
+    readonly hostOf: (config: z.output<Config>) => string;
+  };
+  /**
    * Checks rules that need config and secrets together, for example a user name that requires a password. Runs only when
    * both halves are valid on their own; fields are named `publicConfig.x` or `secretConfig.x`.
    */
@@ -141,12 +149,13 @@ export type ProviderDefinition<
 /** A provider without its message and account types, as the registry and the worker handle it. */
 export type AnyProvider = Omit<
   ProviderDefinition,
-  'secretRoute' | 'receipts' | 'lookup' | 'guide' | 'check' | 'send' | 'verify'
+  'secretRoute' | 'tenantHost' | 'receipts' | 'lookup' | 'guide' | 'check' | 'send' | 'verify'
 > & {
   readonly guide: AnyGuide;
   readonly receipts: ReceiptDefinition<never, never> | 'simulated' | null;
   readonly lookup?: LookupDefinition<never, never>;
   readonly secretRoute: Readonly<Record<string, boolean | ((config: never) => unknown)>>;
+  readonly tenantHost?: { readonly setting: string; readonly hostOf: (config: never) => string };
   check?(account: never): readonly FieldFault[];
   send(message: never, account: never, context: ProviderContext): Promise<Outcome>;
   verify(account: never, context: ProviderContext): Promise<Verification>;

@@ -3,6 +3,7 @@ import type { AuditFacts, AuditTrail } from '#core/domain/audit-entry.ts';
 import type { TenantId, UserId } from '#core/domain/ids.ts';
 import { includesRole, type Role } from '#core/domain/role.ts';
 import type { Subkeys } from '#core/domain/subkeys.ts';
+import type { IsBlockedHost } from '#core/domain/tenant-host.ts';
 import type { KeyEncrypter } from '#core/platform/vault/keyring.ts';
 import type { Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { afterCommit } from '#core/store/after-commit.ts';
@@ -33,6 +34,7 @@ export type AdminDeps = {
   readonly receiptUrls: ReceiptUrlParts;
   readonly notify: PublishNotice;
   readonly audit: AuditTrail;
+  readonly isBlockedHost: IsBlockedHost;
   /** Whether any signed-in user may create a tenant; otherwise only platform admins may. */
   readonly selfServeTenants: boolean;
   /** Maximum number of tenants owned or created by a user who is not a platform admin. */

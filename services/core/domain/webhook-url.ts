@@ -1,3 +1,5 @@
+import { calledHost, HOST_BLOCKED, type IsBlockedHost } from './tenant-host.ts';
+
 export type WebhookUrlRules = {
   /** Whether the operator permits deliveries without TLS. */
   readonly allowHttp: boolean;
@@ -5,8 +7,7 @@ export type WebhookUrlRules = {
   readonly ports: readonly number[];
   /** Whether every port of a host is allowed, or may be: by the operator, for the ranges that contain its addresses. */
   readonly isOpenHost: (host: string) => boolean;
-  /** Whether a host is an IP address, in any notation, that must not be called. */
-  readonly isBlockedHost: (host: string) => boolean;
+  readonly isBlockedHost: IsBlockedHost;
 };
 
 /** Why no event can be sent to a URL. */
@@ -17,7 +18,6 @@ export type WebhookUrlFault = {
 
 /** An authority after the scheme, and no characters that a parser would interpret differently from how they read. */
 const PLAIN = /^https?:\/\/[^\s\\/?#\p{Cc}][^\s\\#\p{Cc}]*$/iu;
-const LOCAL = /(?:^|\.)localhost$/;
 
 /** Returns the fault of an endpoint's URL; undefined for a valid one. The host name is not resolved here. */
 export function webhookUrlFault(text: string, rules: WebhookUrlRules): WebhookUrlFault | undefined {
@@ -29,10 +29,8 @@ export function webhookUrlFault(text: string, rules: WebhookUrlRules): WebhookUr
     };
   }
   if (url.protocol === 'http:' && !rules.allowHttp) return { rule: 'https', message: 'Must be an https URL' };
-  const name = url.hostname.replace(/\.$/, '');
-  const host = LOCAL.test(name) ? '127.0.0.1' : name;
-  if (rules.isBlockedHost(host))
-    return { rule: 'url_blocked', message: 'Must not name a private, local or special address' };
+  const host = calledHost(url.hostname);
+  if (rules.isBlockedHost(host)) return HOST_BLOCKED;
   if (rules.ports.includes(portOf(url)) || rules.isOpenHost(host)) return undefined;
   return { rule: 'port', message: `Must be on port ${rules.ports.join(' or ')}: no other one is called` };
 }

@@ -56,6 +56,7 @@ export default defineProvider({
   guide: smtpGuide,
   config,
   secrets,
+  tenantHost: { setting: 'host', hostOf },
   secretRoute: {
     host: hostOf,
     port: true,

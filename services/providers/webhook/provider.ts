@@ -35,6 +35,7 @@ const common = {
   receipts: gatewayReceipts,
   bodyCharactersMax: null,
   secrets,
+  tenantHost: { setting: 'url', hostOf: ({ url }: Account['config']) => new URL(url).hostname },
 } as const;
 
 /** A tenant's own gateway, one provider per channel: sends the message as JSON, signed by Standard Webhooks. */

@@ -199,6 +199,37 @@ describe('creating a provider account', () => {
     expect(refused.body.details).toEqual([{ field, rule: 'max', message: expect.any(String) }]);
   });
 
+  test.each([
+    ['webhook-sms', { url: 'https://169.254.169.254/x' }, 'publicConfig.url'],
+    ['webhook-sms', { url: 'https://[::ffff:10.0.0.1]:8443/x' }, 'publicConfig.url'],
+    ['webhook-push', { url: 'https://gateway.localhost./x' }, 'publicConfig.url'],
+    ['webhook-email', { url: 'https://0x7f.1/' }, 'publicConfig.url'],
+    ['webhook-whatsapp', { url: 'https://[fd00:ec2::254]/' }, 'publicConfig.url'],
+    ['smtp', { host: '10.0.0.1' }, 'publicConfig.host'],
+    ['smtp', { host: '[::1]' }, 'publicConfig.host'],
+    ['smtp', { host: 'LOCALHOST' }, 'publicConfig.host'],
+  ])(
+    'and changing one refuses %s with %j, which may not be called',
+    async (provider, publicConfig, field) => {
+      const isMail = provider === 'smtp';
+      const body = {
+        provider,
+        label: 'Inside',
+        publicConfig: isMail ? { host: 'mail.example.org' } : { url: 'https://gateway.example.org/' },
+        secretConfig: isMail ? {} : { signingSecret: `whsec_${'A'.repeat(32)}` },
+      };
+      const id = await created(body);
+      const refused = {
+        status: 400,
+        body: { code: 'url_blocked', details: [{ field, rule: 'url_blocked' }] },
+      };
+      expect(await asAdmin('POST', PATH, { ...body, publicConfig })).toMatchObject(refused);
+      const { secretConfig } = body;
+      expect(await asAdmin('PATCH', `${PATH}/${id}`, { publicConfig, secretConfig })).toMatchObject(refused);
+      expect(await asAdmin('PATCH', `${PATH}/${id}`, { publicConfig })).toMatchObject(refused);
+    },
+  );
+
   test('accepts labels of 2 and of 80 code points', async () => {
     expect((await asAdmin('POST', PATH, simulator('ab'))).status).toBe(201);
     expect((await asAdmin('POST', PATH, simulator('😀'.repeat(80)))).status).toBe(201);

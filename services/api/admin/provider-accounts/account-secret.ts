@@ -2,12 +2,14 @@ import { isDeepStrictEqual } from 'node:util';
 import { AppError, validationFailed } from '#core/domain/app-error.ts';
 import { accountSecretBinding } from '#core/domain/binding.ts';
 import type { ProviderAccountId, TenantId } from '#core/domain/ids.ts';
+import type { IsBlockedHost } from '#core/domain/tenant-host.ts';
 import type { KeyEncrypter } from '#core/platform/vault/keyring.ts';
 import type { ProviderAccount } from '#core/store/provider-accounts.ts';
 import { misplacedSecrets } from '#providers/config-keys.ts';
 import type { AnyProvider, FieldFault } from '#providers/provider.ts';
 import { parsePublicConfig } from '#providers/registry.ts';
 import { secretRouteChanges } from '#providers/secret-route.ts';
+import { tenantHostFault } from '#providers/tenant-host.ts';
 
 /**
  * Encrypts an account's secrets. The tenant's key is created with its first secret, so a tenant whose creation failed
@@ -28,6 +30,16 @@ export function settingsRejected(details: readonly FieldFault[]): AppError {
   const missing = details.find(({ rule }) => rule === 'required');
   if (missing === undefined) return validationFailed(...details);
   return new AppError('missing_field', { message: `Field '${missing.field}' is required`, details });
+}
+
+/** @throws AppError `url_blocked` when the settings name an address that no connection may go to. */
+export function assertHostAllowed(
+  provider: AnyProvider,
+  config: Record<string, unknown>,
+  isBlockedHost: IsBlockedHost,
+): void {
+  const fault = tenantHostFault(provider, config, isBlockedHost);
+  if (fault !== undefined) throw new AppError('url_blocked', { details: [fault] });
 }
 
 /** @throws AppError when the settings, which every member of the tenant may see, contain a secret. */

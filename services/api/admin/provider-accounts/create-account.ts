@@ -6,12 +6,12 @@ import { parseAccount } from '#providers/registry.ts';
 import { defineRoute, type RouteModule } from '../../http/routes-kit.ts';
 import { assertBelow, createInTenant, earlierAnswer, scopeOf, type AdminDeps } from '../admin-change.ts';
 import { CreateProvider } from './account-schemas.ts';
-import { assertNoSecret, encryptSecrets, settingsRejected } from './account-secret.ts';
+import { assertHostAllowed, assertNoSecret, encryptSecrets, settingsRejected } from './account-secret.ts';
 import { Provider, receiptUrlOf, viewAccount } from './account-view.ts';
 import { catalogEntry, tag, writer } from './change-account.ts';
 
 export function createAccountRoute(deps: AdminDeps): RouteModule {
-  const { keyring, notify } = deps;
+  const { keyring, notify, isBlockedHost } = deps;
   return defineRoute({
     method: 'POST',
     path: '/v1/admin/providers',
@@ -25,13 +25,14 @@ export function createAccountRoute(deps: AdminDeps): RouteModule {
     body: CreateProvider,
     status: 201,
     response: Provider,
-    errors: ['plan_limit_reached', 'idempotency_mismatch', 'dependency_unavailable'],
+    errors: ['plan_limit_reached', 'idempotency_mismatch', 'url_blocked', 'dependency_unavailable'],
     handler: async ({ caller, body, idempotency, warnings, request }) => {
       const { label, publicConfig: configPublic, rateLimitPerSecond } = body;
       const provider = catalogEntry(body.provider);
       assertNoSecret(provider, configPublic);
       const parsed = parseAccount(provider, configPublic, body.secretConfig);
       if (!parsed.ok) throw settingsRejected(parsed.details);
+      assertHostAllowed(provider, parsed.config, isBlockedHost);
       configWarnings(provider, configPublic, body.secretConfig).forEach(warnings.add);
       const tenantId = caller.tenant.id;
       // Adds the first version of the receipt URL; the answer stored for a replay does not contain it.

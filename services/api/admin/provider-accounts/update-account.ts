@@ -14,6 +14,7 @@ import { defineRoute, IdParams, type RouteModule } from '../../http/routes-kit.t
 import { changeTenant, scopeOf, type AdminDeps } from '../admin-change.ts';
 import { UpdateProvider } from './account-schemas.ts';
 import {
+  assertHostAllowed,
   assertNoSecret,
   assertSecretStays,
   assertUnchanged,
@@ -25,7 +26,7 @@ import { Provider, viewAccountFor } from './account-view.ts';
 import { catalogEntry, errors, peek, requireAccount, secretChanged, tag, writer } from './change-account.ts';
 
 export function updateAccountRoute(deps: AdminDeps): RouteModule {
-  const { sql, keyring, notify, receiptUrls } = deps;
+  const { sql, keyring, notify, receiptUrls, isBlockedHost } = deps;
   return defineRoute({
     method: 'PATCH',
     path: '/v1/admin/providers/:id',
@@ -38,7 +39,7 @@ export function updateAccountRoute(deps: AdminDeps): RouteModule {
     params: IdParams,
     body: UpdateProvider,
     response: Provider,
-    errors,
+    errors: [...errors, 'url_blocked'],
     handler: async ({ caller, params, body, warnings, request }) => {
       const { label, secretConfig, rateLimitPerSecond } = body;
       const publicConfig = body.publicConfig === null ? {} : body.publicConfig;
@@ -53,10 +54,12 @@ export function updateAccountRoute(deps: AdminDeps): RouteModule {
       if (secretConfig !== undefined) {
         const parsed = parseAccount(provider, publicConfig ?? before.configPublic, secretConfig);
         if (!parsed.ok) throw settingsRejected(parsed.details);
+        if (publicConfig !== undefined) assertHostAllowed(provider, parsed.config, isBlockedHost);
         ciphertext = await encryptSecrets(keyring, tenantId, id, parsed.secrets);
       } else if (publicConfig !== undefined) {
         const parsed = parsePublicConfig(provider, publicConfig);
         if (!parsed.ok) throw settingsRejected(parsed.details);
+        assertHostAllowed(provider, parsed.value, isBlockedHost);
       }
       // Tests break this (mutant: secret-stays): a stored secret is not sent to a server that it was not entered for.
       if (publicConfig !== undefined && secretConfig === undefined)
