@@ -23,6 +23,7 @@ import {
   serverFactory,
   shedOverload,
   type HttpLimits,
+  type LatestRequests,
 } from './http/http-limits.ts';
 import { isGivenTwice } from './http/given-twice.ts';
 import { installHomePage } from './docs/home-page.ts';
@@ -77,6 +78,7 @@ export type AppDeps = {
 export async function buildApp(deps: AppDeps, modules: readonly RouteModule[]): Promise<FastifyInstance> {
   const { limits = DEFAULT_HTTP_LIMITS } = deps;
   const lingering = createLingering();
+  const latest: LatestRequests = new WeakMap();
   const memory = createMemoryBudget(limits.memoryBytesMax);
   const slow = createSlowBodies({
     graceMs: limits.requestTimeoutMs,
@@ -84,12 +86,13 @@ export async function buildApp(deps: AppDeps, modules: readonly RouteModule[]): 
   });
   deps.metrics.requestMemory.from(memory.taken);
   const app = fastify({
-    serverFactory: serverFactory(limits, lingering),
+    serverFactory: serverFactory(limits, lingering, latest),
     logger: false,
     bodyLimit: BODY_BYTES_MAX,
     trustProxy: typeof deps.trustProxy === 'boolean' ? deps.trustProxy : [...deps.trustProxy],
     genReqId: requestIdOf,
-    clientErrorHandler: (error, socket) => answerParserError(error, socket, lingering),
+    clientErrorHandler: (error, socket) =>
+      answerParserError(error, socket, latest.get(socket)?.request, lingering),
     frameworkErrors: (error, request, reply) => {
       reply.header('x-request-id', request.id);
       void sendError(request, reply, toAppError(error));

@@ -1,3 +1,4 @@
+import { STATUS_CODES, type IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
@@ -181,19 +182,50 @@ function isDependencyFailure(error: unknown): boolean {
 /** For headers that were late or malformed; the client already had the full header timeout. */
 const LINGER_MS = 2_000;
 
-/** Answers an error that Node's HTTP parser reports before there is a request. */
-export function answerParserError(error: NodeJS.ErrnoException, socket: Socket, lingering: Lingering): void {
-  if (error.code !== 'ECONNRESET' && lingering.has(socket)) return;
-  if (error.code === 'ECONNRESET' || !socket.writable) {
+type ParserError = { readonly code?: string | undefined };
+
+/**
+ * Answers an error that Node's HTTP parser reports, mostly before there is a request.
+ * @param latest the latest request of the connection.
+ */
+export function answerParserError(
+  error: ParserError,
+  socket: Socket,
+  latest: IncomingMessage | undefined,
+  lingering: Lingering,
+): void {
+  if (error.code === 'ECONNRESET') {
     socket.destroy();
     return;
   }
-  const app = parserError(error.code);
+  const url = latest?.complete === false ? latest.url : urlOf(error);
+  writeError(socket, parserError(error.code), pathOf(url ?? ''), lingering);
+}
+
+const REQUEST_LINE = /^[A-Z-]+ (\S+) HTTP\/1\.[01]\r\n/;
+
+/** Returns the URL of a request whose headers are faulty, if they began in the latest packet. */
+function urlOf(error: ParserError): string | undefined {
+  // Node adds the packet that it was parsing, and how far it came.
+  const { rawPacket, bytesParsed } = error as { rawPacket?: Buffer; bytesParsed?: number };
+  const parsed = rawPacket?.toString('latin1', 0, bytesParsed) ?? '';
+  const before = parsed.lastIndexOf('\r\n\r\n');
+  return REQUEST_LINE.exec(before === -1 ? parsed : parsed.slice(before + 4))?.[1];
+}
+
+/** Answers over a connection that no response belongs to, and closes it. */
+function writeError(socket: Socket, error: AppError, path: string, lingering: Lingering): void {
+  if (lingering.has(socket)) return;
+  if (!socket.writable) {
+    socket.destroy();
+    return;
+  }
   const requestId = newRequestId();
-  const body = JSON.stringify(errorBody(app, '', requestId));
+  const status = STATUS[error.code];
+  const body = JSON.stringify(errorBody(error, path, requestId));
   socket.write(
     [
-      `HTTP/1.1 ${STATUS[app.code]} ${STATUS[app.code] === 413 ? 'Payload Too Large' : 'Bad Request'}`,
+      `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
       'content-type: application/json; charset=utf-8',
       `content-length: ${Buffer.byteLength(body)}`,
       `x-request-id: ${requestId}`,

@@ -46,6 +46,7 @@ const SLOW_LINGER_MS = 1_000;
 export function serverFactory(
   limits: HttpLimits,
   lingering: Lingering,
+  latest: LatestRequests,
 ): (handler: RequestListener) => Server {
   return (handler) => {
     const server = createServer(
@@ -58,7 +59,7 @@ export function serverFactory(
         // Node's own refusal has no body; a hook sends ours.
         requireHostHeader: false,
       },
-      closingGently(limits, lingering, oneAfterTheOther(handler)),
+      closingGently(limits, lingering, latest, oneAfterTheOther(handler)),
     );
     // For a client that neither sends nor reads; longer than any answer takes.
     server.setTimeout(3 * limits.requestTimeoutMs);
@@ -93,15 +94,19 @@ function oneAfterTheOther(handler: RequestListener): RequestListener {
 }
 
 /** Lets a connection linger that is to be closed after an answer while its request is still arriving. */
-function closingGently(limits: HttpLimits, lingering: Lingering, handler: RequestListener): RequestListener {
-  const current = new WeakMap<Socket, Current>();
+function closingGently(
+  limits: HttpLimits,
+  lingering: Lingering,
+  latest: LatestRequests,
+  handler: RequestListener,
+): RequestListener {
   return (request, response) => {
     const { socket } = request;
     if (lingering.has(socket)) return;
-    const known = current.get(socket);
+    const known = latest.get(socket);
     if (known === undefined) {
-      const last: Current = { request, since: performance.now() };
-      current.set(socket, last);
+      const last: LatestRequest = { request, since: performance.now() };
+      latest.set(socket, last);
       const close = socket.destroySoon.bind(socket);
       socket.destroySoon = () => {
         if (last.request.complete) return close();
@@ -116,8 +121,9 @@ function closingGently(limits: HttpLimits, lingering: Lingering, handler: Reques
   };
 }
 
-/** The latest request of a connection. */
-type Current = { request: IncomingMessage; since: number };
+/** The latest request of each connection. */
+export type LatestRequests = WeakMap<Socket, LatestRequest>;
+type LatestRequest = { request: IncomingMessage; since: number };
 
 /** Refuses excess requests before any other work is done for them. */
 export async function shedOverload(app: FastifyInstance, limits: HttpLimits): Promise<void> {

@@ -23,15 +23,16 @@ beforeAll(async () => {
 });
 afterAll(() => api[Symbol.asyncDispose]());
 
-/** Sends bytes unchanged and reads until the server closes. */
+/** Sends bytes unchanged and reads until the server closes. Returns the head of the first answer and the body of the last one. */
 async function raw(text: string): Promise<{ status: number; body: unknown; headers: string }> {
   const socket = connect(port, '127.0.0.1');
   let answer = '';
   socket.on('data', (chunk: Buffer) => (answer += chunk.toString()));
   socket.write(text);
   await once(socket, 'close');
-  const [headers = '', body = ''] = answer.split('\r\n\r\n');
-  return { status: Number(headers.split(' ')[1]), headers, body: JSON.parse(body) as unknown };
+  const parts = answer.split('\r\n\r\n');
+  const headers = parts[0] ?? '';
+  return { status: Number(headers.split(' ')[1]), headers, body: JSON.parse(parts.at(-1) ?? '') as unknown };
 }
 
 const post = (body: unknown, headers?: Record<string, string>) => send(api.first, tenant.key, body, headers);
@@ -145,6 +146,19 @@ describe('every error response has the same shape', () => {
         'POST /v1/messages HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n',
       ),
     ).toMatchObject(shape(400, 'validation_failed'));
+  });
+
+  const CHUNKED = 'Host: x\r\nX-Service-Key: KEY\r\nTransfer-Encoding: chunked\r\n\r\n';
+  const LONG = `Host: x\r\nX-Long: ${'a'.repeat(20_000)}\r\n\r\n`;
+  test.each([
+    ['a bad chunk', `POST /v1/messages?to=x HTTP/1.1\r\n${CHUNKED}zz\r\n`, '/v1/messages'],
+    ['headers that are too large', `GET /v1/messages?to=x HTTP/1.1\r\n${LONG}`, '/v1/messages'],
+    ['a bad header', 'GET /v1/messages HTTP/1.1\r\nHost: x\r\nBad Name: 1\r\n\r\n', '/v1/messages'],
+    ['a receipt URL with its token', `POST /v1/receipts/a/b HTTP/1.1\r\n${LONG}`, '/v1/receipts/a/:token'],
+    ['a second request in one packet', `GET / HTTP/1.1\r\nHost: x\r\n\r\nGET /b HTTP/1.1\r\n${LONG}`, '/b'],
+    ['a request line that cannot be read', 'NONSENSE\r\n\r\n', ''],
+  ])('an error of the HTTP parser names the path of the request: %s', async (_, sent, path) => {
+    expect((await raw(sent.replace('KEY', tenant.key.text))).body).toMatchObject({ path });
   });
 
   test('a request without Host', async () => {
