@@ -107,7 +107,7 @@ describe('ambiguous HTTP cannot smuggle a second request:', () => {
       () => post(`Content-Length: ${HIDDEN.length}`, 'Connection: close', '', HIDDEN),
       [401],
     ],
-    ['a tunnel', () => 'CONNECT inside.example:443 HTTP/1.1\r\nHost: a\r\n\r\n', []],
+    ['a tunnel', () => `CONNECT inside.example:443 HTTP/1.1\r\nHost: a\r\n\r\n${HIDDEN}`, [405]],
     [
       'a trace',
       () => 'TRACE /v1/messages HTTP/1.1\r\nHost: a\r\nX-Canary: canary\r\nConnection: close\r\n\r\n',

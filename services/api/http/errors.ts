@@ -202,6 +202,13 @@ export function answerParserError(
   writeError(socket, parserError(error.code), pathOf(url ?? ''), lingering);
 }
 
+/** Answers a CONNECT request, which Node does not pass on like others: the connection is handed over for a tunnel. */
+export function refuseTunnel({ url = '' }: IncomingMessage, socket: Socket, lingering: Lingering): void {
+  // Node has removed its own listeners.
+  socket.on('error', () => socket.destroy()).resume();
+  writeError(socket, new AppError('method_not_allowed', { headers: { allow: '' } }), pathOf(url), lingering);
+}
+
 const REQUEST_LINE = /^[A-Z-]+ (\S+) HTTP\/1\.[01]\r\n/;
 
 /** Returns the URL of a request whose headers are faulty, if they began in the latest packet. */
@@ -226,6 +233,7 @@ function writeError(socket: Socket, error: AppError, path: string, lingering: Li
   socket.write(
     [
       `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
+      ...Object.entries(error.headers ?? {}).map(([name, value]) => `${name}: ${value}`),
       'content-type: application/json; charset=utf-8',
       `content-length: ${Buffer.byteLength(body)}`,
       `x-request-id: ${requestId}`,

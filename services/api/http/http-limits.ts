@@ -3,6 +3,7 @@ import type { FastifyInstance } from 'fastify';
 import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http';
 import type { Socket } from 'node:net';
 import { AppError } from '#core/domain/app-error.ts';
+import { refuseTunnel } from './errors.ts';
 import type { Lingering } from './lingering.ts';
 
 /** Resource limits of one process for clients that are not authenticated yet. */
@@ -61,6 +62,7 @@ export function serverFactory(
       },
       closingGently(limits, lingering, latest, oneAfterTheOther(handler)),
     );
+    server.on('connect', (request, socket) => refuseTunnel(request, socket as Socket, lingering));
     // For a client that neither sends nor reads; longer than any answer takes.
     server.setTimeout(3 * limits.requestTimeoutMs);
     server.maxConnections = limits.connectionsMax;

@@ -161,6 +161,15 @@ describe('every error response has the same shape', () => {
     expect((await raw(sent.replace('KEY', tenant.key.text))).body).toMatchObject({ path });
   });
 
+  test.each([
+    ['alone', 'CONNECT host:443 HTTP/1.1\r\nHost: host:443\r\n\r\n'],
+    ['with bytes for the tunnel', `CONNECT host:443 HTTP/1.1\r\nHost: host:443\r\n\r\n${'x'.repeat(70_000)}`],
+  ])('a CONNECT request %s', async (_, sent) => {
+    const answer = await raw(sent);
+    expect(answer).toMatchObject(shape(405, 'method_not_allowed'));
+    expect(answer.headers).toMatch(/\r\nallow: *\r\n/);
+  });
+
   test('a request without Host', async () => {
     expect(await raw('GET /v1/openapi.json HTTP/1.1\r\nConnection: close\r\n\r\n')).toMatchObject(
       shape(400, 'validation_failed'),
