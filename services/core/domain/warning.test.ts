@@ -71,5 +71,5 @@ test('a request lists at most WARNINGS_MAX warnings and counts the rest', () => 
   warnings.add({ field: 'a', message: 'm' });
   warnings.add({ field: 'b', message: 'm' });
   expect(warnings.list()).toHaveLength(WARNINGS_MAX + 1);
-  expect(warnings.list().at(-1)).toEqual({ field: 'body', message: '2 further warnings' });
+  expect(warnings.list().at(-1)).toEqual({ field: 'request', message: '2 further warnings' });
 });

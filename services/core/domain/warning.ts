@@ -22,7 +22,7 @@ export function createWarnings(): Warnings {
       if (kept.length < WARNINGS_MAX) kept.push(warning);
       else more += 1;
     },
-    list: () => (more === 0 ? kept : [...kept, { field: 'body', message: `${more} further warnings` }]),
+    list: () => (more === 0 ? kept : [...kept, { field: 'request', message: `${more} further warnings` }]),
   };
 }
 

@@ -86,7 +86,7 @@ describe('the warnings of a 202', () => {
     const { status, body } = await post({ ...LEAST.sms, ...junk });
     expect(status).toBe(202);
     expect(body.warnings).toHaveLength(21);
-    expect(body.warnings.at(-1)).toEqual({ field: 'body', message: '4980 further warnings' });
+    expect(body.warnings.at(-1)).toEqual({ field: 'request', message: '4980 further warnings' });
     expect(JSON.stringify(body.warnings)).not.toMatch(/[<\u202e]/);
     expect(JSON.stringify(body.warnings).length).toBeLessThan(5_000);
   });
