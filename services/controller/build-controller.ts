@@ -15,6 +15,7 @@ import type { TenantStatus } from './resources/tenant-status.ts';
 import { createControllerLoop, type ControllerLoop } from './runtime/controller-loop.ts';
 import type { EventRecorder } from './runtime/event-recorder.ts';
 import { fenceWrites } from './runtime/fence-writes.ts';
+import type { LeaderWork } from './runtime/manager.ts';
 import { createReflector, type Reflector } from './runtime/reflector.ts';
 import { findDeletions } from './tenant/find-deletions.ts';
 import { createDeletionReconciler } from './tenant/purge-deleted.ts';
@@ -47,8 +48,8 @@ export type ControllerDeps = {
 export type Controller = {
   readonly reflectors: readonly Reflector[];
   readonly loops: readonly ControllerLoop[];
-  /** Runs the leader's work outside its loops until the signal aborts. */
-  readonly begin: (signal: AbortSignal) => Promise<void>;
+  /** The leader's work outside its loops. */
+  readonly whileLeading: LeaderWork;
 };
 
 /** Names of the controllers in logs and metrics; below, the condition types by kind. */
@@ -195,10 +196,9 @@ export function buildController(deps: ControllerDeps): Controller {
   return {
     reflectors: [tenantReflector, planReflector],
     loops: [tenantLoop, planLoop, deletionLoop],
-    async begin(signal) {
-      const made = await ensureBuiltInPlans(kube, signal);
-      if (made.length > 0) log.info({ plans: made }, 'Created built-in plans');
-      await findDeletions({ store: deps.store, found: deletionLoop.enqueue, log }, signal);
+    whileLeading: {
+      'built-in plans': (signal) => ensureBuiltInPlans({ kube, log }, signal),
+      deletions: (signal) => findDeletions({ store: deps.store, found: deletionLoop.enqueue, log }, signal),
     },
   };
 }

@@ -103,6 +103,6 @@ await runManager({
   elector,
   openHealth: (checks) => openHealthServer({ ...observability.metrics, metrics, ...checks }),
   ready: schemaReadiness(sql, requiredSchemaVersion(), logReadiness(log)),
-  whileLeading: controller.begin,
+  whileLeading: controller.whileLeading,
   shutdownGraceMs: reconciling.shutdownGraceMs,
 });

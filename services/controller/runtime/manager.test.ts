@@ -303,16 +303,18 @@ test('without an election, passes begin when the caches are synced', async () =>
   await one.done;
 });
 
-test("the leader's task starts on election, is retried after failures and awaited at the end", async () => {
+test("the leader's work starts on election, is retried after failures and awaited at the end", async () => {
   const kube = createMemoryKube();
   steal(kube);
   const told: string[] = [];
   const one = start(kube, 'pod-a', {
-    async whileLeading(signal) {
-      told.push('begun');
-      if (told.length === 1) throw new Error('no');
-      await new Promise((resolve) => signal.addEventListener('abort', resolve));
-      told.push('ended');
+    whileLeading: {
+      async work(signal) {
+        told.push('begun');
+        if (told.length === 1) throw new Error('no');
+        await new Promise((resolve) => signal.addEventListener('abort', resolve));
+        told.push('ended');
+      },
     },
   });
   await wait(10_000);
@@ -322,4 +324,24 @@ test("the leader's task starts on election, is retried after failures and awaite
   one.terminate();
   await one.done;
   expect(told).toEqual(['begun', 'begun', 'ended']);
+});
+
+test("one work of the leader's is done once while another one fails again and again", async () => {
+  const counts = { fails: 0, works: 0 };
+  const one = start(createMemoryKube(), 'pod-a', {
+    whileLeading: {
+      async fails() {
+        counts.fails += 1;
+        throw new Error('no');
+      },
+      async works() {
+        counts.works += 1;
+      },
+    },
+  });
+  await wait(60_000);
+  expect(counts).toEqual({ fails: expect.any(Number), works: 1 });
+  expect(counts.fails).toBeGreaterThan(10);
+  one.terminate();
+  await one.done;
 });

@@ -9,6 +9,12 @@ import { createHealthChecks, type HealthChecks } from './health-checks.ts';
 import type { Elector } from './leader.ts';
 import type { Reflector } from './reflector.ts';
 
+/**
+ * The leader's work outside its controllers, such as creating objects at the start, by names for the log. Each starts with
+ * the controllers and is awaited at the end; an error is logged and that work alone restarted after a pause.
+ */
+export type LeaderWork = { readonly [name: string]: (signal: AbortSignal) => Promise<void> };
+
 export type ManagerOptions = {
   readonly log: Logger;
   readonly end: EndWatch;
@@ -20,11 +26,7 @@ export type ManagerOptions = {
   readonly openHealth: (checks: HealthChecks) => Promise<AsyncDisposable>;
   /** Checks of the process itself, in addition to those of the caches, such as the database schema. */
   readonly ready?: () => Readiness | Promise<Readiness>;
-  /**
-   * The leader's work outside its controllers, such as creating objects at the start. Starts with the controllers and is
-   * awaited at the end; an error is logged and the work restarted after a pause.
-   */
-  readonly whileLeading?: (signal: AbortSignal) => Promise<void>;
+  readonly whileLeading?: LeaderWork;
   /** How long passes in progress may take at shutdown, in milliseconds. */
   readonly shutdownGraceMs: number;
   /** How long the caches may take to fill at the start. Default 120,000. */
@@ -88,24 +90,26 @@ async function synced({ reflectors, end, log, syncTimeoutMs = 120_000 }: Manager
 
 /** Reconciles until the end. @returns whether all work has ended, so that another process may start. */
 async function lead(options: ManagerOptions, working: AbortController): Promise<boolean> {
-  const { controllers, end, log, shutdownGraceMs } = options;
+  const { controllers, whileLeading = {}, end, log, shutdownGraceMs } = options;
   const leading = new AbortController();
-  const besides = repeatUntilDone(options, AbortSignal.any([leading.signal, working.signal]));
+  const signal = AbortSignal.any([leading.signal, working.signal]);
+  const besides = Object.entries(whileLeading).map(([name, work]) =>
+    repeatUntilDone(work, log.child({ work: name }), signal),
+  );
   for (const controller of controllers) controller.start(working.signal);
 
   await end.ended;
   leading.abort();
-  const stopped = Promise.all([besides, ...controllers.map((controller) => controller.stop())]);
+  const stopped = Promise.all([...besides, ...controllers.map((controller) => controller.stop())]);
   if (await drain('reconciles', stopped, shutdownGraceMs, log)) return true;
   working.abort(new Error('The process ends'));
   return drain('aborted reconciles', stopped, ABORT_MS, log);
 }
 
-async function repeatUntilDone({ whileLeading, log }: ManagerOptions, signal: AbortSignal): Promise<void> {
-  if (whileLeading === undefined) return;
+async function repeatUntilDone(work: LeaderWork[string], log: Logger, signal: AbortSignal): Promise<void> {
   for (let attempt = 1; !signal.aborted; attempt += 1) {
     try {
-      await whileLeading(signal);
+      await work(signal);
       return;
     } catch (error) {
       if (signal.aborted) return;
