@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises';
+import { planLimitsSchema } from './plan-limits-schema.ts';
 import { readValueTree } from './value-tree.ts';
 import { valuesSchema } from './values-schema.ts';
 import { valuesTable } from './values-table.ts';
@@ -21,8 +22,9 @@ export async function generateChart(chart: URL): Promise<ChartFiles> {
   const read = (file: string): Promise<string> => readFile(new URL(file, chart), 'utf8');
   const values = readValueTree(await read('values.yaml'));
   const refused = readRefusedValues(await read('templates/_deprecations.tpl'));
+  const definitions = { planLimits: planLimitsSchema() };
   return {
-    schema: `${JSON.stringify(valuesSchema(values, { refused }), null, 2)}\n`,
+    schema: `${JSON.stringify(valuesSchema(values, { refused, definitions }), null, 2)}\n`,
     readme: replaceBetween(await read('README.md'), `\n\n${valuesTable(values)}\n\n`),
   };
 }

@@ -5,17 +5,23 @@ type Schema = Readonly<Record<string, unknown>>;
 export type SchemaOptions = {
   /** Keys that the templates refuse with a better message than a schema could give. */
   readonly refused: Readonly<Record<string, string>>;
+  /** Schemas to which an `@schema` refers as `#/definitions/NAME`. */
+  readonly definitions?: Readonly<Record<string, Schema>>;
 };
 
 /**
  * Returns the JSON Schema of the values: closed wherever the chart knows all keys. `global` stays open and `enabled` is
  * allowed, because a parent chart sets both.
  */
-export function valuesSchema(values: readonly ChartValue[], { refused }: SchemaOptions): Schema {
+export function valuesSchema(
+  values: readonly ChartValue[],
+  { refused, definitions = {} }: SchemaOptions,
+): Schema {
   const properties = Object.fromEntries(values.map((value) => [value.key, schemaOf(value)]));
   return {
     $schema: 'http://json-schema.org/draft-07/schema#',
     title: 'Values of the Despatch chart',
+    definitions,
     type: 'object',
     additionalProperties: false,
     properties: {

@@ -1,7 +1,19 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { CHART, ciValues, helm, refusal, renderChart, renderNotes } from '#test/support/chart.ts';
+import { parse } from 'yaml';
+import { LIMIT_BOUNDS } from '#core/domain/limit-bounds.ts';
+import { BUILT_IN_PLANS, isRateLimit, LIMIT_NAMES } from '#core/domain/plan.ts';
+import {
+  CHART,
+  ciValues,
+  helm,
+  installArgs,
+  refusal,
+  renderChart,
+  renderNotes,
+} from '#test/support/chart.ts';
+import { writtenLimits } from '../../../services/controller/resources/limit-fields.ts';
 
 test('the chart passes helm lint --strict', async () => {
   expect(await helm(['lint', '--strict', CHART])).toContain('1 chart(s) linted, 0 chart(s) failed');
@@ -149,11 +161,52 @@ test('the notes list the next steps and the settings that are missing or insecur
 });
 
 test('the notes ask for another upgrade if Plans could not be created', async () => {
-  const limits = {};
-  const set = { plans: { create: [{ name: 'partner', limits }] } };
+  const set = partner();
   expect(await renderNotes({ set })).toContain('run helm upgrade once more');
   const knowing = { set, apiVersions: ['despatch.dev/v1alpha1/Plan'] };
   expect((await renderChart(knowing)).map(({ kind }) => kind)).toContain('Plan');
+});
+
+describe('the limits of a plan to create', () => {
+  test.each<[what: string, limits: object]>([
+    ['text with a unit', { messagesPerDay: '50k' }],
+    ['text with digits only', { messagesPerDay: '010' }],
+    ['a fraction', { queueWeight: 1.5 }],
+    ['nothing', { queueWeight: null }],
+    ['a rate that is a number', { hardBounceRateMax: 0.1 }],
+    ['a rate that no plan may have', { hardBounceRateMax: '10%' }],
+    ['an unknown name', { messagesPerHour: 1 }],
+  ])('are rejected with %s', async (_what, limits) => {
+    const said = await refusal({ set: partner(limits) });
+    expect(said).toMatch(/don't meet the specifications of the schema/);
+    expect(said).toContain('/plans/create/0/limits');
+  });
+
+  test.each([
+    ['below its minimum', 'minimum', -1],
+    ['above its maximum', 'maximum', 1],
+  ] as const)('are rejected with a number %s', async (_where, said, by) => {
+    const names = LIMIT_NAMES.filter((name) => !isRateLimit(name));
+    const beyond = names.map((name) => [name, LIMIT_BOUNDS[name][by < 0 ? 'min' : 'max'] + by]);
+    const text = await refusal({ set: partner(Object.fromEntries(beyond)) });
+    for (const name of names) expect(text).toMatch(new RegExp(`/limits/${name}': ${said}`));
+  });
+
+  test('must be complete, as those of a Plan', async () => {
+    const { retentionDays: _absent, ...limits } = writtenLimits(BUILT_IN_PLANS.free);
+    const said = await refusal({ set: { plans: { create: [{ name: 'partner', limits }] } } });
+    expect(said).toContain('retentionDays');
+  });
+
+  // Helm reads every number as a fraction, and prints large ones with an exponent.
+  test('are rendered in digits', async () => {
+    const largest = Object.fromEntries(LIMIT_NAMES.map((name) => [name, LIMIT_BOUNDS[name].max]));
+    const limits = { ...largest, hardBounceRateMax: '1', complaintRateMax: '0.0030' };
+    const options = { set: partner(limits), apiVersions: ['despatch.dev/v1alpha1/Plan'] };
+    const output = await helm(['template', ...installArgs(options), '--show-only', 'templates/plans.yaml']);
+    expect(parse(output)).toMatchObject({ spec: { displayName: 'partner', limits } });
+    expect(output).toContain('messagesPerDay: 1000000000');
+  });
 });
 
 test('values.schema.json and the README tables match values.yaml', async () => {
@@ -162,6 +215,12 @@ test('values.schema.json and the README tables match values.yaml', async () => {
   expect(await readFile(join(CHART, 'values.schema.json'), 'utf8')).toBe(files.schema);
   expect(await readFile(join(CHART, 'README.md'), 'utf8')).toBe(files.readme);
 });
+
+/** Returns the values for one plan, with some limits other than those of the free plan. */
+function partner(limits: object = {}): object {
+  const all = { ...writtenLimits(BUILT_IN_PLANS.free), ...limits };
+  return { plans: { create: [{ name: 'partner', limits: all }] } };
+}
 
 /** Returns the leaves only, because `--set-json` replaces a map as a whole. */
 function over(values: object, prefix = ''): Record<string, unknown> {
