@@ -1,4 +1,6 @@
+import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { normalAddress } from '#core/domain/mailbox.ts';
 import { CONDITION_ROWS, TENANT_ROWS, TENANT_STATUS_ROWS } from '#test/suites/custom-resource-rows.ts';
 import { TenantResource, type NewTenantResource } from './tenant-resource.ts';
 
@@ -29,6 +31,24 @@ test.each([...CONDITION_ROWS, ...TENANT_STATUS_ROWS])(
     expect(TenantResource.safeParse(tenant({ status })).success).toBe(refused === undefined);
   },
 );
+
+test("an owner's address is accepted exactly if the API accepts it, its domain being a host name with a dot", () => {
+  const part = (...characters: string[]) =>
+    fc.string({ unit: fc.constantFrom(...characters), minLength: 1, maxLength: 8 });
+  const address = fc
+    .tuple(
+      part('a', 'B', '7', '-', '.', '@', '_', '&', '~', '/', ',', ':', '<'),
+      part('a', 'B', '7', '-', '.'),
+    )
+    .map(([local, domain]) => `${local}@${domain}.example`);
+  fc.assert(
+    fc.property(address, (email) => {
+      const spec = { owners: [{ email }] };
+      expect(TenantResource.safeParse(tenant({ spec })).success).toBe(normalAddress(email) !== undefined);
+    }),
+    { numRuns: 2_000 },
+  );
+});
 
 test('absent fields get the same defaults as in the API server', () => {
   expect(TenantResource.parse(tenant()).spec).toEqual({

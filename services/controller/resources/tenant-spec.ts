@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { DOTTED_ADDRESS } from '#core/domain/mailbox.ts';
 import { RESERVED_SLUGS, SLUG } from '#core/domain/slug.ts';
 import { SUSPENSION_REASONS } from '#core/store/tenants.ts';
 import { DNS_LABEL, ONE_LINE, text, wholeNumber } from './fields.ts';
@@ -38,12 +39,13 @@ const PlanRef = z
 const Owner = withRules(
   z
     .object({
-      // Accepts the same addresses as an invitation through the API, in RE2 syntax.
+      // Accepts what an invitation through the API does, except an address that is not ASCII or needs quotes, or whose domain
+      // is no host name with a dot.
       email: text({
         description:
-          'E-mail address. Whoever first signs in with this address, verified by the issuer, takes the place.',
+          'E-mail address in ASCII characters without quotes, its domain with a dot; an internationalized domain in its ASCII form, such as xn--exmple-cua.de. Whoever first signs in with this address, verified by the issuer, takes the place.',
         max: 254,
-        pattern: /^[A-Za-z0-9_'+-]+(\.[A-Za-z0-9_'+-]+)*@([A-Za-z0-9][A-Za-z0-9-]*\.)+[A-Za-z]{2,}$/,
+        pattern: DOTTED_ADDRESS,
       }).exactOptional(),
       subject: text({
         description: 'Subject (`sub`) that the issuer gives the user.',

@@ -10,6 +10,8 @@ const LABEL = '[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?';
 const ADDRESS = `${DOT_ATOM}@${LABEL}(?:\\.${LABEL})*`;
 /** Matches most addresses; the full grammar costs a hundred times as much. */
 const PLAIN = new RegExp(`^${ADDRESS}$`);
+/** A bare address in ASCII, without quotes, whose domain has a dot. Works in JavaScript and in Go's RE2. */
+export const DOTTED_ADDRESS = new RegExp(`^${DOT_ATOM}@${LABEL}(?:\\.${LABEL})+$`);
 const NAMED = new RegExp(`^(${ATEXT}+(?: ${ATEXT}+)*) <(${ADDRESS})>$`);
 const ASCII = /^\p{ASCII}*$/u;
 const LOCAL_DOT_ATOM = new RegExp(`^[^\\s"(),:;<>@[\\\\\\]]+$`, 'u');
