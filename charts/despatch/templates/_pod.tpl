@@ -193,8 +193,10 @@ spec:
   # Without an election two controllers must never run at once.
   strategy: {type: Recreate}
   {{- else }}
+  {{- /* Helm merges the default parameters into a strategy that may have none. */}}
   strategy:
-    {{- toYaml $own.strategy | nindent 4 }}
+    {{- $strategy := default (dict) $own.strategy }}
+    {{- eq (dig "type" "" $strategy) "Recreate" | ternary (omit $strategy "rollingUpdate") $strategy | toYaml | nindent 4 }}
   {{- end }}
   selector:
     matchLabels:

@@ -49,6 +49,18 @@ test('without leader election the controller uses the Recreate strategy', async 
   expect(await strategyOf({})).toMatchObject({ type: 'RollingUpdate' });
 });
 
+test.each(['api', 'worker', 'controller'])(
+  'the strategy Recreate of the %s comes without the parameters of a rolling update',
+  async (component) => {
+    const strategyOf = async (set: object) =>
+      pick(await renderChart({ set }), 'Deployment', `despatch-${component}`).spec.strategy;
+    expect(await strategyOf({ [`${component}.strategy.type`]: 'Recreate' })).toEqual({ type: 'Recreate' });
+    expect(await strategyOf({ [`${component}.strategy`]: null })).toEqual({});
+    const rolling = { type: 'RollingUpdate', rollingUpdate: { maxUnavailable: 2, maxSurge: 1 } };
+    expect(await strategyOf({ [`${component}.strategy.rollingUpdate.maxUnavailable`]: 2 })).toEqual(rolling);
+  },
+);
+
 describe('the RBAC rules of the controller', () => {
   const PLANS = [
     { apiGroups: ['despatch.dev'], resources: ['plans'], verbs: ['get', 'list', 'watch', 'create', 'patch'] },
