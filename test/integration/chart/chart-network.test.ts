@@ -1,5 +1,11 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import ipaddr from 'ipaddr.js';
 import { describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
+import { addressBlocker } from '#core/platform/http/egress-guard.ts';
 import {
+  CHART,
   ciValues,
   podTemplates,
   refusal,
@@ -218,6 +224,77 @@ test('the worker reaches the trace collector, but not another private address', 
     expect(portsOf({ objects, pod }, PEERS[name] as Endpoint)).toContain(port);
     expect(portsOf({ objects, pod }, '10.1.2.3')).toEqual([]);
   }
+});
+
+describe('the address ranges that the network policy closes to the worker', () => {
+  type Range = readonly [ipaddr.IPv4 | ipaddr.IPv6, number];
+  type Special = { readonly SpecialRanges: Readonly<Record<string, Range | readonly Range[]>> };
+  const isRange = (one: Range | readonly Range[]): one is Range => typeof one[1] === 'number';
+  const specialOf = ({ SpecialRanges }: Special): Range[] =>
+    Object.values(SpecialRanges).flatMap((one) => (isRange(one) ? [one] : [...one]));
+  /** The egress guard's: those that its library knows by name, and one that is public only by its number. */
+  const guarded: Range[] = [
+    ...specialOf(ipaddr.IPv4.prototype as unknown as Special),
+    ...specialOf(ipaddr.IPv6.prototype as unknown as Special),
+    ipaddr.parseCIDR('168.63.129.16/32'),
+  ];
+  const closed = async (): Promise<string[]> => {
+    const values = parse(await readFile(join(CHART, 'values.yaml'), 'utf8'));
+    return values.worker.egress.exceptCidrs;
+  };
+  /** Documentation, protocols and names of nodes: no host of a private network has such an address. */
+  const UNUSED = [
+    '192.0.2.0/24',
+    '192.88.99.0/24',
+    '198.51.100.0/24',
+    '203.0.113.0/24',
+    '192.175.48.0/24',
+    '192.31.196.0/24',
+    '192.52.193.0/24',
+    '::/128',
+    '::ffff:0:0/96',
+    '100::/64',
+    '::ffff:0:0:0/96',
+    '2001::/32',
+    '2001:2::/48',
+    '2001:3::/32',
+    '2001:4:112::/48',
+    '2620:4f:8000::/48',
+    '2001:10::/28',
+    '2001:20::/28',
+    '2001:30::/28',
+    '5f00::/16',
+    '2001::/23',
+    '2001:db8::/32',
+    '3fff::/20',
+  ];
+
+  test('are all that the egress guard refuses, except those that no private network uses', async () => {
+    const ranges = (await closed()).map((cidr) => ipaddr.parseCIDR(cidr));
+    const isClosed = ([base, bits]: Range): boolean =>
+      ranges.some(
+        ([from, length]) => from.kind() === base.kind() && length <= bits && base.match(from, length),
+      );
+    const open = guarded
+      .filter((range) => !isClosed(range))
+      .map(([base, bits]) => `${base.toString()}/${bits}`);
+    expect(open.toSorted()).toEqual(UNUSED.toSorted());
+  });
+
+  test('are refused by the egress guard too', async () => {
+    const isBlocked = addressBlocker([]);
+    expect((await closed()).filter((cidr) => !isBlocked(cidr.replace(/\/.*/, '')))).toEqual([]);
+  });
+
+  test.each(['64:ff9b::a00:1', '64:ff9b:1::a00:1', '2002:a00:1::1', 'fec0::1', '168.63.129.16'])(
+    'include %s',
+    async (address) => {
+      const objects = await renderChart();
+      const pod = podOf(objects, 'worker');
+      if (pod === undefined) throw new Error('no worker');
+      expect(portsOf({ objects, pod }, address)).toEqual([]);
+    },
+  );
 });
 
 describe('network policy values that would open a port too widely are rejected', () => {
