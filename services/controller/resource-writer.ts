@@ -1,5 +1,5 @@
 import type { KubeClient } from './kube/kube-client.ts';
-import { isKubeError } from './kube/kube-error.ts';
+import { isGone } from './kube/kube-error.ts';
 import type { KubeObject, KubeResource } from './kube/kube-object.ts';
 
 /** What a reconciler may change of an object: its finalizers and its status. */
@@ -7,7 +7,7 @@ export type ResourceWriter<T, Status> = {
   /** Returns the updated object; undefined when it is gone. The next write is bound to that version. */
   readonly addFinalizer: (object: T, finalizer: string, signal: AbortSignal) => Promise<T | undefined>;
   readonly removeFinalizer: (object: T, finalizer: string, signal: AbortSignal) => Promise<T | undefined>;
-  /** Applies all status fields that we own. */
+  /** Applies all status fields that we own. @throws KubeError 409 when other writers keep changing the object. */
   readonly applyStatus: (object: T, status: Status, signal: AbortSignal) => Promise<void>;
 };
 
@@ -30,7 +30,7 @@ export function createResourceWriter<T extends KubeObject, Status extends object
       try {
         await kube.applyStatus(resource, ref, status, { fieldManager, signal });
       } catch (error) {
-        if (!isKubeError(error, 404) && !isKubeError(error, 409)) throw error;
+        if (!isGone(error)) throw error;
       }
     },
   };

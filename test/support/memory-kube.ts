@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { KubeClient } from '../../services/controller/kube/kube-client.ts';
-import { KubeError } from '../../services/controller/kube/kube-error.ts';
+import { KubeError, replaced } from '../../services/controller/kube/kube-error.ts';
 import {
   keyOf,
   type KubeObject,
@@ -190,7 +190,7 @@ export function createMemoryKube(): MemoryKube {
       run('applyStatus', resource, signal, () => {
         const { uid } = ref;
         const before = must(resource, keyOf({ metadata: ref }));
-        if (uid !== undefined && uid !== before.metadata.uid) throw status(409, 'Conflict');
+        if (uid !== undefined && uid !== before.metadata.uid) throw replaced();
         return write(resource, { ...before, status: fields } as MemoryDraft) as never;
       }),
 

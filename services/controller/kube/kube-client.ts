@@ -89,7 +89,8 @@ export type KubeClient = AsyncDisposable & {
   /**
    * Applies only the status with server-side apply. With `uid`, a later object of the same name is not changed; passing the
    * `resourceVersion` at which that uid was seen saves a read, and it need not be the latest.
-   * @throws KubeError 404 when the object is gone, 409 when its `uid` differs.
+   * @throws KubeError 404 when the object is gone, 409 `Replaced` when its `uid` differs, 409 `Conflict` when it changed before
+   * each of several attempts.
    */
   readonly applyStatus: <T extends KubeObject>(
     resource: KubeResource,

@@ -26,13 +26,16 @@ type KubeFault =
   /** Refused by this process, because it does not lead or no longer does. */
   | 'NotLeading';
 
+/** Our own reason, with code 409: another object has the name of the intended one. */
+const REPLACED = 'Replaced';
+
 /** A reason of the server's or one of ours. */
-type KubeReason = KubeFault | (string & {});
+type KubeReason = KubeFault | typeof REPLACED | (string & {});
 
 /**
  * Every failed call to the API server. `reason` is the server's (`NotFound`, `AlreadyExists`, `Conflict`, `Expired`,
- * `Invalid`, `TooManyRequests`, …) or a `KubeFault`. The message repeats the server's text, which may name objects and
- * fields but never contains values that we sent.
+ * `Invalid`, `TooManyRequests`, …), a `KubeFault` or `Replaced`. The message repeats the server's text, which may name objects
+ * and fields but never contains values that we sent.
  */
 export class KubeError extends DependencyError {
   override readonly name = 'KubeError';
@@ -65,6 +68,16 @@ export class KubeError extends DependencyError {
 /** Returns whether a call failed with this HTTP status. */
 export function isKubeError(error: unknown, code: number): error is KubeError {
   return error instanceof KubeError && error.code === code;
+}
+
+/** Returns the error of a write to an object that was deleted and made anew under its name. */
+export function replaced(): KubeError {
+  return new KubeError({ code: 409, reason: REPLACED, message: 'The object was made anew' });
+}
+
+/** Returns whether the object that a call was meant for does not exist any more. */
+export function isGone(error: unknown): boolean {
+  return isKubeError(error, 404) || (isKubeError(error, 409) && error.reason === REPLACED);
 }
 
 /** Returns the error of a call that ended without a readable answer. */

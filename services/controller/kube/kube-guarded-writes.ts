@@ -1,6 +1,6 @@
 import type { KubeApplyOptions as ApplyOptions, KubeCall, KubeClient } from './kube-client.ts';
 import type { KubeObjects, KubePlace } from './kube-api.ts';
-import { isKubeError, KubeError } from './kube-error.ts';
+import { isKubeError, KubeError, replaced } from './kube-error.ts';
 import { apiVersionOf, type KubeObject, type KubeResource } from './kube-object.ts';
 
 /** How often a write is repeated after a conflict with another writer. */
@@ -37,7 +37,7 @@ export async function applyStatus<T extends KubeObject>(patch: StatusPatch): Pro
   for (let conflicts = 0; ; conflicts += 1) {
     if (uid !== undefined && version === undefined) {
       const object = await client.get(resource, ref, options);
-      if (object?.metadata.uid !== uid) throw notTheOne(object === undefined);
+      if (object?.metadata.uid !== uid) throw object === undefined ? gone() : replaced();
       version = object.metadata.resourceVersion;
     }
     const bound = uid === undefined ? {} : { resourceVersion: version };
@@ -55,10 +55,8 @@ export async function applyStatus<T extends KubeObject>(patch: StatusPatch): Pro
   }
 }
 
-function notTheOne(isGone: boolean): KubeError {
-  return isGone
-    ? new KubeError({ code: 404, reason: 'NotFound', message: 'The object is gone' })
-    : new KubeError({ code: 409, reason: 'Conflict', message: 'The object was made anew' });
+function gone(): KubeError {
+  return new KubeError({ code: 404, reason: 'NotFound', message: 'The object is gone' });
 }
 
 type FinalizerPatch<T extends KubeObject> = Calling & {
