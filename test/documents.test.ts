@@ -51,6 +51,32 @@ test('no command runs a TypeScript program of deploy directly with node, without
   expect(direct).toEqual([]);
 });
 
+test('the runbook of Tenants that are not ready says what to do for each reason', () => {
+  const code = filesIn('services/controller/tenant')
+    .filter((path) => !path.endsWith('.test.ts'))
+    .map((path) => readFileSync(path, 'utf8'))
+    .join('\n');
+  const given = code.matchAll(/(?:(?:failed|notReady)\(|ok: false,\s*reason: )'(\w+)'/g);
+  const reasons = new Set([...given].map(([, reason]) => reason));
+  expect(reasons.size).toBeGreaterThan(7);
+  const runbook = readFileSync(join(projectRoot, 'deploy/runbooks/DespatchTenantsNotReady.md'), 'utf8');
+  expect([...reasons].filter((reason) => !runbook.includes(`\`${reason}\``))).toEqual([]);
+});
+
+test('the guide to restores lists every action that a replay of the audit log knows', () => {
+  const code = readFileSync(join(projectRoot, 'deploy/restore/last-words.ts'), 'utf8');
+  const known = [...code.matchAll(/case '(\w+)\.(\w+)'/g)].map(([, about, what]) => `${about}.${what}`);
+  expect(known.length).toBeGreaterThan(20);
+  const guide = readFileSync(join(projectRoot, 'deploy/docs/backup-and-restore.md'), 'utf8');
+  const row = /^\| `action` \| (.*) \|$/m.exec(guide)?.[1] ?? '';
+  // Groups are separated by semicolons, and only the first action of one states what it is about.
+  const listed = row.split('; ').flatMap((group) => {
+    const about = /^`(\w+)\./.exec(group)?.[1];
+    return [...group.matchAll(/\.(\w+)`/g)].map(([, what]) => `${about}.${what}`);
+  });
+  expect(known.filter((action) => !listed.includes(action))).toEqual([]);
+});
+
 /** Returns the file, or all files below the folder. */
 function filesIn(path: string): string[] {
   const absolute = join(projectRoot, path);
