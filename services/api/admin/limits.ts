@@ -17,7 +17,9 @@ import { defineRoute, type RouteModule } from '../http/routes-kit.ts';
 
 const source = z
   .enum(['plan', 'override', 'default'])
-  .describe('The plan, an override for this tenant, or the built-in default.');
+  .describe(
+    '`plan`: the Plan that the tenant names in the cluster, or, for a tenant that was created through the API, the built-in plan of that name. `override`: a limit of this tenant alone. `default`: the built-in default.',
+  );
 
 const limit = (name: LimitName) => {
   const { min, max } = LIMIT_BOUNDS[name];

@@ -54,7 +54,11 @@ import { text } from '../http/fields.ts';
 
 const tag = 'Tenants';
 const auth = { kind: 'user' } as const;
-const Plan = z.enum(PLAN_NAMES as [PlanName, ...PlanName[]]);
+const Plan = z
+  .enum(PLAN_NAMES as [PlanName, ...PlanName[]])
+  .describe(
+    'The tenant gets the built-in limits of this plan, even if the cluster has a Plan of the same name.',
+  );
 
 const CreateTenant = z
   .object({

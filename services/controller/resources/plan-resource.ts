@@ -38,7 +38,7 @@ export const PlanResource = withRules(
     })
     .meta({
       description:
-        'A set of limits that tenants of the messaging platform share. The plans free, starter, growth and enterprise are made where they are absent and never overwritten.',
+        'A set of limits that Tenants of the messaging platform share. The plans free, starter, growth and enterprise are made where they are absent and never overwritten. Tenants that were made through the API follow no Plan.',
     }),
   [
     {
