@@ -52,16 +52,15 @@ begin
       reason = case when r.status = s.status and not r.was_waiting then s.reason end,
       -- An account whose acceptance is stored stays, though an earlier one reports late that it has sent the message too, and
       -- the ids of the earlier one are not stored beside it.
-      account_id = case when s.started_at is null and s.sent_attempt is null then coalesce(r.account_id, s.account_id)
+      account_id = case when lacks_acceptance(s.started_at, s.sent_attempt) then coalesce(r.account_id, s.account_id)
         else s.account_id end,
-      provider = case when s.started_at is null and s.sent_attempt is null then coalesce(r.provider, s.provider)
+      provider = case when lacks_acceptance(s.started_at, s.sent_attempt) then coalesce(r.provider, s.provider)
         else s.provider end,
       provider_message_id = coalesce(s.provider_message_id, case
-        when s.started_at is null and s.sent_attempt is null or r.account_id = s.account_id
-          then r.provider_message_id end),
+        when lacks_acceptance(s.started_at, s.sent_attempt) or r.account_id = s.account_id then r.provider_message_id end),
       -- Nothing else shows whether later receipts of this provider carry the message's own id.
       found_by_id = s.found_by_id or (s.provider_message_id is null and r.provider_message_id is not null
-        and (s.started_at is null and s.sent_attempt is null or r.account_id = s.account_id)),
+        and (lacks_acceptance(s.started_at, s.sent_attempt) or r.account_id = s.account_id)),
       failure = r.failure, final = r.final, partial = r.partial, late_bounce = r.late_bounce,
       segment_states = r.segment_states, engagement = r.engagement,
       sent_at = case when r.status = s.status and not r.was_waiting then s.sent_at else coalesce(s.sent_at, at_now) end,
