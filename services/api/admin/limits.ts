@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { notFound } from '#core/domain/app-error.ts';
+import { DAY_MS } from '#core/domain/duration.ts';
 import { LIMIT_BOUNDS } from '#core/domain/limit-bounds.ts';
 import {
   effectiveLimits,
@@ -83,7 +84,7 @@ export function limitsRoute({ sql }: Pick<AdminDeps, 'sql'>): RouteModule {
       const limits = Object.fromEntries(
         LIMIT_NAMES.map((name) => [name, { value: values[name], source: sources[name] }]),
       ) as z.output<typeof Limits>['limits'];
-      const resetsAt = new Date(Date.parse(row.day) + 86_400_000).toISOString();
+      const resetsAt = new Date(Date.parse(row.day) + DAY_MS).toISOString();
       const usage = { day: row.day, messages: row.used, resetsAt };
       return { body: { plan: row.plan, limits, brake: [...tenant.brakes], usage } };
     },

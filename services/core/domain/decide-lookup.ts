@@ -1,3 +1,5 @@
+import { HOUR_MS } from './duration.ts';
+
 /** The provider's answer to a lookup of one message. */
 export type LookupResult =
   /** `isFinal`: the provider will report nothing else later. */
@@ -33,22 +35,22 @@ export type LookupPause = {
 };
 
 /** Most receipts arrive within minutes. A message is looked up after this much silence. */
-export const FIRST_LOOKUP_MS = 3_600_000;
+export const FIRST_LOOKUP_MS = HOUR_MS;
 /** Wait after an ambiguous call: time for a vendor that is slow, and for its search index. */
 export const AMBIGUOUS_LOOKUP_MS = 60_000;
 /** The last lookup is made well before the wait for a receipt ends. */
-export const LAST_LOOKUP_MS = 71 * 3_600_000;
+export const LAST_LOOKUP_MS = 71 * HOUR_MS;
 
 const AGAIN_MS_MIN = 60_000;
 /** A message is looked up again at three times its age: about eight lookups in three days at most. */
 const AGE_FACTOR = 3;
 /** An unanswered lookup is repeated after a minute, then with exponential backoff. */
-const UNANSWERED_MS_MAX = 6 * 3_600_000;
+const UNANSWERED_MS_MAX = 6 * HOUR_MS;
 const PAUSE_MS_MIN = 60_000;
-const PAUSE_MS_MAX = 3_600_000;
+const PAUSE_MS_MAX = HOUR_MS;
 /** A person must replace the account's credential, so the pause is long. */
-const FORBIDDEN_MS_MIN = 3_600_000;
-const FORBIDDEN_MS_MAX = 12 * 3_600_000;
+const FORBIDDEN_MS_MIN = HOUR_MS;
+const FORBIDDEN_MS_MAX = 12 * HOUR_MS;
 const FAILURES_MAX = 15;
 
 /** Decides whether and when a message is looked up again. */

@@ -1,4 +1,5 @@
 import { applyReport, type Report, type ReportedMessage } from './apply-report.ts';
+import { DAY_MS, HOUR_MS } from './duration.ts';
 import type { Engagement } from './engagement.ts';
 import type { Failure } from './failure.ts';
 import { isWaiting, type MessageState } from './message-state.ts';
@@ -130,9 +131,9 @@ export const WAITING_REPORTS_MAX = 10_000;
 const LONG_MS = 10 * 60_000;
 
 /** A receipt whose message is not found is given up after this time. Vendors report within hours of a call. */
-const ORPHAN_MS = 24 * 3_600_000;
+const ORPHAN_MS = DAY_MS;
 const WAIT_MS_MIN = 1_000;
-const WAIT_MS_MAX = 3_600_000;
+const WAIT_MS_MAX = HOUR_MS;
 
 /** Decides about receipts in their order; receipts of one message are applied one after the other. */
 export function decideReceipts(due: readonly DueReceipt[]): ReceiptDecisions {

@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import { DAY_MS } from './duration.ts';
 import type { FailureClass } from './failure.ts';
 
 /**
@@ -55,11 +56,11 @@ export type Route = {
 };
 
 /** A day, after which most messages have expired. */
-export const MAX_WAIT_MS_MAX = 86_400_000;
+export const MAX_WAIT_MS_MAX = DAY_MS;
 /** Vendors take seconds to report: a shorter timeout would send nearly every message twice. */
 export const RECEIPT_WAIT_MS_MIN = 10_000;
 /** A day, after which most messages have expired. */
-export const RECEIPT_WAIT_MS_MAX = 86_400_000;
+export const RECEIPT_WAIT_MS_MAX = DAY_MS;
 
 export const ROUTE_STEPS_MAX = 50;
 export const STEP_WEIGHT_MAX = 1_000;

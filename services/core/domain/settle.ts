@@ -1,5 +1,6 @@
 import { ambiguity, isAwaited, undecided } from './ambiguity.ts';
 import { FIRST_LOOKUP_MS } from './decide-lookup.ts';
+import { HOUR_MS } from './duration.ts';
 import { failOver, moveOf, reroutedTo } from './failover.ts';
 import { assertMove } from './message-state.ts';
 import type { AttemptOutcome, NotStartedReason } from './outcome.ts';
@@ -7,7 +8,7 @@ import type { AttemptedMessage, Settlement } from './settlement.ts';
 import { deferral, failed, stored, type SettlementPart } from './settlement-part.ts';
 
 /** A provider that sends reports has done so after three days; after that the message is `unknown`. */
-export const RECEIPT_TIMEOUT_MS = 72 * 3_600_000;
+export const RECEIPT_TIMEOUT_MS = 72 * HOUR_MS;
 
 const NOT_STARTED_DELAY_MS: Readonly<Record<NotStartedReason, number>> = {
   shutdown: 0,

@@ -1,11 +1,12 @@
 import { createVerify, X509Certificate, type KeyObject } from 'node:crypto';
 import { z } from 'zod';
+import { DAY_MS } from '#core/domain/duration.ts';
 import { parseJson } from '../classify-error.ts';
 import type { ProviderContext } from '../provider.ts';
 import type { ParsedCall, ReceiptCall, ReceiptVerdict } from '../receipt.ts';
 import { GENUINE, MISMATCH, MISSING } from '../signature.ts';
 
-const CERTIFICATE_KEPT_MS = 24 * 3_600_000;
+const CERTIFICATE_KEPT_MS = DAY_MS;
 /** Only this path: other paths of these hosts return content that any AWS customer can upload. */
 const CERTIFICATE_PATH = /^\/SimpleNotificationService-[0-9A-Za-z]{1,128}\.pem$/;
 const SNS_HOST = /^sns\.[a-z0-9-]{3,32}\.amazonaws\.com(?:\.cn)?$/;

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { HOUR_MS } from '#core/domain/duration.ts';
 import type { Failure } from '#core/domain/failure.ts';
 import { bounceFailure } from '../bounce.ts';
 import { parseJson } from '../classify-error.ts';
@@ -9,7 +10,7 @@ import { REASONS, SUPPRESSIONS } from './outcomes.ts';
 import { REFERENCE } from './payload.ts';
 
 /** Mailgun retries a call for eight hours, with the signature of the first try. */
-const TRIED_AGAIN_MS = 9 * 3_600_000;
+const TRIED_AGAIN_MS = 9 * HOUR_MS;
 
 const text = z.string().optional().catch(undefined);
 const code = z.union([z.number(), z.string()]).optional().catch(undefined);

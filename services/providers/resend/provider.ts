@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { DAY_MS } from '#core/domain/duration.ts';
 import type { Outcome } from '#core/domain/outcome.ts';
 import {
   account,
@@ -40,7 +41,7 @@ export default defineProvider({
   channel: 'email',
   name: 'Resend',
   dedupe: 'key',
-  keyLifetimeMs: 24 * 3_600_000,
+  keyLifetimeMs: DAY_MS,
   receipts: resendReceipts,
   lookup: resendLookup,
   bodyCharactersMax: null,

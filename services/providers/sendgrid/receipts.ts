@@ -1,5 +1,6 @@
 import { createPublicKey, verify, type KeyObject } from 'node:crypto';
 import { z } from 'zod';
+import { HOUR_MS } from '#core/domain/duration.ts';
 import type { Failure } from '#core/domain/failure.ts';
 import { bounceFailure } from '../bounce.ts';
 import { boundedObjects } from '../bounded-elements.ts';
@@ -15,7 +16,7 @@ const TIMESTAMP = 'x-twilio-email-event-webhook-timestamp';
  * SendGrid retries a call for a day and does not document whether each try has a new signature. A replay within that time
  * has the same event ids and counts once.
  */
-const TRIED_AGAIN_MS = 25 * 3_600_000;
+const TRIED_AGAIN_MS = 25 * HOUR_MS;
 const ENGAGEMENTS = {
   open: 'opened',
   click: 'clicked',

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { DAY_MS } from '#core/domain/duration.ts';
 import { lookUp, pathPart, type LookupAnswer, type LookupDefinition, type LookupPace } from '../lookup.ts';
 import type { ProviderContext } from '../provider.ts';
 import { PROVIDER_STATUS_MAX } from '../receipt.ts';
@@ -9,7 +10,7 @@ import { SINCH_ERRORS } from './outcomes.ts';
 import { meaningOf } from './receipts.ts';
 
 /** As long as Sinch keeps batches; without a start date it searches the last 24 hours. */
-const LOOKED_THROUGH_MS = 14 * 86_400_000;
+const LOOKED_THROUGH_MS = 14 * DAY_MS;
 
 /** A lookup by our reference takes two requests. Sinch limits messages per service plan and documents no request limit. */
 const PACE: LookupPace = { everyMs: 2_000, atOnce: 2 };

@@ -1,10 +1,11 @@
 import type { OutboundFor } from '#core/domain/content.ts';
+import { DAY_MS } from '#core/domain/duration.ts';
 import { withoutPlus } from '../without-plus.ts';
 
 /** https://developers.sinch.com/docs/sms/api-reference/sms/tag/Batches, field `body`. */
 export const BODY_CHARACTERS_MAX = 2_000;
 /** The longest time that Sinch tries to deliver; also its default without an expiry. */
-const EXPIRY_MS_MAX = 3 * 86_400_000;
+const EXPIRY_MS_MAX = 3 * DAY_MS;
 
 /** Sends one batch per message, so that the batch's id identifies the message. */
 export function batch(

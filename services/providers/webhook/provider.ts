@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import type { Channel } from '#core/domain/channel.ts';
 import type { OutboundMessage } from '#core/domain/content.ts';
+import { DAY_MS } from '#core/domain/duration.ts';
 import type { Outcome } from '#core/domain/outcome.ts';
 import {
   doubted,
@@ -31,7 +32,7 @@ const Accepted = z.looseObject({ providerMessageId: z.string().min(1).max(255).o
 const common = {
   dedupe: 'key',
   // The guide to own gateways asks for this.
-  keyLifetimeMs: 7 * 86_400_000,
+  keyLifetimeMs: 7 * DAY_MS,
   receipts: gatewayReceipts,
   bodyCharactersMax: null,
   secrets,

@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import { accountSecretBinding, type Binding } from '#core/domain/binding.ts';
 import { DependencyError } from '#core/domain/dependency-error.ts';
+import { HOUR_MS } from '#core/domain/duration.ts';
 import type { TenantId } from '#core/domain/ids.ts';
 import { within } from '#core/platform/process/deadline.ts';
 import type { KeyDecrypter } from '#core/platform/vault/keyring.ts';
@@ -62,7 +63,7 @@ type Entry = {
   usedAt: number;
 };
 
-const STALE_MS_DEFAULT = 3_600_000;
+const STALE_MS_DEFAULT = HOUR_MS;
 const RETRY_MS_MIN = 1_000;
 const RETRY_MS_MAX = 5_000;
 /** A caller with a usable cached secret waits at most this long for a fresh one. */

@@ -1,3 +1,5 @@
+import { HOUR_MS } from '#core/domain/duration.ts';
+
 /** Returns the label under which a tenant is counted. */
 export type TenantLabels = (tenantId: string) => string;
 
@@ -15,7 +17,7 @@ export type TenantLabelsOptions = {
 export const OTHER_TENANTS = 'other';
 
 /** Long enough for `rate()` over any window of an alert to have seen a series' last value before the series is removed. */
-const SEAT_IDLE_MS = 3_600_000;
+const SEAT_IDLE_MS = HOUR_MS;
 
 /**
  * Creates labels: the first `most` tenants get one of their own. A new tenant replaces one that was idle for an hour, else it
