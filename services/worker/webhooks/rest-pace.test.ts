@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { heapUsed } from '#test/support/heap-growth.ts';
 import { createRestPace } from './rest-pace.ts';
 
 const STEP_MS = 40;
@@ -50,4 +51,15 @@ test('stopping ends the pause', async () => {
   stop.abort();
   await next;
   expect(performance.now() - from).toBeLessThan(1_500);
+});
+
+test.each([true, false])('a batch leaves nothing behind in memory, while sending: %s', async (isSending) => {
+  const { pace } = setup(isSending);
+  const heldAfter = async (batches: number): Promise<number> => {
+    for (let n = 0; n < batches; n++) await pace(() => Promise.resolve(), expected);
+    return heapUsed();
+  };
+  const before = await heldAfter(10_000);
+  const bytesEach = ((await heldAfter(100_000)) - before) / 100_000;
+  expect(bytesEach).toBeLessThan(16);
 });

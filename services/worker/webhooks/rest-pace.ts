@@ -25,12 +25,13 @@ export type RestPace = <Batch>(
 ) => Promise<Batch>;
 
 export function createRestPace({ isSending, signal }: RestPaceDeps): RestPace {
-  let last: Promise<unknown> = Promise.resolve();
+  let last: Promise<void> = Promise.resolve();
 
   return async (run, restedOf) => {
     const before = last;
     const turn = Promise.withResolvers<void>();
-    last = Promise.all([before, turn.promise]);
+    // Resolves to nothing: the values of all earlier batches would be kept otherwise.
+    last = before.then(() => turn.promise);
     if (isSending()) await before;
     const startedAt = performance.now();
     let restMs = 0;
