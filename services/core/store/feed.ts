@@ -78,7 +78,16 @@ export async function scanFeed(
   };
 }
 
-/** Returns the number after which all numbered events are that happened at this time or later. */
+/**
+ * The most by which the clock of an api, which sets a message's time, may be ahead of Postgres's, so that an event's time is after
+ * its numbering. `replay_event` allows for the same.
+ */
+const CLOCK_SLACK_SECONDS = 300;
+
+/**
+ * Returns a number after which all numbered events are that happened at this time or later. Some events after it may have happened
+ * before.
+ */
 export async function feedStart(
   tenantId: TenantId,
   tx: TransactionSql,
@@ -88,7 +97,7 @@ export async function feedStart(
   if (endpointId !== undefined) return endpointFeedStart(tenantId, tx, since, endpointId);
   const [row] = await tx<{ seq: number }[]>`
     select coalesce(
-      (select f.first_seq - 1 from feed f where f.tenant_id = ${tenantId} and f.numbered_at >= ${since}::text::timestamptz
+      (select f.first_seq - 1 from feed f where f.tenant_id = ${tenantId} and f.numbered_at >= ${startOf(tx, since)}
         order by f.numbered_at, f.last_seq limit 1),
       (select h.last_seq from feed_heads h where h.tenant_id = ${tenantId} order by h.last_seq desc limit 1), 0) as seq`;
   return row?.seq ?? 0;
@@ -96,7 +105,7 @@ export async function feedStart(
 
 /**
  * Returns the same for an endpoint's feed. It only has events that are in the tenant's feed already: those matched before this
- * time happened before it.
+ * time happened before it, but for the clock's slack.
  */
 async function endpointFeedStart(
   tenantId: TenantId,
@@ -107,11 +116,15 @@ async function endpointFeedStart(
   const [row] = await tx<{ seq: number }[]>`
     select coalesce(
       (select f.first_seq - 1 from endpoint_feed f
-        where f.tenant_id = ${tenantId} and f.endpoint_id = ${endpointId} and f.matched_at >= ${since}::text::timestamptz
+        where f.tenant_id = ${tenantId} and f.endpoint_id = ${endpointId} and f.matched_at >= ${startOf(tx, since)}
         order by f.matched_at, f.last_seq limit 1),
       (select h.last_seq from endpoint_heads h where h.tenant_id = ${tenantId} and h.endpoint_id = ${endpointId}
         order by h.feed_seq desc, h.last_seq desc limit 1), 0) as seq`;
   return row?.seq ?? 0;
+}
+
+function startOf(tx: TransactionSql, since: string) {
+  return tx`${since}::text::timestamptz - make_interval(secs => ${CLOCK_SLACK_SECONDS})`;
 }
 
 export function isEvent<Row extends FeedRow>(row: Row): row is Row & EventRow {

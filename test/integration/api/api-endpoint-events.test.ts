@@ -91,6 +91,10 @@ describe("an endpoint's feed", () => {
       items: [],
       lastSeq: 3,
     });
+    // They were accepted by an api whose clock is a minute ahead.
+    await api.admin`update endpoint_feed set matched_at = matched_at - interval '1 minute' where endpoint_id = ${id}`;
+    const since = encodeURIComponent(own.items[0]?.timestamp ?? '');
+    expect(seqsOf(await feed(tenant.reader, `?endpointId=${id}&since=${since}`))).toEqual([1, 2, 3]);
     const late = await feed(tenant.reader, `?endpointId=${id}&since=2199-01-01T00:00:00Z`);
     expect(late).toMatchObject({ items: [], lastSeq: 3 });
   });

@@ -421,6 +421,13 @@ test("a slowed channel is claimed only from its lane, at a tenth of its busiest 
   await b.admin`update despatch.brakes set next_at = now() - interval '1 hour'`;
   expect(await b.claimDue(50)).toHaveLength(1);
   expect(await b.claimDue(50)).toEqual([]);
+  // The clock was set back: the turn is no further ahead than one gap.
+  await b.admin`update despatch.brakes set next_at = now() + interval '2 hours'`;
+  expect(await b.claimDue(50)).toHaveLength(1);
+  expect(await b.claimDue(50)).toEqual([]);
+  const [turn] =
+    await b.admin`select next_at <= clock_timestamp() + interval '36 seconds' as is_near from despatch.brakes`;
+  expect(turn).toEqual({ is_near: true });
 
   await b.admin`update despatch.brakes set gap_ms = 400, next_at = now() - interval '1 hour'`;
   const burst = await b.claimDue(50);
@@ -428,7 +435,7 @@ test("a slowed channel is claimed only from its lane, at a tenth of its busiest 
   expect(burst.length).toBeLessThanOrEqual(27);
 
   await b.lift();
-  expect(await b.claimDue(50)).toHaveLength(60 - 3 - burst.length);
+  expect(await b.claimDue(50)).toHaveLength(60 - 4 - burst.length);
 });
 
 test('concurrent workers together claim from a slowed channel no faster than its gap allows', async () => {
