@@ -154,7 +154,7 @@ export function scriptedWebhooks(
     },
     changeEndpoint: async (id, _version, decide) => {
       const now = health.get(id) ?? FINE;
-      const next = decide(now) ?? now;
+      const next = decide(now, Date.now()) ?? now;
       health.set(id, next);
       return next;
     },

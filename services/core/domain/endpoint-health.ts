@@ -2,7 +2,7 @@ import { moveEndpoint, type EndpointHealth } from './endpoint-state.ts';
 
 /** A finished call to an endpoint. */
 export type EndpointCall = {
-  /** Time of the call, in milliseconds since the epoch. */
+  /** When this is decided, in milliseconds since the epoch, by the clock that all workers share: Postgres's. */
   readonly at: number;
   readonly succeeded: boolean;
   /** HTTP status of the answer; null if none arrived. */

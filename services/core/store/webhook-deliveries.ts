@@ -224,20 +224,23 @@ export function webhookStore(sql: Sql, bounded: Bounded, loadIds: LoadIds) {
      * Changes an endpoint's health under a lock on its row. Each change makes a new row version, so outcomes of the same moment
      * should be decided together.
      * @param version of the endpoint that was called; nothing is decided if it has changed since.
-     * @param decide returns undefined to leave the health as it is.
+     * @param decide returns undefined to leave the health as it is. `at`: Postgres's time, in milliseconds since the epoch; the times
+     * of the health are compared with it by all workers.
      * @returns the health after the decision; undefined if the endpoint is deleted or changed.
      */
     changeEndpoint: (
       id: string,
       version: number,
-      decide: (now: EndpointHealth) => EndpointHealth | undefined,
+      decide: (now: EndpointHealth, at: number) => EndpointHealth | undefined,
     ): Promise<EndpointHealth | undefined> =>
       bounded(
         sql.begin(async (tx: TransactionSql) => {
-          const [now] = await tx<EndpointHealth[]>`
-            select status, status_reason as "statusReason", failures, failing_since as "failingSince", call_at as "callAt"
+          const [row] = await tx<(EndpointHealth & { readonly at: Date })[]>`
+            select status, status_reason as "statusReason", failures, failing_since as "failingSince", call_at as "callAt", at
             from lock_endpoint_health(${id}, ${version})`;
-          const next = now && decide(now);
+          if (row === undefined) return undefined;
+          const { at, ...now } = row;
+          const next = decide(now, at.getTime());
           if (next === undefined) return now;
           await tx`select store_endpoint_health(${id}, ${next.status}, ${next.statusReason}, ${next.failures},
             ${next.failingSince}, ${next.callAt})`;

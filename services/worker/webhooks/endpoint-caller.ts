@@ -70,8 +70,8 @@ export type EndpointCaller = {
   readonly busy: readonly string[];
   /** Endpoints with claims under way, each as it was claimed last. */
   readonly endpoints: readonly WebhookEndpoint[];
-  /** Updates it with the stored health of an endpoint. */
-  known(endpoint: WebhookEndpoint, health: EndpointHealth | undefined): void;
+  /** Updates it with the stored health of an endpoint. `mayCall`: calls may go on now. */
+  known(endpoint: WebhookEndpoint, health: EndpointHealth | undefined, mayCall: boolean): void;
   /** Returns an endpoint's claimed events that are not under way, so that they are claimed again with the changed endpoint. */
   endpointChanged(endpointId: string): void;
   /** Begins no more calls, waits for those under way, and records them. */
@@ -397,7 +397,7 @@ export function createEndpointCaller(deps: EndpointCallerDeps): EndpointCaller {
     const isOut = entry.failures >= FAILURES_UNTIL_FAILING || status === 410 || retryAfterMs !== undefined;
     if (!succeeded && isOut) entry.isHeld = true;
     const isProbe = endpoint.status === 'failing';
-    deps.watch.note(endpoint, { at: deps.now(), succeeded, status, retryAfterMs, isProbe });
+    deps.watch.note(endpoint, { succeeded, status, retryAfterMs, isProbe });
   }
 
   function roomNow(): number {
@@ -444,12 +444,11 @@ export function createEndpointCaller(deps: EndpointCallerDeps): EndpointCaller {
     get endpoints() {
       return [...entries.values()].map(({ run }) => run.endpoint);
     },
-    known(endpoint, health) {
+    known(endpoint, health, mayCall) {
       const entry = entries.get(endpoint.id);
       if (entry === undefined) return;
       entry.isHeld = false;
-      const isOpen = health?.status === 'active' && (health.callAt?.getTime() ?? 0) <= deps.now();
-      if (isOpen) entry.failures = health.failures;
+      if (mayCall && health !== undefined) entry.failures = health.failures;
       else entry.run.giveBack();
       enqueue(entry);
     },

@@ -1,9 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
-import type { EndpointCall } from '#core/domain/endpoint-health.ts';
 import type { EndpointHealth } from '#core/domain/endpoint-state.ts';
 import type { WebhookEndpoint } from '#core/store/delivery-claim.ts';
-import { createEndpointWatch } from './endpoint-watch.ts';
+import { createEndpointWatch, type EndedCall } from './endpoint-watch.ts';
 
 const FINE: EndpointHealth = {
   status: 'active',
@@ -12,24 +11,26 @@ const FINE: EndpointHealth = {
   failingSince: null,
   callAt: null,
 };
-const SUCCESS: EndpointCall = { at: 0, succeeded: true, status: 200, isProbe: false };
-const FAILURE: EndpointCall = { at: 0, succeeded: false, status: 500, isProbe: false };
+const SUCCESS: EndedCall = { succeeded: true, status: 200, isProbe: false };
+const FAILURE: EndedCall = { succeeded: false, status: 500, isProbe: false };
+/** Postgres's time: an hour from this process's. */
+const AT = Date.now() + 3_600_000;
 
 /** Creates a watch over a store that answers one query at a time, when the test lets it. */
 function setup() {
   const asked: (() => void)[] = [];
   const failed: unknown[] = [];
-  let known = 0;
+  const known: boolean[] = [];
   let now = FINE;
   const watch = createEndpointWatch({
     store: {
       changeEndpoint: async (_id, _version, decide) => {
         await new Promise<void>((resolve) => asked.push(resolve));
-        now = decide(now) ?? now;
+        now = decide(now, AT) ?? now;
         return now;
       },
     },
-    onKnown: () => void known++,
+    onKnown: (_endpoint, _health, mayCall) => void known.push(mayCall),
     onMoved: () => undefined,
     onFailed: (error) => void failed.push(error),
     random: () => 0.5,
@@ -44,15 +45,34 @@ function setup() {
     watch,
     asked,
     failed,
+    known,
     endpoint,
     health: () => now,
     async stored(): Promise<void> {
-      const before = known;
+      const before = known.length;
       asked.shift()?.();
-      await expect.poll(() => known).toBeGreaterThan(before);
+      await expect.poll(() => known.length).toBeGreaterThan(before);
     },
   };
 }
+
+test("waits are stored and compared by the database's clock, whatever this process's shows", async () => {
+  const s = setup();
+  s.watch.note(s.endpoint, { ...FAILURE, status: 429, retryAfterMs: 5_000 });
+  await s.stored();
+  expect(s.health().callAt).toEqual(new Date(AT + 5_000));
+  expect(s.health().failingSince).toEqual(new Date(AT));
+  s.watch.note(s.endpoint, { ...FAILURE, status: 429, retryAfterMs: 0 });
+  await s.stored();
+  expect(s.known).toEqual([false, false]);
+});
+
+test('calls go on after a failure without a wait', async () => {
+  const s = setup();
+  s.watch.note(s.endpoint, FAILURE);
+  await s.stored();
+  expect(s.known).toEqual([true]);
+});
 
 test('a success resets failures that were stored after the endpoint was claimed', async () => {
   const s = setup();
@@ -101,7 +121,7 @@ test('a forgotten endpoint that is called again before its result is stored stay
 test('answers to calls with outdated endpoint settings do not change its health', async () => {
   const s = setup();
   const changed = { ...s.endpoint, version: 2 };
-  const gone: EndpointCall = { ...FAILURE, status: 410 };
+  const gone: EndedCall = { ...FAILURE, status: 410 };
   s.watch.note(s.endpoint, FAILURE);
   s.watch.note(s.endpoint, gone);
   s.watch.note(changed, FAILURE);

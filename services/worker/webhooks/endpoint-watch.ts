@@ -3,10 +3,16 @@ import type { EndpointHealth } from '#core/domain/endpoint-state.ts';
 import type { WebhookEndpoint } from '#core/store/delivery-claim.ts';
 import type { WebhookStore } from '#core/store/webhook-deliveries.ts';
 
+/** Its time is that of the decision. */
+export type EndedCall = Omit<EndpointCall, 'at'>;
+
 export type EndpointWatchDeps = {
   readonly store: Pick<WebhookStore, 'changeEndpoint'>;
-  /** Called when the results of calls were stored. `health` is undefined if the endpoint was deleted or changed meanwhile. */
-  readonly onKnown: (endpoint: WebhookEndpoint, health: EndpointHealth | undefined) => void;
+  /**
+   * Called when the results of calls were stored. `health` is undefined if the endpoint was deleted or changed meanwhile; `mayCall`:
+   * it is active, and calls need not wait.
+   */
+  readonly onKnown: (endpoint: WebhookEndpoint, health: EndpointHealth | undefined, mayCall: boolean) => void;
   readonly onMoved: (endpoint: WebhookEndpoint, health: EndpointHealth) => void;
   readonly onFailed: (error: unknown) => void;
   readonly random: () => number;
@@ -14,7 +20,7 @@ export type EndpointWatchDeps = {
 
 export type EndpointWatch = {
   /** Notes the result of a call. A success of a healthy endpoint costs nothing. */
-  note(endpoint: WebhookEndpoint, call: EndpointCall): void;
+  note(endpoint: WebhookEndpoint, call: EndedCall): void;
   /** Forgets an endpoint without claims in this process: the next claim brings its stored health. A write under way continues. */
   forget(endpointId: string): void;
   /** Waits until all results are stored. */
@@ -25,7 +31,7 @@ export type EndpointWatch = {
 
 type Watched = {
   endpoint: WebhookEndpoint;
-  calls: EndpointCall[];
+  calls: EndedCall[];
   storing: Promise<void> | undefined;
   /** Whether this process has no more claims of the endpoint. */
   isLeft: boolean;
@@ -50,20 +56,23 @@ export function createEndpointWatch(deps: EndpointWatchDeps): EndpointWatch {
         const { endpoint, calls } = of;
         of.calls = [];
         let before: EndpointHealth | undefined;
-        const health = await deps.store.changeEndpoint(endpoint.id, endpoint.version, (now) => {
+        let decidedAt = 0;
+        const health = await deps.store.changeEndpoint(endpoint.id, endpoint.version, (now, at) => {
           before = now;
-          const after = calls.reduce((last, call) => decideHealth(last, call, deps.random()), now);
+          decidedAt = at;
+          const after = calls.reduce((last, call) => decideHealth(last, { ...call, at }, deps.random()), now);
           return after === now ? undefined : after;
         });
         if (health !== undefined && before !== undefined && health.status !== before.status)
           deps.onMoved(endpoint, health);
         isFailing = health !== undefined && health.failures > 0;
-        deps.onKnown(endpoint, health);
+        const mayCall = health?.status === 'active' && (health.callAt?.getTime() ?? 0) <= decidedAt;
+        deps.onKnown(endpoint, health, mayCall);
       }
     } catch (error) {
       isFailing = false;
       deps.onFailed(error);
-      deps.onKnown(of.endpoint, undefined);
+      deps.onKnown(of.endpoint, undefined, false);
     } finally {
       // Cleared in the same tick, so that a call that ends right afterwards starts a new write.
       of.storing = undefined;
