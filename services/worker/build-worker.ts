@@ -152,7 +152,7 @@ export function buildWorker(deps: WorkerDeps): Worker {
     settings.inFlightMax,
     () => tasks.policies.wake(UNKNOWN_POLICY_MS),
   );
-  const breakers = createBreakers(healthChanged, now);
+  const breakers = createBreakers(healthChanged, () => performance.now());
   const accounts = createAccounts(store, deps.credentials, deps.replacedCredentials);
   const noteAccount = createAccountStatus({ store, breakers, onMoved: events.accountMoved });
   const contents = createContents({

@@ -6,7 +6,7 @@ export type Breaker = {
   readonly health: 'healthy' | 'open' | 'probing';
   /** Ring of 6-second buckets, newest last. */
   readonly buckets: readonly Bucket[];
-  /** While open: when the next probe may be made, in milliseconds since the epoch. */
+  /** While open: when the next probe may be made, in milliseconds of the caller's clock. */
   readonly probeAt: number;
   /** Consecutive openings without a success between them. */
   readonly openings: number;

@@ -18,7 +18,7 @@ export type Breakers = {
   open(accountId: string, provider: string): void;
   /** Closes the breaker because the account was fixed or deleted; calls continue at once. */
   reset(accountId: string): void;
-  /** When the next probe may be made, in ms since the epoch; 0 if calls need not wait. */
+  /** When the next probe may be made, in ms of the breakers' clock; 0 if calls need not wait. */
   blockedUntil(accountId: string): number;
   health(accountId: string): Health;
   /** Accounts whose calls wait now, by provider and health. Accounts that no message has needed recently are left out. */
@@ -33,7 +33,7 @@ export type BreakerCount = {
   readonly value: number;
 };
 
-/** `movedAt`: when a call or a probe last updated the breaker, in milliseconds since the epoch. */
+/** `movedAt`: when a call or a probe last updated the breaker, in milliseconds of the breakers' clock. */
 type Entry = { readonly provider: string; readonly breaker: Breaker; readonly movedAt: number };
 
 /**
@@ -46,7 +46,7 @@ const ACCOUNTS_MAX = 50_000;
 /**
  * Creates the breakers of this process.
  * @param onHealth called for every change of an account's health.
- * @param now milliseconds since the epoch.
+ * @param now milliseconds of a clock that is never set back: no account may wait for as long as the system's clock was ahead.
  */
 export function createBreakers(
   onHealth: (accountId: string, provider: string, health: Health) => void,

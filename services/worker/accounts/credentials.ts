@@ -73,7 +73,7 @@ const ACTIVE_MS = 300_000;
 /** Creates a cache of decrypted secrets, in this process's memory only, bounded in number and time. */
 export function createCredentials(options: CredentialsOptions): Credentials {
   const { decrypter, entriesMax, ttlMs, staleMsMax = STALE_MS_DEFAULT } = options;
-  const { now = Date.now, random = Math.random } = options;
+  const { now = () => performance.now(), random = Math.random } = options;
   const { bindingOf = accountSecretBinding, read = parsedJson } = options;
   const entries = new LRUCache<string, Entry>({ max: entriesMax });
 

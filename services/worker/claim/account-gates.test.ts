@@ -3,10 +3,11 @@ import { NO_ACCOUNT } from '#core/domain/choose-account.ts';
 import { createAccountGates } from './account-gates.ts';
 
 function setup() {
-  const state = { now: 10_000_000, health: 'healthy' as 'healthy' | 'open', blockedUntil: 0 };
+  const state = { now: 10_000_000, ahead: 0, health: 'healthy' as 'healthy' | 'open', blockedUntil: 0 };
   const gates = createAccountGates(
     { health: () => state.health, blockedUntil: () => state.blockedUntil },
     () => state.now,
+    () => state.now + state.ahead,
   );
   return { state, gates, isOpen: () => gates.closedUntil('a') <= state.now };
 }
@@ -131,4 +132,23 @@ test('whyClosed() returns the reason, for used-up tokens also during the next se
   expect(gates.whyClosed('a')).toBeUndefined();
   state.health = 'open';
   expect(gates.whyClosed('a')).toBe('breaker_open');
+});
+
+test('a clock that was ahead and is set back keeps no gate closed', () => {
+  const HOUR_MS = 3_600_000;
+  const { state, gates, isOpen } = setup();
+  state.ahead = HOUR_MS;
+  gates.noteLimit('a', 1);
+  gates.claimed('a', 50, [1]);
+  const settlement = {
+    reason: 'credentials_unavailable',
+    nextAttemptAt: state.now + HOUR_MS + 5_000,
+  } as const;
+  gates.noteEnd({ action: 'send', accountId: 'a' }, settlement, state.now);
+  state.ahead = 0;
+  state.now += 4_999;
+  expect(isOpen()).toBe(false);
+  state.now += 1;
+  expect(isOpen()).toBe(true);
+  expect(gates.whyClosed('a')).toBeUndefined();
 });

@@ -8,7 +8,7 @@ import type { Breakers } from '../accounts/breakers.ts';
 
 /** When an account's lane may be claimed from, and for how many messages. The state is local to this process. */
 export type AccountGates = {
-  /** In ms since the epoch; a time in the past means that the gate is open. */
+  /** In ms of the gates' clock; a time in the past means that the gate is open. */
   closedUntil(accountId: string): number;
   /** Whether messages may be claimed by name: the account has no rate limit, its provider is healthy, its credential available. */
   isFree(accountId: string): boolean;
@@ -22,7 +22,7 @@ export type AccountGates = {
   /**
    * Records the end of an attempt. If the account's credential was unavailable, the gate closes until the message's next attempt,
    * and then lets one message at a time try until one gets the credential.
-   * @param begunAt when the attempt began. One that began before the gate closed does not open it.
+   * @param begunAt when the attempt began, in ms of the gates' clock. One that began before the gate closed does not open it.
    * @returns whether the gate was opened.
    */
   noteEnd(
@@ -43,7 +43,7 @@ export type AccountGates = {
 
 type Tokens = { readonly perSecond: number; second: number; spent: number };
 
-/** `since`: when the credential was last unavailable. Both in ms since the epoch. */
+/** `since`: when the credential was last unavailable. Both in ms of the gates' clock. */
 type Unavailable = { readonly since: number; readonly until: number };
 
 /** Accounts whose rate limit is cached; the limit of an evicted account is set again by its next claim. */
@@ -57,11 +57,13 @@ const PROBE_MS = 1_000;
 
 /**
  * Creates the account gates of this process.
- * @param now milliseconds since the epoch.
+ * @param now milliseconds of a clock that is never set back: a gate must not stay closed for as long as the system's clock was ahead.
+ * @param date milliseconds since the epoch. Tokens are those of a second of this clock, and a next attempt is an instant of it.
  */
 export function createAccountGates(
   breakers: Pick<Breakers, 'blockedUntil' | 'health'>,
   now: () => number,
+  date: () => number,
 ): AccountGates {
   const limited = new LRUCache<string, Tokens>({ max: LIMITED_MAX });
   const closed = new LRUCache<string, number>({ max: LIMITED_MAX });
@@ -70,10 +72,10 @@ export function createAccountGates(
 
   const isHealthy = (accountId: string): boolean => breakers.health(accountId) === 'healthy';
   const isProbed = (accountId: string): boolean => !isHealthy(accountId) || unavailable.has(accountId);
-  const secondOf = (at: number): number => Math.floor(at / 1_000);
+  const secondOf = (at: number): number => Math.floor(at / SECOND_MS);
 
   function spend(tokens: Tokens, segments: readonly number[]): void {
-    const second = secondOf(now());
+    const second = secondOf(date());
     if (tokens.second !== second) tokens.spent = 0;
     tokens.second = second;
     for (const units of segments) tokens.spent += units;
@@ -91,7 +93,8 @@ export function createAccountGates(
     whyClosed(accountId) {
       if (!isHealthy(accountId)) return 'breaker_open';
       // A rate-limited gate opens briefly at the start of each second and is closed for the rest of it.
-      const isUsedUp = limited.has(accountId) && (closed.get(accountId) ?? 0) > now() - SECOND_MS;
+      const isUsedUp =
+        limited.has(accountId) && (closed.get(accountId) ?? Number.NEGATIVE_INFINITY) > now() - SECOND_MS;
       return isUsedUp ? 'rate_used_up' : undefined;
     },
     slots(accountId, most) {
@@ -106,7 +109,7 @@ export function createAccountGates(
       const known = unavailable.get(accountId);
       const { reason, nextAttemptAt } = settlement;
       if (reason === 'credentials_unavailable') {
-        const until = Math.max(nextAttemptAt ?? now(), known?.until ?? 0);
+        const until = Math.max(now() + Math.max(0, (nextAttemptAt ?? date()) - date()), known?.until ?? 0);
         unavailable.set(accountId, { since: now(), until });
         return false;
       }
@@ -126,7 +129,7 @@ export function createAccountGates(
       if (segments.length >= asked) return true;
       // The claim got fewer than it asked for: either the lane is empty, or all workers together used up this second's tokens.
       if (segments.length > 0 && tokens.spent + SEGMENTS_USUAL <= tokens.perSecond) return false;
-      closed.set(accountId, (secondOf(now()) + 1) * 1_000 + SECOND_MARGIN_MS);
+      closed.set(accountId, now() + SECOND_MS - (date() % SECOND_MS) + SECOND_MARGIN_MS);
       return tokens.spent > 0;
     },
     forget(accountId) {

@@ -62,14 +62,15 @@ const BUSY_MS = 1_000;
  */
 export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   const { queue, store, events } = deps;
+  const now = (): number => performance.now();
   const attempts = createAttempts(deps);
-  const gates = createAccountGates(deps.breakers, Date.now);
+  const gates = createAccountGates(deps.breakers, now, Date.now);
   const unanswered = createUnansweredClaims(markDue);
   const limiter = createClaimLimiter(Math.min(CLAIM_MAX, Math.floor(deps.inFlightMax / 4)), pump);
   const lanes = createLanes({
     closedUntil: gates.closedUntil,
     onOpen: markDue,
-    now: Date.now,
+    now,
   });
   const claims = createClaims({
     store,
@@ -135,8 +136,8 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   }
 
   function begin(message: ClaimedMessage, slotOf: string | null): void {
-    begunAt = performance.now();
-    const begun = Date.now();
+    const begun = now();
+    begunAt = begun;
     const leave = (): void => {
       if (slotOf !== null) queue.release(slotOf);
     };
@@ -172,7 +173,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
       pumpSoon();
     },
     mark: lanes.mark,
-    isOpen: (accountId) => gates.closedUntil(accountId) <= Date.now(),
+    isOpen: (accountId) => gates.closedUntil(accountId) <= now(),
     whyClosed: gates.whyClosed,
     review: claims.review,
     accountChanged(accountId) {
@@ -190,7 +191,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
       return queue.inFlight;
     },
     get isBusy() {
-      return attempts.size > 0 || performance.now() - begunAt < BUSY_MS;
+      return attempts.size > 0 || now() - begunAt < BUSY_MS;
     },
   };
 }

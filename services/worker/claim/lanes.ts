@@ -29,11 +29,11 @@ export type Lanes = {
 };
 
 export type LanesOptions = {
-  /** When lanes of this account may be claimed from, in ms since the epoch; a time in the past means now. */
+  /** When lanes of this account may be claimed from, in ms of `now`; a time in the past means now. */
   readonly closedUntil: (accountId: string) => number;
   /** Called with the tenant of a lane that may be claimed from: when the lane is marked, and when its account's gate opens. */
   readonly onOpen: (tenantId: string) => void;
-  /** Milliseconds since the epoch. */
+  /** Milliseconds of a clock that is never set back. */
   readonly now: () => number;
 };
 
