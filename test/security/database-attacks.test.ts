@@ -65,6 +65,7 @@ const CALLABLE: Readonly<Record<string, readonly RoleName[]>> = {
   claim: ['worker'],
   claim_due: ['worker'],
   claimed_by: ['worker'],
+  claimed_in: ['worker'],
   find_waiting: ['worker'],
   find_scheduled_due: ['worker'],
   find_waiting_due: ['worker'],

@@ -1,7 +1,6 @@
 import type { AddressKeyRoot } from '#core/domain/address-key.ts';
 import type { BrakeLevel } from '#core/domain/brake.ts';
 import type { Channel } from '#core/domain/channel.ts';
-import { isLockRefused } from '#core/domain/database-fault.ts';
 import type { FailoverFacts, Rerouted } from '#core/domain/failover.ts';
 import { isWaiting, type MessageState } from '#core/domain/message-state.ts';
 import type { PartitionTask } from '#core/domain/partition-task.ts';
@@ -15,18 +14,15 @@ import { inTransaction } from './after-commit.ts';
 import { boundedQueries } from './bounded-queries.ts';
 import type { Bounded } from './bounded-queries.ts';
 import { accountStore } from './called-accounts.ts';
-import { camelRows } from './camel-rows.ts';
-import type { ValuesQuery } from './camel-rows.ts';
 import { suppressCaused } from './caused-suppressions.ts';
-import type { ClaimedMessage, MessageClaimTerms } from './claimed-message.ts';
-import { CLAIM_BYTES_MAX } from './claimed-message.ts';
+import type { ClaimedMessage } from './claimed-message.ts';
+import { arrayOf, claimStore, searchedTerms } from './claims.ts';
 import type { Completion } from './completion.ts';
 import { feedNumberingStore } from './feed-numbering.ts';
 import type {
   DueRow,
   EarlierLook,
   Lane,
-  LaneClaim,
   LanePlaces,
   SearchedLane,
   WaitingPage,
@@ -34,7 +30,6 @@ import type {
   WaitingRow,
 } from './lane.ts';
 import { lookupStore } from './lookups.ts';
-import { openClaims } from './open-claims.ts';
 import { maintainPartitions } from './partitions.ts';
 import { receiptStore } from './receipts.ts';
 import { silentMessageStore } from './silent-messages.ts';
@@ -82,70 +77,9 @@ const RETURNED = 'no_other_account' satisfies StatusReason;
 export function workerStore(sql: Sql, deadlineMs: number, addressKeys: AddressKeyRoot) {
   const bounded: Bounded = (work) => withDeadline(work, deadlineMs);
   const { count, rowsOf, seqsOf, value } = boundedQueries(bounded);
-  const claims = openClaims();
-  /** Counts the lease from before the query: the database starts it later, so this end is never too late. */
-  const claimed = async (query: ValuesQuery, leaseMs: number): Promise<ClaimedMessage[]> => {
-    const leaseEndsAt = performance.now() + leaseMs;
-    return camelRows<ClaimedMessage>(await bounded(query.values()), { leaseEndsAt });
-  };
-  const newlyClaimed = (query: ValuesQuery, leaseMs: number) => claimed(claims.follow(query), leaseMs);
 
   return {
-    // Claims ----------------------------------------------------------------------------------------------------------
-    /**
-     * Claims messages that wait, are due and may be sent now.
-     * @param beyondLimit whether to claim through accounts with a rate limit too, without taking tokens.
-     */
-    claim: (
-      seqs: readonly number[],
-      { worker, leaseMs, bytesMax = CLAIM_BYTES_MAX }: MessageClaimTerms,
-      beyondLimit = false,
-    ) =>
-      newlyClaimed(
-        sql`select * from claim(${[...seqs]}::bigint[], ${worker}, ${leaseMs}, ${beyondLimit}, ${bytesMax})`,
-        leaseMs,
-      ),
-    /**
-     * Claims from lanes, each named once: the longest due messages of each lane first, within its account's rate limit.
-     * `bytesMax` applies to each lane.
-     */
-    claimDue: (
-      lanes: readonly LaneClaim[],
-      { worker, leaseMs, bytesMax = CLAIM_BYTES_MAX }: MessageClaimTerms,
-    ) =>
-      newlyClaimed(
-        sql`select * from claim_due(${asJson(sql, lanes.map(laneTerms))}, ${worker}, ${leaseMs}, ${bytesMax})`,
-        leaseMs,
-      ),
-    /** Returns the messages that a claim of the lane would try; it reads only their numbers. */
-    dueSeqs: ({ tenantId, accountId, dueFrom }: SearchedLane, most: number, aheadMs: number) =>
-      seqsOf(
-        sql`select due_seqs(${tenantId}, ${accountId}, ${most}, ${aheadMs}, ${arrayOf(dueFrom)}::float8[]) as seq`,
-      ),
-    /**
-     * Returns the first messages after `afterSeq` of a tenant that this worker has claimed and not settled; none at the end.
-     * @param late false: those with at least half of their lease left. True: the others, whose lease is returned as ended.
-     * @returns `claims_open` while a claim of this worker may still take messages: what it takes cannot be seen yet.
-     */
-    async claimedBy(
-      tenantId: string,
-      { worker, leaseMs }: MessageClaimTerms,
-      late: boolean,
-      afterSeq: number,
-    ): Promise<ClaimedMessage[] | 'claims_open'> {
-      if (claims.isOpen(leaseMs)) return 'claims_open';
-      try {
-        return await claimed(
-          sql`select * from claimed_by(${tenantId}, ${worker}, ${late}, ${afterSeq}, ${CLAIM_BYTES_MAX})`,
-          late ? 0 : leaseMs / 2,
-        );
-      } catch (error) {
-        if (isLockRefused(error)) return 'claims_open';
-        throw error;
-      }
-    },
-    /** Returns those of the messages whose worker is gone, to be settled. */
-    lost: (seqs: readonly number[]) => claimed(sql`select * from lost(${[...seqs]}::bigint[])`, 0),
+    ...claimStore(sql, bounded),
 
     // What was not claimed --------------------------------------------------------------------------------------------
     findWaiting: (seqs: readonly number[]) =>
@@ -334,22 +268,3 @@ const assignedTerms = ({ seq, from, rerouted, why, waitedMs }: Assignment) => ({
   to: rerouted.accountId,
   details: { reason: 'failed_over', from, why, waitedMs, rerouted },
 });
-
-const laneTerms = ({ most, aheadMs, ...lane }: LaneClaim) => ({
-  ...searchedTerms(lane),
-  most,
-  ahead_ms: aheadMs,
-});
-
-const searchedTerms = ({
-  tenantId,
-  accountId,
-  dueFrom,
-}: Lane & { dueFrom?: readonly number[] | undefined }) => ({
-  tenant_id: tenantId,
-  account_id: accountId,
-  due_from: arrayOf(dueFrom),
-});
-
-const arrayOf = (dueFrom: readonly number[] | undefined): number[] | null =>
-  dueFrom === undefined ? null : [...dueFrom];

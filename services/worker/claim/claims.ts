@@ -1,7 +1,6 @@
 import { chunks } from '#core/domain/chunks.ts';
 import type { FairQueue, Turn } from '#core/domain/fair-queue.ts';
 import type { Wake } from '#core/domain/wake.ts';
-import type { ClaimedMessage } from '#core/store/claimed-message.ts';
 import type { WorkerStore } from '#core/store/worker-store.ts';
 import type { Lane } from '#core/store/lane.ts';
 import type { AccountGates } from './account-gates.ts';
@@ -16,18 +15,19 @@ import { createLaneReviews, REVIEW_PAGE } from './lane-reviews.ts';
 import type { Lanes } from './lanes.ts';
 import { createNamedClaims, type NamedClaimsDeps } from './named-claims.ts';
 import type { UnansweredClaims } from './unanswered-claims.ts';
+import { createUnansweredSearch, type UnansweredSearchDeps } from './unanswered-search.ts';
 
 export type ClaimsDeps = Pick<NamedClaimsDeps, 'terms' | 'begin'> &
-  Pick<LaneClaimsDeps, 'dueFrom'> & {
+  Pick<LaneClaimsDeps, 'dueFrom'> &
+  Pick<UnansweredSearchDeps, 'inHand'> & {
     readonly store: NamedClaimsDeps['store'] &
       LaneClaimsDeps['store'] &
-      Pick<WorkerStore, 'claimedBy' | 'findWaitingDue'>;
+      UnansweredSearchDeps['store'] &
+      Pick<WorkerStore, 'findWaitingDue'>;
     readonly queue: Pick<FairQueue<Wake>, 'release' | 'refilled' | 'markDue'>;
     readonly lanes: Lanes;
     readonly gates: AccountGates;
     readonly unanswered: UnansweredClaims;
-    /** Attempts in hand, by message; the database shows them as this worker's too. */
-    readonly inHand: () => ReadonlyMap<number, number>;
     /** Blocks claims for a moment. */
     readonly pause: () => void;
     readonly events: NamedClaimsDeps['events'] & { claimFailed(error: unknown): void };
@@ -37,9 +37,9 @@ export type ClaimsDeps = Pick<NamedClaimsDeps, 'terms' | 'begin'> &
 export type Claims = {
   /**
    * Claims the messages and refills of one turn.
-   * @param alone whether no other claim of this process is under way.
+   * @param isAlone whether no other claim of this process is under way.
    */
-  run(turn: Turn<Wake>, alone: boolean): Promise<void>;
+  run(turn: Turn<Wake>, isAlone: () => boolean): Promise<void>;
   /**
    * Decides about messages of a lane that no claim takes, if its review is due. The lane need not be open.
    * @returns whether the review was due.
@@ -51,57 +51,25 @@ export type Claims = {
 const REVIEW_PAGES_MAX = 10;
 
 export function createClaims(deps: ClaimsDeps): Claims {
-  const { store, terms, queue, lanes, gates, unanswered } = deps;
+  const { queue, lanes, gates, unanswered } = deps;
   const named = createNamedClaims({ ...deps, release: queue.release, noteUnanswered, fail });
   const reviews = createLaneReviews(deps);
-  const claimLanes = createClaimLanes({ ...deps, named, reviews });
+  const claimLanes = createClaimLanes({ ...deps, named, reviews, noteUnanswered: unanswered.addLane });
+  const search = createUnansweredSearch({ ...deps, claimFailed: deps.events.claimFailed });
 
   function fail(error: unknown): void {
     deps.pause();
     deps.events.claimFailed(error);
   }
 
-  /**
-   * Marks the tenant so that its next turn searches for what the unanswered claim has taken, even if all its lanes are closed.
-   */
-  function noteUnanswered(tenantId: string, slots: number): void {
-    unanswered.add(tenantId);
-    queue.release(tenantId, slots);
+  /** Marks the tenant so that its next turn searches for the message, even if all its lanes are closed. */
+  function noteUnanswered({ tenantId, seq }: Pick<Wake, 'tenantId' | 'seq'>): void {
+    unanswered.addNamed(tenantId, seq);
     queue.markDue(tenantId);
   }
 
-  async function findUnanswered(refill: Refill): Promise<void> {
-    const { tenantId } = refill;
-    const isFound = (await beginClaimed(refill, false)) && (await beginClaimed(refill, true));
-    if (isFound) unanswered.found(tenantId);
-    else unanswered.putOff(tenantId);
-  }
-
-  /**
-   * Begins the attempts that unanswered claims have taken; those with a `late` lease go back to the queue without a call.
-   * @returns false if a claim has not ended.
-   */
-  async function beginClaimed(refill: Refill, late: boolean): Promise<boolean> {
-    const { tenantId } = refill;
-    let afterSeq: number | undefined = 0;
-    while (afterSeq !== undefined) {
-      // Copied before the query, because an attempt in hand may end before the query returns.
-      const inHand = deps.inHand();
-      const found: ClaimedMessage[] | 'claims_open' = await store.claimedBy(tenantId, terms, late, afterSeq);
-      if (found === 'claims_open') return false;
-      for (const message of found) {
-        if ((inHand.get(message.seq) ?? 0) >= message.attempt) continue;
-        deps.begin(message, tenantId);
-        // Becomes negative if the unanswered claim had taken more messages than there are slots now.
-        refill.left -= 1;
-      }
-      afterSeq = found.at(-1)?.seq;
-    }
-    return true;
-  }
-
   /** Claims from due lanes: the lanes of one tenant in turn, the lanes of many tenants in one statement. */
-  async function refillTenants(due: Turn<Wake>['due'], alone: boolean): Promise<void> {
+  async function refillTenants(due: Turn<Wake>['due'], isAlone: () => boolean): Promise<void> {
     const open = new Set(due.map(({ tenantId, slots }): Refill => ({ tenantId, left: slots })));
 
     function end(refill: Refill): void {
@@ -110,24 +78,18 @@ export function createClaims(deps: ClaimsDeps): Claims {
       queue.refilled(refill.tenantId, lanes.isOpen(refill.tenantId) || unanswered.isDue(refill.tenantId));
     }
 
-    /**
-     * If `work` fails, ends these refills and marks their tenants, because the claim may have been committed without an answer.
-     */
+    /** If `work` fails, ends these refills. What an unanswered claim could have taken is noted by then. */
     async function endOnFailure(refills: readonly Refill[], work: () => Promise<unknown>): Promise<void> {
       try {
         await work();
       } catch (error) {
         fail(error);
-        for (const refill of refills) {
-          noteUnanswered(refill.tenantId, refill.left);
-          refill.left = 0;
-          end(refill);
-        }
+        for (const refill of refills) end(refill);
       }
     }
 
-    const lost = alone ? [...open].filter(({ tenantId }) => unanswered.isDue(tenantId)) : [];
-    await Promise.all(lost.map((refill) => endOnFailure([refill], () => findUnanswered(refill))));
+    const lost = [...open].filter(({ tenantId }) => unanswered.isDue(tenantId));
+    if (lost.length > 0 && isAlone()) await endOnFailure(lost, () => search(lost));
     while (open.size > 0) {
       const asks = [...open].flatMap(nextAsk);
       const asking = new Set(asks.map(({ refill }) => refill));
@@ -147,9 +109,9 @@ export function createClaims(deps: ClaimsDeps): Claims {
   }
 
   return {
-    async run(turn, alone) {
+    async run(turn, isAlone) {
       if (turn.items.length > 0) await named.claim(turn.items);
-      await refillTenants(turn.due, alone);
+      await refillTenants(turn.due, isAlone);
       unanswered.endTurn();
     },
     async review(lane) {

@@ -61,6 +61,7 @@ function setup(store: Partial<DispatcherDeps['store']> = {}) {
       findWaiting: () => Promise.resolve([]),
       findWaitingDue: () => Promise.resolve({ rows: [], next: undefined }),
       claimedBy: never,
+      claimedIn: never,
       dueSeqs: never,
       accountsOf: never,
       routesOf: never,
@@ -287,8 +288,8 @@ test('messages of a claim whose answer was lost are found and begun, each once',
       blocked.set('account 1', Date.now() + 60_000);
       return Promise.reject(new Error('the answer was lost'));
     },
-    claimedBy: (_tenantId, _worker, late, after) =>
-      Promise.resolve(late ? [] : [claimed(1), claimed(4)].filter(({ seq }) => seq > after)),
+    claimedBy: (seqs, _terms, late, after) =>
+      Promise.resolve(late ? [] : [claimed(4)].filter(({ seq }) => seqs.includes(seq) && seq > after)),
   });
   offer(1);
   await expect.poll(() => begun.length).toBe(1);
@@ -296,6 +297,38 @@ test('messages of a claim whose answer was lost are found and begun, each once',
   await expect.poll(() => begun.map(({ seq }) => seq)).toEqual([1, 4]);
   expect(told).toEqual(['failed: Error: the answer was lost']);
   expect(dispatcher.inFlight).toBe(2);
+  for (const { end } of begun) end();
+  await dispatcher.stop();
+  expect(dispatcher.inFlight).toBe(0);
+});
+
+test('lanes with an unanswered claim are searched one after the other, with claims between long pages', async () => {
+  const steps: string[] = [];
+  let searches = 0;
+  const { dispatcher, told, begun } = setup({
+    claimDue: (lanes) => {
+      steps.push(`claim ${lanes.map(({ tenantId }) => tenantId.slice(-1)).join()}`);
+      return steps.length === 1 ? Promise.reject(new Error('the answer was lost')) : Promise.resolve([]);
+    },
+    async claimedIn({ tenantId }, _terms, readsMax, at) {
+      steps.push(`search ${tenantId.slice(-1)} ${JSON.stringify(at ?? 0)}`);
+      searches += 1;
+      await new Promise(setImmediate);
+      if (searches > 1) throw new Error('two searches at once');
+      searches -= 1;
+      if (tenantId !== 'tenant 0') return { found: [{ seq: 4, attempt: 1 }], reads: 1, next: undefined };
+      return { found: [], reads: readsMax, next: at === undefined ? { page: 1 } : undefined };
+    },
+    claimedBy: (seqs, _terms, late, after) =>
+      Promise.resolve(late || after > 0 ? [] : seqs.map((seq) => claimed(seq))),
+  });
+  dispatcher.mark(lane(0));
+  dispatcher.mark(lane(1));
+  await expect.poll(() => steps.length).toBe(5);
+  expect(told).toEqual(['failed: Error: the answer was lost']);
+  // The first page uses up its turn, so the lanes are claimed from before the other search.
+  expect(steps).toEqual(['claim 0,1', 'search 0 0', 'claim 0,1', 'search 1 0', 'search 0 {"page":1}']);
+  expect(begun.map(({ seq }) => seq)).toEqual([4]);
   for (const { end } of begun) end();
   await dispatcher.stop();
   expect(dispatcher.inFlight).toBe(0);

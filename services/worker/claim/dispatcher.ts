@@ -65,7 +65,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   const now = (): number => performance.now();
   const attempts = createAttempts(deps);
   const gates = createAccountGates(deps.breakers, now, Date.now);
-  const unanswered = createUnansweredClaims(markDue);
+  const unanswered = createUnansweredClaims(markDue, 2 * deps.leaseMs);
   const limiter = createClaimLimiter(Math.min(CLAIM_MAX, Math.floor(deps.inFlightMax / 4)), pump);
   const lanes = createLanes({
     closedUntil: gates.closedUntil,
@@ -99,11 +99,13 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     if (!limiter.admits(size, unanswered.size > 0 ? 1 : CLAIMS_AT_ONCE)) return;
     const turn = queue.take(free);
     limiter.begin();
-    void claims.run(withoutClosed(turn), limiter.underWay === 1).finally(() => {
-      limiter.end();
-      endIfIdle();
-      pump();
-    });
+    void claims
+      .run(withoutClosed(turn), () => limiter.underWay === 1)
+      .finally(() => {
+        limiter.end();
+        endIfIdle();
+        pump();
+      });
     pump();
   }
 

@@ -45,6 +45,7 @@ function setup(answers: (LanePlaces | undefined)[], { isDeep = true, ended = 0 }
       },
     },
     begin: never,
+    noteUnanswered: never,
   });
   const claim = (swept: boolean) => {
     const lane: DueLane = { ...LANE, ahead: false, swept };

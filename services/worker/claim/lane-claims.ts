@@ -24,12 +24,14 @@ export type LaneClaimsDeps = {
   readonly named: NamedClaims;
   readonly reviews: LaneReviews;
   readonly begin: (message: ClaimedMessage, slotOf: string) => void;
+  /** Notes that a claim from the lane got no answer; it may have been committed. */
+  readonly noteUnanswered: (lane: LaneClaim) => void;
 };
 
 /**
  * Claims from lanes of different tenants in one statement and one commit, and takes the claimed messages off the refills' slots.
  * Lanes that may hold more are marked again.
- * @throws the store's error; then all lanes are marked again, and the claim may have been committed.
+ * @throws the store's error; then all lanes are marked again and, if the claim may have been committed, noted as unanswered.
  */
 export type ClaimLanes = (asks: readonly LaneAsk[]) => Promise<void>;
 
@@ -45,12 +47,16 @@ export function createClaimLanes(deps: LaneClaimsDeps): ClaimLanes {
 
   async function claimLanes(asks: readonly LaneAsk[]): Promise<void> {
     const bytesMax = Math.floor(CLAIM_BYTES_MAX / asks.length);
+    const claims = asks.map(termsOf);
     let claimed: ClaimedMessage[];
     try {
-      claimed = await store.claimDue(asks.map(termsOf), { ...terms, bytesMax });
+      claimed = await store.claimDue(claims, { ...terms, bytesMax });
     } catch (error) {
       for (const { lane } of asks) lanes.mark(lane, lane);
-      if (databaseFaultOf(error) !== 'row') throw error;
+      if (databaseFaultOf(error) !== 'row') {
+        for (const claim of claims) deps.noteUnanswered(claim);
+        throw error;
+      }
       const [first] = asks;
       if (asks.length === 1 && first !== undefined) await claimByName(first, error);
       else for (const ask of asks) await claimLanes([ask]);

@@ -20,8 +20,8 @@ export type NamedClaimsDeps = {
   /** Begins a claimed message. @param slotOf the tenant whose slot it occupies, null if none. */
   readonly begin: (message: ClaimedMessage, slotOf: string | null) => void;
   readonly release: (tenantId: string) => void;
-  /** Notes that a claim got no answer; it may have been committed. */
-  readonly noteUnanswered: (tenantId: string, slots: number) => void;
+  /** Notes that the message's claim got no answer; it may have been committed. */
+  readonly noteUnanswered: (message: Named) => void;
   /** Reports a failure of the database. */
   readonly fail: (error: unknown) => void;
   readonly events: {
@@ -54,7 +54,8 @@ export function createNamedClaims(deps: NamedClaimsDeps): NamedClaims {
       if (databaseFaultOf(error) === 'row') return claimApart(named, beyondLimit, error);
       fail(error);
       for (const one of named) {
-        deps.noteUnanswered(one.tenantId, 1);
+        deps.noteUnanswered(one);
+        deps.release(one.tenantId);
         lanes.mark(one, { ahead: true });
       }
       return [];

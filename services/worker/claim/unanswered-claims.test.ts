@@ -1,30 +1,56 @@
-import { expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { createUnansweredClaims } from './unanswered-claims.ts';
 
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
+
+const FORGET_MS = 120_000;
+const LANE = { tenantId: 'a', accountId: 'account', aheadMs: 0 };
+
+function setup() {
+  const due = vi.fn<(tenantId: string) => void>();
+  return { due, lost: createUnansweredClaims(due, FORGET_MS) };
+}
+
 test('an unanswered claim stays due until the turn that searched for it ends', () => {
-  const lost = createUnansweredClaims(vi.fn<(tenantId: string) => void>());
-  lost.add('a');
-  lost.add('b');
-  lost.found('a');
+  const { lost } = setup();
+  lost.addNamed('a', 1);
+  lost.addNamed('b', 2);
+  lost.foundNamed('a', [1]);
   expect([lost.isDue('a'), lost.size]).toEqual([true, 2]);
   lost.endTurn();
   expect([lost.isDue('a'), lost.isDue('b'), lost.size]).toEqual([false, true, 1]);
 });
 
 test('a claim that goes unanswered after the search is due again', () => {
-  const lost = createUnansweredClaims(vi.fn<(tenantId: string) => void>());
-  lost.add('a');
-  lost.found('a');
-  lost.add('a');
+  const { lost } = setup();
+  lost.addNamed('a', 1);
+  lost.foundNamed('a', [1]);
+  lost.addNamed('a', 1);
   lost.endTurn();
   expect(lost.isDue('a')).toBe(true);
 });
 
+test('a lane whose claim goes unanswered again is searched from the earlier beginning', () => {
+  const { lost } = setup();
+  lost.addLane({ ...LANE, dueFrom: [5, 6, 7] });
+  const [begun] = lost.of('a').lanes;
+  if (begun === undefined) throw new Error('nothing to search');
+  begun.at = { seq: 1 };
+  lost.addLane({ ...LANE, aheadMs: 10, dueFrom: [6, 5, 7] });
+  // The search that had begun ends without the second claim's messages.
+  lost.foundIn(begun);
+  expect(lost.of('a').lanes).toEqual([{ lane: { ...LANE, aheadMs: 10, dueFrom: [5, 5, 7] }, pages: 0 }]);
+  lost.addLane(LANE);
+  expect(lost.of('a').lanes).toMatchObject([{ lane: { dueFrom: undefined } }]);
+  for (const search of lost.of('a').lanes) lost.foundIn(search);
+  lost.endTurn();
+  expect(lost.size).toBe(0);
+});
+
 test('a postponed search is due again after half a second, and still counts in the size', () => {
-  vi.useFakeTimers();
-  const due = vi.fn<(tenantId: string) => void>();
-  const lost = createUnansweredClaims(due);
-  lost.add('a');
+  const { due, lost } = setup();
+  lost.addNamed('a', 1);
   lost.putOff('a');
   lost.endTurn();
   vi.advanceTimersByTime(499);
@@ -35,5 +61,15 @@ test('a postponed search is due again after half a second, and still counts in t
   lost.stop();
   vi.advanceTimersByTime(10_000);
   expect(due).toHaveBeenCalledTimes(1);
-  vi.useRealTimers();
+});
+
+test('a claim whose leases have ended is not searched for any more', () => {
+  const { lost } = setup();
+  lost.addLane(LANE);
+  vi.advanceTimersByTime(FORGET_MS);
+  lost.endTurn();
+  expect(lost.size).toBe(1);
+  vi.advanceTimersByTime(1);
+  lost.endTurn();
+  expect(lost.size).toBe(0);
 });

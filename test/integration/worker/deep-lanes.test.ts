@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { workerStore } from '#core/store/worker-store.ts';
+import type { ClaimedPage } from '#core/store/claims.ts';
 import type { LanePlaces, WaitingPage } from '#core/store/lane.ts';
 import { rowsRead } from '#test/support/rows-read.ts';
 import { ADDRESS_KEYS } from '#test/support/seed.ts';
@@ -105,6 +106,50 @@ test.each([
     const store = workerStore(connection, 10_000, ADDRESS_KEYS);
     const claim = async () => void (await store.claimDue([{ ...laneOf(b), most: 100, aheadMs: 0 }], terms()));
     expect(await rowsRead(connection, claim)).toBeLessThan(6_000);
+  } finally {
+    connection.release();
+  }
+});
+
+test('what a claim without an answer took is searched for in bounded pages, however deep its lane', async () => {
+  await using b = await setup();
+  const [first = 0, second = 0, postponed = 0, ...unclaimed] = b.seqs;
+  await b.admin`update despatch.live_messages set due_at = 'infinity', status = 'held' 
+    where seq between ${900_000_001 + DEPTH / 2} and ${900_000_000 + DEPTH}`;
+  await b.admin`update despatch.live_messages set due_at = now() where seq = any (${unclaimed})`;
+  const claimed = await b.claimDue(3, 0);
+  expect(new Set(claimed.map(({ seq }) => seq))).toEqual(new Set([first, second, postponed]));
+  await b.put(second, DEPTH / 2 - 1);
+  // As a review does with attempts under way.
+  await b.admin`update despatch.live_messages set due_at = lease_until + interval '1 second' where seq = ${postponed}`;
+
+  const connection = await b.admin.reserve();
+  try {
+    await connection`set search_path = despatch`;
+    const store = workerStore(connection, 10_000, ADDRESS_KEYS);
+    const found: number[] = [];
+    const reads: number[] = [];
+    const pages: ClaimedPage[] = [];
+    do {
+      const read = async () => {
+        const page = await store.claimedIn(
+          { ...laneOf(b), aheadMs: 0 },
+          terms(),
+          PAGE.readsMax,
+          pages.at(-1)?.next,
+        );
+        if (page !== 'claims_open') pages.push(page);
+      };
+      reads.push(await rowsRead(connection, read));
+    } while (pages.at(-1)?.next !== undefined && pages.length < PAGES);
+    found.push(...pages.flatMap((page) => page.found.map(({ seq }) => seq)));
+    expect(found).toEqual([first, second, postponed]);
+    // The messages that are held, and so were not due, are not read.
+    expect(pages.map((page) => page.reads)).toEqual([5_000, 5_000, 5_000, 6]);
+    expect(reads.filter((n) => n > PAGE.readsMax + 20)).toEqual([]);
+
+    const byName = async () => void (await store.claimedBy(found, terms(), false, 0));
+    expect(await rowsRead(connection, byName)).toBeLessThan(50);
   } finally {
     connection.release();
   }

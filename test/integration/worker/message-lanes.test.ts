@@ -174,25 +174,23 @@ describe('lanes', () => {
     expect(await waitingIn(b, lane)).toHaveLength(3);
   });
 
-  test('claimedBy returns the open claims of its own worker only', async () => {
+  test('claimedBy returns the named open claims of its own worker only', async () => {
     await using b = await setupMessages();
-    const [mine = 0, others = 0] = await b.accept(3);
-    await b.store.claim([mine], terms());
+    const [mine = 0, others = 0, unnamed = 0] = await b.accept(4);
+    await b.store.claim([mine, unnamed], terms());
     await b.store.claim([others], terms({ worker: 'w2' }));
-    const { tenantId } = b.tenant;
-    expect(await b.store.claimedBy(tenantId, terms(), false, 0)).toMatchObject([
+    const named = [mine, others];
+    expect(await b.store.claimedBy(named, terms(), false, 0)).toMatchObject([
       { action: 'send', seq: mine, attempt: 1 },
     ]);
-    expect(await b.store.claimedBy(tenantId, terms(), false, mine)).toEqual([]);
-    expect(await b.store.claimedBy(tenantId, terms(), true, 0)).toEqual([]);
+    expect(await b.store.claimedBy(named, terms(), false, mine)).toEqual([]);
+    expect(await b.store.claimedBy(named, terms(), true, 0)).toEqual([]);
     // With less than half of its lease left, a call could outlast the lease.
     await b.admin`update despatch.live_messages set started_at = now() - interval '40 seconds', lease_until = now() + interval '20 seconds'`;
-    expect(await b.store.claimedBy(tenantId, terms(), false, 0)).toEqual([]);
-    expect(await b.store.claimedBy(tenantId, terms(), true, 0)).toMatchObject([
-      { action: 'send', seq: mine },
-    ]);
+    expect(await b.store.claimedBy(named, terms(), false, 0)).toEqual([]);
+    expect(await b.store.claimedBy(named, terms(), true, 0)).toMatchObject([{ action: 'send', seq: mine }]);
     await b.admin`update despatch.live_messages set lease_until = now()`;
-    expect(await b.store.claimedBy(tenantId, terms(), true, 0)).toEqual([]);
+    expect(await b.store.claimedBy(named, terms(), true, 0)).toEqual([]);
   });
 });
 

@@ -51,15 +51,14 @@ describe('a claim whose commit takes longer than its deadline', () => {
     const store = workerStore(b.open('worker', 4), 300, ADDRESS_KEYS);
     const [mine = 0] = await b.accept();
     await expect(store.claim([mine], terms())).rejects.toMatchObject({ fault: 'deadline' });
-    const { tenantId } = b.tenant;
     // As after the end of its connection: its driver no longer waits for the claim.
-    expect(await b.store.claimedBy(tenantId, terms(), false, 0)).toBe('claims_open');
+    expect(await b.store.claimedBy([mine], terms(), false, 0)).toBe('claims_open');
+    const lane = { tenantId: b.tenant.tenantId, accountId: b.accountId, aheadMs: 10_000 };
+    expect(await b.store.claimedIn(lane, terms(), 100)).toBe('claims_open');
     // Another start of a worker has claims of its own.
-    expect(await b.store.claimedBy(tenantId, terms({ worker: 'w2' }), false, 0)).toEqual([]);
+    expect(await b.store.claimedBy([mine], terms({ worker: 'w2' }), false, 0)).toEqual([]);
     await goOn();
-    await expect
-      .poll(() => store.claimedBy(tenantId, terms(), false, 0), POLL)
-      .toMatchObject([{ seq: mine }]);
+    await expect.poll(() => store.claimedBy([mine], terms(), false, 0), POLL).toMatchObject([{ seq: mine }]);
   });
 
   test('makes claimedBy return claims_open while it is still queued in the driver', async () => {
@@ -69,11 +68,9 @@ describe('a claim whose commit takes longer than its deadline', () => {
     const [mine = 0] = await b.accept();
     const busy = sql`select pg_sleep(1)`.execute();
     await expect(store.claim([mine], terms())).rejects.toMatchObject({ fault: 'deadline' });
-    expect(await store.claimedBy(b.tenant.tenantId, terms(), false, 0)).toBe('claims_open');
+    expect(await store.claimedBy([mine], terms(), false, 0)).toBe('claims_open');
     await busy;
-    await expect
-      .poll(() => store.claimedBy(b.tenant.tenantId, terms(), false, 0), POLL)
-      .toMatchObject([{ seq: mine }]);
+    await expect.poll(() => store.claimedBy([mine], terms(), false, 0), POLL).toMatchObject([{ seq: mine }]);
   });
 
   test('has its messages claimed again if too little of the lease is left for a call', async () => {
