@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { databaseFaultOf, isLockRefused, isPlaceRefused, isUnreachable } from './database-fault.ts';
+import { databaseFaultOf, isLockRefused, isPlaceRefused, isUndone, isUnreachable } from './database-fault.ts';
 import { DependencyError } from './dependency-error.ts';
 
 function refusal(code: string): Error {
@@ -93,4 +93,30 @@ test('errors that are not from the database are not classified', () => {
     Object.assign(new Error('a number'), { code: 500 }),
   ];
   expect(foreign.map(databaseFaultOf)).toEqual(foreign.map(() => null));
+});
+
+test('isUndone recognizes statements that were not sent, or that the server has rolled back', () => {
+  const failed = (fields: object) => Object.assign(new Error('failed'), fields);
+  const answered = (fields: object) => failed({ name: 'PostgresError', routine: 'of_the_server', ...fields });
+  const refused = failed({ code: 'ECONNREFUSED', syscall: 'connect' });
+  const undone = [
+    refused,
+    failed({ code: 'ENOTFOUND', syscall: 'getaddrinfo' }),
+    failed({ code: 'CONNECT_TIMEOUT' }),
+    new AggregateError([refused, refused]),
+    answered({ code: '57014', severity: 'ERROR' }),
+    answered({ code: '57P03', severity: 'FATAL' }),
+  ];
+  const open = [
+    failed({ code: 'ECONNREFUSED', syscall: 'read' }),
+    failed({ code: 'ECONNRESET', syscall: 'read' }),
+    failed({ code: 'CONNECTION_CLOSED' }),
+    new AggregateError([]),
+    new DependencyError('postgres', 'deadline', 'no answer'),
+    answered({ code: '57P01', severity: 'FATAL' }),
+    // Of a pooler whose connection to the server broke.
+    answered({ code: '08P01', severity: 'ERROR', routine: undefined }),
+    undefined,
+  ];
+  expect([undone.map(isUndone), open.map(isUndone)]).toEqual([undone.map(() => true), open.map(() => false)]);
 });

@@ -107,3 +107,28 @@ export function isLockRefused(error: unknown): boolean {
   const { code } = (error ?? {}) as { code?: unknown };
   return databaseFaultOf(error) === 'away' && (code === '55P03' || code === '40P01');
 }
+
+/** Errors of a server that accepts no connection now, so that no statement was sent. */
+const NOT_ACCEPTED = new Set(['53300', '57P03']);
+
+/**
+ * Whether the failed statement certainly left nothing behind: it was never sent, or the server answered that it was rolled back.
+ * Other errors leave open whether it was committed: it may have ended after the loss of its connection, and a session that is
+ * terminated (`FATAL`) may have just committed.
+ */
+export function isUndone(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  // All addresses of the host were tried.
+  if (error instanceof AggregateError) return error.errors.length > 0 && error.errors.every(isUndone);
+  const { code, syscall, severity, routine } = error as {
+    code?: unknown;
+    syscall?: unknown;
+    severity?: unknown;
+    routine?: unknown;
+  };
+  // A connection that was made can be refused too, by a firewall; that error names another system call.
+  if (syscall === 'connect' || syscall === 'getaddrinfo' || code === 'CONNECT_TIMEOUT') return true;
+  // A pooler's errors name no routine of the server, and do not tell what became of the statement.
+  if (error.name !== 'PostgresError' || typeof routine !== 'string') return false;
+  return severity === 'ERROR' || (typeof code === 'string' && NOT_ACCEPTED.has(code));
+}

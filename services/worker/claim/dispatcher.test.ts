@@ -302,6 +302,27 @@ test('messages of a claim whose answer was lost are found and begun, each once',
   expect(dispatcher.inFlight).toBe(0);
 });
 
+test('a claim that was never sent is not searched for', async () => {
+  let isAway = true;
+  const refusedConnection = Object.assign(new Error('refused'), { code: 'ECONNREFUSED', syscall: 'connect' });
+  const { dispatcher, claimedLanes, offer, told } = setup({
+    claim: () => Promise.reject(refusedConnection),
+    claimDue: (lanes) => {
+      if (isAway) {
+        isAway = false;
+        return Promise.reject(refusedConnection);
+      }
+      for (const { tenantId, accountId } of lanes) claimedLanes.push({ tenantId, accountId });
+      return Promise.resolve([]);
+    },
+  });
+  offer(1);
+  await expect.poll(() => claimedLanes).toEqual([lane(1)]);
+  expect(told).toEqual(['failed: Error: refused', 'failed: Error: refused']);
+  await dispatcher.stop();
+  expect(dispatcher.inFlight).toBe(0);
+});
+
 test('lanes with an unanswered claim are searched one after the other, with claims between long pages', async () => {
   const steps: string[] = [];
   let searches = 0;

@@ -1,6 +1,6 @@
 import { NO_ACCOUNT } from '#core/domain/choose-account.ts';
 import { INLINE_BYTES_MAX } from '#core/domain/content.ts';
-import { databaseFaultOf } from '#core/domain/database-fault.ts';
+import { databaseFaultOf, isUndone } from '#core/domain/database-fault.ts';
 import { CLAIM_BYTES_MAX, type ClaimedMessage, type MessageClaimTerms } from '#core/store/claimed-message.ts';
 import type { WorkerStore } from '#core/store/worker-store.ts';
 import type { LaneClaim, SearchedLane } from '#core/store/lane.ts';
@@ -54,7 +54,7 @@ export function createClaimLanes(deps: LaneClaimsDeps): ClaimLanes {
     } catch (error) {
       for (const { lane } of asks) lanes.mark(lane, lane);
       if (databaseFaultOf(error) !== 'row') {
-        for (const claim of claims) deps.noteUnanswered(claim);
+        if (!isUndone(error)) for (const claim of claims) deps.noteUnanswered(claim);
         throw error;
       }
       const [first] = asks;

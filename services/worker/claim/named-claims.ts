@@ -1,4 +1,4 @@
-import { databaseFaultOf } from '#core/domain/database-fault.ts';
+import { databaseFaultOf, isUndone } from '#core/domain/database-fault.ts';
 import { UNPROCESSABLE } from '#core/domain/decide-waiting.ts';
 import type { Wake } from '#core/domain/wake.ts';
 import type { ClaimedMessage, MessageClaimTerms } from '#core/store/claimed-message.ts';
@@ -54,7 +54,7 @@ export function createNamedClaims(deps: NamedClaimsDeps): NamedClaims {
       if (databaseFaultOf(error) === 'row') return claimApart(named, beyondLimit, error);
       fail(error);
       for (const one of named) {
-        deps.noteUnanswered(one);
+        if (!isUndone(error)) deps.noteUnanswered(one);
         deps.release(one.tenantId);
         lanes.mark(one, { ahead: true });
       }

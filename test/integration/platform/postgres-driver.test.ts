@@ -1,4 +1,7 @@
+import { once } from 'node:events';
+import { createServer, type AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { isUndone } from '#core/domain/database-fault.ts';
 import { Secret } from '#core/domain/secret.ts';
 import { postgres } from '#core/platform/postgres/postgres-driver.ts';
 import { openPostgres } from '#core/platform/postgres/postgres.ts';
@@ -147,6 +150,51 @@ describe('a server that silently stops answering', () => {
       return tx<{ pid: number }[]>`select pg_backend_pid() as pid`;
     });
     expect(own?.pid).toBeGreaterThan(0);
+  });
+});
+
+describe('an error tells whether its statement may have been committed', () => {
+  const undone = (work: Promise<unknown>) => work.then(() => 'answered', isUndone);
+
+  test('after an answer of the server, and after the loss of the connection', async () => {
+    await using s = await setup();
+    expect(await undone(s.sql`select 1 / 0`)).toBe(true);
+    await s.sql`set statement_timeout = 50`;
+    expect(await undone(s.sql`select pg_sleep(5)`)).toBe(true);
+    await s.sql`set statement_timeout = 0`;
+    const [own] = await s.sql<{ pid: number }[]>`select pg_backend_pid() as pid`;
+    const asked = undone(s.sql`select pg_sleep(5)`);
+    await s.admin`select pg_terminate_backend(${own?.pid ?? 0}, 30000)`;
+    expect(await asked).toBe(false);
+  });
+
+  test('a statement under way is not mistaken for the one whose new connection is refused', async () => {
+    await using s = await setup();
+    await expectWorking(s);
+    const sent = undone(s.sql`select pg_sleep(5)`);
+    const queued = undone(s.sql`select 1`);
+    await expect
+      .poll(
+        () =>
+          s.admin`select from pg_stat_activity where query like '%pg_sleep(5)%' and pid <> pg_backend_pid()`,
+      )
+      .not.toHaveLength(0);
+    await s.proxy[Symbol.asyncDispose]();
+    expect(await sent).toBe(false);
+    // Whether it had been sent over the connection before is not known.
+    expect(await queued).not.toBe('answered');
+    // Until the driver has noticed the end of the connection, a statement may have been sent over it.
+    await expect.poll(() => undone(s.sql`select 1`)).toBe(true);
+  });
+
+  test('a server that accepts connections and says nothing got no statement', async () => {
+    const silent = createServer().listen(0, '127.0.0.1');
+    await once(silent, 'listening');
+    const { port } = silent.address() as AddressInfo;
+    const sql = postgres(`postgres://nobody@127.0.0.1:${port}/none`, { max: 1, connect_timeout: 1 });
+    expect(await undone(sql`select 1`)).toBe(true);
+    await sql.end({ timeout: 0 });
+    silent.close();
   });
 });
 
