@@ -20,7 +20,7 @@ import type {
   LookupOutcome,
   WorkerMetrics,
 } from '#core/platform/telemetry/metrics.ts';
-import type { Refused } from './claim/named-claims.ts';
+import type { Refused } from './claim/refused-messages.ts';
 import type { Delivered } from './deliver/deliver.ts';
 import type { Called } from './webhooks/endpoint-caller.ts';
 import type { CallReading } from './receipts/read-call.ts';

@@ -1,3 +1,4 @@
+import { INLINE_BYTES_MAX } from '#core/domain/content.ts';
 import { isLockRefused } from '#core/domain/database-fault.ts';
 import { asJson } from '#core/platform/postgres/postgres.ts';
 import type { Json, Sql } from '#core/platform/postgres/postgres.ts';
@@ -45,19 +46,34 @@ export function claimStore(sql: Sql, bounded: Bounded) {
   }
 
   return {
-    /**
-     * Claims messages that wait, are due and may be sent now.
-     * @param beyondLimit whether to claim through accounts with a rate limit too, without taking tokens.
-     */
-    claim: (
-      seqs: readonly number[],
-      { worker, leaseMs, bytesMax = CLAIM_BYTES_MAX }: MessageClaimTerms,
-      beyondLimit = false,
-    ) =>
+    /** Claims messages that wait, are due and may be sent now. */
+    claim: (seqs: readonly number[], { worker, leaseMs, bytesMax = CLAIM_BYTES_MAX }: MessageClaimTerms) =>
       newlyClaimed(
-        sql`select * from claim(${[...seqs]}::bigint[], ${worker}, ${leaseMs}, ${beyondLimit}, ${bytesMax})`,
+        sql`select * from claim(${[...seqs]}::bigint[], ${worker}, ${leaseMs}, false, ${bytesMax})`,
         leaseMs,
       ),
+    /**
+     * Claims messages, also beyond their account's rate limit and their channel's brake, and rolls it back. The database reads what a
+     * claim would return, and returns only the numbers.
+     * @returns the messages that were claimed.
+     * @throws the error of the claim.
+     */
+    async tryClaim(
+      seqs: readonly number[],
+      { worker, leaseMs }: Pick<MessageClaimTerms, 'worker' | 'leaseMs'>,
+    ): Promise<number[]> {
+      let rows: readonly { seq: number }[] = [];
+      const tried = new Error('only tried');
+      const work = sql.begin(async (tx) => {
+        rows = await tx<{ seq: number; length: number }[]>`select c.seq, length(c::text)
+          from claim(${[...seqs]}::bigint[], ${worker}, ${leaseMs}, true, ${seqs.length * INLINE_BYTES_MAX}) c`;
+        throw tried;
+      });
+      await bounded(work).catch((error: unknown) => {
+        if (error !== tried) throw error;
+      });
+      return rows.map(({ seq }) => seq);
+    },
     /**
      * Claims from lanes, each named once: the longest due messages of each lane first, within its account's rate limit.
      * `bytesMax` applies to each lane.

@@ -54,7 +54,7 @@ export function createClaims(deps: ClaimsDeps): Claims {
   const { queue, lanes, gates, unanswered } = deps;
   const named = createNamedClaims({ ...deps, release: queue.release, noteUnanswered, fail });
   const reviews = createLaneReviews(deps);
-  const claimLanes = createClaimLanes({ ...deps, named, reviews, noteUnanswered: unanswered.addLane });
+  const claimLanes = createClaimLanes({ ...deps, named, reviews, noteUnanswered: unanswered.addLane, fail });
   const search = createUnansweredSearch({ ...deps, claimFailed: deps.events.claimFailed });
 
   function fail(error: unknown): void {

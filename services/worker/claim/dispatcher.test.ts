@@ -41,7 +41,7 @@ const never = (): never => {
   throw new Error('nothing of this was to be done');
 };
 const refused = () =>
-  Promise.reject(Object.assign(new Error('no'), { name: 'PostgresError', code: 'XX001' }));
+  Promise.reject(Object.assign(new Error('no'), { name: 'PostgresError', code: '23514' }));
 
 /** Creates a dispatcher whose claims the test answers. Begun attempts end when the test says so. */
 function setup(store: Partial<DispatcherDeps['store']> = {}) {
@@ -63,6 +63,7 @@ function setup(store: Partial<DispatcherDeps['store']> = {}) {
       claimedBy: never,
       claimedIn: never,
       dueSeqs: never,
+      tryClaim: never,
       accountsOf: never,
       routesOf: never,
       moveMessages: never,
@@ -206,21 +207,48 @@ test('a rate-limited account is claimed by lane, once a second when tokens are s
   await dispatcher.stop();
 });
 
-test('after a refused lane claim, messages are claimed singly and the refused one is given up', async () => {
-  const left = new Set([1, 4, 7]);
-  const { dispatcher, told, begun } = setup({
-    claimDue: () => (left.has(4) ? refused() : Promise.resolve([])),
-    dueSeqs: () => Promise.resolve(new Set(left)),
-    claim: (seqs) => (seqs.includes(4) ? refused() : Promise.resolve(seqs.map((seq) => claimed(seq)))),
-    moveMessages: (seqs) => {
-      for (const seq of seqs) left.delete(seq);
-      return Promise.resolve(new Set(seqs));
+/** A lane of one tenant with messages due, of which the claim refuses one. */
+function refusing(bad: number, ...seqs: number[]) {
+  const left = new Set(seqs);
+  const isRefused = (some: Iterable<number>) => [...some].includes(bad);
+  const store: Partial<DispatcherDeps['store']> = {
+    claimDue: (lanes) => {
+      if (lanes.some(({ accountId }) => accountId === `account ${bad % 3}`) && left.has(bad))
+        return refused();
+      const taken = [...left].filter((seq) =>
+        lanes.some(({ accountId }) => accountId === `account ${seq % 3}`),
+      );
+      for (const seq of taken) left.delete(seq);
+      return Promise.resolve(taken.map((seq) => claimed(seq)));
     },
-  });
+    dueSeqs: ({ accountId }) =>
+      Promise.resolve(new Set([...left].filter((seq) => accountId === `account ${seq % 3}`))),
+    claim: (some) => (isRefused(some) ? refused() : never()),
+    tryClaim: (some) => (isRefused(some) ? refused() : Promise.resolve([...some])),
+    moveMessages: (some) => {
+      for (const seq of some) left.delete(seq);
+      return Promise.resolve(new Set(some));
+    },
+  };
+  return store;
+}
+
+test('after a refused claim the refused message is given up, and the others are claimed from their lane', async () => {
+  const { dispatcher, told, begun } = setup(refusing(4, 1, 4, 7));
   dispatcher.mark(lane(1));
   await expect.poll(() => told).toEqual(['4 refused']);
   await expect.poll(() => begun.map(({ seq }) => seq)).toEqual([1, 7]);
   expect(dispatcher.inFlight).toBe(2);
+  for (const { end } of begun) end();
+  await dispatcher.stop();
+  expect(dispatcher.inFlight).toBe(0);
+});
+
+test('after a refused claim by name the others are claimed from their lanes', async () => {
+  const { dispatcher, told, begun, offer } = setup(refusing(4, 1, 2, 4));
+  offer(1, 2, 4);
+  await expect.poll(() => told).toEqual(['4 refused']);
+  await expect.poll(() => new Set(begun.map(({ seq }) => seq))).toEqual(new Set([1, 2]));
   for (const { end } of begun) end();
   await dispatcher.stop();
   expect(dispatcher.inFlight).toBe(0);
@@ -244,23 +272,10 @@ test('lanes of several tenants are claimed from in one statement', async () => {
 });
 
 test('a message that fails a claim of several lanes is given up, and the others are claimed', async () => {
-  const left = new Set([1, 4]);
-  const { dispatcher, told, begun } = setup({
-    claimDue: (lanes) => {
-      if (lanes.some(({ accountId }) => accountId === 'account 1') && left.has(4)) return refused();
-      return Promise.resolve(lanes.some(({ accountId }) => accountId === 'account 2') ? [claimed(2)] : []);
-    },
-    dueSeqs: () => Promise.resolve(new Set(left)),
-    claim: (seqs) => (seqs.includes(4) ? refused() : Promise.resolve(seqs.map((seq) => claimed(seq)))),
-    moveMessages: (seqs) => {
-      for (const seq of seqs) left.delete(seq);
-      return Promise.resolve(new Set(seqs));
-    },
-  });
+  const { dispatcher, told, begun } = setup(refusing(4, 1, 2, 4));
   for (const n of [0, 1, 2]) dispatcher.mark(lane(n));
   await expect.poll(() => told).toEqual(['4 refused']);
-  await expect.poll(() => begun.map(({ seq }) => seq)).toContain(1);
-  expect(begun.map(({ seq }) => seq)).toContain(2);
+  await expect.poll(() => new Set(begun.map(({ seq }) => seq))).toEqual(new Set([1, 2]));
   for (const { end } of begun) end();
   await dispatcher.stop();
 });

@@ -31,7 +31,7 @@ function setup(answers: (LanePlaces | undefined)[], { isDeep = true, ended = 0 }
     dueFrom: () => undefined,
   });
   const claimLanes = createClaimLanes({
-    store: { claimDue: () => Promise.resolve([]), dueSeqs: never },
+    store: { claimDue: () => Promise.resolve([]), dueSeqs: never, findWaiting: never },
     reviews,
     terms: { worker: 'w', leaseMs: 60_000 },
     lanes: { mark: (_lane, mark = {}) => void marks.push(mark) },
@@ -39,6 +39,7 @@ function setup(answers: (LanePlaces | undefined)[], { isDeep = true, ended = 0 }
     gates: { noteLimit: never, claimed: () => isDeep },
     named: {
       claim: never,
+      isolate: never,
       async decide(waiting) {
         decided.push(await waiting);
         return ended;
@@ -46,6 +47,7 @@ function setup(answers: (LanePlaces | undefined)[], { isDeep = true, ended = 0 }
     },
     begin: never,
     noteUnanswered: never,
+    fail: never,
   });
   const claim = (swept: boolean) => {
     const lane: DueLane = { ...LANE, ahead: false, swept };

@@ -16,7 +16,7 @@ export type Refill = { readonly tenantId: string; left: number };
 export type LaneAsk = { readonly refill: Refill; readonly lane: DueLane; readonly most: number };
 
 export type LaneClaimsDeps = {
-  readonly store: Pick<WorkerStore, 'claimDue' | 'dueSeqs'>;
+  readonly store: Pick<WorkerStore, 'claimDue' | 'dueSeqs' | 'findWaiting'>;
   readonly terms: MessageClaimTerms;
   readonly lanes: Pick<Lanes, 'mark'>;
   readonly dueFrom: DueLooks['dueFrom'];
@@ -26,6 +26,8 @@ export type LaneClaimsDeps = {
   readonly begin: (message: ClaimedMessage, slotOf: string) => void;
   /** Notes that a claim from the lane got no answer; it may have been committed. */
   readonly noteUnanswered: (lane: LaneClaim) => void;
+  /** Reports a failure of the database. */
+  readonly fail: (error: unknown) => void;
 };
 
 /**
@@ -37,8 +39,8 @@ export type ClaimLanes = (asks: readonly LaneAsk[]) => Promise<void>;
 
 /** The most lanes per statement: an answer has room for two of the largest inline contents of each lane. */
 export const LANES_AT_ONCE = Math.floor(CLAIM_BYTES_MAX / INLINE_BYTES_MAX / 2);
-/** Leaves the database and the turns of claims to other tenants between two pages of one lane. */
-const REVIEW_AGAIN_MS = 50;
+/** Leaves the database and the turns of claims to other tenants between two pages of one lane, or two claims that fail. */
+const AGAIN_MS = 50;
 /** With `ahead`, messages are claimed this long before they are due: their wake-up has arrived, or should have. */
 const AHEAD_MS = 10_000;
 
@@ -52,15 +54,10 @@ export function createClaimLanes(deps: LaneClaimsDeps): ClaimLanes {
     try {
       claimed = await store.claimDue(claims, { ...terms, bytesMax });
     } catch (error) {
+      if (databaseFaultOf(error) === 'row') return isolateRefused(asks, error);
       for (const { lane } of asks) lanes.mark(lane, lane);
-      if (databaseFaultOf(error) !== 'row') {
-        if (!isUndone(error)) for (const claim of claims) deps.noteUnanswered(claim);
-        throw error;
-      }
-      const [first] = asks;
-      if (asks.length === 1 && first !== undefined) await claimByName(first, error);
-      else for (const ask of asks) await claimLanes([ask]);
-      return;
+      if (!isUndone(error)) for (const claim of claims) deps.noteUnanswered(claim);
+      throw error;
     }
     const byLane = Map.groupBy(claimed, ({ tenantId, accountId }) =>
       laneKey({ tenantId, accountId: accountId ?? NO_ACCOUNT }),
@@ -75,7 +72,7 @@ export function createClaimLanes(deps: LaneClaimsDeps): ClaimLanes {
   /** Decides about a page of messages that no claim takes. Messages behind them may be claimed only when these have ended. */
   async function review(lane: DueLane): Promise<void> {
     const decided = await named.decide(reviews.readPage(lane));
-    if (decided >= REVIEW_PAGE.most) setTimeout(() => lanes.mark(lane, lane), REVIEW_AGAIN_MS).unref();
+    if (decided >= REVIEW_PAGE.most) setTimeout(() => lanes.mark(lane, lane), AGAIN_MS).unref();
   }
 
   /** Begins the messages claimed from a lane. @returns whether to look for messages that no claim takes. */
@@ -96,15 +93,43 @@ export function createClaimLanes(deps: LaneClaimsDeps): ClaimLanes {
     return lane.swept && (!isDeep || reviews.isDue(lane));
   }
 
-  /** Claims the lane's messages by name, which isolates the message that makes the lane's claim fail. */
-  async function claimByName({ refill, lane }: LaneAsk, refusal: unknown): Promise<void> {
-    const seqs = await store.dueSeqs(searched(lane), refill.left, aheadMsOf(lane));
-    if (seqs.size === 0) throw refusal;
-    await named.claim(
-      [...seqs].map((seq) => ({ ...lane, seq })),
-      true,
-    );
-    refill.left -= seqs.size;
+  /** Finds the lane, and in it the messages, that make a claim fail. */
+  async function isolateRefused(asks: readonly LaneAsk[], refusal: unknown): Promise<void> {
+    const [first, ...others] = asks;
+    if (first === undefined) return;
+    if (others.length === 0) {
+      // Later, so that a lane with many such messages leaves the turns of claims to other tenants.
+      if (await endRefused(first, refusal))
+        setTimeout(() => lanes.mark(first.lane, first.lane), AGAIN_MS).unref();
+      return;
+    }
+    for (const [i, ask] of asks.entries()) {
+      try {
+        await claimLanes([ask]);
+      } catch (error) {
+        for (const { lane } of asks.slice(i + 1)) lanes.mark(lane, lane);
+        throw error;
+      }
+    }
+  }
+
+  /**
+   * Ends the messages that make the lane's claim fail.
+   * @returns whether a claim may succeed now. If not, the next sweep tries again.
+   */
+  async function endRefused({ refill, lane }: LaneAsk, refusal: unknown): Promise<boolean> {
+    try {
+      const seqs = [...(await store.dueSeqs(searched(lane), refill.left, aheadMsOf(lane)))];
+      const { isResolved, passed } = await named.isolate(seqs.map((seq) => ({ ...lane, seq })));
+      if (isResolved) return true;
+      // The refused message may be behind messages that no claim takes.
+      const missed = seqs.filter((seq) => !passed.has(seq));
+      if (missed.length > 0 && (await named.decide(store.findWaiting(missed))) > 0) return true;
+      deps.fail(refusal);
+    } catch (error) {
+      deps.fail(error);
+    }
+    return false;
   }
 
   const searched = ({ tenantId, accountId }: DueLane): SearchedLane => ({

@@ -1,19 +1,18 @@
 import { databaseFaultOf, isUndone } from '#core/domain/database-fault.ts';
-import { UNPROCESSABLE } from '#core/domain/decide-waiting.ts';
 import type { Wake } from '#core/domain/wake.ts';
 import type { ClaimedMessage, MessageClaimTerms } from '#core/store/claimed-message.ts';
 import type { WorkerStore } from '#core/store/worker-store.ts';
 import type { WaitingRow } from '#core/store/lane.ts';
 import type { AccountGates } from './account-gates.ts';
 import type { Lanes } from './lanes.ts';
+import { createIsolateRefused, type IsolateRefused, type RefusedMessagesDeps } from './refused-messages.ts';
 import { resolveWaiting, type ResolveDeps } from './resolve-waiting.ts';
 
 /** A message and its lane. */
 export type Named = Omit<Wake, 'priority'>;
-export type Refused = Pick<Wake, 'seq' | 'tenantId'> & Partial<Pick<WaitingRow, 'id' | 'requestId'>>;
 
 export type NamedClaimsDeps = {
-  readonly store: ResolveDeps['store'] & Pick<WorkerStore, 'claim' | 'findWaiting'>;
+  readonly store: ResolveDeps['store'] & RefusedMessagesDeps['store'] & Pick<WorkerStore, 'claim'>;
   readonly terms: MessageClaimTerms;
   readonly lanes: Pick<Lanes, 'mark'>;
   readonly gates: Pick<AccountGates, 'noteLimit'>;
@@ -24,34 +23,36 @@ export type NamedClaimsDeps = {
   readonly noteUnanswered: (message: Named) => void;
   /** Reports a failure of the database. */
   readonly fail: (error: unknown) => void;
-  readonly events: {
-    claimRefused(message: Refused, error: unknown): void;
+  readonly events: RefusedMessagesDeps['events'] & {
     endedUncalled: ResolveDeps['endedUncalled'];
     failedOver: ResolveDeps['failedOver'];
   };
 };
 
 export type NamedClaims = {
-  /**
-   * Claims messages by name, each with a slot of its tenant, and decides about those that cannot be claimed.
-   * @param beyondLimit whether to claim through accounts with a rate limit too, without tokens.
-   */
-  claim(named: readonly Named[], beyondLimit?: boolean): Promise<void>;
+  /** Claims messages by name, each with a slot of its tenant, and decides about those that cannot be claimed. */
+  claim(named: readonly Named[]): Promise<void>;
+  /** Ends those of the messages that make their claim fail. */
+  readonly isolate: IsolateRefused;
   /** Decides about messages that no claim takes. @returns how many of them do not wait in their lane any more. */
   decide(waiting: Promise<readonly WaitingRow[]>): Promise<number>;
 };
 
 export function createNamedClaims(deps: NamedClaimsDeps): NamedClaims {
   const { store, lanes, gates, events, fail } = deps;
+  const isolate = createIsolateRefused(deps);
 
   /** Claims the messages. @returns those that were not claimed. */
-  async function claimEach(named: readonly Named[], beyondLimit: boolean): Promise<number[]> {
+  async function claimEach(named: readonly Named[]): Promise<number[]> {
     const seqs = named.map(({ seq }) => seq);
     let claimed: ClaimedMessage[];
     try {
-      claimed = await store.claim(seqs, deps.terms, beyondLimit);
+      claimed = await store.claim(seqs, deps.terms);
     } catch (error) {
-      if (databaseFaultOf(error) === 'row') return claimApart(named, beyondLimit, error);
+      if (databaseFaultOf(error) === 'row') {
+        await endRefused(named, error);
+        return [];
+      }
       fail(error);
       for (const one of named) {
         if (!isUndone(error)) deps.noteUnanswered(one);
@@ -75,32 +76,18 @@ export function createNamedClaims(deps: NamedClaimsDeps): NamedClaims {
     return missed;
   }
 
-  /** Bisects the claim to find the one message that the database refuses, and ends that message. */
-  async function claimApart(
-    named: readonly Named[],
-    beyondLimit: boolean,
-    refusal: unknown,
-  ): Promise<number[]> {
-    const [first] = named;
-    if (named.length > 1 || first === undefined) {
-      const half = named.length >> 1;
-      return [
-        ...(await claimEach(named.slice(0, half), beyondLimit)),
-        ...(await claimEach(named.slice(half), beyondLimit)),
-      ];
-    }
+  /** Ends the messages that make the claim fail, and leaves the others to claims from their lanes. */
+  async function endRefused(named: readonly Named[], refusal: unknown): Promise<void> {
     try {
-      // Read only for the log: the row may be as unreadable as its content.
-      const [row] = await store.findWaiting([first.seq]).catch(() => []);
-      const ended = await store.moveMessages([first.seq], 'failed', UNPROCESSABLE);
-      // A message that a provider has accepted before returns to `sent`.
-      if (!ended.has(first.seq)) await store.returnSent([first.seq], 'unknown');
-      if (ended.has(first.seq)) events.claimRefused(row ?? first, refusal);
+      const { isResolved } = await isolate(named);
+      if (!isResolved) fail(refusal);
     } catch (error) {
       fail(error);
     }
-    deps.release(first.tenantId);
-    return [];
+    for (const one of named) {
+      deps.release(one.tenantId);
+      lanes.mark(one, { ahead: true });
+    }
   }
 
   /** Decides about the messages. After a failure the sweep finds them again. */
@@ -120,8 +107,9 @@ export function createNamedClaims(deps: NamedClaimsDeps): NamedClaims {
   }
 
   return {
-    async claim(named, beyondLimit = false) {
-      const missed = await claimEach(named, beyondLimit);
+    isolate,
+    async claim(named) {
+      const missed = await claimEach(named);
       if (missed.length > 0) await decide(store.findWaiting(missed));
     },
     decide,

@@ -84,7 +84,7 @@ async function setup() {
     }
     const seqs = rows.map(({ seq }) => seq);
     expect(await stores.store.moveMessages(seqs, 'queued', null, null)).toEqual(new Set(seqs));
-    await stores.store.claim(seqs, { worker: 'w', leaseMs: 60_000 }, true);
+    await claimByName(seqs);
     await complete(rows);
   }
 
@@ -102,15 +102,14 @@ async function setup() {
       JSON.stringify(batch.callers),
       JSON.stringify(batch.messages),
     ]);
-    const terms = { worker: 'w', leaseMs: 60_000 };
-    if (isNamed)
-      await stores.store.claim(
-        rows.map(({ seq }) => seq),
-        terms,
-        true,
-      );
+    if (isNamed) await claimByName(rows.map(({ seq }) => seq));
     else await claimOutOfLanes(begun?.now ?? new Date(0));
     await complete(rows);
+  }
+
+  /** Beyond the rate limits of the accounts. */
+  async function claimByName(seqs: readonly number[]): Promise<void> {
+    await stores.worker`select from claim(${[...seqs]}::bigint[], 'w', 60000, true, 786432)`;
   }
 
   async function complete(rows: readonly AcceptRow[]): Promise<void> {

@@ -134,6 +134,20 @@ describe('when a provider misbehaves', () => {
     },
   );
 
+  test('the messages beside a refused one are sent within the rate limit of their account', async () => {
+    await using b = await setup();
+    await b.admin`update despatch.provider_accounts set rate_limit_per_second = 1`;
+    const [, , poison] = await b.send(20, {}, { wake: false });
+    const seq = poison?.seq ?? 0;
+    await b.admin.unsafe(
+      `alter table despatch.live_messages add constraint refused check (seq <> ${seq} or status <> 'sending')`,
+    );
+    const started = Date.now();
+    b.startWorker();
+    await expect.poll(b.statuses, POLL).toMatchObject({ failed: 1, sent: 2 });
+    expect(b.twilio.received.length).toBeLessThanOrEqual((Date.now() - started) / 1_000 + 1);
+  });
+
   test("a permanent rejection fails the message with the provider's error code", async () => {
     await using b = await setup();
     b.twilio.fail({ kind: 'reply', status: 400, body: { code: 21211, message: 'Invalid To', status: 400 } });

@@ -41,6 +41,13 @@ test('gives up after the maximum number of probes', async () => {
   expect(probes()).toBe(64);
 });
 
+test('ends when it has found as many refused items as were asked for', async () => {
+  const { probe, probes } = prober(new Set(Array(128).keys()));
+  const found = await findRefused([...Array(128).keys()], probe, 64, 2);
+  expect(found?.map(({ index }) => index)).toEqual([0, 1]);
+  expect(probes()).toBe(8);
+});
+
 test('rejects with an error that is not about an item', async () => {
   const away = refusal('57P01');
   await expect(findRefused([1, 2], () => Promise.reject(away), 64)).rejects.toBe(away);

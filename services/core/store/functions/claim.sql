@@ -1,8 +1,8 @@
 -- Claims the messages that wake-ups name, by compare-and-set. A message that is not returned was claimed by another worker, has
 -- ended, or needs a decision (`find_waiting`): its tenant is not active, it has expired, its recipient is suppressed, its account
 -- cannot be used or has a rate limit and so is claimed from its lane only (`claim_due`), or its channel is slowed or held.
--- `beyond_limit` ignores rate limits and slowed channels, to claim alone a message suspected of making claims fail. `bytes_max`:
--- maximum for the contents of a claim (`within_bytes`); the messages beyond it are claimed from their lanes.
+-- `beyond_limit` ignores rate limits and slowed channels, for a claim that is rolled back: it finds out which message makes claims
+-- fail. `bytes_max`: maximum for the contents of a claim (`within_bytes`); the messages beyond it are claimed from their lanes.
 create or replace function claim(seqs bigint[], by_worker text, lease_ms integer, beyond_limit boolean, bytes_max integer)
 returns setof claimed_message
 language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
