@@ -1,5 +1,12 @@
 import { expect, test } from 'vitest';
-import { databaseFaultOf, isLockRefused, isPlaceRefused, isUndone, isUnreachable } from './database-fault.ts';
+import {
+  databaseFaultOf,
+  isDamage,
+  isLockRefused,
+  isPlaceRefused,
+  isUndone,
+  isUnreachable,
+} from './database-fault.ts';
 import { DependencyError } from './dependency-error.ts';
 
 function refusal(code: string): Error {
@@ -48,6 +55,12 @@ test('isUnreachable recognizes a server that is lost, and no refusal of a single
   expect(silent.map(isUnreachable)).toEqual([true, true]);
   const foreign = [undefined, new DependencyError('vault', 'deadline', 'took over 5 s'), { code: '57P01' }];
   expect(foreign.map(isUnreachable)).toEqual([false, false, false]);
+});
+
+test('isDamage recognizes damaged data and indexes', () => {
+  const codes = ['XX000', 'XX001', 'XX002', '23514'];
+  expect(codes.filter((code) => isDamage(refusal(code)))).toEqual(['XX001', 'XX002']);
+  expect(isDamage(Object.assign(new Error('of another'), { code: 'XX001' }))).toBe(false);
 });
 
 test('isPlaceRefused recognizes a refused purge day or sequence number', () => {

@@ -85,6 +85,12 @@ export function isRowAtFault(error: unknown): boolean {
   return fault === 'row' || (fault === 'away' && (error as { code?: unknown }).code === 'DS004');
 }
 
+/** Whether stored data or an index is damaged. The row at which the damage was noticed need not be at fault. */
+export function isDamage(error: unknown): boolean {
+  const { code } = (error ?? {}) as { code?: unknown };
+  return databaseFaultOf(error) === 'row' && (code === 'XX001' || code === 'XX002');
+}
+
 /** Tables, and partitions of tables, that accepted messages are inserted into. */
 const ENTERED = /^(?:messages|live_messages|message_contents|unsettled_contents)(?:_\d{8}|_default)?$/;
 

@@ -113,7 +113,7 @@ export function claimStore(sql: Sql, bounded: Bounded) {
      * @param at where the page before ended; undefined: the beginning.
      */
     claimedIn: (
-      { tenantId, accountId, aheadMs, dueFrom }: Omit<LaneClaim, 'most'>,
+      { tenantId, accountId, aheadMs, dueFrom }: Omit<LaneClaim, 'most' | 'aside'>,
       { worker, leaseMs }: MessageClaimTerms,
       readsMax: number,
       at?: ClaimedPlace,
@@ -137,10 +137,11 @@ export function claimStore(sql: Sql, bounded: Bounded) {
   };
 }
 
-const laneTerms = ({ most, aheadMs, ...lane }: LaneClaim) => ({
+const laneTerms = ({ most, aheadMs, aside = [], ...lane }: LaneClaim) => ({
   ...searchedTerms(lane),
   most,
   ahead_ms: aheadMs,
+  ...(aside.length === 0 ? {} : { aside }),
 });
 
 export const searchedTerms = ({

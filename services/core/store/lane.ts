@@ -42,6 +42,8 @@ export type LaneClaim = SearchedLane & {
   readonly most: number;
   /** How long before its due time a message may be claimed, in milliseconds. */
   readonly aheadMs: number;
+  /** Messages to leave out. */
+  readonly aside?: readonly number[];
 };
 
 /** The result of an earlier look for due messages, by the database's clock. */

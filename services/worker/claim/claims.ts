@@ -1,6 +1,7 @@
 import { chunks } from '#core/domain/chunks.ts';
 import type { FairQueue, Turn } from '#core/domain/fair-queue.ts';
 import type { Wake } from '#core/domain/wake.ts';
+import type { ClaimedMessage } from '#core/store/claimed-message.ts';
 import type { WorkerStore } from '#core/store/worker-store.ts';
 import type { Lane } from '#core/store/lane.ts';
 import type { AccountGates } from './account-gates.ts';
@@ -14,6 +15,7 @@ import {
 import { createLaneReviews, REVIEW_PAGE } from './lane-reviews.ts';
 import type { Lanes } from './lanes.ts';
 import { createNamedClaims, type NamedClaimsDeps } from './named-claims.ts';
+import { createRefusedMessages } from './refused-messages.ts';
 import type { UnansweredClaims } from './unanswered-claims.ts';
 import { createUnansweredSearch, type UnansweredSearchDeps } from './unanswered-search.ts';
 
@@ -52,10 +54,18 @@ const REVIEW_PAGES_MAX = 10;
 
 export function createClaims(deps: ClaimsDeps): Claims {
   const { queue, lanes, gates, unanswered } = deps;
-  const named = createNamedClaims({ ...deps, release: queue.release, noteUnanswered, fail });
+  const refused = createRefusedMessages(deps);
+  const own = { ...deps, refused, begin, fail };
+  const named = createNamedClaims({ ...own, release: queue.release, noteUnanswered });
   const reviews = createLaneReviews(deps);
-  const claimLanes = createClaimLanes({ ...deps, named, reviews, noteUnanswered: unanswered.addLane, fail });
+  const claimLanes = createClaimLanes({ ...own, named, reviews, noteUnanswered: unanswered.addLane });
   const search = createUnansweredSearch({ ...deps, claimFailed: deps.events.claimFailed });
+
+  /** Begins a message that was claimed just now, or a lost attempt. */
+  function begin(message: ClaimedMessage, slotOf: string | null): void {
+    if (message.action === 'send') refused.noteClaimed();
+    deps.begin(message, slotOf);
+  }
 
   function fail(error: unknown): void {
     deps.pause();

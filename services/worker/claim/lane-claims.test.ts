@@ -38,8 +38,6 @@ function setup(answers: (LanePlaces | undefined)[], { isDeep = true, ended = 0 }
     dueFrom: () => undefined,
     gates: { noteLimit: never, claimed: () => isDeep },
     named: {
-      claim: never,
-      isolate: never,
       async decide(waiting) {
         decided.push(await waiting);
         return ended;
@@ -48,6 +46,7 @@ function setup(answers: (LanePlaces | undefined)[], { isDeep = true, ended = 0 }
     begin: never,
     noteUnanswered: never,
     fail: never,
+    refused: { isolate: never, asideOf: () => [], noteClaimed: never },
   });
   const claim = (swept: boolean) => {
     const lane: DueLane = { ...LANE, ahead: false, swept };

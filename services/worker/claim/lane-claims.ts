@@ -9,6 +9,7 @@ import type { DueLooks } from './due-looks.ts';
 import { REVIEW_PAGE, type LaneReviews } from './lane-reviews.ts';
 import { laneKey, type DueLane, type Lanes } from './lanes.ts';
 import type { NamedClaims } from './named-claims.ts';
+import type { RefusedMessages } from './refused-messages.ts';
 
 /** Slots that a tenant was given for messages that wait in the database. */
 export type Refill = { readonly tenantId: string; left: number };
@@ -21,7 +22,8 @@ export type LaneClaimsDeps = {
   readonly lanes: Pick<Lanes, 'mark'>;
   readonly dueFrom: DueLooks['dueFrom'];
   readonly gates: Pick<AccountGates, 'noteLimit' | 'claimed'>;
-  readonly named: NamedClaims;
+  readonly named: Pick<NamedClaims, 'decide'>;
+  readonly refused: RefusedMessages;
   readonly reviews: LaneReviews;
   readonly begin: (message: ClaimedMessage, slotOf: string) => void;
   /** Notes that a claim from the lane got no answer; it may have been committed. */
@@ -114,16 +116,17 @@ export function createClaimLanes(deps: LaneClaimsDeps): ClaimLanes {
   }
 
   /**
-   * Ends the messages that make the lane's claim fail.
+   * Ends the messages that make the lane's claim fail, or sets them aside.
    * @returns whether a claim may succeed now. If not, the next sweep tries again.
    */
   async function endRefused({ refill, lane }: LaneAsk, refusal: unknown): Promise<boolean> {
     try {
-      const seqs = [...(await store.dueSeqs(searched(lane), refill.left, aheadMsOf(lane)))];
-      const { isResolved, passed } = await named.isolate(seqs.map((seq) => ({ ...lane, seq })));
+      const aside = deps.refused.asideOf(lane);
+      const due = await store.dueSeqs(searched(lane), refill.left + aside.length, aheadMsOf(lane));
+      const seqs = [...due].filter((seq) => !aside.includes(seq)).slice(0, refill.left);
+      const { isResolved, missed } = await deps.refused.isolate(seqs.map((seq) => ({ ...lane, seq })));
       if (isResolved) return true;
       // The refused message may be behind messages that no claim takes.
-      const missed = seqs.filter((seq) => !passed.has(seq));
       if (missed.length > 0 && (await named.decide(store.findWaiting(missed))) > 0) return true;
       deps.fail(refusal);
     } catch (error) {
@@ -142,6 +145,7 @@ export function createClaimLanes(deps: LaneClaimsDeps): ClaimLanes {
     ...searched(lane),
     most,
     aheadMs: aheadMsOf(lane),
+    aside: deps.refused.asideOf(lane),
   });
 
   return claimLanes;

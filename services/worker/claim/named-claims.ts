@@ -5,7 +5,7 @@ import type { WorkerStore } from '#core/store/worker-store.ts';
 import type { WaitingRow } from '#core/store/lane.ts';
 import type { AccountGates } from './account-gates.ts';
 import type { Lanes } from './lanes.ts';
-import { createIsolateRefused, type IsolateRefused, type RefusedMessagesDeps } from './refused-messages.ts';
+import type { RefusedMessages, RefusedMessagesDeps } from './refused-messages.ts';
 import { resolveWaiting, type ResolveDeps } from './resolve-waiting.ts';
 
 /** A message and its lane. */
@@ -16,6 +16,7 @@ export type NamedClaimsDeps = {
   readonly terms: MessageClaimTerms;
   readonly lanes: Pick<Lanes, 'mark'>;
   readonly gates: Pick<AccountGates, 'noteLimit'>;
+  readonly refused: RefusedMessages;
   /** Begins a claimed message. @param slotOf the tenant whose slot it occupies, null if none. */
   readonly begin: (message: ClaimedMessage, slotOf: string | null) => void;
   readonly release: (tenantId: string) => void;
@@ -32,15 +33,12 @@ export type NamedClaimsDeps = {
 export type NamedClaims = {
   /** Claims messages by name, each with a slot of its tenant, and decides about those that cannot be claimed. */
   claim(named: readonly Named[]): Promise<void>;
-  /** Ends those of the messages that make their claim fail. */
-  readonly isolate: IsolateRefused;
   /** Decides about messages that no claim takes. @returns how many of them do not wait in their lane any more. */
   decide(waiting: Promise<readonly WaitingRow[]>): Promise<number>;
 };
 
 export function createNamedClaims(deps: NamedClaimsDeps): NamedClaims {
   const { store, lanes, gates, events, fail } = deps;
-  const isolate = createIsolateRefused(deps);
 
   /** Claims the messages. @returns those that were not claimed. */
   async function claimEach(named: readonly Named[]): Promise<number[]> {
@@ -79,7 +77,7 @@ export function createNamedClaims(deps: NamedClaimsDeps): NamedClaims {
   /** Ends the messages that make the claim fail, and leaves the others to claims from their lanes. */
   async function endRefused(named: readonly Named[], refusal: unknown): Promise<void> {
     try {
-      const { isResolved } = await isolate(named);
+      const { isResolved } = await deps.refused.isolate(named);
       if (!isResolved) fail(refusal);
     } catch (error) {
       fail(error);
@@ -107,7 +105,6 @@ export function createNamedClaims(deps: NamedClaimsDeps): NamedClaims {
   }
 
   return {
-    isolate,
     async claim(named) {
       const missed = await claimEach(named);
       if (missed.length > 0) await decide(store.findWaiting(missed));

@@ -1,8 +1,12 @@
+import { LRUCache } from 'lru-cache';
+import { databaseFaultOf, isDamage } from '#core/domain/database-fault.ts';
 import { UNPROCESSABLE } from '#core/domain/decide-waiting.ts';
+import { MINUTE_MS } from '#core/domain/duration.ts';
 import { findRefused } from '#core/platform/process/find-refused.ts';
 import type { MessageClaimTerms } from '#core/store/claimed-message.ts';
-import type { WaitingRow } from '#core/store/lane.ts';
+import type { Lane, WaitingRow } from '#core/store/lane.ts';
 import type { WorkerStore } from '#core/store/worker-store.ts';
+import { laneKey } from './lanes.ts';
 import type { Named } from './named-claims.ts';
 
 export type Refused = Pick<Named, 'seq' | 'tenantId'> & Partial<Pick<WaitingRow, 'id' | 'requestId'>>;
@@ -10,29 +14,59 @@ export type Refused = Pick<Named, 'seq' | 'tenantId'> & Partial<Pick<WaitingRow,
 export type RefusedMessagesDeps = {
   readonly store: Pick<WorkerStore, 'tryClaim' | 'findWaiting' | 'moveMessages' | 'returnSent'>;
   readonly terms: MessageClaimTerms;
-  readonly events: { claimRefused(message: Refused, error: unknown): void };
+  readonly events: {
+    claimRefused(message: Refused, error: unknown): void;
+    claimFailed(error: unknown): void;
+  };
 };
 
 export type Isolated = {
-  /** Whether claims go on without the messages that made them fail. */
+  /** Whether claims go on without the messages that made them fail. If not, none of the messages has changed. */
   readonly isResolved: boolean;
-  /** Messages that could be claimed. */
-  readonly passed: ReadonlySet<number>;
+  /** Messages that no claim takes, if no message was refused: the refused one may be behind them. */
+  readonly missed: readonly number[];
 };
 
 /**
- * Finds those of the messages that make their claim fail, and ends them. The claims of the search are rolled back, because they
- * take no tokens of a rate limit and no turns of a brake: the other messages are left to `claim_due`.
- * @throws errors of the database that no message causes.
+ * Messages that make their claim fail. Such a failure need not be the message's: a damaged index or a fault in a function refuses
+ * every message. So a message ends only if another one could be claimed, and only a few end per minute; the others stay queued.
  */
-export type IsolateRefused = (messages: readonly Named[]) => Promise<Isolated>;
+export type RefusedMessages = {
+  /**
+   * Finds those of the messages that make their claim fail, and ends them or sets them aside. The claims of the search are rolled
+   * back, because they take no tokens of a rate limit and no turns of a brake: the other messages are left to `claim_due`.
+   * @throws errors of the database that no message causes.
+   */
+  isolate(messages: readonly Named[]): Promise<Isolated>;
+  /** Messages of the lane that claims leave out for a while. */
+  asideOf(lane: Lane): readonly number[];
+  /** Notes that a claim took messages. */
+  noteClaimed(): void;
+};
 
-/** The most messages that one search ends. */
+/** The most messages that one search finds. */
 const REFUSED_MAX = 4;
 /** Enough to find so many among as many as a claim names. */
 const PROBES_MAX = 64;
+/** Messages that are tried singly if those that the search found are all that it has tried. */
+const WITNESSES_MAX = 8;
+const ENDED_PER_MINUTE_MAX = 10;
+/** How long a refused message that did not end is left out of claims. */
+const ASIDE_MS = 5 * MINUTE_MS;
+const ASIDE_MAX = 1_000;
+/** After a search in which nothing could be claimed, none begins for so long: all lanes may be refused alike. */
+const AGAIN_MS = 1_000;
 
-export function createIsolateRefused({ store, terms, events }: RefusedMessagesDeps): IsolateRefused {
+export function createRefusedMessages(deps: RefusedMessagesDeps): RefusedMessages {
+  const { store, terms, events } = deps;
+  /** Messages that are left out, by number; `until` by `performance.now()`. */
+  const aside = new LRUCache<number, { readonly lane: string; readonly until: number }>({ max: ASIDE_MAX });
+  /** When messages were refused while nothing could be claimed, by `performance.now()`. */
+  const suspects = new LRUCache<number, number>({ max: ASIDE_MAX });
+  let endedAt: number[] = [];
+  let claimedAt = Number.NEGATIVE_INFINITY;
+  let searchFrom = Number.NEGATIVE_INFINITY;
+
   async function end(message: Named, refusal: unknown): Promise<void> {
     // Read only for the log: the row may be as unreadable as its content.
     const [row] = await store.findWaiting([message.seq]).catch(() => []);
@@ -42,14 +76,75 @@ export function createIsolateRefused({ store, terms, events }: RefusedMessagesDe
     if (ended.has(message.seq)) events.claimRefused(row ?? message, refusal);
   }
 
-  return async (messages) => {
-    const passed = new Set<number>();
-    async function probe(some: readonly Named[]): Promise<void> {
-      const seqs = some.map(({ seq }) => seq);
-      for (const seq of await store.tryClaim(seqs, terms)) passed.add(seq);
+  async function endOrSetAside(message: Named, refusal: unknown): Promise<void> {
+    const now = performance.now();
+    endedAt = endedAt.filter((at) => now - at < MINUTE_MS);
+    // Damage is the operator's to repair; the message may be intact.
+    if (!isDamage(refusal) && endedAt.length < ENDED_PER_MINUTE_MAX) {
+      endedAt.push(now);
+      await end(message, refusal);
+    } else {
+      aside.set(message.seq, { lane: laneKey(message), until: now + ASIDE_MS });
+      events.claimFailed(refusal);
     }
-    const refused = (await findRefused(messages, probe, PROBES_MAX, REFUSED_MAX)) ?? [];
-    for (const { index, error } of refused) await end(messages[index] as Named, error);
-    return { isResolved: refused.length > 0, passed };
+  }
+
+  /** Looks for a message that can be claimed, from the other end of the list. */
+  async function findWitness(
+    messages: readonly Named[],
+    passed: ReadonlySet<number>,
+    probe: (some: readonly Named[]) => Promise<void>,
+  ): Promise<void> {
+    for (const message of messages.slice(-WITNESSES_MAX).toReversed()) {
+      if (passed.size > 0) return;
+      try {
+        await probe([message]);
+      } catch (error) {
+        if (databaseFaultOf(error) !== 'row') throw error;
+      }
+    }
+  }
+
+  /** Whether other messages could be claimed after this one was refused before. */
+  function isConfirmed({ seq }: Named): boolean {
+    const since = suspects.get(seq);
+    if (since === undefined) suspects.set(seq, performance.now());
+    return since !== undefined && since < claimedAt;
+  }
+
+  return {
+    async isolate(messages) {
+      if (performance.now() < searchFrom) return { isResolved: false, missed: [] };
+      const passed = new Set<number>();
+      const probe = async (some: readonly Named[]): Promise<void> => {
+        const seqs = some.map(({ seq }) => seq);
+        for (const seq of await store.tryClaim(seqs, terms)) passed.add(seq);
+      };
+      const found = (await findRefused(messages, probe, PROBES_MAX, REFUSED_MAX)) ?? [];
+      const refused = found.map(({ index, error }) => ({ message: messages[index] as Named, error }));
+      if (refused.length === REFUSED_MAX) await findWitness(messages.slice(REFUSED_MAX), passed, probe);
+      const certain = passed.size > 0 ? refused : refused.filter(({ message }) => isConfirmed(message));
+      for (const { message, error } of certain) await endOrSetAside(message, error);
+      if (refused.length > 0 && certain.length === 0) searchFrom = performance.now() + AGAIN_MS;
+      const seqs = messages.map(({ seq }) => seq);
+      return {
+        isResolved: certain.length > 0,
+        missed: refused.length > 0 ? [] : seqs.filter((seq) => !passed.has(seq)),
+      };
+    },
+    asideOf(lane) {
+      if (aside.size === 0) return [];
+      const key = laneKey(lane);
+      const now = performance.now();
+      const seqs: number[] = [];
+      for (const [seq, one] of Array.from(aside)) {
+        if (one.until < now) aside.delete(seq);
+        else if (one.lane === key) seqs.push(seq);
+      }
+      return seqs;
+    },
+    noteClaimed() {
+      claimedAt = performance.now();
+    },
   };
 }

@@ -2,7 +2,7 @@ import type { ClaimedPlace } from '#core/store/claims.ts';
 import type { DueFrom, LaneClaim } from '#core/store/lane.ts';
 
 /** A lane as a claim read it. */
-export type ClaimedLane = Omit<LaneClaim, 'most'>;
+export type ClaimedLane = Omit<LaneClaim, 'most' | 'aside'>;
 
 export type LaneSearch = {
   readonly lane: ClaimedLane;

@@ -124,6 +124,15 @@ describe('lanes', () => {
     expect(claims.flat().map(({ seq }) => seq)).toEqual(seqs);
   });
 
+  test('a claim leaves out the messages that its lane sets aside', async () => {
+    await using b = await setupMessages();
+    const [first = 0, second = 0, third = 0] = await b.accept(3);
+    const lane = { tenantId: b.tenant.tenantId, accountId: b.accountId, most: 9, aheadMs: 10_000 };
+    const claimed = await b.store.claimDue([{ ...lane, aside: [second] }], terms());
+    expect(new Set(claimed.map(({ seq }) => seq))).toEqual(new Set([first, third]));
+    expect(await b.store.claimDue([lane], terms())).toMatchObject([{ seq: second }]);
+  });
+
   test('one claim takes from lanes of several tenants, each within its own limits', async () => {
     await using b = await setupMessages();
     const [plain, limited, suspended, large] = await Promise.all(

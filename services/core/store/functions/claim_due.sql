@@ -1,9 +1,10 @@
--- Claims from lanes; a lane is a tenant's queue for one account. `lanes`: {tenant_id, account_id, most, ahead_ms, due_from}, each
--- lane once; `due_from` as for `due_floor`. Takes messages that are due, or will be within `ahead_ms` unless a timer holds them
--- back; higher priorities first, and within a priority those due longest. This recovers from lost wake-ups, serves retry timers
--- and a queue that outgrew a worker's memory, and is the only way to claim for an account with a rate limit: it claims no more
--- messages than the account has tokens, and no more than `bytes_max` of contents (`within_bytes`). It claims nothing from a held
--- channel, and from a slowed one only as many as have a turn (`take_brake_turns`).
+-- Claims from lanes; a lane is a tenant's queue for one account. `lanes`: {tenant_id, account_id, most, ahead_ms, due_from, aside},
+-- each lane once; `due_from` as for `due_floor`; `aside`: messages to leave out, null if there are none. Takes messages that are
+-- due, or will be within `ahead_ms` unless a timer holds them back; higher priorities first, and within a priority those due
+-- longest. This recovers from lost wake-ups, serves retry timers and a queue that outgrew a worker's memory, and is the only way to
+-- claim for an account with a rate limit: it claims no more messages than the account has tokens, and no more than `bytes_max` of
+-- contents (`within_bytes`). It claims nothing from a held channel, and from a slowed one only as many as have a turn
+-- (`take_brake_turns`).
 create or replace function claim_due(lanes json, by_worker text, lease_ms integer, bytes_max integer)
 returns setof claimed_message
 language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
@@ -23,9 +24,10 @@ begin
   number := worker_number(by_worker);
   -- All workers lock the tokens of accounts in this order, to avoid deadlocks.
   for lane in
-    select x.tenant_id, x.account_id, x.most, x.ahead_ms, x.due_from, p.id is not null as is_usable, p.rate_limit_per_second,
-      b.channel as slowed_channel
-    from json_to_recordset(lanes) as x (tenant_id uuid, account_id uuid, most integer, ahead_ms integer, due_from float8[])
+    select x.tenant_id, x.account_id, x.most, x.ahead_ms, x.due_from, x.aside, p.id is not null as is_usable,
+      p.rate_limit_per_second, b.channel as slowed_channel
+    from json_to_recordset(lanes) as x (tenant_id uuid, account_id uuid, most integer, ahead_ms integer, due_from float8[],
+      aside bigint[])
     join tenants t on t.id = x.tenant_id and t.status = 'active'
     left join provider_accounts p on p.id = x.account_id and p.status not in ('disabled', 'deleted')
     left join brakes b on b.tenant_id = any (array[x.tenant_id]) and b.channel = p.channel and b.level is not null
@@ -44,6 +46,7 @@ begin
             and x.due_at <= at_now + make_interval(secs => lane.ahead_ms / 1000.0)
             -- Tests break this (mutant: claim-due): a message is claimed only while no attempt is under way.
             and x.status in ('queued', 'deferred') and coalesce(x.next_attempt_at, '-infinity') <= at_now
+            and (lane.aside is null or x.seq <> all (lane.aside))
           -- Passes over 1,000 that must end, and leaves the others behind them until a review has ended them: a lane may have
           -- millions, and the lanes of other tenants wait for this one.
           order by x.due_at limit lane.most + 1000 for update skip locked
