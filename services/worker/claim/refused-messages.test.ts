@@ -55,6 +55,16 @@ test('no message ends while none can be claimed, and the search is short and not
   expect(told).toEqual([]);
 });
 
+test('a lane is searched although no message of another lane can be claimed', async () => {
+  const { refused, told } = setup([1, 5]);
+  const other = { ...LANE, accountId: 'other', seq: 1 };
+  for (let tries = 0; tries < 2; tries += 1) {
+    await refused.isolate([other]);
+    await refused.isolate(named(5, 6));
+  }
+  expect(told).toEqual(['5 ended']);
+});
+
 test('a lone message ends when it is refused again after others could be claimed', async () => {
   const { refused, told } = setup([1]);
   refused.noteClaimed();

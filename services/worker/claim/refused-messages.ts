@@ -54,7 +54,7 @@ const ENDED_PER_MINUTE_MAX = 10;
 /** How long a refused message that did not end is left out of claims. */
 const ASIDE_MS = 5 * MINUTE_MS;
 const ASIDE_MAX = 1_000;
-/** After a search in which nothing could be claimed, none begins for so long: all lanes may be refused alike. */
+/** After a search in which nothing could be claimed, others are put off for so long: all lanes may be refused alike. */
 const AGAIN_MS = 1_000;
 
 export function createRefusedMessages(deps: RefusedMessagesDeps): RefusedMessages {
@@ -63,6 +63,8 @@ export function createRefusedMessages(deps: RefusedMessagesDeps): RefusedMessage
   const aside = new LRUCache<number, { readonly lane: string; readonly until: number }>({ max: ASIDE_MAX });
   /** When messages were refused while nothing could be claimed, by `performance.now()`. */
   const suspects = new LRUCache<number, number>({ max: ASIDE_MAX });
+  /** Lanes whose search was put off; the next one is not, so that no lane waits for the repair of another. */
+  const deferred = new LRUCache<string, true>({ max: ASIDE_MAX });
   let endedAt: number[] = [];
   let claimedAt = Number.NEGATIVE_INFINITY;
   let searchFrom = Number.NEGATIVE_INFINITY;
@@ -105,6 +107,13 @@ export function createRefusedMessages(deps: RefusedMessagesDeps): RefusedMessage
     }
   }
 
+  function isPutOff(lane: Lane): boolean {
+    const key = laneKey(lane);
+    if (performance.now() >= searchFrom || deferred.delete(key)) return false;
+    deferred.set(key, true);
+    return true;
+  }
+
   /** Whether other messages could be claimed after this one was refused before. */
   function isConfirmed({ seq }: Named): boolean {
     const since = suspects.get(seq);
@@ -114,7 +123,8 @@ export function createRefusedMessages(deps: RefusedMessagesDeps): RefusedMessage
 
   return {
     async isolate(messages) {
-      if (performance.now() < searchFrom) return { isResolved: false, missed: [] };
+      const [first] = messages;
+      if (first === undefined || isPutOff(first)) return { isResolved: false, missed: [] };
       const passed = new Set<number>();
       const probe = async (some: readonly Named[]): Promise<void> => {
         const seqs = some.map(({ seq }) => seq);
