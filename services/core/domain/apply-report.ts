@@ -2,6 +2,7 @@ import type { Engagement } from './engagement.ts';
 import type { Failure } from './failure.ts';
 import { canMove, isWaiting, type MessageState } from './message-state.ts';
 import type { ReceiptKind } from './outcome.ts';
+import { isHardBounce } from './suppression-cause.ts';
 import { endOfCopies, isPossible, nextPartState, partOf, WHOLE, type Copies } from './reported-copies.ts';
 
 /** The fields of a message, without a call under way, that receipts may change. */
@@ -74,7 +75,7 @@ function applyState(message: ReportedMessage, state: ReceiptKind, report: Report
   // Tests break this (mutant: receipt-rank): a receipt only raises the rank of its message.
   const status = nextStatus(noted, state);
   const isMoved = status !== message.status;
-  if (noted === message && !isMoved) return message;
+  if (noted === message && !isMoved) return withCause(message, state, report);
   const end = endOfCopies(noted);
   const isFinal =
     status === 'undelivered' ? end?.status === status && !end.isTemporary : status === 'delivered';
@@ -87,6 +88,16 @@ function applyState(message: ReportedMessage, state: ReceiptKind, report: Report
     partial: status === 'undelivered' && (message.partial || partOf(report, message).part !== WHOLE),
     lateBounce: end?.status === 'delivered' ? end.lateBounce : message.lateBounce,
   };
+}
+
+/** Shows a hard bounce that a further report of the same end names: a lookup, or the first report, may not have said why. */
+function withCause(message: ReportedMessage, state: ReceiptKind, report: Report): ReportedMessage {
+  const { failure = null, attempt, isTemporary = false } = report;
+  const isOfEnd = message.status === 'undelivered' && state === 'undelivered' && !isTemporary;
+  const isNamed = isHardBounce(failure) && !isHardBounce(message.failure);
+  // Failures of earlier copies decide nothing.
+  if (!isOfEnd || !isNamed || (attempt ?? message.attempt) !== message.attempt) return message;
+  return { ...message, failure };
 }
 
 /** Returns the same object if the report contains nothing new about its copy. */

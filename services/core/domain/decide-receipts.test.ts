@@ -297,11 +297,26 @@ describe('a hard bounce suppresses its recipient', () => {
     const ended = {
       status: 'undelivered',
       final: true,
+      failureShown: VAGUE.failure,
       segmentStates: { 1: { '': 'undelivered' } },
     } as const;
-    expect(causesOf(due(VAGUE, BOUNCE))).toEqual([['hard_bounce', false]]);
-    expect(causesOf(due(BOUNCE, VAGUE))).toEqual([['hard_bounce', true]]);
-    expect(causesOf(due({ ...BOUNCE, ...ended }))).toEqual([['hard_bounce', false]]);
+    for (const receipts of [due(VAGUE, BOUNCE, BOUNCE), due(BOUNCE, VAGUE, BOUNCE)]) {
+      expect(causesOf(receipts)).toEqual([['hard_bounce', true]]);
+      expect(decideReceipts(receipts).messages).toMatchObject([{ failure: BOUNCE.failure, final: true }]);
+    }
+    expect(causesOf(due({ ...BOUNCE, ...ended }))).toEqual([['hard_bounce', true]]);
+    expect(causesOf(due({ ...BOUNCE, ...ended, failureShown: BOUNCE.failure }))).toEqual([]);
+  });
+
+  test('and a report about an earlier copy shows no failure of the last one', () => {
+    const ended = {
+      status: 'undelivered',
+      final: true,
+      lastAttempt: 2,
+      failureShown: VAGUE.failure,
+    } as const;
+    const segmentStates = { 1: { '': 'undelivered' }, 2: { '': 'undelivered' } } as const;
+    expect(causesOf(due({ ...BOUNCE, ...ended, segmentStates, attempt: 1 }))).toEqual([]);
   });
 
   test('but not if it is about a message that was never sent, or repeats an earlier report', () => {

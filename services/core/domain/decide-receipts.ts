@@ -8,7 +8,7 @@ import { impliedCopies, type Copies } from './reported-copies.ts';
 import { receiptEvents, type ReceiptEventType } from './receipt-events.ts';
 import { RECEIPT_TIMEOUT_MS } from './settle.ts';
 import { showsAcceptance } from './shows-acceptance.ts';
-import { causeOfReport, type SuppressionCause } from './suppression-cause.ts';
+import { causeOfReport, isHardBounce, type SuppressionCause } from './suppression-cause.ts';
 
 /** A due receipt, with the stored facts about its message. */
 export type DueReceipt = {
@@ -167,10 +167,8 @@ export function decideReceipts(due: readonly DueReceipt[]): ReceiptDecisions {
         changed(one, { seq, purgeOn, before, after: after.message, known: messages.get(seq) }),
       );
     const { applied } = after;
-    // A second report of the same end changes nothing, but may be the first one that names the cause.
-    const isCounted = applied || (before.status === 'undelivered' && report.state === 'undelivered');
     // Simulators have no account. They suppress nobody: their recipients are chosen in order to fail repeatedly.
-    const cause = isCounted && one.accountId !== null ? causeOfReport(one) : null;
+    const cause = applied && one.accountId !== null ? causeOfReport(one) : null;
     if (cause !== null) suppress.push({ seq, purgeOn, cause, isHit: isFirst(cause, before, after.message) });
     const types = receiptEvents(before, after);
     for (const [n, type] of types.entries()) {
@@ -318,7 +316,9 @@ function isFirst(cause: SuppressionCause, before: ReportedMessage, after: Report
   return cause === 'hard_bounce' && hasBounced(after) && !hasBounced(before);
 }
 
-function hasBounced({ copies }: ReportedMessage): boolean {
+/** An undelivered message shows whether its end was a hard bounce. */
+function hasBounced({ status, failure, copies }: ReportedMessage): boolean {
+  if (status === 'undelivered') return isHardBounce(failure);
   const parts = Object.values(copies).flatMap((copy) => Object.values(copy));
   return parts.some((state) => state === 'undelivered' || state === 'bounced');
 }

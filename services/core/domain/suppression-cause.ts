@@ -50,6 +50,11 @@ export function suppressionFor(
   return { reason, scope: scopeOf(reason) };
 }
 
+/** Whether a failure says that the recipient does not exist. */
+export function isHardBounce(failure: Failure | null): boolean {
+  return failure !== null && causeOfFailure(failure) === 'hard_bounce';
+}
+
 function causeOfFailure({ class: group, code }: Failure): SuppressionCause | null {
   if (code === OPTED_OUT) return 'opt_out';
   return group === 'invalid_recipient' && HARD_BOUNCES.has(code) ? 'hard_bounce' : null;
