@@ -30,6 +30,7 @@ const CLOCK = fileURLToPath(new URL('shifted-clock.ts', import.meta.url));
 const WATCHED = [
   'accept',
   'claim',
+  'claim_due',
   'complete',
   'store_receipt_calls',
   'settle_receipt_calls',

@@ -141,8 +141,8 @@ const cut: Fault[] = POINTS.filter(({ name }) => name !== 'bytes-left').map((poi
 }));
 
 /**
- * Kills a worker with open calls, and drops the answer of a claim by another worker of the same name. That worker then searches
- * for its own claim and must not take over messages that the killed worker still holds.
+ * Kills a worker with open calls, and drops the answers of a claim by another worker of the same name and of its repetition from the
+ * lanes. That worker then searches these lanes for its own claim and must not take over messages that the killed worker still holds.
  */
 const restarted: Fault = {
   name: 'restart-worker-claim-lost',
@@ -155,9 +155,12 @@ const restarted: Fault = {
     const answer = namesake.database.hold('claim.after');
     const isReached = await reachedSoon(answer);
     node.service.signal('SIGKILL');
+    const repeated = namesake.database.hold('claim_due.after');
     answer.release(isReached ? 'cut' : 'pass');
     held.release('pass');
-    if (!isReached) return MISSED;
+    const isRepeated = isReached && (await reachedSoon(repeated));
+    repeated.release(isRepeated ? 'cut' : 'pass');
+    if (!isRepeated) return MISSED;
     return { target: `${node.service.name}, ${namesake.service.name}`, holdMs: RESTART_MS, heal: () => {} };
   },
 };
