@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import { slotsLeftTo } from './fair-share.ts';
 import { createFifo, type Fifo } from './fifo.ts';
 import { PRIORITIES } from './message-options.ts';
@@ -81,8 +82,8 @@ export function createFairQueue<Item>(
   onUnknown: (tenantId: string) => void = () => undefined,
 ): FairQueue<Item> {
   const tenants = new Map<string, Tenant<Item>>();
-  /** Policies of tenants without work, the one set or used longest ago first. */
-  const idlePolicies = new Map<string, TenantPolicy>();
+  /** Policies of tenants without work. */
+  const idlePolicies = new LRUCache<string, TenantPolicy>({ max: IDLE_POLICIES_MAX });
   /** Tenants with work, in the order of their turns. */
   const ring: Tenant<Item>[] = [];
   const totals = { queued: 0, inFlight: 0, weights: 0 };
@@ -142,14 +143,7 @@ export function createFairQueue<Item>(
     if (t.queued > 0 || t.inFlight > 0 || t.due || t.refilling) return;
     tenants.delete(t.id);
     totals.weights -= t.policy.weight;
-    if (t.policy !== DEFAULT_POLICY) rememberPolicy(t.id, t.policy);
-  }
-
-  function rememberPolicy(id: string, policy: TenantPolicy): void {
-    idlePolicies.delete(id);
-    idlePolicies.set(id, policy);
-    const [oldest] = idlePolicies.keys();
-    if (idlePolicies.size > IDLE_POLICIES_MAX && oldest !== undefined) idlePolicies.delete(oldest);
+    if (t.policy !== DEFAULT_POLICY) idlePolicies.set(t.id, t.policy);
   }
 
   return {
@@ -238,7 +232,7 @@ export function createFairQueue<Item>(
     setPolicy(tenantId, policy) {
       const t = tenants.get(tenantId);
       if (t === undefined) {
-        rememberPolicy(tenantId, policy);
+        idlePolicies.set(tenantId, policy);
         return;
       }
       totals.weights += policy.weight - t.policy.weight;
