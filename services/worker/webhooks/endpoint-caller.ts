@@ -1,6 +1,6 @@
 import { deliveryDelayMs } from '#core/domain/delivery-schedule.ts';
 import { FAILURES_UNTIL_FAILING } from '#core/domain/endpoint-health.ts';
-import type { EndpointHealth, EndpointStatus } from '#core/domain/endpoint-state.ts';
+import type { EndpointStatus } from '#core/domain/endpoint-state.ts';
 import { isBehind, type Behind } from '#core/domain/expected-work.ts';
 import { slotsLeftTo } from '#core/domain/fair-share.ts';
 import { REST_MS_MAX, restBesideSendsMs } from '#core/domain/rest-beside-sends.ts';
@@ -70,8 +70,11 @@ export type EndpointCaller = {
   readonly busy: readonly string[];
   /** Endpoints with claims under way, each as it was claimed last. */
   readonly endpoints: readonly WebhookEndpoint[];
-  /** Updates it with the stored health of an endpoint. `mayCall`: calls may go on now. */
-  known(endpoint: WebhookEndpoint, health: EndpointHealth | undefined, mayCall: boolean): void;
+  /**
+   * Ends the wait for the stored health of an endpoint.
+   * @param failures its consecutive failures; undefined: no call may be made now.
+   */
+  known(endpoint: WebhookEndpoint, failures: number | undefined): void;
   /** Returns an endpoint's claimed events that are not under way, so that they are claimed again with the changed endpoint. */
   endpointChanged(endpointId: string): void;
   /** Begins no more calls, waits for those under way, and records them. */
@@ -444,12 +447,12 @@ export function createEndpointCaller(deps: EndpointCallerDeps): EndpointCaller {
     get endpoints() {
       return [...entries.values()].map(({ run }) => run.endpoint);
     },
-    known(endpoint, health, mayCall) {
+    known(endpoint, failures) {
       const entry = entries.get(endpoint.id);
       if (entry === undefined) return;
       entry.isHeld = false;
-      if (mayCall && health !== undefined) entry.failures = health.failures;
-      else entry.run.giveBack();
+      if (failures === undefined) entry.run.giveBack();
+      else entry.failures = failures;
       enqueue(entry);
     },
     endpointChanged(endpointId) {

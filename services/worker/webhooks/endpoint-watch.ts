@@ -9,10 +9,11 @@ export type EndedCall = Omit<EndpointCall, 'at'>;
 export type EndpointWatchDeps = {
   readonly store: Pick<WebhookStore, 'changeEndpoint'>;
   /**
-   * Called when the results of calls were stored. `health` is undefined if the endpoint was deleted or changed meanwhile; `mayCall`:
-   * it is active, and calls need not wait.
+   * Called when the results of calls were stored.
+   * @param failures of the endpoint since its last success, if it is active and calls need not wait; else undefined, as also when it
+   * was deleted or changed meanwhile.
    */
-  readonly onKnown: (endpoint: WebhookEndpoint, health: EndpointHealth | undefined, mayCall: boolean) => void;
+  readonly onKnown: (endpoint: WebhookEndpoint, failures: number | undefined) => void;
   readonly onMoved: (endpoint: WebhookEndpoint, health: EndpointHealth) => void;
   readonly onFailed: (error: unknown) => void;
   readonly random: () => number;
@@ -67,12 +68,12 @@ export function createEndpointWatch(deps: EndpointWatchDeps): EndpointWatch {
           deps.onMoved(endpoint, health);
         isFailing = health !== undefined && health.failures > 0;
         const mayCall = health?.status === 'active' && (health.callAt?.getTime() ?? 0) <= decidedAt;
-        deps.onKnown(endpoint, health, mayCall);
+        deps.onKnown(endpoint, mayCall ? health.failures : undefined);
       }
     } catch (error) {
       isFailing = false;
       deps.onFailed(error);
-      deps.onKnown(of.endpoint, undefined, false);
+      deps.onKnown(of.endpoint, undefined);
     } finally {
       // Cleared in the same tick, so that a call that ends right afterwards starts a new write.
       of.storing = undefined;

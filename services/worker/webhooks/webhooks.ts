@@ -97,7 +97,7 @@ export function createWebhooks(deps: WebhooksDeps): Webhooks {
   });
   const watch = createEndpointWatch({
     store,
-    onKnown: (endpoint, health, mayCall) => caller.known(endpoint, health, mayCall),
+    onKnown: (endpoint, failures) => caller.known(endpoint, failures),
     onMoved: events.endpointMoved,
     onFailed: (error) => events.taskFailed('endpoint_health', error),
     random: Math.random,
