@@ -8,7 +8,7 @@ import { camelRows } from './camel-rows.ts';
 import type { ValuesQuery } from './camel-rows.ts';
 import type { ClaimedMessage, MessageClaimTerms } from './claimed-message.ts';
 import { CLAIM_BYTES_MAX } from './claimed-message.ts';
-import type { Lane, LaneClaim, SearchedLane } from './lane.ts';
+import type { ClaimedLane, Lane, LaneClaim, SearchedLane } from './lane.ts';
 import { openClaims } from './open-claims.ts';
 
 /** Where a page of a search for claimed messages ended, in the format of `claimed_in`, its only reader. */
@@ -113,7 +113,7 @@ export function claimStore(sql: Sql, bounded: Bounded) {
      * @param at where the page before ended; undefined: the beginning.
      */
     claimedIn: (
-      { tenantId, accountId, aheadMs, dueFrom }: Omit<LaneClaim, 'most' | 'aside'>,
+      { tenantId, accountId, aheadMs, dueFrom }: ClaimedLane,
       { worker, leaseMs }: MessageClaimTerms,
       readsMax: number,
       at?: ClaimedPlace,

@@ -37,11 +37,15 @@ export type WaitingPage = {
   readonly next: LanePlaces | undefined;
 };
 
-/** A lane to claim from, with the bounds of the claim. */
-export type LaneClaim = SearchedLane & {
-  readonly most: number;
+/** The part of a lane that a claim reads. */
+export type ClaimedLane = SearchedLane & {
   /** How long before its due time a message may be claimed, in milliseconds. */
   readonly aheadMs: number;
+};
+
+/** A lane to claim from, with the bounds of the claim. */
+export type LaneClaim = ClaimedLane & {
+  readonly most: number;
   /** Messages to leave out. */
   readonly aside?: readonly number[];
 };

@@ -1,8 +1,5 @@
 import type { ClaimedPlace } from '#core/store/claims.ts';
-import type { DueFrom, LaneClaim } from '#core/store/lane.ts';
-
-/** A lane as a claim read it. */
-export type ClaimedLane = Omit<LaneClaim, 'most' | 'aside'>;
+import type { ClaimedLane, DueFrom } from '#core/store/lane.ts';
 
 export type LaneSearch = {
   readonly lane: ClaimedLane;
