@@ -35,28 +35,41 @@ async function setup({ begunAgo = 3_600_000, gapMs = 1 } = {}) {
   return { ...b, seqs, put, [Symbol.asyncDispose]: () => b[Symbol.asyncDispose]() };
 }
 
-/** Reads all pages of a lane on one connection. @returns what each found and how many rows it read. */
-async function readLane(b: MessageBench, betweenPages = async (): Promise<unknown> => undefined) {
-  const connection = await b.admin.reserve();
+/** Runs work with a store on one connection. `rowsOf`: counts the rows that a query of the store reads. */
+async function onOneConnection<T>(
+  { admin }: MessageBench,
+  work: (
+    store: ReturnType<typeof workerStore>,
+    rowsOf: (query: () => Promise<void>) => Promise<number>,
+  ) => Promise<T>,
+): Promise<T> {
+  const connection = await admin.reserve();
   try {
     await connection`set search_path = despatch`;
     const store = workerStore(connection, 10_000, ADDRESS_KEYS);
+    return await work(store, (query) => rowsRead(connection, query));
+  } finally {
+    connection.release();
+  }
+}
+
+/** Reads all pages of a lane on one connection. @returns what each found and how many rows it read. */
+function readLane(b: MessageBench, betweenPages = async (): Promise<unknown> => undefined) {
+  return onOneConnection(b, async (store, rowsOf) => {
     const found: number[] = [];
     const reads: number[] = [];
     let at: LanePlaces | undefined;
     for (let n = 0; n < 2 * PAGES; n += 1) {
       const pages: WaitingPage[] = [];
       const read = async () => void pages.push(await store.findWaitingDue(laneOf(b), PAGE, at));
-      reads.push(await rowsRead(connection, read));
+      reads.push(await rowsOf(read));
       found.push(...pages.flatMap(({ rows }) => rows.map(({ seq }) => seq)));
       at = pages[0]?.next;
       await betweenPages();
       if (at === undefined) break;
     }
     return { found, reads };
-  } finally {
-    connection.release();
-  }
+  });
 }
 
 test('a deep lane is searched in bounded pages that find expired, suppressed and lost messages', async () => {
@@ -114,7 +127,7 @@ test.each([
 test('what a claim without an answer took is searched for in bounded pages, however deep its lane', async () => {
   await using b = await setup();
   const [first = 0, second = 0, postponed = 0, ...unclaimed] = b.seqs;
-  await b.admin`update despatch.live_messages set due_at = 'infinity', status = 'held' 
+  await b.admin`update despatch.live_messages set due_at = 'infinity', status = 'held'
     where seq between ${900_000_001 + DEPTH / 2} and ${900_000_000 + DEPTH}`;
   await b.admin`update despatch.live_messages set due_at = now() where seq = any (${unclaimed})`;
   const claimed = await b.claimDue(3, 0);
@@ -123,11 +136,7 @@ test('what a claim without an answer took is searched for in bounded pages, howe
   // As a review does with attempts under way.
   await b.admin`update despatch.live_messages set due_at = lease_until + interval '1 second' where seq = ${postponed}`;
 
-  const connection = await b.admin.reserve();
-  try {
-    await connection`set search_path = despatch`;
-    const store = workerStore(connection, 10_000, ADDRESS_KEYS);
-    const found: number[] = [];
+  await onOneConnection(b, async (store, rowsOf) => {
     const reads: number[] = [];
     const pages: ClaimedPage[] = [];
     do {
@@ -140,19 +149,17 @@ test('what a claim without an answer took is searched for in bounded pages, howe
         );
         if (page !== 'claims_open') pages.push(page);
       };
-      reads.push(await rowsRead(connection, read));
+      reads.push(await rowsOf(read));
     } while (pages.at(-1)?.next !== undefined && pages.length < PAGES);
-    found.push(...pages.flatMap((page) => page.found.map(({ seq }) => seq)));
+    const found = pages.flatMap((page) => page.found.map(({ seq }) => seq));
     expect(found).toEqual([first, second, postponed]);
     // The messages that are held, and so were not due, are not read.
     expect(pages.map((page) => page.reads)).toEqual([5_000, 5_000, 5_000, 6]);
     expect(reads.filter((n) => n > PAGE.readsMax + 20)).toEqual([]);
 
     const byName = async () => void (await store.claimedBy(found, terms(), false, 0));
-    expect(await rowsRead(connection, byName)).toBeLessThan(50);
-  } finally {
-    connection.release();
-  }
+    expect(await rowsOf(byName)).toBeLessThan(50);
+  });
 });
 
 test('after a page with the maximum number of results the next one continues behind it', async () => {
