@@ -1,11 +1,12 @@
 import { expect, test } from 'vitest';
 import { restBesideSendsMs, type SideWork } from './rest-beside-sends.ts';
 
-const BATCH: SideWork = { tookMs: 30, isSending: true, waitedMs: 0 };
+const BATCH: SideWork = { kind: 'events', tookMs: 30, isSending: true, waitedMs: 0 };
 
 test.each<[string, Partial<SideWork>, number]>([
   ['nothing is sent: no rest', { isSending: false }, 0],
   ['messages are being sent: twice the time of the batch', {}, 60],
+  ['it is one of receipts: four times its time', { kind: 'receipts' }, 120],
   ['it is 15 s late: the full rest', { waitedMs: 15_000 }, 60],
   ['it is 37.5 s late: half of the rest', { waitedMs: 37_500 }, 30],
   ['it is a minute late: no rest', { waitedMs: 60_000 }, 0],

@@ -29,6 +29,8 @@ export type ReceiptApplier = {
 
 /** Small, so that a message whose rows a batch has locked waits only some milliseconds. */
 const WHILE_SENDING_MAX = 128;
+/** Smaller still: a message that is accepted or sent meanwhile also waits for the processor. */
+const BEHIND_MAX = 32;
 /** Large, so that the cost of a statement is shared by many receipts. */
 const AT_ONCE_MAX = 256;
 
@@ -41,7 +43,7 @@ export function createReceiptApplier(deps: ReceiptApplierDeps): ReceiptApplier {
    * @returns whether there may be more.
    */
   async function applySome(run: ReceiptPace['run'], without: readonly string[]): Promise<boolean> {
-    const most = isSending() ? WHILE_SENDING_MAX : AT_ONCE_MAX;
+    const most = isSending() ? (run === pace.runBehind ? BEHIND_MAX : WHILE_SENDING_MAX) : AT_ONCE_MAX;
     try {
       const { results } = await run(() => store.applyReceipts(most, decideReceipts, without), workOf);
       deps.onApplied(results);

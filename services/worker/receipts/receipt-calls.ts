@@ -10,7 +10,13 @@ import { Deadline, within } from '#core/platform/process/deadline.ts';
 import type { Accounts } from '../accounts/accounts.ts';
 import type { ReceiptPace, ReceiptWork } from './receipt-pace.ts';
 import { readCall, type CallReading, type ReadCallDeps } from './read-call.ts';
-import { settleCalls, takesSeveral, type ReadCall, type SettledPart } from './settle-calls.ts';
+import {
+  REPORTS_AT_ONCE,
+  settleCalls,
+  takesSeveral,
+  type ReadCall,
+  type SettledPart,
+} from './settle-calls.ts';
 
 export type ReceiptReaderDeps = Omit<ReadCallDeps, 'turns' | 'ids'> & {
   readonly loadIds: LoadIds;
@@ -49,6 +55,11 @@ const READING_MS_MAX = 250;
  * Minimum time between two queries while messages are sent: to query, settle and apply costs as much as some dozens of receipts.
  */
 const GAP_MS = 100;
+/**
+ * Reports per commit of tenants that are behind. Few, because a message that is accepted or sent meanwhile waits for the processor
+ * for as long as one such commit takes.
+ */
+const REPORTS_BEHIND = 64;
 const AGAIN_MS_MIN = 1_000;
 const AGAIN_MS_MAX = 600_000;
 /** About two days with growing pauses. A credential that cannot be read for so long is lost. */
@@ -82,12 +93,13 @@ export function createReceiptReader(deps: ReceiptReaderDeps): ReceiptReader {
   const later = new Map<Promise<void>, Later>();
   let lookedAt = Number.NEGATIVE_INFINITY;
 
-  async function settle(read: readonly Settled[]): Promise<void> {
+  async function settle(read: readonly Settled[], reportsMax = REPORTS_AT_ONCE): Promise<void> {
     const { settled, faults } = await settleCalls(
       read.map((one) => ({ ...one, againMs: againMs(one) })),
       {
         store,
         onUnstorable: deps.onAdapterFault,
+        reportsMax,
         // Only the commit waits for its turn: slow work before it, such as fetching a certificate, does not block the applying of
         // receipts.
         pace: (commit, calls) => runnerOf(calls, pace)(commit, () => workOf(calls, deps.now())),
@@ -101,13 +113,18 @@ export function createReceiptReader(deps: ReceiptReaderDeps): ReceiptReader {
   function settleLater(calls: readonly StoredReceiptCall[], read: Promise<readonly Settled[]>): void {
     if (calls.length === 0) return;
     const settling = read
-      .then(settle)
+      .then((settled) => settle(settled, isAnyoneBehind() ? REPORTS_BEHIND : REPORTS_AT_ONCE))
       .catch(deps.onFailed)
       .finally(() => {
         later.delete(settling);
         deps.onMore();
       });
     later.set(settling, { tenants: new Set(calls.map(({ tenantId }) => tenantId)), bytes: bytesOf(calls) });
+  }
+
+  function isAnyoneBehind(): boolean {
+    const behind = pace.behind();
+    return behind === 'everyone' || behind.size > 0;
   }
 
   const laterBytes = (): number => [...later.values()].reduce((sum, { bytes }) => sum + bytes, 0);

@@ -65,7 +65,12 @@ export function createReceiptPace({ expected, isSending, signal }: ReceiptPaceDe
     const surplus = expected.use(receipts, now);
     if (surplus === 0) return;
     const all = [...receipts.values()].reduce((sum, some) => sum + some, 0);
-    const restMs = restBesideSendsMs({ tookMs: (tookMs * surplus) / all, isSending: isSending(), waitedMs });
+    const restMs = restBesideSendsMs({
+      kind: 'receipts',
+      tookMs: (tookMs * surplus) / all,
+      isSending: isSending(),
+      waitedMs,
+    });
     restUntil = Math.min(Math.max(restUntil, now) + restMs, now + REST_MS_MAX);
   }
 

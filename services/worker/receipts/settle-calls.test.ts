@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { CallReportRow, SettledReceiptCalls, StoredReceiptCall } from '#core/store/receipt-reports.ts';
-import { settleCalls, type ReadCall } from './settle-calls.ts';
+import { REPORTS_AT_ONCE, settleCalls, type ReadCall } from './settle-calls.ts';
 
 function read(id: number, reports = 1): ReadCall {
   const call = { id, accountId: `account ${id}` } as StoredReceiptCall;
@@ -25,6 +25,7 @@ function database(fault: (batch: SettledReceiptCalls) => Error | undefined = () 
       },
       onUnstorable: (_: string, error: unknown) => void faults.push(error),
       pace: <Stored>(store: () => Promise<Stored>) => store(),
+      reportsMax: REPORTS_AT_ONCE,
     },
   };
 }

@@ -22,13 +22,15 @@ export type SettleCallsDeps = {
    * @param calls the calls, or parts of calls, that the commit contains.
    */
   readonly pace: <Stored>(store: () => Promise<Stored>, calls: readonly SettledPart[]) => Promise<Stored>;
+  /** Maximum reports per commit, see {@link REPORTS_AT_ONCE}. */
+  readonly reportsMax: number;
 };
 
 /** The part of a call that one commit contains. */
 export type SettledPart = { readonly call: StoredReceiptCall; readonly reports: number };
 
 /** Reports per commit: a message that meets them in the database, or in this process, waits only some milliseconds. */
-const REPORTS_AT_ONCE = 256;
+export const REPORTS_AT_ONCE = 256;
 
 /** The reports of a call, all of them or as many as one commit takes. The last piece settles the call. */
 type Piece = { readonly of: ReadCall; readonly reports: readonly CallReportRow[]; readonly isLast: boolean };
@@ -72,7 +74,7 @@ export async function settleCalls(
   }
 
   try {
-    for (const part of partsOf(calls)) {
+    for (const part of partsOf(calls, deps.reportsMax)) {
       const left = part.filter((piece) => !refused.has(piece.of));
       if (left.length === 0) continue;
       await deps.pace(
@@ -91,12 +93,13 @@ export function takesSeveral(call: Pick<ReadCall, 'reading'>): boolean {
   return reportsOf(call).length > REPORTS_AT_ONCE;
 }
 
-function partsOf(calls: readonly ReadCall[]): Piece[][] {
+function partsOf(calls: readonly ReadCall[], reportsMax: number): Piece[][] {
   const parts: Piece[][] = [];
   let reports = Infinity;
-  for (const piece of calls.toSorted((a, b) => reportsOf(a).length - reportsOf(b).length).flatMap(piecesOf)) {
+  const smallFirst = calls.toSorted((a, b) => reportsOf(a).length - reportsOf(b).length);
+  for (const piece of smallFirst.flatMap((of) => piecesOf(of, reportsMax))) {
     reports += piece.reports.length;
-    if (reports > REPORTS_AT_ONCE) {
+    if (reports > reportsMax) {
       parts.push([]);
       reports = piece.reports.length;
     }
@@ -105,8 +108,8 @@ function partsOf(calls: readonly ReadCall[]): Piece[][] {
   return parts;
 }
 
-function piecesOf(of: ReadCall): Piece[] {
-  const pieces = chunks(reportsOf(of), REPORTS_AT_ONCE);
+function piecesOf(of: ReadCall, reportsMax: number): Piece[] {
+  const pieces = chunks(reportsOf(of), reportsMax);
   if (pieces.length === 0) return [{ of, reports: [], isLast: true }];
   return pieces.map((reports, n) => ({ of, reports, isLast: n === pieces.length - 1 }));
 }

@@ -291,6 +291,7 @@ export function createEndpointCaller(deps: EndpointCallerDeps): EndpointCaller {
   function rest(surplus: number, begunMs: number, oldestAt: number): void {
     if (surplus === 0) return;
     const restMs = restBesideSendsMs({
+      kind: 'events',
       tookMs: WHOLE_CALL * begunMs * surplus,
       isSending: deps.isSending(),
       waitedMs: Number.isFinite(oldestAt) ? deps.now() - oldestAt : 0,

@@ -39,7 +39,7 @@ export function createRestPace({ isSending, signal }: RestPaceDeps): RestPace {
       const batch = await run();
       const { surplus, waitedMs } = restedOf(batch);
       const tookMs = (performance.now() - startedAt) * surplus;
-      restMs = restBesideSendsMs({ tookMs, isSending: isSending(), waitedMs });
+      restMs = restBesideSendsMs({ kind: 'events', tookMs, isSending: isSending(), waitedMs });
       return batch;
     } finally {
       if (restMs === 0) turn.resolve();
