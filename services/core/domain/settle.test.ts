@@ -141,6 +141,16 @@ describe('transient rejections', () => {
     expect(settled).toMatchObject({ status: 'deferred', nextAttemptAt: NOW + delay, retries: retries + 1 });
   });
 
+  test('waits for the provider are counted up to a bound that the database can store', () => {
+    const throttled = {
+      kind: 'rejected_transient',
+      failure: { class: 'provider_throttled', code: 'http_429' },
+    } as const;
+    const waits = (providerWaits: number) =>
+      settle(throttled, message({ providerWaits }), NOW, 0).providerWaits;
+    expect([waits(0), waits(31_999), waits(32_767)]).toEqual([1, 32_000, 32_000]);
+  });
+
   test('retries continue every two hours after the schedule', () => {
     expect(settle(transient(), message({ retries: 50 }), NOW, 0).nextAttemptAt).toBe(NOW + 2 * 3_600_000);
   });

@@ -7,6 +7,9 @@ import type { StatusReason } from './status-reason.ts';
 export type SettlementPart = Pick<Settlement, 'status' | 'reason' | 'failure' | 'nextAttemptAt'> &
   Partial<Settlement>;
 
+/** More do not fit into their column. Only the first few decide how long the next wait is. */
+const PROVIDER_WAITS_MAX = 32_000;
+
 /**
  * Returns the wait or the end after a temporary refusal. A refused credential and throttling say nothing about the message, so
  * they use up no retry.
@@ -18,7 +21,7 @@ export function deferral(
   now: number,
   random: number,
 ): SettlementPart {
-  const waits = { providerWaits: message.providerWaits + 1 };
+  const waits = { providerWaits: Math.min(message.providerWaits + 1, PROVIDER_WAITS_MAX) };
   if (failure.class === 'auth_or_config') {
     return waiting('provider_not_ready', providerWaitMs(message.providerWaits, random), waits);
   }
