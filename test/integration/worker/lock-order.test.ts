@@ -48,6 +48,39 @@ test('workers that settle receipt calls of the same accounts in opposite order d
   expect(ended).toEqual(['fulfilled', 'fulfilled']);
 });
 
+test('completions of which some end and others return lock the counters of all their tenants in order', async () => {
+  await using stores = await setupStores();
+  const { admin } = stores;
+  const tenants = [await seedTenant(admin), await seedTenant(admin)].toSorted((a, b) =>
+    a.tenantId < b.tenantId ? -1 : 1,
+  );
+  const batch: object[] = [];
+  for (const [n, tenant] of tenants.entries()) {
+    const accountId = await seedAccount(admin, tenant.tenantId);
+    const row = acceptRow(tenant);
+    await acceptBatch(stores.api, [row]);
+    const lane = { tenantId: tenant.tenantId, accountId, most: 1, aheadMs: 60_000 };
+    const [claimed] = await stores.store.claimDue([lane], { worker: 'w1', leaseMs: 60_000 });
+    const end = n === 0 ? { status: 'deferred', returns: true, next_attempt_ms: 60_000 } : { status: 'sent' };
+    const outcome = n === 0 ? 'rejected_permanent' : 'accepted';
+    const { seq, purge_on } = row;
+    const counts = { retries: 0, ambiguous: 0, provider_waits: 0, duplicate_risk: false };
+    batch.push({ seq, purge_on, attempt: claimed?.attempt, outcome, final: false, ...counts, ...end });
+  }
+  const [first = '', second = ''] = tenants.map(({ tenantId }) => tenantId);
+  const locked = await admin.reserve();
+  await locked`begin`;
+  await locked`select despatch.lock_counters('finished', ${[first]}::uuid[])`;
+  const completing = admin`select despatch.complete(${asJson(admin, batch)}, true) as seq`.execute();
+  await waitingFor(admin, 1);
+  const free = await locked`select from despatch.counter_locks
+    where counter = 'finished' and owner = ${second} for update nowait`;
+  expect(free).toHaveLength(1);
+  await locked`commit`;
+  locked.release();
+  expect(await completing).toHaveLength(2);
+});
+
 test('workers that settle lookups of the same accounts in opposite order do not deadlock', async () => {
   await using stores = await setupStores();
   const [a, b] = await twoAccounts(stores);

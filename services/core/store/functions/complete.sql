@@ -12,6 +12,7 @@ declare
   discarded bigint[];
   discarded_days date[];
   finished uuid[];
+  returning_tenants uuid[];
   tenants uuid[];
   seqs bigint[];
   days date[];
@@ -39,6 +40,8 @@ begin
       failover_ms bigint,
       -- Whether the content is to be deleted as soon as no provider needs it.
       discard boolean,
+      -- `move_messages` then returns the message to `sent`, in the same transaction.
+      returns boolean,
       -- Whether the call speaks for or against its account, and its duration; null if no call was made.
       call_end text, call_ms integer)
     where may_move('sending', r.status)
@@ -73,7 +76,7 @@ begin
     returning l.seq, l.purge_on, l.tenant_id, l.attempt,
       case when not l.test then coalesce(r.called_account, l.account_id) end as account_id,
       old.provider, l.worker, l.started_at, r.outcome, r.outcome_reason, r.failure, r.http_status, r.status,
-      r.reason, r.failure_shown, r.rerouted, r.call_end, r.call_ms
+      r.reason, r.failure_shown, r.rerouted, r.call_end, r.call_ms, r.returns
   ), counted as materialized (
     select seq, purge_on, tenant_id, attempt, account_id, provider, worker, started_at, outcome, outcome_reason,
       failure, http_status, status, reason, failure_shown, rerouted from ended
@@ -128,10 +131,11 @@ begin
   )
   select array_agg(c.seq), (select array_agg(e.seq) from ended e where e.discard),
     (select array_agg(e.purge_on) from ended e where e.discard), (select array_agg(e.tenant_id) from ended e),
+    (select array_agg(p.tenant_id) from put_off p where p.returns),
     -- An attempt that was never begun is not an event.
     array_agg(c.tenant_id) filter (where c.status <> 'queued'), array_agg(c.seq) filter (where c.status <> 'queued'),
     array_agg(c.purge_on) filter (where c.status <> 'queued'), array_agg(-c.attempt) filter (where c.status <> 'queued')
-  into applied, discarded, discarded_days, finished, tenants, seqs, days, numbers from counted c;
+  into applied, discarded, discarded_days, finished, returning_tenants, tenants, seqs, days, numbers from counted c;
   -- Tests break this (mutant: feed-change): no change without its event.
   perform note_changes(tenants, seqs, days, numbers);
 
@@ -153,6 +157,10 @@ begin
     perform discard_contents(discarded, discarded_days);
   end if;
   if finished is not null then
+    if returning_tenants is not null then
+      -- Together and in order, to avoid deadlocks: `move_messages` counts these later in this transaction.
+      perform lock_counters('finished', array(select distinct t.id from unnest(finished || returning_tenants) as t (id)));
+    end if;
     perform count_finished(finished);
   end if;
   return query select unnest(applied);
