@@ -134,6 +134,8 @@ const TENANT_RECHECK_MS = 400;
 const UNKNOWN_POLICY_MS = 50;
 /** Time until the next try while a long read, such as a backup, or a message that is not settled yet holds up the task. */
 const BUSY_RETRY_MS = 5 * MINUTE_MS;
+/** Changes of many tenants, as when a plan changes, cause one run of the upkeep. */
+const LIMITS_SETTLE_MS = 1_000;
 
 /** Assembles the worker and starts its periodic tasks. Opens no connections itself. */
 export function buildWorker(deps: WorkerDeps): Worker {
@@ -429,6 +431,8 @@ export function buildWorker(deps: WorkerDeps): Worker {
       tasks.policies.wake();
     };
     run();
+    // Its retention may be longer now, and partitions are made that far ahead.
+    tasks.maintain.wake(LIMITS_SETTLE_MS);
     // Runs once more for messages that were being accepted at that moment.
     setTimeout(run, TENANT_RECHECK_MS).unref();
   }

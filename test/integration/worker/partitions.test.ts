@@ -68,6 +68,40 @@ describe('retention', () => {
   });
 });
 
+describe('messages that arrive before the partition of their week', () => {
+  test('are moved into it', async () => {
+    await using b = await setupMessages();
+    await b.admin`update despatch.tenant_limits set limits = jsonb_set(limits, '{retentionDays}', '365')`;
+    const [seq = 0] = await b.accept();
+    const [claimed] = await b.claimDue(1, 60_000);
+    await b.store.complete(claimed === undefined ? [] : [completionOf(claimed, accepted)]);
+    // As an api would have stored it that knows the longer retention.
+    for (const table of ['messages', 'message_results', 'awaited_receipts'])
+      await b.admin`update ${b.admin(`despatch.${table}`)} set purge_on = purge_on + 280 where seq = ${seq}`;
+    expect(await homesOf(b)).toEqual(['message_results_default', 'messages_default']);
+    expect(await b.store.maintain()).toMatchObject({ failures: [], busy: [] });
+    expect(await homesOf(b)).toEqual([
+      expect.stringMatching(/^message_results_\d{8}$/),
+      expect.stringMatching(/^messages_\d{8}$/),
+    ]);
+    expect(await b.store.partitionsDue()).toEqual([]);
+    expect(await b.store.maintain()).toEqual(NOTHING);
+  });
+
+  test('stay in a default partition that is too large to be locked', async () => {
+    await using b = await setupMessages();
+    await b.admin`update despatch.tenant_limits set limits = jsonb_set(limits, '{retentionDays}', '365')`;
+    const [seq = 0] = await b.accept();
+    await b.admin`update despatch.messages set purge_on = purge_on + 280 where seq = ${seq}`;
+    const made = await b.admin.begin(async (tx) => {
+      await tx`set local despatch.move_bytes_max = 8191`;
+      return tx`select despatch.make_partition('messages', (select distinct purge_on from despatch.messages)) as done`;
+    });
+    expect(made).toEqual([{ done: false }]);
+    expect(await homesOf(b)).toContain('messages_default');
+  });
+});
+
 describe('a week whose message is being sent when its Monday comes', () => {
   test('is kept until the message is settled, although all workers were away until then', async () => {
     await using b = await setupMessages();
@@ -178,4 +212,12 @@ async function slowestAccept(b: MessageBench, work: Promise<unknown>): Promise<n
     slowest = Math.max(slowest, performance.now() - started);
   }
   return slowest;
+}
+
+/** Returns the partitions that hold messages and their results. */
+async function homesOf({ admin }: MessageBench): Promise<string[]> {
+  const homes = await admin<{ name: string }[]>`
+    select tableoid::regclass::text as name from despatch.messages
+    union all select tableoid::regclass::text from despatch.message_results`;
+  return homes.map(({ name }) => name.replace('despatch.', '')).toSorted();
 }

@@ -27,7 +27,6 @@ test('partitionsDue counts a week with rows in the default partition as blocked'
     select tableoid::regclass::text as name from despatch.messages`;
   await b.admin.unsafe(`drop table ${kept?.name}`);
   await b.accept();
-  await b.store.maintain();
   expect(await b.store.partitionsDue()).toEqual([{ task: 'blocked', partitions: 1 }]);
 });
 

@@ -499,6 +499,17 @@ test('a worker holds a channel with too many hard bounces until its brake is lif
   expect(b.twilio.received).toHaveLength(5);
 });
 
+test('partitions for a longer retention are made as soon as a tenant has it', async () => {
+  await using b = await setup();
+  const worker = b.startWorker();
+  const due = () => b.admin`select task from despatch.partitions_due()`;
+  await expect.poll(due, POLL).toEqual([]);
+  await b.admin`update despatch.tenant_limits set limits = jsonb_set(limits, '{retentionDays}', '180')`;
+  expect(await due()).toEqual([{ task: 'make' }]);
+  worker.notice('tenant', { tenantId: b.tenant.tenantId });
+  await expect.poll(due, { ...POLL, timeout: 20_000 }).toEqual([]);
+});
+
 test('a worker sends all messages of a slowed channel, no faster than its gap allows', async () => {
   await using b = await setup();
   await b.admin`insert into despatch.brakes (tenant_id, channel, level, reason, rate, bound, applied_at, gap_ms, next_at)

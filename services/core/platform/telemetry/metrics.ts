@@ -499,7 +499,7 @@ export function createWorkerMetrics({ providers = [], tenantsMax = 0 }: WorkerMe
       registry,
       {
         name: 'despatch_partitions_due',
-        help: 'Partitions that are to be made or dropped; `blocked` where rows of their week are in the default partition already. Every worker shows the same.',
+        help: 'Partitions that are to be made or dropped; `blocked` while rows of their week are in the default partition. Every worker shows the same.',
         labelNames: ['task'],
       },
       PARTITION_TASKS.map((task) => ({ task })),

@@ -1,5 +1,5 @@
--- Returns how many partitions must be made and dropped. `blocked`: they can no longer be made, because rows of their week are
--- already in the default partition (`make_partition`). No rows if nothing is due.
+-- Returns how many partitions must be made and dropped. `blocked`: rows of their week are already in the default partition, and
+-- are moved when the partition is made unless they are too many (`make_partition`). No rows if nothing is due.
 create or replace function partitions_due() returns table (task text, partitions integer)
 language plpgsql stable security definer set search_path = despatch, pg_temp as $$
 declare
