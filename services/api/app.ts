@@ -28,6 +28,7 @@ import {
 import { isGivenTwice } from './http/given-twice.ts';
 import { installHomePage } from './docs/home-page.ts';
 import type { HttpMetrics } from './http/http-metrics.ts';
+import { knownMethods, type KnownMethods } from './http/known-methods.ts';
 import { createLingering } from './http/lingering.ts';
 import { observeEnd, routeOf, tenantOf } from './http/observe-end.ts';
 import { createMemoryBudget, type MemoryBudget } from './http/memory-budget.ts';
@@ -113,12 +114,13 @@ export async function buildApp(deps: AppDeps, modules: readonly RouteModule[]): 
   app.decorateRequest('bodyBytes', 0);
   app.decorateRequest('response', null);
   readBodies(app, createBodyReader({ memory, slow, onRefused: deps.metrics.bodyRefused }));
-  const answerUnknown = answerFaults(app, deps.log);
+  const known = knownMethods(app);
+  const answerUnknown = answerFaults(app, known, deps.log);
   observeRequests(app, deps);
   leaveBodies(app, limits);
   boundAnswers(app, memory, () => deps.metrics.bodyRefused('answer'));
   await shedOverload(app, limits);
-  refuseUnknown(app, answerUnknown);
+  refuseUnknown(app, known, answerUnknown);
   admitRequests(app, deps.authenticate);
   readmitRequests(app, deps.readmit);
   meetExpectations(app);
@@ -198,10 +200,9 @@ function requestMoments(
 
 type AnswerUnknown = (request: FastifyRequest, reply: FastifyReply) => FastifyReply;
 
-function answerFaults(app: FastifyInstance, log: Logger): AnswerUnknown {
-  const methodsOf = knownMethods(app);
+function answerFaults(app: FastifyInstance, known: KnownMethods, log: Logger): AnswerUnknown {
   const answerUnknown: AnswerUnknown = (request, reply) => {
-    const methods = methodsOf(request.url);
+    const methods = known.of(request.url);
     if (methods === undefined) return sendError(request, reply, new AppError('route_not_found'));
     const allow = methods.join(', ');
     if (request.method === 'OPTIONS') return reply.code(204).header('allow', allow).send();
@@ -229,26 +230,6 @@ function isShed(error: unknown): boolean {
   return [OverloadedError, NoRoomError, QueueFullError, FullAccountError].some(
     (kind) => error instanceof kind,
   );
-}
-
-/** Returns a lookup of the methods that a path supports, taken from the registered routes. */
-function knownMethods(app: FastifyInstance): (url: string) => string[] | undefined {
-  const routes = new Map<string, { readonly pattern: RegExp; readonly methods: Set<string> }>();
-  app.addHook('onRoute', ({ url, method }) => {
-    const source = url
-      .replace(/[.*+?^${}()|[\]\\]/g, (c) => (c === '*' ? '.*' : `\\${c}`))
-      .replace(/:[A-Za-z]+/g, '[^/]+');
-    const route = routes.get(url) ?? { pattern: new RegExp(`^${source}$`), methods: new Set(['OPTIONS']) };
-    for (const one of [method].flat()) route.methods.add(one);
-    routes.set(url, route);
-  });
-  return (url) => {
-    const path = url.split('?')[0] ?? '';
-    const found = [...routes.values()].filter(({ pattern }) => pattern.test(path));
-    return found.length === 0
-      ? undefined
-      : [...new Set(found.flatMap(({ methods }) => [...methods]))].toSorted();
-  };
 }
 
 function observeRequests(app: FastifyInstance, deps: AppDeps): void {
@@ -313,9 +294,9 @@ function isDecodable(url: string): boolean {
 }
 
 /** The body of a request to an unknown route is not read. */
-function refuseUnknown(app: FastifyInstance, answerUnknown: AnswerUnknown): void {
+function refuseUnknown(app: FastifyInstance, known: KnownMethods, answerUnknown: AnswerUnknown): void {
   app.addHook('onRequest', (request, reply, done) => {
-    if (request.is404) answerUnknown(request, reply);
+    if (request.is404 || known.isMistaken(request)) answerUnknown(request, reply);
     else done();
   });
 }

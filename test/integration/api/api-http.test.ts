@@ -56,6 +56,13 @@ describe('every error response has the same shape', () => {
     ['an id that is far too long', 'GET', `/v1/messages/${'a'.repeat(5000)}`, 404, 'not_found'],
     ['an unsupported method on the root', 'POST', '/', 405, 'method_not_allowed'],
     ['a wrong method', 'PUT', '/v1/messages', 405, 'method_not_allowed'],
+    [
+      'a wrong method on a path that could be an id',
+      'PATCH',
+      '/v1/messages/batch',
+      405,
+      'method_not_allowed',
+    ],
     ['an exotic method', 'PROPFIND', '/v1/messages', 405, 'method_not_allowed'],
     ['broken percent-encoding in the path', 'GET', '/v1/messages/%zz', 400, 'validation_failed'],
     ['broken percent-encoding in the query', 'GET', '/v1/messages?to=%c3%28', 400, 'validation_failed'],
@@ -187,6 +194,8 @@ describe('every error response has the same shape', () => {
     expect(wrong.headers['allow']).toBe('GET, HEAD, OPTIONS, POST');
     const options = await request(api.first, 'OPTIONS', '/v1/admin/messages');
     expect([options.status, options.headers['allow']]).toEqual([204, 'GET, HEAD, OPTIONS']);
+    const own = await request(api.first, 'OPTIONS', '/v1/messages/batch');
+    expect([own.status, own.headers['allow']]).toEqual([204, 'OPTIONS, POST']);
   });
 });
 
