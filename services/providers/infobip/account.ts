@@ -61,8 +61,3 @@ export function authorization({ secrets }: Account): Record<string, string> {
 export function secretsToRedact({ secrets }: Account): string[] {
   return secretStrings(secrets);
 }
-
-/** Infobip sends and receives numbers without the plus sign. Names and short codes have none. */
-export function withoutPlus(number: string): string {
-  return number.replace(/^\+/, '');
-}

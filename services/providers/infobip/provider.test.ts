@@ -341,6 +341,8 @@ describe('infobip', () => {
     await using at = await setup();
     expect(await at.send({ from: 'Acme + Co' })).not.toHaveProperty('sender');
     expect(at.standIn.received[0]?.body).toContain('"sender":"Acme + Co"');
+    await at.send({ id: '7f3b2a34-1111-4222-8333-444455556667', from: '+Acme' });
+    expect(at.standIn.received[1]?.body).toContain('"sender":"+Acme"');
   });
 
   test('the validity period ends at expiry, and no report is requested without a receipt URL', async () => {

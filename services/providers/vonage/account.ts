@@ -107,8 +107,3 @@ export function basicAuthorization({ config, secrets }: Account): string {
 export function secretsToRedact({ config, secrets }: Account): string[] {
   return [...secretStrings(secrets), `${config.apiKey}:${secrets.apiSecret}`];
 }
-
-/** Vonage sends and receives numbers without the plus sign. Names and short codes have none. */
-export function withoutPlus(number: string): string {
-  return number.replace(/^\+/, '');
-}

@@ -13,7 +13,8 @@ import {
   type VendorError,
 } from '../classify-error.ts';
 import type { ProviderContext } from '../provider.ts';
-import { secretsToRedact, MESSAGES_ORIGINS, withoutPlus, type Account } from './account.ts';
+import { withoutPlus } from '../without-plus.ts';
+import { secretsToRedact, MESSAGES_ORIGINS, type Account } from './account.ts';
 import { forgetApplicationToken, messagesAuthorization } from './application-token.ts';
 import { meaningOfParameters, MESSAGES_CODES } from './outcomes.ts';
 

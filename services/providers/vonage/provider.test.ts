@@ -422,6 +422,12 @@ describe('vonage', () => {
     expect(bodyOf(bySms.standIn.received[0])['from']).toBe('15005550009');
   });
 
+  test.each([account, smsAccount])('an alphanumeric sender keeps its plus', async (sent) => {
+    await using at = await setup(sent);
+    await at.send({ from: '+Acme' });
+    expect(bodyOf(at.standIn.received[0])['from']).toBe('+Acme');
+  });
+
   test('ttl ends when the message expires, with a minimum of 20 s', async () => {
     await using at = await setup(account);
     await using bySms = await setup(smsAccount);

@@ -13,7 +13,8 @@ import {
 } from '../classify-error.ts';
 import { dltFields } from '../india-dlt.ts';
 import type { ProviderContext } from '../provider.ts';
-import { secretsToRedact, basicAuthorization, REST_ORIGIN, withoutPlus, type Account } from './account.ts';
+import { withoutPlus } from '../without-plus.ts';
+import { secretsToRedact, basicAuthorization, REST_ORIGIN, type Account } from './account.ts';
 import { SMS_CODES } from './outcomes.ts';
 
 const TTL_MS_MIN = 20_000;
