@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { causeOfRefusal } from '#core/domain/suppression-cause.ts';
 import { createHttpClient } from '#core/platform/http/http.ts';
 import { contextAt, httpProviderSuite } from '#test/suites/provider-conformance.ts';
 import { POSTMARK_CODES } from './outcomes.ts';
@@ -213,6 +214,20 @@ describe('postmark', () => {
       From: '"Müller" <news@xn--mnchen-3ya.example>',
       ReplyTo: 'help@xn--mnchen-3ya.example',
     });
+  });
+
+  test('a recipient that Postmark does not support is rejected without a call and not suppressed', async () => {
+    await using http = createHttpClient();
+    await using standIn = await startPostmarkStandIn();
+    const credentials = { config: { messageStream: 'outbound' }, secrets: { serverToken: 'x' } };
+    const mail = { ...message, to: 'dån@example.com' };
+    const outcome = await postmark.send(mail, credentials, contextAt(postmark, http, standIn.origin));
+    expect(outcome).toEqual({
+      kind: 'rejected_permanent',
+      failure: { class: 'invalid_recipient', code: 'unsupported_address' },
+    });
+    expect(standIn.received).toEqual([]);
+    expect(causeOfRefusal(outcome)).toBeNull();
   });
 
   test("a mail is sent through the account's message stream", async () => {

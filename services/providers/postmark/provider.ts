@@ -14,10 +14,11 @@ import {
   type VendorError,
 } from '../classify-error.ts';
 import { hiddenInMail } from '../mail-content.ts';
+import { hasAsciiLocalPart } from '../mailbox.ts';
 import { defineProvider, type Verification } from '../provider.ts';
 import { secretStrings } from '../redact.ts';
 import { config, secrets, type Account } from './account.ts';
-import { FAULTY_FIELDS, POSTMARK_CODES } from './outcomes.ts';
+import { FAULTY_FIELDS, POSTMARK_CODES, UNSUPPORTED_RECIPIENT } from './outcomes.ts';
 import { postmarkMail } from './payload.ts';
 import { postmarkReceipts } from './receipts.ts';
 import { postmarkGuide } from './guide.ts';
@@ -47,6 +48,9 @@ export default defineProvider({
   secretRoute: { from: false, fromName: false, replyTo: false, messageStream: false },
 
   async send(message, credentials, context): Promise<Outcome> {
+    if (!hasAsciiLocalPart(message.to)) {
+      return { kind: 'rejected_permanent', failure: UNSUPPORTED_RECIPIENT };
+    }
     const result = await context.http({
       method: 'POST',
       url: `${context.origin(ORIGIN)}/email`,

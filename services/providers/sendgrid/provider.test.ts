@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { causeOfRefusal } from '#core/domain/suppression-cause.ts';
 import { createHttpClient } from '#core/platform/http/http.ts';
 import { contextAt, httpProviderSuite } from '#test/suites/provider-conformance.ts';
 import { SENDGRID_FIELDS } from './outcomes.ts';
@@ -176,6 +177,20 @@ describe('sendgrid', () => {
       from: { email: 'news@xn--mnchen-3ya.example', name: 'Müller' },
       reply_to: { email: 'help@xn--mnchen-3ya.example' },
     });
+  });
+
+  test('a recipient that SendGrid does not support is rejected without a call and not suppressed', async () => {
+    await using http = createHttpClient();
+    await using standIn = await startSendgridStandIn();
+    const credentials = { config: { region: 'global' as const }, secrets: { apiKey: 'SG.x' } };
+    const mail = { ...message, to: 'dån@example.com' };
+    const outcome = await sendgrid.send(mail, credentials, contextAt(sendgrid, http, standIn.origin));
+    expect(outcome).toEqual({
+      kind: 'rejected_permanent',
+      failure: { class: 'invalid_recipient', code: 'unsupported_address' },
+    });
+    expect(standIn.received).toEqual([]);
+    expect(causeOfRefusal(outcome)).toBeNull();
   });
 
   test("the account's display name is used only with the account's address", async () => {

@@ -1,5 +1,6 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
+import { causeOfReport } from '#core/domain/suppression-cause.ts';
 import { receiptSuite, RECEIPT_URL, type UnsignedCall } from '#test/suites/receipt-conformance.ts';
 import type { SentAccount } from '#test/suites/provider-conformance.ts';
 import type { ReceiptCall } from '../receipt.ts';
@@ -224,4 +225,16 @@ describe('SendGrid receipts', () => {
   ])('are not verified by %s', (_, text) => {
     expect(publicKeyOf(text)).toBeUndefined();
   });
+});
+
+test.each([
+  ['dån@example.com', 'unsupported_address', null],
+  ['ada@example.com', 'invalid_address', 'hard_bounce'],
+])('a mail to %s that was dropped as invalid has the code %s', (email, code, cause) => {
+  const { body } = call(event('dropped', { email, reason: 'Invalid' }));
+  const parsed = sendgridReceipts.parse({ body: Buffer.from(body ?? '') } as never);
+  const [receipt] = parsed.kind === 'receipts' ? parsed.receipts : [];
+  expect(receipt?.failure).toMatchObject({ class: 'invalid_recipient', code });
+  const failure = receipt?.failure ?? null;
+  expect(causeOfReport({ receipt: 'undelivered', temporary: false, failure, engagement: null })).toBe(cause);
 });

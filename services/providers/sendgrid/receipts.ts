@@ -5,9 +5,10 @@ import type { Failure } from '#core/domain/failure.ts';
 import { bounceFailure } from '../bounce.ts';
 import { boundedObjects } from '../bounded-elements.ts';
 import { parseJson } from '../classify-error.ts';
+import { hasAsciiLocalPart } from '../mailbox.ts';
 import { PROVIDER_STATUS_MAX, type ParsedReceipt, type ReceiptDefinition } from '../receipt.ts';
 import { GENUINE, isTimely, MISMATCH, MISSING, UNSIGNED, UNTIMELY } from '../signature.ts';
-import { BOUNCE_CLASSIFICATIONS, DROP_REASONS } from './outcomes.ts';
+import { BOUNCE_CLASSIFICATIONS, DROP_REASONS, UNSUPPORTED_RECIPIENT } from './outcomes.ts';
 import { REFERENCE } from './payload.ts';
 
 const SIGNATURE = 'x-twilio-email-event-webhook-signature';
@@ -148,7 +149,8 @@ function bounced({ type, status, reason, email, bounce_classification: classific
 }
 
 function dropped({ reason = '', status, email }: Event): Failure {
-  const meaning = DROP_REASONS.find(({ pattern }) => pattern.test(reason))?.meaning;
-  const known = meaning ?? { class: 'unknown', code: 'dropped' };
-  return bounceFailure({ status, text: reason, isHard: true, meaning: known }, email ? [email] : []);
+  const known = DROP_REASONS.find(({ pattern }) => pattern.test(reason))?.meaning;
+  const isUnsupported = known?.code === 'invalid_address' && !hasAsciiLocalPart(email ?? '');
+  const meaning = isUnsupported ? UNSUPPORTED_RECIPIENT : (known ?? { class: 'unknown', code: 'dropped' });
+  return bounceFailure({ status, text: reason, isHard: true, meaning }, email ? [email] : []);
 }
