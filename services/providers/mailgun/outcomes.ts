@@ -17,14 +17,18 @@ export const REFUSALS: readonly { readonly pattern: RegExp; readonly meaning: Er
     meaning: account('account_suspended'),
   },
   { pattern: /domain not found/i, meaning: account('domain_not_found') },
-  { pattern: /\bto\b'? parameter|recipient/i, meaning: permanent('invalid_recipient', 'invalid_address') },
-  { pattern: /\bfrom\b'? parameter/i, meaning: permanent('sender_rejected', 'invalid_sender') },
+  // The text may repeat an address, which may be any word, so the name of the parameter is what counts.
+  { pattern: /reply-to'? parameter/i, meaning: permanent('sender_rejected', 'invalid_reply_to') },
+  { pattern: /(?<![-\w])from'? parameter/i, meaning: permanent('sender_rejected', 'invalid_sender') },
+  { pattern: /(?<![-\w])to'? parameter/i, meaning: permanent('invalid_recipient', 'invalid_address') },
   { pattern: /reply-to/i, meaning: permanent('sender_rejected', 'invalid_reply_to') },
   { pattern: /attachment/i, meaning: permanent('content_rejected', 'invalid_attachment') },
   {
     pattern: /need at least one of|'(?:text|html|subject)'/i,
     meaning: permanent('content_rejected', 'invalid_content'),
   },
+  // The word alone does not say that the address is at fault, so the recipient is not suppressed.
+  { pattern: /recipient/i, meaning: permanent('invalid_recipient', 'address_refused') },
 ];
 
 /** Mailgun takes only ASCII before the `@` of a sender. */

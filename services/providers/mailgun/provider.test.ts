@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { EmailContent } from '#core/domain/content.ts';
+import { causeOfRefusal } from '#core/domain/suppression-cause.ts';
 import { createHttpClient } from '#core/platform/http/http.ts';
 import { contextAt, httpProviderSuite } from '#test/suites/provider-conformance.ts';
 import type { Fault } from '../stand-in.ts';
@@ -240,6 +241,20 @@ describe('mailgun', () => {
       failure: { class: 'sender_rejected', code: 'invalid_sender' },
     });
     expect(standIn.received).toEqual([]);
+  });
+
+  test.each([
+    ["'h:Reply-To' parameter is not a valid address. please check documentation", 'invalid_reply_to'],
+    ["'from' parameter is not a valid address: recipient-care@acme.example", 'invalid_sender'],
+    ["'from' parameter is not a valid address: reply-to@acme", 'invalid_sender'],
+    ['The recipient is refused', 'address_refused'],
+  ])('a text that does not say that the recipient is at fault suppresses nobody: %s', async (text, code) => {
+    await using http = createHttpClient();
+    await using standIn = await startMailgunStandIn();
+    standIn.fail({ kind: 'reply', status: 400, body: { message: text } });
+    const outcome = await mailgun.send(message, credentials(), contextAt(mailgun, http, standIn.origin));
+    expect(outcome).toMatchObject({ kind: 'rejected_permanent', failure: { code } });
+    expect(causeOfRefusal(outcome)).toBeNull();
   });
 
   test.each([

@@ -28,7 +28,11 @@ export const UNSUPPORTED_RECIPIENT: Failure = { class: 'invalid_recipient', code
 
 /** Code 300 covers every fault of a mail; its text names the field. */
 export const FAULTY_FIELDS: readonly { readonly pattern: RegExp; readonly meaning: ErrorMeaning }[] = [
-  { pattern: /'(?:To|Cc|Bcc)'|recipient/i, meaning: permanent('invalid_recipient', 'invalid_address') },
+  // Only what Postmark names suppresses the recipient: the text also repeats the sender's address, which may be any word.
+  {
+    pattern: /(?:Invalid|Error parsing) '(?:To|Cc|Bcc)'/i,
+    meaning: permanent('invalid_recipient', 'invalid_address'),
+  },
   { pattern: /'From'/i, meaning: permanent('sender_rejected', 'invalid_sender') },
   { pattern: /'ReplyTo'/i, meaning: permanent('sender_rejected', 'invalid_reply_to') },
   { pattern: /'Headers?'/i, meaning: permanent('content_rejected', 'invalid_headers') },

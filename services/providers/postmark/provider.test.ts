@@ -246,6 +246,19 @@ describe('postmark', () => {
     expect(await postmark.send(message, credentials, context)).toMatchObject({ kind: 'ambiguous' });
   });
 
+  test.each([
+    ["Invalid 'From' address: 'recipient-care@acme'.", 'invalid_sender'],
+    ["Invalid 'ReplyTo' address: 'recipient@acme'.", 'invalid_reply_to'],
+  ])('a faulty sender address does not suppress the recipient: %s', async (text, code) => {
+    await using http = createHttpClient();
+    await using standIn = await startPostmarkStandIn();
+    standIn.fail({ kind: 'reply', ...refusal(422, 300, text) });
+    const credentials = { config: { messageStream: 'outbound' }, secrets: { serverToken: 'x' } };
+    const outcome = await postmark.send(message, credentials, contextAt(postmark, http, standIn.origin));
+    expect(outcome).toMatchObject({ failure: { class: 'sender_rejected', code } });
+    expect(causeOfRefusal(outcome)).toBeNull();
+  });
+
   test.each(['10', '405', '412', '413'])('code %s is auth_or_config and retried', (code) => {
     expect(POSTMARK_CODES[code]).toMatchObject({ class: 'auth_or_config', retry: true });
   });
