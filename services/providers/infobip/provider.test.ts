@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import type { HttpRequest, HttpResult } from '#core/domain/http-exchange.ts';
 import { createHttpClient } from '#core/platform/http/http.ts';
 import { parsePublicConfig } from '#providers/registry.ts';
 import { contextAt, httpProviderSuite } from '#test/suites/provider-conformance.ts';
@@ -324,17 +325,82 @@ describe('infobip', () => {
       expect(body).toContain(`"callbackData":"${message.id}"`);
   });
 
-  test('a message whose ids are all used fails with its last rejection', async () => {
-    await using at = await setup();
-    for (let count = 0; count < 10; count += 1) {
-      at.standIn.fail({ kind: 'reply', ...rejection(23) }, /messages$/);
-      at.standIn.fail({ kind: 'reply', status: 200, body: { results: rejection(12).body.messages } }, /logs/);
-    }
-    expect(await at.send()).toMatchObject({
-      kind: 'rejected_transient',
-      failure: { class: 'auth_or_config', code: 'insufficient_credit' },
+  /** An account without credit at first, whose log has every id. */
+  const withoutCredit = (rejected: number, forgotten = 0) => {
+    const idAt = (count: number) => (count === 1 ? message.id : `${message.id}-${count}`);
+    const past = new Set(Array.from({ length: forgotten }, (_, index) => idAt(index + 1)));
+    const taken = new Map(Array.from({ length: rejected }, (_, index) => [idAt(index + 1), 12]));
+    const calls: string[] = [];
+    let isOut = false;
+    let credit = 0;
+    const statusOf = (id: number) => rejection(id, id === 26 ? { groupId: 1, groupName: 'PENDING' } : {});
+    const answer = ({ method, url, body }: HttpRequest) => {
+      const [, asked = ''] = /messageId=(.+)$/.exec(url) ?? [];
+      const known = past.has(asked) ? undefined : taken.get(asked);
+      if (method === 'GET') return { results: known === undefined ? [] : statusOf(known).body.messages };
+      const [, id = ''] = /"messageId":"([^"]+)"/.exec(String(body)) ?? [];
+      const status = taken.has(id) ? 23 : credit > 0 ? 26 : 12;
+      if (status !== 23) taken.set(id, status);
+      const [one] = statusOf(status).body.messages;
+      return { messages: [{ ...one, messageId: id }] };
+    };
+    const context = {
+      ...contextAt(infobip, undefined as never, ''),
+      http: async (request: HttpRequest): Promise<HttpResult> => {
+        calls.push(request.method);
+        if (isOut && calls.length > 2) return { kind: 'not_sent', code: 'timeout' };
+        return { kind: 'response', status: 200, headers: {}, text: JSON.stringify(answer(request)) };
+      },
+    };
+    return {
+      send: (attempt: number) => infobip.send({ ...message, attempt }, credentials, context),
+      calls,
+      buy: () => (credit = 1),
+      runOut: () => (isOut = true),
+      idAt,
+    };
+  };
+
+  test('a message that was rejected ten times for want of credit is sent once there is credit', async () => {
+    const at = withoutCredit(0);
+    for (let attempt = 1; attempt <= 10; attempt += 1)
+      expect(await at.send(attempt)).toMatchObject({
+        kind: 'rejected_transient',
+        failure: { code: 'insufficient_credit' },
+      });
+    at.buy();
+    expect(await at.send(11)).toMatchObject({ kind: 'accepted', providerMessageId: at.idAt(11) });
+    expect(await at.send(12)).toMatchObject({ kind: 'accepted', providerMessageId: at.idAt(11) });
+  });
+
+  test.each([
+    [260, 261, 6],
+    [260, 400, 24],
+    [2, 998, 26],
+  ])('after %i used ids, attempt %i needs at most %i calls', async (rejected, attempt, callsMax) => {
+    const at = withoutCredit(rejected);
+    at.buy();
+    expect(await at.send(attempt)).toMatchObject({ providerMessageId: at.idAt(rejected + 1) });
+    expect(at.calls.length).toBeLessThanOrEqual(callsMax);
+  });
+
+  test('a message is sent although the log no longer has the ids of its first attempts', async () => {
+    const at = withoutCredit(600, 100);
+    at.buy();
+    expect(await at.send(601)).toMatchObject({ kind: 'accepted', providerMessageId: at.idAt(601) });
+  });
+
+  test('a search for the last used id that runs out of time is transient', async () => {
+    const at = withoutCredit(260);
+    at.runOut();
+    expect(await at.send(261)).toMatchObject({ kind: 'rejected_transient', failure: { code: 'timeout' } });
+  });
+
+  test('a message whose ids are all used ends, which is no fault of the account', async () => {
+    expect(await withoutCredit(999).send(1_200)).toEqual({
+      kind: 'rejected_permanent',
+      failure: { class: 'unknown', code: 'ids_used_up' },
     });
-    expect(idsOf(at.standIn.received)).toHaveLength(9);
   });
 
   test("the message's sender overrides the account's, and an alphanumeric one is sent unchanged", async () => {

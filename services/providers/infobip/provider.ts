@@ -37,7 +37,7 @@ const sms = defineProvider({
 
   send(message, account, context) {
     const messageOf = (messageId: string) => smsMessage(message, messageId, account, context.now());
-    return sendUnderOwnId(message.id, SMS_LOGS, messageOf, account, context);
+    return sendUnderOwnId(message, SMS_LOGS, messageOf, account, context);
   },
 });
 
@@ -92,7 +92,7 @@ const whatsapp = defineProvider({
     const parts = infobipContent(message.content);
     if (parts.kind === 'unsupported') return { kind: 'rejected_permanent', failure: parts.failure };
     const messageOf = (messageId: string) => whatsappMessage(message, parts, messageId, account);
-    return sendUnderOwnId(message.id, WHATSAPP_LOGS, messageOf, account, context);
+    return sendUnderOwnId(message, WHATSAPP_LOGS, messageOf, account, context);
   },
 });
 

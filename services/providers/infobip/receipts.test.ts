@@ -226,7 +226,10 @@ describe('a report of Infobip', () => {
     ['4', undefined, REFERENCE],
     ['4', 'other', 'other'],
     ['1', undefined, `${REFERENCE}-1`],
-    ['10', undefined, `${REFERENCE}-10`],
+    ['10', undefined, REFERENCE],
+    ['999', undefined, REFERENCE],
+    ['02', undefined, `${REFERENCE}-02`],
+    ['1000', undefined, `${REFERENCE}-1000`],
   ])(
     'of a message seen under the id with -%s and callback data %s refers to %s',
     (count, callbackData, reference) => {
