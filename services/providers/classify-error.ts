@@ -11,6 +11,8 @@ export type ErrorMeaning = {
   /** Our stable snake_case reason. */
   readonly code: string;
   readonly retry: boolean;
+  /** The provider may have accepted the message all the same. Default: it has not. */
+  readonly mayBeAccepted?: true;
 };
 
 /** A provider's error codes and their meanings. */
@@ -33,6 +35,11 @@ export function account(code: string): ErrorMeaning {
   return transient('auth_or_config', code);
 }
 
+/** A gateway passed the request on and got no answer in time, so what the provider did with it is unknown. */
+function gatewayTimeout(code: string): ErrorMeaning {
+  return { ...transient('provider_unavailable', code), mayBeAccepted: true };
+}
+
 const BY_STATUS: Readonly<Record<number, ErrorMeaning>> = {
   401: account('authentication_failed'),
   402: account('insufficient_credit'),
@@ -43,6 +50,9 @@ const BY_STATUS: Readonly<Record<number, ErrorMeaning>> = {
   425: transient('provider_unavailable', 'http_425'),
   429: transient('provider_throttled', 'rate_limited'),
   431: permanent('content_rejected', 'payload_too_large'),
+  504: gatewayTimeout('http_504'),
+  // Cloudflare's own.
+  524: gatewayTimeout('http_524'),
 };
 
 /** Returns the default meaning of a non-success HTTP status, for responses without a known vendor code. */
@@ -80,7 +90,7 @@ function isPage(response: Response): boolean {
 function meaningOfPage(status: number): ErrorMeaning {
   const meaning = meaningOfStatus(status);
   const isTrusted = meaning.class === 'content_rejected' || meaning.class === 'provider_throttled';
-  return isTrusted ? meaning : transient('provider_unavailable', `http_${status}`);
+  return isTrusted || meaning.mayBeAccepted ? meaning : transient('provider_unavailable', `http_${status}`);
 }
 
 /** The provider's code and text, in addition to the HTTP status. */
@@ -124,14 +134,15 @@ export function failureOf(
   };
 }
 
-/** Turns a classified refusal into an outcome, with the retry delay that the provider asked for. */
+/** Turns a classified answer to a send into an outcome, with the retry delay that the provider asked for. */
 export function refused(
   response: Response,
   { meaning, vendorError }: ClassifiedError,
   hidden: readonly string[],
   now: number,
-): Exclude<Outcome, { kind: 'accepted' | 'ambiguous' }> {
+): Exclude<Outcome, { kind: 'accepted' }> {
   const failure = failureOf(response, { meaning, vendorError }, hidden);
+  if (meaning.mayBeAccepted) return { kind: 'ambiguous', failure };
   if (!meaning.retry) return { kind: 'rejected_permanent', failure };
   const wait = retryAfterMs(response.headers['retry-after'], now);
   return { kind: 'rejected_transient', failure, ...(wait === undefined ? {} : { retryAfterMs: wait }) };

@@ -8,6 +8,7 @@ import {
   classify,
   parseJson,
   refused,
+  transient,
   unverified,
   type CodeTable,
   type VendorError,
@@ -82,7 +83,7 @@ export function withoutToken({ result }: TokenRefused, hidden: readonly string[]
     return { kind: 'rejected_transient', failure: unreached(code) };
   }
   const { meaning, vendorError } = classify(result, TOKEN_CODES, read);
-  return refused(result, { meaning: { ...meaning, retry: true }, vendorError }, hidden, now);
+  return refused(result, { meaning: transient(meaning.class, meaning.code), vendorError }, hidden, now);
 }
 
 /** Returns the verdict of a credential check that got no token. */

@@ -105,6 +105,7 @@ export function lookupSuite(subject: LookupCase): void {
       [429, 'unanswered', 'provider_throttled'],
       [500, 'unanswered', 'provider_unavailable'],
       [503, 'unanswered', 'provider_unavailable'],
+      [504, 'unanswered', 'provider_unavailable'],
     ])('with status %i returns %s and shows no secret', async (status, kind, failureClass) => {
       const body = subject.errorBody(`Refused: ${secrets.join(' ')}`);
       standIn.fail({ kind: 'reply', status, headers: { 'retry-after': '7' }, body }, path);

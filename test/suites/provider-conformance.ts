@@ -123,13 +123,29 @@ export function httpProviderSuite(subject: HttpProviderCase): void {
       expect((outcome as { retryAfterMs?: number }).retryAfterMs).toBe(retryAfterMs);
     });
 
-    test.each([500, 502, 503, 504])('answered with %i is transient', async (status) => {
+    test.each([500, 502, 503])('answered with %i is transient', async (status) => {
       standIn.fail({ kind: 'reply', status, body: '' }, sendPath);
       expect(await send()).toMatchObject({
         kind: 'rejected_transient',
         failure: { class: 'provider_unavailable', httpStatus: status },
       });
     });
+
+    test.each([
+      [504, ''],
+      [504, '<html>'],
+      [524, '<html>'],
+    ])(
+      'answered with %i and the body "%s" is ambiguous, because a gateway had passed it on',
+      async (status, body) => {
+        standIn.fail({ kind: 'reply', status, body }, sendPath);
+        expect(await send()).toEqual({
+          kind: 'ambiguous',
+          failure: { class: 'provider_unavailable', code: `http_${status}`, httpStatus: status },
+        });
+        expect(standIn.received.filter((one) => sendPath.test(one.path))).toHaveLength(1);
+      },
+    );
 
     test.each([400, 403, 404, 502])(
       'answered with an HTML page and %i is transient, because the provider did not answer',
@@ -286,6 +302,7 @@ export function httpProviderSuite(subject: HttpProviderCase): void {
       ['a page', { kind: 'reply', ...PAGE }],
       ['an HTML 403', { kind: 'reply', ...PAGE, status: 403 }],
       ['503', { kind: 'reply', status: 503, body: '' }],
+      ['504', { kind: 'reply', status: 504, body: '' }],
       ['429', { kind: 'reply', status: 429, body: '' }],
       ['a timeout', { kind: 'hang' }],
       ['a reset', { kind: 'reset' }],

@@ -19,7 +19,10 @@ export type Outcome =
   | { readonly kind: 'rejected_permanent'; readonly failure: Failure }
   /** Certainly not accepted, but may be later. `retryAfterMs`: the wait that the provider requested. */
   | { readonly kind: 'rejected_transient'; readonly failure: Failure; readonly retryAfterMs?: number }
-  /** The request was sent and no reliable answer arrived: the provider may have accepted the message or not. */
+  /**
+   * The request was sent and no reliable answer arrived, or only that of a gateway which got none: the provider may have accepted
+   * the message or not.
+   */
   | { readonly kind: 'ambiguous'; readonly failure: Failure };
 
 /** Why a claimed attempt did not call the provider. None of these uses up a retry. */

@@ -287,6 +287,11 @@ describe('fcm', () => {
     ['hangs', { kind: 'hang' }, 'provider_unavailable'],
     ['resets', { kind: 'reset' }, 'provider_unavailable'],
     ['is throttled', { kind: 'reply', status: 429, body: '' }, 'provider_throttled'],
+    [
+      'is behind a gateway that waits in vain',
+      { kind: 'reply', status: 504, body: '' },
+      'provider_unavailable',
+    ],
     ['sends an unreadable answer', { kind: 'reply', status: 200, body: 'hm' }, 'provider_unavailable'],
     ['refuses the key', { kind: 'reply', status: 400, body: { error: 'invalid_grant' } }, 'auth_or_config'],
     ['answers with an unknown 4xx', { kind: 'reply', status: 404, body: {} }, 'unknown'],
