@@ -365,9 +365,9 @@ describe('monitoring objects', () => {
     }
   });
 
-  test('every rule group has the name of a file, and controller.yaml is rendered unchanged', async () => {
+  test('every rule group has the name of a file, and rules are limited to the namespace of the release', async () => {
     const set = { 'monitoring.prometheusRule.enabled': true };
-    const { groups } = pick(await renderChart({ set }), 'PrometheusRule', 'despatch').spec;
+    const { groups } = pick(await renderChart({ set, namespace: 'prod' }), 'PrometheusRule', 'despatch').spec;
     type Group = { name: string; rules: { expr: string }[] };
     for (const { name, rules } of groups as Group[]) {
       const file = /^despatch-(\w+)/.exec(name)?.[1];
@@ -377,7 +377,15 @@ describe('monitoring objects', () => {
     const text = await readFile(join(CHART, 'rules/controller.yaml'), 'utf8');
     const [first] = (parse(text) as { groups: Group[] }).groups;
     const rendered = (groups as Group[]).find(({ name }) => name === first?.name);
-    expect(rendered?.rules.map(({ expr }) => expr)).toEqual(first?.rules.map(({ expr }) => expr));
+    const own = 'and on (namespace) label_replace(vector(1), "namespace", "prod", "", "")';
+    expect(rendered?.rules.map(({ expr }) => expr)).toEqual(
+      first?.rules.map(({ expr }) => `(${expr}) ${own}`),
+    );
+    // A constant belongs to no namespace.
+    const all = (groups as Group[]).flatMap(({ rules }) => rules.map(({ expr }) => expr));
+    expect(all.filter((expr) => !expr.endsWith(own))).toEqual(
+      Array(5).fill(expect.stringMatching(/^vector\([\d.]+\)$/)),
+    );
   });
 
   test('a dashboard is deployed unchanged', async () => {
