@@ -207,7 +207,13 @@ export function buildWorker(deps: WorkerDeps): Worker {
     events: {
       ...events,
       attemptFinished(message, delivered, settlement) {
-        events.attemptFinished(message, delivered, settlement);
+        const { accountId } = message;
+        events.attemptFinished(
+          message,
+          delivered,
+          settlement,
+          accountId === null ? undefined : breakers.closedForMs(accountId),
+        );
         for (const expected of [expectedReceipts, expectedDeliveries])
           expected.called(message.tenantId, performance.now());
         if (isThrottled(delivered.outcome) && message.accountId !== null)

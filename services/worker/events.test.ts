@@ -78,7 +78,11 @@ const WAITING: WaitingRow = {
 };
 
 /** Returns the metrics of one attempt that ended now after a call of a second. */
-async function counted(outcome: AttemptOutcome, message: Partial<ClaimedMessage> = {}): Promise<string[]> {
+async function counted(
+  outcome: AttemptOutcome,
+  message: Partial<ClaimedMessage> = {},
+  unblockedMs?: number,
+): Promise<string[]> {
   const metrics = createWorkerMetrics({ providers: [{ id: 'twilio', channel: 'sms' }] });
   const claimed: ClaimedMessage = { ...MESSAGE, ...message };
   const isCall = outcome.kind !== 'not_started' && claimed.action === 'send';
@@ -87,6 +91,7 @@ async function counted(outcome: AttemptOutcome, message: Partial<ClaimedMessage>
     claimed,
     { outcome, provider: undefined, ...(isCall ? { callMs: 1_000 } : {}) },
     settle(outcome, { ...claimed, ...facts }, NOW, 0),
+    unblockedMs,
   );
   const { text } = await metrics.expose();
   return text
@@ -152,6 +157,18 @@ test('time to first attempt starts at a release, and leaves out messages slowed 
   const released = await counted(accepted, { waitsSince, releasedAt: new Date(NOW - 3_000) });
   expect(released).toContain('despatch_time_to_first_attempt_seconds_sum 2');
   expect(await counted(accepted, { waitsSince, isSlowed: true })).not.toContain(BEGUN);
+});
+
+test('time to first attempt leaves out messages whose account has a rate limit, and waits behind an open breaker', async () => {
+  const accepted: AttemptOutcome = { kind: 'accepted', providerMessageId: '1' };
+  const waitsSince = new Date(NOW - HOUR_MS);
+  expect(await counted(accepted, { waitsSince, rateLimitPerSecond: 1 })).not.toContain(BEGUN);
+  expect(await counted(accepted, { waitsSince, isHealthStale: true })).not.toContain(BEGUN);
+  expect(await counted(accepted, { waitsSince }, 0)).not.toContain(BEGUN);
+  const recovered = await counted(accepted, { waitsSince }, 5_000);
+  expect(recovered).toContain('despatch_time_to_first_attempt_seconds_sum 4');
+  const before = await counted(accepted, {}, HOUR_MS);
+  expect(before).toContain('despatch_time_to_first_attempt_seconds_sum 1');
 });
 
 test('a resend through another account after a missing receipt counts no first call and no end', async () => {

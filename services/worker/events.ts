@@ -38,7 +38,13 @@ export function createEvents(
   audit: AuditTrail = () => {},
 ) {
   return {
-    attemptFinished(message: ClaimedMessage, delivered: Delivered, settlement: Settlement | null): void {
+    /** @param unblockedMs how long the breaker of the message's account has been closed; 0 if it is not. */
+    attemptFinished(
+      message: ClaimedMessage,
+      delivered: Delivered,
+      settlement: Settlement | null,
+      unblockedMs = Number.POSITIVE_INFINITY,
+    ): void {
       const { outcome } = delivered;
       const labels = { channel: message.channel, provider: message.provider };
       metrics.attempted({ ...labels, outcome: outcome.kind, tenantId: message.tenantId });
@@ -46,8 +52,9 @@ export function createEvents(
       if (delivered.callMs !== undefined) {
         const callSeconds = delivered.callMs / 1_000;
         metrics.providerSeconds.observe({ provider: message.provider }, callSeconds);
-        if (isFirstCall(message)) {
-          const waited = (now() - sendableSince(message)) / 1_000 - callSeconds;
+        if (isFirstCall(message) && waitsForUs(message) && unblockedMs > 0) {
+          const waitedMs = Math.min(now() - sendableSince(message), unblockedMs);
+          const waited = waitedMs / 1_000 - callSeconds;
           metrics.firstAttemptSeconds.observe(Math.max(0, waited));
         }
       }
@@ -244,11 +251,19 @@ function reasonOf(outcome: AttemptOutcome): { reason?: string; failureClass?: st
 
 /**
  * Whether this is the message's first call. Attempts that never reached the provider, for example because of Vault or a shutdown,
- * do not count as calls. Messages of a slowed channel are left out, because the brake makes them wait for a turn.
+ * do not count as calls.
  */
 function isFirstCall(message: ClaimedMessage): boolean {
-  const { retries, ambiguous, providerWaits, sentAccountId, isSlowed } = message;
-  return retries + ambiguous + providerWaits === 0 && sentAccountId === null && !isSlowed;
+  const { retries, ambiguous, providerWaits, sentAccountId } = message;
+  return retries + ambiguous + providerWaits === 0 && sentAccountId === null;
+}
+
+/**
+ * Whether a late first call can be our fault. A brake makes the messages of its channel wait for a turn, an account's rate limit
+ * those of the account, and an account with a stale health was behind a breaker of which this process knows nothing.
+ */
+function waitsForUs({ isSlowed, rateLimitPerSecond, isHealthStale }: ClaimedMessage): boolean {
+  return !isSlowed && rateLimitPerSecond === null && !isHealthStale;
 }
 
 /** In ms since the epoch. No worker could have sent the message while it was held. */

@@ -51,3 +51,16 @@ test('the number of accounts in memory is bounded; one evicted while open counts
   expect(told).toEqual(['first twilio open', 'first twilio healthy']);
   expect(breakers.health('first')).toBe('healthy');
 });
+
+test('an account is known to have been closed from its recovery on', () => {
+  const { breakers, pass } = setup();
+  expect(breakers.closedForMs('a')).toBe(Infinity);
+  breakers.open('a', 'twilio');
+  pass(MINUTE_MS);
+  expect(breakers.closedForMs('a')).toBe(0);
+  breakers.enter('a', 'twilio');
+  breakers.note('a', 'twilio', { fault: false, isProbe: true });
+  expect(breakers.closedForMs('a')).toBe(0);
+  pass(1_000);
+  expect(breakers.closedForMs('a')).toBe(1_000);
+});

@@ -21,6 +21,8 @@ export type Breakers = {
   /** When the next probe may be made, in ms of the breakers' clock; 0 if calls need not wait. */
   blockedUntil(accountId: string): number;
   health(accountId: string): Health;
+  /** For how long the breaker has been closed, in ms: 0 if it is not, Infinity if it is not known to have been open. */
+  closedForMs(accountId: string): number;
   /** Accounts whose calls wait now, by provider and health. Accounts that no message has needed recently are left out. */
   counts(): readonly BreakerCount[];
 };
@@ -60,6 +62,9 @@ export function createBreakers(
     },
   });
 
+  /** When the breakers closed, by their clock. */
+  const closedAt = new LRUCache<string, number>({ max: ACCOUNTS_MAX });
+
   const of = (accountId: string): Breaker => entries.get(accountId)?.breaker ?? CLOSED;
 
   function put(accountId: string, provider: string, next: Breaker): void {
@@ -67,7 +72,9 @@ export function createBreakers(
     if (next === of(accountId)) return;
     if (next === CLOSED) entries.delete(accountId);
     else entries.set(accountId, { provider, breaker: next, movedAt: now() });
-    if (next.health !== before) onHealth(accountId, provider, next.health);
+    if (next.health === before) return;
+    if (next.health === 'healthy') closedAt.set(accountId, now());
+    onHealth(accountId, provider, next.health);
   }
 
   return {
@@ -87,6 +94,8 @@ export function createBreakers(
       return admission(breaker, now()) === 'blocked' ? breaker.probeAt : 0;
     },
     health: (accountId) => of(accountId).health,
+    closedForMs: (accountId) =>
+      of(accountId).health === 'healthy' ? now() - (closedAt.get(accountId) ?? Number.NEGATIVE_INFINITY) : 0,
     counts() {
       const accounts = new Map<string, BreakerCount>();
       for (const { provider, breaker, movedAt } of entries.values()) {

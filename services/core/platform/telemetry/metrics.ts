@@ -434,7 +434,7 @@ export function createWorkerMetrics({ providers = [], tenantsMax = 0 }: WorkerMe
     ),
     firstAttemptSeconds: new Histogram({
       name: 'despatch_time_to_first_attempt_seconds',
-      help: 'Time from the 202, from the time that a message was scheduled for, or from its release where it was held, to the first provider call; without messages of channels that an abuse brake slows.',
+      help: 'Time from the 202, from the time that a message was scheduled for, or from its release where it was held, to the first provider call. Time behind an open breaker does not count, nor do messages of channels that an abuse brake slows or of accounts with a rate limit.',
       buckets: DELIVERY_SECONDS,
       registers: on,
     }),
