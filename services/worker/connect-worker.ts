@@ -22,7 +22,10 @@ export function connectWorker({ worker, nats, metrics, log, inFlightMax }: Conne
     // Enough that the fair queue always has a choice between tenants, however many wake-ups one tenant causes.
     maxMessages: Math.min(10_000, Math.max(500, inFlightMax * 4)),
     signal: consuming.signal,
-    onWake: (wake) => worker.wake(Buffer.from(wake.payload).toString(), wake.kind),
+    onWake(wake) {
+      metrics.wakeupsReceived.inc();
+      worker.wake(Buffer.from(wake.payload).toString(), wake.kind);
+    },
     onRecreated: worker.streamRecreated,
   });
   const unsubscribe = nats.onNotice('*', (kind, payload) => {

@@ -509,6 +509,11 @@ export function createWorkerMetrics({ providers = [], tenantsMax = 0 }: WorkerMe
       'despatch_deletion_oldest_seconds',
       'For how long the deletion of a tenant that began first has been under way; every worker shows the same.',
     ),
+    wakeupsReceived: new Counter({
+      name: 'despatch_wakeups_received_total',
+      help: 'Wake-ups that JetStream delivered to this process.',
+      registers: on,
+    }),
     consumerPending: sampled(registry, 'despatch_consumer_pending', 'Wake-ups that no worker has.'),
     credentialsAutonomy: sampled(
       registry,
