@@ -317,6 +317,27 @@ describe('tokens', () => {
     await working(b, api);
   });
 
+  test('a configured token that runs out is never taken for one without an end', async () => {
+    await using b = await setup();
+    const { body } = await b.vault.request('POST', 'auth/token/create', {
+      policies: [`${b.vault.mount}-api`],
+      ttl: '3s',
+      renewable: false,
+    });
+    const { client_token: token } = (body as { auth: { client_token: string } }).auth;
+    const api = b.openWith({ method: 'token', token: secret(token) });
+    await expect
+      .poll(() => api.requests.some(({ op, code }) => op === 'lookup' && code === '403'))
+      .toBe(true);
+    expect(api.isUsable()).toBe(false);
+    expect(api.expiries.length).toBeGreaterThanOrEqual(1);
+    expect(Math.max(...api.expiries)).toBeLessThan(Date.now() / 1_000 + 1);
+    // Asking again and again would not prolong it.
+    expect(api.count('lookup')).toBeLessThan(20);
+    const root = b.openWith({ method: 'token', token: secret(b.vault.rootToken) });
+    await expect.poll(() => root.expiries).toEqual([Infinity]);
+  });
+
   test('a configured token works, and a token file is read again after its token is revoked', async () => {
     await using b = await setup();
     const makeToken = async (): Promise<string> => {

@@ -36,7 +36,13 @@ const RELOGIN_AFTER_REFUSAL_MS = 5_000;
 const Auth = z.object({
   auth: z.object({ client_token: z.string().min(1), lease_duration: z.number(), renewable: z.boolean() }),
 });
-const Lookup = z.object({ data: z.object({ ttl: z.number(), renewable: z.boolean().optional() }) });
+const Lookup = z.object({
+  data: z.object({
+    ttl: z.number(),
+    renewable: z.boolean().optional(),
+    expire_time: z.string().nullable().optional(),
+  }),
+});
 const Renewal = z.object({ auth: z.object({ lease_duration: z.number(), renewable: z.boolean() }) });
 
 /**
@@ -163,7 +169,10 @@ async function lookUp(
   const answer = await call({ op: 'lookup', method: 'GET', path: 'auth/token/lookup-self', token: text });
   const parsed = Lookup.safeParse(answer.body);
   if (!parsed.success) return { error: answer.error === '' ? `status ${answer.status}` : answer.error };
-  return toToken(text, parsed.data.data.ttl, parsed.data.data.renewable ?? false);
+  const { ttl, renewable = false, expire_time: end = null } = parsed.data.data;
+  // In its last second a token has a ttl of 0 too.
+  if (end !== null && ttl <= 0) return { error: 'the token has expired' };
+  return toToken(text, ttl, renewable);
 }
 
 type LoginRequest = { readonly path: string; readonly body: Readonly<Record<string, unknown>> };
