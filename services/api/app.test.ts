@@ -1,7 +1,7 @@
 import { createSecretKey } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { silentLogger } from '#core/platform/telemetry/logger.ts';
+import { createLogger, silentLogger, type Logger } from '#core/platform/telemetry/logger.ts';
 import type { UserId } from '#core/domain/ids.ts';
 import { buildApp } from './app.ts';
 import type { Authenticate } from './auth/auth.ts';
@@ -13,6 +13,7 @@ async function setup(
   limits?: HttpLimits,
   more: readonly RouteModule[] = [],
   authenticate: Authenticate = () => Promise.resolve({ caller: null }),
+  log: Logger = silentLogger,
 ) {
   const route = defineRoute({
     method: 'POST',
@@ -30,7 +31,7 @@ async function setup(
     {
       authenticate,
       readmit: (caller) => caller,
-      log: silentLogger,
+      log,
       metrics: {
         routeKnown: () => {},
         requestMemory: { from: () => {} },
@@ -180,4 +181,31 @@ test('the fingerprint covers only the fields sent, so two releases compute the s
   expect(await print(newer, { note_text: 'a', color: null, idempotency_key: 'k' })).toBe(first);
   expect(await print(newer, { noteText: 'b' })).not.toBe(first);
   expect(await print(newer, { noteText: 'a', color: 'blue' })).not.toBe(first);
+});
+
+test('requests that fail because the database is away share one line, and keep their own', async () => {
+  const messages: string[] = [];
+  const log = createLogger({
+    level: 'info',
+    component: 'api',
+    destination: { write: (line) => void messages.push((JSON.parse(line) as { msg: string }).msg) },
+  });
+  const send = defineRoute({
+    method: 'POST',
+    path: '/v1/sends',
+    operation: 'send',
+    summary: 'Send',
+    description: 'For this test.',
+    tag: 'Messages',
+    auth: { kind: 'none' },
+    response: z.object({}),
+    handler: () => Promise.reject(Object.assign(new Error('connect'), { code: 'ECONNREFUSED' })),
+  });
+  await using app = await setup(undefined, [send], undefined, log);
+  const answers = await Promise.all(
+    Array.from({ length: 100 }, () => app.inject({ method: 'POST', url: '/v1/sends' })),
+  );
+  expect(new Set(answers.map(({ statusCode }) => statusCode))).toEqual(new Set([503]));
+  expect(messages.filter((msg) => msg === 'Request')).toHaveLength(100);
+  expect(messages.filter((msg) => msg === 'Request failed')).toHaveLength(1);
 });

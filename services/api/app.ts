@@ -25,6 +25,7 @@ import {
   type HttpLimits,
   type LatestRequests,
 } from './http/http-limits.ts';
+import { createFaultLog } from './http/fault-log.ts';
 import { isGivenTwice } from './http/given-twice.ts';
 import { installHomePage } from './docs/home-page.ts';
 import type { HttpMetrics } from './http/http-metrics.ts';
@@ -201,6 +202,7 @@ function requestMoments(
 type AnswerUnknown = (request: FastifyRequest, reply: FastifyReply) => FastifyReply;
 
 function answerFaults(app: FastifyInstance, known: KnownMethods, log: Logger): AnswerUnknown {
+  const logFault = createFaultLog(log);
   const answerUnknown: AnswerUnknown = (request, reply) => {
     const methods = known.of(request.url);
     if (methods === undefined) return sendError(request, reply, new AppError('route_not_found'));
@@ -215,10 +217,7 @@ function answerFaults(app: FastifyInstance, known: KnownMethods, log: Logger): A
     const { raw } = request;
     const answer = raw.destroyed && !raw.complete ? truncated() : toAppError(error);
     if (STATUS[answer.code] >= 500 && !isShed(error)) {
-      log.error(
-        { event: 'request.failed', requestId: request.id, route: routeOf(request), err: error },
-        'Request failed',
-      );
+      logFault({ event: 'request.failed', requestId: request.id, route: routeOf(request) }, error);
     }
     return sendError(request, reply, answer);
   });
