@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { silentLogger } from '#core/platform/telemetry/logger.ts';
 import { createWorkerMetrics } from '#core/platform/telemetry/metrics.ts';
@@ -46,4 +47,45 @@ test('a task that never succeeded has the start as its last success, and failure
     expect([task, times.get(task)]).toEqual([task, NOW / 1_000]);
     expect([task, failures.get(task) ?? 0]).toEqual([task, expect.toSatisfy((n: number) => n > 0)]);
   }
+});
+
+/** A database in which there is always more to do. */
+const busy = new Proxy({} as WorkerStore, {
+  get: (_, name) => async (most: number) => {
+    await pause(5);
+    const batches: Record<string, unknown> = {
+      countUsage: { outcome: 'more', windows: [] },
+      numberChanges: { outcome: 'more', numbered: 200, endpointTenants: [] },
+      settleContents: most,
+      applyReceipts: {
+        results: Array.from({ length: most }, () => ({ tenantId: 't', provider: 'twilio' })),
+        waitedMs: 0,
+      },
+    };
+    if (name in batches) return batches[String(name)];
+    throw new Error('permission denied');
+  },
+});
+
+test('a task that always has more to do succeeds with each full batch', async () => {
+  await using stack = new AsyncDisposableStack();
+  const succeeded = new Map<string, number>();
+  startTestWorker(stack, {
+    store: busy,
+    credentials: {
+      get: async () => ({ ok: false, reason: 'missing' }),
+      invalidate: () => undefined,
+      forgetStale: () => undefined,
+      autonomySeconds: () => null,
+    },
+    twilioOrigin: 'https://api.example',
+    events: {
+      ...createEvents(silentLogger, createWorkerMetrics(), () => NOW),
+      taskSucceeded: (task) => void succeeded.set(task, (succeeded.get(task) ?? 0) + 1),
+    },
+  });
+  for (const task of ['usage', 'numbering', 'contents', 'receipts'])
+    await expect
+      .poll(() => [task, succeeded.get(task) ?? 0])
+      .toEqual([task, expect.toSatisfy((n: number) => n > 2)]);
 });

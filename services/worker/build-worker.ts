@@ -306,10 +306,16 @@ export function buildWorker(deps: WorkerDeps): Worker {
     isStopping: () => stopping,
   });
 
-  function task(name: string, everyMs: number, work: () => Promise<void | 'unfinished'>): Repeating {
+  /** @param work calls its argument after each full batch: a task that has much to do for hours does not fail. */
+  function task(
+    name: string,
+    everyMs: number,
+    work: (onBatch: () => void) => Promise<void | 'unfinished'>,
+  ): Repeating {
     events.taskBegun(name);
+    const succeeded = (): void => events.taskSucceeded(name);
     const run = async (): Promise<void> => {
-      if ((await work()) !== 'unfinished') events.taskSucceeded(name);
+      if ((await work(succeeded)) !== 'unfinished') succeeded();
     };
     return repeat(run, { everyMs, onError: (error) => events.taskFailed(name, error) });
   }
@@ -325,24 +331,27 @@ export function buildWorker(deps: WorkerDeps): Worker {
     delayed: task('delayed_moves', HOUR_MS, delayed.run),
     closed: task('closed_lanes', HOUR_MS, closed.run),
     scheduled: task('scheduled_moves', HOUR_MS, scheduled.run),
-    receipts: task('receipts', settings.sweepMs, () => receiptApplier.apply()),
-    receiptCalls: task('receipt_calls', settings.sweepMs, async () => {
+    receipts: task('receipts', settings.sweepMs, receiptApplier.apply),
+    receiptCalls: task('receipt_calls', settings.sweepMs, async (onBatch) => {
       for (;;) {
         const read = await receiptReader?.read();
         if (read?.isFull !== true || stopping) return;
+        onBatch();
       }
     }),
-    lateReceipts: task('late_receipts', LATE_RECEIPTS_MS, () =>
+    lateReceipts: task('late_receipts', LATE_RECEIPTS_MS, (onBatch) =>
       expireReceipts({
         store,
+        onBatch,
         askable: askableProviders(),
         onSilent: events.messagesSilent,
         onSeen: () => tasks.lookups.wake(),
       }),
     ),
-    silent: task('silent_messages', SILENT_MS, () =>
+    silent: task('silent_messages', SILENT_MS, (onBatch) =>
       failOverSilent({
         store,
+        onBatch,
         whyClosed: dispatcher.whyClosed,
         mark: dispatcher.mark,
         onFailedOver: events.failedOver,
@@ -350,17 +359,18 @@ export function buildWorker(deps: WorkerDeps): Worker {
       }),
     ),
     lookups: task('lookups', settings.sweepMs, () => lookups.look()),
-    numbering: task('numbering', NUMBERING_MS, async () => {
+    numbering: task('numbering', NUMBERING_MS, async (onBatch) => {
       const ended = await numberEvents({
         store,
+        onBatch,
         onNumbered: events.numbered,
         onToMatch: (tenantIds) => webhooks?.matchSoon(tenantIds),
         isStopping: () => stopping,
       });
       if (ended === 'early') tasks.numbering.wake(NUMBERING_GAP_MS);
     }),
-    usage: task('usage', COUNTING_MS, () =>
-      countUsage({ store, brakeChannels, onBraked, isStopping: () => stopping }),
+    usage: task('usage', COUNTING_MS, (onBatch) =>
+      countUsage({ store, brakeChannels, onBraked, onBatch, isStopping: () => stopping }),
     ),
     policies: task('policies', 2_000, () => refreshPolicies(store, queue)),
     verify: task('verify', 5_000, () =>
@@ -382,8 +392,11 @@ export function buildWorker(deps: WorkerDeps): Worker {
       for (const expected of [expectedReceipts, expectedDeliveries]) expected.forgetIdle(performance.now());
       return store.forgetReplacedSecrets();
     }),
-    contents: task('contents', MINUTE_MS, async () => {
-      while ((await store.settleContents(CONTENTS_AT_ONCE)) === CONTENTS_AT_ONCE);
+    contents: task('contents', MINUTE_MS, async (onBatch) => {
+      for (;;) {
+        if ((await store.settleContents(CONTENTS_AT_ONCE)) < CONTENTS_AT_ONCE || stopping) return;
+        onBatch();
+      }
     }),
     maintain: task('maintain', HOUR_MS, () =>
       maintain({

@@ -21,8 +21,11 @@ export type ReceiptApplierDeps = {
 };
 
 export type ReceiptApplier = {
-  /** Applies the due receipts. Receipts of tenants that are behind are applied later, in their own turns. */
-  apply(): Promise<void>;
+  /**
+   * Applies the due receipts. Receipts of tenants that are behind are applied later, in their own turns.
+   * @param onBatch called after each full batch.
+   */
+  apply(onBatch?: () => void): Promise<void>;
   /** Waits for the receipts that are applied later. */
   drain(): Promise<void>;
 };
@@ -88,12 +91,13 @@ export function createReceiptApplier(deps: ReceiptApplierDeps): ReceiptApplier {
   }
 
   return {
-    async apply() {
+    async apply(onBatch) {
       for (let isFull = true; isFull;) {
         const behind = pace.behind();
         if (behind === 'everyone' || behind.size > 0) applyLater();
         if (behind === 'everyone') return;
         isFull = await applySome(pace.run, [...behind]);
+        if (isFull) onBatch?.();
       }
     },
     async drain() {

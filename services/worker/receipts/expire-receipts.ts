@@ -10,6 +10,8 @@ export type ExpireReceiptsDeps = {
   readonly onSilent: (silent: readonly SilentMessages[]) => void;
   /** Called when messages may have to be looked up. */
   readonly onSeen: () => void;
+  /** Called after each full batch. */
+  readonly onBatch: () => void;
 };
 
 const AT_ONCE = 200;
@@ -20,11 +22,13 @@ export async function expireReceipts({
   askable,
   onSilent,
   onSeen,
+  onBatch,
 }: ExpireReceiptsDeps): Promise<void> {
   for (;;) {
     const { seen, silent } = await store.expireReceipts(AT_ONCE, askable, RECEIPT_TIMEOUT_MS);
     onSilent(silent);
     if (seen > 0) onSeen();
     if (seen < AT_ONCE) return;
+    onBatch();
   }
 }

@@ -10,6 +10,8 @@ export type SilentMessagesDeps = {
   readonly whyClosed: (accountId: string) => ClosedReason | undefined;
   readonly mark: Dispatcher['mark'];
   readonly onFailedOver: (failover: FailoverLabels) => void;
+  /** Called after each full batch. */
+  readonly onBatch: () => void;
   readonly isStopping: () => boolean;
 };
 
@@ -21,7 +23,7 @@ const SETTLED_AT_ONCE = 100;
  * @throws the database's error; the remaining messages are due at the next run.
  */
 export async function failOverSilent(deps: SilentMessagesDeps): Promise<void> {
-  const { store, mark, onFailedOver, isStopping } = deps;
+  const { store, mark, onFailedOver, onBatch, isStopping } = deps;
   while (!isStopping()) {
     let providers = new Map<string, string>();
     const decided = await store.settleSilent(SETTLED_AT_ONCE, (due, routing) => {
@@ -41,6 +43,7 @@ export async function failOverSilent(deps: SilentMessagesDeps): Promise<void> {
     }
     // Those that are put off could be due again before the last one was looked at; the next run is soon.
     if (decided.every(({ decision }) => decision.kind === 'later')) return;
+    onBatch();
   }
 }
 

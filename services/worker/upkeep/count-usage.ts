@@ -7,6 +7,8 @@ export type CountUsageDeps = {
   readonly brakeChannels: BrakeChannels;
   /** Called for each brake that follows from the counts. */
   readonly onBraked: (entry: AuditEntry) => void;
+  /** Called after each full batch. */
+  readonly onBatch: () => void;
   readonly isStopping: () => boolean;
 };
 
@@ -23,11 +25,13 @@ export async function countUsage({
   store,
   brakeChannels,
   onBraked,
+  onBatch,
   isStopping,
 }: CountUsageDeps): Promise<void> {
   for (;;) {
     const { outcome, windows } = await store.countUsage(MOVES_AT_ONCE, COUNTING_MS / 2);
     for (const entry of await brakeChannels(windows)) onBraked(entry);
     if (outcome !== 'more' || isStopping()) return;
+    onBatch();
   }
 }

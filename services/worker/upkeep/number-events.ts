@@ -5,6 +5,8 @@ export type NumberEventsDeps = {
   readonly onNumbered: (events: number) => void;
   /** Called with tenants whose new events may match an endpoint. */
   readonly onToMatch: (tenantIds: readonly string[]) => void;
+  /** Called after each full batch. */
+  readonly onBatch: () => void;
   readonly isStopping: () => boolean;
 };
 
@@ -21,6 +23,7 @@ export async function numberEvents({
   store,
   onNumbered,
   onToMatch,
+  onBatch,
   isStopping,
 }: NumberEventsDeps): Promise<'done' | 'early'> {
   for (;;) {
@@ -32,5 +35,6 @@ export async function numberEvents({
     onToMatch(endpointTenants);
     if (outcome === 'early') return 'early';
     if (outcome !== 'more' || isStopping()) return 'done';
+    onBatch();
   }
 }

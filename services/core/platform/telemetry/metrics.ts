@@ -358,7 +358,7 @@ export function createWorkerMetrics({ providers = [], tenantsMax = 0 }: WorkerMe
   for (const level of BRAKE_LEVELS) brakes.inc({ level }, 0);
   const taskSuccess = new Gauge({
     name: 'despatch_task_last_success_timestamp_seconds',
-    help: 'When a task that repeats, such as the sweep or the upkeep of partitions, last did all that there was to do; the start of its process until then.',
+    help: 'When a task that repeats, such as the sweep or the upkeep of partitions, last did all that there was to do, or a full batch of it; the start of its process until then.',
     labelNames: ['task'],
     registers: on,
   });
