@@ -42,3 +42,26 @@ test('oldestDeletionSeconds is the age of the oldest tenant deletion, or 0 witho
   expect(seconds).toBeGreaterThanOrEqual(90 * 60);
   expect(seconds).toBeLessThan(91 * 60);
 });
+
+test('oldestReceiptSeconds is the age of the oldest call that is not read or receipt that is not applied, or 0', async () => {
+  await using b = await setupMessages();
+  const plant = (lanes: number, each: number, minutes: number, isWaiting = false) =>
+    b.admin`insert into despatch.receipts (tenant_id, account_id, receipt, apply_at, waiting)
+      select l.id, case when l.n > 1 then gen_random_uuid() end, 'delivered', now() - ${minutes} * interval '1 minute', ${isWaiting}
+      from (select gen_random_uuid() as id, n from generate_series(1, ${lanes}::integer) as n) l, generate_series(1, ${each})`;
+  const minutes = async (): Promise<number> => Math.floor((await b.store.oldestReceiptSeconds()) / 60);
+  expect(await b.store.oldestReceiptSeconds()).toBe(0);
+  await plant(1, 1, 60, true);
+  await plant(1, 1, -60);
+  expect(await b.store.oldestReceiptSeconds()).toBe(0);
+  await plant(3, 2, 10);
+  expect(await minutes()).toBe(10);
+  await plant(2, 1, 20);
+  expect(await minutes()).toBe(20);
+  await b.admin`insert into despatch.receipt_calls (tenant_id, account_id, method, receipt_version, query, headers, body,
+      received_at, due_at)
+    values (gen_random_uuid(), gen_random_uuid(), 'POST', 1, '', '{}', '', now() - interval '15 minutes', now())`;
+  expect(await minutes()).toBe(20);
+  await b.admin`delete from despatch.receipts`;
+  expect(await minutes()).toBe(15);
+});
