@@ -127,6 +127,7 @@ function toCallerFacts(row: CallerRow): CallerFacts {
 export type Identity = {
   readonly issuer: string;
   readonly subject: string;
+  /** Null if the issuer says nothing about it, like `name`. */
   readonly email: string | null;
   readonly emailVerified: boolean;
   readonly name: string | null;
@@ -151,9 +152,7 @@ export function directoryStore(sql: Sql) {
 
     /** Creates or updates the user with this identity, and binds invitations to its verified e-mail address. */
     async signIn(identity: Identity): Promise<UserId> {
-      const { issuer, subject, emailVerified, name } = identity;
-      // Members are found by the stored address, so an unverified one is not stored: it could be another person's.
-      const email = emailVerified ? identity.email : null;
+      const { issuer, subject, email, emailVerified, name } = identity;
       const [row] = await bounded(
         sql<
           { id: UserId }[]

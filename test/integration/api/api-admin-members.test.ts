@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Role } from '#core/domain/role.ts';
 import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { startAdminApi, type AdminApi, type TestTenant } from '#test/support/admin-api.ts';
-import type { Reply } from '#test/support/api.ts';
+import { AUDIENCE, type Reply } from '#test/support/api.ts';
 import { lockWaits } from '#test/support/lock-waits.ts';
 
 const PATH = '/v1/admin/members';
@@ -115,6 +115,37 @@ describe('adding a member', () => {
     const known = await as('admin', 'PUT', PATH, { subject, role: 'viewer' });
     expect([known.status, known.body.userId]).toEqual([200, tenant.members.viewer.userId]);
     expect(await auditOf(first.body.userId)).toEqual(['member.added', 'member.role_changed']);
+  });
+
+  test('a token that names no address or name leaves the member as they were', async () => {
+    const own = await api.tenant();
+    const email = `${randomUUID()}@example.org`;
+    await api.callAs('owner', own, 'PUT', PATH, { email, role: 'developer' });
+    const person = await api.person({ email });
+    await api.call('GET', '/v1/admin/me', { as: person });
+    const bare = await api.issuer.mint({ sub: person.subject, audience: AUDIENCE });
+    expect((await api.call('GET', '/v1/admin/me', { as: { ...person, token: bare } })).status).toBe(200);
+    const shown = await api.callAs('owner', own, 'GET', `${PATH}/${person.userId}`);
+    expect(shown.body).toMatchObject({ email, role: 'developer' });
+    expect(await api.admin`select name from users where id = ${person.userId}`).toEqual([
+      { name: 'Someone' },
+    ]);
+    const changed = await api.callAs('owner', own, 'PUT', PATH, { email, role: 'viewer' });
+    expect(changed.body).toMatchObject({ userId: person.userId, email, role: 'viewer' });
+    expect(await api.admin`select id from users where email = ${email}`).toHaveLength(1);
+  });
+
+  test('a token that names an unverified address removes the stored one', async () => {
+    const own = await api.tenant();
+    const email = `${randomUUID()}@example.org`;
+    await api.callAs('owner', own, 'PUT', PATH, { email, role: 'developer' });
+    const person = await api.person({ email });
+    await api.call('GET', '/v1/admin/me', { as: person });
+    const { subject } = person;
+    const token = await api.issuer.mint({ sub: subject, audience: AUDIENCE, email, emailVerified: false });
+    await api.call('GET', '/v1/admin/me', { as: { ...person, token } });
+    const shown = await api.callAs('owner', own, 'GET', `${PATH}/${person.userId}`);
+    expect(shown.body).toMatchObject({ subject, email: null });
   });
 
   test.each([

@@ -1,29 +1,33 @@
 -- Creates or updates the user with this issuer and subject, and binds invitations to the user's e-mail address if the issuer has
--- verified it.
+-- verified it. An address or name that is null keeps the stored one: many access tokens have neither. Members are found by the
+-- stored address, so an unverified one is not stored, and removes it: it could be another person's.
 create or replace function sign_in(of_issuer text, of_subject text, of_email text, email_verified boolean, of_name text)
 returns uuid
 language plpgsql security definer set search_path = despatch, pg_temp as $$
 declare
   who uuid;
+  verified text := case when email_verified then of_email end;
   pending uuid[];
   -- From most to fewest rights. A member who is invited by e-mail too keeps or gets the role with more.
   roles constant text[] := array['owner', 'admin', 'developer', 'viewer'];
 begin
   select u.id into who from users u where u.issuer = of_issuer and u.subject = of_subject;
   if who is null then
-    insert into users (issuer, subject, email, name, has_signed_in) values (of_issuer, of_subject, of_email, of_name, true)
+    insert into users (issuer, subject, email, name, has_signed_in) values (of_issuer, of_subject, verified, of_name, true)
     on conflict (issuer, subject) do nothing returning id into who;
     if who is null then
       select u.id into who from users u where u.issuer = of_issuer and u.subject = of_subject;
     end if;
   else
-    update users set email = of_email, name = of_name, has_signed_in = true
-    where id = who and (email, name, has_signed_in) is distinct from (of_email, of_name, true);
+    update users u set email = case when of_email is null then u.email else verified end, name = coalesce(of_name, u.name),
+      has_signed_in = true
+    where u.id = who and (not u.has_signed_in or (of_email is not null and u.email is distinct from verified)
+      or u.name is distinct from coalesce(of_name, u.name));
   end if;
-  if email_verified and of_email is not null then
+  if verified is not null then
     -- Locked users get no further memberships. The lock waits for invitations that are not committed yet.
     pending := array(
-      select u.id from users u where u.subject is null and lower(u.email) = lower(of_email) order by u.id for update);
+      select u.id from users u where u.subject is null and lower(u.email) = lower(verified) order by u.id for update);
     if cardinality(pending) > 0 then
       -- A purge locks a tenant before its members. The second lock waits for changes and removals that are not committed yet.
       perform from tenants t where t.id in (select m.tenant_id from members m where m.user_id = any (pending))
