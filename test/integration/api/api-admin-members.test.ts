@@ -94,6 +94,20 @@ describe('adding a member', () => {
     expect(like).toMatchObject([{ role: 'viewer', subject: expect.any(String) }]);
   });
 
+  test('by e-mail shows a tenant its own spelling, and one sign-in accepts the invitations of all', async () => {
+    const [one, other] = [await api.tenant(), await api.tenant()];
+    const name = randomUUID();
+    const spellings = [`Ann.${name}@example.org`, `ann.${name}@example.org`] as const;
+    const invite = async (to: TestTenant, email: string): Promise<string> =>
+      (await api.callAs('owner', to, 'PUT', PATH, { email, role: 'viewer' })).body.email;
+    expect([await invite(one, spellings[0]), await invite(other, spellings[1])]).toEqual(spellings);
+    const person = await api.person({ email: spellings[1] });
+    const { body } = await api.call('GET', '/v1/admin/me', { as: person });
+    const slugs = body.tenants.map(({ slug }: { slug: string }) => slug);
+    expect(new Set(slugs)).toEqual(new Set([one.slug, other.slug]));
+    expect(await api.admin`select id from users where lower(email) = ${spellings[1]}`).toHaveLength(1);
+  });
+
   test('by e-mail grants nothing to a member whose address is unverified', async () => {
     const [subject, email] = [randomUUID(), `${randomUUID()}@example.org`];
     const { body: pretender } = await as('admin', 'PUT', PATH, { subject, role: 'viewer' });
