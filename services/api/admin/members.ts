@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { AppError, notFound, validationFailed } from '#core/domain/app-error.ts';
 import type { UserId } from '#core/domain/ids.ts';
-import { normalAddress } from '#core/domain/mailbox.ts';
+import { comparableAddress, normalAddress } from '#core/domain/mailbox.ts';
 import { ROLES, type Role } from '#core/domain/role.ts';
 import {
   countMembers,
@@ -46,7 +46,12 @@ const Member = z
   .object({
     userId: z.uuid().describe('An invitation has its own id until the first sign-in.'),
     subject: z.string().nullable().describe('Null for an invitation by e-mail that is not accepted yet.'),
-    email: z.string().nullable().describe('Null for a member added by subject: their address is not shown.'),
+    email: z
+      .string()
+      .nullable()
+      .describe(
+        'Null for a member added by subject: their address is not shown. An internationalized domain is shown in ASCII.',
+      ),
     role: z.enum(ROLES),
     createdAt: z.iso.datetime(),
     ...warningsField,
@@ -230,7 +235,7 @@ function remove(deps: AdminDeps): RouteModule {
 
 function personOf({ email, subject }: { email?: string | undefined; subject?: string | undefined }): Person {
   if (subject !== undefined && email === undefined) return { subject };
-  if (email !== undefined && subject === undefined) return { email };
+  if (email !== undefined && subject === undefined) return { email: comparableAddress(email) };
   const message = 'Exactly one of email and subject is required';
   throw validationFailed({ field: 'email', rule: 'exclusive', message });
 }

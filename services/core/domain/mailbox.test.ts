@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { normalAddress, parseMailbox } from './mailbox.ts';
+import { comparableAddress, normalAddress, parseMailbox } from './mailbox.ts';
 
 describe('a mailbox', () => {
   test.each([
@@ -95,5 +95,16 @@ describe('a bare address', () => {
     'ann',
   ])('%s is refused', (text) => {
     expect(normalAddress(text)).toBeUndefined();
+  });
+});
+
+describe('comparableAddress', () => {
+  test.each([
+    ['Ann@Example.org', 'Ann@Example.org'],
+    ['Ann@Exämple.org', 'Ann@xn--exmple-cua.org'],
+    ['zoë@example.org'.normalize('NFD'), 'zoë@example.org'.normalize('NFC')],
+    ['not an äddress', 'not an äddress'],
+  ])('of %s is %s', (text, comparable) => {
+    expect(comparableAddress(text)).toBe(comparable);
   });
 });

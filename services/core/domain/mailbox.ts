@@ -50,6 +50,14 @@ export function normalAddress(text: string): string | undefined {
   return `${text.slice(0, at).normalize('NFC')}@${normalDomain(text.slice(at + 1))}`;
 }
 
+/**
+ * Returns the address in a form in which two spellings of it differ at most in case, which SQL ignores: of one in ASCII nothing is
+ * changed, so that people are shown what they wrote.
+ */
+export function comparableAddress(text: string): string {
+  return ASCII.test(text) ? text : (normalAddress(text) ?? text);
+}
+
 function normalDomain(domain: string): string {
   if (ASCII.test(domain)) return domain.toLowerCase();
   // Empty for a name that no domain can have.

@@ -1,4 +1,5 @@
 import type { Brake } from '#core/domain/brake.ts';
+import { comparableAddress } from '#core/domain/mailbox.ts';
 import type { ApiKeyId, TenantId, UserId } from '#core/domain/ids.ts';
 import { effectiveLimits, type Limits, type StatedLimits } from '#core/domain/plan.ts';
 import type { Role, Scope } from '#core/domain/role.ts';
@@ -152,7 +153,9 @@ export function directoryStore(sql: Sql) {
 
     /** Creates or updates the user with this identity, and binds invitations to its verified e-mail address. */
     async signIn(identity: Identity): Promise<UserId> {
-      const { issuer, subject, email, emailVerified, name } = identity;
+      const { issuer, subject, emailVerified, name } = identity;
+      // The issuer may spell an internationalized address in another way than an invitation does.
+      const email = identity.email === null ? null : comparableAddress(identity.email);
       const [row] = await bounded(
         sql<
           { id: UserId }[]
