@@ -87,3 +87,32 @@ describe('fields that every provider would refuse have faults', () => {
     expect(faultsOf({ channel: 'whatsapp', to, template })).toEqual(faults);
   });
 });
+
+describe('mail headers', () => {
+  const withHeaders = (headers: Record<string, string>) =>
+    faultsOf({ channel: 'email', to: 'a@example.com', from: 'b@example.com', subject: 'Hello', headers });
+
+  test.each([
+    'List-Archive',
+    'List-Help',
+    'List-Id',
+    'List-Owner',
+    'List-Post',
+    'List-Subscribe',
+    'List-Unsubscribe',
+    'List-Unsubscribe-Post',
+    'In-Reply-To',
+    'References',
+    'Importance',
+    'Precedence',
+    'Auto-Submitted',
+    'Feedback-ID',
+    'X-Campaign',
+  ])('%s, which the description allows, is accepted in any case', (name) => {
+    expect(withHeaders({ [name]: 'value', [name.toLowerCase()]: 'value' })).toEqual([]);
+  });
+
+  test.each(['List-', 'List-Other', 'Bcc', 'X-SMTPAPI'])('%s is refused', (name) => {
+    expect(withHeaders({ [name]: 'value' })).toEqual(['headers header']);
+  });
+});

@@ -98,8 +98,9 @@ const Sms = z.object({
   ...every,
 });
 
+/** The `List-` headers are those of RFC 2369, RFC 2919 (`Id`) and RFC 8058 (`Unsubscribe-Post`). */
 const HEADER_NAME =
-  /^(?:List-Unsubscribe|List-Unsubscribe-Post|List-Id|List-Help|Feedback-ID|Precedence|Auto-Submitted|In-Reply-To|References|Importance|X-[A-Za-z0-9-]{1,60})$/i;
+  /^(?:List-(?:Archive|Help|Id|Owner|Post|Subscribe|Unsubscribe|Unsubscribe-Post)|Feedback-ID|Precedence|Auto-Submitted|In-Reply-To|References|Importance|X-[A-Za-z0-9-]{1,60})$/i;
 /** Headers that are commands to the provider: with them a message could change which account sends and what is sent. */
 const PROVIDER_HEADER = /^X-(?:SMTPAPI|SG-|Mailgun-|MC-|PM-|SES-|MSYS-|Mailjet-)/i;
 
@@ -118,7 +119,7 @@ const headers = atMostPairs(HEADERS_MAX, z.record(z.string(), z.string().max(998
     }
   })
   .describe(
-    'At most 50: `List-*`, `In-Reply-To`, `References`, `Importance`, `Precedence`, `Auto-Submitted`, `Feedback-ID`, `X-*`.',
+    'At most 50: `List-Archive`, `List-Help`, `List-Id`, `List-Owner`, `List-Post`, `List-Subscribe`, `List-Unsubscribe`, `List-Unsubscribe-Post`, `In-Reply-To`, `References`, `Importance`, `Precedence`, `Auto-Submitted`, `Feedback-ID`, `X-*`.',
   );
 
 const attachment = z.object({
