@@ -106,7 +106,9 @@ export const SetRoute = z
     steps: z
       .array(
         z.object({
-          providerId: providerId.describe('A provider account of the channel.'),
+          providerId: providerId.describe(
+            'A provider account of the channel. A deleted one only if the current route has it.',
+          ),
           weight: weight.default(1),
         }),
       )
@@ -177,7 +179,7 @@ function set(deps: AdminDeps): RouteModule {
         if (body.version !== undefined && body.version !== before.version)
           throw new AppError('version_mismatch');
         const route = toNewRoute(body);
-        await assertSteps(tenantId, tx, channel, route);
+        await assertSteps(tenantId, tx, route, before);
         if (before.version > 0 && isSameRoute(before, route)) return before;
         const after = await storeRoute(tenantId, tx, channel, route);
         const changes = auditChanges(fieldsOf(before), fieldsOf(after));
@@ -228,18 +230,22 @@ const fieldsOf = ({ strategy, steps, failoverOn, maxWaitMs = null, receiptTimeou
 });
 
 /**
+ * The current route may name accounts that were deleted since; a new one may keep them, so that it can be sent back as it was read.
  * @param at path of the steps in the body.
  * @throws AppError `validation_failed` unless the steps are the tenant's own accounts of the channel, each once.
  */
 export async function assertSteps(
   tenantId: TenantId,
   tx: TransactionSql,
-  channel: Channel,
   { steps }: NewRoute,
+  { channel, steps: current }: Shown,
   at = 'steps',
 ): Promise<void> {
   const ids = steps.map(({ accountId }) => accountId);
-  const own = new Set<string>(await listChannelAccounts(tenantId, tx, channel));
+  const own = new Set<string>([
+    ...(await listChannelAccounts(tenantId, tx, channel)),
+    ...current.map(({ accountId }) => accountId),
+  ]);
   const faults = ids.flatMap((id, i): ErrorDetail[] => {
     const field = `${at}.${i}.providerId`;
     if (!own.has(id))

@@ -203,9 +203,10 @@ async function draftOf(
   draft: z.output<typeof SetRoute>,
 ): Promise<Route> {
   const route = toNewRoute(draft);
-  await assertSteps(tenantId, tx, channel, route, 'draft.steps');
-  const { version, ...inForce } = await currentRoute(tenantId, tx, channel);
-  const isInForce = version > 0 && isSameRoute(inForce, route);
+  const current = await currentRoute(tenantId, tx, channel);
+  await assertSteps(tenantId, tx, route, current, 'draft.steps');
+  const { version } = current;
+  const isInForce = version > 0 && isSameRoute(current, route);
   return { ...route, channel, version: isInForce ? version : version + 1 };
 }
 

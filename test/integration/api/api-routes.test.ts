@@ -105,6 +105,18 @@ describe('a route', () => {
     expect((await asAdmin('GET', '/v1/admin/audit-log?action=route.updated')).body.items).toHaveLength(1);
   });
 
+  test('that names a deleted account can be put back as it was read, and changed around it', async () => {
+    const [gone, other] = [await account(), await account()];
+    await put(priority(ids[0], gone));
+    for (const id of [gone, other]) await asAdmin('DELETE', `/v1/admin/providers/${id}`);
+    const { body: read } = await asAdmin('GET', PATH);
+    const again = await put(read);
+    expect([again.status, again.body]).toMatchObject([200, read]);
+    expect((await put(priority(ids[1], gone))).body).toMatchObject({ version: read.version + 1 });
+    const refused = await put(priority(ids[1], gone, other));
+    expect([refused.status, refused.body.details]).toMatchObject([400, [{ field: 'steps.2.providerId' }]]);
+  });
+
   test.each([
     [
       'by the header',
