@@ -56,7 +56,7 @@ export type TestApi = AsyncDisposable & {
   readonly first: Instance;
   readonly logLines: string[];
   /** Starts another api on the same database, with its own pool, caches and batcher. */
-  readonly instance: (options?: Pick<TestApiOptions, 'natsIsConnected'>) => Promise<Instance>;
+  readonly instance: (options?: Pick<TestApiOptions, 'natsIsConnected' | 'settings'>) => Promise<Instance>;
   readonly tenant: (limits?: Partial<Limits>, options?: { accounts?: boolean }) => Promise<ApiTenant>;
   readonly key: (tenantId: string, options?: KeyOptions) => Promise<TestKey>;
   readonly member: (tenant: ApiTenant, role: Role) => Promise<{ token: string; userId: string }>;
@@ -141,6 +141,7 @@ export async function startTestApi({
         // Other tests that keep the machine busy must not make this process refuse requests for overload.
         httpLimits: { ...DEFAULT_HTTP_LIMITS, loopDelayMaxMs: 0 },
         ...settings,
+        ...own.settings,
       },
     });
     stack.defer(api.stop);

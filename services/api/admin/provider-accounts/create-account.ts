@@ -28,12 +28,6 @@ export function createAccountRoute(deps: AdminDeps): RouteModule {
     errors: ['plan_limit_reached', 'idempotency_mismatch', 'url_blocked', 'dependency_unavailable'],
     handler: async ({ caller, body, idempotency, warnings, request }) => {
       const { label, publicConfig: configPublic, rateLimitPerSecond } = body;
-      const provider = catalogEntry(body.provider);
-      assertNoSecret(provider, configPublic);
-      const parsed = parseAccount(provider, configPublic, body.secretConfig);
-      if (!parsed.ok) throw settingsRejected(parsed.details);
-      assertHostAllowed(provider, parsed.config, isBlockedHost);
-      configWarnings(provider, configPublic, body.secretConfig).forEach(warnings.add);
       const tenantId = caller.tenant.id;
       // Adds the first version of the receipt URL; the answer stored for a replay does not contain it.
       const withUrl = <A extends { readonly body: z.output<typeof Provider> }>(answer: A): A => {
@@ -41,8 +35,15 @@ export function createAccountRoute(deps: AdminDeps): RouteModule {
         const first = { id: id as ProviderAccountId, provider: name, receiptVersion: 1 };
         return { ...answer, body: { ...answer.body, receiptUrl: receiptUrlOf(deps.receiptUrls, first) } };
       };
+      // Looks for a replay first: the operator may have changed the allowed addresses since, or a release the settings.
       const earlier = await earlierAnswer<z.output<typeof Provider>>(deps, tenantId, idempotency);
       if (earlier !== null) return withUrl(earlier);
+      const provider = catalogEntry(body.provider);
+      assertNoSecret(provider, configPublic);
+      const parsed = parseAccount(provider, configPublic, body.secretConfig);
+      if (!parsed.ok) throw settingsRejected(parsed.details);
+      assertHostAllowed(provider, parsed.config, isBlockedHost);
+      configWarnings(provider, configPublic, body.secretConfig).forEach(warnings.add);
       const id = newId<ProviderAccountId>();
       const ciphertext = await encryptSecrets(keyring, tenantId, id, parsed.secrets);
       const { channel } = provider;
