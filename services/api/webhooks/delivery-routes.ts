@@ -31,11 +31,13 @@ const reader = { kind: 'bearer', role: 'viewer' } as const;
 
 const RecoverDeliveries = z
   .object({
-    since: utcTimeField().describe('Only deliveries of events at or after this time.'),
+    since: utcTimeField().describe(
+      "Only events that were added to the endpoint's feed at or after this time: usually within a second after they happened, and later if the service was behind.",
+    ),
     until: utcTimeField()
       .nullable()
       .default(null)
-      .describe('Only deliveries of events before this time. Null: until now.'),
+      .describe("Only events that were added to the endpoint's feed before this time. Null: until now."),
   })
   .meta({
     id: 'RecoverDeliveries',
@@ -173,7 +175,7 @@ function recover(deps: WebhookDeps): RouteModule {
     path: '/v1/admin/webhook-endpoints/:id/recover',
     operation: 'recoverWebhookDeliveries',
     summary: 'Deliver the missed events of an endpoint again',
-    description: `Each event of that time whose delivery was given up is delivered once more, as soon as the endpoint can be called. At most ${RECOVERED_MAX} events per request.`,
+    description: `Each event added in that time whose delivery was given up is delivered once more, as soon as the endpoint can be called. At most ${RECOVERED_MAX} events per request.`,
     tag,
     auth: writer,
     params: IdParams,
