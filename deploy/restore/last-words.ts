@@ -183,6 +183,7 @@ function take(draft: Draft, entry: AuditEntry): void {
       draft.members.set(target, { isRemoved: true, role: null, since: textOf(facts['since']) });
       return;
     case 'member.added':
+    case 'member.joined':
     case 'member.role_changed': {
       const since = textOf(facts['since']);
       draft.members.set(target, { isRemoved: false, role: roleOf(facts['role']), since });

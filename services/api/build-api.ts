@@ -143,6 +143,7 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
   const uncounted = createUncountedSends();
   const { authenticate, readmit, onNotice } = createAuthentication({
     directory: timedStore(directoryStore(changes), metrics.database),
+    audit: deps.audit,
     serviceKeys,
     verifyToken: createTokenVerifier(settings.oidc),
     platformAdmins: new Set(settings.platformAdmins),

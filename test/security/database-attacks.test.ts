@@ -37,6 +37,7 @@ const CALLABLE: Readonly<Record<string, readonly RoleName[]>> = {
   store_receipt_calls: ['api'],
   touch_api_keys: ['api'],
   sign_in: ['api'],
+  sign_user_in: ['api'],
   membership: ['api'],
   memberships: ['api'],
   forget_named_user: ['api'],

@@ -8,7 +8,7 @@ test('a user who tries too many unknown tenant slugs is rate limited without a q
   let calls = 0;
   const { authenticate } = createAuthentication({
     directory: {
-      signIn: async () => 'user' as UserId,
+      signIn: async () => ({ id: 'user' as UserId, entries: [] }),
       membership: async (_user, slug) => {
         asked.push(slug);
         return null;
@@ -18,6 +18,7 @@ test('a user who tries too many unknown tenant slugs is rate limited without a q
         return { passed: calls <= limit ? 1 : 0, remaining: Math.max(0, limit - calls), retryAfter: 30 };
       },
     },
+    audit: () => {},
     serviceKeys: {} as ServiceKeys,
     verifyToken: async () => ({ issuer: 'i', subject: 's', email: null, emailVerified: false, name: null }),
     platformAdmins: new Set(),

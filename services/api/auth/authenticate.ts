@@ -1,4 +1,5 @@
 import { AppError, unauthenticated } from '#core/domain/app-error.ts';
+import type { AuditTrail } from '#core/domain/audit-entry.ts';
 import { uuidFrom, type UserId } from '#core/domain/ids.ts';
 import { includesRole, type Role, type Scope } from '#core/domain/role.ts';
 import { SLUG } from '#core/domain/slug.ts';
@@ -23,6 +24,7 @@ import type { ServiceKeys } from './service-keys.ts';
 
 export type AuthenticateDeps = {
   readonly directory: Pick<DirectoryStore, 'signIn' | 'membership' | 'takeRate'>;
+  readonly audit: AuditTrail;
   readonly serviceKeys: ServiceKeys;
   readonly verifyToken: VerifyToken;
   /** Subjects of the issuer that are platform admins. */
@@ -59,7 +61,7 @@ const NO_SUCH_TENANT = 'Resource not found: X-Tenant-Slug names no tenant of you
 
 /** Creates the authentication. It checks key or token, tenant, limit, suspension, scope or role, in this order. */
 export function createAuthentication(deps: AuthenticateDeps): Authentication {
-  const { directory, serviceKeys, verifyToken, platformAdmins, holdSender, sendLimit } = deps;
+  const { directory, audit, serviceKeys, verifyToken, platformAdmins, holdSender, sendLimit } = deps;
   const signedIn = createFreshCache<{ readonly id: UserId }>(ENTRIES_MAX);
   const countCall = createCallCounter(directory);
   const members = createFreshCache<{ readonly found: Membership | null }>(ENTRIES_MAX);
@@ -102,9 +104,11 @@ export function createAuthentication(deps: AuthenticateDeps): Authentication {
     const token = /^Bearer +([A-Za-z0-9._~+/-]+=*) *$/i.exec(authorization)?.[1];
     const identity = token === undefined ? null : await verifyToken(token);
     if (identity === null) throw unauthenticated(BAD_TOKEN, CHALLENGE);
-    const { id } = await signedIn.get(JSON.stringify(identity), async () => ({
-      id: await directory.signIn(identity),
-    }));
+    const { id } = await signedIn.get(JSON.stringify(identity), async () => {
+      const user = await directory.signIn(identity);
+      user.entries.forEach(audit);
+      return { id: user.id };
+    });
     return {
       kind: 'user',
       user: toUser(id, identity),

@@ -1,3 +1,4 @@
+import type { AuditEntry } from '#core/domain/audit-entry.ts';
 import type { Brake } from '#core/domain/brake.ts';
 import { comparableAddress } from '#core/domain/mailbox.ts';
 import type { ApiKeyId, TenantId, UserId } from '#core/domain/ids.ts';
@@ -134,6 +135,8 @@ export type Identity = {
   readonly name: string | null;
 };
 
+export type SignedIn = { readonly id: UserId; readonly entries: readonly AuditEntry[] };
+
 export type Membership = { readonly tenant: TenantFacts; readonly role: Role };
 
 /** Queries across tenants, each answered by one SQL function. */
@@ -151,17 +154,23 @@ export function directoryStore(sql: Sql) {
       return new Map(rows.map((row) => [row.key_id, toCallerFacts(row)]));
     },
 
-    /** Creates or updates the user with this identity, and binds invitations to its verified e-mail address. */
-    async signIn(identity: Identity): Promise<UserId> {
+    /**
+     * Creates or updates the user with this identity, and binds invitations to its verified e-mail address. Also returns the audit
+     * log entries that this made, to be logged.
+     */
+    async signIn(identity: Identity): Promise<SignedIn> {
       const { issuer, subject, emailVerified, name } = identity;
       // The issuer may spell an internationalized address in another way than an invitation does.
       const email = identity.email === null ? null : comparableAddress(identity.email);
       const [row] = await bounded(
-        sql<
-          { id: UserId }[]
-        >`select sign_in(${issuer}, ${subject}, ${email}, ${emailVerified}, ${name}) as id`,
+        sql<{ who: UserId; entries: AuditEntry[] }[]>`
+          select s.who, s.entries from sign_user_in(${issuer}, ${subject}, ${email}, ${emailVerified}, ${name}) s`,
       );
-      return (row as { id: UserId }).id;
+      const { who, entries } = row as { who: UserId; entries: AuditEntry[] };
+      return {
+        id: who,
+        entries: entries.map((entry) => ({ ...entry, at: new Date(entry.at).toISOString() })),
+      };
     },
 
     async membership(userId: UserId, slug: string): Promise<Membership | null> {

@@ -38,6 +38,7 @@ const subkeys = deriveSubkeys(config.access.pepper);
 const directory = directoryStore(sql);
 const { authenticate } = createAuthentication({
   directory,
+  audit: () => {},
   serviceKeys: createServiceKeys({
     findCaller: createCallerLookup(directory),
     touchApiKeys: directory.touchApiKeys,

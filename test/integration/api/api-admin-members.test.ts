@@ -346,7 +346,7 @@ describe('a first sign-in concurrent with a change of its invitation', () => {
     const begun = await api.admin.begin(async (tx) => {
       await change(tx);
       const signIn = api.call('GET', '/v1/admin/me', { as: person });
-      await untilLocked('sign_in');
+      await untilLocked('sign_user_in');
       return { signIn };
     });
     return begun.signIn;

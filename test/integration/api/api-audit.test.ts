@@ -144,3 +144,38 @@ test('the audit line in the log contains no name and no e-mail address', async (
   expect(api.logLines.join('')).not.toContain('Never in a log');
   expect(api.logLines.join('')).not.toContain(tenant.members.owner.email);
 });
+
+test('an accepted invitation has an entry in each tenant, and so has a role that it raises', async () => {
+  const other = await api.tenant();
+  const person = await api.person();
+  const { email, subject, userId } = person;
+  const { body: invitation } = await asOwner('PUT', '/v1/admin/members', { email, role: 'developer' });
+  await api.callAs('owner', other, 'PUT', '/v1/admin/members', { subject, role: 'viewer' });
+  await api.callAs('owner', other, 'PUT', '/v1/admin/members', { email, role: 'admin' });
+  await api.call('GET', '/v1/admin/me', { as: person });
+  const byService = { actor: 'service', target: userId, targetName: email };
+  expect(await entries(userId)).toMatchObject([
+    {
+      ...byService,
+      action: 'member.joined',
+      changes: [
+        { field: 'invitation', from: invitation.userId, to: null },
+        { field: 'role', from: null, to: 'developer' },
+      ],
+    },
+  ]);
+  const { body } = await api.callAs('owner', other, 'GET', '/v1/admin/audit-log?action=member.role_changed');
+  expect(body.items).toMatchObject([
+    {
+      ...byService,
+      changes: [{ field: 'invitation' }, { field: 'role', from: 'viewer', to: 'admin' }],
+    },
+  ]);
+  const logged = api.logLines
+    .map((line) => (JSON.parse(line) as { audit?: Record<string, unknown> }).audit ?? {})
+    .filter((entry) => entry['target'] === userId && entry['actor'] === 'service');
+  expect(logged.toSorted((a, b) => String(a['action']).localeCompare(String(b['action'])))).toMatchObject([
+    { action: 'member.joined', tenantId: tenant.id, facts: { role: 'developer', since: expect.any(String) } },
+    { action: 'member.role_changed', tenantId: other.id, facts: { role: 'admin' } },
+  ]);
+});
