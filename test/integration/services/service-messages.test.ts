@@ -300,6 +300,7 @@ const WORKER_METRICS = [
   'time_to_first_attempt_seconds',
   'worker_in_flight',
   'consumer_pending',
+  'wakeups_received_total',
   'circuit_state',
 ];
 const BOTH_METRICS = [
