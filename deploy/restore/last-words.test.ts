@@ -53,3 +53,10 @@ test.each([
   const suppressions = lastWords(entries).get(TENANT)?.suppressions;
   expect([...(suppressions?.values() ?? [])].map(({ id }) => id)).toEqual(ids);
 });
+
+test('a member who accepted an invitation has its role, which a replay need not restore', () => {
+  const since = '2026-03-01T09:00:00.000Z';
+  const words = lastWords([entryOf('member.joined', 'user', { role: 'viewer', since })]).get(TENANT);
+  expect(words?.members.get('user')).toEqual({ isRemoved: false, role: 'viewer', since });
+  expect(words?.lost.size).toBe(0);
+});
