@@ -82,17 +82,22 @@ function contextOf(text: string): string {
   return Buffer.from(text).toString('base64');
 }
 
+/**
+ * What transit says of a ciphertext that is damaged, was made for another context, or by a key version that was trimmed or does not
+ * exist (Vault's `sdk/helper/keysutil/policy.go`). Any other 400, such as one of a disaster recovery secondary or of a proxy, says
+ * nothing of the ciphertext.
+ */
+const CIPHERTEXT_FAULTS = /invalid ciphertext|ciphertext or signature version|message authentication failed/;
+
 /** Converts Vault's refusal of an operation into a KeyringError. */
 export function toKeyringError(op: VaultOperation, { status, error, isLate }: VaultAnswer): KeyringError {
   if (status === 403) return new KeyringError('refused', `Vault refused to ${op}`);
   if (status === 400 && error.includes('key not found'))
     return new KeyringError('key_missing', 'the tenant has no key');
-  // Vault answers 400 for every fault of a ciphertext: damage, another context, a key version that was trimmed.
-  if (status === 400)
-    return new KeyringError(
-      op === 'decrypt' || op === 'rewrap' ? 'corrupt' : 'refused',
-      `Vault could not ${op}`,
-    );
+  if (status === 400) {
+    const isOfCiphertext = (op === 'decrypt' || op === 'rewrap') && CIPHERTEXT_FAULTS.test(error);
+    return new KeyringError(isOfCiphertext ? 'corrupt' : 'refused', `Vault could not ${op}`);
+  }
   return new KeyringError(
     'unavailable',
     status === 0 ? `Vault gave no answer: ${error}` : `Vault answered ${status}`,
