@@ -43,6 +43,34 @@ describe('micro-batch', () => {
     await Promise.all(rest);
   });
 
+  test('a pause that ends in the turn in which enough items arrive causes one flush', async () => {
+    let [running, most] = [0, 0];
+    const batch = createMicroBatch<number, number>({
+      itemsMax: 4,
+      flushesMax: 1,
+      queuedMax: 100,
+      gatherMs: 15,
+      async flush(items) {
+        most = Math.max(most, ++running);
+        await new Promise((resolve) => setTimeout(resolve, items[0] === 0 ? 1 : 30));
+        running--;
+        return items;
+      },
+    });
+    await batch.add(0);
+    const rest = [batch.add(1)];
+    await new Promise<void>((resolve) =>
+      setImmediate(() => {
+        const until = performance.now() + 20;
+        while (performance.now() < until);
+        for (let item = 2; item <= 8; item++) rest.push(batch.add(item));
+        resolve();
+      }),
+    );
+    expect(await Promise.all(rest)).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
+    expect(most).toBe(1);
+  });
+
   test('a slow flush is overtaken by a second one', async () => {
     const { batch, flushes } = setup({ flushesMax: 2, overlapAfterMs: 20 });
     const first = batch.add(1);

@@ -58,8 +58,8 @@ export function createMicroBatch<Item, Result>(
 ): MicroBatch<Item, Result> {
   const waiting = createTurnQueue<Waiting<Item, Result>>();
   let flushing = 0;
-  /** Whether a flush is scheduled for the end of this tick. */
-  let scheduled = false;
+  /** Flushes at the end of this tick. */
+  let atOnce: NodeJS.Immediate | undefined;
   let idle: PromiseWithResolvers<void> | undefined;
   let begunAt = Number.NEGATIVE_INFINITY;
   /** Runs while items are gathered, or while the flush under way is waited for. */
@@ -68,14 +68,13 @@ export function createMicroBatch<Item, Result>(
   const { weightOf = () => 0, weightMax = Number.POSITIVE_INFINITY } = options;
 
   function schedule(): void {
-    if (scheduled || flushing >= options.flushesMax || waiting.size === 0) return;
+    if (atOnce !== undefined || flushing >= options.flushesMax || waiting.size === 0) return;
     const restMs = begunAt + pauseMs() - performance.now();
     if (restMs > 0) {
       pause ??= setTimeout(flush, restMs);
       return;
     }
-    scheduled = true;
-    setImmediate(flush);
+    atOnce = setImmediate(flush);
   }
 
   function pauseMs(): number {
@@ -84,7 +83,9 @@ export function createMicroBatch<Item, Result>(
   }
 
   function flush(): void {
-    scheduled = false;
+    // The pause may have ended in the same turn of the event loop: both would flush.
+    clearImmediate(atOnce);
+    atOnce = undefined;
     endPause();
     void flushOne();
   }
@@ -128,7 +129,7 @@ export function createMicroBatch<Item, Result>(
   function goOn(): void {
     flushing--;
     endPause();
-    if (flushing === 0 && !scheduled && waiting.size >= options.itemsMax) flush();
+    if (flushing === 0 && atOnce === undefined && waiting.size >= options.itemsMax) flush();
     else schedule();
   }
 
