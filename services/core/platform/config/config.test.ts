@@ -97,6 +97,11 @@ test.each([
   ['postgres://u:p@h/db?sslmode=require&channel_binding=require', /no parameters but sslmode/],
   ['https://u:p@h/db', /begins with postgres/],
   ['postgres://u:50%25off@h:5432/db?sslmode=require&target_session_attrs=read-write', undefined],
+  ['postgresql://u:p%40@h1:5432,h2:5433/db?target_session_attrs=read-write', undefined],
+  ['postgresql://u:p@h1,h2:5433/db', undefined],
+  ['postgresql://u:p@[::1]:5432,[2001:db8::1]/db', undefined],
+  ['postgresql://u:p@h1:5432,h2:x/db', /begins with postgres/],
+  ['postgresql://u:p@h1:5432,/db', /begins with postgres/],
 ])('the connection string %s is refused as %s', (url, rule) => {
   const parse = () => parseEnvironment({ postgres: postgresEnv }, { DATABASE_URL: url });
   if (rule === undefined) expect(parse().postgres.url.reveal()).toBe(url);

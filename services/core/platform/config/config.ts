@@ -189,13 +189,17 @@ export function postgresUrl(description: string): z.ZodType<Secret> {
   const protocols = ['postgres:', 'postgresql:'];
   return z
     .string()
-    .refine((value) => isUrl(value, protocols), { error: urlRule(protocols), abort: true })
+    .refine((value) => isUrl(ofFirstHost(value), protocols) && HOSTS.test(value), {
+      error: `${urlRule(protocols)}, with one host or several, as host:port,host:port`,
+      abort: true,
+    })
     .refine(
-      hasDecodableLogin,
+      (value) => hasDecodableLogin(ofFirstHost(value)),
       'must have % in its user or password only before two hexadecimal digits (%25 for a %)',
     )
     .refine(
-      (value) => new URL(value).searchParams.keys().every((name) => POSTGRES_PARAMETERS.includes(name)),
+      (value) =>
+        new URL(ofFirstHost(value)).searchParams.keys().every((name) => POSTGRES_PARAMETERS.includes(name)),
       `must have no parameters but ${POSTGRES_PARAMETERS.join(', ')}`,
     )
     .transform((value) => new Secret(value))
@@ -336,6 +340,15 @@ function splitList(value: string): string[] {
 
 function isUrl(value: string, protocols: readonly string[]): boolean {
   return URL.canParse(value) && protocols.includes(new URL(value).protocol) && new URL(value).hostname !== '';
+}
+
+/** A list of hosts with or without ports, as libpq and the driver read it: `h1:5432,h2:5433`. */
+const HOSTS =
+  /^[a-z]+:\/\/(?:[^@/?#]*@)?(?:[^,/?#@:]+|\[[0-9a-f:.]+\])(?::\d+)?(?:,(?:[^,/?#@:]+|\[[0-9a-f:.]+\])(?::\d+)?)*(?:[/?#]|$)/i;
+
+/** Returns the URL with its first host alone: a list is no URL to `URL`. */
+function ofFirstHost(value: string): string {
+  return value.replace(/^([a-z]+:\/\/(?:[^@/?#]*@)?[^,/?#]+),[^/?#]*/i, '$1');
 }
 
 function hasDecodableLogin(value: string): boolean {
