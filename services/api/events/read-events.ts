@@ -16,7 +16,7 @@ import {
 } from '#core/domain/feed-event.ts';
 import type { LoadIds } from '#core/domain/id-loader.ts';
 import { maskedEvent } from '#core/domain/masked-event.ts';
-import { feedStart, scanFeed } from '#core/store/feed.ts';
+import { feedEnd, feedStart, scanFeed } from '#core/store/feed.ts';
 import { masksRecipients } from '#core/store/webhook-endpoints.ts';
 import type { KeyCaller, MemberCaller } from '../auth/auth.ts';
 import type { Cursors } from '../http/cursor.ts';
@@ -61,7 +61,7 @@ const FeedPage = z
       .min(0)
       .max(SEQ_MAX)
       .describe(
-        'The last number that was read, whether it matched the filter or not: `afterSeq` of the next call.',
+        'The last number that was read, whether it matched the filter or not: `afterSeq` of the next call. Lower than `afterSeq` of this call if the feed ends before it, which happens only after the service was restored from a backup.',
       ),
     ...warningsField,
   })
@@ -134,7 +134,10 @@ export function readEventRoutes({ read, cursors, loadIds }: ReadEventsDeps): Rou
         positionOf: ({ seq }: StoredEvent) => seq,
         scan: (range) => scanFeed(tenantId, tx, ids, filter, range),
       });
-      return { rows: isMasked ? rows.map(maskedEvent) : rows, next, lastSeq: end ?? start };
+      const read = end ?? start;
+      // After a restore from a backup the feed may end before `afterSeq`. It goes on from its end, and so must its readers.
+      const lastSeq = read > start ? read : Math.min(start, await feedEnd(tenantId, tx, endpointId));
+      return { rows: isMasked ? rows.map(maskedEvent) : rows, next, lastSeq };
     });
     return {
       body: {

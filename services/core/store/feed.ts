@@ -96,10 +96,20 @@ export async function feedStart(
 ): Promise<number> {
   if (endpointId !== undefined) return endpointFeedStart(tenantId, tx, since, endpointId);
   const [row] = await tx<{ seq: number }[]>`
-    select coalesce(
-      (select f.first_seq - 1 from feed f where f.tenant_id = ${tenantId} and f.numbered_at >= ${startOf(tx, since)}
-        order by f.numbered_at, f.last_seq limit 1),
-      (select h.last_seq from feed_heads h where h.tenant_id = ${tenantId} order by h.last_seq desc limit 1), 0) as seq`;
+    select f.first_seq - 1 as seq from feed f where f.tenant_id = ${tenantId} and f.numbered_at >= ${startOf(tx, since)}
+    order by f.numbered_at, f.last_seq limit 1`;
+  return row?.seq ?? feedEnd(tenantId, tx);
+}
+
+/** Returns the last number of the tenant's feed, or of an endpoint's; 0 before the first event. */
+export async function feedEnd(tenantId: TenantId, tx: TransactionSql, endpointId?: string): Promise<number> {
+  const [row] =
+    endpointId === undefined
+      ? await tx<{ seq: number }[]>`
+          select h.last_seq as seq from feed_heads h where h.tenant_id = ${tenantId} order by h.last_seq desc limit 1`
+      : await tx<{ seq: number }[]>`
+          select h.last_seq as seq from endpoint_heads h where h.tenant_id = ${tenantId} and h.endpoint_id = ${endpointId}
+          order by h.feed_seq desc, h.last_seq desc limit 1`;
   return row?.seq ?? 0;
 }
 
@@ -114,13 +124,10 @@ async function endpointFeedStart(
   endpointId: string,
 ): Promise<number> {
   const [row] = await tx<{ seq: number }[]>`
-    select coalesce(
-      (select f.first_seq - 1 from endpoint_feed f
-        where f.tenant_id = ${tenantId} and f.endpoint_id = ${endpointId} and f.matched_at >= ${startOf(tx, since)}
-        order by f.matched_at, f.last_seq limit 1),
-      (select h.last_seq from endpoint_heads h where h.tenant_id = ${tenantId} and h.endpoint_id = ${endpointId}
-        order by h.feed_seq desc, h.last_seq desc limit 1), 0) as seq`;
-  return row?.seq ?? 0;
+    select f.first_seq - 1 as seq from endpoint_feed f
+    where f.tenant_id = ${tenantId} and f.endpoint_id = ${endpointId} and f.matched_at >= ${startOf(tx, since)}
+    order by f.matched_at, f.last_seq limit 1`;
+  return row?.seq ?? feedEnd(tenantId, tx, endpointId);
 }
 
 function startOf(tx: TransactionSql, since: string) {
