@@ -13,6 +13,17 @@ const refusing = new Proxy({} as WorkerStore, {
   get: () => () => Promise.reject(new Error('permission denied')),
 });
 
+/** What no test here calls. */
+const UNUSED = {
+  credentials: {
+    get: async () => ({ ok: false, reason: 'missing' }) as const,
+    invalidate: () => undefined,
+    forgetStale: () => undefined,
+    autonomySeconds: () => null,
+  },
+  twilioOrigin: 'https://api.example',
+};
+
 test('a task that never succeeded has the start as its last success, and failures are counted', async () => {
   await using stack = new AsyncDisposableStack();
   const metrics = createWorkerMetrics();
@@ -20,13 +31,7 @@ test('a task that never succeeded has the start as its last success, and failure
   const failed = new Set<string>();
   startTestWorker(stack, {
     store: refusing,
-    credentials: {
-      get: async () => ({ ok: false, reason: 'missing' }),
-      invalidate: () => undefined,
-      forgetStale: () => undefined,
-      autonomySeconds: () => null,
-    },
-    twilioOrigin: 'https://api.example',
+    ...UNUSED,
     events: {
       ...events,
       taskFailed(task, error) {
@@ -72,13 +77,7 @@ test('a task that always has more to do succeeds with each full batch', async ()
   const succeeded = new Map<string, number>();
   startTestWorker(stack, {
     store: busy,
-    credentials: {
-      get: async () => ({ ok: false, reason: 'missing' }),
-      invalidate: () => undefined,
-      forgetStale: () => undefined,
-      autonomySeconds: () => null,
-    },
-    twilioOrigin: 'https://api.example',
+    ...UNUSED,
     events: {
       ...createEvents(silentLogger, createWorkerMetrics(), () => NOW),
       taskSucceeded: (task) => void succeeded.set(task, (succeeded.get(task) ?? 0) + 1),
