@@ -57,6 +57,16 @@ test.each([
 test('a member who accepted an invitation has its role, which a replay need not restore', () => {
   const since = '2026-03-01T09:00:00.000Z';
   const words = lastWords([entryOf('member.joined', 'user', { role: 'viewer', since })]).get(TENANT);
-  expect(words?.members.get('user')).toEqual({ isRemoved: false, role: 'viewer', since });
+  expect(words?.members.get('user')).toEqual({ isRemoved: false, role: 'viewer', since, invitations: [] });
   expect(words?.lost.size).toBe(0);
+});
+
+test('a removed member is known by all invitations that it had accepted', () => {
+  const words = lastWords([
+    entryOf('member.joined', 'user', { role: 'viewer', invitations: ['1', '2'] }),
+    entryOf('member.role_changed', 'user', { role: 'admin', invitations: ['3'] }),
+    entryOf('member.joined', 'another', { role: 'viewer', invitations: ['4'] }),
+    entryOf('member.removed', 'user'),
+  ]).get(TENANT);
+  expect(words?.members.get('user')).toMatchObject({ isRemoved: true, invitations: ['1', '2', '3'] });
 });

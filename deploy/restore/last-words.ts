@@ -15,6 +15,8 @@ export type LastMembership = {
   readonly role: Role | null;
   /** When the membership began, as far as logged: it stays the same when an invitation is accepted under another id. */
   readonly since: string | null;
+  /** The ids of the invitations that the member has accepted: the restored database may still contain them. */
+  readonly invitations: readonly string[];
 };
 
 export type LastKey = {
@@ -138,11 +140,13 @@ const newDraft = (): Draft => ({
 });
 
 const NO_KEY: LastKey = { isRevoked: false, scopes: null, until: null };
+const NO_MEMBERSHIP: LastMembership = { isRemoved: false, role: null, since: null, invitations: [] };
 
 function take(draft: Draft, entry: AuditEntry): void {
   const { action, target, at, facts } = entry;
   const uid = textOf(facts['uid']);
   const key = draft.keys.get(target) ?? NO_KEY;
+  const member = draft.members.get(target) ?? NO_MEMBERSHIP;
   switch (action) {
     case 'tenant.purge_begun':
       draft.purge = { uid: uid ?? entry.tenantId, at };
@@ -180,13 +184,22 @@ function take(draft: Draft, entry: AuditEntry): void {
       return;
     }
     case 'member.removed':
-      draft.members.set(target, { isRemoved: true, role: null, since: textOf(facts['since']) });
+      draft.members.set(target, {
+        isRemoved: true,
+        role: null,
+        since: textOf(facts['since']),
+        invitations: member.invitations,
+      });
       return;
     case 'member.added':
     case 'member.joined':
     case 'member.role_changed': {
-      const since = textOf(facts['since']);
-      draft.members.set(target, { isRemoved: false, role: roleOf(facts['role']), since });
+      draft.members.set(target, {
+        isRemoved: false,
+        role: roleOf(facts['role']),
+        since: textOf(facts['since']),
+        invitations: [...member.invitations, ...textsOf(facts['invitations'])],
+      });
       if (action === 'member.added') lose(draft, action);
       return;
     }
@@ -293,6 +306,10 @@ function lose({ lost }: Draft, action: string): void {
 
 function textOf(fact: AuditEntry['facts'][string] | undefined): string | null {
   return typeof fact === 'string' ? fact : null;
+}
+
+function textsOf(fact: AuditEntry['facts'][string] | undefined): readonly string[] {
+  return Array.isArray(fact) ? fact : [];
 }
 
 function roleOf(fact: AuditEntry['facts'][string] | undefined): Role | null {

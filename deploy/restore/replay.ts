@@ -296,12 +296,12 @@ async function settleBrake(
 async function settleMember(
   tx: TransactionSql,
   tenantId: string,
-  { userId, isRemoved, role, since }: LastMembership & { readonly userId: string },
+  { userId, isRemoved, role, since, invitations }: LastMembership & { readonly userId: string },
   count: Count,
 ): Promise<void> {
-  // A member who accepted an invitation since then is still invited in this database, under another id and since the same
-  // moment.
-  const isMeant = tx`m.tenant_id = ${tenantId} and (m.user_id = ${userId}
+  // A member who accepted an invitation since then is still invited in this database, under another id, which the entry of the
+  // acceptance names. Where that entry is missing, a membership that an invitation began is still known by its time.
+  const isMeant = tx`m.tenant_id = ${tenantId} and (m.user_id = ${userId} or m.user_id = any (${[...invitations]}::uuid[])
     or (date_trunc('milliseconds', m.created_at) = ${since}::timestamptz
       and exists (select from users u where u.id = m.user_id and u.subject is null)))`;
   if (isRemoved) {

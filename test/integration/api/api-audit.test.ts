@@ -151,7 +151,10 @@ test('an accepted invitation has an entry in each tenant, and so has a role that
   const { email, subject, userId } = person;
   const { body: invitation } = await asOwner('PUT', '/v1/admin/members', { email, role: 'developer' });
   await api.callAs('owner', other, 'PUT', '/v1/admin/members', { subject, role: 'viewer' });
-  await api.callAs('owner', other, 'PUT', '/v1/admin/members', { email, role: 'admin' });
+  const { body: otherInvitation } = await api.callAs('owner', other, 'PUT', '/v1/admin/members', {
+    email,
+    role: 'admin',
+  });
   await api.call('GET', '/v1/admin/me', { as: person });
   const byService = { actor: 'service', target: userId, targetName: email };
   expect(await entries(userId)).toMatchObject([
@@ -175,7 +178,15 @@ test('an accepted invitation has an entry in each tenant, and so has a role that
     .map((line) => (JSON.parse(line) as { audit?: Record<string, unknown> }).audit ?? {})
     .filter((entry) => entry['target'] === userId && entry['actor'] === 'service');
   expect(logged.toSorted((a, b) => String(a['action']).localeCompare(String(b['action'])))).toMatchObject([
-    { action: 'member.joined', tenantId: tenant.id, facts: { role: 'developer', since: expect.any(String) } },
-    { action: 'member.role_changed', tenantId: other.id, facts: { role: 'admin' } },
+    {
+      action: 'member.joined',
+      tenantId: tenant.id,
+      facts: { role: 'developer', since: expect.any(String), invitations: [invitation.userId] },
+    },
+    {
+      action: 'member.role_changed',
+      tenantId: other.id,
+      facts: { role: 'admin', invitations: [otherInvitation.userId] },
+    },
   ]);
 });

@@ -33,6 +33,8 @@ let restoredUrl: string;
 let file: string;
 let tenant: TestTenant;
 let other: TestTenant;
+/** Has a removed and a demoted member who accepted an invitation to a second membership. */
+let merging: TestTenant;
 const ids: Record<string, string> = {};
 const lines: string[] = [];
 
@@ -134,7 +136,7 @@ beforeAll(async () => {
   });
   stack.defer(() => controllerSql.end());
   const store = managedTenantStore(controllerSql, api.issuer.issuer, createAuditTrail(log));
-  [tenant, other] = await Promise.all([api.tenant(), api.tenant()]);
+  [tenant, other, merging] = await Promise.all([api.tenant(), api.tenant(), api.tenant()]);
 
   for (const name of ['revoked', 'rotated', 'narrowed', 'kept'])
     ids[name] = (await post('/v1/admin/api-keys', { name }))['id'] ?? '';
@@ -157,6 +159,13 @@ beforeAll(async () => {
   await post(`/v1/admin/webhook-endpoints/${ids['resumedEndpoint']}/pause`);
   const invited = `${randomUUID()}@example.org`;
   await put('/v1/admin/members', { email: invited, role: 'admin' });
+  const [leaver, demoted] = await Promise.all([api.person(), api.person()]);
+  const putMerging = async (body: unknown, path = '') =>
+    done(await api.callAs('owner', merging, 'PUT', `/v1/admin/members${path}`, body));
+  for (const { subject, email } of [leaver, demoted]) {
+    await putMerging({ subject, role: 'viewer' });
+    await putMerging({ email, role: 'admin' });
+  }
   await platform(other.id, 'suspend');
   const delivery = workerStore(api.database.open('worker', 1), 10_000, ADDRESS_KEYS);
   const applied = createAuditTrail(log);
@@ -239,6 +248,10 @@ beforeAll(async () => {
   const guest = await api.person({ email: invited });
   done(await api.call('GET', '/v1/admin/me', { as: guest }));
   await remove(`/v1/admin/members/${guest.userId}`);
+  // Merges the invitations, which have other ids and are younger, into the memberships.
+  for (const as of [leaver, demoted]) done(await api.call('GET', '/v1/admin/me', { as }));
+  done(await api.callAs('owner', merging, 'DELETE', `/v1/admin/members/${leaver.userId}`));
+  await putMerging({ role: 'viewer' }, `/${demoted.userId}`);
   await platform(other.id, 'resume');
   await platform(other.id, 'lift-brake');
   await brake('email');
@@ -293,6 +306,10 @@ async function state(): Promise<Record<string, unknown>> {
     where tenant_id = ${tenant.id}`;
   const members = await restored`
     select coalesce(u.subject, 'invited') as who, m.role from members m join users u on u.id = m.user_id where m.tenant_id = ${tenant.id}`;
+  const fixed = Object.values(merging.members).map(({ userId }) => userId);
+  const merged = await restored`
+    select u.subject is null as invited, m.role from members m join users u on u.id = m.user_id
+    where m.tenant_id = ${merging.id} and u.id <> all (${fixed}::uuid[]) order by invited, role`;
   const tenants = await restored`select id, status, suspension_reason, owner_uid from tenants`;
   const of = <Row extends Record<string, unknown>>(rows: readonly Row[], id: string | undefined) =>
     rows.find((row) => row['id'] === id);
@@ -315,6 +332,7 @@ async function state(): Promise<Record<string, unknown>> {
       return endpoint?.['gone'] === true ? 'gone' : endpoint?.['status'];
     }),
     roles: [owner, admin, developer, viewer, { subject: 'invited' }].map(roleOf),
+    merged: merged.map(({ invited, role }) => `${invited === true ? 'invited ' : ''}${role as string}`),
     tenants: [other.id, ...['suspended', 'held', 'purged', 'removed'].map((name) => ids[name])].map(facts),
     brakes: (
       await restored`select channel from brakes where tenant_id = ${other.id} and level is not null order by channel`
@@ -350,6 +368,7 @@ const REVIVED = {
   endpoints: ['active', 'active', 'paused', 'active'],
   suppressed: [],
   roles: ['owner', 'admin', 'developer', 'viewer', 'admin'],
+  merged: ['viewer', 'viewer', 'invited admin', 'invited admin'],
   tenants: ['suspended abuse', 'active', 'active', 'active', 'active'],
   retained: ['active', 'active', 'suspended billing', 'active'],
   owned: RETAINED,
@@ -373,6 +392,8 @@ const REPLAYED = {
   suppressed: [{ channel: 'sms', address: null, reason: 'opt_out', scope: 'all' }],
   // The replay never raises rights: people must promote again the viewer who had become an owner since.
   roles: ['owner', 'viewer', undefined, 'viewer', undefined],
+  // Nobody regains a role at the next sign-in, from an invitation that was accepted.
+  merged: ['viewer', 'invited viewer'],
   tenants: ['active', 'suspended abuse', 'suspended billing', 'absent', 'absent'],
   retained: ['suspended manual', 'suspended abuse', 'suspended billing', 'active'],
   owned: [],
@@ -437,8 +458,8 @@ test('a replay with --apply revokes and purges again, and changes nothing else',
     '1  keys revoked',
     '1  keys expired',
     '1  keys narrowed',
-    '2  members removed',
-    '1  roles lowered',
+    '4  members removed',
+    '2  roles lowered',
     // The imported addresses are in no log, so the replay cannot suppress them again.
     '1  suppression.imported',
     '2  contents of messages erased',

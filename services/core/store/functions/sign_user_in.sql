@@ -1,7 +1,8 @@
 -- Creates or updates the user with this issuer and subject, and binds invitations to the user's e-mail address if the issuer has
 -- verified it. An address or name that is null keeps the stored one: many access tokens have neither. Members are found by the
 -- stored address, so an unverified one is not stored, and removes it: it could be another person's. `entries`: the audit log
--- entries for accepted invitations, one for each tenant.
+-- entries for accepted invitations, one for each tenant. Their facts name every accepted invitation, because a database that is
+-- restored to an earlier time contains them again.
 create or replace function sign_user_in(of_issuer text, of_subject text, of_email text, email_verified boolean, of_name text)
 returns table (who uuid, entries json)
 language plpgsql security definer set search_path = despatch, pg_temp as $$
@@ -50,7 +51,8 @@ begin
           verified, jsonb_build_array(jsonb_build_object('field', 'invitation', 'from', i.user_id, 'to', null))
             || case when w.role is distinct from b.role
               then jsonb_build_array(jsonb_build_object('field', 'role', 'from', w.role, 'to', b.role)) else '[]' end,
-          jsonb_build_object('role', b.role, 'since', date_trunc('milliseconds', b.created_at))
+          jsonb_build_object('role', b.role, 'since', date_trunc('milliseconds', b.created_at), 'invitations', array(
+            select m.user_id from members m where m.tenant_id = b.tenant_id and m.user_id = any (pending) order by m.user_id))
         from bound b join invited i on i.tenant_id = b.tenant_id
         -- As before this statement.
         left join members w on w.tenant_id = b.tenant_id and w.user_id = who
