@@ -70,3 +70,17 @@ test('a removed member is known by all invitations that it had accepted', () => 
   ]).get(TENANT);
   expect(words?.members.get('user')).toMatchObject({ isRemoved: true, invitations: ['1', '2', '3'] });
 });
+
+const [applied, removal] = [entryOf('tenant.applied', TENANT), entryOf('member.removed', 'user')];
+const roleChanged = (role: string): AuditEntry => entryOf('member.role_changed', 'user', { role });
+
+test.each([
+  ['was removed after a resource was applied', [applied, removal], ['user']],
+  ['was removed before that', [removal, applied], []],
+  ['was removed from a tenant whose resource did not change', [removal], []],
+  ['was given a lower role', [applied, roleChanged('viewer')], ['user']],
+  ['was removed and is a viewer again', [applied, removal, roleChanged('viewer')], ['user']],
+  ['is an owner again', [applied, removal, roleChanged('owner')], []],
+])('whether a resource may add a member again who %s', (_title, entries, ids) => {
+  expect([...(lastWords(entries).get(TENANT)?.mayReturn ?? [])]).toEqual(ids);
+});

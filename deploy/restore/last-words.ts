@@ -70,6 +70,11 @@ export type LastWords = {
   /** By channel. */
   readonly brakes: ReadonlyMap<string, LastBrake>;
   readonly members: ReadonlyMap<string, LastMembership>;
+  /**
+   * Members who were removed, or given another role than owner, after a resource was applied. If it named them for the first time,
+   * the restored database does not know that, and the resource makes them owners again.
+   */
+  readonly mayReturn: ReadonlySet<string>;
   readonly keys: ReadonlyMap<string, LastKey>;
   readonly accounts: ReadonlyMap<string, LastAccount>;
   /** Webhook endpoints. */
@@ -96,6 +101,8 @@ type Draft = {
   suspension: LastSuspension | null;
   brakes: Map<string, LastBrake>;
   members: Map<string, LastMembership>;
+  mayReturn: Set<string>;
+  isApplied: boolean;
   keys: Map<string, LastKey>;
   accounts: Map<string, LastAccount>;
   endpoints: Map<string, LastEndpoint>;
@@ -127,6 +134,8 @@ const newDraft = (): Draft => ({
   suspension: null,
   brakes: new Map(),
   members: new Map(),
+  mayReturn: new Set(),
+  isApplied: false,
   keys: new Map(),
   accounts: new Map(),
   endpoints: new Map(),
@@ -158,6 +167,7 @@ function take(draft: Draft, entry: AuditEntry): void {
       return;
     case 'tenant.applied':
       draft.suspension = suspensionFor(textOf(facts['suspension']), entry);
+      draft.isApplied = true;
       return;
     case 'tenant.retained':
       draft.suspension = retained(draft.suspension, entry);
@@ -190,6 +200,7 @@ function take(draft: Draft, entry: AuditEntry): void {
         since: textOf(facts['since']),
         invitations: member.invitations,
       });
+      if (draft.isApplied) draft.mayReturn.add(target);
       return;
     case 'member.added':
     case 'member.joined':
@@ -200,6 +211,8 @@ function take(draft: Draft, entry: AuditEntry): void {
         since: textOf(facts['since']),
         invitations: [...member.invitations, ...textsOf(facts['invitations'])],
       });
+      if (facts['role'] === 'owner') draft.mayReturn.delete(target);
+      else if (draft.isApplied && action === 'member.role_changed') draft.mayReturn.add(target);
       if (action === 'member.added') lose(draft, action);
       return;
     }

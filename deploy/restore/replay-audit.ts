@@ -89,7 +89,7 @@ export async function main(
 }
 
 function report(
-  { entries, done, ownerless, lost }: ReplaySummary,
+  { entries, done, ownerless, mayReturn, lost }: ReplaySummary,
   how: { readonly isApplied: boolean; readonly unreadable: number },
 ): string {
   const table = (rows: Readonly<Record<string, number>>): string[] =>
@@ -106,6 +106,10 @@ function report(
     ...part(
       'Tenants without an owner:',
       ownerless.map((id) => `  ${id}`),
+    ),
+    ...part(
+      'Removed or demoted members who may become owners again when resources are applied, by tenant:',
+      table(mayReturn),
     ),
     '',
   ].join('\n');

@@ -25,6 +25,8 @@ export type ReplaySummary = {
   readonly purged: readonly string[];
   /** Tenants without an owner. */
   readonly ownerless: readonly string[];
+  /** Number of members whom the tenant's resource may make owners again, by tenant. */
+  readonly mayReturn: Readonly<Record<string, number>>;
   /** Number of changes that only people can repeat, by action. */
   readonly lost: Readonly<Record<string, number>>;
 };
@@ -63,6 +65,7 @@ export async function replayAudit(
   const tenants = lastWords(unknown);
   const lost: Record<string, number> = {};
   const ownerless: string[] = [];
+  const mayReturn: Record<string, number> = {};
   const purges = [...tenants].flatMap(([id, { purge }]) => (purge === null ? [] : [{ id, ...purge }]));
 
   await sql
@@ -73,6 +76,8 @@ export async function replayAudit(
         for (const uid of words.gone)
           await tx`insert into gone_resources (uid) values (${uid}) on conflict do nothing`;
         if (words.purge !== null) continue;
+        // Even if the restored database has no such tenant: the resource creates it again.
+        if (words.mayReturn.size > 0) mayReturn[tenantId] = words.mayReturn.size;
         for (const [action, n] of words.lost) lost[action] = (lost[action] ?? 0) + n;
         const [present] = await tx`select from tenants where id = ${tenantId} for update`;
         if (present === undefined) continue;
@@ -100,7 +105,7 @@ export async function replayAudit(
     if (present !== undefined) await purgeTenant(sql, purge, () => options.destroyKey(purge.id));
     else await options.destroyKey(purge.id);
   }
-  return { entries: unknown.length, done, purged: purges.map(({ id }) => id), ownerless, lost };
+  return { entries: unknown.length, done, purged: purges.map(({ id }) => id), ownerless, mayReturn, lost };
 }
 
 /** The audit log shows what the database contains: each entry was committed together with its change. */

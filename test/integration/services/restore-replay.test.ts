@@ -180,6 +180,7 @@ beforeAll(async () => {
   const removed = await api.tenant();
   ids['removed'] = removed.id;
   await vault.request('POST', `${vault.mount}/keys/despatch-${removed.id}`);
+  const [namer, named] = await Promise.all([api.person(), api.person()]);
   const managed = {
     retained: wanted(randomSlug()),
     purged: wanted(randomSlug()),
@@ -187,6 +188,7 @@ beforeAll(async () => {
     retainedForAbuse: wanted(randomSlug()),
     retainedAsItWas: wanted(randomSlug(), { suspension: 'billing' }),
     retainedAndResumed: wanted(randomSlug()),
+    named: wanted(randomSlug(), { owners: [{ subject: namer.subject }] }),
   };
   for (const [name, one] of Object.entries(managed)) {
     await store.apply(one);
@@ -259,6 +261,11 @@ beforeAll(async () => {
   await store.retain(goneOf(managed.retained));
   await store.apply({ ...managed.held, generation: 2, suspension: 'billing' });
   await store.apply({ ...managed.retainedForAbuse, generation: 2, suspension: 'abuse' });
+  // Names an owner whom the copy does not know; an owner then removes this one.
+  const owners = [{ subject: namer.subject }, { subject: named.subject }];
+  await store.apply({ ...managed.named, generation: 2, owners });
+  const as = { as: namer, slug: managed.named.slug };
+  done(await api.call('DELETE', `/v1/admin/members/${named.userId}`, as));
   for (const one of [managed.retainedForAbuse, managed.retainedAsItWas, managed.retainedAndResumed])
     await store.retain(goneOf(one));
   await platform(managed.retainedAndResumed.id, 'resume');
@@ -449,6 +456,12 @@ test('a restore revives revoked rights, and a replay without --apply changes not
   expect(text).toMatch(/Would be done.*\n(.*\n)* +1 {2}keys revoked/);
   expect(await state()).toMatchObject(REVIVED);
   for (const name of ['purged', 'removed']) expect(await keyExists(ids[name] ?? '')).toBe(true);
+});
+
+test('a replay reports the removed members whom a resource would make owners again', async () => {
+  expect((await replay()).text).toMatch(
+    new RegExp(`when resources are applied.*:\\n +1 {2}${ids['named']}\\n`),
+  );
 });
 
 test('a replay with --apply revokes and purges again, and changes nothing else', async () => {
