@@ -25,7 +25,8 @@ const DESCRIPTIONS: Readonly<Record<LimitName, string>> = {
   membersMax: 'Members, invitations counted.',
   batchMessagesMax: 'Messages in one batch request.',
   scheduleHorizonDays: 'How many days ahead a message may be scheduled.',
-  retentionDays: 'How many days the record of a message is kept.',
+  retentionDays:
+    'How many days the record of a message is kept. With fewer than 8, the answer to a request with an idempotency key, which contains the recipient, may be kept for longer than the record: for 7 to 14 days.',
   hardBounceRateMax:
     'Part of a channel\'s last 1,000 final messages that may have bounced for good. Beyond it the channel is slowed to a tenth, at twice of it held. Text from "0.0001" to "1", which never brakes.',
   complaintRateMax:

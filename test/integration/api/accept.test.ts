@@ -121,6 +121,18 @@ describe('acceptance', () => {
     }
   });
 
+  test('an idempotency key is kept for seven days, and not longer than a message with a retention of eight days', async () => {
+    await using b = await setup();
+    const wrong = await b.admin`
+      select accepted, n from generate_series('2026-01-05T00:00:00Z'::timestamptz, '2026-03-01', interval '1 hour') hour,
+        unnest(array[hour, hour - interval '1 microsecond']) accepted, generate_series(8, 60) n,
+        despatch.idempotency_generation(accepted) generation
+      where not despatch.has_served('idempotency_keys', generation, despatch.purge_day(accepted, n))
+        or despatch.has_served('idempotency_keys', generation,
+          ((accepted + interval '7 days' - interval '1 microsecond') at time zone 'UTC')::date)`;
+    expect(wrong).toHaveLength(0);
+  });
+
   test('concurrent batches over two processes are accepted up to exactly the daily limit', async () => {
     await using b = await setup();
     const tenant = await seedTenant(b.admin);

@@ -1030,8 +1030,9 @@ create view waiting_message with (security_invoker) as
 
 -- Idempotency: one partition per generation of seven days; a key is looked up in its own generation, the previous one and later
 -- ones. `response` is the answer byte for byte, because a replay repeats it, so it contains the message's recipient; `json`,
--- because `jsonb` would reorder the caller's own keys. It is deleted within fifteen days, before the message with the same
--- recipient.
+-- because `jsonb` would reorder the caller's own keys. It is deleted within fourteen days, and not after the message with the
+-- same recipient if that is kept for eight days or longer. A tenant with a shorter retention has its answers for longer than its
+-- messages, because a key promises its answer for seven days.
 create table idempotency_keys (
   scope bytea not null,
   generation date not null,
