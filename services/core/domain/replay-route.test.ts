@@ -1,6 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { chooseAccount } from './choose-account.ts';
+import { decideSilence } from './decide-silence.ts';
 import { decideWaiting } from './decide-waiting.ts';
 import type { FailedTry } from './failover.ts';
 import { FAILURE_CLASSES, type FailureClass } from './failure.ts';
@@ -116,6 +117,23 @@ describe('a replayed message', () => {
     });
   });
 
+  test('moves after a silence to an account that was only waited for, and to none that was called', () => {
+    const all = accountsOf(['a', 'b', 'c']);
+    const eager = { ...routeOf('a', 'b', 'c'), maxWaitMs: 1_000, receiptTimeoutMs: 10_000 };
+    const closed = [{ accountId: 'a', reason: 'breaker_open' }] as const;
+    const delayed = { kind: 'delayed', accountId: 'a', why: 'breaker_open', skipped: [] } as const;
+    const silent = { kind: 'silent', accountId: 'b', skipped: [] } as const;
+    expect(replayRoute(message(delayed, silent), eager, all).accountId).toBe('a');
+    const both = message(delayed, { ...silent, skipped: closed }, { ...silent, accountId: 'c' });
+    expect(replayRoute(both, eager, all).accountId).toBe('a');
+    const everywhere = message(
+      delayed,
+      { ...silent, skipped: closed },
+      { ...silent, accountId: 'c', skipped: closed },
+    );
+    expect(replayRoute(everywhere, eager, all).accountId).toBe('c');
+  });
+
   test('ends after a permanent refusal of the recipient, or if no account is left', () => {
     const both = accountsOf(['a', 'b']);
     const wrong = message(refusal('a', 'invalid_recipient', true));
@@ -139,18 +157,22 @@ const route: fc.Arbitrary<Route> = fc.record({
     .shuffledSubarray([...IDS], { minLength: 1 })
     .map((ids) => ids.map((accountId, i) => ({ accountId, weight: 1 + (i % 3) }))),
   failoverOn: fc.subarray([...FAILOVER_CLASSES]),
-  maxWaitMs: fc.constantFrom(null, 0, 30_000),
+  maxWaitMs: fc.constantFrom(null, 0, 10_000, 30_000),
+  receiptTimeoutMs: fc.constantFrom(null, 10_000, 30_000),
 });
 const failure = fc.record({ class: fc.constantFrom(...FAILURE_CLASSES), code: fc.constant('x') });
 const accepted: AttemptOutcome = { kind: 'accepted', providerMessageId: null };
 const notStarted: AttemptOutcome = { kind: 'not_started', reason: 'shutdown' };
-const wait = fc.record({
-  kind: fc.constant('wait' as const),
+const unavailable = {
   closed: fc.array(
     fc.tuple(fc.constantFrom(...IDS), fc.constantFrom<ClosedReason[]>('breaker_open', 'rate_used_up')),
+    { minLength: 1, maxLength: 4 },
   ),
   invalid: fc.subarray<string>([...IDS], { maxLength: 1 }),
-});
+};
+const wait = fc.record({ kind: fc.constant('wait' as const), ...unavailable });
+/** A call is accepted, and no receipt comes in time. */
+const noReceipt = fc.record({ kind: fc.constant('no_receipt' as const), ...unavailable });
 const happening = fc.oneof(
   { weight: 1, arbitrary: fc.constant(accepted) },
   { weight: 1, arbitrary: fc.constant(notStarted) },
@@ -158,6 +180,7 @@ const happening = fc.oneof(
   { weight: 3, arbitrary: fc.record({ kind: fc.constant('rejected_permanent' as const), failure }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('ambiguous' as const), failure }) },
   { weight: 4, arbitrary: wait },
+  { weight: 4, arbitrary: noReceipt },
 );
 type Happening = typeof happening extends fc.Arbitrary<infer T> ? T : never;
 const history = fc.array(happening, { maxLength: 14 });
@@ -171,7 +194,19 @@ function send(id: string, by: Route, able: readonly string[], past: readonly Hap
   const log: Logged[] = [];
   const turns: PastTurn[] = [];
   let state = { retries: 0, ambiguous: 0, providerWaits: 0, duplicateRisk: false };
+  let sentBy: string | undefined;
   for (const one of past) {
+    if (one.kind === 'no_receipt') {
+      const silent = silenceOf(id, { accountId, by, able, log, ambiguous: state.ambiguous }, one);
+      if (silent === undefined) break;
+      turns.push(silent.turn);
+      log.push({ accountId, turn: silent.turn, isFailedOver: false });
+      sentBy = accountId;
+      ({ accountId } = silent);
+      continue;
+    }
+    // A replay does not know what follows a call without an answer.
+    if (one.kind === 'ambiguous' && sentBy !== undefined) continue;
     if (one.kind === 'wait') {
       const delayed = delayOf(id, { accountId, by, able, turns, ambiguous: state.ambiguous }, one);
       if (delayed === undefined) continue;
@@ -187,7 +222,8 @@ function send(id: string, by: Route, able: readonly string[], past: readonly Hap
         deliveryGuarantee: 'at_least_once',
         expiresAt: 1e15,
         dedupe: 'none',
-        receiptsExpected: false,
+        receiptsExpected: true,
+        sentBy,
         ...('failure' in one && one.kind !== 'ambiguous' ? { failover } : {}),
       },
       0,
@@ -195,7 +231,8 @@ function send(id: string, by: Route, able: readonly string[], past: readonly Hap
     );
     const turn = turnOf(accountId, one);
     if (turn !== undefined) turns.push(turn);
-    if (one.kind !== 'not_started') log.push({ turn, isFailedOver: settled.reason === 'failed_over' });
+    if (one.kind !== 'not_started')
+      log.push({ accountId, turn, isFailedOver: settled.reason === 'failed_over' });
     accountId = settled.rerouted?.accountId ?? accountId;
     state = settled;
     if (settled.status !== 'deferred' && settled.status !== 'queued') break;
@@ -203,7 +240,12 @@ function send(id: string, by: Route, able: readonly string[], past: readonly Hap
   return { accountId, turns };
 }
 
-type Logged = { readonly turn: PastTurn | undefined; readonly isFailedOver: boolean };
+/** A call that the log of attempts contains. */
+type Logged = {
+  readonly accountId: string;
+  readonly turn: PastTurn | undefined;
+  readonly isFailedOver: boolean;
+};
 type Waiting = {
   readonly accountId: string;
   readonly by: Route;
@@ -218,7 +260,9 @@ function delayOf(
   { closed, invalid }: Extract<Happening, { kind: 'wait' }>,
 ): { readonly turn: PastTurn; readonly accountId: string } | undefined {
   const statusOf = (of: string) => (invalid.includes(of) ? 'invalid' : 'active');
-  const refused = turns.filter((turn) => turn.kind === 'refused' && turn.isPermanent);
+  const refused = turns.filter(
+    (turn) => turn.kind === 'silent' || (turn.kind === 'refused' && turn.isPermanent),
+  );
   const left = turns.filter((turn) => turn.kind === 'delayed' && turn.why === 'rate_used_up');
   const decision = decideWaiting(
     {
@@ -250,6 +294,47 @@ function delayOf(
   return { turn, accountId: rerouted.accountId };
 }
 
+type Sent = Pick<Waiting, 'accountId' | 'by' | 'able' | 'ambiguous'> & { readonly log: readonly Logged[] };
+
+function silenceOf(
+  id: string,
+  { accountId, by, able, log, ambiguous }: Sent,
+  { closed, invalid }: Extract<Happening, { kind: 'no_receipt' }>,
+): { readonly turn: PastTurn; readonly accountId: string } | undefined {
+  const decision = decideSilence(
+    {
+      id,
+      channel: CHANNEL,
+      tenantStatus: 'active',
+      isHeld: false,
+      status: 'sent',
+      final: false,
+      test: false,
+      pinned: false,
+      deliveryGuarantee: 'at_least_once',
+      discard: false,
+      hasContent: true,
+      accountId,
+      isByCall: true,
+      isTold: false,
+      isAwaited: true,
+      isExpired: false,
+      isBusy: false,
+      isBehind: false,
+      silentMs: 60_000,
+      // The same as SQL `take_silent`.
+      tried: log.map((one) => one.accountId),
+      ambiguous,
+    },
+    able.map((of) => ({ id: of, channel: CHANNEL, status: invalid.includes(of) ? 'invalid' : 'active' })),
+    [by],
+    new Map(closed),
+  );
+  if (decision.kind !== 'move') return undefined;
+  const { skipped, accountId: to } = decision.rerouted;
+  return { turn: { kind: 'silent', accountId, skipped }, accountId: to };
+}
+
 function turnOf(accountId: string, one: AttemptOutcome): PastTurn | undefined {
   if (!('failure' in one)) return undefined;
   if (one.kind === 'ambiguous') return silence(accountId);
@@ -258,14 +343,15 @@ function turnOf(accountId: string, one: AttemptOutcome): PastTurn | undefined {
 
 /** Returns the same as SQL `failover_facts`. */
 function triedOf(log: readonly Logged[]): FailedTry[] {
-  const round = log.findLastIndex((one) => !one.isFailedOver);
-  return log.flatMap(({ turn, isFailedOver }, at) =>
-    turn?.kind === 'refused' && (turn.isPermanent || (isFailedOver && at > round)) ? [turn] : [],
-  );
+  const round = log.findLastIndex(({ turn, isFailedOver }) => !isFailedOver && turn?.kind !== 'silent');
+  return log.flatMap(({ accountId, turn, isFailedOver }, at): FailedTry[] => {
+    if (turn?.kind === 'silent') return [{ accountId, isPermanent: true, class: 'unknown' }];
+    return turn?.kind === 'refused' && (turn.isPermanent || (isFailedOver && at > round)) ? [turn] : [];
+  });
 }
 
 test('a replay with the route in force ends at the account that had the message, for any history', () => {
-  let [failedOver, delayed] = [0, 0];
+  let [failedOver, delayed, silent, silentAfterWait] = [0, 0, 0, 0];
   fc.assert(
     fc.property(fc.uuid(), route, usable, history, (id, by, able, past) => {
       const sent = send(id, by, able, past);
@@ -275,11 +361,15 @@ test('a replay with the route in force ends at the account that had the message,
       if (sent !== undefined) expect(replayed.steps.at(-1)?.accountId).toBe(sent.accountId);
       failedOver += Number(replayed.steps.filter(({ verdict }) => verdict === 'failed').length > 1);
       delayed += Number(sent?.turns.some(({ kind }) => kind === 'delayed') ?? false);
+      const kinds = sent?.turns.map(({ kind }) => kind).join(' ') ?? '';
+      silent += Number(kinds.includes('silent'));
+      silentAfterWait += Number(/delayed.*silent/.test(kinds));
     }),
-    { numRuns: 5_000 },
+    { numRuns: 10_000 },
   );
   // Checks that such histories occurred.
-  expect(Math.min(failedOver, delayed)).toBeGreaterThan(100);
+  expect(Math.min(failedOver, delayed, silent)).toBeGreaterThan(100);
+  expect(silentAfterWait).toBeGreaterThan(10);
 });
 
 test('a replay with any route ends at a usable step of it, or at none if there is none', () => {

@@ -66,7 +66,8 @@ export function replayRoute(message: PastRouting, route: Route, accounts: readon
   /** Permanent refusals, and temporary ones since all accounts were last tried. */
   let tried: FailedTry[] = [];
   const leftForRate: string[] = [];
-  const called = new Set<string>([accountId]);
+  /** An account that was only waited for is not among them. */
+  const called = new Set<string>();
   /** The account that accepted the message; it keeps the message if no other account accepts it. */
   let sentBy: string | undefined;
   for (;;) {
@@ -74,6 +75,7 @@ export function replayRoute(message: PastRouting, route: Route, accounts: readon
     // A message that may have been sent stays with its account.
     if (turn === undefined || turn.kind === 'unanswered') break;
     if (turn.kind === 'silent') {
+      called.add(accountId);
       const next = afterSilence(message, accountId, turn, { route, accounts, called });
       if (next === undefined) break;
       steps.push({ accountId, verdict: 'failed', reason: 'receipt_timeout' });
@@ -81,7 +83,6 @@ export function replayRoute(message: PastRouting, route: Route, accounts: readon
       tried.push({ accountId, isPermanent: true, class: 'unknown' });
       skip(next.skipped);
       ({ accountId } = next);
-      called.add(accountId);
       isFirst = false;
       continue;
     }
