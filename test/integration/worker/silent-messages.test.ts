@@ -247,6 +247,21 @@ describe('a message without a receipt within the receipt timeout of its route', 
     });
   });
 
+  test('remembers earlier refusals, and waits for a retry after all accounts have been called', async () => {
+    await setRoute(['first', 'second', 'third']);
+    b.twilio.fail(down, accounts.first.path);
+    const seq = await sent();
+    b.twilio.fail(down, accounts.third.path);
+    await pass(seq);
+    await expect
+      .poll(() => attemptsOf(seq), POLL)
+      .toEqual(['first rejected_transient', 'second accepted', 'third rejected_transient', 'first accepted']);
+    const reasons = await b.admin<{ reason: string | null }[]>`
+      select message_reason as reason from despatch.attempt_log where message_seq = ${seq} order by number`;
+    // After the last refusal all accounts have been tried.
+    expect(reasons.map(({ reason }) => reason)).toEqual(['failed_over', null, 'retry']);
+  });
+
   test('fails over until no account is left, and then becomes unknown', async () => {
     await setRoute(['third', 'first', 'second']);
     const seq = await sent();

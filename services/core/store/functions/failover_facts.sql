@@ -1,7 +1,8 @@
 -- Returns the facts that decide where messages go after a refused call; only for messages that may go elsewhere, because their
 -- sender named no account. `usable`: accounts of the channel, the oldest first, and `providers` the provider of each; `invalid`:
 -- accounts whose credential is refused. `tried`: attempts that failed over; permanent refusals always, others only since all
--- accounts were last tried. It includes accounts that have accepted the message: they are not called again either.
+-- accounts were last tried. It includes accounts that have accepted the message: they are not called again either. An acceptance
+-- does not mean that all were tried.
 create or replace function failover_facts(seqs bigint[])
 returns table (seq bigint, version integer, strategy text, steps json, failover_on text[], usable uuid[], invalid uuid[], providers text[], tried json)
 language plpgsql stable security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
@@ -22,7 +23,7 @@ begin
         where a.message_seq = l.seq and a.purge_on = l.purge_on and a.number < l.attempt
           and (a.outcome in ('rejected_permanent', 'accepted') or a.message_reason = 'failed_over' and a.number > coalesce((
             select max(x.number) from attempt_log x
-            where x.message_seq = l.seq and x.purge_on = l.purge_on and x.outcome <> 'not_started'
+            where x.message_seq = l.seq and x.purge_on = l.purge_on and x.outcome not in ('not_started', 'accepted')
               and x.message_reason is distinct from 'failed_over'), 0))) end
     from live_messages l
     left join routes r on r.tenant_id = l.tenant_id and r.channel = l.channel and r.replaced_at is null
