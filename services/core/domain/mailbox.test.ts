@@ -62,6 +62,10 @@ test('a normalized address is stable and parses to itself, for any text', () => 
     '\r\n',
     'ä',
     '💥',
+    // Become a semicolon, a backquote and a K in the normal form.
+    '\u037e',
+    '\u1fef',
+    '\u212a',
   );
   fc.assert(
     fc.property(fc.string({ unit, maxLength: 200 }), (text) => {
@@ -70,6 +74,7 @@ test('a normalized address is stable and parses to itself, for any text', () => 
       expect(normalAddress(address)).toBe(address);
       expect(parseMailbox(text)?.address).toBe(text);
     }),
+    { examples: [['a\u037eb@example.com'], ['a@ex\u037eample.com'], ['a\u212ab@example.com']] },
   );
 });
 
@@ -93,8 +98,16 @@ describe('a bare address', () => {
     ' ann@example.com',
     'ann@example.com (work)',
     'ann',
+    // Its normal form would have a semicolon.
+    'a\u037eb@example.com',
   ])('%s is refused', (text) => {
     expect(normalAddress(text)).toBeUndefined();
+  });
+
+  test('is refused if its normal form is too long: there each of these signs is three', () => {
+    const of = (signs: number) => normalAddress(`${'\u{1d160}'.repeat(signs)}@example.com`);
+    expect(of(100)).toBe(`${'\u{1d158}\u{1d165}\u{1d16e}'.repeat(100)}@example.com`);
+    expect(of(188)).toBeUndefined();
   });
 });
 

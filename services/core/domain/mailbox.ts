@@ -41,13 +41,18 @@ export function parseMailbox(text: string): Mailbox | undefined {
 /**
  * Returns the address in the form in which addresses are compared, if the text is only an address; undefined for anything else.
  * Its local part is in Unicode's normal form C, as RFC 6532 (3.1) recommends; its domain is in lower case, and in ASCII
- * (RFC 5890), so that both spellings of an internationalized domain are one recipient.
+ * (RFC 5890), so that both spellings of an internationalized domain are one recipient. Undefined too if that form is no address:
+ * normal form C makes a semicolon of the Greek question mark.
  */
 export function normalAddress(text: string): string | undefined {
-  const address = parseMailbox(text)?.address;
-  if (address !== text) return undefined;
+  if (!isAddress(text)) return undefined;
   const at = text.lastIndexOf('@');
-  return `${text.slice(0, at).normalize('NFC')}@${normalDomain(text.slice(at + 1))}`;
+  const normal = `${text.slice(0, at).normalize('NFC')}@${normalDomain(text.slice(at + 1))}`;
+  return normal === text || isAddress(normal) ? normal : undefined;
+}
+
+function isAddress(text: string): boolean {
+  return parseMailbox(text)?.address === text;
 }
 
 /**
