@@ -1,6 +1,7 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { DAY_MS } from './duration.ts';
+import { normalAddress } from './mailbox.ts';
 import { secret } from './secret.ts';
 import {
   isUnsubscribeOver,
@@ -30,6 +31,17 @@ test('a token decodes to its data, and encoding is deterministic', () => {
       expect(readUnsubscribeToken(key, token)).toEqual(about);
     }),
   );
+});
+
+test.each([
+  ['four bytes', '\u{10348}'.repeat(188)],
+  ['six bytes in its normal form', '\u0958'.repeat(188)],
+  ['the most bytes in its normal form', '\u{1d160}'.repeat(62) + '\u0958'.repeat(126)],
+])('a token of the longest address whose signs have %s decodes to its data', (_, local) => {
+  const address = normalAddress(`${local}@example.com`) ?? '';
+  expect(address).toContain('@example.com');
+  const about = { tenantId: crypto.randomUUID(), messageId: crypto.randomUUID(), address, issuedAt: 0 };
+  expect(readUnsubscribeToken(key, unsubscribeToken(key, about))).toEqual(about);
 });
 
 test('a token with any changed character or another pepper is refused', () => {

@@ -33,8 +33,11 @@ const UUID_BYTES = 16;
 const FIXED_BYTES = 2 * UUID_BYTES + 4;
 /** Version, nonce, content with an address of at least one byte, and tag. */
 const BYTES_MIN = 1 + NONCE_BYTES + FIXED_BYTES + 1 + TAG_BYTES;
-/** In characters. A mail address has up to 320 bytes (RFC 5321, section 4.5.3.1), and its token 514. */
-export const UNSUBSCRIBE_TOKEN_MAX = 1_024;
+/**
+ * In characters. A mail address has up to 320 bytes (RFC 5321, section 4.5.3.1), and its token 514; but a recipient that is not in
+ * ASCII may have more. `normalAddress` returns at most 640 UTF-16 code units, so 1,920 bytes, whose token has 2,647.
+ */
+export const UNSUBSCRIBE_TOKEN_MAX = 2_688;
 
 /**
  * Derives the keys.
