@@ -3,7 +3,15 @@ import type { Failure } from './failure.ts';
 import { canMove, isWaiting, type MessageState } from './message-state.ts';
 import type { ReceiptKind } from './outcome.ts';
 import { isHardBounce } from './suppression-cause.ts';
-import { endOfCopies, isPossible, nextPartState, partOf, WHOLE, type Copies } from './reported-copies.ts';
+import {
+  endOfCopies,
+  isEarlier,
+  isPossible,
+  nextPartState,
+  partOf,
+  WHOLE,
+  type Copies,
+} from './reported-copies.ts';
 
 /** The fields of a message, without a call under way, that receipts may change. */
 export type ReportedMessage = {
@@ -80,7 +88,7 @@ function applyState(message: ReportedMessage, state: ReceiptKind, report: Report
   const isFinal =
     status === 'undelivered' ? end?.status === status && !end.isTemporary : status === 'delivered';
   const isFailure = status === 'undelivered' && (isMoved || (isFinal && !message.final));
-  return {
+  const moved = {
     ...noted,
     status,
     final: isFinal || (message.final && !isMoved),
@@ -88,6 +96,8 @@ function applyState(message: ReportedMessage, state: ReceiptKind, report: Report
     partial: status === 'undelivered' && (message.partial || partOf(report, message).part !== WHOLE),
     lateBounce: end?.status === 'delivered' ? end.lateBounce : message.lateBounce,
   };
+  // Another segment may have failed before, for another reason.
+  return isMoved ? moved : withCause(moved, state, report);
 }
 
 /** Shows a hard bounce that a further report of the same end names: a lookup, or the first report, may not have said why. */
@@ -105,9 +115,11 @@ function note(message: ReportedMessage, state: ReceiptKind, report: Report): Rep
   const place = partOf(report, message);
   const { copy, part } = place;
   const known = message.copies[copy]?.[part];
-  const next = nextPartState(known, state, report.isTemporary === true);
-  if (next === known || next === undefined) return message;
+  const reported = nextPartState(known, state, report.isTemporary === true);
+  if (reported === known || reported === undefined) return message;
   if (known === undefined && !isPossible(message, place)) return message;
+  const isHard = isEarlier(copy, message) && isHardBounce(report.failure ?? null);
+  const next = isHard && reported === 'undelivered' ? 'hard' : reported;
   return { ...message, copies: { ...message.copies, [copy]: { ...message.copies[copy], [part]: next } } };
 }
 

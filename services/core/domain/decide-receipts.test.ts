@@ -285,11 +285,12 @@ const BOUNCE = {
   failure: { class: 'invalid_recipient', code: 'invalid_number' },
 } as const;
 
+const VAGUE = {
+  receipt: 'undelivered',
+  failure: { class: 'recipient_unavailable', code: 'bounced' },
+} as const;
+
 describe('a hard bounce suppresses its recipient', () => {
-  const VAGUE = {
-    receipt: 'undelivered',
-    failure: { class: 'recipient_unavailable', code: 'bounced' },
-  } as const;
   const causesOf = (receipts: readonly DueReceipt[]) =>
     decideReceipts(receipts).suppress.map(({ cause, isHit }) => [cause, isHit]);
 
@@ -334,6 +335,56 @@ describe('a message counts once towards a brake', () => {
     expect(hits(due(...parts))).toEqual([true, false, false]);
     const segmentStates = { 1: { a: 'undelivered' } } as const;
     expect(hits(due({ ...BOUNCE, segments: 3, segment: 'b', segmentStates }))).toEqual([false]);
+  });
+
+  describe('with hard bounces of its copies:', () => {
+    const twice = { lastAttempt: 2 } as const;
+    const [hard, soft] = [
+      { ...BOUNCE, ...twice },
+      { ...VAGUE, ...twice },
+    ];
+    test.each([
+      ['of the last copy, after another failure of the first', [soft, { ...hard, attempt: 2 }], [true]],
+      ['of both', [hard, { ...hard, attempt: 2 }], [true, false]],
+      ['of both, the last one first', [{ ...hard, attempt: 2 }, hard], [true, false]],
+      ['of the first copy, before another failure of the last', [hard, { ...soft, attempt: 2 }], [true]],
+      ['of the first copy, after another failure of the last', [{ ...soft, attempt: 2 }, hard], [true]],
+      [
+        'of the last copy, after another failure of the first and a less precise report',
+        [soft, { ...soft, attempt: 2 }, { ...hard, attempt: 2 }],
+        [true],
+      ],
+      [
+        'of both, with a less precise report between',
+        [hard, { ...soft, attempt: 2 }, { ...hard, attempt: 2 }],
+        [true, false],
+      ],
+    ] as const)('%s', (_, reports, expected) => {
+      expect(hits(due(...reports))).toEqual(expected);
+      // Each report in a batch of its own.
+      let known: Partial<DueReceipt> = {};
+      const apart = reports.flatMap((one) => {
+        const decided = decideReceipts(due({ ...one, ...known }));
+        const [stored] = decided.messages;
+        if (stored !== undefined) {
+          const { status, final, failure: failureShown, copies: segmentStates, partial } = stored;
+          known = { status, final, failureShown, segmentStates, partial };
+        }
+        return decided.suppress.map(({ isHit }) => isHit);
+      });
+      expect(apart).toEqual(expected);
+    });
+  });
+
+  test('with a hard bounce of one segment, before or after another failure of another segment', () => {
+    const [hard, soft] = [
+      { ...BOUNCE, segments: 2, segment: 'a' },
+      { ...VAGUE, segments: 2, segment: 'b' },
+    ];
+    for (const reports of [due(hard, soft), due(soft, hard)]) {
+      expect(hits(reports)).toEqual([true]);
+      expect(decideReceipts(reports).messages).toMatchObject([{ failure: BOUNCE.failure }]);
+    }
   });
 
   test('with a hard bounce, also with one after its delivery', () => {

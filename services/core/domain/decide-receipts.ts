@@ -4,7 +4,7 @@ import type { Engagement } from './engagement.ts';
 import type { Failure } from './failure.ts';
 import { isWaiting, type MessageState } from './message-state.ts';
 import type { ReceiptKind } from './outcome.ts';
-import { impliedCopies, type Copies } from './reported-copies.ts';
+import { impliedCopies, isEarlier, type Copies } from './reported-copies.ts';
 import { receiptEvents, type ReceiptEventType } from './receipt-events.ts';
 import { RECEIPT_TIMEOUT_MS } from './settle.ts';
 import { showsAcceptance } from './shows-acceptance.ts';
@@ -316,9 +316,17 @@ function isFirst(cause: SuppressionCause, before: ReportedMessage, after: Report
   return cause === 'hard_bounce' && hasBounced(after) && !hasBounced(before);
 }
 
-/** An undelivered message shows whether its end was a hard bounce. */
-function hasBounced({ status, failure, copies }: ReportedMessage): boolean {
-  if (status === 'undelivered') return isHardBounce(failure);
-  const parts = Object.values(copies).flatMap((copy) => Object.values(copy));
-  return parts.some((state) => state === 'undelivered' || state === 'bounced');
+/**
+ * An undelivered message shows whether its end was a hard bounce; copies before the last state it themselves. Of the last copy of
+ * a delivered message, and of bounces after a delivery, the reason is not known any more.
+ */
+function hasBounced(message: ReportedMessage): boolean {
+  const { status, failure, copies } = message;
+  if (status === 'undelivered' && isHardBounce(failure)) return true;
+  return Object.entries(copies).some(([copy, parts]) => {
+    const states = Object.values(parts);
+    if (states.includes('hard')) return true;
+    if (status === 'undelivered') return false;
+    return states.includes('bounced') || (states.includes('undelivered') && !isEarlier(copy, message));
+  });
 }

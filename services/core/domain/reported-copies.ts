@@ -2,9 +2,9 @@ import type { ReceiptKind } from './outcome.ts';
 
 /**
  * What receipts report about a part of a copy. `failing`: undelivered, but may still be delivered; `bounced`: a bounce after
- * delivery.
+ * delivery; `hard`: undelivered with a hard bounce, of a copy whose failure the message does not show.
  */
-type PartState = 'delivered' | 'bounced' | 'failing' | 'undelivered';
+type PartState = 'delivered' | 'bounced' | 'failing' | 'undelivered' | 'hard';
 
 /**
  * What receipts report about each copy of a message that may exist, by the copy's name and then by the provider's name of the
@@ -59,6 +59,11 @@ export function isPossible(
   return part === WHOLE || Object.keys(parts ?? {}).length < partsMax;
 }
 
+/** Returns whether a copy is not the last one, and decides nothing by its failure. */
+export function isEarlier(copy: string, { attempt }: Pick<CopyTerms, 'attempt'>): boolean {
+  return copy !== String(attempt) && !copy.startsWith(UNPLACED);
+}
+
 /** Returns the state of a part after a report. A final state stays, except for a bounce after the delivery. */
 export function nextPartState(
   known: PartState | undefined,
@@ -86,7 +91,7 @@ type CopiesEnd =
  * while that is open. Failures of earlier copies decide nothing.
  */
 export function endOfCopies(terms: CopyTerms): CopiesEnd | undefined {
-  const { attempt, copies, segmentCount } = terms;
+  const { copies, segmentCount } = terms;
   const delivered = Object.entries(copies).flatMap(([copy, parts]) =>
     stateOf(copy, parts, segmentCount) === 'delivered' ? [parts] : [],
   );
@@ -96,7 +101,7 @@ export function endOfCopies(terms: CopyTerms): CopiesEnd | undefined {
     return { status: 'delivered', lateBounce };
   }
   const deciding = Object.entries(copies)
-    .filter(([copy]) => copy === String(attempt) || copy.startsWith(UNPLACED))
+    .filter(([copy]) => !isEarlier(copy, terms))
     .map(([copy, parts]) => stateOf(copy, parts, segmentCount));
   if (deciding.includes('undelivered')) return { status: 'undelivered', isTemporary: false };
   return deciding.includes('failing') ? { status: 'undelivered', isTemporary: true } : undefined;
@@ -112,7 +117,8 @@ function stateOf(
   // Segments without a known attempt may belong to several copies.
   const isComplete = copy !== UNPLACED && arrivedOf(parts) >= segmentCount;
   if (isArrived(parts[WHOLE]) || isComplete) return 'delivered';
-  return states.includes('undelivered') ? 'undelivered' : states.includes('failing') ? 'failing' : undefined;
+  if (states.includes('undelivered') || states.includes('hard')) return 'undelivered';
+  return states.includes('failing') ? 'failing' : undefined;
 }
 
 /**
