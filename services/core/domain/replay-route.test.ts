@@ -9,7 +9,7 @@ import type { AttemptOutcome } from './outcome.ts';
 import { replayRoute, type PastTurn, type PastRouting } from './replay-route.ts';
 import { FAILOVER_CLASSES, FAILOVER_DEFAULT, ROUTE_STRATEGIES, type Route } from './route.ts';
 import { settle } from './settle.ts';
-import type { ClosedReason } from './skipped-account.ts';
+import type { ClosedReason, SkippedAccount } from './skipped-account.ts';
 
 const CHANNEL = 'sms';
 const IDS = ['a', 'b', 'c', 'd', 'e'] as const;
@@ -22,12 +22,12 @@ const routeOf = (...ids: readonly string[]): Route => ({
   failoverOn: FAILOVER_DEFAULT,
   maxWaitMs: null,
 });
-const refusal = (accountId: string, of: FailureClass, isPermanent = false): PastTurn => ({
-  kind: 'refused',
-  accountId,
-  isPermanent,
-  class: of,
-});
+const refusal = (
+  accountId: string,
+  of: FailureClass,
+  isPermanent = false,
+  skipped: readonly SkippedAccount[] = [],
+): PastTurn => ({ kind: 'refused', accountId, isPermanent, class: of, skipped });
 const silence = (accountId: string): PastTurn => ({ kind: 'unanswered', accountId });
 const message = (...turns: readonly PastTurn[]): PastRouting => ({ id: 'm', channel: CHANNEL, turns });
 
@@ -38,6 +38,18 @@ describe('a replayed message', () => {
       steps: [
         { accountId: 'a', verdict: 'skipped', reason: 'disabled' },
         { accountId: 'b', verdict: 'chosen', reason: 'in_route' },
+      ],
+    });
+  });
+
+  test('passes over an account whose credential was refused when the message failed over', () => {
+    const refused = refusal('a', 'provider_unavailable', false, [{ accountId: 'b', reason: 'invalid' }]);
+    expect(replayRoute(message(refused), routeOf('a', 'b', 'c'), accountsOf(['a', 'b', 'c']))).toEqual({
+      accountId: 'c',
+      steps: [
+        { accountId: 'a', verdict: 'failed', reason: 'provider_unavailable' },
+        { accountId: 'b', verdict: 'skipped', reason: 'invalid' },
+        { accountId: 'c', verdict: 'chosen', reason: 'next_in_route' },
       ],
     });
   });
@@ -163,12 +175,13 @@ const route: fc.Arbitrary<Route> = fc.record({
 const failure = fc.record({ class: fc.constantFrom(...FAILURE_CLASSES), code: fc.constant('x') });
 const accepted: AttemptOutcome = { kind: 'accepted', providerMessageId: null };
 const notStarted: AttemptOutcome = { kind: 'not_started', reason: 'shutdown' };
+const invalid = fc.subarray<string>([...IDS], { maxLength: 1 });
 const unavailable = {
   closed: fc.array(
     fc.tuple(fc.constantFrom(...IDS), fc.constantFrom<ClosedReason[]>('breaker_open', 'rate_used_up')),
     { minLength: 1, maxLength: 4 },
   ),
-  invalid: fc.subarray<string>([...IDS], { maxLength: 1 }),
+  invalid,
 };
 const wait = fc.record({ kind: fc.constant('wait' as const), ...unavailable });
 /** A call is accepted, and no receipt comes in time. */
@@ -176,8 +189,8 @@ const noReceipt = fc.record({ kind: fc.constant('no_receipt' as const), ...unava
 const happening = fc.oneof(
   { weight: 1, arbitrary: fc.constant(accepted) },
   { weight: 1, arbitrary: fc.constant(notStarted) },
-  { weight: 6, arbitrary: fc.record({ kind: fc.constant('rejected_transient' as const), failure }) },
-  { weight: 3, arbitrary: fc.record({ kind: fc.constant('rejected_permanent' as const), failure }) },
+  { weight: 6, arbitrary: fc.record({ kind: fc.constant('rejected_transient' as const), failure, invalid }) },
+  { weight: 3, arbitrary: fc.record({ kind: fc.constant('rejected_permanent' as const), failure, invalid }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('ambiguous' as const), failure }) },
   { weight: 4, arbitrary: wait },
   { weight: 4, arbitrary: noReceipt },
@@ -214,7 +227,14 @@ function send(id: string, by: Route, able: readonly string[], past: readonly Hap
       ({ accountId } = delayed);
       continue;
     }
-    const failover = { messageId: id, accountId, route: by, usable: able, tried: triedOf(log) };
+    const failover = {
+      messageId: id,
+      accountId,
+      route: by,
+      usable: able,
+      invalid: 'invalid' in one ? one.invalid : [],
+      tried: triedOf(log),
+    };
     const settled = settle(
       one,
       {
@@ -229,7 +249,7 @@ function send(id: string, by: Route, able: readonly string[], past: readonly Hap
       0,
       0,
     );
-    const turn = turnOf(accountId, one);
+    const turn = turnOf(accountId, one, (settled.rerouted ?? settled.stayed)?.skipped);
     if (turn !== undefined) turns.push(turn);
     if (one.kind !== 'not_started')
       log.push({ accountId, turn, isFailedOver: settled.reason === 'failed_over' });
@@ -335,10 +355,14 @@ function silenceOf(
   return { turn: { kind: 'silent', accountId, skipped }, accountId: to };
 }
 
-function turnOf(accountId: string, one: AttemptOutcome): PastTurn | undefined {
+function turnOf(
+  accountId: string,
+  one: AttemptOutcome,
+  skipped: readonly SkippedAccount[] = [],
+): PastTurn | undefined {
   if (!('failure' in one)) return undefined;
   if (one.kind === 'ambiguous') return silence(accountId);
-  return refusal(accountId, one.failure.class, one.kind === 'rejected_permanent');
+  return refusal(accountId, one.failure.class, one.kind === 'rejected_permanent', skipped);
 }
 
 /** Returns the same as SQL `failover_facts`. */

@@ -9,7 +9,13 @@ import type { ClosedReason, SkippedAccount, SkippedReason } from './skipped-acco
 
 /** What happened to a message at an account that did not keep it. */
 export type PastTurn = { readonly accountId: string } & (
-  | { readonly kind: 'refused'; readonly isPermanent: boolean; readonly class: FailureClass }
+  | {
+      readonly kind: 'refused';
+      readonly isPermanent: boolean;
+      readonly class: FailureClass;
+      /** Accounts that could not be called either. */
+      readonly skipped?: readonly SkippedAccount[] | null;
+    }
   /** A call ended without an answer. */
   | { readonly kind: 'unanswered' }
   /** The message waited too long, and the skipped accounts could not be called either. */
@@ -98,7 +104,8 @@ export function replayRoute(message: PastRouting, route: Route, accounts: readon
       continue;
     }
     const refusal = { isPermanent: turn.isPermanent, class: turn.class };
-    const next = failOver(refusal, { messageId, accountId, route, usable, tried });
+    const invalid = (turn.skipped ?? []).flatMap((one) => (one.reason === 'invalid' ? [one.accountId] : []));
+    const next = failOver(refusal, { messageId, accountId, route, usable, invalid, tried });
     if (refusal.isPermanent && (next === undefined || next.kind === 'none')) {
       steps.push({ accountId, verdict: 'failed', reason: turn.class });
       if (sentBy === undefined) return { accountId, steps };

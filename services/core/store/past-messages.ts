@@ -51,7 +51,8 @@ export async function scanPastMessages(
           from (
             (
               select x.event_seq, json_build_object('kind', case x.outcome when 'ambiguous' then 'unanswered' else 'refused' end,
-                'accountId', x.account_id, 'isPermanent', x.outcome = 'rejected_permanent', 'class', x.failure ->> 'class') as turn
+                'accountId', x.account_id, 'isPermanent', x.outcome = 'rejected_permanent', 'class', x.failure ->> 'class',
+                'skipped', x.rerouted -> 'skipped') as turn
               from attempt_log x
               where x.message_seq = f.seq and x.purge_on = f.purge_on and x.account_id is not null
                 and x.outcome in ('rejected_permanent', 'rejected_transient', 'ambiguous')

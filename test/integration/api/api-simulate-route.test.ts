@@ -65,10 +65,10 @@ async function call(id: string, outcome: AttemptOutcome): Promise<void> {
   const [message] = await store.claim([row?.seq ?? 0], { worker: 'w1', leaseMs: 60_000 });
   if (message === undefined) throw new Error('not claimed');
   const [facts] = await store.failoverFacts([message.seq]);
-  const { version, strategy, steps, failoverOn, usable = [], tried } = facts ?? {};
+  const { version, strategy, steps, failoverOn, usable = [], invalid = [], tried } = facts ?? {};
   const route = { channel: 'sms', version, strategy, steps, failoverOn } as Route;
   const accountId = message.accountId ?? '';
-  const failover = { messageId: id, accountId, route, usable, tried: tried ?? [] };
+  const failover = { messageId: id, accountId, route, usable, invalid, tried: tried ?? [] };
   await store.complete([
     completionOf(message, outcome, outcome.kind === 'accepted' ? {} : { failover }, { callMs: 5 }),
   ]);
@@ -105,6 +105,23 @@ describe('a simulated route', () => {
     const weighted = await simulate({ ...priority(a, b, c), strategy: 'weighted' }, { last: 12 });
     expect(weighted.body).toMatchObject({ considered: 12, moved: 0, unroutable: 0 });
     expect((await asAdmin('GET', ROUTE)).body.version).toBe(2);
+  });
+
+  test('passes over an account whose credential was refused when a message failed over', async () => {
+    await asAdmin('PUT', ROUTE, priority(a, b, c));
+    const id = await send();
+    await api.admin`update provider_accounts set status = 'invalid' where id = ${b}`;
+    await call(id, UNAVAILABLE);
+    await api.admin`update provider_accounts set status = 'active' where id = ${b}`;
+    await call(id, ACCEPTED);
+    const { body } = await simulate(priority(a, b, c));
+    expect(body).toMatchObject({ considered: 1, moved: 0 });
+    expect(body.excluded).toContainEqual({
+      providerId: b,
+      label: 'Account B',
+      reason: 'invalid',
+      messages: 1,
+    });
   });
 
   test('reports which messages would move, where to and why, and the delivery rate of the accounts', async () => {
