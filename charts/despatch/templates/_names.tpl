@@ -93,9 +93,21 @@ annotations:
 {{- end -}}
 {{- end -}}
 
+{{/*
+The shared image, overridden by the parts in `image`. A digest belongs to one repository and decides regardless of the tag, so
+the shared one does not apply to another repository or tag. Only registry, tag and digest may be empty. Takes `root` and `image`.
+*/}}
+{{- define "despatch.mergedImage" -}}
+{{- $own := default (dict) .image -}}
+{{- range list "repository" "pullPolicy" }}{{ if not (get $own .) }}{{ $own = omit $own . }}{{ end }}{{ end -}}
+{{- $shared := .root.Values.image -}}
+{{- if or $own.repository $own.tag }}{{ $shared = omit $shared "digest" }}{{ end -}}
+{{- include "despatch.overlay" (dict "base" $shared "own" $own) -}}
+{{- end -}}
+
 {{/* Image reference. Takes `root` and `image`, which overrides parts of the shared one. */}}
 {{- define "despatch.image" -}}
-{{- $image := merge (dict) (default (dict) .image) .root.Values.image -}}
+{{- $image := fromYaml (include "despatch.mergedImage" .) -}}
 {{- $registry := default $image.registry .root.Values.global.imageRegistry -}}
 {{- with $registry }}{{ . }}/{{ end -}}
 {{- $image.repository -}}
@@ -104,7 +116,7 @@ annotations:
 {{- end -}}
 
 {{- define "despatch.imagePullPolicy" -}}
-{{- (merge (dict) (default (dict) .image) .root.Values.image).pullPolicy -}}
+{{- (fromYaml (include "despatch.mergedImage" .)).pullPolicy -}}
 {{- end -}}
 
 {{/* Pull secrets as a list of `{name}`, from either format. */}}

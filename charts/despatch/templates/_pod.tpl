@@ -32,7 +32,7 @@ and may take `mountsToken`.
 kube-score/ignore: container-resources,container-image-pull-policy
 checkov.io/skip1: CKV_K8S_11=a CPU limit throttles a busy moment into latency
 checkov.io/skip2: CKV_K8S_15=a restart must not depend on the registry
-{{- if not (merge (dict) (default (dict) .image) .root.Values.image).digest }}
+{{- if not (fromYaml (include "despatch.mergedImage" .)).digest }}
 # Production sets image.digest; a first install may use a tag.
 checkov.io/skip3: CKV_K8S_43=set image.digest to pin the image
 {{- end }}

@@ -9,6 +9,9 @@ import {
   type PodTemplate,
 } from '#test/support/chart.ts';
 
+const SHARED_DIGEST = `sha256:${'a'.repeat(64)}`;
+const OWN_DIGEST = `sha256:${'b'.repeat(64)}`;
+
 const COMPONENTS = ['api', 'worker', 'controller'] as const;
 
 /** Containers that the chart itself defines. */
@@ -267,6 +270,25 @@ test('a component may use its own image tag', async () => {
   const imageOf = (name: string) => pick(objects, 'Deployment', name).spec.template.spec.containers[0].image;
   expect(imageOf('despatch-worker')).toBe('registry.example.com/despatch:next');
   expect(imageOf('despatch-api')).toBe('registry.example.com/despatch:0.1.0');
+});
+
+test.each([
+  [{ tag: 'next' }, 'registry.example.com/despatch:next'],
+  [{ repository: 'other.example.com/worker' }, 'other.example.com/worker:0.1.0'],
+  [{ digest: '' }, 'registry.example.com/despatch:0.1.0'],
+  [{ tag: 'next', digest: OWN_DIGEST }, `registry.example.com/despatch:next@${OWN_DIGEST}`],
+  [{ repository: '' }, `registry.example.com/despatch:0.1.0@${SHARED_DIGEST}`],
+  // The same content in another registry.
+  [{ registry: 'r.example.com' }, `r.example.com/registry.example.com/despatch:0.1.0@${SHARED_DIGEST}`],
+])('with a shared digest, the image of a component with %o is %s', async (image, expected) => {
+  const objects = await renderChart({ set: { 'image.digest': SHARED_DIGEST, 'worker.image': image } });
+  const { metadata, spec } = pick(objects, 'Deployment', 'despatch-worker');
+  expect(spec.template.spec.containers[0].image).toBe(expected);
+  const isUnpinned = Object.keys(metadata.annotations ?? {}).includes('checkov.io/skip3');
+  expect(isUnpinned).toBe(!expected.includes('@'));
+  expect(pick(objects, 'Deployment', 'despatch-api').spec.template.spec.containers[0].image).toBe(
+    `registry.example.com/despatch:0.1.0@${SHARED_DIGEST}`,
+  );
 });
 
 test('false replaces true in a security context', async () => {
