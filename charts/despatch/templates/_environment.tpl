@@ -215,12 +215,12 @@ server-side apply refuses duplicate names. Takes `root`, `component` and `extra`
 - secret:
     name: {{ include "despatch.secretName" (dict "root" .root "name" $postgres) | quote }}
     items:
-      - {key: {{ index $v.postgres.secretKeys .component }}, path: database-url}
+      - {key: {{ index $v.postgres.secretKeys .component | quote }}, path: database-url}
 {{- with $v.postgres.ssl.caSecret }}
 - secret:
     name: {{ . | quote }}
     items:
-      - {key: {{ $v.postgres.ssl.caKey }}, path: postgres-ca.crt}
+      - {key: {{ $v.postgres.ssl.caKey | quote }}, path: postgres-ca.crt}
 {{- end }}
 {{- if eq .component "migrate" }}
 {{- with $v.migrations.rolePasswords }}
@@ -228,9 +228,9 @@ server-side apply refuses duplicate names. Takes `root`, `component` and `extra`
 - secret:
     name: {{ .existingSecret | quote }}
     items:
-      - {key: {{ .secretKeys.api }}, path: api-database-password}
-      - {key: {{ .secretKeys.worker }}, path: worker-database-password}
-      - {key: {{ .secretKeys.controller }}, path: controller-database-password}
+      - {key: {{ .secretKeys.api | quote }}, path: api-database-password}
+      - {key: {{ .secretKeys.worker | quote }}, path: worker-database-password}
+      - {key: {{ .secretKeys.controller | quote }}, path: controller-database-password}
 {{- end }}
 {{- end }}
 {{- else }}
@@ -240,13 +240,13 @@ server-side apply refuses duplicate names. Takes `root`, `component` and `extra`
 - secret:
     name: {{ include "despatch.secretName" (dict "root" $.root "name" .auth.existingSecret) | quote }}
     items:
-      - {key: {{ index .auth.secretKeys $component }}, path: {{ eq .auth.method "creds" | ternary "nats.creds" "nats-password" }}}
+      - {key: {{ index .auth.secretKeys $component | quote }}, path: {{ eq .auth.method "creds" | ternary "nats.creds" "nats-password" }}}
 {{- end }}
 {{- if .tls.caSecret }}
 - secret:
     name: {{ .tls.caSecret | quote }}
     items:
-      - {key: {{ .tls.caKey }}, path: nats-ca.crt}
+      - {key: {{ .tls.caKey | quote }}, path: nats-ca.crt}
 {{- end }}
 {{- with index .tls.clientSecrets $component }}
 - secret:
@@ -261,23 +261,23 @@ server-side apply refuses duplicate names. Takes `root`, `component` and `extra`
 - secret:
     name: {{ .caSecret | quote }}
     items:
-      - {key: {{ .caKey }}, path: vault-ca.crt}
+      - {key: {{ .caKey | quote }}, path: vault-ca.crt}
 {{- end }}
 {{- if eq .auth.method "kubernetes" }}
 - serviceAccountToken:
-    audience: {{ .auth.kubernetes.audience }}
+    audience: {{ .auth.kubernetes.audience | quote }}
     expirationSeconds: {{ .auth.kubernetes.expirationSeconds | int64 }}
     path: vault-login-token
 {{- else if eq .auth.method "approle" }}
 - secret:
     name: {{ include "despatch.secretName" (dict "root" $.root "name" .auth.approle.existingSecret) | quote }}
     items:
-      - {key: {{ index .auth.approle.secretKeys $component }}, path: vault-secret-id}
+      - {key: {{ index .auth.approle.secretKeys $component | quote }}, path: vault-secret-id}
 {{- else }}
 - secret:
     name: {{ include "despatch.secretName" (dict "root" $.root "name" .auth.token.existingSecret) | quote }}
     items:
-      - {key: {{ index .auth.token.secretKeys $component }}, path: vault-token}
+      - {key: {{ index .auth.token.secretKeys $component | quote }}, path: vault-token}
 {{- end }}
 {{- end }}
 {{- end }}
@@ -285,12 +285,12 @@ server-side apply refuses duplicate names. Takes `root`, `component` and `extra`
 - secret:
     name: {{ include "despatch.secretName" (dict "root" .root "name" $v.api.keyPepper.existingSecret) | quote }}
     items:
-      - {key: {{ $v.api.keyPepper.key }}, path: key-pepper}
+      - {key: {{ $v.api.keyPepper.key | quote }}, path: key-pepper}
 {{- end }}
 {{- if has .component (list "api" "worker") }}
 - secret:
     name: {{ include "despatch.secretName" (dict "root" .root "name" $v.receipts.pepper.existingSecret) | quote }}
     items:
-      - {key: {{ $v.receipts.pepper.key }}, path: receipt-pepper}
+      - {key: {{ $v.receipts.pepper.key | quote }}, path: receipt-pepper}
 {{- end }}
 {{- end -}}

@@ -300,6 +300,44 @@ test('false replaces true in a security context', async () => {
   });
 });
 
+test('names of keys that look like numbers or booleans stay text', async () => {
+  const keys = { api: '123', worker: 'true', controller: 'null' };
+  const objects = await renderChart({
+    set: {
+      'postgres.secretKeys': { ...keys, migrate: '1e3' },
+      'postgres.ssl': { caSecret: 'ca', caKey: '123' },
+      'migrations.rolePasswords': { existingSecret: 'passwords', secretKeys: keys },
+      'nats.auth.secretKeys': keys,
+      'nats.tls': { caSecret: 'ca', caKey: 'true' },
+      'vault.caSecret': 'ca',
+      'vault.caKey': '123',
+      'vault.auth.method': 'approle',
+      'vault.auth.approle': { existingSecret: 'ids', secretKeys: keys, roleIds: keys },
+      'api.keyPepper.key': 'yes',
+      'receipts.pepper.key': '0',
+    },
+  });
+  const names = podTemplates(objects).flatMap(keysOf) as unknown[];
+  expect(names.filter((name) => typeof name !== 'string')).toEqual([]);
+  expect(names).toEqual(expect.arrayContaining(['123', 'true', 'null', '1e3', 'yes', '0']));
+});
+
+test('the audience and the class of the load balancer stay text', async () => {
+  const objects = await renderChart({
+    set: {
+      'vault.auth.kubernetes.audience': '123',
+      'api.service': { type: 'LoadBalancer', loadBalancerClass: 'true' },
+    },
+  });
+  const { spec } = pick(objects, 'Deployment', 'despatch-api').spec.template;
+  type Sources = { projected?: { sources: { serviceAccountToken?: { audience: unknown } }[] } };
+  const audiences = (spec.volumes as Sources[]).flatMap(({ projected }) =>
+    (projected?.sources ?? []).map(({ serviceAccountToken }) => serviceAccountToken?.audience),
+  );
+  expect(audiences).toContain('123');
+  expect(pick(objects, 'Service', 'despatch-api').spec.loadBalancerClass).toBe('true');
+});
+
 function keysOf(pod: PodTemplate): string[] {
   type Source = { secret?: { items: { key: string }[] } };
   const { volumes } = pod.spec as { volumes: { projected?: { sources: Source[] } }[] };
