@@ -77,6 +77,15 @@ test('the guide to restores lists every action that a replay of the audit log kn
   expect(known.filter((action) => !listed.includes(action))).toEqual([]);
 });
 
+test.each(['Restore', 'A restored etcd'])('%s begins by turning off what undoes changes by hand', (title) => {
+  const application = readFileSync(join(projectRoot, 'deploy/examples/argo-cd/application.yaml'), 'utf8');
+  expect(application).toContain('selfHeal: true');
+  const guide = readFileSync(join(projectRoot, 'deploy/docs/backup-and-restore.md'), 'utf8');
+  const [, section = ''] = guide.split(`\n## ${title}\n`);
+  const [beginning] = section.split('\n2. ');
+  expect(beginning).toContain('turn off automated sync');
+});
+
 /** Returns the file, or all files below the folder. */
 function filesIn(path: string): string[] {
   const absolute = join(projectRoot, path);
