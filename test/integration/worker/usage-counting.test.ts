@@ -187,11 +187,12 @@ describe('usage counting', () => {
       select t.until, u.nth - 1 as bucket, u.n from despatch.usage_times t, unnest(t.counts) with ordinality u (n, nth)
       where t.dimension = 'day' and u.n > 0 order by 1, 2`;
     const stored = await b.admin<{ until: string; bucket: number; n: number }[]>`
-      select until, despatch.time_bucket(1000 * date_part('epoch', ms)) as bucket, count(*) as n from (
-        select 'provider' as until, s.sent_at - m.enqueued_at + case when s.seq = ${seqs[0] ?? 0} then interval '1 hour' else '0' end as ms
+      select until, despatch.time_bucket(1000 * date_part('epoch', took)) as bucket, count(*) as n from (
+        select 'provider' as until, s.sent_at - m.enqueued_at + case when s.seq = ${seqs[0] ?? 0} then interval '1 hour' else '0' end as took
         from despatch.message_results s join despatch.messages m using (seq, purge_on)
         union all
-        select 'receipt', e.at - s.sent_at from despatch.message_results s
+        -- Stored in whole milliseconds.
+        select 'receipt', date_trunc('milliseconds', e.at - s.sent_at) from despatch.message_results s
         join despatch.event_log e on e.message_seq = s.seq and e.type = 'message.undelivered' and e.applied
       ) x group by 1, 2 order by 1, 2`;
     expect(times).toEqual(stored);
