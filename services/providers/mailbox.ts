@@ -1,5 +1,6 @@
 import { domainToASCII } from 'node:url';
 import type { EmailContent } from '#core/domain/content.ts';
+import type { Failure } from '#core/domain/failure.ts';
 
 type Mailbox = EmailContent['from'];
 type Sender = { readonly from?: string | undefined; readonly fromName?: string | undefined };
@@ -32,6 +33,11 @@ export function mailboxText({ name, address }: Mailbox): string {
 export function asciiMailbox(mailbox: Mailbox): Mailbox {
   return { ...mailbox, address: asciiAddress(mailbox.address) };
 }
+
+/**
+ * The failure of a provider that takes only ASCII before the `@`. Such an address may exist, so the recipient is not suppressed.
+ */
+export const UNSUPPORTED_RECIPIENT: Failure = { class: 'invalid_recipient', code: 'unsupported_address' };
 
 /** Returns whether the part before the `@` has only ASCII characters; unlike a domain, it has no ASCII form. */
 export function hasAsciiLocalPart(address: string): boolean {

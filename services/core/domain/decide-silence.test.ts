@@ -1,5 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { SILENT_MESSAGE } from '#test/support/silent-message.ts';
 import { decideSilence, type SilentMessage } from './decide-silence.ts';
 import { canMove, MESSAGE_STATES } from './message-state.ts';
 import { orderOf, RECEIPT_WAIT_MS_MIN, ROUTE_STRATEGIES, type Route } from './route.ts';
@@ -7,27 +8,10 @@ import type { ClosedReason } from './skipped-account.ts';
 
 const ACCOUNTS = ['first', 'second', 'third', 'fourth'] as const;
 const silent = (overrides: Partial<SilentMessage> = {}): SilentMessage => ({
+  ...SILENT_MESSAGE,
   id: 'm',
-  channel: 'sms',
-  tenantStatus: 'active',
-  isHeld: false,
-  status: 'sent',
-  final: false,
-  test: false,
-  pinned: false,
-  deliveryGuarantee: 'at_least_once',
-  discard: false,
-  hasContent: true,
   accountId: 'first',
-  isByCall: true,
-  isTold: false,
-  isAwaited: true,
-  isExpired: false,
-  isBusy: false,
-  isBehind: false,
-  silentMs: 60_000,
   tried: ['first'],
-  ambiguous: 0,
   ...overrides,
 });
 const routeOf = (overrides: Partial<Route> = {}): Route => ({

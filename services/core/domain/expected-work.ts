@@ -103,6 +103,10 @@ export function isBehind(behind: Behind, tenantId: string): boolean {
   return behind === 'everyone' || behind.has(tenantId);
 }
 
+export function isAnyoneBehind(behind: Behind): boolean {
+  return behind === 'everyone' || behind.size > 0;
+}
+
 const newCredit = ({ few }: Terms, at: number): Credit => ({ left: few, at, isBehind: false });
 
 function refill(credit: Credit, { few, perSecond }: Terms, now: number): void {

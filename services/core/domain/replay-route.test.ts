@@ -1,5 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { SILENT_MESSAGE } from '#test/support/silent-message.ts';
 import { chooseAccount } from './choose-account.ts';
 import { decideSilence } from './decide-silence.ts';
 import { decideWaiting } from './decide-waiting.ts';
@@ -323,25 +324,10 @@ function silenceOf(
 ): { readonly turn: PastTurn; readonly accountId: string } | undefined {
   const decision = decideSilence(
     {
+      ...SILENT_MESSAGE,
       id,
       channel: CHANNEL,
-      tenantStatus: 'active',
-      isHeld: false,
-      status: 'sent',
-      final: false,
-      test: false,
-      pinned: false,
-      deliveryGuarantee: 'at_least_once',
-      discard: false,
-      hasContent: true,
       accountId,
-      isByCall: true,
-      isTold: false,
-      isAwaited: true,
-      isExpired: false,
-      isBusy: false,
-      isBehind: false,
-      silentMs: 60_000,
       // The same as SQL `take_silent`.
       tried: log.map((one) => one.accountId),
       ambiguous,

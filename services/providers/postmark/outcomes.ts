@@ -1,4 +1,3 @@
-import type { Failure } from '#core/domain/failure.ts';
 import { account, permanent, transient, type CodeTable, type ErrorMeaning } from '../classify-error.ts';
 
 /** Error codes of the email API, https://postmarkapp.com/developer/api/overview#error-codes. */
@@ -22,9 +21,6 @@ export const POSTMARK_CODES: CodeTable = {
   '1226': account('invalid_message_stream'),
   '1235': account('invalid_message_stream'),
 };
-
-/** Postmark takes only ASCII before the `@`. Such an address may exist, so the recipient is not suppressed. */
-export const UNSUPPORTED_RECIPIENT: Failure = { class: 'invalid_recipient', code: 'unsupported_address' };
 
 /** Code 300 covers every fault of a mail; its text names the field. */
 export const FAULTY_FIELDS: readonly { readonly pattern: RegExp; readonly meaning: ErrorMeaning }[] = [

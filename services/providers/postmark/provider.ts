@@ -14,11 +14,11 @@ import {
   type VendorError,
 } from '../classify-error.ts';
 import { hiddenInMail } from '../mail-content.ts';
-import { hasAsciiLocalPart } from '../mailbox.ts';
+import { hasAsciiLocalPart, UNSUPPORTED_RECIPIENT } from '../mailbox.ts';
 import { defineProvider, type Verification } from '../provider.ts';
 import { secretStrings } from '../redact.ts';
 import { config, secrets, type Account } from './account.ts';
-import { FAULTY_FIELDS, POSTMARK_CODES, UNSUPPORTED_RECIPIENT } from './outcomes.ts';
+import { FAULTY_FIELDS, POSTMARK_CODES } from './outcomes.ts';
 import { postmarkMail } from './payload.ts';
 import { postmarkReceipts } from './receipts.ts';
 import { postmarkGuide } from './guide.ts';

@@ -1,4 +1,4 @@
-import type { Failure, FailureClass } from '#core/domain/failure.ts';
+import type { FailureClass } from '#core/domain/failure.ts';
 import { account, permanent, type CodeTable } from '../classify-error.ts';
 
 /**
@@ -31,8 +31,6 @@ export const SENDGRID_FIELDS: CodeTable = {
  * other mails are accepted.
  */
 export const UNVERIFIED_SENDER = permanent('sender_rejected', 'sender_unverified');
-/** SendGrid takes only ASCII before the `@`. Such an address may exist, so the recipient is not suppressed. */
-export const UNSUPPORTED_RECIPIENT: Failure = { class: 'invalid_recipient', code: 'unsupported_address' };
 /** A 401 that reports used-up credits. */
 export const NO_CREDITS = account('insufficient_credit');
 

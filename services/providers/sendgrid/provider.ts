@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { Outcome } from '#core/domain/outcome.ts';
 import { headerText, mailAddress, token } from '../fields.ts';
 import { hiddenInMail } from '../mail-content.ts';
-import { hasAsciiLocalPart } from '../mailbox.ts';
+import { hasAsciiLocalPart, UNSUPPORTED_RECIPIENT } from '../mailbox.ts';
 import { defineProvider, type Verification } from '../provider.ts';
 import { secretStrings } from '../redact.ts';
 import {
@@ -20,7 +20,7 @@ import {
   type Response,
   type VendorError,
 } from '../classify-error.ts';
-import { NO_CREDITS, SENDGRID_FIELDS, UNSUPPORTED_RECIPIENT, UNVERIFIED_SENDER } from './outcomes.ts';
+import { NO_CREDITS, SENDGRID_FIELDS, UNVERIFIED_SENDER } from './outcomes.ts';
 import { sendgridMail } from './payload.ts';
 import { publicKeyOf, sendgridReceipts } from './receipts.ts';
 import { sendgridGuide } from './guide.ts';

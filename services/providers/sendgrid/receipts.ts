@@ -5,10 +5,10 @@ import type { Failure } from '#core/domain/failure.ts';
 import { bounceFailure } from '../bounce.ts';
 import { boundedObjects } from '../bounded-elements.ts';
 import { parseJson } from '../classify-error.ts';
-import { hasAsciiLocalPart } from '../mailbox.ts';
+import { hasAsciiLocalPart, UNSUPPORTED_RECIPIENT } from '../mailbox.ts';
 import { PROVIDER_STATUS_MAX, type ParsedReceipt, type ReceiptDefinition } from '../receipt.ts';
 import { GENUINE, isTimely, MISMATCH, MISSING, UNSIGNED, UNTIMELY } from '../signature.ts';
-import { BOUNCE_CLASSIFICATIONS, DROP_REASONS, UNSUPPORTED_RECIPIENT } from './outcomes.ts';
+import { BOUNCE_CLASSIFICATIONS, DROP_REASONS } from './outcomes.ts';
 import { REFERENCE } from './payload.ts';
 
 const SIGNATURE = 'x-twilio-email-event-webhook-signature';

@@ -7,6 +7,7 @@ import {
   type ReceiptResult,
 } from '#core/domain/decide-receipts.ts';
 import { DependencyError } from '#core/domain/dependency-error.ts';
+import { isAnyoneBehind } from '#core/domain/expected-work.ts';
 import type { WorkerStore } from '#core/store/worker-store.ts';
 import type { ReceiptPace, ReceiptWork } from './receipt-pace.ts';
 
@@ -94,7 +95,7 @@ export function createReceiptApplier(deps: ReceiptApplierDeps): ReceiptApplier {
     async apply(onBatch) {
       for (let isFull = true; isFull;) {
         const behind = pace.behind();
-        if (behind === 'everyone' || behind.size > 0) applyLater();
+        if (isAnyoneBehind(behind)) applyLater();
         if (behind === 'everyone') return;
         isFull = await applySome(pace.run, [...behind]);
         if (isFull) onBatch?.();

@@ -1,4 +1,4 @@
-import { isBehind } from '#core/domain/expected-work.ts';
+import { isAnyoneBehind, isBehind } from '#core/domain/expected-work.ts';
 import type { LoadIds } from '#core/domain/id-loader.ts';
 import { createLoopTurns } from '#core/platform/process/loop-turns.ts';
 import type { StoredReceiptCall } from '#core/store/receipt-reports.ts';
@@ -113,18 +113,13 @@ export function createReceiptReader(deps: ReceiptReaderDeps): ReceiptReader {
   function settleLater(calls: readonly StoredReceiptCall[], read: Promise<readonly Settled[]>): void {
     if (calls.length === 0) return;
     const settling = read
-      .then((settled) => settle(settled, isAnyoneBehind() ? REPORTS_BEHIND : REPORTS_AT_ONCE))
+      .then((settled) => settle(settled, isAnyoneBehind(pace.behind()) ? REPORTS_BEHIND : REPORTS_AT_ONCE))
       .catch(deps.onFailed)
       .finally(() => {
         later.delete(settling);
         deps.onMore();
       });
     later.set(settling, { tenants: new Set(calls.map(({ tenantId }) => tenantId)), bytes: bytesOf(calls) });
-  }
-
-  function isAnyoneBehind(): boolean {
-    const behind = pace.behind();
-    return behind === 'everyone' || behind.size > 0;
   }
 
   const laterBytes = (): number => [...later.values()].reduce((sum, { bytes }) => sum + bytes, 0);

@@ -12,6 +12,7 @@ import { scanFeed } from '#core/store/feed.ts';
 import { findMessage, type MessageAddress } from '#core/store/messages.ts';
 import { withTenant } from '#core/store/tenant-scope.ts';
 import type { Fault } from '#providers/stand-in.ts';
+import { SILENT_MESSAGE } from '#test/support/silent-message.ts';
 import { setupWorkers } from '#test/support/setup-workers.ts';
 import { seedAccount, seedTenant, type SeededTenant } from '#test/support/seed.ts';
 import { miscounts } from '#test/support/usage-recount.ts';
@@ -559,27 +560,11 @@ test('the failover after a receipt timeout can be decided again from its stored 
   expect([...orderOf(route, stored?.id ?? '')]).toHaveLength(3);
   const usable = Object.values(accounts).map(({ id }) => ({ id, channel: 'sms', status: 'active' }));
   const message = {
+    ...SILENT_MESSAGE,
     id: stored?.id ?? '',
-    channel: 'sms',
-    tenantStatus: 'active',
-    isHeld: false,
-    status: 'sent',
-    final: false,
-    test: false,
-    pinned: false,
-    deliveryGuarantee: 'at_least_once',
-    discard: false,
-    hasContent: true,
     accountId: accounts.first.id,
-    isByCall: true,
-    isTold: false,
-    isAwaited: true,
-    isExpired: false,
-    isBusy: false,
-    isBehind: false,
     silentMs: waitedMs,
     tried: [],
-    ambiguous: 0,
   } as const;
   expect(decideSilence(message, usable, [route])).toEqual({ kind: 'move', rerouted });
 });
