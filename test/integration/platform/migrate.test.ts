@@ -44,6 +44,15 @@ test('a non-superuser owner can migrate; concurrent runs apply each file once, a
   await worker.end();
 });
 
+test('rows of every table can be deleted under a publication of all tables', async () => {
+  await using stores = await setupStores();
+  const refusing = await stores.admin`
+    select c.relname from pg_class c
+    where c.relnamespace = 'despatch'::regnamespace and c.relkind in ('r', 'p') and c.relreplident = 'd'
+      and not exists (select from pg_index i where i.indrelid = c.oid and i.indisprimary)`;
+  expect(refusing).toEqual([]);
+});
+
 test('role passwords do not appear in the server log, even when setting them fails', async () => {
   await using b = await setup();
   const admin = postgres(b.server.superuserUrl('app'), { max: 1, onnotice: () => undefined });

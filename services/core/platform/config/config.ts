@@ -344,7 +344,7 @@ function isUrl(value: string, protocols: readonly string[]): boolean {
 
 /** A list of hosts with or without ports, as libpq and the driver read it: `h1:5432,h2:5433`. */
 const HOSTS =
-  /^[a-z]+:\/\/(?:[^@/?#]*@)?(?:[^,/?#@:]+|\[[0-9a-f:.]+\])(?::\d+)?(?:,(?:[^,/?#@:]+|\[[0-9a-f:.]+\])(?::\d+)?)*(?:[/?#]|$)/i;
+  /^[a-z]+:\/\/(?:[^@/?#]*@)?(?:[^,/?#@:[\]]+|\[[0-9a-f:.]+\])(?::\d+)?(?:,(?:[^,/?#@:[\]]+|\[[0-9a-f:.]+\])(?::\d+)?)*(?:[/?#]|$)/i;
 
 /** Returns the URL with its first host alone: a list is no URL to `URL`. */
 function ofFirstHost(value: string): string {

@@ -739,6 +739,8 @@ create table changes (
   numbers bigint[]
 ) with (toast_tuple_target = 8160, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000);
 create index changes_xid on changes (xid);
+-- Without it, a publication of all tables would refuse to delete rows. It costs nothing without logical replication.
+alter table changes replica identity full;
 
 -- Progress of the numbering; only the last row counts. Rows are inserted and never updated, because versions of one row would
 -- pile up under an old snapshot. Every change visible in `done` is numbered; if there is a `target`, its changes are numbered up
@@ -1139,6 +1141,8 @@ create table usage_moves (
   call_ms integer[]
 ) with (toast_tuple_target = 8160, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000);
 create index usage_moves_xid on usage_moves (xid);
+-- As for `changes`.
+alter table usage_moves replica identity full;
 
 -- The last final messages of a tenant's channel, in the order in which they became final, in stretches of fifty; rates are
 -- computed over the last twenty full stretches and the current one. A report that arrives later counts in the channel's current
