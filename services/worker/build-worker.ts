@@ -23,6 +23,7 @@ import { createClosedLanes } from './claim/closed-lanes.ts';
 import { createDelayedMoves } from './claim/delayed-moves.ts';
 import { countUsage, COUNTING_MS } from './upkeep/count-usage.ts';
 import { maintain } from './upkeep/maintain.ts';
+import { createPartitionMaker } from './upkeep/partition-maker.ts';
 import { numberEvents, NUMBERING_GAP_MS } from './upkeep/number-events.ts';
 import { expireReceipts } from './receipts/expire-receipts.ts';
 import { createBrakeChannels } from './upkeep/brake-channels.ts';
@@ -134,8 +135,6 @@ const TENANT_RECHECK_MS = 400;
 const UNKNOWN_POLICY_MS = 50;
 /** Time until the next try while a long read, such as a backup, or a message that is not settled yet holds up the task. */
 const BUSY_RETRY_MS = 5 * MINUTE_MS;
-/** Changes of many tenants, as when a plan changes, cause one run of the upkeep. */
-const LIMITS_SETTLE_MS = 1_000;
 
 /** Assembles the worker and starts its periodic tasks. Opens no connections itself. */
 export function buildWorker(deps: WorkerDeps): Worker {
@@ -307,6 +306,12 @@ export function buildWorker(deps: WorkerDeps): Worker {
   });
 
   /** @param work calls its argument after each full batch: a task that has much to do for hours does not fail. */
+  const partitionMaker = createPartitionMaker({
+    store,
+    onMaintained: events.maintained,
+    now: () => performance.now(),
+  });
+
   function task(
     name: string,
     everyMs: number,
@@ -398,6 +403,7 @@ export function buildWorker(deps: WorkerDeps): Worker {
         onBatch();
       }
     }),
+    partitions: task('partitions', HOUR_MS, partitionMaker.make),
     maintain: task('maintain', HOUR_MS, () =>
       maintain({
         store,
@@ -451,7 +457,7 @@ export function buildWorker(deps: WorkerDeps): Worker {
     };
     run();
     // Its retention may be longer now, and partitions are made that far ahead.
-    tasks.maintain.wake(LIMITS_SETTLE_MS);
+    tasks.partitions.wake(partitionMaker.gapMs());
     // Runs once more for messages that were being accepted at that moment.
     setTimeout(run, TENANT_RECHECK_MS).unref();
   }

@@ -87,6 +87,13 @@ test('isPlaceRefused recognizes a refused purge day or sequence number', () => {
   ]);
 });
 
+test('a row that met its new partition is refused for now', () => {
+  const refused = (fields: object) => databaseFaultOf(Object.assign(refusal('23514'), fields));
+  expect(refused({ table_name: 'messages_default' })).toBe('away');
+  expect(refused({ table_name: 'messages_default', constraint_name: 'positive' })).toBe('row');
+  expect(refused({ table_name: 'tenants' })).toBe('row');
+});
+
 test('connection errors and deadlines are classified as away', () => {
   const codes = ['CONNECTION_CLOSED', 'CONNECT_TIMEOUT', 'ECONNREFUSED', 'EPIPE', 'ENOTFOUND'];
   const late = new DependencyError('postgres', 'deadline', 'took over 5 s');

@@ -64,7 +64,7 @@ export function databaseFaultOf(error: unknown): DatabaseFault | null {
   if (typeof code !== 'string') return null;
   if (NO_ANSWER.has(code)) return 'away';
   if (error.name !== 'PostgresError' || !SQLSTATE.test(code)) return null;
-  if (isNumberTaken(error)) return 'away';
+  if (isNumberTaken(error) || isMeantForNewPartition(error)) return 'away';
   return CLASSES[code.slice(0, 2)] ?? 'service';
 }
 
@@ -94,8 +94,21 @@ export function isDamage(error: unknown): boolean {
 /** Tables, and partitions of tables, that accepted messages are inserted into. */
 const ENTERED = /^(?:messages|live_messages|message_contents|unsettled_contents)(?:_\d{8}|_default)?$/;
 
-function isNumberTaken(error: Error & { code?: unknown; table_name?: unknown }): boolean {
-  return error.code === '23505' && typeof error.table_name === 'string' && ENTERED.test(error.table_name);
+/** What the driver adds to an error of the server. */
+type Refusal = { readonly code?: unknown; readonly table_name?: string; readonly constraint_name?: string };
+
+function isNumberTaken(error: Error & Refusal): boolean {
+  return error.code === '23505' && error.table_name !== undefined && ENTERED.test(error.table_name);
+}
+
+/**
+ * Whether a row went to a default partition while the partition of its week was being made. The server names the table and no
+ * constraint then.
+ */
+function isMeantForNewPartition(error: Error & Refusal): boolean {
+  return (
+    error.code === '23514' && error.constraint_name == null && error.table_name?.endsWith('_default') === true
+  );
 }
 
 /** Refusals of the session: of the connection and its login, no free connection, shutdown, crash and start. */

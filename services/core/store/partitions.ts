@@ -33,6 +33,35 @@ type Task = { readonly task: 'make' | 'drop'; readonly parent: string; readonly 
  * @returns `elsewhere` if another worker is doing it.
  */
 export async function maintainPartitions(sql: Sql, bounded: Bounded): Promise<Maintained | 'elsewhere'> {
+  const run = createRun(sql, bounded);
+  const days = await run.attempt(
+    'live_messages',
+    'live_messages',
+    sql<{ day: string }[]>`select unsettled_days() as day`,
+  );
+  await run.changePartitions(['make', 'drop']);
+  const purgeable = sql<{ name: string }[]>`select purged_tables() as name`;
+  const tables = run.isOver() ? [] : await run.attempt('purged_tables', 'purged_tables', purgeable);
+  for (const { name } of tables ?? []) {
+    let purged: number | undefined = PURGED_AT_ONCE;
+    while (purged === PURGED_AT_ONCE && !run.isOver()) {
+      purged = await run.step(name, name, async (tx): Promise<number> => {
+        const [row] = await tx<{ n: number }[]>`select purge_rows(${name}, ${PURGED_AT_ONCE}) as n`;
+        return row?.n ?? 0;
+      });
+    }
+  }
+  return run.result((days ?? []).map(({ day }) => day));
+}
+
+/** Makes the partitions that are missing, as `maintainPartitions` does, and nothing else: cheap if none is. */
+export async function makePartitions(sql: Sql, bounded: Bounded): Promise<Maintained | 'elsewhere'> {
+  const run = createRun(sql, bounded);
+  await run.changePartitions(['make']);
+  return run.result([]);
+}
+
+function createRun(sql: Sql, bounded: Bounded) {
   let made = 0;
   const dropped: string[] = [];
   const busy = new Set<string>();
@@ -40,7 +69,7 @@ export async function maintainPartitions(sql: Sql, bounded: Bounded): Promise<Ma
   let end: 'elsewhere' | 'lost' | undefined;
 
   /** @returns undefined if the work failed. */
-  const attempt = async <T>(table: string, what: string, work: Promise<T>): Promise<T | undefined> => {
+  async function attempt<T>(table: string, what: string, work: Promise<T>): Promise<T | undefined> {
     try {
       return await bounded(work);
     } catch (error) {
@@ -49,55 +78,53 @@ export async function maintainPartitions(sql: Sql, bounded: Bounded): Promise<Ma
       if (isUnreachable(error)) end = 'lost';
       return undefined;
     }
-  };
-  /** One transaction; undefined also if another worker does the upkeep. */
-  const step = <T>(table: string, what: string, work: (tx: TransactionSql) => Promise<T>) =>
-    attempt(
-      table,
-      what,
-      sql.begin(async (tx) => {
-        if (await tryMaintenanceLock(tx)) return work(tx);
-        end = 'elsewhere';
-        return undefined;
-      }),
-    );
+  }
 
-  const days = await attempt(
-    'live_messages',
-    'live_messages',
-    sql<{ day: string }[]>`select unsettled_days() as day`,
-  );
-  const listed = sql<Task[]>`select task, parent, monday from partition_tasks()`;
-  const tasks = end === undefined ? await attempt('partition_tasks', 'partition_tasks', listed) : [];
-  for (const { task, parent, monday } of tasks ?? []) {
-    if (end !== undefined) break;
-    if (busy.has(parent)) continue;
-    const name = `${parent}_${monday.replaceAll('-', '')}`;
-    const isDone = await step(parent, name, async (tx) => {
-      const [row] =
-        task === 'make'
-          ? await tx<{ done: boolean }[]>`select make_partition(${parent}, ${monday}) as done`
-          : await tx<{ done: boolean }[]>`select drop_partition(${parent}, ${monday}) as done`;
-      return row?.done;
+  /** One transaction. @returns undefined also if another worker does the upkeep. */
+  function step<T>(
+    table: string,
+    what: string,
+    work: (tx: TransactionSql) => Promise<T>,
+  ): Promise<T | undefined> {
+    const begun = sql.begin(async (tx) => {
+      if (await tryMaintenanceLock(tx)) return work(tx);
+      end = 'elsewhere';
+      return undefined;
     });
-    if (isDone !== true) continue;
-    if (task === 'make') made += 1;
-    else dropped.push(name);
+    return attempt(table, what, begun as Promise<T | undefined>);
   }
-  const purgeable = sql<{ name: string }[]>`select purged_tables() as name`;
-  const tables = end === undefined ? await attempt('purged_tables', 'purged_tables', purgeable) : [];
-  for (const { name } of tables ?? []) {
-    if (end !== undefined) break;
-    let purged: number | undefined;
-    do {
-      purged = await step(name, name, async (tx): Promise<number> => {
-        const [row] = await tx<{ n: number }[]>`select purge_rows(${name}, ${PURGED_AT_ONCE}) as n`;
-        return row?.n ?? 0;
+
+  async function changePartitions(kinds: readonly Task['task'][]): Promise<void> {
+    if (end !== undefined) return;
+    const listed = sql<Task[]>`
+      select task, parent, monday from partition_tasks() where task = any (${kinds}::text[])`;
+    for (const { task, parent, monday } of (await attempt('partition_tasks', 'partition_tasks', listed)) ??
+      []) {
+      if (end !== undefined) break;
+      if (busy.has(parent)) continue;
+      const name = `${parent}_${monday.replaceAll('-', '')}`;
+      const isDone = await step(parent, name, async (tx) => {
+        const [row] =
+          task === 'make'
+            ? await tx<{ done: boolean }[]>`select make_partition(${parent}, ${monday}) as done`
+            : await tx<{ done: boolean }[]>`select drop_partition(${parent}, ${monday}) as done`;
+        return row?.done;
       });
-    } while (purged === PURGED_AT_ONCE);
+      if (isDone !== true) continue;
+      if (task === 'make') made += 1;
+      else dropped.push(name);
+    }
   }
-  if (end === 'elsewhere') return end;
-  return { made, dropped, busy: [...busy], unsettled: (days ?? []).map(({ day }) => day), failures };
+
+  return {
+    attempt,
+    step,
+    changePartitions,
+    isOver: () => end !== undefined,
+    result(unsettled: readonly string[]): Maintained | 'elsewhere' {
+      return end === 'elsewhere' ? end : { made, dropped, busy: [...busy], unsettled, failures };
+    },
+  };
 }
 
 /**

@@ -30,7 +30,7 @@ import type {
   WaitingRow,
 } from './lane.ts';
 import { lookupStore } from './lookups.ts';
-import { maintainPartitions } from './partitions.ts';
+import { maintainPartitions, makePartitions } from './partitions.ts';
 import { receiptStore } from './receipts.ts';
 import { silentMessageStore } from './silent-messages.ts';
 import { usageCountingStore } from './usage-counting.ts';
@@ -244,9 +244,11 @@ export function workerStore(sql: Sql, deadlineMs: number, addressKeys: AddressKe
     },
     /** Makes partitions ahead and drops expired ones. One worker at a time does this; the others return at once. */
     maintain: () => maintainPartitions(sql, bounded),
+    /** Makes partitions ahead and nothing else; as `maintain`, one worker at a time. */
+    makePartitions: () => makePartitions(sql, bounded),
     /**
-     * Returns the tasks that `maintain` has left. `blocked`: rows of the week are in the default partition until their retention
-     * is over.
+     * Returns the tasks that `maintain` has left. `blocked`: rows of the week are in the default partition, and are moved when the
+     * partition is made unless they are too many.
      */
     partitionsDue: () =>
       rowsOf<{ task: PartitionTask; partitions: number }>(sql`select task, partitions from partitions_due()`),

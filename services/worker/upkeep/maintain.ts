@@ -1,6 +1,7 @@
 import { isUnreachable } from '#core/domain/database-fault.ts';
 import type { Maintained, UpkeepFailure } from '#core/store/partitions.ts';
 import type { WorkerStore } from '#core/store/worker-store.ts';
+import { throwFailures } from './throw-failures.ts';
 
 export type MaintainDeps = {
   readonly store: Pick<WorkerStore, 'endOutlived' | 'maintain'>;
@@ -37,12 +38,6 @@ export async function maintain({
       retrySoon();
     }
   }
-  if (failures.length > 0) {
-    const names = failures.map(({ what }) => what).join(', ');
-    throw new AggregateError(
-      failures.map(({ error }) => error),
-      `Upkeep failed for: ${names}`,
-    );
-  }
+  throwFailures(failures);
   return isDone ? undefined : 'unfinished';
 }

@@ -88,6 +88,32 @@ describe('messages that arrive before the partition of their week', () => {
     expect(await b.store.maintain()).toEqual(NOTHING);
   });
 
+  test('are moved without a loss for statements that meanwhile wait for the table', async () => {
+    await using b = await setupMessages();
+    await b.admin`update despatch.tenant_limits set limits = jsonb_set(limits, '{retentionDays}', '365')`;
+    const [seq = 0] = await b.accept();
+    await b.admin`update despatch.messages set purge_on = purge_on + 280 where seq = ${seq}`;
+    const [place] = await b.admin<{ day: string }[]>`select purge_on::text as day from despatch.messages`;
+    const day = place?.day ?? '';
+    const [moved, finish] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const move = b.admin.begin(async (tx) => {
+      await tx`select despatch.make_partition('messages', ${day})`;
+      moved.resolve();
+      await finish.promise;
+    });
+    await moved.promise;
+    const waiting = [
+      b.admin`update despatch.messages set external_id = 'kept' where seq = ${seq} and purge_on = ${day}`.execute(),
+      b.accept(1, { purge_on: day }),
+    ];
+    await expect.poll(() => waitingForLocks(b), { timeout: 10_000 }).toBe(2);
+    finish.resolve();
+    await Promise.all([move, ...waiting]);
+    const rows = await b.admin`select external_id from despatch.messages order by seq`;
+    expect(rows.map((row) => row['external_id'] as string | null)).toEqual(['kept', null]);
+    expect(await homesOf(b)).not.toContain('messages_default');
+  });
+
   test('stay in a default partition that is too large to be locked', async () => {
     await using b = await setupMessages();
     await b.admin`update despatch.tenant_limits set limits = jsonb_set(limits, '{retentionDays}', '365')`;
@@ -212,6 +238,13 @@ async function slowestAccept(b: MessageBench, work: Promise<unknown>): Promise<n
     slowest = Math.max(slowest, performance.now() - started);
   }
   return slowest;
+}
+
+/** Returns how many statements of other sessions wait for a table's lock. */
+async function waitingForLocks({ admin }: MessageBench): Promise<number> {
+  const [row] = await admin<{ n: number }[]>`
+    select count(*)::integer as n from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`;
+  return row?.n ?? 0;
 }
 
 /** Returns the partitions that hold messages and their results. */
