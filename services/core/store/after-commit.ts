@@ -16,6 +16,26 @@ export async function inTransaction<T>(sql: Sql, work: (tx: TransactionSql) => P
 }
 
 /**
+ * Runs one transaction and rolls it back.
+ * @returns the result of `work`.
+ * @throws whatever `work` throws.
+ */
+export async function rolledBack<T>(sql: Sql, work: (tx: TransactionSql) => Promise<T>): Promise<T> {
+  // The driver commits unless the callback throws.
+  const rollback = new Error('rolled back on purpose');
+  let result: { readonly value: T } | undefined;
+  try {
+    await sql.begin(async (tx) => {
+      result = { value: await work(tx) };
+      throw rollback;
+    });
+  } catch (error) {
+    if (error !== rollback) throw error;
+  }
+  return (result as { readonly value: T }).value;
+}
+
+/**
  * Registers a hook for after the commit. It must not throw, because the change has been committed. It runs even if the caller has
  * stopped waiting.
  */

@@ -8,7 +8,8 @@ import {
   type Verdict,
   type VerdictRow,
 } from './acceptance.ts';
-import { DATABASE_DEADLINE_MS, transactionWithin } from './tenant-scope.ts';
+import { rolledBack } from './after-commit.ts';
+import { DATABASE_DEADLINE_MS } from './tenant-scope.ts';
 
 /** The messages of one batch request. */
 export type BatchAcceptance = {
@@ -71,7 +72,10 @@ export async function acceptWholeBatch(
  * @throws the same errors.
  */
 export async function tryBatch(sql: Sql, rows: readonly AcceptRow[], sweepAfterMs: number): Promise<void> {
-  await onlyLook(sql, (tx) => acceptWholeBatch(tx, { rows, strict: false, own: null }, sweepAfterMs));
+  await withDeadline(
+    rolledBack(sql, (tx) => acceptWholeBatch(tx, { rows, strict: false, own: null }, sweepAfterMs)),
+    DATABASE_DEADLINE_MS,
+  );
 }
 
 type Key = { readonly scope: Buffer; readonly fingerprint: Buffer };
@@ -96,15 +100,18 @@ export async function findEarlierAnswers(
   const scopes = distinct.map(({ scope }) => scope.toString('hex'));
   const fingerprints = distinct.map(({ fingerprint }) => fingerprint.toString('hex'));
   const tenants = distinct.map(() => tenantId);
-  const found = await onlyLook(
-    sql,
-    (tx) => tx<AnswerRow[]>`select claimed.scope, claimed.fingerprint, claimed.response
-      from (
-        select array_agg(decode(k.scope, 'hex') order by k.nth) as scopes, array_agg(k.tenant order by k.nth) as tenants,
-          array_agg(decode(k.fingerprint, 'hex') order by k.nth) as fingerprints
-        from unnest(${scopes}::text[], ${tenants}::uuid[], ${fingerprints}::text[])
-          with ordinality as k (scope, tenant, fingerprint, nth)
-      ) k, claim_idempotency(k.scopes, k.tenants, k.fingerprints) claimed`,
+  const found = await withDeadline(
+    rolledBack(
+      sql,
+      (tx) => tx<AnswerRow[]>`select claimed.scope, claimed.fingerprint, claimed.response
+        from (
+          select array_agg(decode(k.scope, 'hex') order by k.nth) as scopes, array_agg(k.tenant order by k.nth) as tenants,
+            array_agg(decode(k.fingerprint, 'hex') order by k.nth) as fingerprints
+          from unnest(${scopes}::text[], ${tenants}::uuid[], ${fingerprints}::text[])
+            with ordinality as k (scope, tenant, fingerprint, nth)
+        ) k, claim_idempotency(k.scopes, k.tenants, k.fingerprints) claimed`,
+    ),
+    DATABASE_DEADLINE_MS,
   );
   const byScope = new Map(found.map((row) => [row.scope.toString('hex'), row]));
   return keys.map(({ scope, fingerprint }) => {
@@ -112,24 +119,3 @@ export async function findEarlierAnswers(
     return row && { isSame: row.fingerprint.equals(fingerprint), response: row.response };
   });
 }
-
-/** Runs `work` and rolls it back. @returns its result. */
-async function onlyLook<T>(sql: Sql, work: (tx: TransactionSql) => Promise<T>): Promise<T> {
-  const looked = new OnlyLooked();
-  let found: { readonly value: T } | undefined;
-  try {
-    await transactionWithin(
-      sql,
-      async (tx) => {
-        found = { value: await work(tx) };
-        throw looked;
-      },
-      DATABASE_DEADLINE_MS,
-    );
-  } catch (error) {
-    if (error !== looked) throw error;
-  }
-  return (found as { readonly value: T }).value;
-}
-
-class OnlyLooked extends Error {}

@@ -2,6 +2,7 @@ import { INLINE_BYTES_MAX } from '#core/domain/content.ts';
 import { isLockRefused } from '#core/domain/database-fault.ts';
 import { asJson } from '#core/platform/postgres/postgres.ts';
 import type { Json, Sql } from '#core/platform/postgres/postgres.ts';
+import { rolledBack } from './after-commit.ts';
 import { boundedQueries } from './bounded-queries.ts';
 import type { Bounded } from './bounded-queries.ts';
 import { camelRows } from './camel-rows.ts';
@@ -62,16 +63,13 @@ export function claimStore(sql: Sql, bounded: Bounded) {
       seqs: readonly number[],
       { worker, leaseMs }: Pick<MessageClaimTerms, 'worker' | 'leaseMs'>,
     ): Promise<number[]> {
-      let rows: readonly { seq: number }[] = [];
-      const tried = new Error('only tried');
-      const work = sql.begin(async (tx) => {
-        rows = await tx<{ seq: number; length: number }[]>`select c.seq, length(c::text)
-          from claim(${[...seqs]}::bigint[], ${worker}, ${leaseMs}, true, ${seqs.length * INLINE_BYTES_MAX}) c`;
-        throw tried;
-      });
-      await bounded(work).catch((error: unknown) => {
-        if (error !== tried) throw error;
-      });
+      const rows = await bounded(
+        rolledBack(
+          sql,
+          (tx) => tx<{ seq: number; length: number }[]>`select c.seq, length(c::text)
+            from claim(${[...seqs]}::bigint[], ${worker}, ${leaseMs}, true, ${seqs.length * INLINE_BYTES_MAX}) c`,
+        ),
+      );
       return rows.map(({ seq }) => seq);
     },
     /**
