@@ -2,7 +2,12 @@ import { routeFor } from './choose-account.ts';
 import { reroutedTo, type Rerouted } from './failover.ts';
 import { assertMove, type MessageState } from './message-state.ts';
 import { orderOf, type Route } from './route.ts';
-import type { ClosedReason, LeftReason, SkippedAccount } from './skipped-account.ts';
+import {
+  skippedBecause,
+  type ClosedReason,
+  type EnabledAccount,
+  type SkippedAccount,
+} from './skipped-account.ts';
 
 /**
  * A sent message whose receipt timeout has passed, as the database describes it. The database's clock decides `isExpired` and the
@@ -64,8 +69,6 @@ const CLOSED: SilenceDecision = { kind: 'later', ms: 30_000 };
 /** Time until the next look at a message of a suspended tenant or a held channel. */
 const SUSPENDED: SilenceDecision = { kind: 'later', ms: 60_000 };
 
-type Account = { readonly id: string; readonly channel: string; readonly status: string };
-
 /**
  * Decides about a sent message on which its provider did not report in time, by the route in force now: if the route has no
  * receipt timeout any more the message stays, and if it has a longer one the message waits for that.
@@ -75,7 +78,7 @@ type Account = { readonly id: string; readonly channel: string; readonly status:
  */
 export function decideSilence(
   message: SilentMessage,
-  accounts: readonly Account[],
+  accounts: readonly EnabledAccount[],
   routes: readonly Route[],
   closed: ReadonlyMap<string, ClosedReason> = new Map(),
 ): SilenceDecision {
@@ -97,7 +100,7 @@ export function decideSilence(
     const skipped: SkippedAccount[] = [];
     for (const step of orderOf(of, messageId)) {
       if (step === accountId || message.tried.includes(step)) continue;
-      const reason = skippedBecause(step);
+      const reason = skippedBecause(step, of.channel, accounts, closed);
       if (reason === undefined) {
         assertMove('sent', 'queued');
         return { kind: 'move', rerouted: reroutedTo({ accountId: step, skipped }, of) };
@@ -105,12 +108,6 @@ export function decideSilence(
       skipped.push({ accountId: step, reason });
     }
     return skipped.some(({ reason }) => reason !== 'disabled') ? CLOSED : STAY;
-  }
-
-  function skippedBecause(step: string): LeftReason | undefined {
-    const account = accounts.find((one) => one.id === step && one.channel === channel);
-    if (account === undefined) return 'disabled';
-    return account.status === 'invalid' ? 'invalid' : closed.get(step);
   }
 }
 

@@ -4,7 +4,14 @@ import { reroutedTo, type Rerouted } from './failover.ts';
 import type { Failure } from './failure.ts';
 import { assertMove, canMove, isWaiting, type MessageState } from './message-state.ts';
 import { orderOf, routeByAge, type Route } from './route.ts';
-import type { ClosedReason, LeftReason, SkippedAccount, UnsentReason } from './skipped-account.ts';
+import {
+  skippedBecause,
+  type ClosedReason,
+  type EnabledAccount,
+  type LeftReason,
+  type SkippedAccount,
+  type UnsentReason,
+} from './skipped-account.ts';
 import { SUPPRESSION_REASONS, type SuppressionReason } from './suppression.ts';
 
 /** A message that no claim took, as the database describes it; due, expired and lease ends are by the database's clock. */
@@ -39,8 +46,6 @@ export type WaitingMessage = {
   /** Why the recipient gets no messages of this kind; null if it is not suppressed. */
   readonly suppression: SuppressionReason | null;
 };
-
-type Account = { readonly id: string; readonly channel: string; readonly status: string };
 
 /** The message ends or is held without a call. Equal decisions are the same object, so that they are stored together. */
 export type WaitingMove = {
@@ -116,7 +121,7 @@ export const UNPROCESSABLE: StoredEnd = { class: 'unknown', code: 'unprocessable
  */
 export function decideWaiting(
   message: WaitingMessage,
-  accounts: readonly Account[],
+  accounts: readonly EnabledAccount[],
   routes: readonly Route[],
   closed: ReadonlyMap<string, ClosedReason> = NONE_CLOSED,
 ): WaitingDecision {
@@ -152,7 +157,7 @@ const RETURNS: Readonly<Partial<Record<MessageState, WaitingDecision>>> = {
 
 function decide(
   message: WaitingMessage,
-  accounts: readonly Account[],
+  accounts: readonly EnabledAccount[],
   routes: readonly Route[],
   closed: ReadonlyMap<string, ClosedReason>,
 ): WaitingDecision {
@@ -178,7 +183,7 @@ function isBound({ pinned, ambiguous }: WaitingMessage): boolean {
 /** Decides about a message whose account is disabled or deleted. */
 function reassign(
   message: WaitingMessage,
-  accounts: readonly Account[],
+  accounts: readonly EnabledAccount[],
   routes: readonly Route[],
 ): WaitingDecision {
   const { id, channel, accountId, refusedBy } = message;
@@ -202,7 +207,7 @@ function reassign(
  */
 function elsewhere(
   message: WaitingMessage,
-  accounts: readonly Account[],
+  accounts: readonly EnabledAccount[],
   routes: readonly Route[],
   closed: ReadonlyMap<string, ClosedReason>,
 ): WaitingDecision | undefined {
@@ -217,7 +222,8 @@ function elsewhere(
   const skipped: SkippedAccount[] = [];
   for (const step of orderOf(route, id)) {
     if (step === accountId || message.refusedBy.includes(step)) continue;
-    const reason = skippedBecause(step);
+    const left = message.leftForRate.includes(step) ? 'rate_used_up' : undefined;
+    const reason = skippedBecause(step, channel, accounts, closed) ?? left;
     if (reason === undefined) {
       const why = message.accountStatus === 'invalid' ? 'invalid' : isClosed;
       return { kind: 'assign', rerouted: reroutedTo({ accountId: step, skipped }, route), why };
@@ -225,13 +231,6 @@ function elsewhere(
     skipped.push({ accountId: step, reason });
   }
   return undefined;
-
-  function skippedBecause(step: string): LeftReason | undefined {
-    const account = accounts.find((one) => one.id === step && one.channel === channel);
-    if (account === undefined) return 'disabled';
-    if (account.status === 'invalid') return 'invalid';
-    return closed.get(step) ?? (message.leftForRate.includes(step) ? 'rate_used_up' : undefined);
-  }
 }
 
 /** Returns whether the account can be used. One with a refused credential can: probes detect when it is fixed. */

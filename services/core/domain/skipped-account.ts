@@ -31,3 +31,22 @@ export const LEFT_REASONS = [
   'rate_used_up',
 ] as const satisfies readonly SkippedReason[];
 export type LeftReason = (typeof LEFT_REASONS)[number];
+
+/** An account of the tenant that is neither disabled nor deleted. */
+export type EnabledAccount = { readonly id: string; readonly channel: string; readonly status: string };
+
+/**
+ * Returns why a step of a route cannot send a message of the channel now; undefined if it can.
+ * @param accounts the tenant's accounts that are neither disabled nor deleted.
+ * @param closed accounts that cannot be called now.
+ */
+export function skippedBecause(
+  step: string,
+  channel: string,
+  accounts: readonly EnabledAccount[],
+  closed: ReadonlyMap<string, ClosedReason>,
+): LeftReason | undefined {
+  const account = accounts.find((one) => one.id === step && one.channel === channel);
+  if (account === undefined) return 'disabled';
+  return account.status === 'invalid' ? 'invalid' : closed.get(step);
+}
