@@ -36,7 +36,6 @@ const CALLABLE: Readonly<Record<string, readonly RoleName[]>> = {
   public_webhook_keys: ['api'],
   store_receipt_calls: ['api'],
   touch_api_keys: ['api'],
-  sign_in: ['api'],
   sign_user_in: ['api'],
   membership: ['api'],
   memberships: ['api'],

@@ -398,7 +398,7 @@ describe('a first sign-in concurrent with a change of its invitation', () => {
     const userId = await invited(own, email);
     const inviting = await api.admin.begin(async (tx) => {
       const { issuer } = api.issuer;
-      await tx`select sign_in(${issuer}, ${randomUUID()}, ${email}, true, null)`;
+      await tx`select sign_user_in(${issuer}, ${randomUUID()}, ${email}, true, null)`;
       const second = invited(other, email);
       await untilLocked('invite_user');
       return { second };

@@ -28,7 +28,7 @@ async function tenant(slug = `own-${randomUUID()}`): Promise<Own> {
   const id = newId<TenantId>();
   await withTenant(s.api, id, async (tx) => {
     const [user] = await tx<{ id: string }[]>`
-      select sign_in(${ISSUER}, ${`founder-${id}`}, null, false, null) as id`;
+      select who as id from sign_user_in(${ISSUER}, ${`founder-${id}`}, null, false, null)`;
     const made = await createTenant(tx, { id, slug, name: slug, plan: 'free', owner: user?.id as never });
     if (made === undefined) throw new Error('the slug is taken');
     await tx`insert into audit_log (tenant_id, actor, action, target) values (${id}, 'x', 'tenant.created', ${id})`;

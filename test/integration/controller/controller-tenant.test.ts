@@ -504,7 +504,7 @@ describe('deletion with Purge', () => {
     const other = s.putTenant({ owners: [{ subject: elsewhere }] });
     await s.reconcile(key);
     await s.reconcile(other);
-    await s.api`select sign_in(${ISSUER}, ${come}, null, false, null)`;
+    await s.api`select sign_user_in(${ISSUER}, ${come}, null, false, null)`;
     const people = async () =>
       (
         await s.admin<{ name: string }[]>`
@@ -514,7 +514,7 @@ describe('deletion with Purge', () => {
     expect(await people()).toHaveLength(5);
     s.remove(key);
     await s.api.begin(async (tx) => {
-      await tx`select sign_in(${ISSUER}, ${coming}, null, false, null)`;
+      await tx`select sign_user_in(${ISSUER}, ${coming}, null, false, null)`;
       await s.reconcile(key);
     });
     expect((await people()).toSorted()).toEqual([come, coming, elsewhere].toSorted());
