@@ -1,6 +1,14 @@
 import type { FastifyInstance } from 'fastify';
 import { addressKeyRoot } from '#core/domain/address-key.ts';
 import type { AuditEntry, AuditTrail } from '#core/domain/audit-entry.ts';
+import {
+  decodeNotice,
+  encodeNotice,
+  isNoticeKind,
+  type Notice,
+  type NoticeKind,
+  type PublishNotice,
+} from '#core/domain/notice.ts';
 import type { Secret } from '#core/domain/secret.ts';
 import { receiptKey } from '#core/domain/receipt-token.ts';
 import { unsubscribeKey } from '#core/domain/unsubscribe-token.ts';
@@ -37,7 +45,6 @@ import { sendRateLimit } from './messages/new-message.ts';
 import { DEFAULT_DOWNLOAD_LIMITS, type DownloadLimits } from './http/download-time.ts';
 import { createReads, type ReadsOptions } from './http/reads.ts';
 import { createSharedSlots } from './http/shared-slots.ts';
-import { NOTICE_KINDS, type Notice, type NoticeKind, type PublishNotice } from './auth/notices.ts';
 import { createRateMemory } from './auth/rate-memory.ts';
 import { createServiceKeys } from './auth/service-keys.ts';
 import { createCountedAccounts } from './receipts/counted-accounts.ts';
@@ -230,10 +237,10 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
   };
   const notify: PublishNotice = (kind, notice) => {
     drop(kind, notice);
-    nats.publishNotice(kind, JSON.stringify(notice));
+    nats.publishNotice(kind, encodeNotice(notice));
   };
   const endNotices = nats.onNotice('*', (kind, payload) => {
-    const notice = readNotice(payload);
+    const notice = decodeNotice(payload);
     if (notice !== null && isNoticeKind(kind)) drop(kind, notice);
   });
 
@@ -390,19 +397,4 @@ function withSends(metrics: ApiMetrics, uncounted: UncountedSends): HttpMetrics 
       if (keyId !== null && (isReplay || isRefused)) uncounted.note(keyId);
     },
   };
-}
-
-function isNoticeKind(kind: string): kind is NoticeKind {
-  return (NOTICE_KINDS as readonly string[]).includes(kind);
-}
-
-/** A notice only makes this process drop cached data: a forged one costs one query. */
-function readNotice(payload: string): Notice | null {
-  try {
-    const { tenantId, id } = JSON.parse(payload) as Partial<Record<string, unknown>>;
-    if (typeof tenantId !== 'string') return null;
-    return typeof id === 'string' ? { tenantId, id } : { tenantId };
-  } catch {
-    return null;
-  }
 }

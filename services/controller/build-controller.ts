@@ -1,4 +1,5 @@
 import type { TenantId } from '#core/domain/ids.ts';
+import { encodeNotice } from '#core/domain/notice.ts';
 import type { Nats } from '#core/platform/nats/broker.ts';
 import type { KubeClient } from './kube/kube-client.ts';
 import type { Logger } from '#core/platform/telemetry/logger.ts';
@@ -88,8 +89,7 @@ export function buildController(deps: ControllerDeps): Controller {
     `despatch-controller-${controllerName}`,
   );
 
-  const notify = (tenantId: TenantId): void =>
-    deps.nats.publishNotice('tenant', JSON.stringify({ tenantId }));
+  const notify = (tenantId: TenantId): void => deps.nats.publishNotice('tenant', encodeNotice({ tenantId }));
   const now = () => new Date();
   const purgeSlice = createPurgeSlice({ store: deps.store, keys: deps.keys, notify, now });
   const loop = { log, isLeading, metrics: metrics.reconciles, timeoutMs: PASS_MS };

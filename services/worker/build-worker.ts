@@ -1,6 +1,6 @@
 import { HOUR_MS, MINUTE_MS } from '#core/domain/duration.ts';
 import type { Breaker } from '#core/domain/breaker.ts';
-import type { ChangeOfEndpoint } from '#core/domain/endpoint-notice.ts';
+import type { ChangeOfEndpoint } from '#core/domain/notice.ts';
 import type { AttemptOutcome } from '#core/domain/outcome.ts';
 import type { AuditEntry } from '#core/domain/audit-entry.ts';
 import { createFairQueue } from '#core/domain/fair-queue.ts';
@@ -94,7 +94,7 @@ export type WorkerDeps = {
 };
 
 /** The content of a change notice; `changed` says what changed about an endpoint. */
-export type WorkerNotice = {
+type WorkerNotice = {
   readonly tenantId?: string;
   readonly id?: string;
   readonly changed?: ChangeOfEndpoint;

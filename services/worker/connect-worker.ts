@@ -1,8 +1,8 @@
-import { changeOfEndpoint } from '#core/domain/endpoint-notice.ts';
+import { decodeNotice } from '#core/domain/notice.ts';
 import type { Nats } from '#core/platform/nats/broker.ts';
 import type { Logger } from '#core/platform/telemetry/logger.ts';
 import type { WorkerMetrics } from '#core/platform/telemetry/metrics.ts';
-import type { Worker, WorkerNotice } from './build-worker.ts';
+import type { Worker } from './build-worker.ts';
 
 export type ConnectWorkerDeps = {
   readonly worker: Worker;
@@ -29,7 +29,7 @@ export function connectWorker({ worker, nats, metrics, log, inFlightMax }: Conne
     onRecreated: worker.streamRecreated,
   });
   const unsubscribe = nats.onNotice('*', (kind, payload) => {
-    const notice = parseNotice(payload);
+    const notice = decodeNotice(payload);
     if (notice === null) log.warn({ kind }, 'Dropped a notice that could not be read');
     else worker.notice(kind, notice);
   });
@@ -41,19 +41,4 @@ export function connectWorker({ worker, nats, metrics, log, inFlightMax }: Conne
       await consumer.closed;
     },
   };
-}
-
-function parseNotice(payload: string): WorkerNotice | null {
-  try {
-    const value: unknown = JSON.parse(payload);
-    if (typeof value !== 'object' || value === null) return null;
-    const { tenantId, id, changed } = value as Record<string, unknown>;
-    return {
-      changed: changeOfEndpoint(changed),
-      ...(typeof tenantId === 'string' ? { tenantId } : {}),
-      ...(typeof id === 'string' ? { id } : {}),
-    };
-  } catch {
-    return null;
-  }
 }

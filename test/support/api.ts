@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { FastifyInstance } from 'fastify';
+import type { Notice } from '#core/domain/notice.ts';
 import type { Limits } from '#core/domain/plan.ts';
 import type { Role } from '#core/domain/role.ts';
 import { secret } from '#core/domain/secret.ts';
@@ -9,7 +10,6 @@ import { createApiMetrics, type ApiMetrics } from '#core/platform/telemetry/metr
 import type { Sql } from '#core/platform/postgres/postgres.ts';
 import type { KeyEncrypter } from '#core/platform/vault/keyring.ts';
 import type { WakePublication } from '#core/platform/nats/broker.ts';
-import type { Notice } from '../../services/api/auth/notices.ts';
 import { buildApi, type ApiSettings } from '../../services/api/build-api.ts';
 import { DEFAULT_HTTP_LIMITS } from '../../services/api/http/http-limits.ts';
 import { startOidcIssuer, type OidcIssuer } from './oidc-issuer.ts';

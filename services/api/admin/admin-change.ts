@@ -16,7 +16,7 @@ import type { Cursors } from '../http/cursor.ts';
 import type { ReadTenant } from '../http/reads.ts';
 import { inSlot, type SharedSlots } from '../http/shared-slots.ts';
 import { createOnce, type Created, type CreateResult, type IdempotencyClaim } from '../http/idempotency.ts';
-import type { PublishNotice } from '../auth/notices.ts';
+import type { PublishNotice } from '#core/domain/notice.ts';
 import type { RequestFacts } from '../http/routes-kit.ts';
 import type { ReceiptUrlParts } from './provider-accounts/account-view.ts';
 

@@ -1,6 +1,7 @@
 import { AppError, unauthenticated } from '#core/domain/app-error.ts';
 import type { AuditTrail } from '#core/domain/audit-entry.ts';
 import { uuidFrom, type UserId } from '#core/domain/ids.ts';
+import type { Notice, NoticeKind } from '#core/domain/notice.ts';
 import { includesRole, type Role, type Scope } from '#core/domain/role.ts';
 import { SLUG } from '#core/domain/slug.ts';
 import type { CallerFacts, DirectoryStore, Identity, Membership } from '#core/store/directory.ts';
@@ -18,7 +19,6 @@ import type {
 import type { VerifyToken } from './bearer.ts';
 import { createCallCounter, type RateVerdict } from './call-counter.ts';
 import { createFreshCache } from './fresh-cache.ts';
-import type { Notice, NoticeKind } from './notices.ts';
 import { createRateMemory } from './rate-memory.ts';
 import type { ServiceKeys } from './service-keys.ts';
 

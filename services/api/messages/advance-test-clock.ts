@@ -4,7 +4,7 @@ import { DAY_MS, parseDuration } from '#core/domain/duration.ts';
 import type { Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { withTenant } from '#core/store/tenant-scope.ts';
 import { advanceTestClock } from '#core/store/test-clock.ts';
-import type { PublishNotice } from '../auth/notices.ts';
+import type { PublishNotice } from '#core/domain/notice.ts';
 import { warningsField } from '../http/request-warnings.ts';
 import { defineRoute, type RouteModule } from '../http/routes-kit.ts';
 import { inSlot, type SharedSlots } from '../http/shared-slots.ts';

@@ -2,7 +2,7 @@ import { AppError, notFound, validationFailed } from '#core/domain/app-error.ts'
 import { auditChanges, type AuditChange } from '#core/domain/audit-change.ts';
 import { webhookCertificateBinding, webhookSecretBinding } from '#core/domain/binding.ts';
 import { clientCertificateFault, type ClientCertificate } from '#core/domain/client-certificate.ts';
-import type { ChangeOfEndpoint } from '#core/domain/endpoint-notice.ts';
+import type { ChangeOfEndpoint } from '#core/domain/notice.ts';
 import type { TenantId } from '#core/domain/ids.ts';
 import { isSecretHeader } from '#core/domain/webhook-headers.ts';
 import { webhookUrlFault, type WebhookUrlRules } from '#core/domain/webhook-url.ts';

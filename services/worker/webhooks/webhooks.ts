@@ -1,6 +1,6 @@
 import type { EndpointHealth } from '#core/domain/endpoint-state.ts';
 import { isBehind, type Behind, type ExpectedWork } from '#core/domain/expected-work.ts';
-import type { ChangeOfEndpoint } from '#core/domain/endpoint-notice.ts';
+import type { ChangeOfEndpoint } from '#core/domain/notice.ts';
 import { matchesEndpoint } from '#core/domain/webhook-endpoint.ts';
 import type { WebhookEndpoint } from '#core/store/delivery-claim.ts';
 import type { WebhookStore } from '#core/store/webhook-deliveries.ts';
