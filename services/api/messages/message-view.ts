@@ -10,7 +10,7 @@ import { orderOf } from '#core/domain/route.ts';
 import { SMS_ENCODINGS } from '#core/domain/segments.ts';
 import { SKIPPED_REASONS } from '#core/domain/skipped-account.ts';
 import { STATUS_REASONS } from '#core/domain/status-reason.ts';
-import type { AttemptRow, EventRow, MessageKey, MessageRow } from '#core/store/messages.ts';
+import type { AttemptRow, MessageHistoryRow, MessageKey, MessageRow } from '#core/store/messages.ts';
 import { warningsField } from '../http/request-warnings.ts';
 import { PROVIDER_STATUS_MAX } from '#providers/receipt.ts';
 import { findProvider, reportsDeliveries } from '#providers/registry.ts';
@@ -424,7 +424,7 @@ export function toAttempt(row: AttemptRow): z.output<typeof Attempt> {
   };
 }
 
-export function toEvent(row: EventRow & { readonly id: string }): z.output<typeof Event> {
+export function toEvent(row: MessageHistoryRow & { readonly id: string }): z.output<typeof Event> {
   return {
     id: row.id,
     type: row.type,
@@ -437,7 +437,7 @@ export function toEvent(row: EventRow & { readonly id: string }): z.output<typeo
 }
 
 /** Returns the event of the acceptance: it is not stored, because the message's row contains it. */
-export function acceptedEvent({ enqueued_at, scheduled_at }: MessageKey): EventRow {
+export function acceptedEvent({ enqueued_at, scheduled_at }: MessageKey): MessageHistoryRow {
   return {
     event_seq: 0,
     type: scheduled_at === null ? 'message.queued' : 'message.scheduled',

@@ -1,16 +1,16 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { createExpectedWork, EARNED, OF_A_TENANT, OF_ALL } from './expected-work.ts';
+import { createExpectedWork, CREDIT_PER_CALL, TENANT_BUCKET, COMMON_BUCKET } from './expected-work.ts';
 
 const steps = (of: Record<string, number>) => new Map(Object.entries(of));
 /** More than a tenant's base credit, and less than the common one. */
-const MANY = OF_A_TENANT.few + 40;
+const MANY = TENANT_BUCKET.burst + 40;
 
 test('receipts that follow from calls are expected, in any number', () => {
   const work = createExpectedWork();
   for (let second = 0; second < 60; second++) {
     for (let call = 0; call < 700; call++) work.called('a', second * 1_000);
-    expect(work.use(steps({ a: 700 * EARNED }), second * 1_000)).toBe(0);
+    expect(work.use(steps({ a: 700 * CREDIT_PER_CALL }), second * 1_000)).toBe(0);
     expect(work.behind(second * 1_000)).toEqual(new Set());
   }
 });
@@ -24,7 +24,7 @@ test('a tenant without calls is allowed a few receipts, and the rest is surplus'
 test('a tenant is no longer behind once it has sent enough, or after some time', () => {
   const work = createExpectedWork();
   const isBehind = (now: number) => new Set(work.behind(now)).has('a');
-  const calls = OF_A_TENANT.few / 2 / EARNED;
+  const calls = TENANT_BUCKET.burst / 2 / CREDIT_PER_CALL;
   work.use(steps({ a: MANY }), 0);
   for (let call = 0; call < calls; call++) {
     expect(isBehind(0)).toBe(true);
@@ -32,7 +32,7 @@ test('a tenant is no longer behind once it has sent enough, or after some time',
   }
   expect(isBehind(0)).toBe(false);
   work.use(steps({ a: MANY }), 0);
-  const seconds = OF_A_TENANT.few / 2 / OF_A_TENANT.perSecond;
+  const seconds = TENANT_BUCKET.burst / 2 / TENANT_BUCKET.perSecond;
   expect([isBehind(seconds * 1_000 - 10), isBehind(seconds * 1_000)]).toEqual([true, false]);
 });
 
@@ -48,9 +48,9 @@ test('a tenant whose receipts continue without calls stays behind', () => {
 test('many tenants with a few receipts each use up the common credit, and everyone is behind', () => {
   const work = createExpectedWork();
   const tenants = Object.fromEntries(Array.from({ length: 200 }, (_, n) => [`t${n}`, 4]));
-  expect(work.use(steps(tenants), 0)).toBe(800 - OF_ALL.few);
+  expect(work.use(steps(tenants), 0)).toBe(800 - COMMON_BUCKET.burst);
   expect(work.behind(0)).toBe('everyone');
-  expect(work.behind((OF_ALL.few / 2 / OF_ALL.perSecond) * 1_000)).toEqual(new Set());
+  expect(work.behind((COMMON_BUCKET.burst / 2 / COMMON_BUCKET.perSecond) * 1_000)).toEqual(new Set());
 });
 
 test('idle tenants are forgotten', () => {
@@ -92,7 +92,7 @@ test('the expected receipts of all tenants never exceed their calls and the comm
         expect(surplus).toBeLessThanOrEqual(sum);
         expected += sum - surplus;
       }
-      const most = OF_ALL.few + (now / 1_000) * OF_ALL.perSecond + calls * EARNED;
+      const most = COMMON_BUCKET.burst + (now / 1_000) * COMMON_BUCKET.perSecond + calls * CREDIT_PER_CALL;
       expect(expected).toBeLessThanOrEqual(most + 1e-6);
     }),
   );
@@ -108,7 +108,7 @@ test('surplus receipts of a tenant never use the credit of another one', () => {
         work.use(steps({ ...used, loud: 5_000 }), now);
         // As many as the tenant's calls have earned.
         for (let call = 0; call < 100; call++) work.called('quiet', now);
-        const surplus = work.use(steps({ quiet: 100 * EARNED }), now);
+        const surplus = work.use(steps({ quiet: 100 * CREDIT_PER_CALL }), now);
         expect(surplus).toBe(0);
         const behind = work.behind(now);
         expect(behind === 'everyone' || behind.has('quiet')).toBe(false);
@@ -119,7 +119,7 @@ test('surplus receipts of a tenant never use the credit of another one', () => {
 
 test('a clock that is set back neither adds nor removes credit', () => {
   const work = createExpectedWork();
-  expect(work.use(steps({ a: OF_A_TENANT.few }), 60_000)).toBe(0);
+  expect(work.use(steps({ a: TENANT_BUCKET.burst }), 60_000)).toBe(0);
   expect(work.use(steps({ a: 10 }), 0)).toBe(10);
   expect(work.use(steps({ a: 10 }), 60_000)).toBe(10);
 });

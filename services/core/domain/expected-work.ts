@@ -1,5 +1,5 @@
 /**
- * Separates expected work from surplus: work on receipts, and deliveries of events to endpoints. Each call for a message earns
+ * Separates expected work from surplus by token buckets: work on receipts, and deliveries of events to endpoints. Each call for a message earns
  * its tenant credit for the work that follows from it; besides, each tenant gets a small credit over time. Work beyond the credit
  * is surplus. A common credit bounds the work of all tenants together.
  */
@@ -23,50 +23,50 @@ export type ExpectedWork = {
 
 export type Behind = ReadonlySet<string> | 'everyone';
 
-type Terms = {
-  /** Base credit, which refills over time. */
-  readonly few: number;
-  /** Refill rate up to `few`. */
+type BucketTerms = {
+  /** Credit that refills over time. */
+  readonly burst: number;
+  /** Refill rate up to `burst`. */
   readonly perSecond: number;
-  /** Maximum credit that can be earned. */
-  readonly most: number;
+  /** Maximum credit, with what calls earn. */
+  readonly earnedMax: number;
 };
 
 /**
  * Most vendors report that a message was sent, and later its result. Each receipt is two steps: it is read from the vendor's
  * call, and applied to its message. A delivery to an endpoint is one step.
  */
-export const EARNED = 4;
-export const OF_A_TENANT: Terms = { few: 128, perSecond: 32, most: 4_000 };
+export const CREDIT_PER_CALL = 4;
+export const TENANT_BUCKET: BucketTerms = { burst: 128, perSecond: 32, earnedMax: 4_000 };
 /** About a second of a worker's work. */
-export const OF_ALL: Terms = { few: 512, perSecond: 256, most: 8_000 };
-/** Part of `few` that a tenant must regain before it is no longer behind. */
-const AGAIN = 1 / 2;
+export const COMMON_BUCKET: BucketTerms = { burst: 512, perSecond: 256, earnedMax: 8_000 };
+/** Part of `burst` that a tenant must regain before it is no longer behind. */
+const REGAINED_PART = 1 / 2;
 const IDLE_MS = 10 * 60_000;
 
 type Credit = { left: number; at: number; isBehind: boolean };
 
 export function createExpectedWork(): ExpectedWork {
   const tenants = new Map<string, Credit>();
-  const all = newCredit(OF_ALL, 0);
+  const all = newCredit(COMMON_BUCKET, 0);
   /** Tenants that were behind when last checked. */
   const behind = new Set<string>();
 
   function creditOf(tenantId: string, now: number): Credit {
     let credit = tenants.get(tenantId);
     if (credit === undefined) {
-      credit = newCredit(OF_A_TENANT, now);
+      credit = newCredit(TENANT_BUCKET, now);
       tenants.set(tenantId, credit);
     }
-    refill(credit, OF_A_TENANT, now);
+    refill(credit, TENANT_BUCKET, now);
     return credit;
   }
 
   return {
     called(tenantId, now) {
-      earn(creditOf(tenantId, now), OF_A_TENANT);
-      refill(all, OF_ALL, now);
-      earn(all, OF_ALL);
+      earn(creditOf(tenantId, now), TENANT_BUCKET);
+      refill(all, COMMON_BUCKET, now);
+      earn(all, COMMON_BUCKET);
     },
     use(steps, now) {
       let sum = 0;
@@ -77,11 +77,11 @@ export function createExpectedWork(): ExpectedWork {
         covered += take(credit, some);
         if (credit.isBehind) behind.add(tenantId);
       }
-      refill(all, OF_ALL, now);
+      refill(all, COMMON_BUCKET, now);
       return sum - take(all, covered);
     },
     behind(now) {
-      refill(all, OF_ALL, now);
+      refill(all, COMMON_BUCKET, now);
       if (all.isBehind) return 'everyone';
       for (const id of behind) if (!creditOf(id, now).isBehind) behind.delete(id);
       return behind;
@@ -107,17 +107,17 @@ export function isAnyoneBehind(behind: Behind): boolean {
   return behind === 'everyone' || behind.size > 0;
 }
 
-const newCredit = ({ few }: Terms, at: number): Credit => ({ left: few, at, isBehind: false });
+const newCredit = ({ burst }: BucketTerms, at: number): Credit => ({ left: burst, at, isBehind: false });
 
-function refill(credit: Credit, { few, perSecond }: Terms, now: number): void {
+function refill(credit: Credit, { burst, perSecond }: BucketTerms, now: number): void {
   const seconds = Math.max(0, now - credit.at) / 1_000;
   credit.at = Math.max(credit.at, now);
-  credit.left = Math.max(credit.left, Math.min(few, credit.left + seconds * perSecond));
-  if (credit.left >= few * AGAIN) credit.isBehind = false;
+  credit.left = Math.max(credit.left, Math.min(burst, credit.left + seconds * perSecond));
+  if (credit.left >= burst * REGAINED_PART) credit.isBehind = false;
 }
 
-function earn(credit: Credit, { most }: Terms): void {
-  credit.left = Math.min(most, credit.left + EARNED);
+function earn(credit: Credit, { earnedMax }: BucketTerms): void {
+  credit.left = Math.min(earnedMax, credit.left + CREDIT_PER_CALL);
 }
 
 /**

@@ -334,7 +334,7 @@ export async function listAttempts(
   return rows.map((row) => ({ id: uuidFrom(`attempt ${message.id} ${row.number}`), ...row }));
 }
 
-export type EventRow = {
+export type MessageHistoryRow = {
   readonly event_seq: number;
   readonly type: MessageEventType;
   readonly at: Date;
@@ -351,9 +351,9 @@ export async function listEvents(
   tx: TransactionSql,
   message: MessageKey,
   page: { readonly before: number | undefined; readonly most: number },
-): Promise<EventRow[]> {
+): Promise<MessageHistoryRow[]> {
   const { before, most } = page;
-  return tx<EventRow[]>`
+  return tx<MessageHistoryRow[]>`
     select event_seq, type, at, source, applied, (details ->> 'verified')::boolean as verified,
       details ->> 'providerStatus' as provider_status
     from events

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
-import { createExpectedWork, OF_A_TENANT } from '#core/domain/expected-work.ts';
+import { createExpectedWork, TENANT_BUCKET } from '#core/domain/expected-work.ts';
 import { createReceiptPace, type ReceiptWork } from './receipt-pace.ts';
 
 const STEP_MS = 40;
 /** Nearly all of these receipts are surplus. */
-const STORM = 100 * OF_A_TENANT.few;
+const STORM = 100 * TENANT_BUCKET.burst;
 
 function setup(isSending = true) {
   const stop = new AbortController();
