@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { FAILURE_CLASSES } from './failure.ts';
-import { replayRoute } from './replay-route.ts';
+import { recomputeRoute } from './recompute-route.ts';
 import { FAILOVER_CLASSES, ROUTE_STRATEGIES, type Route } from './route.ts';
 import { createSimulator, SIMULATION_SAMPLES_MAX, type PastMessage } from './simulate-route.ts';
 
@@ -36,7 +36,7 @@ const message: fc.Arbitrary<PastMessage> = fc.record({
   ),
 });
 
-test('the totals equal the sums of the single replays', () => {
+test('the totals equal the sums of the single messages', () => {
   fc.assert(
     fc.property(
       route,
@@ -46,7 +46,7 @@ test('the totals equal the sums of the single replays', () => {
         const simulator = createSimulator(draft, accountsOf(able));
         messages.forEach(simulator.add);
         const result = simulator.result();
-        const ends = messages.map((one) => replayRoute(one, draft, accountsOf(able)).accountId);
+        const ends = messages.map((one) => recomputeRoute(one, draft, accountsOf(able)).accountId);
         const isMoved = (one: PastMessage, i: number) => ends[i] !== null && ends[i] !== one.accountId;
 
         expect(result.considered).toBe(messages.length);

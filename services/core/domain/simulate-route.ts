@@ -1,4 +1,4 @@
-import { replayRoute, type ReplayedStep, type PastRouting } from './replay-route.ts';
+import { recomputeRoute, type RecomputedStep, type PastRouting } from './recompute-route.ts';
 import type { Route } from './route.ts';
 import { deliveryRateOf } from './usage-query.ts';
 
@@ -10,7 +10,7 @@ export type MovedMessage = {
   readonly id: string;
   readonly before: string;
   readonly after: string | null;
-  readonly steps: readonly ReplayedStep[];
+  readonly steps: readonly RecomputedStep[];
 };
 
 export type Simulation = {
@@ -29,7 +29,7 @@ export type Simulation = {
   /** Which accounts were skipped or left, why, and for how many messages; most first. */
   readonly excluded: readonly {
     readonly accountId: string;
-    readonly reason: ReplayedStep['reason'];
+    readonly reason: RecomputedStep['reason'];
     readonly messages: number;
   }[];
   /** The first messages that moved or found no account. */
@@ -48,13 +48,13 @@ type Account = { readonly id: string; readonly channel: string };
 type Measures = { before: number; after: number; delivered: number; undelivered: number };
 
 /**
- * Creates a simulator that replays messages of one channel by a route and adds up the results.
+ * Creates a simulator that recomputes the routes of messages of one channel and adds up the results.
  * @param accounts the tenant's usable accounts, the oldest first.
  */
 export function createSimulator(route: Route, accounts: readonly Account[]): Simulator {
   const byAccount = new Map<string, Measures>();
   const moves = createTally<{ readonly from: string; readonly to: string }>();
-  const excluded = createTally<Pick<ReplayedStep, 'accountId' | 'reason'>>();
+  const excluded = createTally<Pick<RecomputedStep, 'accountId' | 'reason'>>();
   const samples: MovedMessage[] = [];
   let [considered, moved, unroutable] = [0, 0, 0];
   for (const { accountId } of route.steps) measuresOf(accountId);
@@ -68,7 +68,7 @@ export function createSimulator(route: Route, accounts: readonly Account[]): Sim
   return {
     add(message) {
       const { id, accountId: before, status } = message;
-      const { accountId: after, steps } = replayRoute(message, route, accounts);
+      const { accountId: after, steps } = recomputeRoute(message, route, accounts);
       const had = measuresOf(before);
       considered += 1;
       had.before += 1;
@@ -103,7 +103,7 @@ export function createSimulator(route: Route, accounts: readonly Account[]): Sim
   };
 }
 
-const nameOf = ({ accountId, reason }: ReplayedStep): string => `${accountId} ${reason}`;
+const nameOf = ({ accountId, reason }: RecomputedStep): string => `${accountId} ${reason}`;
 
 /** Creates a counter of messages by kind that lists the most frequent kind first. */
 function createTally<Kind extends object>() {

@@ -1,6 +1,6 @@
 import type { Channel } from '#core/domain/channel.ts';
 import type { TenantId } from '#core/domain/ids.ts';
-import type { PastTurn } from '#core/domain/replay-route.ts';
+import type { PastTurn } from '#core/domain/recompute-route.ts';
 import type { PastMessage } from '#core/domain/simulate-route.ts';
 import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
 import type { MessagePosition } from './messages.ts';

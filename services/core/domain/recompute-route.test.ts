@@ -7,7 +7,7 @@ import { decideWaiting } from './decide-waiting.ts';
 import type { FailedTry } from './failover.ts';
 import { FAILURE_CLASSES, type FailureClass } from './failure.ts';
 import type { AttemptOutcome } from './outcome.ts';
-import { replayRoute, type PastTurn, type PastRouting } from './replay-route.ts';
+import { recomputeRoute, type PastTurn, type PastRouting } from './recompute-route.ts';
 import { FAILOVER_CLASSES, FAILOVER_DEFAULT, ROUTE_STRATEGIES, type Route } from './route.ts';
 import { settle } from './settle.ts';
 import type { ClosedReason, SkippedAccount } from './skipped-account.ts';
@@ -32,9 +32,9 @@ const refusal = (
 const silence = (accountId: string): PastTurn => ({ kind: 'unanswered', accountId });
 const message = (...turns: readonly PastTurn[]): PastRouting => ({ id: 'm', channel: CHANNEL, turns });
 
-describe('a replayed message', () => {
+describe('a message whose route is recomputed', () => {
   test('goes to the first usable step, and the steps before it are skipped', () => {
-    expect(replayRoute(message(), routeOf('a', 'b', 'c'), accountsOf(['c', 'b']))).toEqual({
+    expect(recomputeRoute(message(), routeOf('a', 'b', 'c'), accountsOf(['c', 'b']))).toEqual({
       accountId: 'b',
       steps: [
         { accountId: 'a', verdict: 'skipped', reason: 'disabled' },
@@ -45,7 +45,7 @@ describe('a replayed message', () => {
 
   test('passes over an account whose credential was refused when the message failed over', () => {
     const refused = refusal('a', 'provider_unavailable', false, [{ accountId: 'b', reason: 'invalid' }]);
-    expect(replayRoute(message(refused), routeOf('a', 'b', 'c'), accountsOf(['a', 'b', 'c']))).toEqual({
+    expect(recomputeRoute(message(refused), routeOf('a', 'b', 'c'), accountsOf(['a', 'b', 'c']))).toEqual({
       accountId: 'c',
       steps: [
         { accountId: 'a', verdict: 'failed', reason: 'provider_unavailable' },
@@ -56,7 +56,7 @@ describe('a replayed message', () => {
   });
 
   test('goes nowhere if no step can be used', () => {
-    expect(replayRoute(message(), routeOf('a', 'b'), accountsOf(['c']))).toEqual({
+    expect(recomputeRoute(message(), routeOf('a', 'b'), accountsOf(['c']))).toEqual({
       accountId: null,
       steps: ['a', 'b'].map((accountId) => ({ accountId, verdict: 'skipped', reason: 'disabled' })),
     });
@@ -64,7 +64,7 @@ describe('a replayed message', () => {
 
   test('moves from accounts that refused it in the past to one that did not', () => {
     const past = message(refusal('a', 'provider_unavailable'), refusal('b', 'sender_rejected', true));
-    expect(replayRoute(past, routeOf('b', 'a', 'c'), accountsOf(['a', 'b', 'c']))).toEqual({
+    expect(recomputeRoute(past, routeOf('b', 'a', 'c'), accountsOf(['a', 'b', 'c']))).toEqual({
       accountId: 'c',
       steps: [
         { accountId: 'b', verdict: 'failed', reason: 'sender_rejected' },
@@ -77,10 +77,10 @@ describe('a replayed message', () => {
   test('stays after a refusal that the draft does not fail over on, and after an ambiguous call', () => {
     const both = accountsOf(['a', 'b']);
     const throttled = message(refusal('a', 'provider_throttled'));
-    expect(replayRoute(throttled, routeOf('a', 'b'), both).accountId).toBe('a');
+    expect(recomputeRoute(throttled, routeOf('a', 'b'), both).accountId).toBe('a');
     const eager = { ...routeOf('a', 'b'), failoverOn: ['provider_throttled'] } as const;
-    expect(replayRoute(throttled, eager, both).accountId).toBe('b');
-    expect(replayRoute(message(silence('a')), routeOf('a', 'b'), both).accountId).toBe('a');
+    expect(recomputeRoute(throttled, eager, both).accountId).toBe('b');
+    expect(recomputeRoute(message(silence('a')), routeOf('a', 'b'), both).accountId).toBe('a');
   });
 
   test('moves from an account without a receipt in time only if the route has a receipt timeout', () => {
@@ -92,14 +92,14 @@ describe('a replayed message', () => {
     const all = accountsOf(['a', 'b', 'c']);
     const patient = routeOf('a', 'b', 'c');
     const eager = { ...patient, receiptTimeoutMs: 10_000 };
-    expect(replayRoute(message(silent), patient, all).accountId).toBe('a');
+    expect(recomputeRoute(message(silent), patient, all).accountId).toBe('a');
     const failed = { accountId: 'a', verdict: 'failed', reason: 'receipt_timeout' };
     const skipped = { accountId: 'b', verdict: 'skipped', reason: 'breaker_open' };
-    expect(replayRoute(message(silent), eager, all)).toEqual({
+    expect(recomputeRoute(message(silent), eager, all)).toEqual({
       accountId: 'c',
       steps: [failed, skipped, { accountId: 'c', verdict: 'chosen', reason: 'next_in_route' }],
     });
-    expect(replayRoute(message(silent, refusal('c', 'invalid_recipient', true)), eager, all)).toEqual({
+    expect(recomputeRoute(message(silent, refusal('c', 'invalid_recipient', true)), eager, all)).toEqual({
       accountId: 'a',
       steps: [
         failed,
@@ -119,8 +119,8 @@ describe('a replayed message', () => {
     });
     const all = accountsOf(['a', 'b', 'c']);
     const patient = routeOf('a', 'b', 'c');
-    expect(replayRoute(past, patient, all).accountId).toBe('a');
-    expect(replayRoute(past, { ...patient, maxWaitMs: 1_000 }, all)).toEqual({
+    expect(recomputeRoute(past, patient, all).accountId).toBe('a');
+    expect(recomputeRoute(past, { ...patient, maxWaitMs: 1_000 }, all)).toEqual({
       accountId: 'c',
       steps: [
         { accountId: 'a', verdict: 'skipped', reason: 'rate_used_up' },
@@ -136,26 +136,26 @@ describe('a replayed message', () => {
     const closed = [{ accountId: 'a', reason: 'breaker_open' }] as const;
     const delayed = { kind: 'delayed', accountId: 'a', why: 'breaker_open', skipped: [] } as const;
     const silent = { kind: 'silent', accountId: 'b', skipped: [] } as const;
-    expect(replayRoute(message(delayed, silent), eager, all).accountId).toBe('a');
+    expect(recomputeRoute(message(delayed, silent), eager, all).accountId).toBe('a');
     const both = message(delayed, { ...silent, skipped: closed }, { ...silent, accountId: 'c' });
-    expect(replayRoute(both, eager, all).accountId).toBe('a');
+    expect(recomputeRoute(both, eager, all).accountId).toBe('a');
     const everywhere = message(
       delayed,
       { ...silent, skipped: closed },
       { ...silent, accountId: 'c', skipped: closed },
     );
-    expect(replayRoute(everywhere, eager, all).accountId).toBe('c');
+    expect(recomputeRoute(everywhere, eager, all).accountId).toBe('c');
   });
 
   test('ends after a permanent refusal of the recipient, or if no account is left', () => {
     const both = accountsOf(['a', 'b']);
     const wrong = message(refusal('a', 'invalid_recipient', true));
-    expect(replayRoute(wrong, routeOf('a', 'b'), both)).toEqual({
+    expect(recomputeRoute(wrong, routeOf('a', 'b'), both)).toEqual({
       accountId: 'a',
       steps: [{ accountId: 'a', verdict: 'failed', reason: 'invalid_recipient' }],
     });
     const none = message(refusal('a', 'sender_rejected', true), refusal('b', 'sender_rejected', true));
-    expect(replayRoute(none, routeOf('a', 'b'), both)).toMatchObject({
+    expect(recomputeRoute(none, routeOf('a', 'b'), both)).toMatchObject({
       accountId: 'b',
       steps: [{ verdict: 'failed' }, { verdict: 'failed' }],
     });
@@ -219,7 +219,7 @@ function send(id: string, by: Route, able: readonly string[], past: readonly Hap
       ({ accountId } = silent);
       continue;
     }
-    // A replay does not know what follows a call without an answer.
+    // A recomputed route does not know what follows a call without an answer.
     if (one.kind === 'ambiguous' && sentBy !== undefined) continue;
     if (one.kind === 'wait') {
       const delayed = delayOf(id, { accountId, by, able, turns, ambiguous: state.ambiguous }, one);
@@ -360,16 +360,20 @@ function triedOf(log: readonly Logged[]): FailedTry[] {
   });
 }
 
-test('a replay with the route in force ends at the account that had the message, for any history', () => {
+test('a route recomputed with the route in force ends at the account that had the message, for any history', () => {
   let [failedOver, delayed, silent, silentAfterWait] = [0, 0, 0, 0];
   fc.assert(
     fc.property(fc.uuid(), route, usable, history, (id, by, able, past) => {
       const sent = send(id, by, able, past);
-      const replayed = replayRoute({ id, channel: CHANNEL, turns: sent?.turns ?? [] }, by, accountsOf(able));
-      expect(replayed.accountId).toBe(sent?.accountId ?? null);
+      const recomputed = recomputeRoute(
+        { id, channel: CHANNEL, turns: sent?.turns ?? [] },
+        by,
+        accountsOf(able),
+      );
+      expect(recomputed.accountId).toBe(sent?.accountId ?? null);
       // The account that has the message in the end is the last step.
-      if (sent !== undefined) expect(replayed.steps.at(-1)?.accountId).toBe(sent.accountId);
-      failedOver += Number(replayed.steps.filter(({ verdict }) => verdict === 'failed').length > 1);
+      if (sent !== undefined) expect(recomputed.steps.at(-1)?.accountId).toBe(sent.accountId);
+      failedOver += Number(recomputed.steps.filter(({ verdict }) => verdict === 'failed').length > 1);
       delayed += Number(sent?.turns.some(({ kind }) => kind === 'delayed') ?? false);
       const kinds = sent?.turns.map(({ kind }) => kind).join(' ') ?? '';
       silent += Number(kinds.includes('silent'));
@@ -382,11 +386,11 @@ test('a replay with the route in force ends at the account that had the message,
   expect(silentAfterWait).toBeGreaterThan(10);
 });
 
-test('a replay with any route ends at a usable step of it, or at none if there is none', () => {
+test('a route recomputed with any route ends at a usable step of it, or at none if there is none', () => {
   fc.assert(
     fc.property(fc.uuid(), route, usable, history, route, usable, (id, by, able, past, draft, ableNow) => {
       const turns = send(id, by, able, past)?.turns ?? [];
-      const { accountId } = replayRoute({ id, channel: CHANNEL, turns }, draft, accountsOf(ableNow));
+      const { accountId } = recomputeRoute({ id, channel: CHANNEL, turns }, draft, accountsOf(ableNow));
       const steps = draft.steps.map((step) => step.accountId);
       const left = steps.filter((one) => ableNow.some((now) => now === one));
       if (left.length === 0) expect(accountId).toBeNull();

@@ -38,25 +38,29 @@ export type PastRouting = {
 
 type Account = { readonly id: string; readonly channel: string };
 /** An account that was considered, with the verdict. */
-export type ReplayedStep = Pick<ConsideredAccount, 'accountId' | 'verdict' | 'reason'>;
+export type RecomputedStep = Pick<ConsideredAccount, 'accountId' | 'verdict' | 'reason'>;
 
-export type Replayed = {
+export type RecomputedRoute = {
   /** The account that has the message in the end; null if there is none. */
   readonly accountId: string | null;
   /** Every account that was considered, in order. */
-  readonly steps: readonly ReplayedStep[];
+  readonly steps: readonly RecomputedStep[];
 };
 
 /**
- * Replays a past message by a route. The functions that decide about current messages choose its account, fail it over, and move
- * it after a wait. An account answers as it did then, call by call, and accepts the message once its recorded answers are used
- * up; so does an account that was not called then. A message waits where it waited then: it moves on if the route permits that at
- * all, and waits that ended in a call are unknown. The same holds for an account that did not report in time.
+ * Recomputes the route of a past message. The functions that decide about current messages choose its account, fail it over, and
+ * move it after a wait. An account answers as it did then, call by call, and accepts the message once its recorded answers are
+ * used up; so does an account that was not called then. A message waits where it waited then: it moves on if the route permits
+ * that at all, and waits that ended in a call are unknown. The same holds for an account that did not report in time.
  * @param accounts the tenant's usable accounts, the oldest first.
  */
-export function replayRoute(message: PastRouting, route: Route, accounts: readonly Account[]): Replayed {
+export function recomputeRoute(
+  message: PastRouting,
+  route: Route,
+  accounts: readonly Account[],
+): RecomputedRoute {
   const { id: messageId, channel } = message;
-  const steps: ReplayedStep[] = [];
+  const steps: RecomputedStep[] = [];
   const skip = (skipped: readonly SkippedAccount[]) =>
     steps.push(...skipped.map((one) => ({ ...one, verdict: 'skipped' }) as const));
   const choice = chooseAccount(accounts, { id: messageId, channel, pinned: null }, [route]);
