@@ -5,8 +5,8 @@ export type TokenBucket = {
   /** Takes a token if there is one. */
   readonly tryTake: () => boolean;
   /**
-   * Takes a token; if there is none, reserves a future one. @returns the wait until then, in milliseconds, at most `waitMsMax`:
-   * beyond that, no further token is reserved.
+   * Takes a token; if there is none, reserves a future one.
+   * @returns the wait until then, in milliseconds, at most `waitMsMax`: beyond that, no further token is reserved.
    */
   readonly take: () => number;
 };

@@ -47,7 +47,8 @@ type Bounce = {
 };
 
 /**
- * Returns the failure of an undelivered mail. @param hidden values that the text may repeat and that must not be stored.
+ * Returns the failure of an undelivered mail.
+ * @param hidden values that the text may repeat and that must not be stored.
  */
 export function bounceFailure(bounce: Bounce, hidden: readonly string[]): Failure {
   const { status, text, providerCode = status } = bounce;

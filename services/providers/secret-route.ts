@@ -3,10 +3,10 @@ import type { AnyProvider } from './provider.ts';
 import { parsePublicConfig } from './registry.ts';
 
 /**
- * Returns the settings, as `publicConfig.x`, whose change would send an account's secrets elsewhere or in another way.
- * Compares parsed values with defaults applied. If the stored settings cannot be parsed any more, every setting counts as
- * changed.
- * @param before as stored, @param after valid settings as sent.
+ * Returns the settings, as `publicConfig.x`, whose change would send an account's secrets elsewhere or in another way. Compares
+ * parsed values with defaults applied. If the stored settings cannot be parsed any more, every setting counts as changed.
+ * @param before as stored.
+ * @param after valid settings as sent.
  */
 export function secretRouteChanges(
   provider: AnyProvider,

@@ -28,8 +28,9 @@ export function hmacBytes(
 }
 
 /**
- * @param at when the vendor signed, by its own clock, and @param receivedAt when its call arrived, in milliseconds since
- * the epoch. @param toleranceMs longer for a vendor that retries a call without a new signature.
+ * @param at when the vendor signed, by its own clock.
+ * @param receivedAt when its call arrived, in milliseconds since the epoch.
+ * @param toleranceMs longer for a vendor that retries a call without a new signature.
  */
 export function isTimely(at: number, receivedAt: number, toleranceMs = TIMESTAMP_TOLERANCE_MS): boolean {
   return Math.abs(receivedAt - at) <= toleranceMs;

@@ -11,7 +11,8 @@ export const SVIX_HEADERS = ['svix-id', 'svix-timestamp', 'svix-signature'];
 
 /**
  * Returns the headers of a call signed by the symmetric scheme of Standard Webhooks, https://www.standardwebhooks.com.
- * @param id equal for each repetition of the call. @param now milliseconds since the epoch.
+ * @param id equal for each repetition of the call.
+ * @param now milliseconds since the epoch.
  */
 export function signedHeaders(id: string, now: number, body: string, key: Buffer): Record<string, string> {
   const timestamp = String(Math.floor(now / 1_000));

@@ -26,8 +26,8 @@ export function createFreshCache<Value extends {}>(
   ttlMs: number = FRESH_MS,
   weight?: { readonly max: number; readonly of: (value: Value) => number },
 ): FreshCache<Value> {
-  // Without this the library caches the current time for a millisecond with a timer: at low load each request would cause
-  // one needless wake-up of the process.
+  // With a `ttlResolution` of 0 the library reads the clock each time. Otherwise it caches the time for a millisecond with a
+  // timer: at low load each request would cause one needless wake-up of the process.
   const values = new LRUCache<string, Value>({
     max: entriesMax,
     ttl: ttlMs,

@@ -1,8 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 
 /**
- * Returns whether a header was sent more than once. Node joins some duplicates and keeps only the first of others. @param
- * name In lower case.
+ * Returns whether a header was sent more than once. Node joins some duplicates and keeps only the first of others.
+ * @param name In lower case.
  */
 export function isGivenTwice({ rawHeaders }: IncomingMessage, name: string): boolean {
   let count = 0;

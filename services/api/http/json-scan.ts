@@ -23,8 +23,8 @@ export function createJsonScan(): JsonScan {
   let isInText = false;
   let isEscaped = false;
   /**
-   * Continues inside a string. @returns the position after its end; the length if it does not end here, and one more if the
-   * chunk ends inside an escape.
+   * Continues inside a string.
+   * @returns the position after its end; the length if it does not end here, and one more if the chunk ends inside an escape.
    */
   function endOfText(bytes: Uint8Array, from: number): number {
     const { length } = bytes;

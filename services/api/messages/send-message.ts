@@ -146,8 +146,8 @@ export function sendMessageRoute(deps: SendMessageDeps): RouteModule {
   }
 
   /**
-   * Accepts the message. @param bytes the memory that the waiting request holds: its body, in which only attachments and texts
-   * can be large.
+   * Accepts the message.
+   * @param bytes the memory that the waiting request holds: its body, in which only attachments and texts can be large.
    */
   async function accept(row: AcceptRow, isLarge: boolean, bytes: number): Promise<Verdict> {
     if (!isLarge) {

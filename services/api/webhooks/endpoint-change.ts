@@ -87,8 +87,8 @@ export async function requireEndpoint(
 }
 
 /**
- * Runs one change of one endpoint and publishes its audit entry after the commit. @param changed the fields that the change
- * may affect.
+ * Runs one change of one endpoint and publishes its audit entry after the commit.
+ * @param changed the fields that the change may affect.
  */
 export async function changeEndpoint<T>(
   deps: WebhookDeps,

@@ -4,8 +4,8 @@ import type { WebhookKey } from '#core/store/webhook-keys.ts';
 import { createFreshCache } from '../auth/fresh-cache.ts';
 
 /**
- * Returns a tenant's public keys; an empty list for an unknown tenant. @throws QueueFullError under overload; otherwise the
- * database's error.
+ * Returns a tenant's public keys; an empty list for an unknown tenant.
+ * @throws QueueFullError under overload; otherwise the database's error.
  */
 export type FindPublicKeys = (tenantId: TenantId) => Promise<readonly WebhookKey[]>;
 

@@ -19,7 +19,8 @@ export const ANSWER_BYTES_MAX = 64 * 1024 * 1024;
 const REFUSAL_BYTES_MAX = 1024 * 1024;
 
 /**
- * Sends one request once. @returns what `read` returned for its body.
+ * Sends one request once.
+ * @returns what `read` returned for its body.
  * @throws KubeError for every status from 400 on, and when there was no answer or it is too large.
  */
 export async function exchange(request: RequestContext, options: ExchangeOptions): Promise<string> {

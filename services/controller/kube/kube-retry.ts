@@ -22,8 +22,9 @@ export type RetryOptions = {
 const TRIES_MAX = 6;
 
 /**
- * Runs attempts until one succeeds, one fails permanently, or the deadline would pass before the next. Each attempt gets a
- * signal with its timeout. @throws the last attempt's error
+ * Runs attempts until one succeeds, one fails permanently, or the deadline would pass before the next. Each attempt gets a signal
+ * with its timeout.
+ * @throws the last attempt's error
  */
 export async function withRetries<T>(
   attempt: (signal: AbortSignal) => Promise<T>,

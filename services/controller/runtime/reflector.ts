@@ -161,7 +161,8 @@ async function listTurn<T extends KubeObject>(scope: Scope<T>): Promise<Turn> {
 }
 
 /**
- * @returns the version of the list. @throws KubeError; 410 when the pages took too long, so that all must be read again.
+ * @returns the version of the list.
+ * @throws KubeError; 410 when the pages took too long, so that all must be read again.
  */
 async function listAll<T extends KubeObject>(scope: Scope<T>): Promise<string> {
   const { client, resource, namespace, signal, pageSize = 500 } = scope;

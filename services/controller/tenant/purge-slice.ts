@@ -11,8 +11,10 @@ export const PURGE_RECHECK_MS = 1_000;
 const TURN_MS = 10 * PURGE_RECHECK_MS;
 
 /**
- * - `waiting`: another purge has its turn. - `draining`: calls are under way, or an api may have a cached copy of the tenant.
- * - `deleting`: more is left. - `absent`: this owner has no purge in progress.
+ * - `waiting`: another purge has its turn.
+ * - `draining`: calls are under way, or an api may have a cached copy of the tenant.
+ * - `deleting`: more is left.
+ * - `absent`: this owner has no purge in progress.
  */
 export type PurgeProgress = 'done' | 'waiting' | 'draining' | 'deleting' | 'absent';
 

@@ -26,7 +26,8 @@ const EXPIRED_DELAY_MS = 1_000;
 
 /**
  * Decides what an attempt's outcome means for its message.
- * @param now milliseconds since the epoch. @param random uniform in [0, 1), spreads retries.
+ * @param now milliseconds since the epoch.
+ * @param random uniform in [0, 1), spreads retries.
  */
 export function settle(
   outcome: AttemptOutcome,

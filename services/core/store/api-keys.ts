@@ -137,8 +137,8 @@ export async function replaceApiKeySecret(
 }
 
 /**
- * Revokes a key. The hashes of its secrets are kept, so that a caller who uses one is told why it is refused. @returns false if
- * the key was revoked before.
+ * Revokes a key. The hashes of its secrets are kept, so that a caller who uses one is told why it is refused.
+ * @returns false if the key was revoked before.
  */
 export async function revokeApiKey(tenantId: TenantId, tx: TransactionSql, id: ApiKeyId): Promise<boolean> {
   const rows = await tx`

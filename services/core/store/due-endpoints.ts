@@ -32,8 +32,8 @@ export function dueEndpoints(now: () => number = () => performance.now()) {
   return {
     /**
      * Returns where the next call looks.
-     * @param after null: a new round begins. @param most endpoints that the call looks at: it needs to know no more than these
-     * and the one after them.
+     * @param after null: a new round begins.
+     * @param most endpoints that the call looks at: it needs to know no more than these and the one after them.
      */
     look(after: string | null, most: number): { readonly since: string; readonly known: readonly object[] } {
       if (after === null) {

@@ -174,8 +174,9 @@ export function eventMatching({ sql, rowsOf, toEvents, loadEndpoints }: EventMat
   }
 
   /**
-   * Appends the matches to the endpoints' feeds. @returns the claims that were made, whether rows were inserted that no worker
-   * has claimed, and the tenants with matches that were not stored, and with matches that were.
+   * Appends the matches to the endpoints' feeds.
+   * @returns the claims that were made, whether rows were inserted that no worker has claimed, and the tenants with matches that
+   * were not stored, and with matches that were.
    */
   async function append(
     asks: readonly Ask[],

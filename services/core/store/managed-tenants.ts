@@ -64,7 +64,8 @@ export type ApplyOutcome = 'applied' | 'taken' | 'stale' | 'purging';
 /**
  * - `deleted`: more rows may be left.
  * - `draining`: provider calls are still under way, or an api may still have a cached copy of the tenant.
- * - `empty`: only the tenant's own rows are left. - `absent`: no purge of this resource is under way.
+ * - `empty`: only the tenant's own rows are left.
+ * - `absent`: no purge of this resource is under way.
  */
 export type PurgeOutcome = 'deleted' | 'draining' | 'empty' | 'absent';
 

@@ -218,7 +218,8 @@ export function isAt(tenantId: TenantId, tx: TransactionSql, { seq, purgeOn, id,
 /**
  * The state is looked up row by row. For an ordinary join the planner assumes that a tenant's states are one in a thousand, and
  * reads and sorts all of its messages for one page.
- * @param from where the rows `m` of `messages` come from. @param purgeOn the partition of the rows that belong to a message.
+ * @param from where the rows `m` of `messages` come from.
+ * @param purgeOn the partition of the rows that belong to a message.
  */
 function selectMessages(tx: TransactionSql, from = tx`messages m`, purgeOn = tx`m.purge_on`) {
   return tx`

@@ -128,8 +128,8 @@ function createRun(sql: Sql, bounded: Bounded) {
 }
 
 /**
- * Takes the lock for making and dropping partitions, which one process at a time may hold, until the transaction ends. @returns
- * whether it was free.
+ * Takes the lock for making and dropping partitions, which one process at a time may hold, until the transaction ends.
+ * @returns whether it was free.
  */
 export async function tryMaintenanceLock(tx: TransactionSql): Promise<boolean> {
   const [lock] = await tx<{ isMine: boolean }[]>`

@@ -15,8 +15,8 @@ export type LockedSchedule = {
 };
 
 /**
- * Locks a message's row, so that no other transaction moves it before this one ends. @returns undefined if the message has ended,
- * or belongs to another tenant.
+ * Locks a message's row, so that no other transaction moves it before this one ends.
+ * @returns undefined if the message has ended, or belongs to another tenant.
  */
 export async function lockSchedule(tx: TransactionSql, seq: number): Promise<LockedSchedule | undefined> {
   const [row] = await tx<LockedSchedule[]>`

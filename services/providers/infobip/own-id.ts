@@ -60,7 +60,8 @@ export async function sendUnderOwnId(
   /**
    * Finds the last id in the log by halves, because a call for each of hundreds of ids would exceed the attempt's deadline. The
    * highest one is tried first: usually each attempt has used an id.
-   * @param known has been used. @param unknown has not, like all higher ones, as far as the log says.
+   * @param known has been used.
+   * @param unknown has not, like all higher ones, as far as the log says.
    */
   async function lastInLog(known: number, unknown: number, tried = unknown - 1): Promise<number | Failure> {
     if (unknown - known <= 1) return known;

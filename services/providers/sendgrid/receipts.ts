@@ -88,8 +88,8 @@ export const sendgridReceipts: ReceiptDefinition<
 };
 
 /**
- * Parses the public key of a P-256 pair; undefined for anything else. @param text base64 of its DER form, as SendGrid shows
- * it.
+ * Parses the public key of a P-256 pair; undefined for anything else.
+ * @param text base64 of its DER form, as SendGrid shows it.
  */
 export function publicKeyOf(text: string): KeyObject | undefined {
   try {

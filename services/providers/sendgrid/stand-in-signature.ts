@@ -3,7 +3,8 @@ import type { ReceiptCall } from '../receipt.ts';
 
 /**
  * https://www.twilio.com/docs/sendgrid/for-developers/tracking-events/getting-started-event-webhook-security-features
- * @param key SendGrid's private key. @param at milliseconds since the epoch.
+ * @param key SendGrid's private key.
+ * @param at milliseconds since the epoch.
  */
 export function signSendgridCall(call: ReceiptCall, key: KeyObject, at: number): ReceiptCall {
   const timestamp = String(Math.floor(at / 1_000));

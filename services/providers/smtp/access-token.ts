@@ -7,9 +7,10 @@ const DELEGATED_SCOPE = 'https://outlook.office.com/SMTP.Send offline_access';
 const APPLICATION_SCOPE = 'https://outlook.office365.com/.default';
 
 /**
- * Gets the mailbox's access token from its issuer: in exchange for the refresh token, or at Microsoft in the application's own name
- * if there is none. The refresh token that Microsoft returns with each answer is not stored, so the account's own ends after
- * 90 days. @throws TokenRefused
+ * Gets the mailbox's access token from its issuer: in exchange for the refresh token, or at Microsoft in the application's own
+ * name if there is none. The refresh token that Microsoft returns with each answer is not stored, so the account's own ends after
+ * 90 days.
+ * @throws TokenRefused
  */
 export function mailToken(
   { config, secrets }: Account,

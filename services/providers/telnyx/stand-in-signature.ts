@@ -3,7 +3,8 @@ import type { ReceiptCall } from '../receipt.ts';
 
 /**
  * https://developers.telnyx.com/docs/messaging/messages/receiving-webhooks, "Signature verification".
- * @param key Telnyx's private key. @param at milliseconds since the epoch.
+ * @param key Telnyx's private key.
+ * @param at milliseconds since the epoch.
  */
 export function signTelnyxCall(call: ReceiptCall, key: KeyObject, at: number): ReceiptCall {
   const timestamp = String(Math.floor(at / 1_000));

@@ -16,7 +16,8 @@ const known = new WeakMap<object, Texts>();
 
 /**
  * Returns the body that an endpoint gets for an event: its envelope as JSON.
- * @param seq the event's number in the endpoint's feed. @param isMasked whether to mask the recipient (`maskedEvent`).
+ * @param seq the event's number in the endpoint's feed.
+ * @param isMasked whether to mask the recipient (`maskedEvent`).
  * @throws if the stored event does not match its type.
  */
 export function eventBody(event: StoredEvent, seq: number, isMasked: boolean): Buffer {

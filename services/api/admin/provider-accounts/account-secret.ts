@@ -12,8 +12,9 @@ import { secretRouteChanges } from '#providers/secret-route.ts';
 import { tenantHostFault } from '#providers/tenant-host.ts';
 
 /**
- * Encrypts an account's secrets. The tenant's key is created with its first secret, so a tenant whose creation failed
- * leaves no key behind. Never call this within a transaction: Vault may be slow. @throws KeyringError
+ * Encrypts an account's secrets. The tenant's key is created with its first secret, so a tenant whose creation failed leaves no
+ * key behind. Never call this within a transaction: Vault may be slow.
+ * @throws KeyringError
  */
 export async function encryptSecrets(
   keyring: KeyEncrypter,
