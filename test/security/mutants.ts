@@ -79,7 +79,7 @@ export const GROUPS: readonly (readonly Attack[])[] = [
     },
     {
       name: 'ciphertext not bound to its row',
-      changes: { 'ciphertext-context': [/text/, 'text.slice(0, 1)'] },
+      changes: { 'ciphertext-context': [/bindingText\(.*?\)/, '$&.slice(0, 1)'] },
       project: 'integration',
       suite: 'test/security/key-destruction.test.ts',
       test: 'another account of the same tenant',

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { notFound } from '#core/domain/app-error.ts';
 import { DAY_MS } from '#core/domain/duration.ts';
+import { INT32_MAX } from '#core/domain/int32-max.ts';
 import { LIMIT_BOUNDS } from '#core/domain/limit-bounds.ts';
 import {
   effectiveLimits,
@@ -46,7 +47,7 @@ const Limits = z
       messages: z
         .int()
         .min(0)
-        .max(2_147_483_647)
+        .max(INT32_MAX)
         .describe("Number of messages that count against the day's quota."),
       resetsAt: z.iso.datetime(),
     }),

@@ -3,6 +3,7 @@ import { AppError, validationFailed, type ErrorDetail } from '#core/domain/app-e
 import { auditChanges } from '#core/domain/audit-change.ts';
 import { CHANNELS, type Channel } from '#core/domain/channel.ts';
 import type { TenantId } from '#core/domain/ids.ts';
+import { INT32_MAX } from '#core/domain/int32-max.ts';
 import {
   FAILOVER_CLASSES,
   FAILOVER_DEFAULT,
@@ -60,7 +61,7 @@ const receiptTimeoutMs = z
   .describe(
     'If no receipt arrives within this time, in milliseconds, after an account accepted a message, the message moves to the next step that was not called for it yet and can be called. It may arrive twice: its `duplicateRisk` is true. Receipts of each copy count, and the first with `delivered` decides. A message does not move if it has `deliveryGuarantee: at_most_once`, a `providerId` or `contentRetention: discard`, if it was sent with a test key, if its account reports no receipts, if it had a call without an answer, if it has expired, or if its receipts reported anything but that it is on its way. If no step is left, the message stays with its account. The route in force at the end of this time applies: if its time is longer, the message waits longer; if it has none, the message stays. Null: it always stays.',
   );
-const version = z.int().min(0).max(2_147_483_647);
+const version = z.int().min(0).max(INT32_MAX);
 
 const EXAMPLE_STEPS = [
   { providerId: '3f0a1c52-8a4e-4d0b-9f57-2c6f5f1f7a10', weight: 1 },

@@ -11,6 +11,7 @@ import {
 } from '#core/domain/app-error.ts';
 import { databaseFaultOf } from '#core/domain/database-fault.ts';
 import { DependencyError } from '#core/domain/dependency-error.ts';
+import { INT32_MAX } from '#core/domain/int32-max.ts';
 import { QueueFullError } from '#core/platform/process/micro-batch.ts';
 import type { Lingering } from './lingering.ts';
 import { newRequestId } from './request-id.ts';
@@ -60,7 +61,7 @@ export const ErrorDetail = z
   })
   .meta({ id: 'ErrorDetail', description: 'One broken rule.' });
 
-export const ReachedLimit = z.object({ name: z.string(), value: z.int().min(0).max(2_147_483_647) }).meta({
+export const ReachedLimit = z.object({ name: z.string(), value: z.int().min(0).max(INT32_MAX) }).meta({
   id: 'ReachedLimit',
   description:
     'The limit that was reached, with its name in plans and keys, and in the guide on limits. Present in each 429, and in a 403 `plan_limit_reached`.',

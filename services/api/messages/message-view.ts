@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { CHANNELS } from '#core/domain/channel.ts';
 import { CHOSEN_REASONS, explainRoute, ROUTE_VERDICTS, type RouteFacts } from '#core/domain/explain-route.ts';
 import { FAILURE_CLASSES } from '#core/domain/failure.ts';
+import { INT32_MAX } from '#core/domain/int32-max.ts';
 import { EVENT_SOURCES, MESSAGE_EVENT_TYPES } from '#core/domain/message-event.ts';
 import { CATEGORIES, PRIORITIES } from '#core/domain/message-options.ts';
 import { isWaiting, MESSAGE_STATES } from '#core/domain/message-state.ts';
@@ -15,7 +16,6 @@ import { warningsField } from '../http/request-warnings.ts';
 import { PROVIDER_STATUS_MAX } from '#providers/receipt.ts';
 import { findProvider, reportsDeliveries } from '#providers/registry.ts';
 
-const INT_MAX = 2_147_483_647;
 const time = z.iso.datetime();
 const timeOrNull = time.nullable();
 
@@ -64,7 +64,7 @@ const RouteStep = z
     attempt: z
       .int()
       .min(1)
-      .max(INT_MAX)
+      .max(INT32_MAX)
       .optional()
       .describe('Number of the last call through it; absent if there was none.'),
     at: time.describe('Time of this decision.'),
@@ -115,7 +115,7 @@ export const Message = z
       ),
     provider: z.string().nullable().describe('Id of the provider in the catalog.'),
     providerMessageId: z.string().nullable().describe("The provider's own id of the message."),
-    attemptCount: z.int().min(0).max(INT_MAX),
+    attemptCount: z.int().min(0).max(INT32_MAX),
     nextAttemptAt: timeOrNull,
     duplicateRisk: z
       .boolean()
@@ -136,7 +136,7 @@ export const Message = z
     routeVersion: z
       .int()
       .min(0)
-      .max(INT_MAX)
+      .max(INT32_MAX)
       .nullable()
       .describe(
         'Version of the route that decided last. 0: no route was set. Null if the sender named the account, and for a test message.',
@@ -206,7 +206,7 @@ export const Message = z
 export const Attempt = z
   .object({
     id: z.uuid(),
-    number: z.int().min(1).max(INT_MAX),
+    number: z.int().min(1).max(INT32_MAX),
     providerId: z.uuid().nullable(),
     outcome: z
       .enum(ATTEMPT_OUTCOMES)

@@ -2,6 +2,7 @@ import type { AddressKeyRoot } from '#core/domain/address-key.ts';
 import { backlogLimit, dailyLimit } from '#core/domain/mode-limits.ts';
 import type { Limits } from '#core/domain/plan.ts';
 import type { TenantId } from '#core/domain/ids.ts';
+import { INT32_MAX } from '#core/domain/int32-max.ts';
 import { lifetimeOf } from '#core/domain/lifetime.ts';
 import type { AcceptRow } from '#core/store/acceptance.ts';
 import type { RetriedRow } from '#core/store/retries.ts';
@@ -26,7 +27,7 @@ type Given = {
 };
 
 /** Larger than any per-minute count: calls by people count against another limit. */
-const UNCOUNTED = 2_147_483_647;
+const UNCOUNTED = INT32_MAX;
 
 /**
  * Builds the row of a new message with the same content, including its 202. Its lifetime is the default of its category,

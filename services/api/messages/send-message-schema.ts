@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { base64Bytes, isBase64 } from '#core/domain/base64.ts';
+import { INT32_MAX } from '#core/domain/int32-max.ts';
 import { CATEGORIES, PRIORITIES } from '#core/domain/message-options.ts';
 import { normalAddress, parseMailbox } from '#core/domain/mailbox.ts';
 import { normalNumber } from '#core/domain/phone-number.ts';
@@ -185,7 +186,7 @@ const Push = z.object({
   data: pushData
     .optional()
     .describe('At least one of `title`, `body` and `data` is required. At most 4096 bytes.'),
-  badge: z.int().min(0).max(2_147_483_647).optional().describe("Number on the app's icon."),
+  badge: z.int().min(0).max(INT32_MAX).optional().describe("Number on the app's icon."),
   sound: lineText(1, 255).optional().describe('Name of a sound of the app.'),
   collapseKey: lineText(1, 64)
     .optional()

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { DELIVERY_STATUSES } from '#core/domain/delivery-state.ts';
 import type { DeliveryIds } from '#core/domain/delivery-id.ts';
 import { SEQ_MAX } from '#core/domain/event-envelope.ts';
+import { INT32_MAX } from '#core/domain/int32-max.ts';
 import {
   RECOVERED_MAX,
   type CallOutcome,
@@ -13,7 +14,6 @@ import { isoOrNull } from '../admin/admin-change.ts';
 import { warningsField } from '../http/request-warnings.ts';
 
 const CALLS_MAX = 32_767;
-const DURATION_MS_MAX = 2_147_483_647;
 
 const CALL_EXAMPLE = {
   durationMs: 84,
@@ -35,7 +35,7 @@ const DELIVERY_EXAMPLE = {
 };
 
 const call = {
-  durationMs: z.int().min(0).max(DURATION_MS_MAX).describe('From the start of the call to its end.'),
+  durationMs: z.int().min(0).max(INT32_MAX).describe('From the start of the call to its end.'),
   responseStatus: z.int().min(100).max(999).nullable().describe('Null if there was no answer.'),
   error: z
     .string()

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { AppError, unavailable } from '#core/domain/app-error.ts';
 import { WEBHOOK_EVENT_SCHEMAS, type PingEnvelope } from '#core/domain/event-envelope.ts';
 import type { TenantId } from '#core/domain/ids.ts';
+import { INT32_MAX } from '#core/domain/int32-max.ts';
 import {
   askEndpointTest,
   dropEndpointTest,
@@ -41,7 +42,7 @@ const TestedEndpoint = z
       .string()
       .nullable()
       .describe('Why there was no answer: `timeout`, `tls`, `dns`, `egress_blocked` and others.'),
-    durationMs: z.int().min(0).max(2_147_483_647),
+    durationMs: z.int().min(0).max(INT32_MAX),
     ...warningsField,
   })
   .meta({

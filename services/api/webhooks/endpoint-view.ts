@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { CHANNELS } from '#core/domain/channel.ts';
 import { ENDPOINT_STATUSES } from '#core/domain/endpoint-state.ts';
 import { SEQ_MAX } from '#core/domain/event-envelope.ts';
+import { INT32_MAX } from '#core/domain/int32-max.ts';
 import { includesRole, type Role } from '#core/domain/role.ts';
 import { shownHeader } from '#core/domain/webhook-headers.ts';
 import { shownUrl } from '#core/domain/webhook-url.ts';
@@ -9,8 +10,6 @@ import { PENDING_MAX, SIGNATURES, type EndpointRecord } from '#core/store/webhoo
 import { isoOrNull } from '../admin/admin-change.ts';
 import { warningsField } from '../http/request-warnings.ts';
 import { RATE_MAX } from './endpoint-schema.ts';
-
-const INT_MAX = 2_147_483_647;
 
 const ENDPOINT_EXAMPLE = {
   id: '7b1e0a64-2f83-4c1d-9a57-6e0d4f3c2b18',
@@ -40,7 +39,7 @@ const ENDPOINT_EXAMPLE = {
 const SECRET_EXAMPLE = `whsec_${'A'.repeat(43)}=`;
 
 const shared = {
-  secretVersion: z.int().min(1).max(INT_MAX).describe('Increases with every new secret.'),
+  secretVersion: z.int().min(1).max(INT32_MAX).describe('Increases with every new secret.'),
   previousSecretUntil: z.iso
     .datetime()
     .nullable()
@@ -77,7 +76,7 @@ export const Endpoint = z
       .string()
       .nullable()
       .describe('For `disabled`: `gone` if it answered 410; `failing` if it failed for five days.'),
-    failures: z.int().min(0).max(INT_MAX).describe('Number of failed calls since the last successful one.'),
+    failures: z.int().min(0).max(INT32_MAX).describe('Number of failed calls since the last successful one.'),
     failingSince: z.iso.datetime().nullable().describe('Time of the first of these failures.'),
     ...shared,
     lastSeq: z

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { INT32_MAX } from '#core/domain/int32-max.ts';
 import { SLUG } from '#core/domain/slug.ts';
 import { conditions } from './condition.ts';
 import { DNS_LABEL, generation, ONE_LINE, text, timestamp, wholeNumber } from './fields.ts';
@@ -37,7 +38,7 @@ export const TenantStatus = z
         latestVersion: wholeNumber({
           description: 'Version of the key that encrypts.',
           min: 0,
-          max: 2_147_483_647,
+          max: INT32_MAX,
         }).exactOptional(),
         lastRotationTime: timestamp('When that version was made.').exactOptional(),
       })

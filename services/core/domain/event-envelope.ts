@@ -5,6 +5,7 @@ import { ENGAGEMENTS } from './engagement.ts';
 import type { Rerouted } from './failover.ts';
 import { FAILURE_CLASSES, type Failure } from './failure.ts';
 import { WEBHOOK_EVENTS, type FeedEventType, type WebhookEventType } from './feed-event.ts';
+import { INT32_MAX } from './int32-max.ts';
 import { CATEGORIES, type Category } from './message-options.ts';
 import { LEFT_REASONS } from './skipped-account.ts';
 import { SUPPRESSION_REASONS, SUPPRESSION_SCOPES, SUPPRESSION_SOURCES } from './suppression.ts';
@@ -37,7 +38,6 @@ export type StoredEvent = {
   } | null;
 };
 
-const INT_MAX = 2_147_483_647;
 /** Maximum number in a feed; a million events per second would take thirty years to reach it. */
 export const SEQ_MAX = 1_000_000_000_000_000;
 
@@ -54,7 +54,7 @@ const messageData = z.object({
   sequence: z
     .int()
     .min(1)
-    .max(INT_MAX)
+    .max(INT32_MAX)
     .describe("Number of the event among this message's events: 1, 2, and so on."),
   test: z.boolean().describe('Whether the message was sent with a test key.'),
   messageId: z.uuid(),
@@ -67,7 +67,7 @@ const messageData = z.object({
   attempt: z
     .int()
     .min(1)
-    .max(INT_MAX)
+    .max(INT32_MAX)
     .nullable()
     .describe('Number of the last call to a provider; null before the first call.'),
   providerId: z.uuid().nullable().describe('The provider account of that call.'),
@@ -123,7 +123,11 @@ const suppressionData = z.object({
 });
 const importData = z.object({
   seq,
-  entries: z.int().min(1).max(INT_MAX).describe('Number of entries that were added or replaced another one.'),
+  entries: z
+    .int()
+    .min(1)
+    .max(INT32_MAX)
+    .describe('Number of entries that were added or replaced another one.'),
 });
 const tenantData = z.object({
   seq,
@@ -149,8 +153,8 @@ const brakeData = z.object({
 const limitData = z.object({
   seq,
   limit: z.literal('messagesPerDay').describe('Name of the limit.'),
-  value: z.int().min(0).max(INT_MAX).describe('Value of the limit.'),
-  used: z.int().min(0).max(INT_MAX).describe('Usage at the time of the event.'),
+  value: z.int().min(0).max(INT32_MAX).describe('Value of the limit.'),
+  used: z.int().min(0).max(INT32_MAX).describe('Usage at the time of the event.'),
 });
 
 const MESSAGE_EXAMPLE: z.output<typeof messageData> = {
@@ -243,7 +247,11 @@ export const EVENT_SCHEMAS = {
         ),
       fromProviderId: z.uuid().nullable().describe('The previous provider account.'),
       toProviderId: z.uuid().describe('The provider account that is called next.'),
-      routeVersion: z.int().min(0).max(INT_MAX).describe('Version of the route that chose the next account.'),
+      routeVersion: z
+        .int()
+        .min(0)
+        .max(INT32_MAX)
+        .describe('Version of the route that chose the next account.'),
     }),
     {
       ...MESSAGE_EXAMPLE,

@@ -1,11 +1,10 @@
 import type { NamedLimit } from './app-error.ts';
+import { INT32_MAX } from './int32-max.ts';
 import type { Limits } from './plan.ts';
 
 /** How many test messages each message of the plan's day stands for. */
 const TEST_FACTOR = 10;
 const TEST_MESSAGES_MIN = 100_000;
-/** The largest value of a limit in answers. */
-const LIMIT_MAX = 2_147_483_647;
 
 /**
  * Returns the limit of messages that a tenant may have accepted in one UTC day, by mode. Test messages do not count against
@@ -27,5 +26,5 @@ export function backlogLimit({ backlogMax }: Pick<Limits, 'backlogMax'>, isTest:
 }
 
 function testMessagesPerDay(messagesPerDay: number): number {
-  return Math.min(Math.max(TEST_FACTOR * messagesPerDay, TEST_MESSAGES_MIN), LIMIT_MAX);
+  return Math.min(Math.max(TEST_FACTOR * messagesPerDay, TEST_MESSAGES_MIN), INT32_MAX);
 }

@@ -1,26 +1,24 @@
-const SECOND = 1_000;
-const MINUTE = 60 * SECOND;
-const HOUR = 60 * MINUTE;
+import { HOUR_MS, MINUTE_MS, SECOND_MS } from './duration.ts';
 
 /** Delay before the n-th retry; from the last entry on, every two hours until the message expires. */
 export const RETRY_DELAYS_MS = [
   0,
-  15 * SECOND,
-  MINUTE,
-  5 * MINUTE,
-  15 * MINUTE,
-  30 * MINUTE,
-  HOUR,
-  2 * HOUR,
+  15 * SECOND_MS,
+  MINUTE_MS,
+  5 * MINUTE_MS,
+  15 * MINUTE_MS,
+  30 * MINUTE_MS,
+  HOUR_MS,
+  2 * HOUR_MS,
 ] as const;
 /** Jitter is only added, never subtracted: 0 to 20 %. */
 const RETRY_JITTER = 0.2;
 /** Delay before the one retry of an ambiguous call: time for a provider that is merely slow to finish. */
-export const AMBIGUOUS_RETRY_MS = 2 * SECOND;
+export const AMBIGUOUS_RETRY_MS = 2 * SECOND_MS;
 /** How long a message waits for an account with a refused credential, by number of waits. */
-const PROVIDER_WAITS_MS = [30 * SECOND, MINUTE, 2 * MINUTE, 5 * MINUTE] as const;
+const PROVIDER_WAITS_MS = [30 * SECOND_MS, MINUTE_MS, 2 * MINUTE_MS, 5 * MINUTE_MS] as const;
 /** How long a throttled message waits, by number of waits; a longer wait that the provider requests is respected. */
-const THROTTLE_WAITS_MS = [SECOND, 2 * SECOND, 5 * SECOND, 15 * SECOND, MINUTE] as const;
+const THROTTLE_WAITS_MS = [SECOND_MS, 2 * SECOND_MS, 5 * SECOND_MS, 15 * SECOND_MS, MINUTE_MS] as const;
 
 function nth(delays: readonly number[], n: number): number {
   return delays[Math.min(n, delays.length - 1)] ?? 0;

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { INT32_MAX } from '#core/domain/int32-max.ts';
 import { PROVIDERS } from '#providers/registry.gen.ts';
 import { graceSecondsField, text, withAlias } from '../../http/fields.ts';
 import { warningsField } from '../../http/request-warnings.ts';
@@ -71,7 +72,7 @@ export const ReplaceProviderSecret = z.object({ secretConfig: fields.secretConfi
 export const ProviderSecret = z
   .object({
     id: z.uuid().describe('Id of the provider account.'),
-    secretVersion: z.int().min(1).max(2_147_483_647),
+    secretVersion: z.int().min(1).max(INT32_MAX),
     rotatedAt: z.iso.datetime(),
     ...warningsField,
   })

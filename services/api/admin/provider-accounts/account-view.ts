@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { CHANNELS } from '#core/domain/channel.ts';
+import { INT32_MAX } from '#core/domain/int32-max.ts';
 import { receiptToken, receiptUrl, type ReceiptKey } from '#core/domain/receipt-token.ts';
 import { includesRole } from '#core/domain/role.ts';
 import {
@@ -35,7 +36,7 @@ export const Provider = z
       .describe('`open`: the provider fails, and calls are held back. `probing`: single calls try it again.'),
     configPublic: z.record(z.string(), z.unknown()).describe('`publicConfig` exactly as sent.'),
     rateLimitPerSecond: z.int().min(1).max(10_000).nullable(),
-    secretVersion: z.int().min(1).max(2_147_483_647).describe('Increases with every new secret.'),
+    secretVersion: z.int().min(1).max(INT32_MAX).describe('Increases with every new secret.'),
     lastVerification: z
       .object({
         at: z.iso.datetime(),

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { bindingText } from '#core/domain/binding.ts';
+import { bindingText, type Binding } from '#core/domain/binding.ts';
 import type { TenantId } from '#core/domain/ids.ts';
 import { KeyringError, type Keyring, type VaultConfig } from './keyring.ts';
 import type { Logger } from '../telemetry/logger.ts';
@@ -50,7 +50,7 @@ export function openVaultKeyring(options: VaultKeyringOptions): Keyring {
   return {
     async encrypt(binding, plaintext) {
       const body = {
-        context: contextOf(bindingText(binding)),
+        context: contextOf(binding),
         plaintext: Buffer.from(plaintext).toString('base64'),
       };
       const answer = Encrypted.safeParse(await post('encrypt', 'encrypt', binding.tenantId, body));
@@ -60,15 +60,14 @@ export function openVaultKeyring(options: VaultKeyringOptions): Keyring {
     async decrypt(binding, ciphertext) {
       if (!ciphertext.startsWith('vault:v'))
         throw new KeyringError('corrupt', 'the ciphertext is not one of Vault');
-      const body = { context: contextOf(bindingText(binding)), ciphertext };
+      const body = { context: contextOf(binding), ciphertext };
       const answer = Decrypted.safeParse(await post('decrypt', 'decrypt', binding.tenantId, body));
       if (!answer.success) throw new KeyringError('unavailable', 'Vault gave no plaintext');
       return Buffer.from(answer.data.data.plaintext, 'base64');
     },
     async ensureKey(tenantId) {
       // Vault does not change an existing key.
-      const kind = { type: 'aes256-gcm96', derived: true, convergent_encryption: false, exportable: false };
-      await post('create_key', 'keys', tenantId, kind);
+      await post('create_key', 'keys', tenantId, KEY_KIND);
     },
     isUsable: session.isLoggedIn,
     async [Symbol.asyncDispose]() {
@@ -77,9 +76,18 @@ export function openVaultKeyring(options: VaultKeyringOptions): Keyring {
   };
 }
 
-function contextOf(text: string): string {
+/** The kind of a tenant's key. */
+export const KEY_KIND = {
+  type: 'aes256-gcm96',
+  derived: true,
+  convergent_encryption: false,
+  exportable: false,
+} as const;
+
+/** Returns the context that Vault derives the key of a ciphertext from. */
+export function contextOf(binding: Binding): string {
   // Tests break this (mutant: ciphertext-context): a ciphertext can be decrypted for its own row only.
-  return Buffer.from(text).toString('base64');
+  return Buffer.from(bindingText(binding)).toString('base64');
 }
 
 /**

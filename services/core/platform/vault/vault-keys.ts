@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { bindingText, type Binding } from '#core/domain/binding.ts';
+import type { Binding } from '#core/domain/binding.ts';
 import type { TenantId } from '#core/domain/ids.ts';
 import { KeyringError } from './keyring.ts';
-import { toKeyringError, type VaultKeyringOptions } from './vault-keyring.ts';
+import { contextOf, KEY_KIND, toKeyringError, type VaultKeyringOptions } from './vault-keyring.ts';
 import { createVaultTransport, type VaultAnswer, type VaultCall } from './vault.ts';
 import { openVaultSession } from './vault-session.ts';
 
@@ -30,8 +30,6 @@ export type KeyKeeper = AsyncDisposable & {
   readonly nameOf: (tenantId: TenantId) => string;
   readonly isUsable: () => boolean;
 };
-
-const KIND = { type: 'aes256-gcm96', derived: true, convergent_encryption: false, exportable: false };
 
 const Key = z.object({
   data: z.object({
@@ -88,7 +86,7 @@ export function openVaultKeys(options: VaultKeyringOptions): KeyKeeper {
     async ensure(tenantId) {
       const facts = await read(tenantId);
       if (facts !== undefined) return { ...facts, made: false };
-      await done({ op: 'create_key', method: 'POST', path: `keys/${nameOf(tenantId)}`, body: KIND });
+      await done({ op: 'create_key', method: 'POST', path: `keys/${nameOf(tenantId)}`, body: KEY_KIND });
       return { ...(await present(tenantId)), made: true };
     },
     async rotate(tenantId) {
@@ -100,7 +98,7 @@ export function openVaultKeys(options: VaultKeyringOptions): KeyKeeper {
         op: 'rewrap',
         method: 'POST',
         path: `rewrap/${nameOf(binding.tenantId)}`,
-        body: { ciphertext, context: Buffer.from(bindingText(binding)).toString('base64') },
+        body: { ciphertext, context: contextOf(binding) },
       });
       const rewrapped = Rewrapped.safeParse(answer.body);
       if (!rewrapped.success) throw new KeyringError('unavailable', 'Vault gave no ciphertext');
