@@ -2,6 +2,7 @@ import type { ApiKeyId, TenantId } from '#core/domain/ids.ts';
 import type { Scope } from '#core/domain/role.ts';
 import type { KeyMode } from '#core/domain/service-key.ts';
 import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
+import { camelRows } from './camel-rows.ts';
 
 export const API_KEY_STATUSES = ['active', 'rotating', 'expired', 'revoked'] as const;
 export type ApiKeyStatus = (typeof API_KEY_STATUSES)[number];
@@ -23,21 +24,6 @@ export type ApiKey = {
   readonly lastUsedAt: Date | null;
 };
 
-type ApiKeyRow = {
-  readonly seq: number;
-  readonly id: ApiKeyId;
-  readonly key_id: string;
-  readonly name: string;
-  readonly mode: KeyMode;
-  readonly scopes: Scope[];
-  readonly rate_limit_rpm: number | null;
-  readonly status: ApiKeyStatus;
-  readonly grace_until: Date | null;
-  readonly expires_at: Date | null;
-  readonly created_at: Date;
-  readonly last_used_at: Date | null;
-};
-
 export type NewApiKey = {
   readonly id: ApiKeyId;
   readonly keyId: string;
@@ -50,13 +36,15 @@ export type NewApiKey = {
 };
 
 export async function insertApiKey(tenantId: TenantId, tx: TransactionSql, key: NewApiKey): Promise<ApiKey> {
-  const [row] = await tx<ApiKeyRow[]>`
-    insert into api_keys (id, tenant_id, key_id, name, mode, scopes, rate_limit_rpm, expires_at, secret_hash)
-    values (${key.id}, ${tenantId}, ${key.keyId}, ${key.name}, ${key.mode}, ${[...key.scopes]}, ${key.rateLimitRpm},
-      ${key.expiresAt}, ${Buffer.from(key.secretHash)})
-    returning ${columns(tx)}`;
+  const [row] = camelRows<ApiKey>(
+    await tx`
+      insert into api_keys (id, tenant_id, key_id, name, mode, scopes, rate_limit_rpm, expires_at, secret_hash)
+      values (${key.id}, ${tenantId}, ${key.keyId}, ${key.name}, ${key.mode}, ${[...key.scopes]}, ${key.rateLimitRpm},
+        ${key.expiresAt}, ${Buffer.from(key.secretHash)})
+      returning ${columns(tx)}`.values(),
+  );
   if (row === undefined) throw new Error('a new key returned no row');
-  return toApiKey(row);
+  return row;
 }
 
 export async function findApiKey(
@@ -64,9 +52,11 @@ export async function findApiKey(
   tx: TransactionSql,
   id: ApiKeyId,
 ): Promise<ApiKey | undefined> {
-  const [row] = await tx<ApiKeyRow[]>`
-    select ${columns(tx)} from api_keys where tenant_id = ${tenantId} and id = ${id}`;
-  return row && toApiKey(row);
+  const [row] = camelRows<ApiKey>(
+    await tx`
+      select ${columns(tx)} from api_keys where tenant_id = ${tenantId} and id = ${id}`.values(),
+  );
+  return row;
 }
 
 export type ApiKeyQuery = {
@@ -84,14 +74,16 @@ export async function listApiKeys(
   query: ApiKeyQuery,
 ): Promise<{ readonly key: ApiKey; readonly seq: number }[]> {
   const { mode, status, before, most } = query;
-  const rows = await tx<ApiKeyRow[]>`
-    select ${columns(tx)} from api_keys
-    where tenant_id = ${tenantId}
-      ${mode === undefined ? tx`` : tx`and mode = ${mode}`}
-      ${status === undefined ? tx`` : tx`and ${statusOf(tx)} = ${status}`}
-      ${before === undefined ? tx`` : tx`and seq < ${before}`}
-    order by seq desc limit ${most}`;
-  return rows.map((row) => ({ key: toApiKey(row), seq: row.seq }));
+  const rows = camelRows<ApiKey & { readonly seq: number }>(
+    await tx`
+      select seq, ${columns(tx)} from api_keys
+      where tenant_id = ${tenantId}
+        ${mode === undefined ? tx`` : tx`and mode = ${mode}`}
+        ${status === undefined ? tx`` : tx`and ${statusOf(tx)} = ${status}`}
+        ${before === undefined ? tx`` : tx`and seq < ${before}`}
+      order by seq desc limit ${most}`.values(),
+  );
+  return rows.map(({ seq, ...key }) => ({ key, seq }));
 }
 
 /** Counts the keys that can still be used. */
@@ -153,22 +145,7 @@ function statusOf(tx: TransactionSql) {
 }
 
 function columns(tx: TransactionSql) {
-  return tx`seq, id, key_id, name, mode, scopes, rate_limit_rpm, ${statusOf(tx)} as status, grace_until, expires_at,
-    created_at, (select u.last_used_at from api_key_uses u where u.api_key_id = api_keys.id) as last_used_at`;
-}
-
-function toApiKey(row: ApiKeyRow): ApiKey {
-  return {
-    id: row.id,
-    keyId: row.key_id,
-    name: row.name,
-    mode: row.mode,
-    scopes: row.scopes,
-    rateLimitRpm: row.rate_limit_rpm,
-    status: row.status,
-    graceUntil: row.status === 'rotating' ? row.grace_until : null,
-    expiresAt: row.expires_at,
-    createdAt: row.created_at,
-    lastUsedAt: row.last_used_at,
-  };
+  return tx`id, key_id, name, mode, scopes, rate_limit_rpm, ${statusOf(tx)} as status,
+    case when ${statusOf(tx)} = 'rotating' then grace_until end as grace_until, expires_at, created_at,
+    (select u.last_used_at from api_key_uses u where u.api_key_id = api_keys.id) as last_used_at`;
 }

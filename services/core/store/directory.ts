@@ -7,6 +7,7 @@ import type { Role, Scope } from '#core/domain/role.ts';
 import type { Route } from '#core/domain/route.ts';
 import type { KeyMode } from '#core/domain/service-key.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
+import { camelRows } from './camel-rows.ts';
 import type { Sender } from './messages.ts';
 import { bounded } from './tenant-scope.ts';
 
@@ -32,37 +33,16 @@ export type TenantFacts = {
 };
 
 /** A row of the view `tenant_facts`. */
-export type TenantFactsRow = {
-  readonly id: TenantId;
-  readonly slug: string;
-  readonly name: string;
-  readonly plan: string;
-  readonly status: TenantState;
-  readonly suspension_reason: string | null;
-  readonly suspended_at: Date | null;
-  readonly suspended_by: string | null;
-  readonly owner_ref: string | null;
-  readonly created_at: Date;
+export type TenantFactsRow = Omit<TenantFacts, 'limits' | 'brakes'> & {
   readonly limits: StatedLimits | null;
-  readonly overrides: StatedLimits | null;
   readonly brakes: readonly Brake[] | null;
 };
 
-export function toTenantFacts(row: TenantFactsRow): TenantFacts {
+export function toTenantFacts({ limits, brakes, ...facts }: TenantFactsRow): TenantFacts {
   return {
-    id: row.id,
-    slug: row.slug,
-    name: row.name,
-    plan: row.plan,
-    status: row.status,
-    suspensionReason: row.suspension_reason,
-    suspendedAt: row.suspended_at,
-    suspendedBy: row.suspended_by,
-    ownerRef: row.owner_ref,
-    createdAt: row.created_at,
-    limits: effectiveLimits(row.limits),
-    overrides: row.overrides,
-    brakes: (row.brakes ?? []).map((brake) => ({ ...brake, at: new Date(brake.at).toISOString() })),
+    ...facts,
+    limits: effectiveLimits(limits),
+    brakes: (brakes ?? []).map((brake) => ({ ...brake, at: new Date(brake.at).toISOString() })),
   };
 }
 
@@ -90,40 +70,25 @@ export type CallerFacts = {
   readonly routes: readonly Route[];
 };
 
-type CallerRow = TenantFactsRow & {
-  readonly key_id: string;
-  readonly api_key_id: ApiKeyId;
-  readonly mode: KeyMode;
-  readonly scopes: Scope[];
-  readonly rate_limit_rpm: number | null;
-  readonly secret_hash: Buffer;
-  readonly previous_secret_hash: Buffer | null;
-  readonly former_secret_hashes: Buffer[];
-  readonly grace_until: Date | null;
-  readonly expires_at: Date | null;
-  readonly revoked_at: Date | null;
-  readonly senders: Sender[];
-  readonly routes: Route[];
-};
+type CallerRow = TenantFactsRow &
+  Omit<ApiKeyFacts, 'id'> &
+  Pick<CallerFacts, 'senders' | 'routes'> & { readonly keyId: string; readonly apiKeyId: ApiKeyId };
 
-function toCallerFacts(row: CallerRow): CallerFacts {
-  return {
-    key: {
-      id: row.api_key_id,
-      mode: row.mode,
-      scopes: row.scopes,
-      rateLimitRpm: row.rate_limit_rpm,
-      secretHash: row.secret_hash,
-      previousSecretHash: row.previous_secret_hash,
-      formerSecretHashes: row.former_secret_hashes,
-      graceUntil: row.grace_until,
-      expiresAt: row.expires_at,
-      revokedAt: row.revoked_at,
-    },
-    tenant: toTenantFacts(row),
-    senders: row.senders,
-    routes: row.routes,
-  };
+function toCallerFacts(row: Omit<CallerRow, 'keyId'>): CallerFacts {
+  const {
+    apiKeyId,
+    mode,
+    scopes,
+    rateLimitRpm,
+    secretHash,
+    previousSecretHash,
+    formerSecretHashes,
+    ...others
+  } = row;
+  const { graceUntil, expiresAt, revokedAt, senders, routes, ...tenant } = others;
+  const secrets = { secretHash, previousSecretHash, formerSecretHashes };
+  const key = { id: apiKeyId, mode, scopes, rateLimitRpm, ...secrets, graceUntil, expiresAt, revokedAt };
+  return { key, tenant: toTenantFacts(tenant), senders, routes };
 }
 
 export type Identity = {
@@ -139,19 +104,26 @@ export type SignedIn = { readonly id: UserId; readonly entries: readonly AuditEn
 
 export type Membership = { readonly tenant: TenantFacts; readonly role: Role };
 
+function toMemberships(rows: Parameters<typeof camelRows>[0]): Membership[] {
+  return camelRows<TenantFactsRow & { readonly role: Role }>(rows).map(({ role, ...facts }) => ({
+    tenant: toTenantFacts(facts),
+    role,
+  }));
+}
+
 /** Queries across tenants, each answered by one SQL function. */
 export function directoryStore(sql: Sql) {
   return {
     /** Looks up callers by the identifying parts of their keys; unknown keys are missing in the result. */
     async findCallers(keyIds: readonly string[]): Promise<Map<string, CallerFacts>> {
       const rows = await bounded(
-        sql<CallerRow[]>`
+        sql`
           select c.key_id, c.api_key_id, c.mode, c.scopes, c.rate_limit_rpm, c.secret_hash, c.previous_secret_hash,
             c.former_secret_hashes, c.grace_until, c.expires_at, c.revoked_at, c.senders, c.routes,
             (c.tenant).*
-          from find_callers(${[...keyIds]}::text[]) c`,
+          from find_callers(${[...keyIds]}::text[]) c`.values(),
       );
-      return new Map(rows.map((row) => [row.key_id, toCallerFacts(row)]));
+      return new Map(camelRows<CallerRow>(rows).map(({ keyId, ...row }) => [keyId, toCallerFacts(row)]));
     },
 
     /**
@@ -174,18 +146,15 @@ export function directoryStore(sql: Sql) {
     },
 
     async membership(userId: UserId, slug: string): Promise<Membership | null> {
-      const [row] = await bounded(
-        sql<(TenantFactsRow & { role: Role })[]>`
-          select (m.facts).*, m.role from membership(${userId}, ${slug}) m`,
+      const rows = await bounded(
+        sql`select (m.facts).*, m.role from membership(${userId}, ${slug}) m`.values(),
       );
-      return row === undefined ? null : { tenant: toTenantFacts(row), role: row.role };
+      return toMemberships(rows)[0] ?? null;
     },
 
     async memberships(userId: UserId): Promise<Membership[]> {
-      const rows = await bounded(
-        sql<(TenantFactsRow & { role: Role })[]>`select (m.facts).*, m.role from memberships(${userId}) m`,
-      );
-      return rows.map((row) => ({ tenant: toTenantFacts(row), role: row.role }));
+      const rows = await bounded(sql`select (m.facts).*, m.role from memberships(${userId}) m`.values());
+      return toMemberships(rows);
     },
 
     async touchApiKeys(used: ReadonlyMap<ApiKeyId, Date>): Promise<void> {
@@ -196,16 +165,10 @@ export function directoryStore(sql: Sql) {
 
     /** Counts calls of a subject against its limit in any rolling minute; `passed` of them pass. */
     async takeRate(subject: string, allowed: number, calls: number): Promise<RateTaken> {
-      const [row] = await bounded(
-        sql<{ passed: number; remaining: number; retry_after: number }[]>`
-          select passed, remaining, retry_after from take_rate(${subject}, ${allowed}, ${calls})`,
+      const rows = await bounded(
+        sql`select passed, remaining, retry_after from take_rate(${subject}, ${allowed}, ${calls})`.values(),
       );
-      const { passed, remaining, retry_after } = row as {
-        passed: number;
-        remaining: number;
-        retry_after: number;
-      };
-      return { passed, remaining, retryAfter: retry_after };
+      return camelRows<RateTaken>(rows)[0] as RateTaken;
     },
   };
 }

@@ -3,6 +3,7 @@ import type { Binding } from '#core/domain/binding.ts';
 import { newId, type TenantId } from '#core/domain/ids.ts';
 import type { StatedLimits } from '#core/domain/plan.ts';
 import type { Json, Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
+import { camelRows } from './camel-rows.ts';
 import type { TenantState } from './directory.ts';
 import type { SuspensionReason } from './tenants.ts';
 
@@ -72,24 +73,6 @@ export type PurgeOutcome = 'deleted' | 'draining' | 'empty' | 'absent';
 /** A ciphertext and the context that it is tied to. */
 export type BoundCiphertext = { readonly binding: Binding; readonly ciphertext: string };
 
-type Row = {
-  readonly id: TenantId;
-  readonly plan: string;
-  readonly status: TenantState;
-  readonly suspension_reason: SuspensionReason | null;
-  readonly suspended_by: string | null;
-  readonly owner_uid: string | null;
-  readonly owner_ref: string | null;
-  readonly owner_created_at: Date | null;
-  readonly owner_generation: number | null;
-  readonly owner_plan_uid: string | null;
-  readonly owner_plan_generation: number | null;
-  readonly limits: StatedLimits | null;
-  readonly overrides: StatedLimits | null;
-  readonly owner_display_name: string | null;
-  readonly owner_named_owners: readonly NamedOwner[];
-};
-
 /** Some tables have no index by tenant and are scanned whole, which takes a while in a large installation. */
 const PURGE_STATEMENT_MS = 300_000;
 
@@ -130,8 +113,14 @@ export function managedTenantStore(sql: Sql, issuer: string, audit: AuditTrail) 
 
   return {
     async find(slug: string): Promise<StoredTenant | undefined> {
-      const [row] = await sql<Row[]>`select * from managed_tenant(${slug})`;
-      return row && toStoredTenant(row);
+      const [row] = camelRows<StoredTenant>(
+        await sql`
+          select id, plan, status, suspension_reason, suspended_by, owner_uid, owner_ref, owner_created_at, owner_generation,
+            owner_plan_uid as plan_uid, owner_plan_generation as plan_generation, limits, overrides,
+            owner_display_name as display_name, owner_named_owners as named_owners
+          from managed_tenant(${slug})`.values(),
+      );
+      return row;
     },
 
     /** Applies the desired state. The id is null if the slug was taken by a tenant that cannot be named. */
@@ -265,23 +254,3 @@ function toAuditEntry({ tenant_id, details, id, seq, at, actor, action, target }
 }
 
 export type ManagedTenantStore = ReturnType<typeof managedTenantStore>;
-
-function toStoredTenant(row: Row): StoredTenant {
-  return {
-    id: row.id,
-    plan: row.plan,
-    status: row.status,
-    suspensionReason: row.suspension_reason,
-    suspendedBy: row.suspended_by,
-    ownerUid: row.owner_uid,
-    ownerRef: row.owner_ref,
-    ownerCreatedAt: row.owner_created_at,
-    ownerGeneration: row.owner_generation,
-    planUid: row.owner_plan_uid,
-    planGeneration: row.owner_plan_generation,
-    limits: row.limits,
-    overrides: row.overrides,
-    displayName: row.owner_display_name,
-    namedOwners: row.owner_named_owners,
-  };
-}

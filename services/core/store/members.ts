@@ -1,6 +1,7 @@
 import type { TenantId, UserId } from '#core/domain/ids.ts';
 import type { Role } from '#core/domain/role.ts';
 import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
+import { camelRows } from './camel-rows.ts';
 
 export type Member = {
   readonly userId: UserId;
@@ -14,15 +15,6 @@ export type Member = {
   readonly createdAt: Date;
 };
 
-type MemberRow = {
-  readonly user_id: UserId;
-  readonly subject: string | null;
-  readonly email: string | null;
-  readonly role: Role;
-  readonly has_signed_in: boolean;
-  readonly created_at: Date;
-};
-
 /** A page of members starts after this one. The time is text, because it is finer than a `Date`. */
 export type MemberPosition = { readonly createdAt: string; readonly userId: string };
 
@@ -33,15 +25,21 @@ export async function listMembers(
   query: { readonly after: MemberPosition | undefined; readonly most: number },
 ): Promise<{ readonly member: Member; readonly position: MemberPosition }[]> {
   const { after, most } = query;
-  const rows = await tx<(MemberRow & { position: string })[]>`
-    select m.user_id, u.subject, case when m.email_known then u.email end as email, m.role, u.has_signed_in, m.created_at, m.created_at::text as position
-    from members m join users u on u.id = m.user_id
-    where m.tenant_id = ${tenantId}
-      ${after === undefined ? tx`` : tx`and (m.created_at, m.user_id) < (${after.createdAt}::text::timestamptz, ${after.userId}::uuid)`}
-    order by m.created_at desc, m.user_id desc limit ${most}`;
-  return rows.map((row) => ({
-    member: toMember(row),
-    position: { createdAt: row.position, userId: row.user_id },
+  const rows = camelRows<Member & { readonly position: string }>(
+    await tx`
+      select ${columns(tx)}, m.created_at::text as position
+      from members m join users u on u.id = m.user_id
+      where m.tenant_id = ${tenantId}
+        ${
+          after === undefined
+            ? tx``
+            : tx`and (m.created_at, m.user_id) < (${after.createdAt}::text::timestamptz, ${after.userId}::uuid)`
+        }
+      order by m.created_at desc, m.user_id desc limit ${most}`.values(),
+  );
+  return rows.map(({ position, ...member }) => ({
+    member,
+    position: { createdAt: position, userId: member.userId },
   }));
 }
 
@@ -50,10 +48,12 @@ export async function findMember(
   tx: TransactionSql,
   userId: UserId,
 ): Promise<Member | undefined> {
-  const [row] = await tx<MemberRow[]>`
-    select m.user_id, u.subject, case when m.email_known then u.email end as email, m.role, u.has_signed_in, m.created_at from members m join users u on u.id = m.user_id
-    where m.tenant_id = ${tenantId} and m.user_id = ${userId}`;
-  return row && toMember(row);
+  const [row] = camelRows<Member>(
+    await tx`
+      select ${columns(tx)} from members m join users u on u.id = m.user_id
+      where m.tenant_id = ${tenantId} and m.user_id = ${userId}`.values(),
+  );
+  return row;
 }
 
 export async function findRole(
@@ -92,11 +92,13 @@ export async function findMemberLike(
     'subject' in person
       ? tx`u.issuer = ${issuer} and u.subject = ${person.subject}`
       : tx`m.email_known and lower(u.email) = lower(${person.email})`;
-  const [row] = await tx<MemberRow[]>`
-    select m.user_id, u.subject, case when m.email_known then u.email end as email, m.role, u.has_signed_in, m.created_at from members m join users u on u.id = m.user_id
-    where m.tenant_id = ${tenantId} and ${matches}
-    order by u.subject is null, m.created_at limit 1`;
-  return row && toMember(row);
+  const [row] = camelRows<Member>(
+    await tx`
+      select ${columns(tx)} from members m join users u on u.id = m.user_id
+      where m.tenant_id = ${tenantId} and ${matches}
+      order by u.subject is null, m.created_at limit 1`.values(),
+  );
+  return row;
 }
 
 /** Adds a member. An e-mail address waits for its owner's first sign-in; a subject becomes a user at once. */
@@ -146,13 +148,6 @@ export async function countMembers(
   return row ?? { members: 0, owners: 0 };
 }
 
-function toMember(row: MemberRow): Member {
-  return {
-    userId: row.user_id,
-    subject: row.subject,
-    email: row.email,
-    role: row.role,
-    hasSignedIn: row.has_signed_in,
-    createdAt: row.created_at,
-  };
+function columns(tx: TransactionSql) {
+  return tx`m.user_id, u.subject, case when m.email_known then u.email end as email, m.role, u.has_signed_in, m.created_at`;
 }

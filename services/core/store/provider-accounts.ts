@@ -1,6 +1,7 @@
 import type { Channel } from '#core/domain/channel.ts';
 import type { ProviderAccountId, TenantId } from '#core/domain/ids.ts';
 import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
+import { camelRows } from './camel-rows.ts';
 
 export const ACCOUNT_STATUSES = ['unverified', 'active', 'invalid', 'disabled'] as const;
 export type AccountStatus = (typeof ACCOUNT_STATUSES)[number];
@@ -44,29 +45,12 @@ export type ProviderAccount = {
   readonly updatedAt: Date;
 };
 
-type AccountRow = {
-  readonly seq: number;
-  readonly id: ProviderAccountId;
-  readonly provider: string;
-  readonly channel: Channel;
-  readonly label: string;
-  readonly status: AccountStatus;
-  readonly status_reason: string | null;
-  readonly health: ProviderAccount['health'];
-  readonly config_public: Record<string, unknown>;
-  readonly rate_limit_per_second: number | null;
-  readonly secret_version: number;
-  readonly version: number;
-  readonly verification_at: Date | null;
-  readonly verification_result: Verification['result'] | null;
-  readonly verification_reason: string | null;
-  readonly verified_at: Date | null;
-  readonly receipt_version: number;
-  readonly reported_at: Date | null;
-  readonly receipt_refused_at: Date | null;
-  readonly receipt_refused_reason: string | null;
-  readonly created_at: Date;
-  readonly updated_at: Date;
+type AccountRow = Omit<ProviderAccount, 'lastVerification' | 'lastRefusedReceipt'> & {
+  readonly verificationAt: Date | null;
+  readonly verificationResult: Verification['result'] | null;
+  readonly verificationReason: string | null;
+  readonly receiptRefusedAt: Date | null;
+  readonly receiptRefusedReason: string | null;
 };
 
 export type NewProviderAccount = {
@@ -84,13 +68,15 @@ export async function insertAccount(
   tx: TransactionSql,
   account: NewProviderAccount,
 ): Promise<ProviderAccount> {
-  const [row] = await tx<AccountRow[]>`
-    insert into provider_accounts (id, tenant_id, provider, channel, label, config_public, rate_limit_per_second, ciphertext,
-      verify_requested_at)
-    values (${account.id}, ${tenantId}, ${account.provider}, ${account.channel}, ${account.label},
-      ${JSON.stringify(account.configPublic)}::text::json, ${account.rateLimitPerSecond}, ${account.ciphertext},
-      now())
-    returning ${columns(tx)}`;
+  const [row] = camelRows<AccountRow>(
+    await tx`
+      insert into provider_accounts (id, tenant_id, provider, channel, label, config_public, rate_limit_per_second, ciphertext,
+        verify_requested_at)
+      values (${account.id}, ${tenantId}, ${account.provider}, ${account.channel}, ${account.label},
+        ${JSON.stringify(account.configPublic)}::text::json, ${account.rateLimitPerSecond}, ${account.ciphertext},
+        now())
+      returning ${columns(tx)}`.values(),
+  );
   if (row === undefined) throw new Error('a new provider account returned no row');
   return toAccount(row);
 }
@@ -100,8 +86,10 @@ export async function findAccount(
   tx: TransactionSql,
   id: ProviderAccountId,
 ): Promise<ProviderAccount | undefined> {
-  const [row] = await tx<AccountRow[]>`
-    select ${columns(tx)} from provider_accounts where tenant_id = ${tenantId} and id = ${id} and status <> 'deleted'`;
+  const [row] = camelRows<AccountRow>(
+    await tx`
+      select ${columns(tx)} from provider_accounts where tenant_id = ${tenantId} and id = ${id} and status <> 'deleted'`.values(),
+  );
   return row && toAccount(row);
 }
 
@@ -122,15 +110,17 @@ export async function listAccounts(
 ): Promise<{ readonly account: ProviderAccount; readonly seq: number }[]> {
   const { channel, status, provider, before, most } = query;
   // Tests break this (mutant: account-list-tenant): queries filter by tenant themselves, beside row-level security.
-  const rows = await tx<AccountRow[]>`
-    select ${columns(tx)} from provider_accounts
-    where tenant_id = ${tenantId} and status <> 'deleted'
-      ${channel === undefined ? tx`` : tx`and channel = ${channel}`}
-      ${status === undefined ? tx`` : tx`and status = ${status}`}
-      ${provider === undefined ? tx`` : tx`and provider = ${provider}`}
-      ${before === undefined ? tx`` : tx`and seq < ${before}`}
-    order by seq desc limit ${most}`;
-  return rows.map((row) => ({ account: toAccount(row), seq: row.seq }));
+  const rows = camelRows<AccountRow & { readonly seq: number }>(
+    await tx`
+      select seq, ${columns(tx)} from provider_accounts
+      where tenant_id = ${tenantId} and status <> 'deleted'
+        ${channel === undefined ? tx`` : tx`and channel = ${channel}`}
+        ${status === undefined ? tx`` : tx`and status = ${status}`}
+        ${provider === undefined ? tx`` : tx`and provider = ${provider}`}
+        ${before === undefined ? tx`` : tx`and seq < ${before}`}
+      order by seq desc limit ${most}`.values(),
+  );
+  return rows.map(({ seq, ...row }) => ({ account: toAccount(row), seq }));
 }
 
 export async function countAccounts(
@@ -202,9 +192,11 @@ export async function replaceAccountSecret(
   id: ProviderAccountId,
   ciphertext: string,
 ): Promise<{ readonly secretVersion: number; readonly rotatedAt: Date } | undefined> {
-  const [row] = await tx<{ secret_version: number; rotated_at: Date }[]>`
-    select * from replace_account_secret(${tenantId}, ${id}, ${ciphertext}, ${KEEP_REPLACED})`;
-  return row && { secretVersion: row.secret_version, rotatedAt: row.rotated_at };
+  const [row] = camelRows<{ readonly secretVersion: number; readonly rotatedAt: Date }>(
+    await tx`
+      select * from replace_account_secret(${tenantId}, ${id}, ${ciphertext}, ${KEEP_REPLACED})`.values(),
+  );
+  return row;
 }
 
 /** Enables or disables an account. Enabling resets its failures and requests a check, so that earlier refusals do not count. */
@@ -231,6 +223,8 @@ export async function requestVerification(
     where tenant_id = ${tenantId} and id = ${id} and status not in ('disabled', 'deleted')`;
 }
 
+type RotatedUrl = { readonly receiptVersion: number; readonly previousUntil: Date | null };
+
 /**
  * Replaces the token in the receipt URL. Increments the version, so that workers drop their cached copies.
  * @returns until when the former URL is valid too; null if it is not.
@@ -240,13 +234,16 @@ export async function rotateReceiptUrl(
   tx: TransactionSql,
   id: ProviderAccountId,
   graceSeconds: number,
-): Promise<{ readonly receiptVersion: number; readonly previousUntil: Date | null } | undefined> {
-  const [row] = await tx<{ receipt_version: number; receipt_grace_until: Date | null }[]>`
-    update provider_accounts set receipt_version = receipt_version + 1, version = version + 1, updated_at = now(),
-      receipt_grace_until = case when ${graceSeconds}::integer > 0 then now() + make_interval(secs => ${graceSeconds}::integer) end
-    where tenant_id = ${tenantId} and id = ${id} and status <> 'deleted'
-    returning receipt_version, receipt_grace_until`;
-  return row && { receiptVersion: row.receipt_version, previousUntil: row.receipt_grace_until };
+): Promise<RotatedUrl | undefined> {
+  const [row] = camelRows<RotatedUrl>(
+    await tx`
+      update provider_accounts set receipt_version = receipt_version + 1, version = version + 1, updated_at = now(),
+        receipt_grace_until = case when ${graceSeconds}::integer > 0
+          then now() + make_interval(secs => ${graceSeconds}::integer) end
+      where tenant_id = ${tenantId} and id = ${id} and status <> 'deleted'
+      returning receipt_version, receipt_grace_until as previous_until`.values(),
+  );
+  return row;
 }
 
 /** Deletes an account. The row stays for the messages that refer to it; the current and previous secrets are deleted at once. */
@@ -271,40 +268,28 @@ export async function wakeWaiting(
 }
 
 function columns(tx: TransactionSql) {
-  return tx`seq, id, provider, channel, label, status, status_reason, health, config_public, rate_limit_per_second,
+  return tx`id, provider, channel, label, status, status_reason, health, config_public, rate_limit_per_second,
     secret_version, version, verification_at, verification_result, verification_reason, verified_at,
-    receipt_version, reported_at, receipt_refused_at, receipt_refused_reason, created_at, updated_at`;
+    receipt_version, reported_at as last_receipt_at, receipt_refused_at, receipt_refused_reason, created_at, updated_at`;
 }
 
-function toAccount(row: AccountRow): ProviderAccount {
+function toAccount({
+  verificationAt,
+  verificationResult: result,
+  verificationReason,
+  receiptRefusedAt,
+  receiptRefusedReason,
+  ...account
+}: AccountRow): ProviderAccount {
   return {
-    id: row.id,
-    provider: row.provider,
-    channel: row.channel,
-    label: row.label,
-    status: row.status,
-    statusReason: row.status_reason,
-    health: row.health,
-    configPublic: row.config_public,
-    rateLimitPerSecond: row.rate_limit_per_second,
-    secretVersion: row.secret_version,
-    version: row.version,
-    lastVerification: verificationOf(row),
-    verifiedAt: row.verified_at,
-    receiptVersion: row.receipt_version,
-    lastReceiptAt: row.reported_at,
-    lastRefusedReceipt: refusedReceiptOf(row),
-    createdAt: row.created_at,
-    updatedAt: row.updated_at,
+    ...account,
+    lastVerification:
+      verificationAt === null || result === null
+        ? null
+        : { at: verificationAt, result, reason: verificationReason },
+    lastRefusedReceipt:
+      receiptRefusedAt === null || receiptRefusedReason === null
+        ? null
+        : { at: receiptRefusedAt, reason: receiptRefusedReason },
   };
-}
-
-function verificationOf(row: AccountRow): Verification | null {
-  const { verification_at: at, verification_result: result, verification_reason: reason } = row;
-  return at === null || result === null ? null : { at, result, reason };
-}
-
-function refusedReceiptOf(row: AccountRow): RefusedReceipt | null {
-  const { receipt_refused_at: at, receipt_refused_reason: reason } = row;
-  return at === null || reason === null ? null : { at, reason };
 }

@@ -7,6 +7,7 @@ import type {
   SuppressionSource,
 } from '#core/domain/suppression.ts';
 import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
+import { camelRows } from './camel-rows.ts';
 import type { ScanRange, Scanned } from './scan.ts';
 
 /** A recipient in the form in which it is looked up. */
@@ -30,21 +31,8 @@ export type SuppressionFilter = {
 /** With its position in the list. */
 export type ListedSuppression = Suppression & { readonly seq: number };
 
-type Row = {
-  readonly id: string;
-  readonly seq: number;
-  readonly channel: Channel;
-  readonly address: string | null;
-  readonly reason: SuppressionReason;
-  readonly scope: SuppressionScope;
-  readonly source: SuppressionSource;
-  readonly message_id: string | null;
-  readonly expires_at: Date | null;
-  readonly created_at: Date;
-};
-
 const columns = (tx: TransactionSql) =>
-  tx`id, seq, channel, address, reason, scope, source, message_id, expires_at, created_at`;
+  tx`id, channel, address, reason, scope, source, message_id, expires_at, created_at`;
 
 /** Adds an entry, replacing the recipient's entry for the same reason. A trigger writes the event. */
 export async function putSuppression(
@@ -52,15 +40,17 @@ export async function putSuppression(
   tx: TransactionSql,
   { channel, key, address, reason, scope, source, expiresAt }: NewSuppression,
 ): Promise<Suppression> {
-  const [row] = await tx<Row[]>`
-    insert into suppressions (tenant_id, channel, address_key, address, reason, scope, source, expires_at)
-    values (${tenantId}, ${channel}, ${key}, ${address}, ${reason}, ${scope}, ${source}, ${expiresAt})
-    on conflict (address_key, reason) do update set
-      id = excluded.id, seq = default, address = excluded.address, scope = excluded.scope, source = excluded.source, message_id = null,
-      expires_at = excluded.expires_at, created_at = excluded.created_at
-    returning ${columns(tx)}`;
+  const [row] = camelRows<Suppression>(
+    await tx`
+      insert into suppressions (tenant_id, channel, address_key, address, reason, scope, source, expires_at)
+      values (${tenantId}, ${channel}, ${key}, ${address}, ${reason}, ${scope}, ${source}, ${expiresAt})
+      on conflict (address_key, reason) do update set
+        id = excluded.id, seq = default, address = excluded.address, scope = excluded.scope, source = excluded.source,
+        message_id = null, expires_at = excluded.expires_at, created_at = excluded.created_at
+      returning ${columns(tx)}`.values(),
+  );
   if (row === undefined) throw new Error('a suppression returned no row');
-  return toSuppression(row);
+  return row;
 }
 
 /**
@@ -73,17 +63,19 @@ export async function unsubscribeRecipient(
   tx: TransactionSql,
   { key, address, messageId }: { readonly key: Buffer; readonly address: string; readonly messageId: string },
 ): Promise<Suppression | undefined> {
-  const [row] = await tx<Row[]>`
-    insert into suppressions as s (tenant_id, channel, address_key, address, reason, scope, source, message_id)
-    values (${tenantId}, 'email', ${key}, ${address}, 'unsubscribe', 'marketing', 'recipient', ${messageId})
-    on conflict (address_key, reason) do update set
-      id = excluded.id, seq = default, source = excluded.source, message_id = excluded.message_id, expires_at = null,
-      created_at = excluded.created_at,
-      address = case when s.expires_at <= clock_timestamp() then excluded.address else s.address end,
-      scope = case when s.expires_at <= clock_timestamp() then excluded.scope else s.scope end
-      where s.expires_at is not null
-    returning ${columns(tx)}`;
-  return row && toSuppression(row);
+  const [row] = camelRows<Suppression>(
+    await tx`
+      insert into suppressions as s (tenant_id, channel, address_key, address, reason, scope, source, message_id)
+      values (${tenantId}, 'email', ${key}, ${address}, 'unsubscribe', 'marketing', 'recipient', ${messageId})
+      on conflict (address_key, reason) do update set
+        id = excluded.id, seq = default, source = excluded.source, message_id = excluded.message_id, expires_at = null,
+        created_at = excluded.created_at,
+        address = case when s.expires_at <= clock_timestamp() then excluded.address else s.address end,
+        scope = case when s.expires_at <= clock_timestamp() then excluded.scope else s.scope end
+        where s.expires_at is not null
+      returning ${columns(tx)}`.values(),
+  );
+  return row;
 }
 
 /** Whether `unsubscribeRecipient` would change nothing. */
@@ -99,10 +91,12 @@ export async function findSuppression(
   tx: TransactionSql,
   id: string,
 ): Promise<Suppression | undefined> {
-  const [row] = await tx<Row[]>`
-    select ${columns(tx)} from suppressions
-    where tenant_id = ${tenantId} and id = ${id} and coalesce(expires_at, 'infinity') > clock_timestamp()`;
-  return row && toSuppression(row);
+  const [row] = camelRows<Suppression>(
+    await tx`
+      select ${columns(tx)} from suppressions
+      where tenant_id = ${tenantId} and id = ${id} and coalesce(expires_at, 'infinity') > clock_timestamp()`.values(),
+  );
+  return row;
 }
 
 /** Deletes an entry. @returns the deleted entry. A trigger writes the event. */
@@ -111,12 +105,21 @@ export async function deleteSuppression(
   tx: TransactionSql,
   id: string,
 ): Promise<Suppression | undefined> {
-  const [row] = await tx<Row[]>`
-    delete from suppressions
-    where tenant_id = ${tenantId} and id = ${id} and coalesce(expires_at, 'infinity') > clock_timestamp()
-    returning ${columns(tx)}`;
-  return row && toSuppression(row);
+  const [row] = camelRows<Suppression>(
+    await tx`
+      delete from suppressions
+      where tenant_id = ${tenantId} and id = ${id} and coalesce(expires_at, 'infinity') > clock_timestamp()
+      returning ${columns(tx)}`.values(),
+  );
+  return row;
 }
+
+/** An entry, or none where `id` is null, and how far the scan has come. */
+type ScannedRow = Omit<ListedSuppression, 'id'> & {
+  readonly id: string | null;
+  readonly scanned: number;
+  readonly endSeq: number;
+};
 
 /** Reads the entries in force, newest first. */
 export async function scanSuppressions(
@@ -125,48 +128,37 @@ export async function scanSuppressions(
   { channel, reason, scope, source, addresses }: SuppressionFilter,
   { before, rows, most }: ScanRange<number>,
 ): Promise<Scanned<ListedSuppression, number>> {
-  const scanned = await tx<(Omit<Row, 'id'> & { id: string | null; scanned: number; end_seq: number })[]>`
-    with named as materialized (
-      select s.* from unnest(${(addresses ?? []).map(({ channel: of }) => of)}::text[],
-        ${(addresses ?? []).map(({ key }) => key.toString('hex'))}::text[]) as n (channel, key)
-      join suppressions s on s.tenant_id = ${tenantId} and s.channel = n.channel
-        and s.address_key = decode(n.key, 'hex')
-    ), scanned as materialized (
-      select * from ${addresses === undefined ? tx`suppressions` : tx`named`}
-      where tenant_id = ${tenantId} ${before === undefined ? tx`` : tx`and seq < ${before}`}
-      order by seq desc limit ${rows}
-    ), found as (
-      select ${columns(tx)} from scanned
-      where coalesce(expires_at, 'infinity') > clock_timestamp()
-        ${channel === undefined ? tx`` : tx`and channel = ${channel}`}
-        ${reason === undefined ? tx`` : tx`and reason = ${reason}`}
-        ${scope === undefined ? tx`` : tx`and scope = ${scope}`}
-        ${source === undefined ? tx`` : tx`and source = ${source}`}
-      order by seq desc limit ${most}
-    ), reach as (
-      select count(*)::integer as scanned, min(r.seq) as end_seq from scanned r
-    )
-    select r.scanned, r.end_seq, f.* from reach r left join found f on true order by f.seq desc`;
+  const scanned = camelRows<ScannedRow>(
+    await tx`
+      with named as materialized (
+        select s.* from unnest(${(addresses ?? []).map(({ channel: of }) => of)}::text[],
+          ${(addresses ?? []).map(({ key }) => key.toString('hex'))}::text[]) as n (channel, key)
+        join suppressions s on s.tenant_id = ${tenantId} and s.channel = n.channel
+          and s.address_key = decode(n.key, 'hex')
+      ), scanned as materialized (
+        select * from ${addresses === undefined ? tx`suppressions` : tx`named`}
+        where tenant_id = ${tenantId} ${before === undefined ? tx`` : tx`and seq < ${before}`}
+        order by seq desc limit ${rows}
+      ), found as (
+        select seq, ${columns(tx)} from scanned
+        where coalesce(expires_at, 'infinity') > clock_timestamp()
+          ${channel === undefined ? tx`` : tx`and channel = ${channel}`}
+          ${reason === undefined ? tx`` : tx`and reason = ${reason}`}
+          ${scope === undefined ? tx`` : tx`and scope = ${scope}`}
+          ${source === undefined ? tx`` : tx`and source = ${source}`}
+        order by seq desc limit ${most}
+      ), reach as (
+        select count(*)::integer as scanned, min(r.seq) as end_seq from scanned r
+      )
+      select r.scanned, r.end_seq, f.* from reach r left join found f on true order by f.seq desc`.values(),
+  );
   const [first] = scanned;
   return {
-    found: scanned.flatMap(({ id, ...row }) =>
-      id === null ? [] : [{ ...toSuppression({ ...row, id }), seq: row.seq }],
-    ),
+    found: scanned.flatMap((row) => {
+      const { scanned: _, endSeq: __, id, ...entry } = row;
+      return id === null ? [] : [{ ...entry, id }];
+    }),
     scanned: first?.scanned ?? 0,
-    end: first === undefined || first.scanned === 0 ? undefined : first.end_seq,
-  };
-}
-
-function toSuppression(row: Row): Suppression {
-  return {
-    id: row.id,
-    channel: row.channel,
-    address: row.address,
-    reason: row.reason,
-    scope: row.scope,
-    source: row.source,
-    messageId: row.message_id,
-    expiresAt: row.expires_at,
-    createdAt: row.created_at,
+    end: first === undefined || first.scanned === 0 ? undefined : first.endSeq,
   };
 }

@@ -9,6 +9,7 @@ import {
   type StatedLimits,
 } from '#core/domain/plan.ts';
 import type { Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
+import { camelRows } from './camel-rows.ts';
 import { toTenantFacts, type TenantFacts, type TenantFactsRow, type TenantState } from './directory.ts';
 
 export const SUSPENSION_REASONS = ['manual', 'billing', 'abuse'] as const;
@@ -16,7 +17,7 @@ export type SuspensionReason = (typeof SUSPENSION_REASONS)[number];
 
 /** Finds any tenant, for a platform admin; a deleted one counts as absent. */
 export async function findTenant(sql: Sql | TransactionSql, id: TenantId): Promise<TenantFacts | undefined> {
-  const [row] = await sql<TenantFactsRow[]>`select * from find_tenant(${id}, null)`;
+  const [row] = camelRows<TenantFactsRow>(await sql`select * from find_tenant(${id}, null)`.values());
   return row && toTenantFacts(row);
 }
 
@@ -34,8 +35,8 @@ export type NewTenant = {
 };
 
 /**
- * Returns how many tenants a user owns or created. Locks the user until the transaction ends, so that concurrent requests cannot exceed the
- * limit.
+ * Returns how many tenants a user owns or created. Locks the user until the transaction ends, so that concurrent requests cannot
+ * exceed the limit.
  */
 export async function countOwnedTenants(tx: TransactionSql, userId: UserId): Promise<number> {
   const [row] = await tx<{ owned: number }[]>`select count_owned_tenants(${userId}) as owned`;
@@ -44,9 +45,11 @@ export async function countOwnedTenants(tx: TransactionSql, userId: UserId): Pro
 
 /** Creates a tenant. Returns undefined if the slug is taken. */
 export async function createTenant(tx: TransactionSql, tenant: NewTenant): Promise<TenantFacts | undefined> {
-  const [row] = await tx<TenantFactsRow[]>`
-    select * from create_tenant(${tenant.id}, ${tenant.slug}, ${tenant.name}, ${tenant.plan},
-      ${tx.json(BUILT_IN_PLANS[tenant.plan])}, ${tenant.owner})`;
+  const [row] = camelRows<TenantFactsRow>(
+    await tx`
+      select * from create_tenant(${tenant.id}, ${tenant.slug}, ${tenant.name}, ${tenant.plan},
+        ${tx.json(BUILT_IN_PLANS[tenant.plan])}, ${tenant.owner})`.values(),
+  );
   return row && toTenantFacts(row);
 }
 
@@ -62,12 +65,15 @@ export async function listTenants(
     readonly most: number;
   },
 ): Promise<{ readonly tenant: TenantFacts; readonly position: TenantPosition }[]> {
-  const rows = await sql<(TenantFactsRow & { position: string })[]>`
-    select *, created_at::text as position
-    from list_tenants(${query.member}, ${query.after?.createdAt ?? null}::text::timestamptz, ${query.after?.id ?? null}, ${query.most})`;
-  return rows.map((row) => ({
-    tenant: toTenantFacts(row),
-    position: { createdAt: row.position, id: row.id },
+  const rows = camelRows<TenantFactsRow & { readonly position: string }>(
+    await sql`
+      select *, created_at::text as position
+      from list_tenants(${query.member}, ${query.after?.createdAt ?? null}::text::timestamptz, ${query.after?.id ?? null},
+        ${query.most})`.values(),
+  );
+  return rows.map(({ position, ...facts }) => ({
+    tenant: toTenantFacts(facts),
+    position: { createdAt: position, id: facts.id },
   }));
 }
 

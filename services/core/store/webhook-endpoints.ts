@@ -2,6 +2,7 @@ import type { Channel } from '#core/domain/channel.ts';
 import { ENDPOINT_MOVES, type EndpointStatus } from '#core/domain/endpoint-state.ts';
 import type { TenantId } from '#core/domain/ids.ts';
 import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
+import { camelRows } from './camel-rows.ts';
 
 export const SIGNATURES = ['v1', 'v1a'] as const;
 export type Signature = (typeof SIGNATURES)[number];
@@ -76,8 +77,8 @@ export async function findEndpoint(
   tx: TransactionSql,
   id: string,
 ): Promise<EndpointRecord | undefined> {
-  const [row] = await tx<EndpointRow[]>`${endpoints(tx, tenantId)} and e.id = ${id}`;
-  return row && toEndpoint(row);
+  const [row] = camelRows<EndpointRecord>(await tx`${endpoints(tx, tenantId)} and e.id = ${id}`.values());
+  return row;
 }
 
 /** Whether an endpoint gets masked recipients; undefined if there is no such endpoint. */
@@ -97,8 +98,10 @@ export async function findEndpointByNumber(
   tx: TransactionSql,
   number: number,
 ): Promise<EndpointRecord | undefined> {
-  const [row] = await tx<EndpointRow[]>`${endpoints(tx, tenantId)} and e.number = ${number}`;
-  return row && toEndpoint(row);
+  const [row] = camelRows<EndpointRecord>(
+    await tx`${endpoints(tx, tenantId)} and e.number = ${number}`.values(),
+  );
+  return row;
 }
 
 export type EndpointQuery = {
@@ -114,12 +117,13 @@ export async function listEndpoints(
   tx: TransactionSql,
   { status, before, most }: EndpointQuery,
 ): Promise<EndpointRecord[]> {
-  const rows = await tx<EndpointRow[]>`
-    ${endpoints(tx, tenantId)}
-      ${status === undefined ? tx`` : tx`and e.status = ${status}`}
-      ${before === undefined ? tx`` : tx`and e.number < ${before}`}
-    order by e.number desc limit ${most}`;
-  return rows.map(toEndpoint);
+  return camelRows<EndpointRecord>(
+    await tx`
+      ${endpoints(tx, tenantId)}
+        ${status === undefined ? tx`` : tx`and e.status = ${status}`}
+        ${before === undefined ? tx`` : tx`and e.number < ${before}`}
+      order by e.number desc limit ${most}`.values(),
+  );
 }
 
 export async function countEndpoints(tenantId: TenantId, tx: TransactionSql): Promise<number> {
@@ -227,39 +231,11 @@ export async function deleteEndpoint(tenantId: TenantId, tx: TransactionSql, id:
   await tx`delete from endpoint_tests where tenant_id = ${tenantId} and endpoint_id = ${id}`;
 }
 
-type EndpointRow = {
-  readonly id: string;
-  readonly number: number;
-  readonly url: string;
-  readonly description: string | null;
-  readonly event_types: string[];
-  readonly final_only: boolean;
-  readonly channels: Channel[];
-  readonly tags: string[];
-  readonly headers: Record<string, string>;
-  readonly ordered: boolean;
-  readonly mask_recipients: boolean;
-  readonly rate_limit_per_second: number | null;
-  readonly signatures: Signature[];
-  readonly has_client_certificate: boolean;
-  readonly status: EndpointStatus;
-  readonly status_reason: string | null;
-  readonly failures: number;
-  readonly failing_since: Date | null;
-  readonly secret_version: number;
-  readonly previous_until: Date | null;
-  readonly version: number;
-  readonly last_seq: number;
-  readonly pending: number;
-  readonly created_at: Date;
-  readonly updated_at: Date;
-};
-
 function endpoints(tx: TransactionSql, tenantId: TenantId) {
   return tx`
     select e.id, e.number, e.url, e.description, e.event_types, e.final_only, e.channels, e.tags, e.headers, e.ordered,
       e.mask_recipients, e.rate_limit_per_second, e.signatures, e.has_client_certificate, e.status, e.status_reason, e.failures,
-      e.failing_since, e.secret_version, case when e.previous_until > now() then e.previous_until end as previous_until,
+      e.failing_since, e.secret_version, case when e.previous_until > now() then e.previous_until end as previous_secret_until,
       e.version, e.created_at, e.updated_at, coalesce(h.last_seq, 0) as last_seq, d.pending
     from webhook_endpoints e
     left join lateral (
@@ -269,34 +245,4 @@ function endpoints(tx: TransactionSql, tenantId: TenantId) {
       select least(coalesce(sum(y.last_seq - y.first_seq + 1), 0), ${PENDING_MAX})::integer as pending
       from (select x.first_seq, x.last_seq from due_deliveries x where x.endpoint_id = e.id limit ${PENDING_MAX}) y) d
     where e.tenant_id = ${tenantId} and e.deleted_at is null`;
-}
-
-function toEndpoint(row: EndpointRow): EndpointRecord {
-  return {
-    id: row.id,
-    number: row.number,
-    url: row.url,
-    description: row.description,
-    eventTypes: row.event_types,
-    finalOnly: row.final_only,
-    channels: row.channels,
-    tags: row.tags,
-    headers: row.headers,
-    ordered: row.ordered,
-    maskRecipients: row.mask_recipients,
-    rateLimitPerSecond: row.rate_limit_per_second,
-    signatures: row.signatures,
-    hasClientCertificate: row.has_client_certificate,
-    status: row.status,
-    statusReason: row.status_reason,
-    failures: row.failures,
-    failingSince: row.failing_since,
-    secretVersion: row.secret_version,
-    previousSecretUntil: row.previous_until,
-    version: row.version,
-    lastSeq: row.last_seq,
-    pending: row.pending,
-    createdAt: row.created_at,
-    updatedAt: row.updated_at,
-  };
 }
