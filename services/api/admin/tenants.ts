@@ -35,7 +35,7 @@ import {
   type AdminDeps,
   type Change,
 } from './admin-change.ts';
-import { bounded } from '#core/store/tenant-scope.ts';
+import { withDatabaseDeadline } from '#core/store/tenant-scope.ts';
 import type { UserCaller } from '../auth/auth.ts';
 import { pageFrom } from '../http/cursor.ts';
 import { createOnce } from '../http/idempotency.ts';
@@ -129,7 +129,7 @@ function create(deps: AdminDeps): RouteModule {
       if (!caller.isPlatformAdmin && (!selfServeTenants || body.plan !== 'free'))
         throw insufficientRole('platform admin');
       // This order matters: a concurrent duplicate of this request takes the slug and stores its answer in one commit.
-      const isTaken = await bounded(isSlugTaken(sql, body.slug));
+      const isTaken = await withDatabaseDeadline(isSlugTaken(sql, body.slug));
       const creator = caller.user.id;
       const earlier = await earlierAnswer<z.output<typeof Tenant>>(deps, { creator }, idempotency);
       if (earlier !== null) return earlier;
@@ -173,7 +173,7 @@ function list({ sql, cursors }: AdminDeps): RouteModule {
       const pages = { list: 'tenants', of: caller.isPlatformAdmin ? null : caller.user.id };
       const after =
         cursor === undefined ? undefined : (JSON.parse(cursors.open(pages, cursor)) as TenantPosition);
-      const rows = await bounded(listTenants(sql, { member: pages.of, after, most: limit + 1 }));
+      const rows = await withDatabaseDeadline(listTenants(sql, { member: pages.of, after, most: limit + 1 }));
       return {
         body: pageFrom(
           rows,
@@ -417,7 +417,7 @@ async function reach(
   const own = memberships.find(({ tenant }) => tenant.id === id);
   if (own !== undefined) return own;
   // Tests break this (mutant: tenant-stranger): a tenant is visible to its members and to platform admins only.
-  const tenant = caller.isPlatformAdmin ? await bounded(findTenant(sql, id)) : undefined;
+  const tenant = caller.isPlatformAdmin ? await withDatabaseDeadline(findTenant(sql, id)) : undefined;
   if (tenant === undefined) throw notFound();
   return { tenant, role: null };
 }

@@ -9,7 +9,7 @@ import {
   type VerdictRow,
 } from './acceptance.ts';
 import { rolledBack } from './after-commit.ts';
-import { DATABASE_DEADLINE_MS } from './tenant-scope.ts';
+import { DATABASE_DEADLINE_MS, withDatabaseDeadline } from './tenant-scope.ts';
 
 /** The messages of one batch request. */
 export type BatchAcceptance = {
@@ -72,9 +72,8 @@ export async function acceptWholeBatch(
  * @throws the same errors.
  */
 export async function tryBatch(sql: Sql, rows: readonly AcceptRow[], sweepAfterMs: number): Promise<void> {
-  await withDeadline(
+  await withDatabaseDeadline(
     rolledBack(sql, (tx) => acceptWholeBatch(tx, { rows, strict: false, own: null }, sweepAfterMs)),
-    DATABASE_DEADLINE_MS,
   );
 }
 
@@ -100,7 +99,7 @@ export async function findEarlierAnswers(
   const scopes = distinct.map(({ scope }) => scope.toString('hex'));
   const fingerprints = distinct.map(({ fingerprint }) => fingerprint.toString('hex'));
   const tenants = distinct.map(() => tenantId);
-  const found = await withDeadline(
+  const found = await withDatabaseDeadline(
     rolledBack(
       sql,
       (tx) => tx<AnswerRow[]>`select claimed.scope, claimed.fingerprint, claimed.response
@@ -111,7 +110,6 @@ export async function findEarlierAnswers(
             with ordinality as k (scope, tenant, fingerprint, nth)
         ) k, claim_idempotency(k.scopes, k.tenants, k.fingerprints) claimed`,
     ),
-    DATABASE_DEADLINE_MS,
   );
   const byScope = new Map(found.map((row) => [row.scope.toString('hex'), row]));
   return keys.map(({ scope, fingerprint }) => {

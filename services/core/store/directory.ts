@@ -9,7 +9,7 @@ import type { KeyMode } from '#core/domain/service-key.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
 import { camelRows } from './camel-rows.ts';
 import type { Sender } from './messages.ts';
-import { bounded } from './tenant-scope.ts';
+import { withDatabaseDeadline } from './tenant-scope.ts';
 
 export type TenantState = 'provisioning' | 'active' | 'suspended' | 'deleting' | 'deleted';
 
@@ -116,7 +116,7 @@ export function directoryStore(sql: Sql) {
   return {
     /** Looks up callers by the identifying parts of their keys; unknown keys are missing in the result. */
     async findCallers(keyIds: readonly string[]): Promise<Map<string, CallerFacts>> {
-      const rows = await bounded(
+      const rows = await withDatabaseDeadline(
         sql`
           select c.key_id, c.api_key_id, c.mode, c.scopes, c.rate_limit_rpm, c.secret_hash, c.previous_secret_hash,
             c.former_secret_hashes, c.grace_until, c.expires_at, c.revoked_at, c.senders, c.routes,
@@ -134,7 +134,7 @@ export function directoryStore(sql: Sql) {
       const { issuer, subject, emailVerified, name } = identity;
       // The issuer may spell an internationalized address in another way than an invitation does.
       const email = identity.email === null ? null : comparableAddress(identity.email);
-      const [row] = await bounded(
+      const [row] = await withDatabaseDeadline(
         sql<{ who: UserId; entries: AuditEntry[] }[]>`
           select s.who, s.entries from sign_user_in(${issuer}, ${subject}, ${email}, ${emailVerified}, ${name}) s`,
       );
@@ -146,26 +146,30 @@ export function directoryStore(sql: Sql) {
     },
 
     async membership(userId: UserId, slug: string): Promise<Membership | null> {
-      const rows = await bounded(
+      const rows = await withDatabaseDeadline(
         sql`select (m.facts).*, m.role from membership(${userId}, ${slug}) m`.values(),
       );
       return toMemberships(rows)[0] ?? null;
     },
 
     async memberships(userId: UserId): Promise<Membership[]> {
-      const rows = await bounded(sql`select (m.facts).*, m.role from memberships(${userId}) m`.values());
+      const rows = await withDatabaseDeadline(
+        sql`select (m.facts).*, m.role from memberships(${userId}) m`.values(),
+      );
       return toMemberships(rows);
     },
 
     async touchApiKeys(used: ReadonlyMap<ApiKeyId, Date>): Promise<void> {
       // As text: the driver takes an array of dates for a single date.
       const times = [...used.values()].map((time) => time.toISOString());
-      await bounded(sql`select touch_api_keys(${[...used.keys()]}::uuid[], ${times}::timestamptz[])`);
+      await withDatabaseDeadline(
+        sql`select touch_api_keys(${[...used.keys()]}::uuid[], ${times}::timestamptz[])`,
+      );
     },
 
     /** Counts calls of a subject against its limit in any rolling minute; `passed` of them pass. */
     async takeRate(subject: string, allowed: number, calls: number): Promise<RateTaken> {
-      const rows = await bounded(
+      const rows = await withDatabaseDeadline(
         sql`select passed, remaining, retry_after from take_rate(${subject}, ${allowed}, ${calls})`.values(),
       );
       return camelRows<RateTaken>(rows)[0] as RateTaken;

@@ -1,5 +1,5 @@
-import { withDeadline, type Sql } from '#core/platform/postgres/postgres.ts';
-import { DATABASE_DEADLINE_MS } from './tenant-scope.ts';
+import type { Sql } from '#core/platform/postgres/postgres.ts';
+import { withDatabaseDeadline } from './tenant-scope.ts';
 
 /** A block of message numbers for this process alone, and the database's time when it was reserved. */
 export type SeqBlock = { readonly firstSeq: number; readonly now: Date };
@@ -8,9 +8,8 @@ export type SeqBlock = { readonly firstSeq: number; readonly now: Date };
 export const SEQS_PER_BLOCK = 1_024;
 
 export async function reserveMessageSeqs(sql: Sql): Promise<SeqBlock> {
-  const [row] = await withDeadline(
+  const [row] = await withDatabaseDeadline(
     sql<{ first_seq: number; now: Date }[]>`select first_seq, now from reserve_message_seqs()`,
-    DATABASE_DEADLINE_MS,
   );
   const { first_seq, now } = row as { first_seq: number; now: Date };
   return { firstSeq: first_seq, now };
@@ -18,9 +17,6 @@ export async function reserveMessageSeqs(sql: Sql): Promise<SeqBlock> {
 
 /** Returns the key that encrypts places in ids: one for the whole installation, and never changed. */
 export async function loadMessageIdKey(sql: Sql): Promise<Buffer> {
-  const [row] = await withDeadline(
-    sql<{ key: Buffer }[]>`select message_id_key() as key`,
-    DATABASE_DEADLINE_MS,
-  );
+  const [row] = await withDatabaseDeadline(sql<{ key: Buffer }[]>`select message_id_key() as key`);
   return (row as { key: Buffer }).key;
 }

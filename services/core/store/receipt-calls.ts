@@ -1,6 +1,6 @@
 import type { ProviderAccountId, TenantId } from '#core/domain/ids.ts';
-import { asJson, withDeadline, type Sql } from '#core/platform/postgres/postgres.ts';
-import { DATABASE_DEADLINE_MS } from './tenant-scope.ts';
+import { asJson, type Sql } from '#core/platform/postgres/postgres.ts';
+import { withDatabaseDeadline } from './tenant-scope.ts';
 
 /** The facts about an account that are needed to take in a receipt call. */
 export type ReceiptAccount = {
@@ -39,7 +39,7 @@ export async function loadReceiptAccounts(
   sql: Sql,
   ids: readonly string[],
 ): Promise<Map<string, ReceiptAccount>> {
-  const rows = await withDeadline(
+  const rows = await withDatabaseDeadline(
     sql<
       {
         id: ProviderAccountId;
@@ -49,7 +49,6 @@ export async function loadReceiptAccounts(
         receipt_grace_until: Date | null;
       }[]
     >`select id, tenant_id, provider, receipt_version, receipt_grace_until from receipt_accounts(${[...ids]}::uuid[])`,
-    DATABASE_DEADLINE_MS,
   );
   return new Map(
     rows.map((row) => [
@@ -86,11 +85,10 @@ export async function storeReceiptCalls(
     traceparent: call.traceparent,
     body: Buffer.from(call.body.buffer, call.body.byteOffset, call.body.byteLength).toString('base64'),
   }));
-  const rows = await withDeadline(
+  const rows = await withDatabaseDeadline(
     sql<{ verdict: ReceiptCallVerdict }[]>`
       select verdict from store_receipt_calls(${asJson(sql, batch)}, ${[...counted]}::uuid[], ${WAITING_CALLS_MAX},
         ${WAITING_BYTES_MAX}) order by ord`,
-    DATABASE_DEADLINE_MS,
   );
   return rows.map(({ verdict }) => verdict);
 }

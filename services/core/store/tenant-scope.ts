@@ -6,8 +6,8 @@ import { inTransaction } from './after-commit.ts';
 /** Deadline of a transaction of the api, in milliseconds. */
 export const DATABASE_DEADLINE_MS = 5_000;
 
-/** Bounds a single statement of the api as long as a transaction. @throws DependencyError; any error of `work`. */
-export function bounded<T>(work: Promise<T>): Promise<T> {
+/** Gives a statement of the api the deadline of a transaction. @throws DependencyError; any error of `work`. */
+export function withDatabaseDeadline<T>(work: Promise<T>): Promise<T> {
   return withDeadline(work, DATABASE_DEADLINE_MS);
 }
 

@@ -1,6 +1,6 @@
 import type { TenantId } from '#core/domain/ids.ts';
-import { withDeadline, type Sql, type TransactionSql } from '#core/platform/postgres/postgres.ts';
-import { DATABASE_DEADLINE_MS } from './tenant-scope.ts';
+import type { Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
+import { withDatabaseDeadline } from './tenant-scope.ts';
 
 /** The public part of a tenant's Ed25519 key. */
 export type WebhookKey = {
@@ -24,10 +24,9 @@ export async function loadWebhookKeys(
   sql: Sql,
   tenantIds: readonly string[],
 ): Promise<Map<string, readonly WebhookKey[]>> {
-  const rows = await withDeadline(
+  const rows = await withDatabaseDeadline(
     sql<{ tenant_id: string; id: string; public_key: string }[]>`
       select tenant_id, id, public_key from public_webhook_keys(${[...tenantIds]}::uuid[], ${SHOWN_MAX})`,
-    DATABASE_DEADLINE_MS,
   );
   const keys = rows.map(({ id, public_key: publicKey, ...of }) => ({ ...of, id, publicKey }));
   return Map.groupBy(keys, (key) => key.tenant_id);
