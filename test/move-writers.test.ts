@@ -40,6 +40,24 @@ const ENDPOINT_WRITERS: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 
+/** The code that stores a state of provider accounts and tenants, each under its table of moves. */
+const STATE_WRITERS: Readonly<Record<'provider_accounts' | 'tenants', readonly string[]>> = {
+  provider_accounts: [
+    'core/store/provider-accounts.ts',
+    'note_account_result',
+    'note_verification',
+    'restore/replay.ts',
+  ],
+  tenants: [
+    'apply_tenant',
+    'begin_deletion',
+    'begin_purge',
+    'restore/replay.ts',
+    'retain_tenant',
+    'set_suspension',
+  ],
+};
+
 const sources = ['services', 'deploy'].flatMap((folder) =>
   readdirSync(join(projectRoot, folder), { recursive: true, encoding: 'utf8' })
     .filter((path) => /\.(?:sql|ts)$/.test(path) && !path.endsWith('.test.ts'))
@@ -112,6 +130,27 @@ test.each([
   expect(endpointWrites(sql).map(({ write }) => write)).toEqual(writes);
 });
 
+test.each([
+  ['provider_accounts', 'may_move_account'],
+  ['tenants', 'may_move_tenant'],
+] as const)('only the listed functions and files write the state of %s, and check %s', (table, check) => {
+  const writers = sources.filter(({ text }) => writesState(text, table));
+  expect(writers.map(({ path }) => nameOf(path)).toSorted()).toEqual(STATE_WRITERS[table]);
+  const unasked = writers.filter(({ text }) => !withoutComments(text).includes(`${check}(`));
+  expect(unasked.map(({ path }) => path)).toEqual([]);
+});
+
+test.each([
+  ["update tenants t set name = 'x', status = 'active' where t.id = 1", true],
+  ['update despatch.tenants set\n  status = case when a then b else c end', true],
+  ["update tenants set name = 'x' where status = 'active'", false],
+  ['update tenants set name = case when status = 1 then 2 end', false],
+  ["update tenants set name = case when a is distinct from b then a end, status = 'active'", true],
+  ['update tenant_limits set status = 1; -- update tenants set status = 1', false],
+])('whether %j writes the state of a tenant: %j', (sql, writes) => {
+  expect(writesState(sql, 'tenants')).toBe(writes);
+});
+
 function nameOf(path: string): string {
   return /functions\/(\w+)\.sql$/.exec(path)?.[1] ?? path;
 }
@@ -128,6 +167,18 @@ function endpointWrites(text: string): { write: string; where: string }[] {
     const columns = ['call_at', 'deleted_at', 'failing_since', 'failures', 'status', 'status_reason'];
     const written = columns.filter((column) => new RegExp(`\\b${column}\\s*=`).test(withoutCases(set)));
     return written.length === 0 ? [] : [{ write: `update ${written.join(' ')}`, where: where.join(' ') }];
+  });
+}
+
+/** Whether a text updates the column `status` of a table. */
+function writesState(text: string, table: string): boolean {
+  const [, ...updates] = withoutComments(text).split(
+    new RegExp(`\\bupdate\\s+(?:despatch\\.)?${table}\\b`, 'i'),
+  );
+  return updates.some((rest) => {
+    const [statement = ''] = rest.split(/;|\b(?:insert into|delete from|update)\b/i);
+    const [set = ''] = withoutCases(statement).split(/\b(?:where|from|returning)\b/i);
+    return /\bstatus\s*=/.test(set);
   });
 }
 

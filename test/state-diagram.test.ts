@@ -1,9 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { ACCOUNT_MOVE_NAMES, ACCOUNT_MOVES } from '#core/domain/account-state.ts';
 import { DELIVERY_MOVES } from '#core/domain/delivery-state.ts';
 import { ENDPOINT_MOVE_NAMES, ENDPOINT_MOVES, ENDPOINT_STATUSES } from '#core/domain/endpoint-state.ts';
 import { MESSAGE_MOVES } from '#core/domain/message-state.ts';
+import { TENANT_MOVES } from '#core/domain/tenant-state.ts';
 import { projectRoot } from './support/command.ts';
 
 const architecture = readFileSync(join(projectRoot, 'services/ARCHITECTURE.md'), 'utf8');
@@ -12,6 +14,7 @@ const webhooksGuide = readFileSync(join(projectRoot, 'services/api/docs/guides/w
 test.each<[string, Record<string, readonly string[]>]>([
   ['a message', MESSAGE_MOVES],
   ['a delivery', DELIVERY_MOVES],
+  ['a tenant', TENANT_MOVES],
 ])('the state diagram of %s matches its transition table', (what, table) => {
   const drawn = drawnMoves(architecture, `States of ${what}`);
   const tabled = Object.entries(table).flatMap(([from, moves]) => moves.map((to) => `${from} --> ${to}`));
@@ -26,6 +29,15 @@ test('the state diagram of a webhook endpoint matches its transition table and n
   const named = Map.groupBy(tabled, ({ move }) => move);
   expect(drawnMoves(architecture, 'States of a webhook endpoint', 'with names').toSorted()).toEqual(
     [...named].map(([move, of]) => `${move} : ${of.map(({ name }) => name).join(', ')}`).toSorted(),
+  );
+});
+
+test('the state diagram of a provider account matches its transition table and names', () => {
+  const tabled = ACCOUNT_MOVE_NAMES.flatMap((name) =>
+    ACCOUNT_MOVES[name].from.map((from) => `${from} --> ${ACCOUNT_MOVES[name].to} : ${name}`),
+  );
+  expect(drawnMoves(architecture, 'States of a provider account', 'with names').toSorted()).toEqual(
+    tabled.toSorted(),
   );
 });
 

@@ -141,15 +141,14 @@ async function settleTenant(
       const { count: rows } = await tx`
         update provider_accounts set status = 'deleted', status_reason = null, ciphertext = null, previous_ciphertext = null,
           previous_until = null, verify_requested_at = null, version = version + 1, updated_at = now()
-        where tenant_id = ${tenantId} and id = ${id} and status <> 'deleted'`;
+        where tenant_id = ${tenantId} and id = ${id} and may_move_account('tenant', status, 'deleted')`;
       count('provider accounts deleted', rows);
       continue;
     }
     const to = state === 'disabled' ? 'disabled' : 'active';
     const { count: rows } = await tx`
       update provider_accounts set status = ${to}, status_reason = null, version = version + 1, updated_at = now()
-      where tenant_id = ${tenantId} and id = ${id} and status <> 'deleted'
-        and (status = 'disabled') is distinct from ${to === 'disabled'}`;
+      where tenant_id = ${tenantId} and id = ${id} and may_move_account('tenant', status, ${to})`;
     count(`provider accounts ${state}`, rows);
   }
 }
@@ -267,7 +266,7 @@ async function settleSuspension(
       suspended_at = case when ${isSuspended} then coalesce(t.suspended_at, ${at}) end,
       suspended_by = case when ${isSuspended} then ${by}::text end,
       updated_at = now()
-    where t.id = ${tenantId} and t.status in ('provisioning', 'active', 'suspended')
+    where t.id = ${tenantId} and may_move_tenant(t.status, ${isSuspended ? 'suspended' : 'active'})
       and (t.status = 'suspended', t.suspension_reason) is distinct from (${isSuspended}, ${why})`;
   count(isSuspended ? 'tenants suspended' : 'tenants resumed', rows);
   // Nobody could suspend or resume a tenant whose owner no longer exists; a resource made since takes it over again.

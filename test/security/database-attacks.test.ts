@@ -51,6 +51,7 @@ const CALLABLE: Readonly<Record<string, readonly RoleName[]>> = {
   set_plan: ['api'],
   cancel_messages: ['api'],
   may_move_endpoint: ['api'],
+  may_move_account: ['api'],
   erase_content: ['api'],
   lock_schedule: ['api'],
   store_schedule: ['api'],

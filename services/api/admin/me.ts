@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { ROLES } from '#core/domain/role.ts';
+import { TENANT_STATES } from '#core/domain/tenant-state.ts';
 import { directoryStore } from '#core/store/directory.ts';
 import type { AdminDeps } from './admin-change.ts';
 import { defineRoute, type RouteModule } from '../http/routes-kit.ts';
-import { TENANT_STATUSES } from './tenant-view.ts';
 
 const Me = z
   .object({
@@ -17,7 +17,7 @@ const Me = z
         slug: z.string(),
         name: z.string(),
         role: z.enum(ROLES),
-        status: z.enum(TENANT_STATUSES),
+        status: z.enum(TENANT_STATES),
       }),
     ),
   })

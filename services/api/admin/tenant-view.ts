@@ -1,11 +1,10 @@
 import { z } from 'zod';
 import { BRAKE_LEVELS, BRAKE_REASONS } from '#core/domain/brake.ts';
 import { CHANNELS } from '#core/domain/channel.ts';
+import { TENANT_STATES } from '#core/domain/tenant-state.ts';
 import type { TenantFacts } from '#core/store/directory.ts';
 import { SUSPENSION_REASONS, type SuspensionReason } from '#core/store/tenants.ts';
 import { warningsField } from '../http/request-warnings.ts';
-
-export const TENANT_STATUSES = ['provisioning', 'active', 'suspended', 'deleting', 'deleted'] as const;
 
 export const Brake = z
   .object({
@@ -43,7 +42,7 @@ export const Tenant = z
     name: z.string(),
     slug: z.string(),
     createdAt: z.iso.datetime(),
-    status: z.enum(TENANT_STATUSES),
+    status: z.enum(TENANT_STATES),
     plan: z.string(),
     suspension: z
       .object({

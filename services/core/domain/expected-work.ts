@@ -1,7 +1,7 @@
 /**
- * Separates expected work from surplus by token buckets: work on receipts, and deliveries of events to endpoints. Each call for a message earns
- * its tenant credit for the work that follows from it; besides, each tenant gets a small credit over time. Work beyond the credit
- * is surplus. A common credit bounds the work of all tenants together.
+ * Separates expected work from surplus by token buckets: work on receipts, and deliveries of events to endpoints. Each call for a
+ * message earns its tenant credit for the work that follows from it; besides, each tenant gets a small credit over time. Work
+ * beyond the credit is surplus. A common credit bounds the work of all tenants together.
  */
 export type ExpectedWork = {
   /** Adds the credit of a call for one of the tenant's messages. */

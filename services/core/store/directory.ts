@@ -6,12 +6,11 @@ import { effectiveLimits, type Limits, type StatedLimits } from '#core/domain/pl
 import type { Role, Scope } from '#core/domain/role.ts';
 import type { Route } from '#core/domain/route.ts';
 import type { KeyMode } from '#core/domain/service-key.ts';
+import type { TenantState } from '#core/domain/tenant-state.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
 import { camelRows } from './camel-rows.ts';
 import type { Sender } from './messages.ts';
 import { withDatabaseDeadline } from './tenant-scope.ts';
-
-export type TenantState = 'provisioning' | 'active' | 'suspended' | 'deleting' | 'deleted';
 
 /** The facts about a tenant that the api uses to serve a request. */
 export type TenantFacts = {

@@ -2,9 +2,9 @@ import type { AuditEntry, AuditFacts, AuditTrail } from '#core/domain/audit-entr
 import type { Binding } from '#core/domain/binding.ts';
 import { newId, type TenantId } from '#core/domain/ids.ts';
 import type { StatedLimits } from '#core/domain/plan.ts';
+import type { TenantState } from '#core/domain/tenant-state.ts';
 import type { Json, Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { camelRows } from './camel-rows.ts';
-import type { TenantState } from './directory.ts';
 import type { SuspensionReason } from './tenants.ts';
 
 /** A person that a resource names as owner. */

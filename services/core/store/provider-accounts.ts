@@ -1,10 +1,8 @@
+import type { AccountStatus } from '#core/domain/account-state.ts';
 import type { Channel } from '#core/domain/channel.ts';
 import type { ProviderAccountId, TenantId } from '#core/domain/ids.ts';
 import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { camelRows } from './camel-rows.ts';
-
-export const ACCOUNT_STATUSES = ['unverified', 'active', 'invalid', 'disabled'] as const;
-export type AccountStatus = (typeof ACCOUNT_STATUSES)[number];
 
 export const VERIFICATION_RESULTS = ['valid', 'invalid', 'unknown'] as const;
 
@@ -177,8 +175,8 @@ export async function markUnverified(
 ): Promise<void> {
   await tx`
     update provider_accounts set version = version + 1, auth_failures = 0, status_reason = null, updated_at = now(),
-      status = case when status = 'disabled' then status else 'unverified' end,
-      verify_requested_at = case when status = 'disabled' then null else now() end,
+      status = case when may_move_account('tenant', status, 'unverified') then 'unverified' else status end,
+      verify_requested_at = case when may_move_account('tenant', status, 'unverified') then now() end,
       verification_at = null, verification_result = null, verification_reason = null, verified_at = null
     where tenant_id = ${tenantId} and id = ${id} and status <> 'deleted'`;
 }
@@ -209,7 +207,7 @@ export async function setAccountStatus(
   await tx`
     update provider_accounts set status = ${status}, status_reason = null, auth_failures = 0, version = version + 1,
       verify_requested_at = ${status === 'active' ? tx`now()` : null}, updated_at = now()
-    where tenant_id = ${tenantId} and id = ${id} and status <> 'deleted'`;
+    where tenant_id = ${tenantId} and id = ${id} and may_move_account('tenant', status, ${status})`;
 }
 
 /** Requests a credential check, which a worker makes. */
@@ -255,7 +253,7 @@ export async function deleteAccount(
   await tx`
     update provider_accounts set status = 'deleted', status_reason = null, ciphertext = null, previous_ciphertext = null,
       previous_until = null, verify_requested_at = null, version = version + 1, updated_at = now()
-    where tenant_id = ${tenantId} and id = ${id} and status <> 'deleted'`;
+    where tenant_id = ${tenantId} and id = ${id} and may_move_account('tenant', status, 'deleted')`;
 }
 
 /** Makes messages that wait for this account due at once. */

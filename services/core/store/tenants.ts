@@ -8,9 +8,10 @@ import {
   type PlanName,
   type StatedLimits,
 } from '#core/domain/plan.ts';
+import type { TenantState } from '#core/domain/tenant-state.ts';
 import type { Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { camelRows } from './camel-rows.ts';
-import { toTenantFacts, type TenantFacts, type TenantFactsRow, type TenantState } from './directory.ts';
+import { toTenantFacts, type TenantFacts, type TenantFactsRow } from './directory.ts';
 
 export const SUSPENSION_REASONS = ['manual', 'billing', 'abuse'] as const;
 export type SuspensionReason = (typeof SUSPENSION_REASONS)[number];

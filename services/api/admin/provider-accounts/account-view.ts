@@ -1,13 +1,10 @@
 import { z } from 'zod';
+import { ACCOUNT_STATUSES } from '#core/domain/account-state.ts';
 import { CHANNELS } from '#core/domain/channel.ts';
 import { INT32_MAX } from '#core/domain/int32-max.ts';
 import { receiptToken, receiptUrl, type ReceiptKey } from '#core/domain/receipt-token.ts';
 import { includesRole } from '#core/domain/role.ts';
-import {
-  ACCOUNT_STATUSES,
-  VERIFICATION_RESULTS,
-  type ProviderAccount,
-} from '#core/store/provider-accounts.ts';
+import { VERIFICATION_RESULTS, type ProviderAccount } from '#core/store/provider-accounts.ts';
 import { findProvider, receiptSetupOf, receiptsOf } from '#providers/registry.ts';
 import type { MemberCaller } from '../../auth/auth.ts';
 import { isoOrNull } from '../admin-change.ts';

@@ -1,6 +1,7 @@
 import { z } from 'zod';
+import { ACCOUNT_STATUSES } from '#core/domain/account-state.ts';
 import { CHANNELS } from '#core/domain/channel.ts';
-import { ACCOUNT_STATUSES, listAccounts } from '#core/store/provider-accounts.ts';
+import { listAccounts } from '#core/store/provider-accounts.ts';
 import { pageFrom } from '../../http/cursor.ts';
 import { text } from '../../http/fields.ts';
 import { defineRoute, IdParams, pageOf, pageQuery, type RouteModule } from '../../http/routes-kit.ts';

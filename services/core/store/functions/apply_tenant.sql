@@ -9,6 +9,7 @@ declare
   w record;
   t tenants;
   o record;
+  becomes text;
   who uuid;
   entry audit_log;
 begin
@@ -31,7 +32,8 @@ begin
     return query select 'taken', t.id, null::jsonb;
     return;
   end if;
-  if t.status in ('deleting', 'deleted') then
+  becomes := case when w.suspension is null then 'active' else 'suspended' end;
+  if not may_move_tenant(t.status, becomes) then
     return query select 'purging', t.id, null::jsonb;
     return;
   end if;
@@ -44,7 +46,7 @@ begin
   update tenants x set plan = w.plan,
     name = case when t.owner_display_name is distinct from w.name then w.name else x.name end,
     owner_display_name = w.name, owner_named_owners = w.owners,
-    status = case when w.suspension is null then 'active' else 'suspended' end,
+    status = becomes,
     suspension_reason = w.suspension,
     suspended_at = case when w.suspension is null then null else coalesce(x.suspended_at, now()) end,
     suspended_by = case when w.suspension is null then null else w.ref end,

@@ -6,7 +6,8 @@ language plpgsql security definer set search_path = despatch, pg_temp as $$
 begin
   update tenants t set status = 'deleting', suspension_reason = null, suspended_at = null, suspended_by = null,
     owner_uid = 'api:' || t.id, owner_ref = null, updated_at = now()
-  where t.id = of_tenant and of_tenant = current_tenant() and t.owner_uid is null and t.status <> 'deleting';
+  where t.id = of_tenant and of_tenant = current_tenant() and t.owner_uid is null
+    and may_move_tenant(t.status, 'deleting');
   if found then
     -- Waits for acceptances that have read the old status; later ones read the new status.
     perform lock_counters('accepted', array[of_tenant]);

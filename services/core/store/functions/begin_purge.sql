@@ -12,7 +12,7 @@ begin
   end if;
   perform note_gone(of_uid);
   update tenants t set status = 'deleting', suspension_reason = null, suspended_at = null, suspended_by = null, updated_at = now()
-  where t.id = who and t.status <> 'deleting';
+  where t.id = who and may_move_tenant(t.status, 'deleting');
   -- Waits for acceptances that have read the old status; later ones read the new status.
   perform lock_counters('accepted', array[who]);
   return who;

@@ -1,9 +1,11 @@
--- Records an authentication result of a send that used this version of the account; a result of another version is ignored. Three
--- refusals in a row make an account invalid; one success makes it active. `why` is the reason of a refusal. Returns the account's
+-- Records an authentication result of a send that used this version of the account; a result of another version is ignored.
+-- Refusals in a row make an account invalid; one success makes it active. `why` is the reason of a refusal. Returns the account's
 -- new status, null if it did not change.
 create or replace function note_account_result(for_account uuid, of_version integer, authenticated boolean, why text) returns text
 language plpgsql security definer set search_path = despatch, pg_temp as $$
 declare
+  -- So many refusals in a row make an account invalid.
+  refusals_max constant integer := 3;
   p provider_accounts;
   moved text;
 begin
@@ -12,7 +14,7 @@ begin
     return null;
   end if;
   if authenticated then
-    moved := case when p.status in ('unverified', 'invalid') then 'active' end;
+    moved := case when may_move_account('worker', p.status, 'active') then 'active' end;
     update provider_accounts set auth_failures = 0, status = coalesce(moved, status),
       status_reason = case when moved is null then status_reason end,
       verified_at = case when moved is null then verified_at else now() end, updated_at = now()
@@ -21,7 +23,7 @@ begin
       perform wake_deferred(for_account);
     end if;
   else
-    moved := case when p.status in ('unverified', 'active') and p.auth_failures >= 2 then 'invalid' end;
+    moved := case when p.auth_failures + 1 >= refusals_max and may_move_account('worker', p.status, 'invalid') then 'invalid' end;
     update provider_accounts set auth_failures = auth_failures + 1, status = coalesce(moved, status),
       status_reason = case when moved is null then status_reason else why end,
       verified_at = case when moved is null then verified_at end, updated_at = now()

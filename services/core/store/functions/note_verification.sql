@@ -13,8 +13,8 @@ begin
   if before is null then
     return null;
   end if;
-  moved := case when result = 'valid' and before in ('unverified', 'invalid') then 'active'
-    when result = 'invalid' and before in ('unverified', 'active') then 'invalid' end;
+  moved := case when result = 'valid' and may_move_account('worker', before, 'active') then 'active'
+    when result = 'invalid' and may_move_account('worker', before, 'invalid') then 'invalid' end;
   update provider_accounts set verify_requested_at = null, updated_at = now(), status = coalesce(moved, status),
     verification_at = now(), verification_result = result, verification_reason = why,
     status_reason = case when result = 'valid' then null

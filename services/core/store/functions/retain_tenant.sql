@@ -17,7 +17,7 @@ begin
     suspended_by = coalesce(t.suspended_by, t.owner_ref), updated_at = now()
   where t.slug = of_slug and t.owner_ref = of_ref and t.owner_uid is not null
     and (t.owner_uid = of_uid or t.owner_created_at < of_created)
-    and t.status in ('provisioning', 'active', 'suspended')
+    and may_move_tenant(t.status, 'suspended')
   returning t.id into who;
   if who is not null then
     insert into audit_log (tenant_id, actor, action, target, details) values (who, 'resource:' || of_ref,

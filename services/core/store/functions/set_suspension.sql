@@ -1,4 +1,4 @@
--- Suspends or resumes the transaction's tenant; does nothing for another tenant, or if it is neither active nor suspended.
+-- Suspends or resumes the transaction's tenant; does nothing for another tenant, or if it may not move (`may_move_tenant`).
 -- Idempotent.
 create or replace function set_suspension(of_tenant uuid, why text, by_whom text) returns void
 language sql security definer set search_path = despatch, pg_temp as $$
@@ -9,7 +9,8 @@ language sql security definer set search_path = despatch, pg_temp as $$
     suspended_by = case when why is null then null else by_whom end,
     updated_at = now()
   -- Tests break this (mutant: suspension-tenant): the function acts on the transaction's tenant only.
-  where t.id = of_tenant and of_tenant = current_tenant() and t.status in ('active', 'suspended')
+  where t.id = of_tenant and of_tenant = current_tenant() and may_move_tenant(t.status,
+    case when why is null then 'active' else 'suspended' end)
 $$;
 
 grant execute on function set_suspension(uuid, text, text) to despatch_api;
