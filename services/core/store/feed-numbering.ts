@@ -12,7 +12,7 @@ export type NumberingPass = {
 
 /** The worker's access to the numbering of event feeds. */
 export function feedNumberingStore(sql: Sql, bounded: Bounded) {
-  const { count } = boundedQueries(bounded);
+  const { count, rowsOf } = boundedQueries(bounded);
   return {
     /**
      * Numbers the changes committed since the previous pass; one worker at a time.
@@ -20,9 +20,9 @@ export function feedNumberingStore(sql: Sql, bounded: Bounded) {
      * @param gapMs minimum time between two passes of any workers.
      */
     async numberChanges(most: number, gapMs: number): Promise<NumberingPass> {
-      const [pass] = await bounded(
-        sql<NumberingPass[]>`
-          select outcome, numbered, endpoint_tenants as "endpointTenants" from number_changes(${most}, ${gapMs})`,
+      const [pass] = await rowsOf<NumberingPass>(
+        sql`
+          select outcome, numbered, endpoint_tenants from number_changes(${most}, ${gapMs})`,
       );
       return pass ?? { outcome: 'idle', numbered: 0, endpointTenants: [] };
     },

@@ -1,6 +1,7 @@
 import type { Channel } from '#core/domain/channel.ts';
 import type { PlatformUsageGroup, UsageSpan, UsageStatus } from '#core/domain/usage-query.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
+import { camelRows } from './camel-rows.ts';
 import { transactionWithin } from './tenant-scope.ts';
 
 /** The groups of a count; null for a group that was not requested. */
@@ -41,10 +42,12 @@ export function readPlatformUsage(
     async (tx) => {
       // Makes the database end the query too, because nobody waits for it any more.
       await tx`select set_config('statement_timeout', ${String(DEADLINE_MS)}, true)`;
-      return tx<PlatformUsageRow[]>`
-        select tenant_id as "tenantId", slug, period, channel, what, messages, segments, counts
-        from platform_usage(${new Date(since).toISOString()}, ${new Date(until).toISOString()}, ${groups.has('tenant')},
-          ${groups.has('day')}, ${groups.has('channel')}, ${most})`;
+      return camelRows<PlatformUsageRow>(
+        await tx`
+          select tenant_id, slug, period, channel, what, messages, segments, counts
+          from platform_usage(${new Date(since).toISOString()}, ${new Date(until).toISOString()}, ${groups.has('tenant')},
+            ${groups.has('day')}, ${groups.has('channel')}, ${most})`.values(),
+      );
     },
     DEADLINE_MS,
   );

@@ -1,6 +1,7 @@
 import type { TenantId } from '#core/domain/ids.ts';
 import type { MessageState } from '#core/domain/message-state.ts';
 import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
+import { camelRows } from './camel-rows.ts';
 
 /** A waiting message, as its locked row says. */
 export type LockedSchedule = {
@@ -19,9 +20,9 @@ export type LockedSchedule = {
  * @returns undefined if the message has ended, or belongs to another tenant.
  */
 export async function lockSchedule(tx: TransactionSql, seq: number): Promise<LockedSchedule | undefined> {
-  const [row] = await tx<LockedSchedule[]>`
-    select status, send_at as "sendAt", expires_at as "expiresAt", is_due as "isDue", now_at as now
-    from lock_schedule(${seq})`;
+  const [row] = camelRows<LockedSchedule>(
+    await tx`select status, send_at, expires_at, is_due, now_at as now from lock_schedule(${seq})`.values(),
+  );
   return row;
 }
 

@@ -1,5 +1,6 @@
 import type { TenantId } from '#core/domain/ids.ts';
 import type { Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
+import { camelRows } from './camel-rows.ts';
 import { withTenant } from './tenant-scope.ts';
 
 /** Returns by how many milliseconds the clock of a tenant's test messages is ahead. */
@@ -28,8 +29,9 @@ export async function advanceTestClock(
   most: number,
 ): Promise<AdvancedClock | undefined> {
   try {
-    const [row] = await tx<AdvancedClock[]>`
-      select ahead_ms as "aheadMs", moved from advance_test_clock(${byMs}, ${most})`;
+    const [row] = camelRows<AdvancedClock>(
+      await tx`select ahead_ms, moved from advance_test_clock(${byMs}, ${most})`.values(),
+    );
     return row;
   } catch (error) {
     if ((error as { code?: unknown }).code === 'DS003') return undefined;

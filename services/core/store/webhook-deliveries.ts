@@ -130,9 +130,9 @@ export function webhookStore(sql: Sql, bounded: Bounded, loadIds: LoadIds) {
      * tenant.
      */
     async tenantsBehind(afterPass: number | null, among: readonly string[]): Promise<TenantsBehind> {
-      const [row] = await bounded(
-        sql<TenantsBehind[]>`
-          select tenant_ids as "tenantIds", newest_pass as "newestPass", is_whole as "isWhole"
+      const [row] = await rowsOf<TenantsBehind>(
+        sql`
+          select tenant_ids, newest_pass, is_whole
           from tenants_behind(${afterPass}, ${[...among]}::uuid[])`,
       );
       if (row !== undefined) looked.found(row.tenantIds, row.isWhole);
@@ -144,9 +144,9 @@ export function webhookStore(sql: Sql, bounded: Bounded, loadIds: LoadIds) {
       after: string | null,
       most: number,
     ): Promise<{ readonly tenantIds: readonly string[]; readonly next: string | null }> {
-      const [row] = await bounded(
-        sql<{ tenantIds: string[]; next: string | null }[]>`
-          select tenant_ids as "tenantIds", next_id as next from endpoints_behind(${after}, ${most})`,
+      const [row] = await rowsOf<{ tenantIds: string[]; next: string | null }>(
+        sql`
+          select tenant_ids, next_id as next from endpoints_behind(${after}, ${most})`,
       );
       // The calls before have reported the tenants of the earlier pages.
       if (row !== undefined) looked.found(row.tenantIds, row.next === null);
@@ -172,10 +172,10 @@ export function webhookStore(sql: Sql, bounded: Bounded, loadIds: LoadIds) {
     }> {
       const leaseEndsAt = performance.now() + leaseMs;
       const { since, known } = due.look(after, endpointsMax);
-      const [look] = await bounded(
-        sql<ClaimLook[]>`
-          select claims, seen, earliest, next_id as next, looked_at as "lookedAt" from claim_deliveries(${after}, ${endpointsMax},
-            ${claimsMax}, ${tenantClaimsMax}, ${[...busy]}::uuid[], ${leaseMs}, ${since}::text::timestamptz, ${asJson(sql, known)})`,
+      const [look] = await rowsOf<ClaimLook>(
+        sql`
+          select claims, seen, earliest, next_id as next, looked_at from claim_deliveries(${after}, ${endpointsMax}, ${claimsMax},
+            ${tenantClaimsMax}, ${[...busy]}::uuid[], ${leaseMs}, ${since}::text::timestamptz, ${asJson(sql, known)})`,
       );
       if (look === undefined) return { claims: [], next: null, failures: [] };
       due.looked(look);
@@ -224,8 +224,8 @@ export function webhookStore(sql: Sql, bounded: Bounded, loadIds: LoadIds) {
      * Changes an endpoint's health under a lock on its row. Each change makes a new row version, so outcomes of the same moment
      * should be decided together.
      * @param version of the endpoint that was called; nothing is decided if it has changed since.
-     * @param decide returns undefined to leave the health as it is. `at`: Postgres's time, in milliseconds since the epoch; the times
-     * of the health are compared with it by all workers.
+     * @param decide returns undefined to leave the health as it is. `at`: Postgres's time, in milliseconds since the epoch; the
+     * times of the health are compared with it by all workers.
      * @returns the health after the decision; undefined if the endpoint is deleted or changed.
      */
     changeEndpoint: (
@@ -235,9 +235,11 @@ export function webhookStore(sql: Sql, bounded: Bounded, loadIds: LoadIds) {
     ): Promise<EndpointHealth | undefined> =>
       bounded(
         sql.begin(async (tx: TransactionSql) => {
-          const [row] = await tx<(EndpointHealth & { readonly at: Date })[]>`
-            select status, status_reason as "statusReason", failures, failing_since as "failingSince", call_at as "callAt", at
-            from lock_endpoint_health(${id}, ${version})`;
+          const [row] = camelRows<EndpointHealth & { readonly at: Date }>(
+            await tx`
+              select status, status_reason, failures, failing_since, call_at, at
+              from lock_endpoint_health(${id}, ${version})`.values(),
+          );
           if (row === undefined) return undefined;
           const { at, ...now } = row;
           const next = decide(now, at.getTime());
@@ -262,9 +264,8 @@ export function webhookStore(sql: Sql, bounded: Bounded, loadIds: LoadIds) {
     async takeEndpointTests(
       most: number,
     ): Promise<readonly { readonly id: string; readonly endpoint: WebhookEndpoint }[]> {
-      const taken = await bounded(
-        sql<{ id: string; endpointId: string }[]>`
-          select id, endpoint_id as "endpointId" from take_endpoint_tests(${most})`,
+      const taken = await rowsOf<{ id: string; endpointId: string }>(
+        sql`select id, endpoint_id from take_endpoint_tests(${most})`,
       );
       const endpoints = await loadEndpoints(taken.map(({ endpointId }) => endpointId));
       return taken.flatMap(({ id, endpointId }) => {
@@ -289,9 +290,9 @@ export function webhookStore(sql: Sql, bounded: Bounded, loadIds: LoadIds) {
      */
     async oldestUnmatchedSeconds(): Promise<number> {
       const asked = looked.all();
-      const [row] = await bounded(
-        sql<{ seconds: number; tenantIds: string[] }[]>`
-          select seconds, tenant_ids as "tenantIds" from oldest_unmatched(${asked === undefined ? null : [...asked]}::uuid[])`,
+      const [row] = await rowsOf<{ seconds: number; tenantIds: string[] }>(
+        sql`
+          select seconds, tenant_ids from oldest_unmatched(${asked === undefined ? null : [...asked]}::uuid[])`,
       );
       if (asked !== undefined && row !== undefined) looked.left(asked, row.tenantIds);
       return row?.seconds ?? 0;
