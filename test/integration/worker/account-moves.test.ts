@@ -13,7 +13,10 @@ import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { seedAccount } from '#test/support/seed.ts';
 import { setupMessages, type MessageBench } from '#test/support/setup-messages.ts';
 
-/** Runs every statement that moves provider accounts on one account in each state, and compares the result with the table of moves. */
+/**
+ * Runs every statement that moves provider accounts on one account in each state, and compares the result with the table of
+ * moves.
+ */
 let b: MessageBench;
 beforeAll(async () => (b = await setupMessages()));
 afterAll(() => b[Symbol.asyncDispose]());
