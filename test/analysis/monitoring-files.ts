@@ -102,7 +102,8 @@ export function readLiterals(): Set<string> {
 
 /** Reads the names of the tasks that a worker repeats, and of the writes whose failures it counts like those of tasks. */
 export function readTasks(): Set<string> {
-  return foundIn('services/worker', /\b(?:task|taskFailed)\('([a-z_]+)',/g);
+  const called = foundIn('services/worker', /\b(?:task|taskFailed)\('([a-z_]+)',/g);
+  return called.union(foundIn('services/worker', /\b([a-z_]+): \{\s*everyMs:/g));
 }
 
 /** Returns what the pattern's group matches in the code of a folder. */

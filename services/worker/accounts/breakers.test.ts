@@ -5,10 +5,8 @@ import { createBreakers } from './breakers.ts';
 function setup() {
   let time = 0;
   const told: string[] = [];
-  const breakers = createBreakers(
-    (accountId, provider, health) => told.push(`${accountId} ${provider} ${health}`),
-    () => time,
-  );
+  const breakers = createBreakers(() => time);
+  breakers.onHealth((accountId, provider, health) => told.push(`${accountId} ${provider} ${health}`));
   return { breakers, told, pass: (ms: number) => (time += ms) };
 }
 

@@ -25,7 +25,11 @@ export type Breakers = {
   closedForMs(accountId: string): number;
   /** Accounts whose calls wait now, by provider and health. Accounts that no message has needed recently are left out. */
   counts(): readonly BreakerCount[];
+  /** Sets the function that is called for every change of an account's health. */
+  onHealth(listener: OnHealth): void;
 };
+
+type OnHealth = (accountId: string, provider: string, health: Health) => void;
 
 type Health = Breaker['health'];
 
@@ -47,13 +51,10 @@ const ACCOUNTS_MAX = 50_000;
 
 /**
  * Creates the breakers of this process.
- * @param onHealth called for every change of an account's health.
  * @param now milliseconds of a clock that is never set back: no account may wait for as long as the system's clock was ahead.
  */
-export function createBreakers(
-  onHealth: (accountId: string, provider: string, health: Health) => void,
-  now: () => number,
-): Breakers {
+export function createBreakers(now: () => number): Breakers {
+  let onHealth: OnHealth = () => undefined;
   /** Also contains healthy accounts, for as long as calls of the last minute count. */
   const entries = new LRUCache<string, Entry>({
     max: ACCOUNTS_MAX,
@@ -106,5 +107,6 @@ export function createBreakers(
       }
       return [...accounts.values()];
     },
+    onHealth: (listener) => void (onHealth = listener),
   };
 }

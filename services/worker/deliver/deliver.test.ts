@@ -49,7 +49,7 @@ function setup(
     },
   };
   const account = { id: 'account', provider, version: 1, config: {}, secrets: {}, row: null };
-  const breakers = createBreakers(() => undefined, Date.now);
+  const breakers = createBreakers(Date.now);
   const deliver = createDeliver({
     accounts: {
       get: () => Promise.resolve({ kind: 'ready', account: account as unknown as Account }),
