@@ -1,10 +1,17 @@
+import {
+  busyEndpoints,
+  claimRoom,
+  queryRoom,
+  tenantRoom,
+  tenantsWithTheirShare,
+  type HeldClaims,
+} from '#core/domain/claim-room.ts';
 import { deliveryDelayMs } from '#core/domain/delivery-schedule.ts';
 import { FAILURES_UNTIL_FAILING } from '#core/domain/endpoint-health.ts';
 import type { EndpointStatus } from '#core/domain/endpoint-state.ts';
-import { isBehind, type Behind } from '#core/domain/expected-work.ts';
 import { slotsLeftTo } from '#core/domain/fair-share.ts';
-import { REST_MS_MAX, restBesideSendsMs } from '#core/domain/rest-beside-sends.ts';
 import type { ClaimedEvent, DeliveryClaim, WebhookEndpoint } from '#core/store/delivery-claim.ts';
+import { createCallTurns, type CallTurnsDeps } from './call-turns.ts';
 import {
   deliverEvent,
   readyEndpoint,
@@ -19,31 +26,23 @@ import type { EndpointWatch } from './endpoint-watch.ts';
 import { eventBody } from './event-body.ts';
 import { createKeylessEndpoints } from './keyless-endpoints.ts';
 
-export type EndpointCallerDeps = DeliverEventDeps & {
-  readonly secrets: Pick<EndpointSecrets, 'get'>;
-  readonly recorder: DeliveryRecorder;
-  readonly watch: EndpointWatch;
-  /** Maximum number of concurrent calls in this process. */
-  readonly inFlightMax: number;
-  /** Total time of one call in milliseconds. */
-  readonly deadlineMs: number;
-  /** Whether messages are being sent; they have priority. */
-  readonly isSending: () => boolean;
-  /** Tenants whose calls exceed the expected number. */
-  readonly behind: () => Behind;
-  /**
-   * Counts calls by tenant.
-   * @returns how many of them were surplus.
-   */
-  readonly use: (calls: ReadonlyMap<string, number>) => number;
-  readonly random: () => number;
-  /** Called when a call has ended. */
-  readonly onCalled: (of: Called) => void;
-  /** Called for an event that matches no schema of its type, which only a bug can cause. */
-  readonly onUnreadable: (endpoint: WebhookEndpoint, eventId: string, error: unknown) => void;
-  /** Called when there is capacity for more claims. */
-  readonly onRoom: () => void;
-};
+export type EndpointCallerDeps = DeliverEventDeps &
+  Pick<CallTurnsDeps<Entry, Delivery>, 'isSending' | 'behind' | 'use'> & {
+    readonly secrets: Pick<EndpointSecrets, 'get'>;
+    readonly recorder: DeliveryRecorder;
+    readonly watch: EndpointWatch;
+    /** Maximum number of concurrent calls in this process. */
+    readonly inFlightMax: number;
+    /** Total time of one call in milliseconds. */
+    readonly deadlineMs: number;
+    readonly random: () => number;
+    /** Called when a call has ended. */
+    readonly onCalled: (of: Called) => void;
+    /** Called for an event that matches no schema of its type, which only a bug can cause. */
+    readonly onUnreadable: (endpoint: WebhookEndpoint, eventId: string, error: unknown) => void;
+    /** Called when there is capacity for more claims. */
+    readonly onRoom: () => void;
+  };
 
 export type Called = {
   readonly endpoint: WebhookEndpoint;
@@ -82,17 +81,6 @@ export type EndpointCaller = {
   readonly inFlight: number;
 };
 
-/** Waiting claims: those with events that are not begun, up to a hundred each. */
-const WAITING_MAX = 128;
-const WAITING_PER_ENDPOINT_MAX = 2;
-/** The last waiting claims are only for tenants that have none: several tenants together could otherwise take all. */
-const WAITING_RESERVED = 16;
-/**
- * All claims that are not recorded: if the database records slowly, no more calls are made than can be recorded within the leases,
- * and the results that wait have a bounded size.
- */
-const CLAIMS_MAX = 256;
-const CLAIMS_PER_ENDPOINT_MAX = 8;
 /** The waiting events should begin within this time, well before their leases end. */
 const WAIT_MS = 20_000;
 /** Weight of one call in the average duration. */
@@ -103,12 +91,7 @@ const FULL_CLAIM = 20;
 const CALLS_PER_ENDPOINT_MAX = 20;
 /** Time reserved within the lease to record the end of a call. */
 const RECORD_MS = 2_000;
-/** Calls that one turn of the event loop begins. */
-const TURN_MAX = 32;
-/** A call's total CPU time, with its writing, answer and record, as a multiple of the time that beginning it takes. */
-const WHOLE_CALL = 3;
 const MAY_BE_CALLED: ReadonlySet<EndpointStatus> = new Set(['active', 'failing']);
-const NOBODY: ReadonlySet<string> = new Set();
 
 type Entry = {
   readonly run: EndpointRun;
@@ -116,7 +99,7 @@ type Entry = {
   /** Undefined while the secrets are being loaded. */
   ready: ReadyEndpoint | undefined;
   isLoading: boolean;
-  /** Claims that are not yet recorded. */
+  /** Claims that are not recorded. */
   claims: number;
   /** Consecutive failures that this process has seen. */
   failures: number;
@@ -126,22 +109,21 @@ type Entry = {
 
 export function createEndpointCaller(deps: EndpointCallerDeps): EndpointCaller {
   const entries = new Map<string, Entry>();
-  /** Entries that may have an event to begin, in the order of their turns. */
-  let turns = new Set<Entry>();
-  /** Entries whose tenants have their share of the slots. */
-  let overShare = new Set<Entry>();
-  /** Entries whose tenants are behind; they wait until `restUntil`. */
-  let resting = new Set<Entry>();
+  const turns = createCallTurns<Entry, Delivery>({
+    next: nextOf,
+    begin,
+    waitsSince: ({ open, claimed }) => (open.claim.attempts === 0 ? claimed.event.at.getTime() : undefined),
+    hasSlot: () => inFlight < deps.inFlightMax,
+    isSending: deps.isSending,
+    behind: deps.behind,
+    use: deps.use,
+    now: deps.now,
+  });
   const heldBy = new Map<string, number>();
   const keyless = createKeylessEndpoints();
   let inFlight = 0;
-  /** Claims that are not recorded. */
-  let claims = 0;
   /** Average duration of a call. */
   let callMs = 0;
-  let isScheduled = false;
-  let restUntil = 0;
-  let restTimer: NodeJS.Timeout | undefined;
   let isStopping = false;
   let idle: (() => void) | undefined;
 
@@ -156,25 +138,20 @@ export function createEndpointCaller(deps: EndpointCallerDeps): EndpointCaller {
         entry.run.giveBack();
       }
       entry.claims += some.length;
-      claims += some.length;
       // For an ordered endpoint the claims of one query form one sequence.
       entry.run.add(some.toSorted((a, b) => (a.events[0]?.seq ?? 0) - (b.events[0]?.seq ?? 0)));
       // The endpoint may have been paused between the claim and the reading of its settings.
       if (isStopping || !MAY_BE_CALLED.has(first.endpoint.status)) entry.run.giveBack();
       if (entry.ready === undefined) void loadKeys(id, entry);
-      enqueue(entry);
+      turns.add(entry);
     }
   }
 
   function open(id: string, endpoint: WebhookEndpoint): Entry {
     const run = createEndpointRun(endpoint, (completion) => {
       void deps.recorder.record(completion).then(() => {
-        // The claims of an entry that was forgotten are already subtracted.
-        if (entries.get(id) === entry) {
-          entry.claims--;
-          claims--;
-          closeIfOver(id, entry);
-        }
+        entry.claims--;
+        closeIfOver(id, entry);
         deps.onRoom();
       });
     });
@@ -198,9 +175,7 @@ export function createEndpointCaller(deps: EndpointCallerDeps): EndpointCaller {
 
   function forget(id: string, entry: Entry): void {
     entries.delete(id);
-    turns.delete(entry);
-    overShare.delete(entry);
-    resting.delete(entry);
+    turns.remove(entry);
     deps.watch.forget(id);
     endIfIdle();
   }
@@ -224,7 +199,7 @@ export function createEndpointCaller(deps: EndpointCallerDeps): EndpointCaller {
       if (!hasSameKeys(endpoint, entry.run.endpoint)) continue;
       keyless.forget(id);
       entry.ready = readyEndpoint(endpoint, keys);
-      enqueue(entry);
+      turns.add(entry);
       break;
     }
     entry.isLoading = false;
@@ -233,80 +208,10 @@ export function createEndpointCaller(deps: EndpointCallerDeps): EndpointCaller {
   const mayCallBefore = (leaseEndsAt: number): boolean =>
     leaseEndsAt - performance.now() >= deps.deadlineMs + RECORD_MS;
 
-  function enqueue(entry: Entry): void {
-    turns.add(entry);
-    schedule();
-  }
-
-  function schedule(): void {
-    if (turns.size > 0 && !isScheduled) {
-      isScheduled = true;
-      setImmediate(turn);
-    }
-    if (resting.size > 0) restTimer ??= setTimeout(endRest, restUntil - performance.now());
-  }
-
-  function endRest(): void {
-    restTimer = undefined;
-    if (performance.now() >= restUntil) {
-      for (const entry of resting) turns.add(entry);
-      resting = new Set();
-    }
-    schedule();
-  }
-
-  /** Begins the next calls, one of each endpoint in turn. */
-  function turn(): void {
-    isScheduled = false;
-    const begunAt = performance.now();
-    const behind = begunAt < restUntil && deps.isSending() ? deps.behind() : NOBODY;
-    const calls = new Map<string, number>();
-    let begun = 0;
-    let oldestAt = Number.POSITIVE_INFINITY;
-    while (begun < TURN_MAX && inFlight < deps.inFlightMax) {
-      const [entry] = turns;
-      if (entry === undefined) break;
-      turns.delete(entry);
-      if (isBehind(behind, entry.tenantId)) {
-        resting.add(entry);
-        continue;
-      }
-      const delivery = nextOf(entry);
-      if (delivery === undefined) continue;
-      turns.add(entry);
-      begun++;
-      calls.set(entry.tenantId, (calls.get(entry.tenantId) ?? 0) + 1);
-      if (delivery.open.claim.attempts === 0)
-        oldestAt = Math.min(oldestAt, delivery.claimed.event.at.getTime());
-      begin(entry, delivery);
-    }
-    if (begun > 0) rest(deps.use(calls) / begun, performance.now() - begunAt, oldestAt);
-    if (inFlight < deps.inFlightMax) schedule();
-  }
-
-  /**
-   * Extends the rest after calls that were surplus.
-   * @param surplus the surplus part of the calls that were begun, from 0 to 1.
-   */
-  function rest(surplus: number, begunMs: number, oldestAt: number): void {
-    if (surplus === 0) return;
-    const restMs = restBesideSendsMs({
-      kind: 'events',
-      tookMs: WHOLE_CALL * begunMs * surplus,
-      isSending: deps.isSending(),
-      waitedMs: Number.isFinite(oldestAt) ? deps.now() - oldestAt : 0,
-    });
-    const now = performance.now();
-    restUntil = Math.min(Math.max(restUntil, now) + restMs, now + REST_MS_MAX);
-  }
-
-  function nextOf(entry: Entry): Delivery | undefined {
+  function nextOf(entry: Entry): Delivery | 'over_share' | undefined {
     if (entry.ready === undefined || entry.isHeld) return undefined;
     if (entry.run.underWay >= CALLS_PER_ENDPOINT_MAX) return undefined;
-    if (!hasShare(entry.tenantId)) {
-      overShare.add(entry);
-      return undefined;
-    }
+    if (!hasShare(entry.tenantId)) return 'over_share';
     const before = entry.run.waitingClaims;
     const delivery = entry.run.next();
     if (delivery === undefined) closeIfOver(entry.run.endpoint.id, entry);
@@ -330,11 +235,8 @@ export function createEndpointCaller(deps: EndpointCallerDeps): EndpointCaller {
       const held = (heldBy.get(entry.tenantId) ?? 1) - 1;
       if (held === 0) heldBy.delete(entry.tenantId);
       else heldBy.set(entry.tenantId, held);
-      if (overShare.size > 0) {
-        for (const one of overShare) turns.add(one);
-        overShare = new Set();
-      }
-      enqueue(entry);
+      turns.slotFreed();
+      turns.add(entry);
       endIfIdle();
     });
   }
@@ -404,11 +306,7 @@ export function createEndpointCaller(deps: EndpointCallerDeps): EndpointCaller {
     deps.watch.note(endpoint, { succeeded, status, retryAfterMs, isProbe });
   }
 
-  function roomNow(): number {
-    if (isStopping) return 0;
-    const waiting = [...entries.values()].reduce((sum, { run }) => sum + run.waitingClaims, 0);
-    return Math.max(0, Math.min(WAITING_MAX - waiting, CLAIMS_MAX - claims));
-  }
+  const roomNow = (): number => (isStopping ? 0 : claimRoom([...entries.values()].map(heldClaims)));
 
   function endIfIdle(): void {
     if (inFlight === 0) idle?.();
@@ -420,29 +318,18 @@ export function createEndpointCaller(deps: EndpointCallerDeps): EndpointCaller {
       return roomNow();
     },
     get queryRoom() {
-      return Math.ceil(roomNow() / 2);
+      return queryRoom(roomNow());
     },
     get tenantRoom() {
       const tenants = new Set([...entries.values()].map(({ tenantId }) => tenantId));
-      // With the tenant itself, and one more.
-      return Math.max(1, Math.floor(roomNow() / (tenants.size + 2)));
+      return tenantRoom(roomNow(), tenants.size);
     },
     get busy() {
-      const open = [...entries.values()];
-      const endpoints = open
-        .filter(
-          ({ run, ready, isHeld, claims: held }) =>
-            run.endpoint.ordered ||
-            ready === undefined ||
-            isHeld ||
-            run.waitingClaims >= WAITING_PER_ENDPOINT_MAX ||
-            held >= CLAIMS_PER_ENDPOINT_MAX,
-        )
-        .map(({ run }) => run.endpoint.id);
+      const held = [...entries.values()].map(heldClaims);
       return [
-        ...endpoints,
+        ...busyEndpoints(held),
         ...keyless.waiting,
-        ...tenantsWithTheirShare(open, roomNow(), (deps.inFlightMax * WAIT_MS) / callMs),
+        ...tenantsWithTheirShare(held, roomNow(), (deps.inFlightMax * WAIT_MS) / callMs),
       ];
     },
     get endpoints() {
@@ -454,14 +341,14 @@ export function createEndpointCaller(deps: EndpointCallerDeps): EndpointCaller {
       entry.isHeld = false;
       if (failures === undefined) entry.run.giveBack();
       else entry.failures = failures;
-      enqueue(entry);
+      turns.add(entry);
     },
     endpointChanged(endpointId) {
       keyless.forget(endpointId);
       const entry = entries.get(endpointId);
       if (entry === undefined) return;
       entry.run.giveBack();
-      enqueue(entry);
+      turns.add(entry);
     },
     async stop() {
       isStopping = true;
@@ -488,32 +375,16 @@ function hasSameKeys(one: WebhookEndpoint, other: WebhookEndpoint): boolean {
   );
 }
 
-/**
- * Returns tenants with as many claims or waiting events as each could have if one more tenant came, so that a new tenant always
- * finds capacity. Where little room is left, all that have waiting claims.
- * @param eventsMax number of waiting events of all tenants that can begin in time.
- */
-function tenantsWithTheirShare(entries: readonly Entry[], room: number, eventsMax: number): string[] {
-  const waiting = new Map<string, { claims: number; events: number }>();
-  const held = new Map<string, number>();
-  for (const { tenantId, claims, run } of entries) {
-    held.set(tenantId, (held.get(tenantId) ?? 0) + claims);
-    if (run.waitingClaims === 0) continue;
-    const before = waiting.get(tenantId) ?? { claims: 0, events: 0 };
-    waiting.set(tenantId, {
-      claims: before.claims + run.waitingClaims,
-      events: before.events + run.waitingEvents,
-    });
-  }
-  const waitingShare =
-    room <= WAITING_RESERVED ? 1 : Math.max(1, Math.floor(WAITING_MAX / (waiting.size + 1)));
-  const eventsShare = eventsMax / (waiting.size + 1);
-  // One more than the waiting claims of an endpoint, so that these are there while an earlier one is recorded.
-  const share = Math.max(WAITING_PER_ENDPOINT_MAX + 1, Math.floor(CLAIMS_MAX / (held.size + 1)));
-  return [...held].flatMap(([id, claims]) => {
-    const its = waiting.get(id) ?? { claims: 0, events: 0 };
-    return claims >= share || its.claims >= waitingShare || its.events >= eventsShare ? [id] : [];
-  });
+function heldClaims({ run, tenantId, claims, ready, isHeld }: Entry): HeldClaims {
+  return {
+    endpointId: run.endpoint.id,
+    tenantId,
+    claims,
+    waitingClaims: run.waitingClaims,
+    waitingEvents: run.waitingEvents,
+    // The claims of one query form one sequence for an ordered endpoint.
+    isClosed: run.endpoint.ordered || ready === undefined || isHeld,
+  };
 }
 
 function unreadable(now: number): DeliveredEvent {

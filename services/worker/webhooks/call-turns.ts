@@ -1,0 +1,139 @@
+import { isBehind, type Behind } from '#core/domain/expected-work.ts';
+import { REST_MS_MAX, restBesideSendsMs } from '#core/domain/rest-beside-sends.ts';
+
+export type CallTurnsDeps<Entry, Call> = {
+  /** Returns the next call of an entry; undefined: none may begin now; `over_share`: its tenant has its share of the slots. */
+  readonly next: (entry: Entry) => Call | 'over_share' | undefined;
+  readonly begin: (entry: Entry, call: Call) => void;
+  /** Returns since when the call's event has waited, in ms since the epoch; undefined for a retry, because its wait is intended. */
+  readonly waitsSince: (call: Call) => number | undefined;
+  /** Whether a slot is free. */
+  readonly hasSlot: () => boolean;
+  /** Whether messages are being sent; they have priority. */
+  readonly isSending: () => boolean;
+  /** Tenants whose calls exceed the expected number. */
+  readonly behind: () => Behind;
+  /**
+   * Counts calls by tenant.
+   * @returns how many of them were surplus.
+   */
+  readonly use: (calls: ReadonlyMap<string, number>) => number;
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
+};
+
+/** Decides in which order, and when, calls to endpoints begin; an entry is an endpoint with claims. */
+export type CallTurns<Entry> = {
+  /** Notes that the entry may have a call to begin. */
+  add(entry: Entry): void;
+  remove(entry: Entry): void;
+  /** Notes that a call has ended, which leaves a larger share to tenants that had theirs. */
+  slotFreed(): void;
+};
+
+/** Calls that one turn of the event loop begins. */
+const TURN_MAX = 32;
+/** A call's total CPU time, with its writing, answer and record, as a multiple of the time that beginning it takes. */
+const WHOLE_CALL = 3;
+const NOBODY: ReadonlySet<string> = new Set();
+
+/**
+ * Creates the turns of a worker's calls: one of each entry in turn. While messages are sent, surplus calls are followed by a rest,
+ * during which entries of tenants with surplus wait.
+ */
+export function createCallTurns<Entry extends { readonly tenantId: string }, Call>(
+  deps: CallTurnsDeps<Entry, Call>,
+): CallTurns<Entry> {
+  /** Entries that may have an event to begin, in the order of their turns. */
+  const turns = new Set<Entry>();
+  /** Entries whose tenants have their share of the slots. */
+  let overShare = new Set<Entry>();
+  /** Entries whose tenants are behind; they wait until `restUntil`. */
+  let resting = new Set<Entry>();
+  let isScheduled = false;
+  let restUntil = 0;
+  let restTimer: NodeJS.Timeout | undefined;
+
+  function schedule(): void {
+    if (turns.size > 0 && !isScheduled) {
+      isScheduled = true;
+      setImmediate(turn);
+    }
+    if (resting.size > 0) restTimer ??= setTimeout(endRest, restUntil - performance.now());
+  }
+
+  function endRest(): void {
+    restTimer = undefined;
+    if (performance.now() >= restUntil) {
+      for (const entry of resting) turns.add(entry);
+      resting = new Set();
+    }
+    schedule();
+  }
+
+  /** Begins the next calls. */
+  function turn(): void {
+    isScheduled = false;
+    const begunAt = performance.now();
+    const behind = begunAt < restUntil && deps.isSending() ? deps.behind() : NOBODY;
+    const calls = new Map<string, number>();
+    let begun = 0;
+    let oldestAt = Number.POSITIVE_INFINITY;
+    while (begun < TURN_MAX && deps.hasSlot()) {
+      const [entry] = turns;
+      if (entry === undefined) break;
+      turns.delete(entry);
+      if (isBehind(behind, entry.tenantId)) {
+        resting.add(entry);
+        continue;
+      }
+      const call = deps.next(entry);
+      if (call === undefined) continue;
+      if (call === 'over_share') {
+        overShare.add(entry);
+        continue;
+      }
+      turns.add(entry);
+      begun++;
+      calls.set(entry.tenantId, (calls.get(entry.tenantId) ?? 0) + 1);
+      oldestAt = Math.min(oldestAt, deps.waitsSince(call) ?? Number.POSITIVE_INFINITY);
+      deps.begin(entry, call);
+    }
+    if (begun > 0) rest(deps.use(calls) / begun, performance.now() - begunAt, oldestAt);
+    if (deps.hasSlot()) schedule();
+  }
+
+  /**
+   * Extends the rest after calls that were surplus.
+   * @param surplus the surplus part of the calls that were begun, from 0 to 1.
+   */
+  function rest(surplus: number, begunMs: number, oldestAt: number): void {
+    if (surplus === 0) return;
+    const restMs = restBesideSendsMs({
+      kind: 'events',
+      tookMs: WHOLE_CALL * begunMs * surplus,
+      isSending: deps.isSending(),
+      waitedMs: Number.isFinite(oldestAt) ? deps.now() - oldestAt : 0,
+    });
+    const now = performance.now();
+    restUntil = Math.min(Math.max(restUntil, now) + restMs, now + REST_MS_MAX);
+  }
+
+  return {
+    add(entry) {
+      turns.add(entry);
+      schedule();
+    },
+    remove(entry) {
+      turns.delete(entry);
+      overShare.delete(entry);
+      resting.delete(entry);
+    },
+    slotFreed() {
+      if (overShare.size === 0) return;
+      for (const entry of overShare) turns.add(entry);
+      overShare = new Set();
+      schedule();
+    },
+  };
+}
