@@ -1,9 +1,9 @@
+import { createDutyCycle } from '#core/domain/duty-cycle.ts';
+
 /** A row may become visible this long after the time stored in it, because its commit takes time. */
 const COMMIT_MS = 5_000;
 /** Number of endpoints remembered; beyond it, all endpoints are looked at. */
 const KNOWN_MAX = 5_000;
-/** Full looks take at most one part in this many of the time. */
-const FULL_LOOKS_PART = 50;
 const FULL_LOOKS_GAP_MS = 5_000;
 
 type Look = {
@@ -26,8 +26,7 @@ export function dueEndpoints(now: () => number = () => performance.now()) {
   let since: Date | null = null;
   let begunAt: Date | undefined;
   let isFull = true;
-  let fullFrom = now();
-  let nextFullAt = -Infinity;
+  const full = createDutyCycle(now, FULL_LOOKS_GAP_MS);
 
   return {
     /**
@@ -38,12 +37,11 @@ export function dueEndpoints(now: () => number = () => performance.now()) {
     look(after: string | null, most: number): { readonly since: string; readonly known: readonly object[] } {
       if (after === null) {
         begunAt = undefined;
-        isFull = since === null || now() >= nextFullAt || known.size > KNOWN_MAX;
+        isFull = since === null || full.isDue() || known.size > KNOWN_MAX;
         if (isFull) {
-          fullFrom = now();
           // The round finds again all that still have something due. If it is broken off, the next one is full too.
+          full.begun();
           known.clear();
-          nextFullAt = -Infinity;
         }
         ahead = [...known.keys()].toSorted(byId);
       }
@@ -67,9 +65,7 @@ export function dueEndpoints(now: () => number = () => performance.now()) {
       }
       if (next !== null) return;
       since = earlier(begunAt, begunAt);
-      if (!isFull) return;
-      const tookMs = now() - fullFrom;
-      nextFullAt = now() + Math.max(FULL_LOOKS_GAP_MS, FULL_LOOKS_PART * tookMs);
+      if (isFull) full.ended();
     },
   };
 }

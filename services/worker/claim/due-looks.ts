@@ -1,3 +1,4 @@
+import { createDutyCycle } from '#core/domain/duty-cycle.ts';
 import {
   SCHEDULED_PRIORITY,
   type DueFrom,
@@ -28,11 +29,6 @@ export type DueLooksDeps = {
  * A message that is committed more than this after its instant was read is found only by a full look, unless its wake-up arrives.
  */
 const LATE_COMMIT_MS = 5_000;
-/**
- * Full looks may take up to this part of the time. They cost little, except beside an old snapshot, when a scan passes every
- * message that was sent since the snapshot (ADR 25).
- */
-const FULL_LOOK_SHARE = 1 / 50;
 
 /** `dueFrom`: first by priority, then by the priority of scheduled messages. */
 type DueLane = Lane & {
@@ -45,14 +41,15 @@ export function createDueLooks({ store, now }: DueLooksDeps): DueLooks {
   /** By the database's clock, in ms since the epoch. */
   let after: number | undefined;
   let lanes = new Map<string, DueLane>();
-  let nextFullAt = Number.NEGATIVE_INFINITY;
+  /** Full looks cost little, except beside an old snapshot, when a scan passes every message that was sent since it (ADR 25). */
+  const full = createDutyCycle(now);
 
   async function lookAtAll(): Promise<DueRow[]> {
-    const begun = now();
+    full.begun();
     try {
       return await store.dueLanes();
     } finally {
-      nextFullAt = now() + (now() - begun) / FULL_LOOK_SHARE;
+      full.ended();
     }
   }
 
@@ -68,7 +65,7 @@ export function createDueLooks({ store, now }: DueLooksDeps): DueLooks {
 
   return {
     async dueLanes() {
-      const rows = await (after === undefined || now() >= nextFullAt ? lookAtAll() : lookAfter(after));
+      const rows = await (after === undefined || full.isDue() ? lookAtAll() : lookAfter(after));
       lanes = lanesOf(rows);
       const looked = rows.find(({ task }) => task === 'looked');
       if (looked?.task === 'looked') after = looked.dueAt.getTime() - LATE_COMMIT_MS;

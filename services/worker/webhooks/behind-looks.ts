@@ -1,3 +1,4 @@
+import { createDutyCycle } from '#core/domain/duty-cycle.ts';
 import type { WebhookStore } from '#core/store/webhook-deliveries.ts';
 
 export type BehindLooksDeps = {
@@ -10,8 +11,6 @@ export type BehindLooksDeps = {
 
 /** Endpoints per query of a full look. */
 const ENDPOINTS_AT_ONCE = 500;
-/** Full looks take at most one part in this many of the time. */
-const FULL_LOOKS_PART = 50;
 
 /**
  * Creates a look for endpoints that are behind, for any reason: after a crash, or after a lost hand-over. A look checks tenants
@@ -27,24 +26,24 @@ export function createBehindLooks({
 }: BehindLooksDeps): () => Promise<void> {
   let pass: number | null = null;
   let behind: readonly string[] = [];
-  let nextFullAt = -Infinity;
+  const full = createDutyCycle(now);
 
   async function lookAtAll(): Promise<void> {
-    const begunAt = now();
+    full.begun();
     let after: string | null = null;
     do {
       const { tenantIds, next } = await store.endpointsBehind(after, ENDPOINTS_AT_ONCE);
       after = next;
       onBehind(tenantIds);
     } while (after !== null && !isStopping());
-    nextFullAt = now() + FULL_LOOKS_PART * (now() - begunAt);
+    full.ended();
   }
 
   return async () => {
     const { tenantIds, newestPass, isWhole } = await store.tenantsBehind(pass, behind);
     onBehind(tenantIds);
     behind = tenantIds;
-    if (!isWhole || now() >= nextFullAt) await lookAtAll();
+    if (!isWhole || full.isDue()) await lookAtAll();
     // Advanced only here, so that a failed full look is repeated by the next look.
     pass = newestPass;
   };

@@ -1,5 +1,4 @@
-/** Reads take at most this part of the time. */
-const READING_PART = 50;
+import { createDutyCycle } from '#core/domain/duty-cycle.ts';
 
 /**
  * Returns a `read` that repeats at the earliest after fifty times its own duration. Until then it returns the last result or
@@ -9,21 +8,23 @@ export function paced<T>(
   read: () => Promise<T>,
   now: () => number = () => performance.now(),
 ): () => Promise<T> {
+  const cycle = createDutyCycle(now);
   let last: Promise<T> | undefined;
-  let nextAt = -Infinity;
+  let isReading = false;
 
   async function readNow(): Promise<T> {
-    const begunAt = now();
-    nextAt = Infinity;
+    isReading = true;
+    cycle.begun();
     try {
       return await read();
     } finally {
-      nextAt = now() + READING_PART * (now() - begunAt);
+      cycle.ended();
+      isReading = false;
     }
   }
 
   return () => {
-    if (last === undefined || now() >= nextAt) last = readNow();
+    if (last === undefined || (!isReading && cycle.isDue())) last = readNow();
     return last;
   };
 }

@@ -1,0 +1,31 @@
+/** Bounds the part of the time that a repeated piece of work takes: it is due again after fifty times its own duration. */
+export type DutyCycle = {
+  isDue(): boolean;
+  /** Notes that the work begins. It stays due until it has ended: if it is broken off, it is to be repeated. */
+  begun(): void;
+  ended(): void;
+};
+
+/** Work takes at most one part in this many of the time. */
+const PART = 50;
+
+/**
+ * Creates a cycle whose work is due.
+ * @param now milliseconds of a monotonic clock.
+ * @param gapMsMin minimum time from an end until the work is due again.
+ */
+export function createDutyCycle(now: () => number, gapMsMin = 0): DutyCycle {
+  let begunAt = 0;
+  let nextAt = Number.NEGATIVE_INFINITY;
+  return {
+    isDue: () => now() >= nextAt,
+    begun() {
+      begunAt = now();
+      nextAt = Number.NEGATIVE_INFINITY;
+    },
+    ended() {
+      const endedAt = now();
+      nextAt = endedAt + Math.max(gapMsMin, PART * (endedAt - begunAt));
+    },
+  };
+}
