@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { restBesideSendsMs, type SideWork } from './rest-beside-sends.ts';
+import { extendRest, restBesideSendsMs, type SideWork } from './rest-beside-sends.ts';
 
 const BATCH: SideWork = { kind: 'events', tookMs: 30, isSending: true, waitedMs: 0 };
 
@@ -16,4 +16,13 @@ test.each<[string, Partial<SideWork>, number]>([
   ['the clock was set back: no rest', { tookMs: -10 }, 0],
 ])('side work rests after a batch if %s', (_, over, restMs) => {
   expect(restBesideSendsMs({ ...BATCH, ...over })).toBe(restMs);
+});
+
+test.each<[string, number, Partial<SideWork>, number]>([
+  ['no rest: it begins now', 1_000, {}, 5_060],
+  ['a rest: it ends later', 5_100, {}, 5_160],
+  ['a long rest: it ends a second from now', 5_990, {}, 6_000],
+  ['a rest, after work that needs none: it ends as before', 5_100, { isSending: false }, 5_100],
+])('a rest is extended while there is %s', (_, restUntil, over, until) => {
+  expect(extendRest(restUntil, 5_000, { ...BATCH, ...over })).toBe(until);
 });

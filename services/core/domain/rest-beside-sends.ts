@@ -15,7 +15,7 @@ export type SideWork = {
  */
 const REST = { receipts: 4, events: 2 } as const;
 /** Maximum rest: a very long batch says more about the database than about the next batch. */
-export const REST_MS_MAX = 1_000;
+const REST_MS_MAX = 1_000;
 /** Up to this lateness the work rests for the whole multiple. */
 const PATIENCE_MS = 15_000;
 /**
@@ -30,4 +30,13 @@ export function restBesideSendsMs({ tookMs, isSending, waitedMs, kind }: SideWor
   const lateness = (waitedMs - PATIENCE_MS) / (LATE_MS - PATIENCE_MS);
   const rest = REST[kind] * (1 - Math.min(1, Math.max(0, lateness)));
   return Math.min(REST_MS_MAX, Math.max(0, tookMs) * rest);
+}
+
+/**
+ * Extends a rest by that after another piece of work.
+ * @param restUntil when the present rest ends, or an earlier one has ended.
+ * @returns when the rest ends now: at most a second from `now`, however many pieces it follows.
+ */
+export function extendRest(restUntil: number, now: number, work: SideWork): number {
+  return Math.min(Math.max(restUntil, now) + restBesideSendsMs(work), now + REST_MS_MAX);
 }

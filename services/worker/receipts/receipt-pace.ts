@@ -1,5 +1,5 @@
 import type { Behind, ExpectedWork } from '#core/domain/expected-work.ts';
-import { REST_MS_MAX, restBesideSendsMs } from '#core/domain/rest-beside-sends.ts';
+import { extendRest } from '#core/domain/rest-beside-sends.ts';
 
 /** The extent of a piece of work on receipts. */
 export type ReceiptWork = {
@@ -65,13 +65,12 @@ export function createReceiptPace({ expected, isSending, signal }: ReceiptPaceDe
     const surplus = expected.use(receipts, now);
     if (surplus === 0) return;
     const all = [...receipts.values()].reduce((sum, some) => sum + some, 0);
-    const restMs = restBesideSendsMs({
+    restUntil = extendRest(restUntil, now, {
       kind: 'receipts',
       tookMs: (tookMs * surplus) / all,
       isSending: isSending(),
       waitedMs,
     });
-    restUntil = Math.min(Math.max(restUntil, now) + restMs, now + REST_MS_MAX);
   }
 
   function runner(isBehind: boolean): Run {

@@ -1,5 +1,5 @@
 import { isBehind, type Behind } from '#core/domain/expected-work.ts';
-import { REST_MS_MAX, restBesideSendsMs } from '#core/domain/rest-beside-sends.ts';
+import { extendRest } from '#core/domain/rest-beside-sends.ts';
 
 export type CallTurnsDeps<Entry, Call> = {
   /** Returns the next call of an entry; undefined: none may begin now; `over_share`: its tenant has its share of the slots. */
@@ -109,14 +109,12 @@ export function createCallTurns<Entry extends { readonly tenantId: string }, Cal
    */
   function rest(surplus: number, begunMs: number, oldestAt: number): void {
     if (surplus === 0) return;
-    const restMs = restBesideSendsMs({
+    restUntil = extendRest(restUntil, performance.now(), {
       kind: 'events',
       tookMs: WHOLE_CALL * begunMs * surplus,
       isSending: deps.isSending(),
       waitedMs: Number.isFinite(oldestAt) ? deps.now() - oldestAt : 0,
     });
-    const now = performance.now();
-    restUntil = Math.min(Math.max(restUntil, now) + restMs, now + REST_MS_MAX);
   }
 
   return {
