@@ -4,7 +4,7 @@ import { FAILOVER_CLASSES, FAILOVER_DEFAULT, routeByAge, type Route } from '#cor
 import { createMicroBatch } from '#core/platform/process/micro-batch.ts';
 import type { ClaimedMessage } from '#core/store/claimed-message.ts';
 import type { WorkerStore, FailoverRow } from '#core/store/worker-store.ts';
-import { askUntilAnswered, type AskUntilAnsweredDeps } from './ask-until-answered.ts';
+import { askUntilAnswered, type AskUntilAnsweredDeps } from '../ask-until-answered.ts';
 
 /** The facts of a failover decision, and the provider of each usable account. */
 export type AccountedFacts = {

@@ -3,7 +3,7 @@ import type { Route } from '#core/domain/route.ts';
 import { createMicroBatch } from '#core/platform/process/micro-batch.ts';
 import type { ClaimedMessage } from '#core/store/claimed-message.ts';
 import type { WorkerStore } from '#core/store/worker-store.ts';
-import { askUntilAnswered, type AskUntilAnsweredDeps } from './ask-until-answered.ts';
+import { askUntilAnswered, type AskUntilAnsweredDeps } from '../ask-until-answered.ts';
 
 export type ReceiptTimeoutsDeps = AskUntilAnsweredDeps & {
   readonly store: Pick<WorkerStore, 'routesOf'>;

@@ -7,7 +7,7 @@ import type { FailoverLabels } from '#core/platform/telemetry/metrics.ts';
 import type { ClaimedMessage } from '#core/store/claimed-message.ts';
 import type { Completion } from '#core/store/completion.ts';
 import type { WorkerStore } from '#core/store/worker-store.ts';
-import { askUntilAnswered, type AskUntilAnsweredDeps } from './ask-until-answered.ts';
+import { askUntilAnswered, type AskUntilAnsweredDeps } from '../ask-until-answered.ts';
 import type { Delivered } from './deliver.ts';
 import { mayFailOver, type AccountedFacts } from './failover-facts.ts';
 import { keyKnownUntil } from './key-known-until.ts';

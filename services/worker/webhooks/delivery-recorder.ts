@@ -2,6 +2,7 @@ import { databaseFaultOf } from '#core/domain/database-fault.ts';
 import { bisectFaults } from '#core/domain/bisect-faults.ts';
 import { createMicroBatch } from '#core/platform/process/micro-batch.ts';
 import type { DeliveryCompletion, WebhookStore } from '#core/store/webhook-deliveries.ts';
+import { askUntilAnswered, type AskUntilAnsweredDeps } from '../ask-until-answered.ts';
 
 export type DeliveryRecorder = {
   /** Records a claim. Never rejects: deliveries that cannot be recorded are claimed again after the lease. */
@@ -9,17 +10,12 @@ export type DeliveryRecorder = {
   drain(): Promise<void>;
 };
 
-export type DeliveryRecorderDeps = {
+export type DeliveryRecorderDeps = AskUntilAnsweredDeps & {
   readonly store: Pick<WebhookStore, 'completeDeliveries'>;
-  /** Called when a batch could not be written. */
-  readonly onFailure: (error: unknown, claims: number) => void;
-  /** Ends the retries when aborted. */
-  readonly signal: AbortSignal;
 };
 
 const BATCH_MAX = 64;
 const GATHER_MS = 25;
-const RETRY_MS_MAX = 5_000;
 
 /** Creates the recorder of finished claims. It batches claims that end together, and retries until their leases are over. */
 export function createDeliveryRecorder(deps: DeliveryRecorderDeps): DeliveryRecorder {
@@ -34,17 +30,10 @@ export function createDeliveryRecorder(deps: DeliveryRecorderDeps): DeliveryReco
 
   async function write(rows: readonly DeliveryCompletion[]): Promise<undefined[]> {
     const until = Math.max(...rows.map(({ claim }) => claim.leaseEndsAt));
-    for (let delayMs = 50; ; delayMs = Math.min(delayMs * 2, RETRY_MS_MAX)) {
-      try {
-        await deps.store.completeDeliveries(rows);
-        return rows.map(() => undefined);
-      } catch (error) {
-        const isOver = deps.signal.aborted || performance.now() > until;
-        if (isOver || databaseFaultOf(error) === 'row') throw error;
-        deps.onFailure(error, rows.length);
-        await new Promise((resolve) => setTimeout(resolve, delayMs));
-      }
-    }
+    const isFinal = (error: unknown): boolean =>
+      performance.now() > until || databaseFaultOf(error) === 'row';
+    await askUntilAnswered(() => deps.store.completeDeliveries(rows), rows.length, deps, isFinal);
+    return rows.map(() => undefined);
   }
 
   function giveUp(rows: readonly DeliveryCompletion[], error: unknown): undefined[] {

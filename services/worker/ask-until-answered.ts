@@ -1,6 +1,9 @@
+import { pause } from '#core/platform/process/pause.ts';
+
 export type AskUntilAnsweredDeps = {
   /** Called when the database did not answer: the first time, and then at most every five seconds. */
   readonly onFailure: (error: unknown, rows: number) => void;
+  /** Aborted when the worker gives up: the database is asked once more, at once. */
   readonly signal: AbortSignal;
 };
 
@@ -35,7 +38,7 @@ export async function askUntilAnswered<T>(
         onFailure(error, rows);
       }
       if (signal.aborted || isFinal(error)) throw error;
-      await new Promise((resolve) => setTimeout(resolve, delayMs));
+      await pause(delayMs, signal);
     }
   }
 }

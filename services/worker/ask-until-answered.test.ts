@@ -16,7 +16,8 @@ function setup(awayMs: number) {
     return 'answer';
   };
   const onFailure = (error: unknown): void => void failures.push(error);
-  return { ask, asked, failures, deps: { onFailure, signal: new AbortController().signal } };
+  const aborting = new AbortController();
+  return { ask, asked, failures, aborting, deps: { onFailure, signal: aborting.signal } };
 }
 
 test('an answer is stored before another worker repeats the call, however long the database was away', async () => {
@@ -44,4 +45,14 @@ test('a final error is thrown without another query', async () => {
   const { ask, asked, deps } = setup(60_000);
   await expect(askUntilAnswered(ask, 1, deps, () => true)).rejects.toThrow('away');
   expect(asked).toHaveLength(1);
+});
+
+test('after an abort the database is asked once more, without a wait', async () => {
+  const { ask, asked, aborting, deps } = setup(60_000);
+  const answer = askUntilAnswered(ask, 1, deps);
+  await vi.advanceTimersByTimeAsync(10_000);
+  const before = asked.length;
+  aborting.abort();
+  await expect(answer).rejects.toThrow('away');
+  expect(asked).toHaveLength(before + 1);
 });
