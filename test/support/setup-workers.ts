@@ -23,7 +23,7 @@ function scriptedCredentials(): Credentials & { down: boolean } {
       Promise.resolve(
         credentials.down
           ? ({ ok: false, reason: 'unavailable' } as const)
-          : ({ ok: true, secrets: { authToken: 'a'.repeat(32), apiToken: 'sinch' } } as const),
+          : ({ ok: true, secret: { authToken: 'a'.repeat(32), apiToken: 'sinch' } } as const),
       ),
     invalidate: () => undefined,
     forgetStale: () => undefined,

@@ -106,7 +106,7 @@ export function createAccounts(
     const { tenantId, id, secretVersion } = row;
     const found = await from.get({
       tenantId: tenantId as TenantId,
-      accountId: id,
+      subject: id,
       secretVersion,
       ciphertext,
     });
@@ -115,7 +115,7 @@ export function createAccounts(
         ? { kind: 'unavailable' }
         : { kind: 'unusable', code: 'credentials_unreadable' };
     }
-    const { secrets } = found;
+    const { secret: secrets } = found;
     if (typeof secrets !== 'object' || secrets === null)
       return { kind: 'unusable', code: 'credentials_unreadable' };
     const known = parsed.get(secrets);

@@ -1,16 +1,17 @@
 import { createPrivateKey, type KeyObject } from 'node:crypto';
 import { webhookCertificateBinding, webhookKeyBinding, webhookSecretBinding } from '#core/domain/binding.ts';
+import type { ClientCertificate } from '#core/domain/client-certificate.ts';
 import type { TenantId } from '#core/domain/ids.ts';
 import { hiddenInHeaders } from '#core/domain/webhook-headers.ts';
 import { hiddenInSecret } from '#core/domain/webhook-secret.ts';
 import { hiddenInUrl } from '#core/domain/webhook-url.ts';
 import { createWebhookSigner, type WebhookSigner } from '#core/domain/webhook-signature.ts';
 import type { WebhookEndpoint } from '#core/store/delivery-claim.ts';
-import { createCredentials, type CredentialsOptions } from '../accounts/credentials.ts';
+import { createSecretCache, readJson, type SecretCache, type SecretCacheOptions } from '../secret-cache.ts';
 
 export type EndpointKeys = {
   readonly sign: WebhookSigner;
-  readonly clientCertificate: { readonly certificate: string; readonly key: string } | undefined;
+  readonly clientCertificate: ClientCertificate | undefined;
   /** Texts that must be redacted from answers. */
   readonly hidden: readonly string[];
 };
@@ -23,20 +24,24 @@ export type EndpointSecrets = {
   readonly forgetStale: () => void;
 };
 
-export type EndpointSecretsOptions = Pick<CredentialsOptions, 'decrypter' | 'entriesMax' | 'ttlMs'>;
+export type EndpointSecretsOptions = Pick<SecretCacheOptions<unknown>, 'decrypter' | 'entriesMax' | 'ttlMs'>;
 
 /** Creates the cache of webhook endpoints' decrypted secrets, in this process's memory only, bounded in number and time. */
 export function createEndpointSecrets(options: EndpointSecretsOptions): EndpointSecrets {
-  const present = createCredentials({ ...options, bindingOf: webhookSecretBinding, read: asText });
-  const former = createCredentials({ ...options, bindingOf: webhookSecretBinding, read: asText });
-  const keys = createCredentials({ ...options, bindingOf: webhookKeyBinding, read: asPrivateKey });
-  const certificates = createCredentials({ ...options, bindingOf: webhookCertificateBinding });
+  const present = createSecretCache({ ...options, bindingOf: webhookSecretBinding, read: asText });
+  const former = createSecretCache({ ...options, bindingOf: webhookSecretBinding, read: asText });
+  const keys = createSecretCache({ ...options, bindingOf: webhookKeyBinding, read: asPrivateKey });
+  const certificates = createSecretCache({
+    ...options,
+    bindingOf: webhookCertificateBinding,
+    read: asCertificate,
+  });
   const ofEndpoint = [present, former, certificates];
 
   return {
     async get(endpoint) {
       const { signingKey, version } = endpoint;
-      const ask = (from: typeof present, ciphertext: string | null) =>
+      const ask = <Secret>(from: SecretCache<Secret>, ciphertext: string | null) =>
         ciphertext === null ? NOTHING : load(from, endpoint, endpoint.id, version, ciphertext);
       const [secret, previous, certificate, key] = await Promise.all([
         ask(present, endpoint.secret),
@@ -48,10 +53,10 @@ export function createEndpointSecrets(options: EndpointSecretsOptions): Endpoint
           : load(keys, endpoint, signingKey.id, 1, signingKey.ciphertext),
       ]);
       if (!secret.ok || !previous.ok || !certificate.ok || !key.ok) return null;
-      const secrets = [secret.secrets, previous.secrets].filter((one) => typeof one === 'string');
-      const shown = certificate.secrets as EndpointKeys['clientCertificate'];
+      const secrets = [secret.secret, previous.secret].filter((one) => one !== undefined);
+      const shown = certificate.secret;
       return {
-        sign: createWebhookSigner({ secrets, signingKey: key.secrets as KeyObject | undefined }),
+        sign: createWebhookSigner({ secrets, signingKey: key.secret }),
         clientCertificate: shown,
         hidden: [
           ...secrets.flatMap(hiddenInSecret),
@@ -62,28 +67,33 @@ export function createEndpointSecrets(options: EndpointSecretsOptions): Endpoint
       };
     },
     invalidate(endpointId) {
-      for (const credentials of ofEndpoint) credentials.invalidate(endpointId);
+      for (const cache of ofEndpoint) cache.invalidate(endpointId);
     },
     forgetStale() {
-      for (const credentials of [...ofEndpoint, keys]) credentials.forgetStale();
+      for (const cache of [...ofEndpoint, keys]) cache.forgetStale();
     },
   };
 }
 
-const NOTHING = { ok: true, secrets: undefined } as const;
+const NOTHING = { ok: true, secret: undefined } as const;
 
-function load(
-  from: ReturnType<typeof createCredentials>,
+function load<Secret>(
+  from: SecretCache<Secret>,
   { tenantId }: WebhookEndpoint,
   subject: string,
   secretVersion: number,
   ciphertext: string,
 ) {
-  return from.get({ tenantId: tenantId as TenantId, accountId: subject, secretVersion, ciphertext });
+  return from.get({ tenantId: tenantId as TenantId, subject, secretVersion, ciphertext });
 }
 
 function asText(plaintext: Uint8Array): string {
   return Buffer.from(plaintext).toString('utf8');
+}
+
+/** The api has checked the certificate before it was encrypted. */
+function asCertificate(plaintext: Uint8Array): ClientCertificate {
+  return readJson(plaintext) as ClientCertificate;
 }
 
 function asPrivateKey(plaintext: Uint8Array): KeyObject {

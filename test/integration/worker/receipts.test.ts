@@ -34,7 +34,7 @@ const REPLACED = 'b'.repeat(32);
 let b: Awaited<ReturnType<typeof setupWorkers>>;
 
 const replaced: Credentials = {
-  get: async () => ({ ok: true, secrets: { authToken: REPLACED } }),
+  get: async () => ({ ok: true, secret: { authToken: REPLACED } }),
   invalidate: () => undefined,
   forgetStale: () => undefined,
   autonomySeconds: () => null,

@@ -1,9 +1,9 @@
 import { asyncProperty, assert, array, constantFrom, integer, oneof, record, constant } from 'fast-check';
 import { expect, test } from 'vitest';
-import type { Binding } from '#core/domain/binding.ts';
+import { accountSecretBinding, type Binding } from '#core/domain/binding.ts';
 import { newId, type TenantId } from '#core/domain/ids.ts';
 import { KeyringError, type KeyringErrorCode } from '#core/platform/vault/keyring.ts';
-import { createCredentials, type CredentialRequest, type CredentialResult } from './credentials.ts';
+import { createSecretCache, readJson, type SecretRequest, type SecretResult } from './secret-cache.ts';
 
 const TTL_MS = 600_000;
 const STALE_MS = 3_600_000;
@@ -13,7 +13,9 @@ type Call = PromiseWithResolvers<Uint8Array> & { readonly binding: Binding; read
 function setup(options: { entriesMax?: number; random?: () => number } = {}) {
   let time = 1_000_000;
   const calls: Call[] = [];
-  const credentials = createCredentials({
+  const credentials = createSecretCache({
+    bindingOf: accountSecretBinding,
+    read: readJson,
     decrypter: {
       decrypt: (binding, ciphertext) => {
         const call = { ...Promise.withResolvers<Uint8Array>(), binding, ciphertext };
@@ -28,11 +30,11 @@ function setup(options: { entriesMax?: number; random?: () => number } = {}) {
     random: options.random ?? (() => 0.5),
   });
   const tenantId = newId<TenantId>();
-  const request = (accountId = 'a1', secretVersion = 1): CredentialRequest => ({
+  const request = (subject = 'a1', secretVersion = 1): SecretRequest => ({
     tenantId,
-    accountId,
+    subject,
     secretVersion,
-    ciphertext: `cipher ${accountId} ${secretVersion}`,
+    ciphertext: `cipher ${subject} ${secretVersion}`,
   });
   const last = (): Call => {
     const call = calls.at(-1);
@@ -41,8 +43,8 @@ function setup(options: { entriesMax?: number; random?: () => number } = {}) {
   };
   const answer = (secrets: unknown): void => last().resolve(Buffer.from(JSON.stringify(secrets)));
   const fail = (code: KeyringErrorCode): void => last().reject(new KeyringError(code, code));
-  const warm = async (accountId?: string): Promise<void> => {
-    const got = credentials.get(request(accountId));
+  const warm = async (subject?: string): Promise<void> => {
+    const got = credentials.get(request(subject));
     answer({ token: 't' });
     await got;
   };
@@ -58,7 +60,7 @@ function setup(options: { entriesMax?: number; random?: () => number } = {}) {
   };
 }
 
-const OK: CredentialResult = { ok: true, secrets: { token: 't' } };
+const OK: SecretResult<unknown> = { ok: true, secret: { token: 't' } };
 
 test('a secret is decrypted under its tenant and account, parsed, and then served from memory', async () => {
   const b = setup();
@@ -104,7 +106,7 @@ test.each([
   const refreshed = b.credentials.get(b.request());
   expect(b.calls).toHaveLength(2);
   b.answer({ token: 'new' });
-  expect(await refreshed).toEqual({ ok: true, secrets: { token: 'new' } });
+  expect(await refreshed).toEqual({ ok: true, secret: { token: 'new' } });
 });
 
 test('a new version of the secret is fetched', async () => {
@@ -112,7 +114,7 @@ test('a new version of the secret is fetched', async () => {
   await b.warm();
   const got = b.credentials.get(b.request('a1', 2));
   b.answer({ token: 'v2' });
-  expect(await got).toEqual({ ok: true, secrets: { token: 'v2' } });
+  expect(await got).toEqual({ ok: true, secret: { token: 'v2' } });
 });
 
 test.each([
@@ -150,7 +152,7 @@ test('an expired secret is served without waiting while the keyring hangs', asyn
   b.pass(TTL_MS);
   expect(await b.credentials.get(b.request())).toEqual(OK);
   b.answer({ token: 'new' });
-  await expect.poll(() => b.credentials.get(b.request())).toEqual({ ok: true, secrets: { token: 'new' } });
+  await expect.poll(() => b.credentials.get(b.request())).toEqual({ ok: true, secret: { token: 'new' } });
   expect(b.calls).toHaveLength(2);
 });
 
@@ -221,10 +223,10 @@ test('an invalidated account is fetched again, even during a fetch', async () =>
   const fresh = b.credentials.get(b.request());
   expect(b.calls).toHaveLength(3);
   b.calls[2]?.resolve(Buffer.from('{"token":"fresh"}'));
-  expect(await fresh).toEqual({ ok: true, secrets: { token: 'fresh' } });
+  expect(await fresh).toEqual({ ok: true, secret: { token: 'fresh' } });
   b.calls[1]?.resolve(Buffer.from('{"token":"old"}'));
   await old;
-  expect(await b.credentials.get(b.request())).toEqual({ ok: true, secrets: { token: 'fresh' } });
+  expect(await b.credentials.get(b.request())).toEqual({ ok: true, secret: { token: 'fresh' } });
 });
 
 test('the number of secrets in memory is bounded', async () => {
@@ -345,7 +347,7 @@ test("property: one fetch per version at a time, never another version's or an e
           waiting.push(
             got.then((result) => {
               if (!result.ok) return;
-              expect(result.secrets).toEqual({ is: `cipher ${key}` });
+              expect(result.secret).toEqual({ is: `cipher ${key}` });
               expect(asked - (answeredAt.get(key) ?? asked)).toBeLessThan(TTL_MS * 1.2 + STALE_MS);
             }),
           );
