@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
-import type { ClosedReason } from '#core/domain/skipped-account.ts';
 import type { DelayedMessage, WorkerStore } from '#core/store/worker-store.ts';
 import type { Lane } from '#core/store/lane.ts';
+import type { WhyClosed } from './closed-accounts.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import type { DueLooks } from './due-looks.ts';
 import { laneKey } from './lanes.ts';
@@ -11,7 +11,7 @@ import { takeTurns } from './take-turns.ts';
 export type DelayedMovesDeps = {
   readonly store: ResolveDeps['store'] & Pick<WorkerStore, 'delayedLanes' | 'findDelayed' | 'findWaiting'>;
   readonly dueFrom: DueLooks['dueFrom'];
-  readonly whyClosed: (accountId: string) => ClosedReason | undefined;
+  readonly whyClosed: WhyClosed;
   readonly mark: Dispatcher['mark'];
   readonly endedUncalled: ResolveDeps['endedUncalled'];
   readonly failedOver: ResolveDeps['failedOver'];

@@ -1,10 +1,10 @@
 import { decideWaiting, hasUsableAccount, type WaitingDecision } from '#core/domain/decide-waiting.ts';
 import type { FailureClass } from '#core/domain/failure.ts';
-import type { ClosedReason } from '#core/domain/skipped-account.ts';
 import type { FailoverLabels } from '#core/platform/telemetry/metrics.ts';
 import type { Assignment, WorkerStore } from '#core/store/worker-store.ts';
 import type { ClaimedMessage } from '#core/store/claimed-message.ts';
 import type { Lane, WaitingRow } from '#core/store/lane.ts';
+import { closedAccounts, type WhyClosed } from './closed-accounts.ts';
 
 export type ResolveDeps = {
   readonly store: Pick<
@@ -13,8 +13,8 @@ export type ResolveDeps = {
   >;
   readonly endedUncalled: (message: WaitingRow, reason: FailureClass | 'suppressed') => void;
   readonly failedOver: (failover: FailoverLabels) => void;
-  /** Returns why an account cannot be called now. Absent: messages that wait for an account keep waiting. */
-  readonly whyClosed?: (accountId: string) => ClosedReason | undefined;
+  /** Absent: messages that wait for an account keep waiting. */
+  readonly whyClosed?: WhyClosed;
 };
 
 export type Resolved = {
@@ -28,12 +28,13 @@ export type Resolved = {
 
 /** Carries out the decisions about waiting messages. Messages that have changed since they were read are skipped. */
 export async function resolveWaiting(rows: readonly WaitingRow[], deps: ResolveDeps): Promise<Resolved> {
-  const { store } = deps;
   const { accounts, routes } = await routingFor(rows, deps);
-  const closed = closedOf(
-    accounts.values().flatMap((of) => of),
-    deps,
-  );
+  const closed =
+    deps.whyClosed &&
+    closedAccounts(
+      accounts.values().flatMap((its) => its),
+      deps.whyClosed,
+    );
   const decided = rows.map((row) => ({
     row,
     decision: decideWaiting(row, accounts.get(row.tenantId) ?? [], routes.get(row.tenantId) ?? [], closed),
@@ -41,59 +42,85 @@ export async function resolveWaiting(rows: readonly WaitingRow[], deps: ResolveD
   const of = <Kind extends WaitingDecision['kind']>(kind: Kind): Decided<Kind>[] =>
     decided.filter((one): one is Decided<Kind> => one.decision.kind === kind);
 
-  const queued: WaitingRow[] = [];
-  let moves = 0;
-  for (const [{ status, failure, reason = null }, alike] of Map.groupBy(
-    of('move'),
-    ({ decision }) => decision,
-  )) {
-    const ended = await store.moveMessages(seqsOf(alike), status, failure, reason);
-    moves += ended.size;
-    if (status === 'queued') queued.push(...alike.map(({ row }) => row).filter(({ seq }) => ended.has(seq)));
-    const why = failure?.class ?? (status === 'suppressed' || status === 'unknown' ? status : undefined);
-    if (why === undefined) continue;
-    for (const { row } of alike) if (ended.has(row.seq)) deps.endedUncalled(row, why);
-  }
-  for (const [why, alike] of Map.groupBy(of('return'), ({ decision }) => decision.why))
-    moves += (await store.returnSent(seqsOf(alike), why)).size;
+  const { moved, queued } = await move(of('move'), deps);
+  const returned = await returnToSent(of('return'), deps);
   const assigned = of('assign');
-  const moved =
-    assigned.length === 0 ? new Set<number>() : await store.assignAccounts(assigned.map(toAssignment));
-  moves += moved.size;
-  for (const { row, decision } of assigned) {
-    if (!moved.has(row.seq)) continue;
-    const to = accounts.get(row.tenantId)?.find(({ id }) => id === decision.rerouted.accountId);
-    deps.failedOver({
-      channel: row.channel,
-      provider: row.provider ?? 'unknown',
-      to: to?.provider ?? 'unknown',
-      because: decision.why,
-    });
-  }
+  const reassigned = await assign(assigned, accounts, deps);
   const lost = of('lost');
   return {
     lanes: [
       ...of('lane').map(({ row }) => row),
       ...queued,
-      ...assigned.map(({ row, decision }) => ({
-        tenantId: row.tenantId,
+      ...assigned.map(({ row: { tenantId }, decision }) => ({
+        tenantId,
         accountId: decision.rerouted.accountId,
       })),
     ],
-    lost: lost.length === 0 ? [] : await store.lost(seqsOf(lost)),
-    moved: moves,
+    lost: lost.length === 0 ? [] : await deps.store.lost(seqsOf(lost)),
+    moved: moved + returned + reassigned,
   };
-}
-
-function toAssignment({ row, decision }: Decided<'assign'>): Assignment {
-  const { seq, accountId: from, waitedMs } = row;
-  return { seq, from, rerouted: decision.rerouted, why: decision.why, waitedMs };
 }
 
 type Decided<Kind extends WaitingDecision['kind']> = {
   readonly row: WaitingRow;
   readonly decision: Extract<WaitingDecision, { kind: Kind }>;
 };
+
+/**
+ * Moves messages that end, are held or are queued without a call.
+ * @returns the number of moved messages, and those that are queued now.
+ */
+async function move(
+  decided: readonly Decided<'move'>[],
+  { store, endedUncalled }: ResolveDeps,
+): Promise<{ readonly moved: number; readonly queued: readonly WaitingRow[] }> {
+  const queued: WaitingRow[] = [];
+  let moved = 0;
+  for (const [to, alike] of Map.groupBy(decided, ({ decision }) => decision)) {
+    const { status, failure, reason = null } = to;
+    const ended = await store.moveMessages(seqsOf(alike), status, failure, reason);
+    moved += ended.size;
+    const rows = alike.map(({ row }) => row).filter(({ seq }) => ended.has(seq));
+    if (status === 'queued') queued.push(...rows);
+    const why = failure?.class ?? (status === 'suppressed' || status === 'unknown' ? status : undefined);
+    if (why !== undefined) for (const row of rows) endedUncalled(row, why);
+  }
+  return { moved, queued };
+}
+
+/** @returns the number of messages that went back to `sent`. */
+async function returnToSent(decided: readonly Decided<'return'>[], { store }: ResolveDeps): Promise<number> {
+  let returned = 0;
+  for (const [why, alike] of Map.groupBy(decided, ({ decision }) => decision.why))
+    returned += (await store.returnSent(seqsOf(alike), why)).size;
+  return returned;
+}
+
+/** @returns the number of messages that were given to another account. */
+async function assign(
+  decided: readonly Decided<'assign'>[],
+  accounts: ReadonlyMap<string, readonly { readonly id: string; readonly provider: string }[]>,
+  { store, failedOver }: ResolveDeps,
+): Promise<number> {
+  if (decided.length === 0) return 0;
+  const moved = await store.assignAccounts(decided.map(toAssignment));
+  for (const { row, decision } of decided) {
+    if (!moved.has(row.seq)) continue;
+    const to = accounts.get(row.tenantId)?.find(({ id }) => id === decision.rerouted.accountId);
+    failedOver({
+      channel: row.channel,
+      provider: row.provider ?? 'unknown',
+      to: to?.provider ?? 'unknown',
+      because: decision.why,
+    });
+  }
+  return moved.size;
+}
+
+function toAssignment({ row, decision }: Decided<'assign'>): Assignment {
+  const { seq, accountId: from, waitedMs } = row;
+  return { seq, from, rerouted: decision.rerouted, why: decision.why, waitedMs };
+}
 
 const seqsOf = (decided: readonly { row: WaitingRow }[]): number[] => decided.map(({ row }) => row.seq);
 
@@ -110,18 +137,4 @@ async function routingFor(rows: readonly WaitingRow[], { store, whyClosed }: Res
     accounts: Map.groupBy(accounts, ({ tenantId }) => tenantId),
     routes: Map.groupBy(routes, ({ tenantId }) => tenantId),
   };
-}
-
-/** Evaluates each account once, so that all messages are decided about alike. */
-function closedOf(
-  accounts: Iterable<{ readonly id: string }>,
-  { whyClosed }: ResolveDeps,
-): Map<string, ClosedReason> {
-  const closed = new Map<string, ClosedReason>();
-  if (whyClosed === undefined) return closed;
-  for (const { id } of accounts) {
-    const why = whyClosed(id);
-    if (why !== undefined) closed.set(id, why);
-  }
-  return closed;
 }

@@ -1,13 +1,13 @@
 import { decideSilence } from '#core/domain/decide-silence.ts';
-import type { ClosedReason } from '#core/domain/skipped-account.ts';
 import type { FailoverLabels } from '#core/platform/telemetry/metrics.ts';
 import type { WorkerStore } from '#core/store/worker-store.ts';
 import type { SilenceDecided, SilenceRouting, SilentRow } from '#core/store/silent-messages.ts';
+import { closedAccounts, type WhyClosed } from '../claim/closed-accounts.ts';
 import type { Dispatcher } from '../claim/dispatcher.ts';
 
 export type SilentMessagesDeps = {
   readonly store: Pick<WorkerStore, 'settleSilent'>;
-  readonly whyClosed: (accountId: string) => ClosedReason | undefined;
+  readonly whyClosed: WhyClosed;
   readonly mark: Dispatcher['mark'];
   readonly onFailedOver: (failover: FailoverLabels) => void;
   /** Called after each full batch. */
@@ -54,12 +54,7 @@ function decideEach(
 ): SilenceDecided[] {
   const accountsOf = Map.groupBy(accounts, ({ tenantId }) => tenantId);
   const routesOf = Map.groupBy(routes, ({ tenantId }) => tenantId);
-  // Evaluated once for each account, so that all messages are decided about alike.
-  const closed = new Map<string, ClosedReason>();
-  for (const { id } of accounts) {
-    const why = whyClosed(id);
-    if (why !== undefined) closed.set(id, why);
-  }
+  const closed = closedAccounts(accounts, whyClosed);
   return due.map((row) => ({
     row,
     decision: decideSilence(
