@@ -3,7 +3,6 @@ import type { Nats } from '#core/platform/nats/broker.ts';
 import type { Logger } from '#core/platform/telemetry/logger.ts';
 import type { WorkerMetrics } from '#core/platform/telemetry/metrics.ts';
 import type { Worker } from './build-worker.ts';
-import type { WorkerNotice } from './on-notice.ts';
 
 export type ConnectWorkerDeps = {
   readonly worker: Worker;

@@ -11,46 +11,46 @@ test('receipts that follow from calls are expected, in any number', () => {
   for (let second = 0; second < 60; second++) {
     for (let call = 0; call < 700; call++) work.called('a', second * 1_000);
     expect(work.use(steps({ a: 700 * CREDIT_PER_CALL }), second * 1_000)).toBe(0);
-    expect(work.behind(second * 1_000)).toEqual(new Set());
+    expect(work.withSurplus(second * 1_000)).toEqual(new Set());
   }
 });
 
 test('a tenant without calls is allowed a few receipts, and the rest is surplus', () => {
   const work = createExpectedWork();
   expect(work.use(steps({ quiet: 4, loud: MANY }), 0)).toBe(40);
-  expect(work.behind(0)).toEqual(new Set(['loud']));
+  expect(work.withSurplus(0)).toEqual(new Set(['loud']));
 });
 
-test('a tenant is no longer behind once it has sent enough, or after some time', () => {
+test('a tenant has no surplus any more once it has sent enough, or after some time', () => {
   const work = createExpectedWork();
-  const isBehind = (now: number) => new Set(work.behind(now)).has('a');
+  const hasSurplus = (now: number) => new Set(work.withSurplus(now)).has('a');
   const calls = TENANT_BUCKET.burst / 2 / CREDIT_PER_CALL;
   work.use(steps({ a: MANY }), 0);
   for (let call = 0; call < calls; call++) {
-    expect(isBehind(0)).toBe(true);
+    expect(hasSurplus(0)).toBe(true);
     work.called('a', 0);
   }
-  expect(isBehind(0)).toBe(false);
+  expect(hasSurplus(0)).toBe(false);
   work.use(steps({ a: MANY }), 0);
   const seconds = TENANT_BUCKET.burst / 2 / TENANT_BUCKET.perSecond;
-  expect([isBehind(seconds * 1_000 - 10), isBehind(seconds * 1_000)]).toEqual([true, false]);
+  expect([hasSurplus(seconds * 1_000 - 10), hasSurplus(seconds * 1_000)]).toEqual([true, false]);
 });
 
-test('a tenant whose receipts continue without calls stays behind', () => {
+test('a tenant whose receipts continue without calls keeps its surplus', () => {
   const work = createExpectedWork();
   work.use(steps({ a: MANY }), 0);
   for (let now = 100; now < 10_000; now += 100) {
     work.use(steps({ a: 128 }), now);
-    expect(work.behind(now)).toEqual(new Set(['a']));
+    expect(work.withSurplus(now)).toEqual(new Set(['a']));
   }
 });
 
-test('many tenants with a few receipts each use up the common credit, and everyone is behind', () => {
+test('many tenants with a few receipts each use up the common credit, and everyone has surplus', () => {
   const work = createExpectedWork();
   const tenants = Object.fromEntries(Array.from({ length: 200 }, (_, n) => [`t${n}`, 4]));
   expect(work.use(steps(tenants), 0)).toBe(800 - COMMON_BUCKET.burst);
-  expect(work.behind(0)).toBe('everyone');
-  expect(work.behind((COMMON_BUCKET.burst / 2 / COMMON_BUCKET.perSecond) * 1_000)).toEqual(new Set());
+  expect(work.withSurplus(0)).toBe('everyone');
+  expect(work.withSurplus((COMMON_BUCKET.burst / 2 / COMMON_BUCKET.perSecond) * 1_000)).toEqual(new Set());
 });
 
 test('idle tenants are forgotten', () => {
@@ -59,7 +59,7 @@ test('idle tenants are forgotten', () => {
   work.called('b', 300_000);
   work.forgetIdle(600_000);
   expect(work.size).toBe(1);
-  expect(work.behind(600_000)).toEqual(new Set());
+  expect(work.withSurplus(600_000)).toEqual(new Set());
 });
 
 const TENANTS = ['a', 'b', 'c'] as const;
@@ -110,8 +110,8 @@ test('surplus receipts of a tenant never use the credit of another one', () => {
         for (let call = 0; call < 100; call++) work.called('quiet', now);
         const surplus = work.use(steps({ quiet: 100 * CREDIT_PER_CALL }), now);
         expect(surplus).toBe(0);
-        const behind = work.behind(now);
-        expect(behind === 'everyone' || behind.has('quiet')).toBe(false);
+        const tenants = work.withSurplus(now);
+        expect(tenants === 'everyone' || tenants.has('quiet')).toBe(false);
       }
     }),
   );

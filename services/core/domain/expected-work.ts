@@ -15,13 +15,13 @@ export type ExpectedWork = {
   /**
    * Returns the tenants that have used up their credit and not regained part of it; `everyone` if the common credit is used up.
    */
-  behind(now: number): Behind;
+  withSurplus(now: number): TenantsWithSurplus;
   /** Drops tenants without activity for ten minutes. */
   forgetIdle(now: number): void;
   readonly size: number;
 };
 
-export type Behind = ReadonlySet<string> | 'everyone';
+export type TenantsWithSurplus = ReadonlySet<string> | 'everyone';
 
 type BucketTerms = {
   /** Credit that refills over time. */
@@ -40,17 +40,17 @@ export const CREDIT_PER_CALL = 4;
 export const TENANT_BUCKET: BucketTerms = { burst: 128, perSecond: 32, earnedMax: 4_000 };
 /** About a second of a worker's work. */
 export const COMMON_BUCKET: BucketTerms = { burst: 512, perSecond: 256, earnedMax: 8_000 };
-/** Part of `burst` that a tenant must regain before it is no longer behind. */
+/** Part of `burst` that a tenant must regain before it no longer has surplus. */
 const REGAINED_PART = 1 / 2;
 const IDLE_MS = 10 * 60_000;
 
-type Credit = { left: number; at: number; isBehind: boolean };
+type Credit = { left: number; at: number; hasSurplus: boolean };
 
 export function createExpectedWork(): ExpectedWork {
   const tenants = new Map<string, Credit>();
   const all = newCredit(COMMON_BUCKET, 0);
-  /** Tenants that were behind when last checked. */
-  const behind = new Set<string>();
+  /** Tenants that had surplus when last checked. */
+  const withSurplus = new Set<string>();
 
   function creditOf(tenantId: string, now: number): Credit {
     let credit = tenants.get(tenantId);
@@ -75,22 +75,22 @@ export function createExpectedWork(): ExpectedWork {
         const credit = creditOf(tenantId, now);
         sum += some;
         covered += take(credit, some);
-        if (credit.isBehind) behind.add(tenantId);
+        if (credit.hasSurplus) withSurplus.add(tenantId);
       }
       refill(all, COMMON_BUCKET, now);
       return sum - take(all, covered);
     },
-    behind(now) {
+    withSurplus(now) {
       refill(all, COMMON_BUCKET, now);
-      if (all.isBehind) return 'everyone';
-      for (const id of behind) if (!creditOf(id, now).isBehind) behind.delete(id);
-      return behind;
+      if (all.hasSurplus) return 'everyone';
+      for (const id of withSurplus) if (!creditOf(id, now).hasSurplus) withSurplus.delete(id);
+      return withSurplus;
     },
     forgetIdle(now) {
       for (const [id, { at }] of tenants) {
         if (now - at < IDLE_MS) continue;
         tenants.delete(id);
-        behind.delete(id);
+        withSurplus.delete(id);
       }
     },
     get size() {
@@ -99,21 +99,21 @@ export function createExpectedWork(): ExpectedWork {
   };
 }
 
-export function isBehind(behind: Behind, tenantId: string): boolean {
-  return behind === 'everyone' || behind.has(tenantId);
+export function hasSurplus(tenants: TenantsWithSurplus, tenantId: string): boolean {
+  return tenants === 'everyone' || tenants.has(tenantId);
 }
 
-export function isAnyoneBehind(behind: Behind): boolean {
-  return behind === 'everyone' || behind.size > 0;
+export function hasAnySurplus(tenants: TenantsWithSurplus): boolean {
+  return tenants === 'everyone' || tenants.size > 0;
 }
 
-const newCredit = ({ burst }: BucketTerms, at: number): Credit => ({ left: burst, at, isBehind: false });
+const newCredit = ({ burst }: BucketTerms, at: number): Credit => ({ left: burst, at, hasSurplus: false });
 
 function refill(credit: Credit, { burst, perSecond }: BucketTerms, now: number): void {
   const seconds = Math.max(0, now - credit.at) / 1_000;
   credit.at = Math.max(credit.at, now);
   credit.left = Math.max(credit.left, Math.min(burst, credit.left + seconds * perSecond));
-  if (credit.left >= burst * REGAINED_PART) credit.isBehind = false;
+  if (credit.left >= burst * REGAINED_PART) credit.hasSurplus = false;
 }
 
 function earn(credit: Credit, { earnedMax }: BucketTerms): void {
@@ -127,6 +127,6 @@ function earn(credit: Credit, { earnedMax }: BucketTerms): void {
 function take(credit: Credit, wanted: number): number {
   const taken = Math.min(wanted, credit.left);
   credit.left -= taken;
-  if (taken < wanted) credit.isBehind = true;
+  if (taken < wanted) credit.hasSurplus = true;
   return taken;
 }

@@ -23,9 +23,9 @@ function setupWith(store: ReceiptApplierDeps['store']) {
   const applier = createReceiptApplier({
     store,
     pace: {
-      behind: () => new Set(),
+      withSurplus: () => new Set(),
       run: (work) => work(),
-      runBehind: (work) => work(),
+      runSurplus: (work) => work(),
     },
     isSending: () => true,
     onApplied: (results) => void applied.push(...results.map(({ tenantId }) => tenantId)),
@@ -36,7 +36,7 @@ function setupWith(store: ReceiptApplierDeps['store']) {
 }
 
 /** Creates a store with receipts of tenants, and a pace whose turns the test starts. */
-function setup(due: Record<string, number>, behind: ReturnType<ReceiptPace['behind']> = new Set()) {
+function setup(due: Record<string, number>, withSurplus: ReturnType<ReceiptPace['withSurplus']> = new Set()) {
   const asked: (readonly string[])[] = [];
   const turns: (() => void)[] = [];
   const failed: unknown[] = [];
@@ -57,9 +57,9 @@ function setup(due: Record<string, number>, behind: ReturnType<ReceiptPace['behi
   const applier = createReceiptApplier({
     store: store as never,
     pace: {
-      behind: () => behind,
+      withSurplus: () => withSurplus,
       run: (work) => work(),
-      runBehind: (work) => new Promise<void>((resolve) => turns.push(resolve)).then(() => work()),
+      runSurplus: (work) => new Promise<void>((resolve) => turns.push(resolve)).then(() => work()),
     },
     isSending: () => true,
     onApplied: (results) => void applied.push(...results.map(({ tenantId }) => tenantId)),
@@ -75,7 +75,7 @@ test('applies all due receipts in batches', async () => {
   expect([applied.length, asked.length]).toEqual([300, 3]);
 });
 
-test('a tenant that is behind is applied later in turns, and others do not wait for it', async () => {
+test('a tenant with surplus is applied later in turns, and others do not wait for it', async () => {
   const { applier, applied, turns, due } = setup({ loud: 50, quiet: 2 }, new Set(['loud']));
   await applier.apply();
   expect(applied).toEqual(['quiet', 'quiet']);
@@ -91,7 +91,7 @@ test('a tenant that is behind is applied later in turns, and others do not wait 
   expect(due['loud']).toBe(0);
 });
 
-test('if every tenant is behind, all due receipts wait for a turn', async () => {
+test('if every tenant has surplus, all due receipts wait for a turn', async () => {
   const { applier, applied, turns } = setup({ a: 3 }, 'everyone');
   await applier.apply();
   expect(applied).toEqual([]);

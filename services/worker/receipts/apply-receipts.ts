@@ -7,7 +7,7 @@ import {
   type ReceiptResult,
 } from '#core/domain/decide-receipts.ts';
 import { DependencyError } from '#core/domain/dependency-error.ts';
-import { isAnyoneBehind } from '#core/domain/expected-work.ts';
+import { hasAnySurplus } from '#core/domain/expected-work.ts';
 import type { WorkerStore } from '#core/store/worker-store.ts';
 import type { ReceiptPace, ReceiptWork } from './receipt-pace.ts';
 
@@ -23,7 +23,7 @@ export type ReceiptApplierDeps = {
 
 export type ReceiptApplier = {
   /**
-   * Applies the due receipts. Receipts of tenants that are behind are applied later, in their own turns.
+   * Applies the due receipts. Receipts of tenants with surplus are applied later, in their own turns.
    * @param onBatch called after each full batch.
    */
   apply(onBatch?: () => void): Promise<void>;
@@ -34,7 +34,7 @@ export type ReceiptApplier = {
 /** Small, so that a message whose rows a batch has locked waits only some milliseconds. */
 const WHILE_SENDING_MAX = 128;
 /** Smaller still: a message that is accepted or sent meanwhile also waits for the processor. */
-const BEHIND_MAX = 32;
+const SURPLUS_MAX = 32;
 /** Large, so that the cost of a statement is shared by many receipts. */
 const AT_ONCE_MAX = 256;
 
@@ -47,7 +47,7 @@ export function createReceiptApplier(deps: ReceiptApplierDeps): ReceiptApplier {
    * @returns whether there may be more.
    */
   async function applySome(run: ReceiptPace['run'], without: readonly string[]): Promise<boolean> {
-    const most = isSending() ? (run === pace.runBehind ? BEHIND_MAX : WHILE_SENDING_MAX) : AT_ONCE_MAX;
+    const most = isSending() ? (run === pace.runSurplus ? SURPLUS_MAX : WHILE_SENDING_MAX) : AT_ONCE_MAX;
     try {
       const { results } = await run(() => store.applyReceipts(most, decideReceipts, without), workOf);
       deps.onApplied(results);
@@ -82,22 +82,22 @@ export function createReceiptApplier(deps: ReceiptApplierDeps): ReceiptApplier {
   }
 
   function applyLater(): void {
-    later ??= applyBehind()
+    later ??= applySurplus()
       .catch(deps.onFailed)
       .finally(() => (later = undefined));
   }
 
-  async function applyBehind(): Promise<void> {
-    while (await applySome(pace.runBehind, []));
+  async function applySurplus(): Promise<void> {
+    while (await applySome(pace.runSurplus, []));
   }
 
   return {
     async apply(onBatch) {
       for (let isFull = true; isFull;) {
-        const behind = pace.behind();
-        if (isAnyoneBehind(behind)) applyLater();
-        if (behind === 'everyone') return;
-        isFull = await applySome(pace.run, [...behind]);
+        const withSurplus = pace.withSurplus();
+        if (hasAnySurplus(withSurplus)) applyLater();
+        if (withSurplus === 'everyone') return;
+        isFull = await applySome(pace.run, [...withSurplus]);
         if (isFull) onBatch?.();
       }
     },

@@ -28,7 +28,7 @@ const COUNTING = {
 } as unknown as Account;
 
 /** Creates a store with calls of deleted accounts, which contain no reports, and a pace whose turns the test starts. */
-function setup(behind: Set<string> | 'everyone', onBegun: () => void = () => undefined) {
+function setup(withSurplus: Set<string> | 'everyone', onBegun: () => void = () => undefined) {
   const calls: StoredReceiptCall[] = [];
   const passedOver: (readonly string[])[] = [];
   const settled: number[] = [];
@@ -71,9 +71,9 @@ function setup(behind: Set<string> | 'everyone', onBegun: () => void = () => und
     onRead: () => undefined,
     onAdapterFault: () => undefined,
     pace: {
-      behind: () => behind,
+      withSurplus: () => withSurplus,
       run: (commit) => commit(),
-      runBehind: (commit) => new Promise<void>((resolve) => turns.push(resolve)).then(() => commit()),
+      runSurplus: (commit) => new Promise<void>((resolve) => turns.push(resolve)).then(() => commit()),
     },
     onSettled: () => undefined,
     onMore: () => undefined,
@@ -95,7 +95,7 @@ function setup(behind: Set<string> | 'everyone', onBegun: () => void = () => und
   return { reader, bring, settled, passedOver, turns, failed, begun: () => commits, slow };
 }
 
-test('receipt calls of a tenant that is behind wait for a turn, and those of others do not', async () => {
+test('receipt calls of a tenant with surplus wait for a turn, and those of others do not', async () => {
   const { reader, bring, settled, passedOver, turns } = setup(new Set(['loud']));
   bring(1, 'loud');
   bring(2, 'quiet');
@@ -114,7 +114,7 @@ test('receipt calls of a tenant that is behind wait for a turn, and those of oth
   expect(passedOver.at(-1)).toEqual([]);
 });
 
-test('if every tenant is behind, all calls wait for a turn', async () => {
+test('if every tenant has surplus, all calls wait for a turn', async () => {
   const { reader, bring, settled, turns } = setup('everyone');
   bring(1, 'a');
   await reader.read();
@@ -136,8 +136,10 @@ test('a turn that fails is reported, and its tenant is no longer skipped', async
 });
 
 test('a call with many reports is settled in turns and does not delay others', async () => {
-  const behind = new Set<string>();
-  const { reader, bring, settled, passedOver, turns, begun } = setup(behind, () => behind.add('loud'));
+  const withSurplus = new Set<string>();
+  const { reader, bring, settled, passedOver, turns, begun } = setup(withSurplus, () =>
+    withSurplus.add('loud'),
+  );
   bring(1, 'loud', 1_000);
   bring(2, 'quiet');
   await reader.read();
@@ -171,11 +173,11 @@ test('a call whose credential is slow to load does not delay other tenants', asy
 });
 
 test('small calls are settled while large calls of several tenants wait for their turns', async () => {
-  const behind = new Set<string>();
-  const { reader, bring, settled, turns, begun } = setup(behind);
+  const withSurplus = new Set<string>();
+  const { reader, bring, settled, turns, begun } = setup(withSurplus);
   for (let tenant = 1; tenant <= 4; tenant++) {
     bring(tenant, `loud ${tenant}`, 1_000, 4 * 1024 * 1024);
-    behind.add(`loud ${tenant}`);
+    withSurplus.add(`loud ${tenant}`);
     await reader.read();
   }
   bring(5, 'other', 1_000, 4 * 1024 * 1024);

@@ -1,4 +1,4 @@
-import { isAnyoneBehind, isBehind } from '#core/domain/expected-work.ts';
+import { hasAnySurplus, hasSurplus } from '#core/domain/expected-work.ts';
 import type { LoadIds } from '#core/domain/id-loader.ts';
 import { createLoopTurns } from '#core/platform/process/loop-turns.ts';
 import type { StoredReceiptCall } from '#core/store/receipt-reports.ts';
@@ -56,10 +56,10 @@ const READING_MS_MAX = 250;
  */
 const GAP_MS = 100;
 /**
- * Reports per commit of tenants that are behind. Few, because a message that is accepted or sent meanwhile waits for the processor
+ * Reports per commit of tenants with surplus. Few, because a message that is accepted or sent meanwhile waits for the processor
  * for as long as one such commit takes.
  */
-const REPORTS_BEHIND = 64;
+const SURPLUS_REPORTS_AT_ONCE = 64;
 const AGAIN_MS_MIN = 1_000;
 const AGAIN_MS_MAX = 600_000;
 /** About two days with growing pauses. A credential that cannot be read for so long is lost. */
@@ -76,7 +76,7 @@ type Later = { readonly tenants: ReadonlySet<string>; readonly bytes: number };
 
 export type ReceiptReader = {
   /**
-   * Reads stored calls of vendors: verifies and parses them. Calls of tenants that are behind are settled later, in their own
+   * Reads stored calls of vendors: verifies and parses them. Calls of tenants with surplus are settled later, in their own
    * turns, and so are calls that take several commits or long to read; until then no more calls of these tenants are taken.
    * @returns whether there may be more calls to take at once.
    */
@@ -113,7 +113,9 @@ export function createReceiptReader(deps: ReceiptReaderDeps): ReceiptReader {
   function settleLater(calls: readonly StoredReceiptCall[], read: Promise<readonly Settled[]>): void {
     if (calls.length === 0) return;
     const settling = read
-      .then((settled) => settle(settled, isAnyoneBehind(pace.behind()) ? REPORTS_BEHIND : REPORTS_AT_ONCE))
+      .then((settled) =>
+        settle(settled, hasAnySurplus(pace.withSurplus()) ? SURPLUS_REPORTS_AT_ONCE : REPORTS_AT_ONCE),
+      )
       .catch(deps.onFailed)
       .finally(() => {
         later.delete(settling);
@@ -125,15 +127,15 @@ export function createReceiptReader(deps: ReceiptReaderDeps): ReceiptReader {
   const laterBytes = (): number => [...later.values()].reduce((sum, { bytes }) => sum + bytes, 0);
   const isFull = (): boolean => laterBytes() >= LATER_BYTES_MAX;
 
-  /** Waits while no call may be taken, not even a small one of a tenant that is not behind. */
+  /** Waits while no call may be taken, not even a small one of a tenant without surplus. */
   async function roomForSome(): Promise<void> {
-    while (laterBytes() >= 2 * LATER_BYTES_MAX || (isFull() && pace.behind() === 'everyone'))
+    while (laterBytes() >= 2 * LATER_BYTES_MAX || (isFull() && pace.withSurplus() === 'everyone'))
       await Promise.race(later.keys());
   }
 
   function take(onlySmall: boolean): Promise<StoredReceiptCall[]> {
-    const behind = onlySmall ? pace.behind() : NOBODY;
-    const without = new Set(behind === 'everyone' ? [] : behind);
+    const withSurplus = onlySmall ? pace.withSurplus() : NOBODY;
+    const without = new Set(withSurplus === 'everyone' ? [] : withSurplus);
     for (const { tenants } of later.values()) for (const tenantId of tenants) without.add(tenantId);
     const bodyMax = onlySmall ? SMALL_BODY_BYTES : BODY_BYTES_MAX;
     lookedAt = performance.now();
@@ -164,10 +166,10 @@ export function createReceiptReader(deps: ReceiptReaderDeps): ReceiptReader {
         slow.map(({ call }) => call),
         Promise.all(slow.map(({ end }) => end)),
       );
-      const behind = pace.behind();
-      // A call that takes several commits may cause its tenant to be behind after the first of them.
+      const withSurplus = pace.withSurplus();
+      // A call that takes several commits may give its tenant surplus after the first of them.
       const isLater = (one: Settled): boolean =>
-        isBehind(behind, one.call.tenantId) || (!onlySmall && takesSeveral(one));
+        hasSurplus(withSurplus, one.call.tenantId) || (!onlySmall && takesSeveral(one));
       const toSettleLater = judged.filter(isLater);
       settleLater(
         toSettleLater.map(({ call }) => call),
@@ -188,10 +190,10 @@ function bytesOf(calls: readonly StoredReceiptCall[]): number {
   return calls.reduce((sum, { body }) => sum + body.length, 0);
 }
 
-/** Commits that also contain calls of tenants that are not behind do not wait for a rest. */
+/** Commits that also contain calls of tenants without surplus do not wait for a rest. */
 function runnerOf(calls: readonly SettledPart[], pace: ReceiptPace): ReceiptPace['run'] {
-  const behind = pace.behind();
-  return calls.every(({ call }) => isBehind(behind, call.tenantId)) ? pace.runBehind : pace.run;
+  const withSurplus = pace.withSurplus();
+  return calls.every(({ call }) => hasSurplus(withSurplus, call.tenantId)) ? pace.runSurplus : pace.run;
 }
 
 function workOf(calls: readonly SettledPart[], now: number): ReceiptWork {

@@ -24,7 +24,7 @@ function setup(isSending = true) {
     stop,
     few: () => pace.run(work, workOf('quiet', 1)),
     surplus: () => pace.run(work, workOf('loud', STORM)),
-    behind: () => pace.runBehind(work, workOf('loud', STORM)),
+    rested: () => pace.runSurplus(work, workOf('loud', STORM)),
   };
 }
 
@@ -36,21 +36,21 @@ test('expected receipts are processed one batch after the other, without a rest'
 });
 
 test('surplus receipts rest for twice the time they take, and expected ones continue meanwhile', async () => {
-  const { pace, surplus, behind, few } = setup();
+  const { pace, surplus, rested, few } = setup();
   const first = await surplus();
-  expect(pace.behind()).toEqual(new Set(['loud']));
-  const [later, another, straight] = await Promise.all([behind(), behind(), few()]);
+  expect(pace.withSurplus()).toEqual(new Set(['loud']));
+  const [later, another, straight] = await Promise.all([rested(), rested(), few()]);
   expect(straight.from - first.until).toBeLessThan(STEP_MS);
   expect(later.from - first.until).toBeGreaterThanOrEqual(2 * STEP_MS * 0.95 - 5);
   expect(another.from - later.until).toBeGreaterThanOrEqual(2 * STEP_MS * 0.95 - 5);
 });
 
 test('a batch of surplus receipts gets its turn despite a steady stream of expected ones', async () => {
-  const { surplus, behind, few } = setup();
+  const { surplus, rested, few } = setup();
   await surplus();
   const over = new AbortController();
   let pieces = 0;
-  const later = behind().finally(() => over.abort());
+  const later = rested().finally(() => over.abort());
   while (!over.signal.aborted) {
     await few();
     pieces++;
@@ -60,11 +60,11 @@ test('a batch of surplus receipts gets its turn despite a steady stream of expec
   expect(pieces).toBeLessThan(50);
 });
 
-test('while no messages are sent, batches run concurrently and no tenant is behind', async () => {
-  const { pace, surplus, behind } = setup(false);
-  const [first, second] = await Promise.all([surplus(), behind()]);
+test('while no messages are sent, batches run concurrently and no tenant has surplus', async () => {
+  const { pace, surplus, rested } = setup(false);
+  const [first, second] = await Promise.all([surplus(), rested()]);
   expect(second.from).toBeLessThan(first.until);
-  expect(pace.behind()).toEqual(new Set());
+  expect(pace.withSurplus()).toEqual(new Set());
 });
 
 test('a failed batch rejects for its caller, and the next one runs', async () => {
@@ -78,10 +78,10 @@ test('a failed batch rejects for its caller, and the next one runs', async () =>
 });
 
 test('stopping ends the rest', async () => {
-  const { pace, behind, stop } = setup();
+  const { pace, rested, stop } = setup();
   const long = () => new Promise((resolve) => setTimeout(resolve, 1_000));
   await pace.run(long, () => ({ receipts: new Map([['loud', STORM]]), waitedMs: 0 }));
-  const next = behind();
+  const next = rested();
   const from = performance.now();
   stop.abort();
   await next;

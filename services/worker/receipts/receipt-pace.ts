@@ -1,4 +1,4 @@
-import type { Behind, ExpectedWork } from '#core/domain/expected-work.ts';
+import type { ExpectedWork, TenantsWithSurplus } from '#core/domain/expected-work.ts';
 import { extendRest } from '#core/domain/rest-beside-sends.ts';
 
 /** The extent of a piece of work on receipts. */
@@ -23,15 +23,15 @@ export type ReceiptPaceDeps = {
 export type ReceiptPace = {
   /** Runs work on expected receipts. */
   readonly run: Run;
-  /** Runs work on receipts of tenants that are behind, or of everyone, after the rests. */
-  readonly runBehind: Run;
+  /** Runs work on receipts of tenants with surplus, or of everyone, after the rests. */
+  readonly runSurplus: Run;
   /** Returns the tenants whose receipts must wait for the rests; none while no messages are sent. */
-  readonly behind: () => Behind;
+  readonly withSurplus: () => TenantsWithSurplus;
 };
 
 type Run = <Result>(work: () => Promise<Result>, workOf: (result: Result) => ReceiptWork) => Promise<Result>;
 
-type Job = { readonly isBehind: boolean; readonly start: () => Promise<void> };
+type Job = { readonly isSurplus: boolean; readonly start: () => Promise<void> };
 
 const NOBODY: ReadonlySet<string> = new Set();
 
@@ -46,7 +46,7 @@ export function createReceiptPace({ expected, isSending, signal }: ReceiptPaceDe
     clearTimeout(timer);
     while (jobs.length > 0 && (running === 0 || !isSending())) {
       const restMs = isSending() && !signal.aborted ? restUntil - performance.now() : 0;
-      const next = jobs.findIndex(({ isBehind }) => restMs <= 0 || !isBehind);
+      const next = jobs.findIndex(({ isSurplus }) => restMs <= 0 || !isSurplus);
       if (next === -1) {
         timer = setTimeout(pump, restMs);
         return;
@@ -73,7 +73,7 @@ export function createReceiptPace({ expected, isSending, signal }: ReceiptPaceDe
     });
   }
 
-  function runner(isBehind: boolean): Run {
+  function runner(isSurplus: boolean): Run {
     return (work, workOf) =>
       new Promise((resolve, reject) => {
         async function start(): Promise<void> {
@@ -86,14 +86,14 @@ export function createReceiptPace({ expected, isSending, signal }: ReceiptPaceDe
             reject(error);
           }
         }
-        jobs.push({ isBehind, start });
+        jobs.push({ isSurplus, start });
         pump();
       });
   }
 
   return {
     run: runner(false),
-    runBehind: runner(true),
-    behind: () => (isSending() ? expected.behind(performance.now()) : NOBODY),
+    runSurplus: runner(true),
+    withSurplus: () => (isSending() ? expected.withSurplus(performance.now()) : NOBODY),
   };
 }

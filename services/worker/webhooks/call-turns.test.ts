@@ -9,7 +9,7 @@ function setup({ slots = 100, isSending = false, beginMs = 0 } = {}) {
   const begun: string[] = [];
   const left = new Map<string, number>();
   const withTheirShare = new Set<string>();
-  const behind = new Set<string>();
+  const withSurplus = new Set<string>();
   let inFlight = 0;
   const turns = createCallTurns<Entry, number>({
     next({ id, tenantId }) {
@@ -28,8 +28,8 @@ function setup({ slots = 100, isSending = false, beginMs = 0 } = {}) {
     waitsSince: () => undefined,
     hasSlot: () => inFlight < slots,
     isSending: () => isSending,
-    behind: () => behind,
-    use: (calls) => [...calls].reduce((sum, [id, some]) => sum + (behind.has(id) ? some : 0), 0),
+    withSurplus: () => withSurplus,
+    use: (calls) => [...calls].reduce((sum, [id, some]) => sum + (withSurplus.has(id) ? some : 0), 0),
     now: () => 0,
   });
   function add(id: string, calls: number, tenantId = id): Entry {
@@ -38,7 +38,7 @@ function setup({ slots = 100, isSending = false, beginMs = 0 } = {}) {
     turns.add(entry);
     return entry;
   }
-  return { turns, begun, withTheirShare, behind, add, end: () => inFlight-- };
+  return { turns, begun, withTheirShare, withSurplus, add, end: () => inFlight-- };
 }
 
 test('entries take turns, one call each', async () => {
@@ -96,8 +96,8 @@ test('an entry that was removed is not called for', async () => {
 });
 
 test('while messages are sent, surplus calls are followed by a rest, in which other tenants are called for', async () => {
-  const { begun, behind, add } = setup({ isSending: true, beginMs: 60 });
-  behind.add('a');
+  const { begun, withSurplus, add } = setup({ isSending: true, beginMs: 60 });
+  withSurplus.add('a');
   add('a', 1);
   await nextTurn();
   add('a2', 1, 'a');
@@ -108,8 +108,8 @@ test('while messages are sent, surplus calls are followed by a rest, in which ot
 });
 
 test('while no messages are sent, surplus calls need not rest', async () => {
-  const { begun, behind, add } = setup({ beginMs: 20 });
-  behind.add('a');
+  const { begun, withSurplus, add } = setup({ beginMs: 20 });
+  withSurplus.add('a');
   add('a', 1);
   await nextTurn();
   add('a2', 1, 'a');

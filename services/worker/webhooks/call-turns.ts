@@ -1,4 +1,4 @@
-import { isBehind, type Behind } from '#core/domain/expected-work.ts';
+import { hasSurplus, type TenantsWithSurplus } from '#core/domain/expected-work.ts';
 import { extendRest } from '#core/domain/rest-beside-sends.ts';
 
 export type CallTurnsDeps<Entry, Call> = {
@@ -12,7 +12,7 @@ export type CallTurnsDeps<Entry, Call> = {
   /** Whether messages are being sent; they have priority. */
   readonly isSending: () => boolean;
   /** Tenants whose calls exceed the expected number. */
-  readonly behind: () => Behind;
+  readonly withSurplus: () => TenantsWithSurplus;
   /**
    * Counts calls by tenant.
    * @returns how many of them were surplus.
@@ -48,7 +48,7 @@ export function createCallTurns<Entry extends { readonly tenantId: string }, Cal
   const turns = new Set<Entry>();
   /** Entries whose tenants have their share of the slots. */
   let overShare = new Set<Entry>();
-  /** Entries whose tenants are behind; they wait until `restUntil`. */
+  /** Entries whose tenants have surplus; they wait until `restUntil`. */
   let resting = new Set<Entry>();
   let isScheduled = false;
   let restUntil = 0;
@@ -75,7 +75,7 @@ export function createCallTurns<Entry extends { readonly tenantId: string }, Cal
   function turn(): void {
     isScheduled = false;
     const begunAt = performance.now();
-    const behind = begunAt < restUntil && deps.isSending() ? deps.behind() : NOBODY;
+    const withSurplus = begunAt < restUntil && deps.isSending() ? deps.withSurplus() : NOBODY;
     const calls = new Map<string, number>();
     let begun = 0;
     let oldestAt = Number.POSITIVE_INFINITY;
@@ -83,7 +83,7 @@ export function createCallTurns<Entry extends { readonly tenantId: string }, Cal
       const [entry] = turns;
       if (entry === undefined) break;
       turns.delete(entry);
-      if (isBehind(behind, entry.tenantId)) {
+      if (hasSurplus(withSurplus, entry.tenantId)) {
         resting.add(entry);
         continue;
       }

@@ -27,7 +27,7 @@ import { eventBody } from './event-body.ts';
 import { createKeylessEndpoints } from './keyless-endpoints.ts';
 
 export type EndpointCallerDeps = DeliverEventDeps &
-  Pick<CallTurnsDeps<Entry, Delivery>, 'isSending' | 'behind' | 'use'> & {
+  Pick<CallTurnsDeps<Entry, Delivery>, 'isSending' | 'withSurplus' | 'use'> & {
     readonly secrets: Pick<EndpointSecrets, 'get'>;
     readonly recorder: DeliveryRecorder;
     readonly watch: EndpointWatch;
@@ -115,7 +115,7 @@ export function createEndpointCaller(deps: EndpointCallerDeps): EndpointCaller {
     waitsSince: ({ open, claimed }) => (open.claim.attempts === 0 ? claimed.event.at.getTime() : undefined),
     hasSlot: () => inFlight < deps.inFlightMax,
     isSending: deps.isSending,
-    behind: deps.behind,
+    withSurplus: deps.withSurplus,
     use: deps.use,
     now: deps.now,
   });

@@ -67,7 +67,7 @@ export function createEndpointRun(
   /** Deliveries that may begin because the preceding event succeeded. */
   const freed: Delivery[] = [];
   /** Messages with an event that goes back; no later event of the message is called for in this run. */
-  const behind = new Set<number>();
+  const putBack = new Set<number>();
   /** Messages with a failed event in a row of its own; each later event waits for it and gets a row of its own too. */
   const apart = new Set<number>();
 
@@ -93,7 +93,7 @@ export function createEndpointRun(
   function putBackFailed(delivery: Delivery, attempts: number, dueAt: Date): void {
     const { message: messageSeq } = delivery;
     if (messageSeq !== null) {
-      behind.add(messageSeq);
+      putBack.add(messageSeq);
       apart.add(messageSeq);
     }
     delivery.open.again.push({ seq: delivery.claimed.seq, attempts, dueAt, messageSeq });
@@ -102,7 +102,7 @@ export function createEndpointRun(
   function putBackUncalled(delivery: Delivery): void {
     const { open, claimed } = delivery;
     const { message: messageSeq } = delivery;
-    if (messageSeq !== null) behind.add(messageSeq);
+    if (messageSeq !== null) putBack.add(messageSeq);
     if (messageSeq !== null && (apart.has(messageSeq) || open.claim.blocked.has(messageSeq)))
       open.again.push({
         seq: claimed.seq,
@@ -116,7 +116,7 @@ export function createEndpointRun(
 
   /** Whether the delivery must wait for an earlier event of its message; if so, it is put where it waits. */
   function isHeld(delivery: Delivery, message: number): boolean {
-    if (behind.has(message) || delivery.open.claim.blocked.has(message)) {
+    if (putBack.has(message) || delivery.open.claim.blocked.has(message)) {
       putBackUncalled(delivery);
       return true;
     }
@@ -184,7 +184,7 @@ export function createEndpointRun(
       }
       const [next, ...others] = later;
       if (message === null || next === undefined) return;
-      if (isGivingBack || behind.has(message)) {
+      if (isGivingBack || putBack.has(message)) {
         for (const one of later) putBackUncalled(one);
         return;
       }

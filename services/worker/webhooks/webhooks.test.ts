@@ -78,7 +78,7 @@ describe('concurrent calls', () => {
     expect(few.calls).toHaveLength(400);
   });
 
-  test('of a tenant that is behind rest while messages are sent, and those of others do not', async () => {
+  test('of a tenant with surplus rest while messages are sent, and those of others do not', async () => {
     const loud = endpointOf({ tenantId: randomUUID(), url: 'https://loud.example/' });
     const quiet = endpointOf({ tenantId: randomUUID(), url: 'https://quiet.example/' });
     const isLoud = ({ url }: HttpRequest) => url.includes('loud');
@@ -88,7 +88,7 @@ describe('concurrent calls', () => {
       isSending: true,
       expected: {
         ...createExpectedWork(),
-        behind: () => new Set([loud.tenantId]),
+        withSurplus: () => new Set([loud.tenantId]),
         use(calls) {
           // Takes as long as beginning many calls.
           for (const from = performance.now(); performance.now() - from < 100;);

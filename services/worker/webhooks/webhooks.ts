@@ -1,5 +1,5 @@
 import type { EndpointHealth } from '#core/domain/endpoint-state.ts';
-import { isBehind, type Behind, type ExpectedWork } from '#core/domain/expected-work.ts';
+import { hasSurplus, type TenantsWithSurplus, type ExpectedWork } from '#core/domain/expected-work.ts';
 import type { ChangeOfEndpoint } from '#core/domain/notice.ts';
 import { matchesEndpoint } from '#core/domain/webhook-endpoint.ts';
 import type { WebhookEndpoint } from '#core/store/delivery-claim.ts';
@@ -88,7 +88,7 @@ export function createWebhooks(deps: WebhooksDeps): Webhooks {
   const aborted = new AbortController();
   const stopped = new AbortController();
   const calling = { http: deps.http, allowHttp: deps.allowHttp, now: Date.now };
-  const behind = (): Behind => deps.expected.behind(performance.now());
+  const withSurplus = (): TenantsWithSurplus => deps.expected.withSurplus(performance.now());
   const pace = createRestPace({ isSending: deps.isSending, signal: stopped.signal });
   const recorder = createDeliveryRecorder({
     store,
@@ -109,7 +109,7 @@ export function createWebhooks(deps: WebhooksDeps): Webhooks {
     watch,
     inFlightMax: settings.inFlightMax,
     deadlineMs: settings.deadlineMs,
-    behind,
+    withSurplus,
     use: (calls) => deps.expected.use(calls, performance.now()),
     isSending: deps.isSending,
     random: Math.random,
@@ -133,11 +133,11 @@ export function createWebhooks(deps: WebhooksDeps): Webhooks {
 
   const isStopping = (): boolean => stopped.signal.aborted;
 
-  /** Returns the part of the tenants that are behind, from 0 to 1. */
+  /** Returns the part of the tenants that have surplus, from 0 to 1. */
   function surplusOf(tenantIds: readonly string[]): number {
-    const now = behind();
-    const surplus = tenantIds.filter((id) => isBehind(now, id));
-    return surplus.length / Math.max(1, tenantIds.length);
+    const now = withSurplus();
+    const some = tenantIds.filter((id) => hasSurplus(now, id));
+    return some.length / Math.max(1, tenantIds.length);
   }
 
   function matchSoon(tenantIds: readonly string[]): void {
