@@ -27,6 +27,7 @@ import {
   type Panel,
 } from './analysis/monitoring-files.ts';
 import { queryFacts, withoutMacros } from './analysis/promql.ts';
+import { createWebhookMemory } from '../services/worker/webhooks/webhook-memory.ts';
 
 const rules = readRules();
 const alerts = alertsOf(rules);
@@ -68,7 +69,10 @@ async function exposedMetrics(): Promise<MetricCatalog> {
   // The stores only provide the names of their operations.
   timedStore(directoryStore(undefined as never), api.database);
   timedStore(workerStore(undefined as never, 0, undefined as never), worker.database);
-  timedStore(webhookStore(undefined as never, undefined as never, undefined as never), worker.database);
+  timedStore(
+    webhookStore(undefined as never, undefined as never, undefined as never, createWebhookMemory()),
+    worker.database,
+  );
   timedStore(managedTenantStore(undefined as never, '', undefined as never), controller.database);
   collectProcessMetrics(api, { component: 'api', version: '1' });
   collectProcessMetrics(worker, { component: 'worker', version: '1' });

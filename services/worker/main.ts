@@ -32,6 +32,7 @@ import { connectWorker } from './connect-worker.ts';
 import { createCredentials } from './accounts/credentials.ts';
 import { createEvents } from './events.ts';
 import { createEndpointSecrets } from './webhooks/endpoint-secrets.ts';
+import { createWebhookMemory } from './webhooks/webhook-memory.ts';
 
 /** Ports for mail submission; in the operator's own allowed ranges all ports are open. */
 const SUBMISSION_PORTS = [25, 465, 587, 2525];
@@ -75,6 +76,7 @@ const webhooks = timedStore(
     webhooksSql,
     (work) => withDeadline(work, config.postgres.statementTimeoutMs + 1_000),
     createIdLoader(store.messageIdKey),
+    createWebhookMemory(),
   ),
   metrics.database,
 );

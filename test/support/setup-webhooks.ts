@@ -4,6 +4,7 @@ import type { DeliveryClaim } from '#core/store/delivery-claim.ts';
 import { type DeliveryCompletion, webhookStore, type WebhookStore } from '#core/store/webhook-deliveries.ts';
 import { acceptBatch, acceptRow, seedAccount, type SeededTenant, seedTenant } from '#test/support/seed.ts';
 import { setupStores } from './setup-stores.ts';
+import { createWebhookMemory } from '../../services/worker/webhooks/webhook-memory.ts';
 
 export const LEASE_MS = 60_000;
 
@@ -16,7 +17,7 @@ export async function setupWebhooks() {
   const tenant = await seedTenant(admin, { messagesPerDay: 1_000_000 });
   await seedAccount(admin, tenant.tenantId);
   const loadIds = createIdLoader(store.messageIdKey);
-  const webhooks = webhookStore(worker, direct, loadIds);
+  const webhooks = webhookStore(worker, direct, loadIds, createWebhookMemory());
 
   async function endpoint(settings: Record<string, unknown> = {}, of = tenant.tenantId): Promise<string> {
     const row = {

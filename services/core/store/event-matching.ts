@@ -6,10 +6,11 @@ import { asJson, type Sql } from '#core/platform/postgres/postgres.ts';
 import type { boundedQueries } from './bounded-queries.ts';
 import type { DeliveryClaim, WebhookEndpoint } from './delivery-claim.ts';
 import { HISTORY_TYPES, isEvent, messageSeqOf, type EventRow, type FeedRow } from './feed.ts';
-import { matchedPositions } from './matched-positions.ts';
+import type { MatchedPositions, StoredPosition } from './webhook-memory.ts';
 
 export type EventMatchingDeps = Pick<ReturnType<typeof boundedQueries>, 'rowsOf'> & {
   readonly sql: Sql;
+  readonly positions: MatchedPositions;
   readonly toEvents: <Row extends EventRow>(rows: readonly Row[]) => Promise<readonly FeedEvent<Row>[]>;
   readonly loadEndpoints: (ids: readonly string[]) => Promise<ReadonlyMap<string, WebhookEndpoint>>;
 };
@@ -41,15 +42,12 @@ export type Matched = {
 };
 
 /** An endpoint with how far its tenant's feed is matched for it. */
-type MatchedEndpoint = EndpointFilters & {
-  readonly id: string;
-  readonly tenantId: string;
-  readonly version: number;
-  readonly matchedTo: number;
-  readonly server: number;
-  /** Whether rows inserted for it may be claimed at once. */
-  readonly ready: boolean;
-};
+type MatchedEndpoint = EndpointFilters &
+  StoredPosition & {
+    readonly tenantId: string;
+    /** Whether rows inserted for it may be claimed at once. */
+    readonly ready: boolean;
+  };
 
 type MatchedTenant = { readonly id: string; readonly endpoints: readonly MatchedEndpoint[] };
 
@@ -92,11 +90,9 @@ const TENANTS_AT_ONCE = 4;
 
 /**
  * Creates the matching of tenants' events with their endpoints: it reads the next events of these tenants, and inserts due rows for
- * the events that `match` accepts. It remembers how far feeds are matched where no event passed.
+ * the events that `match` accepts. How far feeds are matched where no event passed, it notes in `positions`.
  */
-export function eventMatching({ sql, rowsOf, toEvents, loadEndpoints }: EventMatchingDeps) {
-  const positions = matchedPositions();
-
+export function eventMatching({ sql, positions, rowsOf, toEvents, loadEndpoints }: EventMatchingDeps) {
   /**
    * Reads the next events of these tenants, with one query for all of them.
    * @param onFailed called with each tenant whose events cannot be read, which do not keep back the others' events; and without a

@@ -4,13 +4,12 @@ import type { StoredEvent } from '#core/domain/event-envelope.ts';
 import type { LoadIds } from '#core/domain/id-loader.ts';
 import { asJson, type Json, type Sql, type TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { bisectFaults } from '#core/domain/bisect-faults.ts';
-import { behindTenants } from './behind-tenants.ts';
 import { boundedQueries, type Bounded } from './bounded-queries.ts';
 import { camelRows } from './camel-rows.ts';
-import { dueEndpoints } from './due-endpoints.ts';
 import { eventMatching } from './event-matching.ts';
 import type { DeliveryClaim, WebhookEndpoint } from './delivery-claim.ts';
 import { HISTORY_TYPES, messageSeqOf, toStoredEvents, type EventRow } from './feed.ts';
+import type { DueLook, WebhookMemory } from './webhook-memory.ts';
 
 /** A finished call. */
 export type DeliveryAttempt = {
@@ -67,14 +66,13 @@ export type DeliveryClaimTerms = {
 };
 
 /**
- * Creates the worker's side of webhook endpoints. It remembers how far feeds are matched where no event passed, which endpoints
- * have something due, and which tenants are behind; forgetting one of these costs no more than another look.
+ * Creates the worker's side of webhook endpoints.
  * @param bounded gives a query its deadline.
+ * @param memory which endpoints have something due, which tenants are behind, and how far feeds are matched; queries use and
+ * update it.
  */
-export function webhookStore(sql: Sql, bounded: Bounded, loadIds: LoadIds) {
+export function webhookStore(sql: Sql, bounded: Bounded, loadIds: LoadIds, memory: WebhookMemory) {
   const { count, rowsOf } = boundedQueries(bounded);
-  const due = dueEndpoints();
-  const looked = behindTenants();
 
   async function toEvents<Row extends EventRow>(
     rows: readonly Row[],
@@ -121,7 +119,7 @@ export function webhookStore(sql: Sql, bounded: Bounded, loadIds: LoadIds) {
   }
 
   return {
-    matchEvents: eventMatching({ sql, rowsOf, toEvents, loadEndpoints }),
+    matchEvents: eventMatching({ sql, positions: memory.matched, rowsOf, toEvents, loadEndpoints }),
 
     /**
      * Returns tenants with endpoints that are matched less far than the tenant's feed goes: among the tenants to which numbering
@@ -135,7 +133,7 @@ export function webhookStore(sql: Sql, bounded: Bounded, loadIds: LoadIds) {
           select tenant_ids, newest_pass, is_whole
           from tenants_behind(${afterPass}, ${[...among]}::uuid[])`,
       );
-      if (row !== undefined) looked.found(row.tenantIds, row.isWhole);
+      if (row !== undefined) memory.behind.found(row.tenantIds, row.isWhole);
       return row ?? { tenantIds: [], newestPass: null, isWhole: false };
     },
 
@@ -149,7 +147,7 @@ export function webhookStore(sql: Sql, bounded: Bounded, loadIds: LoadIds) {
           select tenant_ids, next_id as next from endpoints_behind(${after}, ${most})`,
       );
       // The calls before have reported the tenants of the earlier pages.
-      if (row !== undefined) looked.found(row.tenantIds, row.next === null);
+      if (row !== undefined) memory.behind.found(row.tenantIds, row.next === null);
       return row ?? { tenantIds: [], next: null };
     },
 
@@ -171,14 +169,14 @@ export function webhookStore(sql: Sql, bounded: Bounded, loadIds: LoadIds) {
       readonly failures: readonly Error[];
     }> {
       const leaseEndsAt = performance.now() + leaseMs;
-      const { since, known } = due.look(after, endpointsMax);
+      const { since, known } = memory.due.look(after, endpointsMax);
       const [look] = await rowsOf<ClaimLook>(
         sql`
           select claims, seen, earliest, next_id as next, looked_at from claim_deliveries(${after}, ${endpointsMax}, ${claimsMax},
             ${tenantClaimsMax}, ${[...busy]}::uuid[], ${leaseMs}, ${since}::text::timestamptz, ${asJson(sql, known)})`,
       );
       if (look === undefined) return { claims: [], next: null, failures: [] };
-      due.looked(look);
+      memory.due.looked(look);
       if (look.claims.length === 0) return { claims: [], next: look.next, failures: [] };
       const [endpoints, { events, failures }] = await Promise.all([
         loadEndpoints(look.claims.map(({ endpoint_id: id }) => id)),
@@ -289,12 +287,12 @@ export function webhookStore(sql: Sql, bounded: Bounded, loadIds: LoadIds) {
      * that looks have found behind, or all tenants if there was no look lately.
      */
     async oldestUnmatchedSeconds(): Promise<number> {
-      const asked = looked.all();
+      const asked = memory.behind.all();
       const [row] = await rowsOf<{ seconds: number; tenantIds: string[] }>(
         sql`
           select seconds, tenant_ids from oldest_unmatched(${asked === undefined ? null : [...asked]}::uuid[])`,
       );
-      if (asked !== undefined && row !== undefined) looked.left(asked, row.tenantIds);
+      if (asked !== undefined && row !== undefined) memory.behind.left(asked, row.tenantIds);
       return row?.seconds ?? 0;
     },
 
@@ -310,7 +308,7 @@ type EndpointRow = Omit<WebhookEndpoint, 'signingKey'> & {
   readonly keyCiphertext: string | null;
 };
 
-type ClaimLook = {
+type ClaimLook = DueLook & {
   readonly claims: readonly {
     readonly due_id: number;
     readonly claim: number;
@@ -319,10 +317,6 @@ type ClaimLook = {
     readonly attempts: number;
     readonly manual: boolean;
   }[];
-  readonly seen: readonly string[];
-  readonly earliest: readonly (Date | null)[];
-  readonly next: string | null;
-  readonly lookedAt: Date;
 };
 
 type DeliveryRow = EventRow & { readonly dueId: number; readonly blocked: boolean };

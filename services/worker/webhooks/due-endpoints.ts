@@ -1,4 +1,5 @@
 import { createDutyCycle } from '#core/domain/duty-cycle.ts';
+import type { DueEndpoints } from '#core/store/webhook-memory.ts';
 
 /** A row may become visible this long after the time stored in it, because its commit takes time. */
 const COMMIT_MS = 5_000;
@@ -6,19 +7,12 @@ const COMMIT_MS = 5_000;
 const KNOWN_MAX = 5_000;
 const FULL_LOOKS_GAP_MS = 5_000;
 
-type Look = {
-  readonly seen: readonly string[];
-  readonly earliest: readonly (Date | null)[];
-  readonly next: string | null;
-  readonly lookedAt: Date;
-};
-
 /**
  * Remembers which endpoints had deliveries due when they were last looked at, and since when, so that a look does not scan past
  * dead index entries that an old snapshot keeps (ADR 25). No delivery is due before the moment at which it is stored. A look at
  * all endpoints is a **round** of calls, each of which continues where the previous one ended.
  */
-export function dueEndpoints(now: () => number = () => performance.now()) {
+export function createDueEndpoints(now: () => number = () => performance.now()): DueEndpoints {
   const known = new Map<string, Date>();
   /** Known endpoints that the round has not reached, in the order of their ids. */
   let ahead: readonly string[] = [];
@@ -29,12 +23,7 @@ export function dueEndpoints(now: () => number = () => performance.now()) {
   const full = createDutyCycle(now, FULL_LOOKS_GAP_MS);
 
   return {
-    /**
-     * Returns where the next call looks.
-     * @param after null: a new round begins.
-     * @param most endpoints that the call looks at: it needs to know no more than these and the one after them.
-     */
-    look(after: string | null, most: number): { readonly since: string; readonly known: readonly object[] } {
+    look(after, most) {
       if (after === null) {
         begunAt = undefined;
         isFull = since === null || full.isDue() || known.size > KNOWN_MAX;
@@ -55,7 +44,7 @@ export function dueEndpoints(now: () => number = () => performance.now()) {
         }),
       };
     },
-    looked({ seen, earliest, next, lookedAt }: Look): void {
+    looked({ seen, earliest, next, lookedAt }) {
       begunAt ??= lookedAt;
       for (const [i, id] of seen.entries()) {
         const from = earliest[i] ?? null;

@@ -1,3 +1,5 @@
+import type { BehindTenants } from '#core/store/webhook-memory.ts';
+
 /** Findings older than this no longer tell which tenants are behind. */
 const LOOK_AGE_MAX_MS = 30_000;
 
@@ -6,21 +8,18 @@ const LOOK_AGE_MAX_MS = 30_000;
  * endpoints. Workers look every few seconds: at tenants with new events since the last look, or at all tenants if that does not
  * suffice.
  */
-export function behindTenants(now: () => number = () => performance.now()) {
+export function createBehindTenants(now: () => number = () => performance.now()): BehindTenants {
   const known = new Set<string>();
   /** When `known` last contained every tenant that was behind. */
   let completeAt = -Infinity;
 
   return {
-    /** @param isComplete whether no tenant is behind except those found so far. */
-    found(tenantIds: readonly string[], isComplete: boolean): void {
+    found(tenantIds, isComplete) {
       for (const id of tenantIds) known.add(id);
       if (isComplete) completeAt = now();
     },
-    /** Returns undefined if there was no complete look lately. */
-    all: (): readonly string[] | undefined => (now() - completeAt > LOOK_AGE_MAX_MS ? undefined : [...known]),
-    /** Replaces the state of the `asked` tenants: only those in `behind` are still behind. */
-    left(asked: readonly string[], behind: readonly string[]): void {
+    all: () => (now() - completeAt > LOOK_AGE_MAX_MS ? undefined : [...known]),
+    left(asked, behind) {
       for (const id of asked) known.delete(id);
       for (const id of behind) known.add(id);
     },

@@ -1,35 +1,28 @@
+import type { MatchedPositions, StoredPosition } from '#core/store/webhook-memory.ts';
+
 /** Maximum number of endpoints remembered. */
 const ENDPOINTS_MAX = 20_000;
 /** How many events without a match may have to be matched again after a crash. */
 const STORED_AFTER_EVENTS = 1_000;
 const STORED_AFTER_MS = 30_000;
 
-type Endpoint = {
-  readonly id: string;
-  readonly version: number;
-  readonly matchedTo: number;
-  /** The start time of the database server that returned `matchedTo`. */
-  readonly server: number;
-};
-
 /** Remembers how far tenants' feeds are matched for endpoints that no recent event matched, beyond the stored position. */
-export function matchedPositions(now: () => number = () => performance.now()) {
-  const passed = new Map<string, Endpoint & { upto: number; readonly since: number }>();
+export function createMatchedPositions(now: () => number = () => performance.now()): MatchedPositions {
+  const passed = new Map<string, StoredPosition & { upto: number; readonly since: number }>();
 
   /**
    * An entry is invalid once another worker has stored a position or the filters have changed, and after a failover: the new
    * server may have lost the end of the feed and give its numbers to other events.
    */
-  const known = ({ id, version, matchedTo, server }: Endpoint) => {
+  const known = ({ id, version, matchedTo, server }: StoredPosition) => {
     const entry = passed.get(id);
     const isKnown = entry?.version === version && entry.matchedTo === matchedTo && entry.server === server;
     return isKnown ? entry : undefined;
   };
 
   return {
-    of: (endpoint: Endpoint): number => known(endpoint)?.upto ?? endpoint.matchedTo,
-    /** Notes a position. @returns whether it is time to store it. */
-    note(endpoint: Endpoint, upto: number): boolean {
+    of: (endpoint) => known(endpoint)?.upto ?? endpoint.matchedTo,
+    note(endpoint, upto) {
       const { id, version, matchedTo, server } = endpoint;
       if (upto === matchedTo) return false;
       const since = known(endpoint)?.since ?? now();
@@ -37,6 +30,6 @@ export function matchedPositions(now: () => number = () => performance.now()) {
       passed.set(id, { id, version, matchedTo, server, upto, since });
       return upto - matchedTo >= STORED_AFTER_EVENTS || now() - since >= STORED_AFTER_MS;
     },
-    forget: (id: string): void => void passed.delete(id),
+    forget: (id) => void passed.delete(id),
   };
 }

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
-import { matchedPositions } from './matched-positions.ts';
+import { createMatchedPositions } from './matched-positions.ts';
 
 const ENDPOINT = { id: 'e', version: 1, matchedTo: 100, server: 1 };
 
 test('keeps a matched position in memory until it is time to store it', () => {
   let clock = 0;
-  const positions = matchedPositions(() => clock);
+  const positions = createMatchedPositions(() => clock);
   expect(positions.of(ENDPOINT)).toBe(100);
   expect(positions.note(ENDPOINT, 600)).toBe(false);
   expect(positions.of(ENDPOINT)).toBe(600);
@@ -21,7 +21,7 @@ test('keeps a matched position in memory until it is time to store it', () => {
 });
 
 test('drops a position after a switch to another server, whose feed may be shorter', () => {
-  const positions = matchedPositions(() => 0);
+  const positions = createMatchedPositions(() => 0);
   positions.note(ENDPOINT, 600);
   expect(positions.of({ ...ENDPOINT, server: 2 })).toBe(100);
   expect(positions.note({ ...ENDPOINT, server: 2 }, 200)).toBe(false);
@@ -29,7 +29,7 @@ test('drops a position after a switch to another server, whose feed may be short
 });
 
 test('drops a position once the filters or the stored position have changed', () => {
-  const positions = matchedPositions(() => 0);
+  const positions = createMatchedPositions(() => 0);
   positions.note(ENDPOINT, 600);
   expect(positions.of({ ...ENDPOINT, version: 2 })).toBe(100);
   expect(positions.of({ ...ENDPOINT, matchedTo: 300 })).toBe(300);
@@ -37,7 +37,7 @@ test('drops a position once the filters or the stored position have changed', ()
 });
 
 test('drops all positions before there are too many', () => {
-  const positions = matchedPositions(() => 0);
+  const positions = createMatchedPositions(() => 0);
   for (let i = 0; i <= 20_000; i += 1) positions.note({ ...ENDPOINT, id: `e${i}` }, 101);
   expect(positions.of({ ...ENDPOINT, id: 'e0' })).toBe(100);
   expect(positions.of({ ...ENDPOINT, id: 'e20000' })).toBe(101);

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { dueEndpoints } from './due-endpoints.ts';
+import { createDueEndpoints } from './due-endpoints.ts';
 
 const at = (seconds: number) => new Date(seconds * 1_000);
 /** Endpoints of one call. */
@@ -8,7 +8,7 @@ const ALL = { since: '-infinity', known: [] };
 
 function setup() {
   let clock = 0;
-  const due = dueEndpoints(() => clock);
+  const due = createDueEndpoints(() => clock);
   /** A round of a single call at the given second of the database's clock; `found` has the earliest due time of each endpoint. */
   function round(second: number, found: Record<string, number | null> = {}) {
     const asked = due.look(null, MOST);

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import { behindTenants } from './behind-tenants.ts';
+import { createBehindTenants } from './behind-tenants.ts';
 
 test('tenants that are found behind are listed until they are no longer behind', () => {
-  const behind = behindTenants(() => 0);
+  const behind = createBehindTenants(() => 0);
   behind.found(['a'], false);
   behind.found(['b'], true);
   const asked = behind.all() ?? [];
@@ -14,7 +14,7 @@ test('tenants that are found behind are listed until they are no longer behind',
 
 test('there is no list before a look is complete, or long after it', () => {
   let now = 0;
-  const behind = behindTenants(() => now);
+  const behind = createBehindTenants(() => now);
   behind.found(['a'], false);
   expect(behind.all()).toBeUndefined();
   behind.found([], true);
