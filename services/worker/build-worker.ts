@@ -132,9 +132,12 @@ export function buildWorker(deps: WorkerDeps): Worker {
   const tasks = createTasks<TaskName>(startTask);
   const { wake } = tasks;
 
-  const queue = createFairQueue<Wake>(settings.queuedPerTenantMax, settings.queuedMax, inFlightMax, () =>
-    wake('policies', UNKNOWN_POLICY_MS),
-  );
+  const queue = createFairQueue<Wake>({
+    queuedPerTenantMax: settings.queuedPerTenantMax,
+    queuedMax: settings.queuedMax,
+    slots: inFlightMax,
+    onUnknown: () => wake('policies', UNKNOWN_POLICY_MS),
+  });
   const breakers = createBreakers(() => performance.now());
   const accounts = createAccounts(store, deps.credentials, deps.replacedCredentials);
   const expectedReceipts = createExpectedWork();

@@ -22,7 +22,11 @@ const FLOOD = { answerMs: 14_000, perSecond: 1_000 };
  * @returns for each tenant how long its messages waited for a slot; only messages that began.
  */
 function simulate(loads: Readonly<Record<string, Load>>, forMs: number): Record<string, number[]> {
-  const queue = createFairQueue<{ tenant: string; at: number }>(1_000, 5_000, SLOTS);
+  const queue = createFairQueue<{ tenant: string; at: number }>({
+    queuedPerTenantMax: 1_000,
+    queuedMax: 5_000,
+    slots: SLOTS,
+  });
   const ends = new Map<number, string[]>();
   const offered: Record<string, number> = {};
   const waits = Object.fromEntries(Object.keys(loads).map((tenant) => [tenant, [] as number[]]));

@@ -7,14 +7,14 @@ const SLOTS = 10_000;
 
 describe('fair queue', () => {
   test('a tenant with a thousand queued messages does not delay another tenant', () => {
-    const queue = createFairQueue<string>(2_000, 100_000, SLOTS);
+    const queue = createFairQueue<string>({ queuedPerTenantMax: 2_000, queuedMax: 100_000, slots: SLOTS });
     for (let i = 0; i < 1_000; i++) queue.offer('loud', 1, `loud-${i}`);
     queue.offer('quiet', 1, 'quiet-0');
     expect(queue.take(32).items).toContain('quiet-0');
   });
 
   test('shares follow the weights while all have work', () => {
-    const queue = createFairQueue<string>(10_000, 100_000, SLOTS);
+    const queue = createFairQueue<string>({ queuedPerTenantMax: 10_000, queuedMax: 100_000, slots: SLOTS });
     for (let i = 0; i < 5_000; i++) {
       queue.offer('light', 1, 'light');
       queue.offer('heavy', 1, 'heavy');
@@ -26,7 +26,7 @@ describe('fair queue', () => {
   });
 
   test('no tenant has more in flight than its cap, and released slots are used again', () => {
-    const queue = createFairQueue<number>(1_000, 100_000, SLOTS);
+    const queue = createFairQueue<number>({ queuedPerTenantMax: 1_000, queuedMax: 100_000, slots: SLOTS });
     for (let i = 0; i < 200; i++) queue.offer('a', 1, i);
     expect(queue.take(500).items).toHaveLength(DEFAULT_POLICY.inFlightMax);
     expect(queue.take(500).items).toHaveLength(0);
@@ -35,7 +35,7 @@ describe('fair queue', () => {
   });
 
   test('a cap holds after the tenant was idle', () => {
-    const queue = createFairQueue<number>(1_000, 100_000, SLOTS);
+    const queue = createFairQueue<number>({ queuedPerTenantMax: 1_000, queuedMax: 100_000, slots: SLOTS });
     queue.offer('a', 1, 0);
     queue.setPolicy('a', { weight: 1, inFlightMax: 2 });
     queue.take(1);
@@ -46,14 +46,14 @@ describe('fair queue', () => {
   });
 
   test('a policy that arrives after the last message of its tenant holds for the next one', () => {
-    const queue = createFairQueue<number>(1_000, 100_000, SLOTS);
+    const queue = createFairQueue<number>({ queuedPerTenantMax: 1_000, queuedMax: 100_000, slots: SLOTS });
     queue.setPolicy('a', { weight: 1, inFlightMax: 2 });
     for (let i = 0; i < 100; i++) queue.offer('a', 1, i);
     expect(queue.take(500).items).toHaveLength(2);
   });
 
   test('the policies of tenants without work are bounded', () => {
-    const queue = createFairQueue<number>(1_000, 100_000, SLOTS);
+    const queue = createFairQueue<number>({ queuedPerTenantMax: 1_000, queuedMax: 100_000, slots: SLOTS });
     for (let n = 0; n <= IDLE_POLICIES_MAX; n++)
       queue.setPolicy(`tenant-${n}`, { weight: 1, inFlightMax: 2 });
     for (const [tenantId, inFlight] of [
@@ -67,7 +67,12 @@ describe('fair queue', () => {
 
   test('a policy is asked for when a tenant without one has work', () => {
     const asked: string[] = [];
-    const queue = createFairQueue<number>(1_000, 100_000, SLOTS, (tenantId) => asked.push(tenantId));
+    const queue = createFairQueue<number>({
+      queuedPerTenantMax: 1_000,
+      queuedMax: 100_000,
+      slots: SLOTS,
+      onUnknown: (tenantId) => asked.push(tenantId),
+    });
     queue.offer('a', 1, 0);
     queue.offer('a', 1, 1);
     queue.setPolicy('a', { weight: 1, inFlightMax: 2 });
@@ -78,7 +83,7 @@ describe('fair queue', () => {
   });
 
   test('high priority goes before normal before bulk', () => {
-    const queue = createFairQueue<string>(10, 100_000, SLOTS);
+    const queue = createFairQueue<string>({ queuedPerTenantMax: 10, queuedMax: 100_000, slots: SLOTS });
     queue.offer('a', 2, 'bulk');
     queue.offer('a', 1, 'normal');
     queue.offer('a', 0, 'high');
@@ -86,7 +91,7 @@ describe('fair queue', () => {
   });
 
   test('a tenant whose items do not fit in memory gets one refill for all free slots', () => {
-    const queue = createFairQueue<number>(2, 100_000, SLOTS);
+    const queue = createFairQueue<number>({ queuedPerTenantMax: 2, queuedMax: 100_000, slots: SLOTS });
     expect([queue.offer('a', 1, 1), queue.offer('a', 1, 2), queue.offer('a', 1, 3)]).toEqual([
       true,
       true,
@@ -98,7 +103,7 @@ describe('fair queue', () => {
   });
 
   test('a nearly full queue still accepts items of tenants that have few', () => {
-    const queue = createFairQueue<number>(50, 100, SLOTS);
+    const queue = createFairQueue<number>({ queuedPerTenantMax: 50, queuedMax: 100, slots: SLOTS });
     for (let i = 0; i < 100; i++) queue.offer(`loud-${i % 2}`, 1, i);
     expect(queue.offer('loud-0', 1, 0)).toBe(false);
     expect(queue.offer('loud-2', 1, 0)).toBe(true);
@@ -108,7 +113,7 @@ describe('fair queue', () => {
   });
 
   test('a tenant whose refill found nothing gets no further refill', () => {
-    const queue = createFairQueue<number>(2, 100_000, SLOTS);
+    const queue = createFairQueue<number>({ queuedPerTenantMax: 2, queuedMax: 100_000, slots: SLOTS });
     queue.markDue('a');
     expect(queue.take(10).due).toHaveLength(1);
     queue.refilled('a', false);
@@ -118,7 +123,7 @@ describe('fair queue', () => {
   });
 
   test('a tenant has one refill at a time, and another one if the last found more', () => {
-    const queue = createFairQueue<number>(2, 100_000, SLOTS);
+    const queue = createFairQueue<number>({ queuedPerTenantMax: 2, queuedMax: 100_000, slots: SLOTS });
     queue.markDue('a');
     expect(queue.take(10).due).toHaveLength(1);
     expect(queue.take(10).due).toHaveLength(0);
@@ -127,7 +132,7 @@ describe('fair queue', () => {
   });
 
   test('a tenant marked as due during a refill gets another refill', () => {
-    const queue = createFairQueue<number>(2, 100_000, SLOTS);
+    const queue = createFairQueue<number>({ queuedPerTenantMax: 2, queuedMax: 100_000, slots: SLOTS });
     queue.markDue('a');
     queue.take(10);
     queue.markDue('a');
@@ -137,7 +142,7 @@ describe('fair queue', () => {
   });
 
   test('many tenants with due work share the slots evenly, with few refills', () => {
-    const queue = createFairQueue<number>(10, 1_000, 1_000);
+    const queue = createFairQueue<number>({ queuedPerTenantMax: 10, queuedMax: 1_000, slots: 1_000 });
     const granted = new Map<string, number>();
     for (let i = 0; i < 10; i++) queue.markDue(`t${i}`);
     let refills = 0;
@@ -165,7 +170,11 @@ describe('fair queue', () => {
     );
     fc.assert(
       fc.property(steps, (sequence) => {
-        const queue = createFairQueue<{ n: number; tenant: string }>(1_000, 100_000, 64);
+        const queue = createFairQueue<{ n: number; tenant: string }>({
+          queuedPerTenantMax: 1_000,
+          queuedMax: 100_000,
+          slots: 64,
+        });
         let offered = 0;
         const out: { n: number; tenant: string }[] = [];
         const flying: string[] = [];

@@ -67,20 +67,27 @@ export const DEFAULT_POLICY: TenantPolicy = { weight: 1, inFlightMax: 50 };
 /** Policies that are remembered of tenants without work. */
 export const IDLE_POLICIES_MAX = 10_000;
 
-/**
- * Creates an empty queue.
- * @param queuedPerTenantMax maximum number of one tenant's items in memory, at least 1.
- * @param queuedMax maximum number of all tenants' items, at least 1. Beyond it each tenant may queue only a few, so that there is
- * room for tenants with few messages.
- * @param slots maximum number in flight of all tenants, at least 1.
- * @param onUnknown called when a tenant without a policy has work.
- */
-export function createFairQueue<Item>(
-  queuedPerTenantMax: number,
-  queuedMax: number,
-  slots: number,
-  onUnknown: (tenantId: string) => void = () => undefined,
-): FairQueue<Item> {
+export type FairQueueOptions = {
+  /** Maximum number of one tenant's items in memory, at least 1. */
+  readonly queuedPerTenantMax: number;
+  /**
+   * Maximum number of all tenants' items, at least 1. Beyond it each tenant may queue only a few, so that there is room for tenants
+   * with few messages.
+   */
+  readonly queuedMax: number;
+  /** Maximum number in flight of all tenants, at least 1. */
+  readonly slots: number;
+  /** Called when a tenant without a policy has work. */
+  readonly onUnknown?: (tenantId: string) => void;
+};
+
+/** Creates an empty queue. */
+export function createFairQueue<Item>({
+  queuedPerTenantMax,
+  queuedMax,
+  slots,
+  onUnknown,
+}: FairQueueOptions): FairQueue<Item> {
   const tenants = new Map<string, Tenant<Item>>();
   /** Policies of tenants without work. */
   const idlePolicies = new LRUCache<string, TenantPolicy>({ max: IDLE_POLICIES_MAX });
@@ -93,7 +100,7 @@ export function createFairQueue<Item>(
     if (known === undefined) {
       const policy = idlePolicies.get(id);
       idlePolicies.delete(id);
-      if (policy === undefined) onUnknown(id);
+      if (policy === undefined) onUnknown?.(id);
       known = {
         id,
         byPriority: Array.from(PRIORITIES, () => createFifo<Item>()),

@@ -8,6 +8,19 @@ import { camelRows } from './camel-rows.ts';
 import { suppressCaused } from './caused-suppressions.ts';
 import type { SettledReceiptCalls, StoredReceiptCall } from './receipt-reports.ts';
 
+type TakeReceiptCalls = {
+  readonly most: number;
+  /** Of all bodies, without the oldest call's. */
+  readonly bytesMax: number;
+  /** Of each body; larger calls are left. */
+  readonly bodyMax: number;
+  readonly leaseMs: number;
+  /** Providers whose calls can be read; those of others come when they are a day old. */
+  readonly readable: readonly string[];
+  /** Tenants that are passed over. Default: nobody. */
+  readonly without?: readonly string[];
+};
+
 /** The worker's side of receipts: vendors' calls as they were stored, and the reports that they hold. */
 export function receiptStore(sql: Sql, bounded: Bounded, addressKeys: AddressKeyRoot) {
   const { count, rowsOf, value } = boundedQueries(bounded);
@@ -38,21 +51,8 @@ export function receiptStore(sql: Sql, bounded: Bounded, addressKeys: AddressKey
     async putOffReceipts(receipts: readonly { readonly id: string; readonly ms: number }[]): Promise<void> {
       await bounded(sql`select record_receipts('[]', '[]', '{}', ${asJson(sql, [...receipts])}, '{}', '[]')`);
     },
-    /**
-     * Vendors' calls to look into, a few of each tenant. They come again after `leaseMs` unless they are settled.
-     * @param bytesMax of all bodies, without the oldest call's.
-     * @param bodyMax of each body; larger calls are left.
-     * @param readable providers whose calls can be read; those of others come when they are a day old.
-     * @param without tenants that are passed over. Default: nobody.
-     */
-    takeReceiptCalls: (
-      most: number,
-      bytesMax: number,
-      bodyMax: number,
-      leaseMs: number,
-      readable: readonly string[],
-      without: readonly string[] = [],
-    ) =>
+    /** Vendors' calls to look into, a few of each tenant. They come again after `leaseMs` unless they are settled. */
+    takeReceiptCalls: ({ most, bytesMax, bodyMax, leaseMs, readable, without = [] }: TakeReceiptCalls) =>
       rowsOf<StoredReceiptCall>(
         sql`select * from take_receipt_calls(${most}, ${bytesMax}, ${bodyMax}, ${leaseMs}, ${[...readable]}::text[],
           ${[...without]}::uuid[])`,

@@ -51,7 +51,7 @@ function setup(store: Partial<DispatcherDeps['store']> = {}) {
   const begun: { seq: number; end: () => void }[] = [];
   const blocked = new Map<string, number>();
   const dispatcher = createDispatcher({
-    queue: createFairQueue<Wake>(1_000, 5_000, 1_000),
+    queue: createFairQueue<Wake>({ queuedPerTenantMax: 1_000, queuedMax: 5_000, slots: 1_000 }),
     store: {
       claim: (seqs) => new Promise((answer) => claims.push({ seqs: seqs.toSorted((a, b) => a - b), answer })),
       claimDue: (lanes) => {

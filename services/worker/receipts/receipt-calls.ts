@@ -137,11 +137,15 @@ export function createReceiptReader(deps: ReceiptReaderDeps): ReceiptReader {
     const withSurplus = onlySmall ? pace.withSurplus() : NOBODY;
     const without = new Set(withSurplus === 'everyone' ? [] : withSurplus);
     for (const { tenants } of later.values()) for (const tenantId of tenants) without.add(tenantId);
-    const bodyMax = onlySmall ? SMALL_BODY_BYTES : BODY_BYTES_MAX;
     lookedAt = performance.now();
-    return store.takeReceiptCalls(CALLS_AT_ONCE, BODY_BYTES_AT_ONCE, bodyMax, LEASE_MS, READABLE, [
-      ...without,
-    ]);
+    return store.takeReceiptCalls({
+      most: CALLS_AT_ONCE,
+      bytesMax: BODY_BYTES_AT_ONCE,
+      bodyMax: onlySmall ? SMALL_BODY_BYTES : BODY_BYTES_MAX,
+      leaseMs: LEASE_MS,
+      readable: READABLE,
+      without: [...without],
+    });
   }
 
   return {

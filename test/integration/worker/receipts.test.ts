@@ -26,6 +26,7 @@ function plantCalls(
 
 /** A body size that no call exceeds. */
 const ANY = 10_000_000;
+const TAKE = { most: 10, bytesMax: 1_000, bodyMax: ANY, leaseMs: 60_000, readable: ['twilio'] };
 const BASE = 'https://hooks.example/despatch';
 const KEY = createSecretKey(randomBytes(32));
 const TOKEN = 'a'.repeat(32);
@@ -344,7 +345,9 @@ test('a flood of receipt calls to one account does not delay those to another', 
   await store(loud, 5_000, '1 hour');
   await store(quiet, 3, '1 second');
   const accountsOf = async (most: number, bytesMax: number) =>
-    (await stores.store.takeReceiptCalls(most, bytesMax, ANY, 60_000, [])).map(({ accountId }) => accountId);
+    (await stores.store.takeReceiptCalls({ ...TAKE, most, bytesMax, readable: [] })).map(
+      ({ accountId }) => accountId,
+    );
   const first = await accountsOf(10, 1_000_000);
   expect([first.length, first.filter((one) => one === quiet).length]).toEqual([10, 3]);
   // A batch contains one call in any case, and further ones as the bytes allow.
@@ -364,7 +367,7 @@ test('a batch takes the small receipt call of one account beside large calls of 
     plantCalls(stores.admin, accountId, { n: calls, bytes });
   for (let account = 0; account < 3; account++) await store(randomUUID(), 3, 100_000);
   await store(quiet, 1, 100);
-  const [first, ...rest] = await stores.store.takeReceiptCalls(10, 150_000, ANY, 60_000, []);
+  const [first, ...rest] = await stores.store.takeReceiptCalls({ ...TAKE, bytesMax: 150_000, readable: [] });
   const taken = [first, ...rest].map(
     (call) => `${call?.accountId === quiet ? 'quiet' : 'other'} ${call?.body.length}`,
   );
@@ -563,7 +566,7 @@ test('a receipt call settled in several commits stores each report once and ends
   const { tenantId } = await seedTenant(stores.admin);
   const accountId = await seedAccount(stores.admin, tenantId, { provider: 'twilio' });
   await plantCalls(stores.admin, accountId, { tenantId });
-  const [call] = await stores.store.takeReceiptCalls(10, 1_000, ANY, 60_000, ['twilio']);
+  const [call] = await stores.store.takeReceiptCalls(TAKE);
   const id = call?.id ?? 0;
   const report = { call_id: id, happened_ms: 0 } as CallReportRow;
   const none = { begun: [], done: [], again: [], genuine: [], refused: [] };
@@ -587,7 +590,7 @@ test('reports are due in the order in which their receipt calls arrived, in any 
   const { tenantId } = await seedTenant(stores.admin);
   const accountId = await seedAccount(stores.admin, tenantId, { provider: 'twilio' });
   await plantCalls(stores.admin, accountId, { tenantId, n: 20 });
-  const calls = await stores.store.takeReceiptCalls(20, 1_000, ANY, 60_000, ['twilio']);
+  const calls = await stores.store.takeReceiptCalls({ ...TAKE, most: 20 });
   const ids = calls.map(({ id }) => id).toSorted((a, b) => b - a);
   const reports = ids.flatMap((id) =>
     ['first', 'second'].map((nth) => ({ call_id: id, happened_ms: 0, report_key: `${id} ${nth}` })),
@@ -611,7 +614,7 @@ test('receipt calls of a provider unknown to a worker are left to other workers 
   for (const accountId of accounts.values()) await plantCalls(stores.admin, accountId, { tenantId });
   const nameOf = (id: string) => [...accounts].find(([, one]) => one === id)?.[0];
   const take = async (...readable: string[]) =>
-    (await stores.store.takeReceiptCalls(10, 1_000, ANY, 60_000, readable))
+    (await stores.store.takeReceiptCalls({ ...TAKE, readable }))
       .map(({ accountId }) => nameOf(accountId) ?? '')
       .toSorted((a, b) => a.localeCompare(b));
   expect(await take('twilio')).toEqual(['gone', 'twilio']);
@@ -624,7 +627,7 @@ test('receipt calls of a provider unknown to a worker are left to other workers 
   // It is then taken as a call that nobody can read.
   await stores.admin`update despatch.receipt_calls set leased_until = '-infinity'`;
   const versions = Object.fromEntries(
-    (await stores.store.takeReceiptCalls(10, 1_000, ANY, 60_000, ['twilio'])).map((call) => [
+    (await stores.store.takeReceiptCalls(TAKE)).map((call) => [
       nameOf(call.accountId) ?? '',
       call.accountVersion,
     ]),
@@ -641,7 +644,7 @@ test('a tenant with many accounts takes no more of a batch than one with few', a
       n: 12,
       age: '1 hour',
     });
-  const taken = await stores.store.takeReceiptCalls(20, 1_000, ANY, 60_000, ['twilio']);
+  const taken = await stores.store.takeReceiptCalls({ ...TAKE, most: 20 });
   const ofLoud = taken.filter(({ tenantId }) => tenantId === loud.tenantId);
   expect([taken.length, ofLoud.length]).toEqual([20, 10]);
   expect(new Set(ofLoud.map(({ accountId }) => accountId)).size).toBe(10);
@@ -654,7 +657,7 @@ test('a batch with a maximum body size leaves larger receipt calls', async () =>
   for (const bytes of [2_000, 100, 3_000, 200])
     await plantCalls(stores.admin, accountId, { tenantId, bytes });
   const sizesOf = async (bodyMax: number) =>
-    (await stores.store.takeReceiptCalls(10, 10_000, bodyMax, 60_000, ['twilio']))
+    (await stores.store.takeReceiptCalls({ ...TAKE, bytesMax: 10_000, bodyMax }))
       .map(({ body }) => body.length)
       .toSorted((a, b) => a - b);
   expect(await sizesOf(1_000)).toEqual([100, 200]);
@@ -671,9 +674,7 @@ test('a batch leaves the receipt calls of excluded tenants for later', async () 
       age: '1 hour',
     });
   const take = async (without: readonly string[]) =>
-    (await stores.store.takeReceiptCalls(10, 1_000, ANY, 60_000, ['twilio'], without)).map(
-      ({ tenantId }) => tenantId,
-    );
+    (await stores.store.takeReceiptCalls({ ...TAKE, without })).map(({ tenantId }) => tenantId);
   expect(await take([loud.tenantId])).toEqual([quiet.tenantId, quiet.tenantId]);
   expect(await take([])).toEqual(Array.from({ length: 4 }, () => loud.tenantId));
 });
@@ -710,7 +711,7 @@ test('two workers that take receipt calls concurrently take different ones', asy
     const first = await tx<
       { id: number }[]
     >`select id from despatch.take_receipt_calls(6, 1000, ${ANY}, 60000, '{}', '{}')`;
-    const second = await stores.store.takeReceiptCalls(6, 1_000, ANY, 60_000, []);
+    const second = await stores.store.takeReceiptCalls({ ...TAKE, most: 6, readable: [] });
     return [...first, ...second].map(({ id }) => id);
   });
   expect([taken.length, new Set(taken).size]).toEqual([12, 12]);
