@@ -2,7 +2,7 @@ import type { Engagement } from './engagement.ts';
 import type { Failure } from './failure.ts';
 import { canMove, isWaiting, type MessageState } from './message-state.ts';
 import type { ReceiptKind } from './outcome.ts';
-import { isHardBounce } from './suppression-cause.ts';
+import { causeOfFailure, isHardBounce } from './suppression-cause.ts';
 import {
   endOfCopies,
   isEarlier,
@@ -100,11 +100,15 @@ function applyState(message: ReportedMessage, state: ReceiptKind, report: Report
   return isMoved ? moved : withCause(moved, state, report);
 }
 
-/** Shows a hard bounce that a further report of the same end names: a lookup, or the first report, may not have said why. */
+/**
+ * Shows the cause that a further report of the same end names, a hard bounce rather than an opt-out: a lookup, or the first report,
+ * may not have said why.
+ */
 function withCause(message: ReportedMessage, state: ReceiptKind, report: Report): ReportedMessage {
   const { failure = null, attempt, isTemporary = false } = report;
   const isOfEnd = message.status === 'undelivered' && state === 'undelivered' && !isTemporary;
-  const isNamed = isHardBounce(failure) && !isHardBounce(message.failure);
+  const [named, shown] = [causeOfFailure(failure), causeOfFailure(message.failure)];
+  const isNamed = named === 'hard_bounce' ? shown !== named : named !== null && shown === null;
   // Failures of earlier copies decide nothing.
   if (!isOfEnd || !isNamed || (attempt ?? message.attempt) !== message.attempt) return message;
   return { ...message, failure };
@@ -115,11 +119,13 @@ function note(message: ReportedMessage, state: ReceiptKind, report: Report): Rep
   const place = partOf(report, message);
   const { copy, part } = place;
   const known = message.copies[copy]?.[part];
-  const reported = nextPartState(known, state, report.isTemporary === true);
-  if (reported === known || reported === undefined) return message;
-  if (known === undefined && !isPossible(message, place)) return message;
-  const isHard = isEarlier(copy, message) && isHardBounce(report.failure ?? null);
+  const { isTemporary = false, failure = null } = report;
+  const reported = nextPartState(known, state, isTemporary);
+  // The first report of an earlier copy's end may not have said why.
+  const isHard = state === 'undelivered' && !isTemporary && isHardBounce(failure) && isEarlier(copy, message);
   const next = isHard && reported === 'undelivered' ? 'hard' : reported;
+  if (next === known || next === undefined) return message;
+  if (known === undefined && !isPossible(message, place)) return message;
   return { ...message, copies: { ...message.copies, [copy]: { ...message.copies[copy], [part]: next } } };
 }
 

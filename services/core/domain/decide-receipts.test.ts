@@ -309,7 +309,7 @@ describe('a hard bounce suppresses its recipient', () => {
     expect(causesOf(due({ ...BOUNCE, ...ended, failureShown: BOUNCE.failure }))).toEqual([]);
   });
 
-  test('and a report about an earlier copy shows no failure of the last one', () => {
+  test('also by a report on an earlier copy, once, without a change to what is shown of the last one', () => {
     const ended = {
       status: 'undelivered',
       final: true,
@@ -317,12 +317,67 @@ describe('a hard bounce suppresses its recipient', () => {
       failureShown: VAGUE.failure,
     } as const;
     const segmentStates = { 1: { '': 'undelivered' }, 2: { '': 'undelivered' } } as const;
-    expect(causesOf(due({ ...BOUNCE, ...ended, segmentStates, attempt: 1 }))).toEqual([]);
+    const bounce = { ...BOUNCE, ...ended, segmentStates, attempt: 1 };
+    expect(causesOf(due(bounce, bounce))).toEqual([['hard_bounce', true]]);
+    expect(decideReceipts(due(bounce)).messages).toMatchObject([
+      { failure: VAGUE.failure, copies: { 1: { '': 'hard' }, 2: { '': 'undelivered' } } },
+    ]);
+    const [temporary, delivered] = [
+      { ...bounce, temporary: true },
+      { ...bounce, receipt: 'delivered' },
+    ] as const;
+    expect(causesOf(due(temporary))).toEqual([]);
+    expect(decideReceipts(due(temporary)).messages).toEqual([]);
+    expect(decideReceipts(due(delivered)).messages).toEqual([]);
+  });
+
+  test('also if a less precise report of a bounce after the delivery came before', () => {
+    const bounced = { status: 'delivered', final: true, lateBounce: true } as const;
+    expect(causesOf(due({ ...BOUNCE, ...bounced }))).toEqual([['hard_bounce', false]]);
   });
 
   test('but not if it is about a message that was never sent, or repeats an earlier report', () => {
     expect(causesOf(due({ ...BOUNCE, status: 'failed', final: true }))).toEqual([]);
     expect(causesOf(due({ ...BOUNCE, repeated: true }))).toEqual([]);
+  });
+});
+
+describe('an opt-out suppresses its recipient', () => {
+  const OPT_OUT = {
+    receipt: 'undelivered',
+    failure: { class: 'recipient_unavailable', code: 'recipient_opted_out' },
+  } as const;
+  const causesOf = (receipts: readonly DueReceipt[]) =>
+    decideReceipts(receipts).suppress.map(({ cause }) => cause);
+
+  test('in whatever order it and a less precise report of the same end arrive', () => {
+    for (const receipts of [due(VAGUE, OPT_OUT, OPT_OUT), due(OPT_OUT, VAGUE, OPT_OUT)]) {
+      expect(causesOf(receipts)).toEqual(['opt_out']);
+      expect(decideReceipts(receipts).messages).toMatchObject([{ failure: OPT_OUT.failure, final: true }]);
+    }
+  });
+
+  test('beside a hard bounce, which stays the failure shown', () => {
+    for (const receipts of [due(BOUNCE, OPT_OUT), due(OPT_OUT, BOUNCE)]) {
+      expect(causesOf(receipts).toSorted()).toEqual(['hard_bounce', 'opt_out']);
+      expect(decideReceipts(receipts).messages).toMatchObject([{ failure: BOUNCE.failure }]);
+    }
+  });
+
+  test('also by a report on an earlier copy', () => {
+    const [first, last] = [
+      { lastAttempt: 2, attempt: 1 },
+      { lastAttempt: 2, attempt: 2 },
+    ] as const;
+    expect(causesOf(due({ ...VAGUE, ...first }, { ...OPT_OUT, ...first }))).toEqual(['opt_out']);
+    const reports = due({ ...VAGUE, ...first }, { ...VAGUE, ...last }, { ...OPT_OUT, ...first });
+    expect(causesOf(reports)).toEqual(['opt_out']);
+    expect(decideReceipts(reports).messages).toMatchObject([{ failure: VAGUE.failure }]);
+  });
+
+  test('but not if it is about a message that was never sent, or comes from a simulator', () => {
+    expect(causesOf(due({ ...OPT_OUT, status: 'failed', final: true }))).toEqual([]);
+    expect(causesOf(due({ ...OPT_OUT, accountId: null }))).toEqual([]);
   });
 });
 
@@ -353,6 +408,16 @@ describe('a message counts once towards a brake', () => {
         'of the last copy, after another failure of the first and a less precise report',
         [soft, { ...soft, attempt: 2 }, { ...hard, attempt: 2 }],
         [true],
+      ],
+      [
+        'of the first copy, after a less precise report on it and before another failure of the last',
+        [soft, hard, { ...soft, attempt: 2 }, { ...hard, attempt: 2 }],
+        [true, false],
+      ],
+      [
+        'of the first copy, after less precise reports on both',
+        [soft, { ...soft, attempt: 2 }, hard, { ...hard, attempt: 2 }],
+        [true, false],
       ],
       [
         'of both, with a less precise report between',

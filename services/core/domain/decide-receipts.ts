@@ -2,13 +2,13 @@ import { applyReport, type Report, type ReportedMessage } from './apply-report.t
 import { DAY_MS, HOUR_MS } from './duration.ts';
 import type { Engagement } from './engagement.ts';
 import type { Failure } from './failure.ts';
-import { isWaiting, type MessageState } from './message-state.ts';
+import { canMove, isWaiting, type MessageState } from './message-state.ts';
 import type { ReceiptKind } from './outcome.ts';
 import { impliedCopies, isEarlier, type Copies } from './reported-copies.ts';
 import { receiptEvents, type ReceiptEventType } from './receipt-events.ts';
 import { RECEIPT_TIMEOUT_MS } from './settle.ts';
 import { showsAcceptance } from './shows-acceptance.ts';
-import { causeOfReport, isHardBounce, type SuppressionCause } from './suppression-cause.ts';
+import { causeOfFailure, causeOfReport, isHardBounce, type SuppressionCause } from './suppression-cause.ts';
 
 /** A due receipt, with the stored facts about its message. */
 export type DueReceipt = {
@@ -168,8 +168,9 @@ export function decideReceipts(due: readonly DueReceipt[]): ReceiptDecisions {
       );
     const { applied } = after;
     // Simulators have no account. They suppress nobody: their recipients are chosen in order to fail repeatedly.
-    const cause = applied && one.accountId !== null ? causeOfReport(one) : null;
-    if (cause !== null) suppress.push({ seq, purgeOn, cause, isHit: isFirst(cause, before, after.message) });
+    const cause = one.accountId === null ? null : causeOfReport(one);
+    if (cause !== null && (applied || isFirstNamed(cause, before)))
+      suppress.push({ seq, purgeOn, cause, isHit: isFirst(cause, before, after.message) });
     const types = receiptEvents(before, after);
     for (const [n, type] of types.entries()) {
       events.push({
@@ -310,23 +311,36 @@ function detailsOf({ attempt, failure, providerStatus, verified, engagement, seg
   return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== null));
 }
 
+/**
+ * Returns whether a report that changes nothing may be the first that names the cause: a lookup, or the first report of the same end,
+ * may not have said why, and the record shows only one failure.
+ */
+function isFirstNamed(cause: SuppressionCause, before: ReportedMessage): boolean {
+  // As in `applyReport`: any other message was never with a provider.
+  if (before.status !== 'delivered' && !canMove(before.status, 'delivered')) return false;
+  if (cause === 'hard_bounce') return !showsHardBounce(before);
+  return cause === 'opt_out' && causeOfFailure(before.failure) !== cause;
+}
+
 /** Returns whether a report is the first of its message with this cause; a message may have several segments, and several copies. */
 function isFirst(cause: SuppressionCause, before: ReportedMessage, after: ReportedMessage): boolean {
   if (cause === 'complaint') return before.engagement.complained === undefined;
   return cause === 'hard_bounce' && hasBounced(after) && !hasBounced(before);
 }
 
-/**
- * An undelivered message shows whether its end was a hard bounce; copies before the last state it themselves. Of the last copy of
- * a delivered message, and of bounces after a delivery, the reason is not known any more.
- */
+/** Of the last copy of a delivered message, and of bounces after a delivery, the reason is not known any more. */
 function hasBounced(message: ReportedMessage): boolean {
-  const { status, failure, copies } = message;
-  if (status === 'undelivered' && isHardBounce(failure)) return true;
+  const { status, copies } = message;
+  if (showsHardBounce(message)) return true;
+  if (status === 'undelivered') return false;
   return Object.entries(copies).some(([copy, parts]) => {
     const states = Object.values(parts);
-    if (states.includes('hard')) return true;
-    if (status === 'undelivered') return false;
     return states.includes('bounced') || (states.includes('undelivered') && !isEarlier(copy, message));
   });
+}
+
+/** An undelivered message shows whether its end was a hard bounce; copies before the last state it themselves. */
+function showsHardBounce({ status, failure, copies }: ReportedMessage): boolean {
+  if (status === 'undelivered' && isHardBounce(failure)) return true;
+  return Object.values(copies).some((parts) => Object.values(parts).includes('hard'));
 }

@@ -33,7 +33,7 @@ export function causeOfReport(report: {
 }): SuppressionCause | null {
   if (report.engagement === 'complained') return 'complaint';
   if (report.engagement === 'unsubscribed') return 'unsubscribe';
-  if (report.receipt !== 'undelivered' || report.temporary || report.failure === null) return null;
+  if (report.receipt !== 'undelivered' || report.temporary) return null;
   return causeOfFailure(report.failure);
 }
 
@@ -52,10 +52,13 @@ export function suppressionFor(
 
 /** Whether a failure says that the recipient does not exist. */
 export function isHardBounce(failure: Failure | null): boolean {
-  return failure !== null && causeOfFailure(failure) === 'hard_bounce';
+  return causeOfFailure(failure) === 'hard_bounce';
 }
 
-function causeOfFailure({ class: group, code }: Failure): SuppressionCause | null {
+/** Returns the cause that a failure names; null if it names none. */
+export function causeOfFailure(failure: Failure | null): 'opt_out' | 'hard_bounce' | null {
+  if (failure === null) return null;
+  const { class: group, code } = failure;
   if (code === OPTED_OUT) return 'opt_out';
   return group === 'invalid_recipient' && HARD_BOUNCES.has(code) ? 'hard_bounce' : null;
 }
