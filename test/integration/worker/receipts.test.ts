@@ -499,6 +499,29 @@ describe('a batch of receipts', () => {
     expect(await b.take(10)).toEqual({ [loud]: 8, [quiet]: 2 });
   });
 
+  test('contains waiting receipts of other tenants beside thousands of one tenant that are due for longer', async () => {
+    await using b = await setup();
+    const [loud, quiet, early] = [randomUUID(), randomUUID(), randomUUID()];
+    await b.plant({ tenantId: loud, n: 3_000, waiting: true, age: '1 hour' });
+    await b.plant({ tenantId: quiet, n: 2, waiting: true });
+    await b.plant({ tenantId: early, n: 30, waiting: true });
+    for (let other = 0; other < 10; other++) await b.plant({ waiting: true, age: '-1 hour' });
+    expect(await b.take(12)).toEqual({ [loud]: 5, [quiet]: 2, [early]: 5 });
+    expect(await b.take(12, [loud])).toEqual({ [early]: 12 });
+    expect(await b.take(12, [loud, early])).toEqual({});
+  });
+
+  test('gives each tenant with waiting receipts a turn, even with more tenants than a batch tries', async () => {
+    await using b = await setup();
+    const loud = randomUUID();
+    const tenants = Array.from({ length: 30 }, () => randomUUID());
+    await b.plant({ tenantId: loud, n: 1_000, waiting: true, age: '1 hour' });
+    for (const tenantId of tenants) await b.plant({ tenantId, n: 2, waiting: true });
+    const met = new Set<string>();
+    for (let turn = 0; turn < 60; turn++) for (const owner of Object.keys(await b.take(4))) met.add(owner);
+    expect(met).toEqual(new Set([loud, ...tenants]));
+  });
+
   test('contains receipts that other transactions leave, where these hold the next ones', async () => {
     await using b = await setup();
     const waits = randomUUID();

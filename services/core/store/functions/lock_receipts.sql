@@ -20,13 +20,15 @@ declare
   lanes uuid[];
   -- How many of the lanes belong to the lane's tenant.
   siblings bigint[];
-  -- Receipts of one tenant.
+  -- Maximum receipts of one tenant.
   share bigint;
   found integer;
   -- Whether a lane may have more receipts than were looked at.
   is_cut boolean;
   come uuid[];
   again_ids uuid[];
+  -- Tenants with waiting receipts that are due.
+  tenants uuid[];
   due_again uuid[];
   again integer;
   batch uuid[];
@@ -100,15 +102,46 @@ begin
   end loop;
   -- Waiting receipts are found by their time. The tenants of those that have been due for longest take turns. Twice as many as fit
   -- are tried, because another transaction may hold the first ones.
-  again_ids := array(
-    select n.id from (
-      select w.id, w.apply_at, row_number() over (partition by w.tenant_id order by w.apply_at) as turn from (
-        select x.id, x.tenant_id, x.apply_at from receipts x where x.waiting and x.apply_at <= at_now
-        order by x.apply_at limit 16 * most) w
-      where w.tenant_id <> all (without)
-    ) n order by n.turn, n.apply_at limit 2 * most);
+  select array_agg(n.id order by n.turn, n.apply_at) filter (where n.tenant_id <> all (without)), count(*),
+    array_agg(n.tenant_id) filter (where n.turn = 1 and n.tenant_id <> all (without))
+  into again_ids, found, tenants from (
+    select w.id, w.tenant_id, w.apply_at, row_number() over (partition by w.tenant_id order by w.apply_at) as turn from (
+      select x.id, x.tenant_id, x.apply_at from receipts x where x.waiting and x.apply_at <= at_now
+      order by x.apply_at limit 16 * most) w
+  ) n;
+  -- One tenant may have more than were looked at. Then the others are found by hops from tenant to tenant over an index, in a
+  -- circle: `union` ends it where it began.
+  if found >= 16 * most then
+    with recursive circle as (
+      select first_lane as tenant_id
+      union
+      select coalesce(
+        (select x.tenant_id from receipts x where x.waiting and x.tenant_id > c.tenant_id order by x.tenant_id limit 1),
+        (select x.tenant_id from receipts x where x.waiting order by x.tenant_id limit 1))
+      from circle c
+    )
+    select array_agg(d.tenant_id), ceil(2 * most::float8 / greatest(count(*), 1)) into tenants, share from (
+      select u.tenant_id from unnest(tenants) as u (tenant_id)
+      union
+      (select c.tenant_id from circle c where c.tenant_id <> all (without) limit 2 * most)
+    ) d
+    where exists (select from receipts x where x.waiting and x.tenant_id = d.tenant_id and x.apply_at <= at_now);
+    -- Reads no more of a tenant than its share, and more only if the other tenants have less than theirs.
+    loop
+      select array_agg(d.id order by d.nth, d.apply_at), count(*), bool_or(d.nth >= share and share < 2 * most)
+      into again_ids, found, is_cut
+      from unnest(tenants) as u (tenant_id), lateral (
+        select y.id, y.apply_at, row_number() over (order by y.apply_at) as nth from (
+          select x.id, x.apply_at from receipts x where x.waiting and x.tenant_id = u.tenant_id and x.apply_at <= at_now
+          order by x.tenant_id, x.apply_at limit least(share, 2 * most)
+        ) y
+      ) d;
+      exit when found >= 2 * most or not coalesce(is_cut, false);
+      share := 4 * share;
+    end loop;
+  end if;
   select array_agg(y.id) into due_again from (
-    select x.id from unnest(again_ids) with ordinality as u (id, nth) join receipts x on x.id = any (array[u.id])
+    select x.id from unnest(again_ids[1:2 * most]) with ordinality as u (id, nth) join receipts x on x.id = any (array[u.id])
     where x.waiting and x.apply_at <= at_now order by u.nth limit most for update of x skip locked
   ) y;
   -- Waiting receipts get half of a batch, rounded up so that a single one is found beside others, and whatever these leave of it.

@@ -676,6 +676,7 @@ create table receipts (
 -- All simulators of a tenant share one turn, like an account.
 create index receipts_turns on receipts (coalesce(account_id, tenant_id), apply_at) where not waiting;
 create index receipts_waiting on receipts (apply_at) where waiting;
+create index receipts_waiting_turns on receipts (tenant_id, apply_at) where waiting;
 -- For the limit on waiting receipts per account, and for the reports that wait on a message.
 create index receipts_waiting_of on receipts (account_id, provider_message_id) where waiting and account_id is not null;
 create index receipts_waiting_seq on receipts (message_seq) where waiting and message_seq is not null;
