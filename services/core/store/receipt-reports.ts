@@ -16,6 +16,7 @@ export type StoredReceiptCall = {
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Uint8Array;
   readonly receivedMs: number;
+  /** Number of this reading: one more than those that decided nothing. A lease that ended is none. */
   readonly tries: number;
   /** Trace context of the span in which the api received it; null if nothing was traced. */
   readonly traceparent: string | null;

@@ -216,7 +216,7 @@ function workOf(calls: readonly SettledPart[], now: number): ReceiptWork {
   };
 }
 
-/** Returns the wait of the call that has waited longest for its first reading. */
+/** Returns the longest wait of a call, without calls that had to be read again: those wait for a secret, not for their turn. */
 function waitedMs(calls: readonly StoredReceiptCall[], now: number): number {
   return calls.reduce(
     (longest, { receivedMs, tries }) => (tries > 1 ? longest : Math.max(longest, now - receivedMs)),

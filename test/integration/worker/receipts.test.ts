@@ -608,6 +608,24 @@ test('a receipt call settled in several commits stores each report once and ends
   expect(await left()).toEqual([3, 0]);
 });
 
+test('a receipt call counts its undecided readings, and not the times that a lease ended', async () => {
+  await using stores = await setupStores();
+  const { tenantId } = await seedTenant(stores.admin);
+  const accountId = await seedAccount(stores.admin, tenantId, { provider: 'twilio' });
+  await plantCalls(stores.admin, accountId, { tenantId });
+  const take = async () => {
+    const [call] = await stores.store.takeReceiptCalls(10, 1_000, ANY, 60_000, ['twilio']);
+    return { id: call?.id ?? 0, tries: call?.tries };
+  };
+  const { id, tries } = await take();
+  expect(tries).toBe(1);
+  await stores.admin`update despatch.receipt_calls set leased_until = now() - interval '1 s'`;
+  expect(await take()).toEqual({ id, tries: 1 });
+  const none = { reports: [], begun: [], done: [], genuine: [], refused: [] };
+  await stores.store.settleReceiptCalls({ ...none, again: [{ id, ms: 0 }] });
+  expect(await take()).toEqual({ id, tries: 2 });
+});
+
 test('reports are due in the order in which their receipt calls arrived, in any settling order', async () => {
   await using stores = await setupStores();
   const { tenantId } = await seedTenant(stores.admin);

@@ -30,7 +30,7 @@ begin
   join receipt_calls c on c.id = r.call_id
   where r.call_id = any (mine);
   delete from receipt_calls c where c.id = any (done);
-  update receipt_calls c set due_at = at_now + make_interval(secs => a.ms / 1000.0), leased_until = '-infinity'
+  update receipt_calls c set due_at = at_now + make_interval(secs => a.ms / 1000.0), leased_until = '-infinity', tries = c.tries + 1
   from json_to_recordset(again) as a (id bigint, ms bigint) where c.id = a.id;
   -- All rows are locked before one is changed, in the order in which other transactions lock them, to avoid deadlocks.
   perform from provider_accounts p

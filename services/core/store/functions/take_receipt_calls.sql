@@ -2,7 +2,7 @@
 -- leased to the caller for `lease_ms`, and are claimed again if not settled by then. `bytes_max`: maximum for their bodies,
 -- without the oldest call, which is always included; `body_max`: for each body. `readable`: providers that the caller can parse.
 -- Calls for others are left for a day to a worker that can, as during a rollout, and then claimed without a version, as those of
--- a deleted account are. `without`: tenants to skip.
+-- a deleted account are. `without`: tenants to skip. `tries`: one more than the readings that decided nothing.
 create or replace function take_receipt_calls(
   most integer, bytes_max integer, body_max integer, lease_ms integer, readable text[], without uuid[])
 returns table (
@@ -78,13 +78,13 @@ begin
     share := 4 * share;
   end loop;
   return query
-    update receipt_calls c set leased_until = at_now + make_interval(secs => lease_ms / 1000.0), tries = c.tries + 1
+    update receipt_calls c set leased_until = at_now + make_interval(secs => lease_ms / 1000.0)
     from (select u.id, case when p.provider = any (readable) and p.status <> 'deleted' then p.version end as version
       from unnest(ids) as u (id)
       join receipt_calls k on k.id = u.id left join provider_accounts p on p.id = k.account_id) t
     where c.id = t.id
     returning c.id, c.tenant_id, c.account_id, t.version, c.method, c.receipt_version, c.query, c.headers, c.body,
-      floor(extract(epoch from c.received_at) * 1000)::bigint, c.tries, c.traceparent;
+      floor(extract(epoch from c.received_at) * 1000)::bigint, (c.tries + 1)::smallint, c.traceparent;
 end $$;
 
 grant execute on function take_receipt_calls(integer, integer, integer, integer, text[], uuid[]) to despatch_worker;

@@ -701,6 +701,7 @@ create table receipt_calls (
   -- claim's update stays on its page (HOT).
   due_at timestamptz not null,
   leased_until timestamptz not null default '-infinity',
+  -- How often it was read without a decision. A call whose lease ended was not read.
   tries smallint not null default 0
 ) with (fillfactor = 45, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000);
 -- Read once and deleted: compression would cost more than it saves.
