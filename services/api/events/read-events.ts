@@ -61,7 +61,7 @@ const FeedPage = z
       .min(0)
       .max(SEQ_MAX)
       .describe(
-        'The last number that was read, whether it matched the filter or not: `afterSeq` of the next call. Lower than `afterSeq` of this call if the feed ends before it, which happens only after the service was restored from a backup.',
+        'The last number that was read, whether it matched the filter or not: `afterSeq` of the next call. Lower than `afterSeq` of this call if the feed ends before it, which happens only after the database has lost its last events.',
       ),
     ...warningsField,
   })
@@ -135,7 +135,8 @@ export function readEventRoutes({ read, cursors, loadIds }: ReadEventsDeps): Rou
         scan: (range) => scanFeed(tenantId, tx, ids, filter, range),
       });
       const read = end ?? start;
-      // After a restore from a backup the feed may end before `afterSeq`. It goes on from its end, and so must its readers.
+      // The feed may end before `afterSeq` if a failover lost the last events. It goes on from its end, and so must its readers.
+      // A restore that loses more advances the numbers of the feed instead (`deploy/docs/backup-and-restore.md`).
       const lastSeq = read > start ? read : Math.min(start, await feedEnd(tenantId, tx, endpointId));
       return { rows: isMasked ? rows.map(maskedEvent) : rows, next, lastSeq };
     });

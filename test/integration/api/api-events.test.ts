@@ -150,7 +150,7 @@ describe('the feed', () => {
     expect(seen).toEqual([1, 2, 3, 4, 5, 6, 7]);
   });
 
-  test('leads a reader that is ahead of it, as after a restore, back to its end', async () => {
+  test('leads a reader that is ahead of it, as after a failover that lost events, back to its end', async () => {
     const tenant = await setup();
     await accept(tenant.key);
     await number();
