@@ -10,6 +10,11 @@ test('known settings in camelCase or snake_case cause no warning', () => {
   expect(configWarnings(twilio, sent, { auth_token: 'x' })).toEqual([]);
 });
 
+test('an unknown key that is null causes no warning, and holds no secret', () => {
+  expect(configWarnings(twilio, { note: null, acountSid: null }, { hunter2: null })).toEqual([]);
+  expect(misplacedSecrets(twilio, { auth_token: null, authTokn: null })).toEqual([]);
+});
+
 test('a typo in a setting gets a suggestion, listed before unknown settings', () => {
   expect(configWarnings(twilio, { note: 1, acountSid: 'x', mesaging_service_sid: 'x' })).toEqual([
     { field: 'publicConfig.acountSid', message: "Unknown setting, ignored: did you mean 'accountSid'?" },

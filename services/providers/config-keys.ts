@@ -35,7 +35,7 @@ export function configWarnings(
  */
 export function misplacedSecrets(provider: AnyProvider, publicConfig: Sent): readonly FieldFault[] {
   const settings = Object.keys(provider.config.shape);
-  const strays = Object.keys(publicConfig).filter((key) => nearName(key, settings) === undefined);
+  const strays = presentKeys(publicConfig).filter((key) => nearName(key, settings) === undefined);
   return Object.keys(provider.secrets.shape)
     .filter((secret) => strays.some((key) => nearName(key, [secret]) !== undefined))
     .map((key) => ({
@@ -47,5 +47,10 @@ export function misplacedSecrets(provider: AnyProvider, publicConfig: Sent): rea
 
 function strayKeys(known: readonly string[], sent: Sent): string[] {
   const read = new Set(known.flatMap((key) => [key, snakeCase(key)]));
-  return Object.keys(sent).filter((key) => !read.has(key));
+  return presentKeys(sent).filter((key) => !read.has(key));
+}
+
+/** A field that is null is absent. */
+function presentKeys(sent: Sent): string[] {
+  return Object.keys(sent).filter((key) => sent[key] !== null);
 }

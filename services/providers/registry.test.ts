@@ -146,6 +146,20 @@ describe('an account', () => {
     });
   });
 
+  test('may contain null for an absent field, in either spelling', () => {
+    const sid = `AC${'0'.repeat(32)}`;
+    const publicConfig = { accountSid: sid, account_sid: null, from: 'Acme', messagingServiceSid: null };
+    const parsed = { ok: true, config: { accountSid: sid, from: 'Acme' }, secrets: { authToken: 't' } };
+    expect(parseAccount(twilio, publicConfig, { auth_token: 't', authToken: null })).toEqual(parsed);
+    expect(
+      parseAccount(twilio, { ...publicConfig, accountSid: null, account_sid: sid }, { authToken: 't' }),
+    ).toEqual(parsed);
+    expect(parseAccount(twilio, publicConfig, { authToken: null })).toMatchObject({
+      ok: false,
+      details: [{ field: 'secretConfig.authToken', rule: 'required' }],
+    });
+  });
+
   test('may contain unknown keys, and inherited ones are ignored', () => {
     const publicConfig = { accountSid: `AC${'0'.repeat(32)}`, from: 'Acme', note: 'x', toString: 1 };
     expect(parseAccount(twilio, publicConfig, { authToken: 't' })).toEqual({

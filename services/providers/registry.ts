@@ -167,12 +167,17 @@ function parseHalf(half: string, schema: z.ZodObject, sent: unknown): ParsedHalf
   return { ok: false, details: parsed.error.issues.map((issue) => faultOf(half, issue, known.value)) };
 }
 
-/** The camelCase and snake_case spellings of a key are one field; sending both with different values is a fault. */
+/**
+ * The camelCase and snake_case spellings of a key are one field; sending both with different values is a fault. A field that is null
+ * is absent.
+ */
 function pickKnown(half: string, keys: readonly string[], sent: Record<string, unknown>): ParsedHalf {
   const details: FieldFault[] = [];
   const value: Record<string, unknown> = {};
   for (const key of keys) {
-    const given = [...new Set([key, snakeCase(key)])].filter((spelling) => Object.hasOwn(sent, spelling));
+    const given = [...new Set([key, snakeCase(key)])].filter(
+      (spelling) => Object.hasOwn(sent, spelling) && sent[spelling] !== null,
+    );
     const [first, second] = given.map((spelling) => sent[spelling]);
     if (given.length === 2 && JSON.stringify(first) !== JSON.stringify(second)) {
       details.push({
