@@ -129,6 +129,12 @@ export function resolveAliases(aliases: CaseAliases, value: unknown, options: Re
   return { value: resolved, warnings: walk.warnings() };
 }
 
+/** Returns the fault of a field that is present in two spellings, with different values. */
+export function conflictAt(field: string): ErrorDetail {
+  const message = 'Both spellings of the field are present with different values';
+  return { field, rule: 'conflict', message };
+}
+
 /** A body can contain tens of thousands of unknown fields; a search for a similar known name costs time for each. */
 const LOOKED_AT_MAX = 50;
 /** Placeholder for warnings that are only counted: an answer lists fewer. */
@@ -175,8 +181,7 @@ class Walk {
       const { name, below } = field;
       const one = this.visit(below, inner, `${path}${name}.`);
       if (Object.hasOwn(known, name) && canonicalJson(one) !== canonicalJson(known[name])) {
-        const message = 'Both spellings of the field are present with different values';
-        this.conflicts.push({ field: path + name, rule: 'conflict', message });
+        this.conflicts.push(conflictAt(path + name));
       }
       known[name] = one;
     }

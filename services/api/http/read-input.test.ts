@@ -119,6 +119,16 @@ test.each([
   expect(readPairs(sent)).toMatchObject({ error: { details: [{ field, rule: 'name', message }] } });
 });
 
+test('a pair of a map sent in both spellings has the same value in both', () => {
+  expect(readPairs({ 'metadata.a': 'b', 'metadata[a]': 'b' })).toMatchObject({
+    value: { metadata: { a: 'b' } },
+  });
+  const message = 'Both spellings of the field are present with different values';
+  expect(readPairs({ 'metadata.a': 'b', 'metadata[a]': 'c', 'metadata.d': 'e' })).toMatchObject({
+    error: { code: 'validation_failed', details: [{ field: 'metadata.a', rule: 'conflict', message }] },
+  });
+});
+
 test('a map that is also sent as a string is refused', () => {
   expect(readPairs({ metadata: 'x', 'metadata.a': 'b' })).toHaveProperty('error');
   expect(readPairs({ 'metadata.a': 'b', metadata: 'x' })).toHaveProperty('error');

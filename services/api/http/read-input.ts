@@ -1,11 +1,12 @@
 import { isUtf8 } from 'node:buffer';
+import { isDeepStrictEqual } from 'node:util';
 import type { FastifySchemaCompiler } from 'fastify';
 import { z } from 'zod';
 import { AppError, notFound, validationFailed, type ErrorDetail } from '#core/domain/app-error.ts';
 import { shortName } from '#core/domain/short-name.ts';
 import type { Warning } from '#core/domain/warning.ts';
 import { rememberWarnings } from './request-warnings.ts';
-import { resolveAliases, caseAliasesOf } from './case-aliases.ts';
+import { caseAliasesOf, conflictAt, resolveAliases } from './case-aliases.ts';
 import { countBoundsOf, countFaults } from './count-bounds.ts';
 
 const DEPTH_MAX = 32;
@@ -193,6 +194,9 @@ function readQuery(sent: unknown, kinds: QueryKinds): unknown {
       const key = pair[2] ?? pair[3] ?? '';
       assertKept(key, map);
       const pairs = maps.get(map) ?? new Map<string, unknown>();
+      if (pairs.has(key) && !isDeepStrictEqual(pairs.get(key), value)) {
+        throw validationFailed(conflictAt(fieldAt([map, key])));
+      }
       maps.set(map, pairs.set(key, value));
     } else {
       assertKept(name, 'query');
