@@ -385,11 +385,13 @@ function readmitRequests(app: FastifyInstance, readmit: Readmit): void {
 
 function credentialsOf(request: FastifyRequest): Credentials {
   const { headers, method } = request;
+  const { auth } = request.routeOptions.config;
+  const changesNothing = auth !== undefined && 'changesNothing' in auth;
   return {
     serviceKey: one(headers['x-service-key']),
     authorization: soleAuthorization(request),
     tenantSlug: one(headers['x-tenant-slug']),
-    isWrite: method !== 'GET' && method !== 'HEAD',
+    isWrite: method !== 'GET' && method !== 'HEAD' && !changesNothing,
   };
 }
 

@@ -171,7 +171,7 @@ export function simulateRouteRoute({ read }: Pick<AdminDeps, 'read'>): RouteModu
     summary: 'Simulate a route on past messages',
     description: DESCRIPTION,
     tag: 'Providers',
-    auth: { kind: 'bearer', role: 'viewer' },
+    auth: { kind: 'bearer', role: 'viewer', changesNothing: true },
     params: ChannelParams,
     body: SimulateRoute,
     response: RouteSimulation,

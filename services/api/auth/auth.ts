@@ -10,14 +10,15 @@ import type { RateVerdict } from './call-counter.ts';
  * Who may call a route:
  * - `none`: anyone.
  * - `key`: a service key with the scope.
- * - `bearer`: a member, with at least the role, of the tenant named by `X-Tenant-Slug`.
+ * - `bearer`: a member, with at least the role, of the tenant named by `X-Tenant-Slug`. `changesNothing`: a read, whatever its
+ *   method.
  * - `user`: any signed-in user, without a tenant.
  * - `either`: a service key with the scope, or such a member.
  */
 export type RouteAuth =
   | { readonly kind: 'none' }
   | ({ readonly kind: 'key'; readonly scope: Scope } & KeyCounting)
-  | { readonly kind: 'bearer'; readonly role: Role }
+  | { readonly kind: 'bearer'; readonly role: Role; readonly changesNothing?: true }
   | { readonly kind: 'user' }
   | ({ readonly kind: 'either'; readonly scope: Scope; readonly role: Role } & KeyCounting);
 
@@ -84,7 +85,7 @@ export type Credentials = {
   readonly serviceKey: string | undefined;
   readonly authorization: string | undefined;
   readonly tenantSlug: string | undefined;
-  /** False for GET and HEAD. */
+  /** False for GET and HEAD, and for routes that change nothing. */
   readonly isWrite: boolean;
 };
 
