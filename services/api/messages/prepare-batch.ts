@@ -50,9 +50,16 @@ export type PreparedBatch = {
 /** Limit of one message in a batch, the same as for a single message without attachments. */
 const ITEM_BYTES_MAX = 1024 * 1024;
 
-type Ready = { readonly row: NewRow; readonly bytes: number };
+type Ready = { readonly row: NewRow; readonly bytes: number; readonly claim: IdempotencyClaim | null };
 /** `claim`: a faulty item with a key may have been accepted earlier, because time and settings change which items are valid. */
 type Faulty = { readonly fault: AppError; readonly claim: IdempotencyClaim | null };
+
+type BatchFacts = {
+  readonly caller: KeyCaller;
+  readonly batchId: string;
+  readonly isStrict: boolean;
+  readonly request: RequestFacts;
+};
 
 /**
  * Parses each item and builds its row, or records its fault.
@@ -61,7 +68,7 @@ type Faulty = { readonly fault: AppError; readonly claim: IdempotencyClaim | nul
 export async function prepareBatch(
   { sql, replays, places, addressKeys, fingerprintKey }: PrepareBatchDeps,
   sent: readonly unknown[],
-  { caller, batchId, request }: { caller: KeyCaller; batchId: string; request: RequestFacts },
+  { caller, batchId, isStrict, request }: BatchFacts,
 ): Promise<PreparedBatch> {
   const { tenant } = caller;
   // Single messages do not wait for hundreds of others.
@@ -87,7 +94,7 @@ export async function prepareBatch(
       const row = newMessageRow(message, caller, given, claim, request);
       const bytes = Buffer.byteLength(JSON.stringify(row.content));
       if (bytes > ITEM_BYTES_MAX) return { fault: new AppError('payload_too_large'), claim };
-      return { row: bytes < COUNTED_BYTES_MIN ? row : { ...row, content_bytes: bytes }, bytes };
+      return { row: bytes < COUNTED_BYTES_MIN ? row : { ...row, content_bytes: bytes }, bytes, claim };
     } catch (error) {
       if (error instanceof AppError && error.code !== 'dependency_unavailable')
         return { fault: error, claim };
@@ -116,11 +123,14 @@ export async function prepareBatch(
     if (resting !== undefined) await resting;
     prepared.push(await prepare(item));
   }
-  const earlier = await earlierDrafts(replays, caller, prepared);
-  const drafts = prepared.map((one, i): ItemDraft<Accepted> =>
-    'row' in one ? { accepted: one.row.response } : (earlier.get(i) ?? { fault: faultOf(one.fault) }),
+  // The answer to a faulty strict batch lists every fault, and the database is not asked to accept it.
+  const isRefused = isStrict && prepared.some((one) => 'fault' in one);
+  const earlier = await earlierDrafts(replays, caller, isRefused ? prepared : prepared.map(onlyFaulty));
+  const drafts = prepared.map(
+    (one, i): ItemDraft<Accepted> =>
+      earlier.get(i) ?? ('row' in one ? { accepted: one.row.response } : { fault: faultOf(one.fault) }),
   );
-  const ready = prepared.filter((one) => 'row' in one);
+  const ready = prepared.flatMap((one, i) => ('row' in one && !earlier.has(i) ? [one] : []));
   return {
     draft: { batchId, items: drafts, refusals: refusalsOf(caller) },
     rows: ready.map(({ row }) => row),
@@ -128,15 +138,20 @@ export async function prepareBatch(
   };
 }
 
-/** Returns the stored answers of faulty items that were accepted in an earlier request. */
+function onlyFaulty(one: Ready | Faulty): Faulty | null {
+  return 'fault' in one ? one : null;
+}
+
+/**
+ * Returns what is stored under the items' own keys: the answer to an item that was accepted in an earlier request, or a mismatch.
+ * @param items null for an item whose key is not looked up.
+ */
 async function earlierDrafts(
   { sql, slots }: Replays,
   { tenant }: KeyCaller,
-  prepared: readonly (Ready | Faulty)[],
+  items: readonly (Ready | Faulty | null)[],
 ): Promise<ReadonlyMap<number, ItemDraft<Accepted>>> {
-  const keyed = prepared.flatMap((one, i) =>
-    'fault' in one && one.claim !== null ? [{ i, claim: one.claim }] : [],
-  );
+  const keyed = items.flatMap((one, i) => (one?.claim == null ? [] : [{ i, claim: one.claim }]));
   if (keyed.length === 0) return new Map();
   const claims = keyed.map(({ claim }) => claim);
   const answers = await inSlot(slots, tenant.id, () => findEarlierAnswers(sql, tenant.id, claims));

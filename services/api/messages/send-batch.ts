@@ -69,7 +69,8 @@ export function sendBatchRoute(deps: SendBatchDeps): RouteModule {
       metrics.rejected('dependency', caller.tenant.id);
       throw error;
     };
-    const batch = await prepareBatch(deps, messages, { caller, batchId: newId(), request }).catch(countFault);
+    const facts = { caller, batchId: newId(), isStrict, request };
+    const batch = await prepareBatch(deps, messages, facts).catch(countFault);
     const draft = warnings.list().length === 0 ? batch.draft : { ...batch.draft, warnings: warnings.list() };
     const apart = contentsApart(batch.bytes, INLINE_BYTES_MAX);
     const faulty = messages.length - batch.rows.length;

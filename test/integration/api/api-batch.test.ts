@@ -529,6 +529,13 @@ describe("a message's own idempotency key", () => {
       status: 400,
       body: { details: [{ field: 'messages.1', rule: 'idempotency_mismatch' }] },
     });
+    // Beside an invalid item too.
+    const messages = [INVALID, { ...keyed, body: 'Other' }, keyed, { ...sms, idempotencyKey: 'new' }];
+    const worse = await sendBatch(fresh.key, { mode: 'strict', messages });
+    expect(worse.body.details).toMatchObject([
+      { field: 'messages.0.to', rule: 'e164' },
+      { field: 'messages.1', rule: 'idempotency_mismatch' },
+    ]);
     const good = await sendBatch(fresh.key, { mode: 'strict', messages: [sms, keyed] });
     expect(idsOf(good)[1]).toBe(single.body.id);
     expect(await messageCount(fresh.tenantId)).toBe(2);
