@@ -330,6 +330,28 @@ test('a scheduled message of a held channel is held once due and queued after th
   expect(await b.shown([seq])).toEqual(['queued']);
 });
 
+test('scheduled messages of a held channel are scheduled again when their tenant is resumed', async () => {
+  await using b = await setup();
+  await b.brake('sms', 'held');
+  const sendAt = new Date(Date.now() + 3_600_000).toISOString();
+  const [early = 0, late = 0] = await b.accept(2, { status: 'scheduled', send_at: sendAt });
+  const [text = 0] = await b.accept();
+  await moveSuspension(b.admin, b.tenantId, 'billing');
+  expect(await b.hold()).toBe(3);
+  await b.admin`update despatch.live_messages set next_attempt_at = now() where seq = ${early}`;
+  const releases = async () => (await b.store.dueLanes()).filter(({ task }) => task === 'release');
+  expect(await b.release()).toBe(0);
+  expect(await releases()).toEqual([]);
+  await moveSuspension(b.admin, b.tenantId, null);
+  expect(await releases()).toHaveLength(1);
+  expect(await b.release()).toBe(1);
+  // The instant of one message has come meanwhile: the brake holds it.
+  const waiting = await b.shown([early, late, text]);
+  expect(waiting.map((status) => status.split(' ')[0])).toEqual(['held', 'scheduled', 'held']);
+  expect(await releases()).toEqual([]);
+  expect(await b.hold()).toBe(0);
+});
+
 test('messages under both a brake and a suspension are released only when both have ended', async () => {
   await using b = await setup();
   await b.brakeHard();

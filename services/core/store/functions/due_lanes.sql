@@ -1,6 +1,7 @@
 -- Returns lanes with due messages and their earliest due time, by priority (`due`, with whether the tenant is active and no brake
 -- holds the channel, and whether a brake slows it; scheduled messages have a priority three higher), and active tenants with held
--- messages that no brake holds (`release`). The last row names no lane and has the time of this look.
+-- messages that no brake holds, or whose instant is still to come (`release`). The last row names no lane and has the time of this
+-- look.
 -- Without `after` all lanes are looked at, in hops from lane to lane over the index, so that a large backlog costs no more than a
 -- small one; but dead index entries that an old snapshot still sees are scanned one by one. With `after` no entry before that
 -- time is scanned: the look covers lanes of tenants with a backlog, for messages that became due since then, and `older`, lanes
@@ -27,16 +28,18 @@ begin
           where (d.tenant_id, d.account_id, d.priority) > (h.tenant_id, h.account_id, h.priority)
           order by d.tenant_id, d.account_id, d.priority, d.due_at limit 1) n
       ), lane as materialized (
-        select h.*, t.status = 'active' and b.level is distinct from 'held' as is_active, b.level is not distinct from 'slowed' as is_slowed
+        select h.*, t.status = 'active' and b.level is distinct from 'held' as is_active, b.level is not distinct from 'slowed' as is_slowed,
+          t.status = 'active' and b.level = 'held' and h.priority >= 3 as is_braked_schedule
         from hop h join tenants t on t.id = h.tenant_id cross join lateral (select brake_of(h.tenant_id, h.account_id) as level) b
       )
-      select 'due', l.* from lane l where l.due_at <= at_now
+      select 'due', l.tenant_id, l.account_id, l.priority, l.due_at, l.is_active, l.is_slowed from lane l where l.due_at <= at_now
       union all
       select distinct 'release', l.tenant_id, null::uuid, null::smallint, null::timestamptz, true, false
       from lane l
       where l.is_active and exists (
-        select from live_messages d
-        where d.tenant_id = l.tenant_id and d.account_id = l.account_id and d.priority = l.priority and d.due_at = 'infinity');
+          select from live_messages d
+          where d.tenant_id = l.tenant_id and d.account_id = l.account_id and d.priority = l.priority and d.due_at = 'infinity')
+        or l.is_braked_schedule and exists (select from held_schedule(l.tenant_id, l.account_id, l.priority));
   else
     return query
       select 'due', t.id, a.account_id, p.priority, d.due_at, t.status = 'active' and b.level is distinct from 'held',
