@@ -51,6 +51,7 @@ export async function acceptWholeBatch(
   { deadlineMs = DATABASE_DEADLINE_MS, warned = () => {} }: AcceptOptions = {},
 ): Promise<BatchVerdicts> {
   const { callers, messages, keys } = toAcceptBatch(rows);
+  // At most so many: the database leaves out the replays among them.
   const together = strict ? callers.map((caller) => ({ ...caller, calls_together: rows.length })) : callers;
   const settled = await withDeadline(
     sql<VerdictRow[]>`select ord, verdict, response, retry_after as "retryAfter", remaining

@@ -174,6 +174,14 @@ describe('acceptance', () => {
     expect(usage?.['used']).toBe(30);
   });
 
+  test('requests that are refused beside accepted ones wait until the first of those leave the window', async () => {
+    await using b = await setup();
+    const tenant = await seedTenant(b.admin);
+    const rows = Array.from({ length: 20 }, () => acceptRow(tenant, { rate_per_minute: 10 }));
+    const refused = (await acceptBatch(b.api, rows)).filter(({ verdict }) => verdict === 'rate_limited');
+    expect(refused.map(({ retryAfter }) => retryAfter)).toEqual(Array(10).fill(61));
+  });
+
   test('the sliding rate limit window counts a request for a minute and then frees its slot', async () => {
     await using b = await setup();
     const tenant = await seedTenant(b.admin);

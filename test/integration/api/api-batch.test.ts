@@ -40,7 +40,12 @@ function sendBatch(
   });
 }
 
-type Item = { index: number; id?: string; replayed?: true; error?: { code: string; statusCode: number } };
+type Item = {
+  index: number;
+  id?: string;
+  replayed?: true;
+  error?: { code: string; statusCode: number; retryAfter?: number };
+};
 const itemsOf = (reply: Reply) => reply.body.items as Item[];
 const codesOf = (reply: Reply) => itemsOf(reply).map(({ error }) => error?.code ?? 'taken');
 const idsOf = (reply: Reply) => itemsOf(reply).flatMap(({ id }) => (id === undefined ? [] : [id]));
@@ -228,6 +233,21 @@ describe('a strict batch', () => {
     expect((await strict(4)).status).toBe(202);
     expect(await messageCount(fresh.tenantId)).toBe(10);
   });
+
+  test('waits only for the room that its new messages need, not for its replays', async () => {
+    const fresh = await api.tenant();
+    const key = await api.key(fresh.tenantId, { rateLimitRpm: 10 });
+    const keyed = Array.from({ length: 9 }, (_, i) => ({ ...sms, idempotencyKey: `m${i}` }));
+    expect((await sendBatch(key, { messages: [sms] })).status).toBe(202);
+    // The first message leaves the window half a minute before the others.
+    await api.admin`
+      update rate_windows set second = second - 30 where subject = (
+        select api_key_id from messages where tenant_id = ${fresh.tenantId} limit 1)`;
+    expect((await sendBatch(key, { messages: keyed })).status).toBe(202);
+    const late = await sendBatch(key, { mode: 'strict', messages: [...keyed, sms] });
+    expect(late).toMatchObject({ status: 429, body: { limit: { name: 'rateLimitRpm', value: 10 } } });
+    expect(Number(late.headers['retry-after'])).toSatisfy((s: number) => s >= 1 && s <= 31);
+  });
 });
 
 describe('a message that the database cannot store', () => {
@@ -348,6 +368,9 @@ describe('limits', () => {
     const key = await api.key(fresh.tenantId, { rateLimitRpm: 5 });
     const limited = await sendBatch(key, { messages: times(8, sms) });
     expect(codesOf(limited)).toEqual([...times(5, 'taken'), ...times(3, 'rate_limited')]);
+    // The five accepted messages leave the window in a minute.
+    const waits = itemsOf(limited).flatMap(({ error }) => (error === undefined ? [] : [error.retryAfter]));
+    expect(waits).toEqual(times(3, 61));
     expect(limited.headers).toMatchObject({ 'ratelimit-limit': '5', 'ratelimit-remaining': '0' });
     expect(itemsOf(limited)[7]?.error).toMatchObject({
       statusCode: 429,

@@ -9,8 +9,7 @@
 -- Verdicts: accepted, replayed (with the stored `response`), mismatch, suspended, rate_limited, daily_limit_reached,
 -- backlog_full. `warned` rows have no `ord` and carry an audit log entry: one for each tenant and level of its daily limit (80
 -- and 100 %) that these messages are the first of the day to reach. Raises DS001 if a message would be stored in a partition that
--- is dropped too early, which happens when the api computed the day from an outdated clock reading,
--- and DS004 by `hold_contents`.
+-- is dropped too early, because the api computed the day from an outdated clock reading, and DS004 by `hold_contents`.
 create or replace function accept(callers json, batch json, keys json, sweep_after_ms integer)
 returns table (ord integer, verdict text, response json, retry_after integer, remaining integer)
 language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
@@ -59,7 +58,7 @@ begin
   ), caller as materialized (
     -- How many messages the caller's rate still permits this minute, and what is left of its tenant's day and backlog. The count
     -- of a past day is ignored. A day in the future was counted before the clock went back, and counts as today.
-    select c.*, u.slot as usage_slot, u.day,
+    select c.*, (case when c.calls_together > 0 then q.calls end)::integer as together, u.slot as usage_slot, u.day,
       case when u.day >= today then u.used else 0 end as used,
       case when u.day >= today then u.tested else 0 end as tested,
       case when u.day >= today then u.warned else 0 end as warned, (r.w).second as stored_second, a.slot, a.uses, a.second,
@@ -70,7 +69,7 @@ begin
     from json_to_recordset(callers) as c (
       caller integer, tenant_id uuid, api_key_id uuid, test boolean, retention_days integer, rate_per_minute integer,
       messages_per_day bigint, backlog_max bigint, -- Those of the caller's mode: live or test.
-      -- The number of calls that are only useful together, as in a batch that is accepted as a whole; null for 1.
+      -- Set for calls that are only useful together, as in a batch that is accepted as a whole. Replays among them need no room.
       calls_together integer)
     join (select r.caller, count(*) as calls from request r group by r.caller) q on q.caller = c.caller
     left join tenants t on t.id = c.tenant_id
@@ -155,7 +154,7 @@ begin
   )
   select array_agg(s.ord) as ords, array_agg(s.verdict) as verdicts, array_agg(s.remaining) as remainings,
     array_agg(case s.verdict
-      when 'rate_limited' then s.rate_retry_after
+      when 'rate_limited' then s.rate_wait
       when 'daily_limit_reached' then greatest(1, ceil(extract(epoch from (today + 1)::timestamp at time zone 'UTC' - now_at)))::integer
       when 'backlog_full' then 5 end) as retries,
     bool_or(s.is_too_early) as is_too_early,
@@ -173,9 +172,9 @@ begin
         when r.nth > g.in_day then 'daily_limit_reached'
         else 'backlog_full'
       end as verdict,
-      case when r.nth > g.in_rate then
-        rate_retry_after(row(g.api_key_id, g.slot, g.second, g.counts, g.total, g.uses)::rate_windows,
-          g.rate_per_minute - coalesce(g.calls_together, 1) + 1) end as rate_retry_after
+      case when r.nth > g.in_rate then -- Of calls that are refused together none is counted.
+        rate_retry_after(rate_count(row(g.api_key_id, g.slot, g.second, g.counts, g.total, g.uses)::rate_windows,
+          case when g.together is null then g.calls else 0 end), g.rate_per_minute - coalesce(g.together, 1) + 1) end as rate_wait
     from request r join admitted g on g.caller = r.caller
   ) s;
   if settled.is_too_early then
