@@ -83,6 +83,21 @@ test('messages of test keys emit no limit warning; a warning for live messages i
   expect(await count()).toBe(before + 1);
 });
 
+test('a limit that is lowered below what the day has used is reported as reached, once, by the first refusal', async () => {
+  const tenant = await api.tenant({ messagesPerDay: 10 });
+  for (let i = 0; i < 5; i++) await send(api.first, tenant.key, LEAST.sms);
+  expect(await told(tenant.tenantId)).toEqual([]);
+  await api.admin`
+    update tenant_limits set limits = jsonb_set(limits, '{messagesPerDay}', '4') where tenant_id = ${tenant.tenantId}`;
+  for (const instance of [api.first, other]) instance.notice('tenant', { tenantId: tenant.tenantId });
+  expect((await sendBatch(tenant, 2, 'permissive')).status).toBe(429);
+  const replies = await Promise.all(
+    Array.from({ length: 6 }, (_, i) => send(i % 2 === 0 ? api.first : other, tenant.key, LEAST.sms)),
+  );
+  expect(replies.map(({ body }) => body.code)).toEqual(Array(6).fill('daily_limit_reached'));
+  expect(await told(tenant.tenantId)).toEqual(['limit.approaching 5/4', 'limit.reached 5/4']);
+});
+
 test('limit warnings repeat on the next day, but not after a change of the limit on the same day', async () => {
   const tenant = await api.tenant({ messagesPerDay: 2 });
   for (let i = 0; i < 2; i++) await send(api.first, tenant.key, LEAST.sms);

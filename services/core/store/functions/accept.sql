@@ -107,19 +107,20 @@ begin
   ), accepted as materialized (
     select r.*, g.tenant_id, g.api_key_id, g.test from request r join admitted g on g.caller = r.caller where r.nth <= g.calls
   ), used as materialized (
-    -- Each level is reported once a day, even if the limit is changed meanwhile.
+    -- Each level is reported once a day, even if the limit is changed meanwhile: by a refusal if it is now below what was used.
     select g.*, g.was_scheduled + coalesce(s.calls, 0) as scheduled,
-      greatest(g.warned, case when g.counting > 0 then limit_percent((g.used + g.counting)::bigint, g.day_limit) end) as warns from (
+      greatest(g.warned, limit_percent((g.used + g.counting)::bigint, g.day_limit)) as warns from (
       select a.tenant_id, min(a.messages_per_day) filter (where not a.test) as day_limit, min(a.warned) as warned,
         min(a.usage_slot) as slot, min(a.day) as day, min(a.used) as used, min(a.tested) as tested, min(a.accepted) as accepted,
         min(a.scheduled) as was_scheduled, sum(a.calls) as calls,
         -- Tests break this (mutant: counted-each): each message of a batch counts.
         coalesce(sum(a.calls) filter (where not a.test), 0) as counting,
-        coalesce(sum(a.calls) filter (where a.test), 0) as testing
+        coalesce(sum(a.calls) filter (where a.test), 0) as testing,
+        bool_or(a.is_active and not a.test and a.in_day < a.in_rate) as is_short
       from admitted a group by a.tenant_id
     ) g
     left join (select x.tenant_id, count(*) as calls from accepted x where x.status = 'scheduled' group by x.tenant_id) s using (tenant_id)
-    where g.calls > 0 or g.day > today
+    where g.calls > 0 or g.day > today or g.is_short and g.warned < 100
   ), used_on as (
     update tenant_usage x set day = today, used = g.used + g.counting, tested = g.tested + g.testing, warned = g.warns,
       accepted = g.accepted + g.calls, scheduled = g.scheduled, slot = next_slot(x.slot, x.uses), uses = next_uses(x.uses)

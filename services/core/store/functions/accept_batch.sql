@@ -4,7 +4,7 @@
 --
 -- `callers`, `batch`, `keys`, `sweep_after_ms`: as in `accept`. `own`: {tenant_id, scope, fingerprint, draft} of the request's
 -- key, null without one. `whole`: whether all messages must be accepted or none.
--- Verdicts: those of `accept`; `warned` only if the messages are stored. A request that was answered before gets a single row
+-- Verdicts: those of `accept`; `warned` only if messages are stored. A request that was answered before gets a single row
 -- with ord 0: replayed, with the stored draft and verdicts, or mismatch. If nothing was accepted or replayed, or not everything
 -- of a batch that must be whole, the transaction leaves nothing behind, keys included; the verdicts say what each message would
 -- have got.
@@ -29,7 +29,7 @@ begin
     end if;
     select array_agg(a.ord) as ords, array_agg(a.verdict) as verdicts, array_agg(a.response) as responses,
       array_agg(a.retry_after) as retries, array_agg(a.remaining) as remainings,
-      case when whole then bool_and(t.is_taken) else bool_or(t.is_taken) end as is_kept
+      case when whole then bool_and(t.is_taken) else bool_or(t.is_taken and a.ord is not null) end as is_kept
     into settled
     from accept(callers, batch, keys, sweep_after_ms) a,
     lateral (select a.verdict = 'accepted' or a.verdict = 'warned' or a.verdict = 'replayed' and a.response is not null as is_taken) t;
