@@ -18,6 +18,7 @@ function setup() {
     credentials: [{ invalidate: note('invalidate') }, { invalidate: note('invalidate replaced') }],
     dispatcher: { accountChanged: note('changed') },
     moves: { add: note('move') },
+    partitionMaker: { gapMs: () => 1_000 },
     receiptTimeouts: { forget: note('forget') },
     webhooks: { endpointChanged: note('endpoint') },
     events: { taskFailed: (task) => note('failed')(task) },
@@ -51,7 +52,7 @@ test('the messages of a changed tenant are moved at once, and again for those th
   const { notice, noted } = setup();
   const moving = [`move ${ID}`, 'wake tenant_moves', 'wake sweep', 'wake policies'];
   notice('tenant', { tenantId: ID });
-  expect(noted).toEqual([...moving, 'wake maintain 1000']);
+  expect(noted).toEqual([...moving, 'wake partitions 1000']);
   await vi.advanceTimersByTimeAsync(1_000);
-  expect(noted).toEqual([...moving, 'wake maintain 1000', ...moving]);
+  expect(noted).toEqual([...moving, 'wake partitions 1000', ...moving]);
 });
