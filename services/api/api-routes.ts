@@ -1,4 +1,4 @@
-import type { AdminDeps } from './admin/admin-change.ts';
+import type { AdminDeps } from './admin/admin-deps.ts';
 import { adminRoutes } from './admin/admin-routes.ts';
 import { readEventRoutes, type ReadEventsDeps } from './events/read-events.ts';
 import { cancelMessageRoute, type CancelMessageDeps } from './messages/cancel-message.ts';

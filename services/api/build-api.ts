@@ -27,7 +27,7 @@ import { directoryStore } from '#core/store/directory.ts';
 import { loadReceiptAccounts, storeReceiptCalls, type NewReceiptCall } from '#core/store/receipt-calls.ts';
 import { loadMessageIdKey, reserveMessageSeqs } from '#core/store/message-places.ts';
 import { DATABASE_DEADLINE_MS } from '#core/store/tenant-scope.ts';
-import type { AdminDeps } from './admin/admin-change.ts';
+import type { AdminDeps } from './admin/admin-deps.ts';
 import { createAcceptBatcher } from './messages/accept-batcher.ts';
 import { createBatchAccepts } from './messages/batch-accepts.ts';
 import { apiRoutes } from './api-routes.ts';

@@ -1,4 +1,4 @@
-import type { AdminDeps } from './admin-change.ts';
+import type { AdminDeps } from './admin-deps.ts';
 import { apiKeyRoutes } from './api-keys.ts';
 import { auditLogRoute } from './audit-log.ts';
 import { limitsRoute } from './limits.ts';

@@ -24,15 +24,11 @@ import {
   type ApiKey as ApiKeyRecord,
 } from '#core/store/api-keys.ts';
 import { withTenant } from '#core/store/tenant-scope.ts';
-import {
-  assertBelow,
-  changeTenant,
-  createInTenant,
-  isoOrNull,
-  scopeOf,
-  type AdminDeps,
-  type Change,
-} from './admin-change.ts';
+import { assertBelow } from '../changes/assert-below.ts';
+import { changeTenant, createInTenant, type Change } from '../changes/change-tenant.ts';
+import { iso } from '../http/iso.ts';
+import { scopeOf } from '../changes/change-scope.ts';
+import type { AdminDeps } from './admin-deps.ts';
 import type { MemberCaller } from '../auth/auth.ts';
 import { pageFrom } from '../http/cursor.ts';
 import { warningsField } from '../http/request-warnings.ts';
@@ -294,7 +290,7 @@ function update(deps: AdminDeps): RouteModule {
         const after = await requireApiKey(caller, change, id);
         const facts = {
           ...(scopes === undefined ? {} : { scopes }),
-          ...(expiry === undefined ? {} : { expiresAt: isoOrNull(expiry) }),
+          ...(expiry === undefined ? {} : { expiresAt: iso(expiry) }),
         };
         const changes = auditChanges(settingsOf(before), settingsOf(after));
         await change.audit('api_key.updated', id, facts, { name: before.name, changes });
@@ -360,7 +356,7 @@ function rotate(deps: AdminDeps): RouteModule {
           const hash = hashKeySecret(subkeys['key-hash'], secret);
           const graceUntil = graceSeconds === 0 ? null : new Date(Date.now() + graceSeconds * 1_000);
           await replaceApiKeySecret(caller.tenant.id, change.tx, id, hash, graceUntil);
-          const facts = { graceUntil: isoOrNull(graceUntil) };
+          const facts = { graceUntil: iso(graceUntil) };
           const details = { name: before.name, changes: [{ field: 'key' }] };
           await change.audit('api_key.rotated', id, facts, details);
           const stored = viewApiKey(await requireApiKey(caller, change, id));
@@ -421,11 +417,11 @@ function viewApiKey(key: ApiKeyRecord): z.output<typeof ApiKey> {
     mode: key.mode,
     scopes: [...key.scopes],
     rateLimitRpm: key.rateLimitRpm,
-    expiresAt: isoOrNull(key.expiresAt),
+    expiresAt: iso(key.expiresAt),
     createdAt: key.createdAt.toISOString(),
-    lastUsedAt: isoOrNull(key.lastUsedAt),
+    lastUsedAt: iso(key.lastUsedAt),
     status: key.status,
-    graceUntil: isoOrNull(key.graceUntil),
+    graceUntil: iso(key.graceUntil),
   };
 }
 

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { scanAudit, type AuditPosition, type ListedAudit } from '#core/store/audit-log.ts';
-import type { AdminDeps } from './admin-change.ts';
+import type { AdminDeps } from './admin-deps.ts';
 import { filteredPage } from '../http/filtered-page.ts';
 import { defineRoute, pageOf, pageQuery, type RouteModule } from '../http/routes-kit.ts';
 import { text } from '../http/fields.ts';

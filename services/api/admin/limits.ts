@@ -13,7 +13,7 @@ import {
 } from '#core/domain/plan.ts';
 import { readLimits } from '#core/store/tenants.ts';
 import { withTenant } from '#core/store/tenant-scope.ts';
-import type { AdminDeps } from './admin-change.ts';
+import type { AdminDeps } from './admin-deps.ts';
 import { Brake } from './tenant-view.ts';
 import { defineRoute, type RouteModule } from '../http/routes-kit.ts';
 

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { ROLES } from '#core/domain/role.ts';
 import { TENANT_STATES } from '#core/domain/tenant-state.ts';
 import { directoryStore } from '#core/store/directory.ts';
-import type { AdminDeps } from './admin-change.ts';
+import type { AdminDeps } from './admin-deps.ts';
 import { defineRoute, type RouteModule } from '../http/routes-kit.ts';
 
 const Me = z

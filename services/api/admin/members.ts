@@ -16,14 +16,11 @@ import {
   type Person,
 } from '#core/store/members.ts';
 import { withTenant } from '#core/store/tenant-scope.ts';
-import {
-  assertBelow,
-  changeTenant,
-  insufficientRole,
-  scopeOf,
-  type AdminDeps,
-  type Change,
-} from './admin-change.ts';
+import { assertBelow } from '../changes/assert-below.ts';
+import { changeTenant, type Change } from '../changes/change-tenant.ts';
+import { insufficientRole } from '../auth/assert-role.ts';
+import { scopeOf } from '../changes/change-scope.ts';
+import type { AdminDeps } from './admin-deps.ts';
 import type { MemberCaller } from '../auth/auth.ts';
 import { pageFrom } from '../http/cursor.ts';
 import { warningsField } from '../http/request-warnings.ts';

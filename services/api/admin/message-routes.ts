@@ -23,7 +23,10 @@ import { withTenant } from '#core/store/tenant-scope.ts';
 import { assertMatches, etagOf } from '../http/if-match.ts';
 import { warningsField } from '../http/request-warnings.ts';
 import { defineRoute, type RouteModule } from '../http/routes-kit.ts';
-import { changeTenant, isoOrNull, scopeOf, type AdminDeps } from './admin-change.ts';
+import { changeTenant } from '../changes/change-tenant.ts';
+import { iso } from '../http/iso.ts';
+import { scopeOf } from '../changes/change-scope.ts';
+import type { AdminDeps } from './admin-deps.ts';
 
 const tag = 'Providers';
 
@@ -266,7 +269,7 @@ export async function assertSteps(
 function answerOf(route: Shown): { body: z.output<typeof Route>; headers: Record<string, string> } {
   const { channel, version, createdAt } = route;
   return {
-    body: { channel, ...fieldsOf(route), version, updatedAt: isoOrNull(createdAt) },
+    body: { channel, ...fieldsOf(route), version, updatedAt: iso(createdAt) },
     headers: { etag: etagOf(version) },
   };
 }

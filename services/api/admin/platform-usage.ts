@@ -2,7 +2,8 @@ import { z } from 'zod';
 import { validationFailed } from '#core/domain/app-error.ts';
 import { PLATFORM_USAGE_GROUPS, usageSpanOf, type PlatformUsageGroup } from '#core/domain/usage-query.ts';
 import { readPlatformUsage, type PlatformUsageKey } from '#core/store/platform-usage.ts';
-import { insufficientRole, type AdminDeps } from './admin-change.ts';
+import { insufficientRole } from '../auth/assert-role.ts';
+import type { AdminDeps } from './admin-deps.ts';
 import { usageCsv, usageFields, usageGroupFields, usageItems, usageStatusExample } from './usage-items.ts';
 import {
   askedSpan,

@@ -14,7 +14,8 @@ import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { listSenders, type MessagePosition } from '#core/store/messages.ts';
 import { scanPastMessages } from '#core/store/past-messages.ts';
 import { usageAccounts } from '#core/store/usage.ts';
-import { isoOrNull, type AdminDeps } from './admin-change.ts';
+import { iso } from '../http/iso.ts';
+import type { AdminDeps } from './admin-deps.ts';
 import {
   assertSteps,
   ChannelParams,
@@ -184,7 +185,7 @@ export function simulateRouteRoute({ read }: Pick<AdminDeps, 'read'>): RouteModu
           const since = await replay(tenantId, tx, { channel, last, simulator, gone });
           const result = simulator.result();
           const labels = await labelsOf(tenantId, tx, result);
-          return { channel, since: isoOrNull(since), ...shown(result, labels) };
+          return { channel, since: iso(since), ...shown(result, labels) };
         }),
       };
     },

@@ -23,18 +23,13 @@ import {
   type SuspensionReason,
   type TenantPosition,
 } from '#core/store/tenants.ts';
-import {
-  assertActive,
-  assertBelow,
-  assertRole,
-  auditTo,
-  changeTenant,
-  earlierAnswer,
-  insufficientRole,
-  originOf,
-  type AdminDeps,
-  type Change,
-} from './admin-change.ts';
+import { assertActive } from '../changes/assert-active.ts';
+import { assertBelow } from '../changes/assert-below.ts';
+import { assertRole, insufficientRole } from '../auth/assert-role.ts';
+import { auditTo, changeTenant, type Change } from '../changes/change-tenant.ts';
+import { earlierAnswer } from '../http/earlier-answer.ts';
+import { originOf } from '../changes/change-scope.ts';
+import type { AdminDeps } from './admin-deps.ts';
 import { withDatabaseDeadline } from '#core/store/tenant-scope.ts';
 import type { UserCaller } from '../auth/auth.ts';
 import { pageFrom } from '../http/cursor.ts';

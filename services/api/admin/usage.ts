@@ -9,7 +9,7 @@ import {
   type UsageGroup,
 } from '#core/domain/usage-query.ts';
 import { readUsage, usageAccounts, type UsageKey } from '#core/store/usage.ts';
-import type { AdminDeps } from './admin-change.ts';
+import type { AdminDeps } from './admin-deps.ts';
 import { usageCsv, usageFields, usageGroupFields, usageItems, usageStatusExample } from './usage-items.ts';
 import {
   askedSpan,

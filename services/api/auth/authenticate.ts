@@ -2,9 +2,10 @@ import { AppError, unauthenticated } from '#core/domain/app-error.ts';
 import type { AuditTrail } from '#core/domain/audit-entry.ts';
 import { uuidFrom, type UserId } from '#core/domain/ids.ts';
 import type { Notice, NoticeKind } from '#core/domain/notice.ts';
-import { includesRole, type Role, type Scope } from '#core/domain/role.ts';
+import type { Role, Scope } from '#core/domain/role.ts';
 import { SLUG } from '#core/domain/slug.ts';
 import type { CallerFacts, DirectoryStore, Identity, Membership } from '#core/store/directory.ts';
+import { assertRole } from './assert-role.ts';
 import type {
   Admitted,
   Authenticate,
@@ -226,9 +227,7 @@ function keyCaller({ key, tenant, senders, routes }: CallerFacts, scope: Scope):
 /** @throws AppError `tenant_suspended`, `insufficient_role` */
 function assertMay({ tenant, role: held }: MemberCaller, role: Role, { isWrite }: Credentials): void {
   if (isWrite && tenant.status !== 'active') throw new AppError('tenant_suspended');
-  if (!includesRole(held, role)) {
-    throw new AppError('insufficient_role', { message: `Role '${role}' is required` });
-  }
+  assertRole(held, role);
 }
 
 /** @throws AppError `tenant_required` */

@@ -17,7 +17,9 @@ import {
   type LivePosition,
 } from '#core/store/cancellation.ts';
 import { withTenant } from '#core/store/tenant-scope.ts';
-import { assertMemberUntilCommit, auditTo, scopeOf } from '../admin/admin-change.ts';
+import { assertMemberUntilCommit } from '../auth/assert-member.ts';
+import { auditTo } from '../changes/change-tenant.ts';
+import { scopeOf } from '../changes/change-scope.ts';
 import type { KeyCaller, MemberCaller } from '../auth/auth.ts';
 import { text } from '../http/fields.ts';
 import type { Cursors } from '../http/cursor.ts';

@@ -12,6 +12,7 @@ import { SMS_ENCODINGS } from '#core/domain/segments.ts';
 import { SKIPPED_REASONS } from '#core/domain/skipped-account.ts';
 import { STATUS_REASONS } from '#core/domain/status-reason.ts';
 import type { AttemptRow, MessageHistoryRow, MessageKey, MessageRow } from '#core/store/messages.ts';
+import { iso } from '../http/iso.ts';
 import { warningsField } from '../http/request-warnings.ts';
 import { PROVIDER_STATUS_MAX } from '#providers/receipt.ts';
 import { findProvider, reportsDeliveries } from '#providers/registry.ts';
@@ -447,8 +448,4 @@ export function acceptedEvent({ enqueued_at, scheduled_at }: MessageKey): Messag
     verified: null,
     provider_status: null,
   };
-}
-
-function iso(time: Date | null): string | null {
-  return time === null ? null : time.toISOString();
 }

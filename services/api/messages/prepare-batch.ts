@@ -13,7 +13,7 @@ import { createWarnings } from '#core/domain/warning.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
 import type { AcceptRow } from '#core/store/acceptance.ts';
 import { findEarlierAnswers } from '#core/store/batch-acceptance.ts';
-import type { Replays } from '../admin/admin-change.ts';
+import type { Replays } from '../http/earlier-answer.ts';
 import type { KeyCaller } from '../auth/auth.ts';
 import { idempotencyClaim, idempotencyKeyOf, type IdempotencyClaim } from '../http/idempotency.ts';
 import { createTurnPauses } from '../http/pauses.ts';

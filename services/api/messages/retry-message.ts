@@ -22,7 +22,9 @@ import { afterCommit } from '#core/store/after-commit.ts';
 import { forgetContent } from '#core/store/contents.ts';
 import type { MessageAddress } from '#core/store/messages.ts';
 import { copyContent, findRetried, type RetriedRow } from '#core/store/retries.ts';
-import { assertMemberUntilCommit, auditTo, scopeOf } from '../admin/admin-change.ts';
+import { assertMemberUntilCommit } from '../auth/assert-member.ts';
+import { auditTo } from '../changes/change-tenant.ts';
+import { scopeOf } from '../changes/change-scope.ts';
 import type { MemberCaller } from '../auth/auth.ts';
 import { createOnce, type Created, type CreateResult } from '../http/idempotency.ts';
 import {

@@ -14,7 +14,7 @@ import { INLINE_BYTES_MAX } from '#core/domain/content.ts';
 import { newId } from '#core/domain/ids.ts';
 import type { Warning } from '#core/domain/warning.ts';
 import type { BatchResult } from '#core/platform/telemetry/metrics.ts';
-import { earlierAnswer } from '../admin/admin-change.ts';
+import { earlierAnswer } from '../http/earlier-answer.ts';
 import type { KeyCaller } from '../auth/auth.ts';
 import { STATUS } from '../http/errors.ts';
 import { rateHeaders } from '../http/rate-headers.ts';

@@ -10,7 +10,7 @@ import type { Sql } from '#core/platform/postgres/postgres.ts';
 import type { AcceptRow, Verdict } from '#core/store/acceptance.ts';
 import type { AcceptBatcher } from './accept-batcher.ts';
 import { accountFor, loadRouting } from './account-for.ts';
-import { earlierAnswer, type Replays } from '../admin/admin-change.ts';
+import { earlierAnswer, type Replays } from '../http/earlier-answer.ts';
 import type { KeyCaller } from '../auth/auth.ts';
 import type { LargeContents } from './large-contents.ts';
 import { rateHeaders } from '../http/rate-headers.ts';

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { scanSuppressions, type ListedSuppression } from '#core/store/suppressions.ts';
 import type { Scanned } from '#core/store/scan.ts';
-import { assertStillMember } from '../admin/admin-change.ts';
+import { assertStillMember } from '../auth/assert-member.ts';
 import { toCsv } from '../http/csv.ts';
 import { createDownloadTime } from '../http/download-time.ts';
 import { prefersCsv } from '../http/prefers-csv.ts';

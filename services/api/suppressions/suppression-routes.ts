@@ -9,7 +9,9 @@ import {
   type ListedSuppression,
 } from '#core/store/suppressions.ts';
 import { withTenant } from '#core/store/tenant-scope.ts';
-import { changeTenant, createInTenant, scopeOf, type AdminDeps } from '../admin/admin-change.ts';
+import { changeTenant, createInTenant } from '../changes/change-tenant.ts';
+import { scopeOf } from '../changes/change-scope.ts';
+import type { AdminDeps } from '../admin/admin-deps.ts';
 import type { DownloadLimits } from '../http/download-time.ts';
 import { filteredPage } from '../http/filtered-page.ts';
 import type { SharedSlots } from '../http/shared-slots.ts';

@@ -17,7 +17,9 @@ import {
 import { feedStart } from '#core/store/feed.ts';
 import { withTenant } from '#core/store/tenant-scope.ts';
 import { findEndpointByNumber, type EndpointRecord } from '#core/store/webhook-endpoints.ts';
-import { changeTenant, isoOrNull, scopeOf } from '../admin/admin-change.ts';
+import { changeTenant } from '../changes/change-tenant.ts';
+import { iso } from '../http/iso.ts';
+import { scopeOf } from '../changes/change-scope.ts';
 import { filteredPage } from '../http/filtered-page.ts';
 import { defineRoute, IdParams, pageOf, pageQuery, type RouteModule } from '../http/routes-kit.ts';
 import { utcTimeField } from '../http/time-field.ts';
@@ -200,7 +202,7 @@ function recover(deps: WebhookDeps): RouteModule {
           return result;
         },
       );
-      return { body: { recovered, more: nextSince !== null, nextSince: isoOrNull(nextSince) } };
+      return { body: { recovered, more: nextSince !== null, nextSince: iso(nextSince) } };
     },
   });
 }

@@ -10,7 +10,7 @@ import {
   type LoggedCall,
 } from '#core/store/endpoint-deliveries.ts';
 import type { EndpointRecord } from '#core/store/webhook-endpoints.ts';
-import { isoOrNull } from '../admin/admin-change.ts';
+import { iso } from '../http/iso.ts';
 import { warningsField } from '../http/request-warnings.ts';
 
 const CALLS_MAX = 32_767;
@@ -135,7 +135,7 @@ export function viewDelivery(
     seq,
     status,
     attempts,
-    nextAttemptAt: isoOrNull(nextAttemptAt),
+    nextAttemptAt: iso(nextAttemptAt),
     lastAttemptAt: lastCall?.at.toISOString() ?? null,
     durationMs: null,
     responseStatus: null,

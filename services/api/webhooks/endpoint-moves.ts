@@ -1,7 +1,10 @@
 import { auditChanges } from '#core/domain/audit-change.ts';
 import { withTenant } from '#core/store/tenant-scope.ts';
 import { moveEndpointTo, replaceEndpointSecret } from '#core/store/webhook-endpoints.ts';
-import { createInTenant, earlierAnswer, isoOrNull, scopeOf } from '../admin/admin-change.ts';
+import { createInTenant } from '../changes/change-tenant.ts';
+import { earlierAnswer } from '../http/earlier-answer.ts';
+import { iso } from '../http/iso.ts';
+import { scopeOf } from '../changes/change-scope.ts';
 import type { MemberCaller } from '../auth/auth.ts';
 import { defineRoute, IdParams, type RequestFacts, type RouteModule } from '../http/routes-kit.ts';
 import { changeEndpoint, nameOf, requireEndpoint } from './endpoint-change.ts';
@@ -49,7 +52,7 @@ function rotate(deps: WebhookDeps): RouteModule {
           const before = await requireEndpoint(tenantId, tx, id);
           await replaceEndpointSecret(tenantId, tx, id, ciphertext, graceSeconds);
           const { secretVersion, previousSecretUntil } = await requireEndpoint(tenantId, tx, id);
-          const until = isoOrNull(previousSecretUntil);
+          const until = iso(previousSecretUntil);
           const details = { name: nameOf(before), changes: [{ field: 'secret' }] };
           await audit('webhook_endpoint.secret_rotated', id, { graceUntil: until }, details);
           const stored = { id, secretVersion, previousSecretUntil: until };

@@ -10,7 +10,10 @@ import {
   listEndpoints,
   updateEndpoint,
 } from '#core/store/webhook-endpoints.ts';
-import { assertBelow, createInTenant, earlierAnswer, scopeOf } from '../admin/admin-change.ts';
+import { assertBelow } from '../changes/assert-below.ts';
+import { createInTenant } from '../changes/change-tenant.ts';
+import { earlierAnswer } from '../http/earlier-answer.ts';
+import { scopeOf } from '../changes/change-scope.ts';
 import { pageFrom } from '../http/cursor.ts';
 import { defineRoute, IdParams, pageOf, pageQuery, type RouteModule } from '../http/routes-kit.ts';
 import {

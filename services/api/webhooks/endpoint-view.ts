@@ -7,7 +7,7 @@ import { includesRole, type Role } from '#core/domain/role.ts';
 import { shownHeader } from '#core/domain/webhook-headers.ts';
 import { shownUrl } from '#core/domain/webhook-url.ts';
 import { PENDING_MAX, SIGNATURES, type EndpointRecord } from '#core/store/webhook-endpoints.ts';
-import { isoOrNull } from '../admin/admin-change.ts';
+import { iso } from '../http/iso.ts';
 import { warningsField } from '../http/request-warnings.ts';
 import { RATE_MAX } from './endpoint-schema.ts';
 
@@ -149,9 +149,9 @@ export function viewEndpoint(endpoint: EndpointRecord, role: Role): Endpoint {
     status: endpoint.status,
     statusReason: endpoint.statusReason,
     failures: endpoint.failures,
-    failingSince: isoOrNull(endpoint.failingSince),
+    failingSince: iso(endpoint.failingSince),
     secretVersion: endpoint.secretVersion,
-    previousSecretUntil: isoOrNull(endpoint.previousSecretUntil),
+    previousSecretUntil: iso(endpoint.previousSecretUntil),
     lastSeq: endpoint.lastSeq,
     pending: endpoint.pending,
     createdAt: endpoint.createdAt.toISOString(),

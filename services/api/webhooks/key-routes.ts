@@ -7,7 +7,9 @@ import {
   signClaimedAnew,
   type WebhookKey,
 } from '#core/store/webhook-keys.ts';
-import { createInTenant, earlierAnswer, scopeOf } from '../admin/admin-change.ts';
+import { createInTenant } from '../changes/change-tenant.ts';
+import { earlierAnswer } from '../http/earlier-answer.ts';
+import { scopeOf } from '../changes/change-scope.ts';
 import { graceSecondsField } from '../http/fields.ts';
 import { warningsField } from '../http/request-warnings.ts';
 import { defineRoute, idempotencyKeyField, type RouteModule } from '../http/routes-kit.ts';

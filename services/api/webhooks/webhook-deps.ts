@@ -1,6 +1,6 @@
 import type { LoadIds } from '#core/domain/id-loader.ts';
 import type { WebhookUrlRules } from '#core/domain/webhook-url.ts';
-import type { AdminDeps } from '../admin/admin-change.ts';
+import type { AdminDeps } from '../admin/admin-deps.ts';
 import type { ReadTenant } from '../http/reads.ts';
 
 /** Dependencies of the webhook routes. */

@@ -5,7 +5,7 @@ import type { ProviderAccountId, TenantId } from '#core/domain/ids.ts';
 import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { readAccountCounts, type CountsSince } from '#core/store/account-health.ts';
 import { findAccount } from '#core/store/provider-accounts.ts';
-import type { AdminDeps } from '../admin-change.ts';
+import type { AdminDeps } from '../admin-deps.ts';
 import { warningsField } from '../../http/request-warnings.ts';
 import { defineRoute, IdParams, type RouteModule } from '../../http/routes-kit.ts';
 

@@ -1,5 +1,5 @@
 import type { RouteModule } from '../../http/routes-kit.ts';
-import type { AdminDeps } from '../admin-change.ts';
+import type { AdminDeps } from '../admin-deps.ts';
 import { providerHealthRoute } from './account-health-route.ts';
 import { createAccountRoute } from './create-account.ts';
 import {

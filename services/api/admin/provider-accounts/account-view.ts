@@ -7,7 +7,7 @@ import { includesRole } from '#core/domain/role.ts';
 import { VERIFICATION_RESULTS, type ProviderAccount } from '#core/store/provider-accounts.ts';
 import { findProvider, receiptSetupOf, receiptsOf } from '#providers/registry.ts';
 import type { MemberCaller } from '../../auth/auth.ts';
-import { isoOrNull } from '../admin-change.ts';
+import { iso } from '../../http/iso.ts';
 import { RECENT_EXAMPLE, recentFields } from './account-health-route.ts';
 import { ReceiptSetup } from '../receipt-setup.ts';
 import { warningsField } from '../../http/request-warnings.ts';
@@ -135,9 +135,9 @@ export function viewAccount(account: ProviderAccount): z.output<typeof Provider>
   return {
     ...shown,
     lastVerification: lastVerification && { ...lastVerification, at: lastVerification.at.toISOString() },
-    verifiedAt: isoOrNull(account.verifiedAt),
+    verifiedAt: iso(account.verifiedAt),
     receiptSetup: receiptSetupOf(findProvider(account.provider)),
-    lastReceiptAt: isoOrNull(account.lastReceiptAt),
+    lastReceiptAt: iso(account.lastReceiptAt),
     lastRefusedReceipt: lastRefusedReceipt && {
       ...lastRefusedReceipt,
       at: lastRefusedReceipt.at.toISOString(),

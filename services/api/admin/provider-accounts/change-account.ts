@@ -8,7 +8,9 @@ import type { AnyProvider } from '#providers/provider.ts';
 import { findProvider } from '#providers/registry.ts';
 import type { MemberCaller } from '../../auth/auth.ts';
 import type { RequestFacts } from '../../http/routes-kit.ts';
-import { changeTenant, scopeOf, type AdminDeps, type Change } from '../admin-change.ts';
+import { changeTenant, type Change } from '../../changes/change-tenant.ts';
+import { scopeOf } from '../../changes/change-scope.ts';
+import type { AdminDeps } from '../admin-deps.ts';
 
 /** The OpenAPI tag and the auth that the routes of provider accounts share. */
 export const tag = 'Providers';

@@ -5,7 +5,7 @@ import { listAccounts } from '#core/store/provider-accounts.ts';
 import { pageFrom } from '../../http/cursor.ts';
 import { text } from '../../http/fields.ts';
 import { defineRoute, IdParams, pageOf, pageQuery, type RouteModule } from '../../http/routes-kit.ts';
-import type { AdminDeps } from '../admin-change.ts';
+import type { AdminDeps } from '../admin-deps.ts';
 import { readRecent } from './account-health-route.ts';
 import { Provider, viewAccountFor } from './account-view.ts';
 import { reader, requireAccount, tag } from './change-account.ts';

@@ -9,7 +9,10 @@ import {
 import { configWarnings } from '#providers/config-keys.ts';
 import { parseAccount } from '#providers/registry.ts';
 import { defineRoute, IdParams, type RouteModule } from '../../http/routes-kit.ts';
-import { createInTenant, isoOrNull, scopeOf, type AdminDeps } from '../admin-change.ts';
+import { createInTenant } from '../../changes/change-tenant.ts';
+import { iso } from '../../http/iso.ts';
+import { scopeOf } from '../../changes/change-scope.ts';
+import type { AdminDeps } from '../admin-deps.ts';
 import {
   ProviderSecret,
   ReplaceProviderSecret,
@@ -102,7 +105,7 @@ export function rotateReceiptUrlRoute(deps: AdminDeps): RouteModule {
           const rotated = await rotateReceiptUrl(tenantId, tx, id, graceSeconds);
           if (rotated === undefined) throw notFound();
           const { receiptVersion } = rotated;
-          const previousUntil = isoOrNull(rotated.previousUntil);
+          const previousUntil = iso(rotated.previousUntil);
           const facts = { version: receiptVersion, graceUntil: previousUntil };
           const details = { name, changes: [{ field: 'receiptUrl' }] };
           await audit('provider.receipt_url_rotated', id, facts, details);

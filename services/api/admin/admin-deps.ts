@@ -1,0 +1,31 @@
+import type { AuditTrail } from '#core/domain/audit-entry.ts';
+import type { Subkeys } from '#core/domain/subkeys.ts';
+import type { IsBlockedHost } from '#core/domain/tenant-host.ts';
+import type { Sql } from '#core/platform/postgres/postgres.ts';
+import type { KeyEncrypter } from '#core/platform/vault/keyring.ts';
+import type { PublishNotice } from '#core/domain/notice.ts';
+import type { Cursors } from '../http/cursor.ts';
+import type { ReadTenant } from '../http/reads.ts';
+import type { SharedSlots } from '../http/shared-slots.ts';
+import type { ReceiptUrlParts } from './provider-accounts/account-view.ts';
+
+/** Dependencies of the admin routes. */
+export type AdminDeps = {
+  /** The connections for changes. */
+  readonly sql: Sql;
+  /** A share of them: while changes of one tenant wait for each other, others find a connection. */
+  readonly slots: SharedSlots;
+  /** Runs the reads of list routes. */
+  readonly read: ReadTenant;
+  readonly keyring: KeyEncrypter;
+  readonly cursors: Cursors;
+  readonly subkeys: Subkeys;
+  readonly receiptUrls: ReceiptUrlParts;
+  readonly notify: PublishNotice;
+  readonly audit: AuditTrail;
+  readonly isBlockedHost: IsBlockedHost;
+  /** Whether any signed-in user may create a tenant; otherwise only platform admins may. */
+  readonly selfServeTenants: boolean;
+  /** Maximum number of tenants owned or created by a user who is not a platform admin. */
+  readonly tenantsPerUserMax: number;
+};

@@ -1,0 +1,7 @@
+import { limitReached } from '#core/domain/app-error.ts';
+
+/** @throws AppError `plan_limit_reached` */
+export function assertBelow(count: number, limit: number, name: string): void {
+  if (count < limit) return;
+  throw limitReached('plan_limit_reached', { name, value: limit });
+}

@@ -1,0 +1,3 @@
+export function iso(time: Date | null): string | null {
+  return time === null ? null : time.toISOString();
+}
