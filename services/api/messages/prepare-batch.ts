@@ -1,12 +1,13 @@
 import type { KeyObject } from 'node:crypto';
 import type { AddressKeyRoot } from '#core/domain/address-key.ts';
-import { AppError, limitReached, unavailable, validationFailed } from '#core/domain/app-error.ts';
+import { AppError, unavailable, validationFailed } from '#core/domain/app-error.ts';
 import {
   ITEM_DETAILS_MAX,
   type BatchDraft,
   type ItemDraft,
   type ItemFault,
   type Refusal,
+  type RefusalVerdict,
 } from '#core/domain/batch-answer.ts';
 import { COUNTED_BYTES_MIN } from '#core/domain/content.ts';
 import { createWarnings } from '#core/domain/warning.ts';
@@ -25,7 +26,7 @@ import type { MessagePlaces } from './message-places.ts';
 import { messageWarnings } from './message-warnings.ts';
 import { readItems } from './read-items.ts';
 import { newMessageRow, recordKeptFrom, sendRateLimit, type Accepted } from './new-message.ts';
-import { backlogLimitOf, dailyLimitOf } from './send-message.ts';
+import { countedAgainst, refusalOf } from './refusal-of.ts';
 import { namesInstant, sendersClock } from './senders-clock.ts';
 
 export type PrepareBatchDeps = {
@@ -182,12 +183,13 @@ function faultOf({ code, message, details, limit, retryAfter }: AppError): ItemF
 }
 
 function refusalsOf(caller: KeyCaller): Readonly<Record<Refusal, ItemFault>> {
+  const fault = (verdict: RefusalVerdict) => faultOf(refusalOf(verdict, countedAgainst(caller)));
   return {
-    mismatch: faultOf(new AppError('idempotency_mismatch')),
-    suspended: faultOf(new AppError('tenant_suspended')),
-    rate_limited: faultOf(limitReached('rate_limited', sendRateLimit(caller))),
-    daily_limit_reached: faultOf(limitReached('daily_limit_reached', dailyLimitOf(caller))),
-    backlog_full: faultOf(limitReached('backlog_full', backlogLimitOf(caller))),
+    mismatch: fault('mismatch'),
+    suspended: fault('suspended'),
+    rate_limited: fault('rate_limited'),
+    daily_limit_reached: fault('daily_limit_reached'),
+    backlog_full: fault('backlog_full'),
     unsettled: faultOf(unavailable()),
     unstorable: faultOf(new AppError('internal_error')),
   };

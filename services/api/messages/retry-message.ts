@@ -1,23 +1,16 @@
 import { z } from 'zod';
 import type { AddressKeyRoot } from '#core/domain/address-key.ts';
-import {
-  AppError,
-  limitReached,
-  notFound,
-  validationFailed,
-  type NamedLimit,
-} from '#core/domain/app-error.ts';
+import { AppError, notFound, validationFailed } from '#core/domain/app-error.ts';
 import { auditChanges } from '#core/domain/audit-change.ts';
 import type { AuditEntry, AuditTrail } from '#core/domain/audit-entry.ts';
 import { contentApart, COUNTED_BYTES_MIN } from '#core/domain/content.ts';
 import { isPlaceRefused } from '#core/domain/database-fault.ts';
-import { backlogLimit, dailyLimit } from '#core/domain/mode-limits.ts';
 import { decideRetry } from '#core/domain/decide-retry.ts';
 import type { LoadIds } from '#core/domain/id-loader.ts';
 import type { TenantId } from '#core/domain/ids.ts';
 import type { Nats } from '#core/platform/nats/broker.ts';
 import type { Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
-import { acceptMessages, type AcceptRow, type Verdict } from '#core/store/acceptance.ts';
+import { acceptMessages, type AcceptRow } from '#core/store/acceptance.ts';
 import { afterCommit } from '#core/store/after-commit.ts';
 import { forgetContent } from '#core/store/contents.ts';
 import type { MessageAddress } from '#core/store/messages.ts';
@@ -40,6 +33,8 @@ import { acceptWakes } from './accept-wakes.ts';
 import { accountFor, readRouting, type Routed } from './account-for.ts';
 import { addressOf } from './message-address.ts';
 import type { MessagePlaces, NewPlace } from './message-places.ts';
+import { refusalOf } from './refusal-of.ts';
+import { rejectionReason } from './rejection-reason.ts';
 import { retriedMessage, type Retried } from './retried-message.ts';
 import { ACCEPTED_EXAMPLE, AcceptedMessage, type AcceptMetrics } from './send-message.ts';
 
@@ -187,28 +182,20 @@ export function retryMessageRoute(deps: RetryMessageDeps): RouteModule {
       case 'accepted':
         return;
       case 'suspended':
-        metrics.rejected('suspended', tenant.id);
-        throw new AppError('tenant_suspended');
       case 'daily_limit_reached':
-        throw overLimit(tenant, verdict, dailyLimit(tenant.limits, row.test));
-      case 'backlog_full':
-        throw overLimit(tenant, verdict, backlogLimit(tenant.limits, row.test));
+      case 'backlog_full': {
+        const counted = { limits: tenant.limits, isTest: row.test, rate: null };
+        const refusal = refusalOf(verdict.verdict, counted, { retryAfter: verdict.retryAfter ?? 1 });
+        const reason = rejectionReason(refusal.code);
+        if (reason !== undefined) metrics.rejected(reason, tenant.id);
+        throw refusal;
+      }
       case 'replayed':
       case 'mismatch':
       case 'rate_limited':
       case undefined:
         throw new Error(`a message that is sent again cannot be ${verdict?.verdict ?? 'unsettled'}`);
     }
-  }
-
-  function overLimit(
-    { id }: MemberCaller['tenant'],
-    { verdict, retryAfter }: Verdict,
-    limit: NamedLimit,
-  ): AppError {
-    metrics.rejected('quota', id);
-    const code = verdict as 'daily_limit_reached' | 'backlog_full';
-    return limitReached(code, limit, { retryAfter: retryAfter ?? 1 });
   }
 
   return defineRoute({

@@ -6,7 +6,6 @@ import {
   itemResults,
   type BatchDraft,
   type BatchMode,
-  type ItemFault,
   type ItemResult,
   type ItemVerdict,
 } from '#core/domain/batch-answer.ts';
@@ -24,6 +23,7 @@ import type { BatchAccepts } from './batch-accepts.ts';
 import { AcceptedBatch, fingerprintedBatch, SendBatch } from './batch-schema.ts';
 import { sendsPerMinute, type Accepted } from './new-message.ts';
 import { batchSizeFault, prepareBatch, type PreparedBatch } from './prepare-batch.ts';
+import { rejectionReason } from './rejection-reason.ts';
 import { EXAMPLES, type AcceptMetrics, type SendMessageDeps } from './send-message.ts';
 import { SEND_BYTES_MAX } from './send-message-schema.ts';
 
@@ -153,7 +153,7 @@ export function sendBatchRoute(deps: SendBatchDeps): RouteModule {
   function count({ tenant }: KeyCaller, results: readonly ItemResult<Accepted>[], isAnswered: boolean): void {
     for (const result of results) {
       if (result.kind === 'refused') {
-        const reason = REASONS[result.fault.code] ?? 'validation';
+        const reason = rejectionReason(result.fault.code) ?? 'validation';
         // The app counts requests that fail validation.
         if (isAnswered || reason !== 'validation') metrics.rejected(reason, tenant.id);
       } else if (isAnswered && result.kind === 'accepted')
@@ -208,15 +208,6 @@ export function sendBatchRoute(deps: SendBatchDeps): RouteModule {
     handler: (context) => counted(context, send),
   });
 }
-
-const REASONS: Readonly<Partial<Record<ItemFault['code'], 'quota' | 'rate' | 'suspended' | 'dependency'>>> = {
-  rate_limited: 'rate',
-  daily_limit_reached: 'quota',
-  backlog_full: 'quota',
-  tenant_suspended: 'suspended',
-  dependency_unavailable: 'dependency',
-  internal_error: 'dependency',
-};
 
 const BATCH_EXAMPLES = {
   permissive: {

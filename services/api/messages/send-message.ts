@@ -1,9 +1,8 @@
 import { z } from 'zod';
 import type { AddressKeyRoot } from '#core/domain/address-key.ts';
-import { AppError, limitReached, unavailable, type NamedLimit } from '#core/domain/app-error.ts';
+import { unavailable, type AppError } from '#core/domain/app-error.ts';
 import { CHANNELS, type Channel } from '#core/domain/channel.ts';
 import { COUNTED_BYTES_MIN, INLINE_BYTES_MAX } from '#core/domain/content.ts';
-import { backlogLimit, dailyLimit } from '#core/domain/mode-limits.ts';
 import type { TenantId } from '#core/domain/ids.ts';
 import { SMS_ENCODINGS } from '#core/domain/segments.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
@@ -18,23 +17,16 @@ import type { RateMemory } from '../auth/rate-memory.ts';
 import type { MessagePlaces, NewPlace } from './message-places.ts';
 import { messageWarnings } from './message-warnings.ts';
 import { warningsField } from '../http/request-warnings.ts';
-import {
-  newMessageRow,
-  recordKeptFrom,
-  sendRateLimit,
-  sendsPerMinute,
-  type Accepted,
-} from './new-message.ts';
+import { newMessageRow, recordKeptFrom, sendsPerMinute, type Accepted } from './new-message.ts';
+import { countedAgainst, refusalOf } from './refusal-of.ts';
+import { rejectionReason, type RejectionReason } from './rejection-reason.ts';
 import { defineRoute, type Answer, type RouteContext, type RouteModule } from '../http/routes-kit.ts';
 import { sendersClock, type SendersClock } from './senders-clock.ts';
 import { attachedLength, SEND_BYTES_MAX, SendMessage } from './send-message-schema.ts';
 
 export type AcceptMetrics = {
   readonly accepted: (channel: Channel, tenantId: TenantId) => void;
-  readonly rejected: (
-    reason: 'quota' | 'rate' | 'suspended' | 'dependency' | 'validation',
-    tenantId: TenantId,
-  ) => void;
+  readonly rejected: (reason: RejectionReason | 'validation', tenantId: TenantId) => void;
   readonly replayed: () => void;
 };
 
@@ -109,7 +101,7 @@ export function sendMessageRoute(deps: SendMessageDeps): RouteModule {
     if (retryAfter === undefined) return;
     metrics.rejected('rate', caller.tenant.id);
     const headers = rateHeaders({ limit, remaining: 0, passed: false, retryAfter });
-    throw limitReached('rate_limited', sendRateLimit(caller), { retryAfter, headers });
+    throw refusalOf('rate_limited', countedAgainst(caller), { retryAfter, headers });
   }
 
   async function send(context: Context): Promise<Answer<Accepted>> {
@@ -167,9 +159,14 @@ export function sendMessageRoute(deps: SendMessageDeps): RouteModule {
     isKeyed: boolean,
   ): Answer<Accepted> {
     const limit = sendsPerMinute(caller);
-    const rate = (passed: boolean) =>
-      rateHeaders({ limit, remaining: verdict.remaining ?? 0, passed, retryAfter: verdict.retryAfter ?? 1 });
     const retryAfter = verdict.retryAfter ?? 1;
+    const rate = (passed: boolean) =>
+      rateHeaders({ limit, remaining: verdict.remaining ?? 0, passed, retryAfter });
+    const rejected = (refusal: AppError): AppError => {
+      const reason = rejectionReason(refusal.code);
+      if (reason !== undefined) metrics.rejected(reason, caller.tenant.id);
+      return refusal;
+    };
     switch (verdict.verdict) {
       case 'accepted':
         metrics.accepted(accepted.channel, caller.tenant.id);
@@ -179,22 +176,17 @@ export function sendMessageRoute(deps: SendMessageDeps): RouteModule {
         // The first request with this key is not settled yet, so the result is unknown.
         if (verdict.response === null) throw unavailable();
         return replayOf(verdict.response as Accepted);
-      case 'mismatch':
-        throw new AppError('idempotency_mismatch');
-      case 'suspended':
-        metrics.rejected('suspended', caller.tenant.id);
-        throw new AppError('tenant_suspended');
       case 'rate_limited':
-        metrics.rejected('rate', caller.tenant.id);
         rateMemory.refused(caller.key.id, limit, retryAfter);
         if (isKeyed) noteUncounted(caller.key.id);
-        throw limitReached('rate_limited', sendRateLimit(caller), { retryAfter, headers: rate(false) });
+        throw rejected(
+          refusalOf('rate_limited', countedAgainst(caller), { retryAfter, headers: rate(false) }),
+        );
+      case 'mismatch':
+      case 'suspended':
       case 'daily_limit_reached':
-        metrics.rejected('quota', caller.tenant.id);
-        throw limitReached('daily_limit_reached', dailyLimitOf(caller), { retryAfter });
       case 'backlog_full':
-        metrics.rejected('quota', caller.tenant.id);
-        throw limitReached('backlog_full', backlogLimitOf(caller), { retryAfter });
+        throw rejected(refusalOf(verdict.verdict, countedAgainst(caller), { retryAfter }));
     }
   }
 
@@ -216,14 +208,6 @@ export function sendMessageRoute(deps: SendMessageDeps): RouteModule {
     examples: EXAMPLES,
     handler: send,
   });
-}
-
-export function dailyLimitOf({ tenant, key }: KeyCaller): NamedLimit {
-  return dailyLimit(tenant.limits, key.mode === 'test');
-}
-
-export function backlogLimitOf({ tenant, key }: KeyCaller): NamedLimit {
-  return backlogLimit(tenant.limits, key.mode === 'test');
 }
 
 export const EXAMPLES = {

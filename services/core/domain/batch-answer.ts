@@ -27,7 +27,12 @@ export type ItemDraft<Accepted> =
  * the database rejects it.
  */
 export type Refusal = RefusalVerdict | 'unsettled' | 'unstorable';
-type RefusalVerdict = 'mismatch' | 'suspended' | 'rate_limited' | 'daily_limit_reached' | 'backlog_full';
+export type RefusalVerdict =
+  | 'mismatch'
+  | 'suspended'
+  | 'rate_limited'
+  | 'daily_limit_reached'
+  | 'backlog_full';
 
 /**
  * Everything that the answer to a batch consists of, except the verdicts. Both are stored, so that a replay gives the same
