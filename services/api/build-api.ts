@@ -1,14 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import { addressKeyRoot } from '#core/domain/address-key.ts';
-import type { AuditEntry, AuditTrail } from '#core/domain/audit-entry.ts';
-import {
-  decodeNotice,
-  encodeNotice,
-  isNoticeKind,
-  type Notice,
-  type NoticeKind,
-  type PublishNotice,
-} from '#core/domain/notice.ts';
+import type { AuditTrail } from '#core/domain/audit-entry.ts';
 import type { Secret } from '#core/domain/secret.ts';
 import { receiptKey } from '#core/domain/receipt-token.ts';
 import { unsubscribeKey } from '#core/domain/unsubscribe-token.ts';
@@ -20,16 +12,8 @@ import type { Logger } from '#core/platform/telemetry/logger.ts';
 import type { ApiMetrics } from '#core/platform/telemetry/metrics.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
 import { timedStore } from '#core/platform/postgres/timed-store.ts';
-import { acceptMessages, type AcceptRow } from '#core/store/acceptance.ts';
-import { acceptWholeBatch, tryBatch, type BatchAcceptance } from '#core/store/batch-acceptance.ts';
-import { forgetContent, storeContent } from '#core/store/contents.ts';
 import { directoryStore } from '#core/store/directory.ts';
-import { loadReceiptAccounts, storeReceiptCalls, type NewReceiptCall } from '#core/store/receipt-calls.ts';
-import { loadMessageIdKey, reserveMessageSeqs } from '#core/store/message-places.ts';
-import { DATABASE_DEADLINE_MS } from '#core/store/tenant-scope.ts';
 import type { AdminDeps } from './admin/admin-deps.ts';
-import { createAcceptBatcher } from './messages/accept-batcher.ts';
-import { createBatchAccepts } from './messages/batch-accepts.ts';
 import { apiRoutes } from './api-routes.ts';
 import { buildApp } from './app.ts';
 import { createAuthentication } from './auth/authenticate.ts';
@@ -37,23 +21,20 @@ import { createTokenVerifier, type OidcConfig } from './auth/bearer.ts';
 import { createCallerLookup } from './auth/caller-lookup.ts';
 import { createCursors } from './http/cursor.ts';
 import type { HttpLimits } from './http/http-limits.ts';
-import type { HttpMetrics } from './http/http-metrics.ts';
-import { createLargeContents } from './messages/large-contents.ts';
-import { createIdLoader } from '#core/domain/id-loader.ts';
-import { createMessagePlaces } from './messages/message-places.ts';
 import { sendRateLimit } from './messages/new-message.ts';
 import { DEFAULT_DOWNLOAD_LIMITS, type DownloadLimits } from './http/download-time.ts';
 import { createReads, type ReadsOptions } from './http/reads.ts';
-import { createSharedSlots } from './http/shared-slots.ts';
 import { createRateMemory } from './auth/rate-memory.ts';
 import { createServiceKeys } from './auth/service-keys.ts';
-import { createCountedAccounts } from './receipts/counted-accounts.ts';
-import { createFullAccounts } from './receipts/full-accounts.ts';
-import { createReceiptAccounts } from './receipts/receipt-accounts.ts';
-import { createReceiptBatcher } from './receipts/receipt-batcher.ts';
-import { createReceiptWakes } from './receipts/receipt-wakes.ts';
+import { createNoticeExchange } from './auth/notice-exchange.ts';
+import { writeKeyUse } from './auth/key-use.ts';
+import { createChangeSlots } from './changes/change-slots.ts';
+import { createFileSlots } from './suppressions/file-slots.ts';
+import { observeSends } from './messages/observe-sends.ts';
+import { createSending } from './messages/sending.ts';
+import { createReceiptIntake } from './receipts/receipt-intake.ts';
 import { suppressRecipient } from './unsubscribe/suppress-recipient.ts';
-import { createUncountedSends, type UncountedSends } from './auth/uncounted-sends.ts';
+import { createUncountedSends } from './auth/uncounted-sends.ts';
 
 export type ApiSettings = {
   /** Root secret of all keys that the api derives. */
@@ -103,37 +84,6 @@ export type Api = {
   readonly stop: () => Promise<void>;
 };
 
-/** Interval between two writes of key usage; `lastUsedAt` may lag by a minute (SQL `touch_api_keys`). */
-const TOUCH_EVERY_MS = 5_000;
-
-/**
- * Changes that wait for their turn; a request that waits longer than a transaction may take is answered with 503. Changes of one
- * tenant also wait for each other in the database.
- */
-const WAITING_CHANGES = {
-  waitingPerOwnerMax: 200,
-  waitingMax: 1_000,
-  waitMsMax: DATABASE_DEADLINE_MS,
-};
-
-/** Concurrent imports: one per tenant. A waiting import holds its file in memory, which is reserved. */
-const IMPORT_SLOTS = { slots: 2, waitingPerOwnerMax: 1, waitingMax: 32, waitMsMax: 20_000 };
-/** Concurrent exports: one per tenant. Each holds some rows in memory until its client has read them. */
-const EXPORT_SLOTS = {
-  slots: 32,
-  heldPerOwnerMax: 1,
-  waitingPerOwnerMax: 1,
-  waitingMax: 32,
-  waitMsMax: 20_000,
-};
-/** Concurrent reads of exports, so that these leave most of the connections for reads to others. */
-const EXPORT_READ_SLOTS = {
-  slots: 2,
-  waitingPerOwnerMax: 1,
-  waitingMax: EXPORT_SLOTS.slots,
-  waitMsMax: 20_000,
-};
-
 /** Assembles the api. Opens no connection and does not listen. */
 export async function buildApi(deps: ApiDeps): Promise<Api> {
   const { sql, nats, metrics, log, settings } = deps;
@@ -163,93 +113,20 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
       return { name, limit, passed: false, remaining: 0, retryAfter };
     },
   });
-  const warned = (entry: AuditEntry): void => {
-    metrics.limitWarned(entry.action === 'limit.reached' ? 'reached' : 'approaching');
-    deps.audit(entry);
-  };
-  const acceptance = timedStore(
-    {
-      accept: (rows: readonly AcceptRow[], sweepAfterMs: number) =>
-        acceptMessages(sql, rows, sweepAfterMs, { warned }),
-      acceptBatch: (batch: BatchAcceptance, sweepAfterMs: number) =>
-        acceptWholeBatch(sql, batch, sweepAfterMs, { warned }),
-      reserveMessageSeqs: () => reserveMessageSeqs(sql),
-      loadMessageIdKey: () => loadMessageIdKey(sql),
-    },
-    metrics.database,
-  );
-  const contents = timedStore(
-    {
-      storeContent: (row: AcceptRow, content: string) => storeContent(sql, row, content),
-      forgetContent: (row: AcceptRow) => forgetContent(sql, row),
-    },
-    metrics.database,
-  );
-  const loadIds = createIdLoader(acceptance.loadMessageIdKey);
-  const places = createMessagePlaces({ reserve: acceptance.reserveMessageSeqs, loadIds });
-  const wakes: Pick<Nats, 'isConnected' | 'publishWakes'> = {
-    isConnected: nats.isConnected,
-    async publishWakes(publications) {
-      const end = metrics.publishSeconds.startTimer();
-      const result = await nats.publishWakes(publications);
-      end();
-      metrics.publications.inc(publications.length);
-      metrics.publishErrors.inc(result.failed.length);
-      return result;
-    },
-  };
-  const batcher = createAcceptBatcher({
-    acceptMessages: acceptance.accept,
-    onPlaceRefused: places.drop,
-    wakes,
-  });
-  const batches = createBatchAccepts({
-    acceptBatch: acceptance.acceptBatch,
-    // Not timed: these probes are expected to fail.
-    tryBatch: (rows, sweepAfterMs) => tryBatch(sql, rows, sweepAfterMs),
-    onRefused: ({ id, tenant_id: tenantId, request_id: requestId, batch_id: batchId }, error) =>
-      log.error({ messageId: id, tenantId, requestId, batchId, err: error }, 'Message of a batch is refused'),
-    onPlaceRefused: places.drop,
-    wakes,
-  });
-
-  const counted = createCountedAccounts({ now: () => performance.now() });
-  const receiptStore = timedStore(
-    {
-      loadReceiptAccounts: (ids: readonly string[]) => loadReceiptAccounts(sql, ids),
-      storeReceiptCalls: (calls: readonly NewReceiptCall[]) =>
-        storeReceiptCalls(sql, calls, counted.due(calls)),
-    },
-    metrics.database,
-  );
+  const sending = createSending({ sql, nats, metrics, log, audit: deps.audit });
+  const { loadIds, places, batcher, batches, wakes, warned } = sending;
+  const receiving = createReceiptIntake({ sql, metrics, wakes });
   const receiptUrls = {
     key: receiptKey(settings.receiptPepper),
     publicBaseUrl: settings.publicBaseUrl,
   };
-  const receiptAccounts = createReceiptAccounts(receiptStore);
-  const receiptWakes = createReceiptWakes(wakes);
-  const receiptBatcher = createReceiptBatcher({ ...receiptStore, onStored: receiptWakes.note });
-
   const read = createReads({ ...deps.reads, cancelSql: sql });
-  const drop = (kind: NoticeKind, notice: Notice): void => {
+  const notices = createNoticeExchange(nats, (kind, notice) => {
     onNotice(kind, notice);
-    if (kind === 'tenant' || kind === 'account') receiptAccounts.drop(notice);
-  };
-  const notify: PublishNotice = (kind, notice) => {
-    drop(kind, notice);
-    nats.publishNotice(kind, encodeNotice(notice));
-  };
-  const endNotices = nats.onNotice('*', (kind, payload) => {
-    const notice = decodeNotice(payload);
-    if (notice !== null && isNoticeKind(kind)) drop(kind, notice);
+    if (kind === 'tenant' || kind === 'account') receiving.accounts.drop(notice);
   });
-
-  const slots = createSharedSlots({
-    ...WAITING_CHANGES,
-    // The last one is left for statements that wait for nobody.
-    slots: deps.changes.connectionsMax - 1,
-    heldPerOwnerMax: Math.ceil((deps.changes.connectionsMax - 1) / 2),
-  });
+  const { notify } = notices;
+  const slots = createChangeSlots(deps.changes.connectionsMax);
   const admin: AdminDeps = {
     sql: changes,
     slots,
@@ -270,7 +147,7 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
       authenticate,
       readmit,
       log,
-      metrics: withSends(metrics, uncounted),
+      metrics: observeSends(metrics, uncounted),
       fingerprintKey: subkeys.fingerprint,
       trustProxy: settings.trustProxy,
       ...(settings.httpLimits === undefined ? {} : { limits: settings.httpLimits }),
@@ -285,7 +162,7 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
         batches,
         addressKeys,
         fingerprintKey: subkeys.fingerprint,
-        contents: createLargeContents(contents),
+        contents: sending.contents,
         rateMemory: createRateMemory(),
         noteUncounted: uncounted.note,
         metrics: sends,
@@ -307,17 +184,13 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
       events: { read, cursors, loadIds },
       receipts: {
         ...receiptUrls,
-        accounts: receiptAccounts,
-        batcher: receiptBatcher,
-        full: createFullAccounts(),
+        ...receiving,
       },
       admin,
       suppressions: {
         ...admin,
         addressKeys,
-        imports: createSharedSlots(IMPORT_SLOTS),
-        exports: createSharedSlots(EXPORT_SLOTS),
-        exportReads: createSharedSlots(EXPORT_READ_SLOTS),
+        ...createFileSlots(),
         downloadLimits: settings.downloadLimits ?? DEFAULT_DOWNLOAD_LIMITS,
       },
       unsubscribe: {
@@ -350,12 +223,7 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
   });
   await app.ready();
 
-  const touching = setInterval(() => {
-    serviceKeys
-      .flushUsed()
-      .catch((error: unknown) => log.warn({ err: error }, 'Use of keys was not written down'));
-  }, TOUCH_EVERY_MS);
-  touching.unref();
+  const keyUse = writeKeyUse(serviceKeys, log);
 
   return {
     app,
@@ -364,37 +232,11 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
     },
     async stop() {
       isEnding = true;
-      clearInterval(touching);
       await app.close();
-      await batcher.drain();
-      await batches.drain();
-      await receiptBatcher.drain();
-      receiptWakes.stop();
-      endNotices();
-      await serviceKeys
-        .flushUsed()
-        .catch((error: unknown) => log.warn({ err: error }, 'Use of keys was not written down'));
-    },
-  };
-}
-
-const SENDS: ReadonlySet<string> = new Set(['/v1/messages', '/v1/messages/batch']);
-
-/** Observes sends that never reached the accept path, and sends that no limit counted. */
-function withSends(metrics: ApiMetrics, uncounted: UncountedSends): HttpMetrics {
-  return {
-    routeKnown: metrics.routeKnown,
-    requestMemory: metrics.requestMemory,
-    bodyRefused: metrics.bodyRefused,
-    requestStarted: metrics.requestStarted,
-    requestFinished: metrics.requestFinished,
-    requestAnswered(request: Parameters<HttpMetrics['requestAnswered']>[0]): void {
-      const { method, route, statusCode, keyId, errorCode, isReplay } = request;
-      if (method !== 'POST' || !SENDS.has(route)) return;
-      if (statusCode === 400) metrics.rejected('validation', request.tenantId);
-      // A send refused with `rate_limited` did no further work, so it is not counted.
-      const isRefused = statusCode >= 400 && statusCode < 500 && errorCode !== 'rate_limited';
-      if (keyId !== null && (isReplay || isRefused)) uncounted.note(keyId);
+      await sending.drain();
+      await receiving.stop();
+      notices.end();
+      await keyUse.stop();
     },
   };
 }

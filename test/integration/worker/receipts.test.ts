@@ -614,7 +614,13 @@ test('a receipt call counts its undecided readings, and not the times that a lea
   const accountId = await seedAccount(stores.admin, tenantId, { provider: 'twilio' });
   await plantCalls(stores.admin, accountId, { tenantId });
   const take = async () => {
-    const [call] = await stores.store.takeReceiptCalls(10, 1_000, ANY, 60_000, ['twilio']);
+    const [call] = await stores.store.takeReceiptCalls({
+      most: 10,
+      bytesMax: 1_000,
+      bodyMax: ANY,
+      leaseMs: 60_000,
+      readable: ['twilio'],
+    });
     return { id: call?.id ?? 0, tries: call?.tries };
   };
   const { id, tries } = await take();
