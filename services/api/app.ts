@@ -19,7 +19,6 @@ import {
 } from './http/errors.ts';
 import {
   DEFAULT_HTTP_LIMITS,
-  OverloadedError,
   serverFactory,
   shedOverload,
   type HttpLimits,
@@ -31,22 +30,16 @@ import { installHomePage } from './docs/home-page.ts';
 import type { HttpMetrics } from './http/http-metrics.ts';
 import { knownMethods, type KnownMethods } from './http/known-methods.ts';
 import { createLingering } from './http/lingering.ts';
+import { noRoom } from './http/no-room.ts';
 import { observeEnd, routeOf, tenantOf } from './http/observe-end.ts';
 import { createMemoryBudget, type MemoryBudget } from './http/memory-budget.ts';
 import { installDocs } from './openapi/openapi.ts';
 import { rateHeaders } from './http/rate-headers.ts';
 import { requestIdOf } from './http/request-id.ts';
-import {
-  createBodyReader,
-  NoRoomError,
-  ownerOf,
-  type BodyReader,
-  type RequestMoments,
-} from './http/read-body.ts';
+import { createBodyReader, ownerOf, type BodyReader, type RequestMoments } from './http/read-body.ts';
 import { inputCompiler } from './http/read-input.ts';
 import type { RouteModule } from './http/routes-kit.ts';
 import { createSlowBodies } from './http/slow-bodies.ts';
-import { FullAccountError } from './receipts/receipt-routes.ts';
 
 /** The default where a route does not set a limit. */
 const BODY_BYTES_MAX = 1024 * 1024;
@@ -226,9 +219,7 @@ function answerFaults(app: FastifyInstance, known: KnownMethods, log: Logger): A
 
 /** Requests shed under overload are not faults, and they are too many to log as such. */
 function isShed(error: unknown): boolean {
-  return [OverloadedError, NoRoomError, QueueFullError, FullAccountError].some(
-    (kind) => error instanceof kind,
-  );
+  return error instanceof QueueFullError || (error instanceof AppError && error.isShed);
 }
 
 function observeRequests(app: FastifyInstance, deps: AppDeps): void {
@@ -338,7 +329,7 @@ function boundAnswers(app: FastifyInstance, memory: MemoryBudget, onRefused: () 
     const reservation = memory.reserve(ownerOf(request), bytes);
     if (reservation === undefined) {
       onRefused();
-      return done(new NoRoomError());
+      return done(noRoom());
     }
     reply.raw.once('close', reservation.release);
     done();

@@ -2,7 +2,7 @@ import underPressure from '@fastify/under-pressure';
 import type { FastifyInstance } from 'fastify';
 import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http';
 import type { Socket } from 'node:net';
-import { AppError } from '#core/domain/app-error.ts';
+import { overloaded } from '#core/domain/app-error.ts';
 import { refuseTunnel } from './errors.ts';
 import type { Lingering } from './lingering.ts';
 
@@ -39,6 +39,9 @@ const CHECK_EVERY_MS = 1_000;
 const KEEP_ALIVE_MS = 72_000;
 /** Pipelined requests of one connection that wait to be answered. */
 const PIPELINED_MAX = 32;
+
+/** What a client is told to wait while the event loop is late. */
+const RETRY_AFTER_S = 5;
 
 /** How long a connection with a too slow request lingers before it is closed for good. */
 const SLOW_LINGER_MS = 1_000;
@@ -131,13 +134,6 @@ type LatestRequest = { request: IncomingMessage; since: number };
 export async function shedOverload(app: FastifyInstance, limits: HttpLimits): Promise<void> {
   await app.register(underPressure, {
     maxEventLoopDelay: limits.loopDelayMaxMs,
-    customError: OverloadedError,
+    pressureHandler: () => Promise.reject(overloaded(RETRY_AFTER_S)),
   });
-}
-
-/** The process is overloaded. */
-export class OverloadedError extends AppError {
-  constructor() {
-    super('dependency_unavailable', { retryAfter: 5 });
-  }
 }

@@ -4,6 +4,7 @@ import { AppError } from '#core/domain/app-error.ts';
 import { timedOut, truncated } from './errors.ts';
 import { createJsonScan, type JsonScan } from './json-scan.ts';
 import type { MemoryBudget, Reservation } from './memory-budget.ts';
+import { noRoom } from './no-room.ts';
 import { readJson, tooManyValues, VALUES_MAX } from './read-input.ts';
 import type { SlowBodies, Upload } from './slow-bodies.ts';
 import { createTurns } from './turns.ts';
@@ -29,8 +30,6 @@ const TURN_BYTES_MAX = 1024 * 1024;
 const BYTES_PER_VALUE = 64;
 /** A body with fewer values needs little more memory than its bytes. */
 const MANY_MARKS = 1_000;
-/** Clients retry after the current bodies are done. */
-const RETRY_AFTER_S = 2;
 
 /** Limits of a body that is read as raw bytes. */
 export type RawBounds = {
@@ -75,7 +74,7 @@ export function createBodyReader({ memory, slow, onRefused }: ReadBodyDeps): Bod
     if (isOver()) throw truncated();
     begin();
     const onSlow = (): void => onRefused('slow');
-    const bytes = await gather(raw, { announced, bytesMax, slow, noRoom, reservation, look, onSlow });
+    const bytes = await gather(raw, { announced, bytesMax, slow, refused, reservation, look, onSlow });
     return { bytes, reservation };
   }
 
@@ -90,13 +89,13 @@ export function createBodyReader({ memory, slow, onRefused }: ReadBodyDeps): Bod
     const gone = new AbortController();
     ended(() => gone.abort());
     const reservation = await memory.await(owner, bytes, gone.signal);
-    if (reservation === undefined) throw noRoom();
+    if (reservation === undefined) throw refused();
     return reservation;
   }
 
-  function noRoom(): AppError {
+  function refused(): AppError {
     onRefused('memory');
-    return new NoRoomError();
+    return noRoom();
   }
 
   return {
@@ -107,7 +106,7 @@ export function createBodyReader({ memory, slow, onRefused }: ReadBodyDeps): Bod
       const look = scan && ((chunk: Buffer) => lookFor(scan, chunk));
       const { bytes, reservation } = await read(request, { owner, bytesMax, look }, moments);
       const marks = scan?.marks() ?? 0;
-      if (marks > MANY_MARKS && !reservation.grow(marks * BYTES_PER_VALUE)) throw noRoom();
+      if (marks > MANY_MARKS && !reservation.grow(marks * BYTES_PER_VALUE)) throw refused();
       if (bytes.length > LARGE_BYTES) await takeTurn(owner, bytes, moments);
       return { value: readJson(bytes), bytes: bytes.length };
     },
@@ -137,14 +136,6 @@ type ReadOptions = {
   readonly look?: ((chunk: Buffer) => AppError | undefined) | undefined;
 };
 
-/** The memory budget is exhausted. */
-export class NoRoomError extends AppError {
-  constructor() {
-    const message = 'Too many requests are under way; try again in a moment';
-    super('dependency_unavailable', { retryAfter: RETRY_AFTER_S, message });
-  }
-}
-
 export type RequestMoments = {
   /** Called before the first byte is read. */
   readonly begin: () => void;
@@ -170,12 +161,13 @@ type Gathering = {
   readonly slow: SlowBodies;
   readonly reservation: Reservation;
   readonly look: ReadOptions['look'];
-  readonly noRoom: () => AppError;
+  /** Returns the error for a body for which there is no memory. */
+  readonly refused: () => AppError;
   readonly onSlow: () => void;
 };
 
 function gather(raw: IncomingMessage, options: Gathering): Promise<Buffer> {
-  const { announced, bytesMax, slow, reservation, look, noRoom, onSlow } = options;
+  const { announced, bytesMax, slow, reservation, look, refused, onSlow } = options;
   return new Promise((resolve, reject) => {
     let isSettled = false;
     let received = 0;
@@ -210,7 +202,7 @@ function gather(raw: IncomingMessage, options: Gathering): Promise<Buffer> {
       if (received > bytesMax) return settle(() => reject(new AppError('payload_too_large')));
       if (received > reserved) {
         const more = Math.max(received - reserved, STEP_BYTES);
-        if (!reservation.grow(more)) return settle(() => reject(noRoom()));
+        if (!reservation.grow(more)) return settle(() => reject(refused()));
         reserved += more;
       }
       const fault = look?.(chunk);

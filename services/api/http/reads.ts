@@ -8,7 +8,7 @@ import { createSharedSlots } from './shared-slots.ts';
  * Runs a read of one tenant's rows. Reads have their own connections, and one tenant may use at most half of them, so
  * expensive reads block neither sends nor the reads of other tenants.
  * @param gone Aborts when the client disconnects: the running query is canceled.
- * @throws NoRoomError; DependencyError; any error of `read`.
+ * @throws AppError `dependency_unavailable` without a slot; DependencyError; any error of `read`.
  */
 export type ReadTenant = <T>(
   tenantId: TenantId,

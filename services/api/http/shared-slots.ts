@@ -1,13 +1,13 @@
 import { createTurnQueue } from '#core/domain/turn-queue.ts';
 import { abandoned } from './errors.ts';
 import { mayWait } from './may-wait.ts';
-import { NoRoomError } from './read-body.ts';
+import { noRoom } from './no-room.ts';
 
 export type SharedSlots = {
   /**
    * Resolves when a slot is available for this owner, to the function that releases it; that may be called more than once.
    * @param gone Aborts when the caller no longer waits.
-   * @throws NoRoomError when too many wait already, or after `waitMsMax`.
+   * @throws AppError `dependency_unavailable` when too many wait already, or after `waitMsMax`.
    */
   readonly take: (owner: string, gone: AbortSignal) => Promise<() => void>;
 };
@@ -25,7 +25,7 @@ export type SharedSlotsOptions = {
 
 /**
  * Runs work in a slot of its owner.
- * @throws NoRoomError; any error of `work`.
+ * @throws AppError `dependency_unavailable` without a slot; any error of `work`.
  */
 export async function inSlot<T>(
   slots: SharedSlots,
@@ -98,7 +98,7 @@ export function createSharedSlots(options: SharedSlotsOptions): SharedSlots {
       const share = shareOf(owner);
       if (!mayWait(room, share.waiting, all.waiting)) {
         forgetIdle(owner, share);
-        return Promise.reject(new NoRoomError());
+        return Promise.reject(noRoom());
       }
       return new Promise((resolve, reject) => {
         let isOver = false;
@@ -117,7 +117,7 @@ export function createSharedSlots(options: SharedSlotsOptions): SharedSlots {
           reject(error);
         };
         const leave = (): void => giveUp(abandoned());
-        const timer = setTimeout(() => giveUp(new NoRoomError()), waitMsMax);
+        const timer = setTimeout(() => giveUp(noRoom()), waitMsMax);
         gone.addEventListener('abort', leave);
         all.waiting += 1;
         share.waiting += 1;

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { z } from 'zod';
-import { AppError, notFound } from '#core/domain/app-error.ts';
+import { notFound, overloaded, type AppError } from '#core/domain/app-error.ts';
 import { isUuid } from '#core/domain/ids.ts';
 import { receiptUrl, type ReceiptKey } from '#core/domain/receipt-token.ts';
 import type { ReceiptAccount } from '#core/store/receipt-calls.ts';
@@ -67,7 +67,7 @@ export function receiptRoutes(deps: ReceiptRoutesDeps): RouteModule {
     if (account === undefined || !holds(account, version)) throw notFound();
     const receipts = receiptsOf(findProvider(account.provider));
     if (receipts === undefined) throw notFound();
-    if (full.has(id)) throw new FullAccountError();
+    if (full.has(id)) throw fullAccount();
     const { bytesMax = BODY_BYTES_MAX } = receipts;
     return { owner: account.tenantId, providerId: id, bytesMax, account, receipts, version, token };
   }
@@ -94,7 +94,7 @@ export function receiptRoutes(deps: ReceiptRoutesDeps): RouteModule {
     if (verdict === 'gone') throw notFound();
     if (verdict === 'full') {
       full.note(account.id);
-      throw new FullAccountError();
+      throw fullAccount();
     }
     return receipts.answer ?? { status: 204 };
   }
@@ -135,11 +135,8 @@ function holds({ receiptVersion, receiptGraceUntil }: ReceiptAccount, version: n
 }
 
 /** Too many calls of the account are waiting. A 503, because not every vendor repeats a call after a 4xx. */
-export class FullAccountError extends AppError {
-  constructor() {
-    const message = 'Too many reports on this account are waiting to be processed';
-    super('dependency_unavailable', { retryAfter: RETRY_AFTER_S, message });
-  }
+function fullAccount(): AppError {
+  return overloaded(RETRY_AFTER_S, 'Too many reports on this account are waiting to be processed');
 }
 
 function pick(headers: IncomingHttpHeaders, names: readonly string[]): Record<string, string> {

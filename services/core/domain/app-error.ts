@@ -54,6 +54,8 @@ export type AppErrorOptions = ErrorOptions & {
   readonly headers?: Readonly<Record<string, string>>;
   /** The limit that was reached, if that is the reason. */
   readonly limit?: NamedLimit;
+  /** Refused under overload: not a fault, and too frequent to be logged as one. */
+  readonly isShed?: true;
 };
 
 /** An expected refusal. Its message is meant for the client, its cause for the log. */
@@ -64,6 +66,7 @@ export class AppError extends Error {
   readonly retryAfter: number | undefined;
   readonly headers: Readonly<Record<string, string>> | undefined;
   readonly limit: NamedLimit | undefined;
+  readonly isShed: boolean;
 
   constructor(code: ErrorCode, options: AppErrorOptions = {}) {
     super(options.message ?? TEXTS[code], options.cause === undefined ? undefined : { cause: options.cause });
@@ -72,6 +75,7 @@ export class AppError extends Error {
     this.retryAfter = options.retryAfter;
     this.headers = options.headers;
     this.limit = options.limit;
+    this.isShed = options.isShed ?? false;
   }
 }
 
@@ -106,4 +110,13 @@ export function notFound(): AppError {
 /** Returns the error for a dependency of the service that does not answer; the client may retry in a moment. */
 export function unavailable(cause?: unknown): AppError {
   return new AppError('dependency_unavailable', { retryAfter: 5, cause });
+}
+
+/**
+ * Returns the error for a request that is refused because too many are under way.
+ * @param retryAfter seconds.
+ */
+export function overloaded(retryAfter: number, message?: string): AppError {
+  const shed = { retryAfter, isShed: true } as const;
+  return new AppError('dependency_unavailable', message === undefined ? shed : { ...shed, message });
 }
