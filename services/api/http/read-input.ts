@@ -4,8 +4,7 @@ import type { FastifySchemaCompiler } from 'fastify';
 import { z } from 'zod';
 import { AppError, notFound, validationFailed, type ErrorDetail } from '#core/domain/app-error.ts';
 import { shortName } from '#core/domain/short-name.ts';
-import type { Warning } from '#core/domain/warning.ts';
-import { rememberWarnings } from './request-warnings.ts';
+import { rememberInput, type ParsedInput } from './parsed-input.ts';
 import { caseAliasesOf, conflictAt, resolveAliases } from './case-aliases.ts';
 import { countBoundsOf, countFaults } from './count-bounds.ts';
 
@@ -101,24 +100,9 @@ export function isText(text: string): boolean {
   return !text.includes('\0') && text.isWellFormed();
 }
 
-/** For each parsed body what the client sent: the known fields alone, in one spelling. */
-const sentAs = new WeakMap<object, unknown>();
-
-/**
- * Returns what the client sent, without the defaults and conversions of this release. Idempotency compares requests by it,
- * because two releases may answer the original and its repetition. A value that is not a parsed body is returned as it is.
- */
-export function asSent(read: unknown): unknown {
-  const isKnown = typeof read === 'object' && read !== null && sentAs.has(read);
-  return isKnown ? sentAs.get(read) : read;
-}
-
 type HttpPart = 'params' | 'querystring' | 'body' | 'headers';
 
-/** An input that keeps the rules. `sent`: the known fields as the client sent them, in one spelling. */
-export type ReadInput =
-  | { readonly value: unknown; readonly sent: unknown; readonly warnings: readonly Warning[] }
-  | { readonly error: Error };
+export type ReadInput = (ParsedInput & { readonly value: unknown }) | { readonly error: Error };
 
 /** Returns the reader of one part of a route's requests. It handles spelling, types and rules, and its errors name the fields. */
 export function inputReader(
@@ -157,11 +141,8 @@ export const inputCompiler: FastifySchemaCompiler<z.ZodType> = ({ schema, httpPa
   return (sent: unknown) => {
     const result = read(sent);
     if ('error' in result) return result;
-    const { value } = result;
-    if (typeof value === 'object' && value !== null) {
-      rememberWarnings(value, result.warnings);
-      if (httpPart === 'body') sentAs.set(value, result.sent);
-    }
+    const { value, ...input } = result;
+    if (typeof value === 'object' && value !== null) rememberInput(value, input);
     return { value };
   };
 };

@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { createWarnings, type Warning, type Warnings } from '#core/domain/warning.ts';
+import { createWarnings, type Warnings } from '#core/domain/warning.ts';
+import { inputOf } from './parsed-input.ts';
 
 /** Part of every answer to a parsed request: names input that had no effect. */
 export const warningsField = {
@@ -13,19 +14,11 @@ export const warningsField = {
     .describe('Parts of the request that had no effect, such as unknown fields. Absent if there are none.'),
 };
 
-/** Warnings by part of a request, from parsing until the answer. */
-const found = new WeakMap<object, readonly Warning[]>();
-
-export function rememberWarnings(parsed: object, warnings: readonly Warning[]): void {
-  if (warnings.length > 0) found.set(parsed, warnings);
-}
-
 /** Returns a collector with the warnings found while these parts were parsed. */
 export function warningsOf(...parts: readonly unknown[]): Warnings {
   const warnings = createWarnings();
   for (const part of parts) {
-    if (typeof part !== 'object' || part === null) continue;
-    for (const warning of found.get(part) ?? []) warnings.add(warning);
+    for (const warning of inputOf(part).warnings) warnings.add(warning);
   }
   return warnings;
 }

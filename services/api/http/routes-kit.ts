@@ -18,7 +18,7 @@ import {
 import { isGivenTwice } from './given-twice.ts';
 import type { RawBounds } from './read-body.ts';
 import { goneSignal } from './gone-signal.ts';
-import { asSent } from './read-input.ts';
+import { inputOf } from './parsed-input.ts';
 import { takeUpload, type Upload, type UploadRules } from './upload.ts';
 import type { Tag } from './tags.ts';
 import { warningsField, warningsOf, withWarnings } from './request-warnings.ts';
@@ -436,7 +436,8 @@ function claimOf(
     route: route.path,
     key,
     params: request.params,
-    body: route.fingerprinted(withoutKey(asSent(request.body))),
+    // Without the defaults and conversions of this release: another one may have answered the original request.
+    body: route.fingerprinted(withoutKey(inputOf(request.body).sent)),
     warnings: route.warnings,
   });
 }
