@@ -7,7 +7,7 @@ import { UNSUBSCRIBE_TOKEN_MAX } from '#core/domain/unsubscribe-token.ts';
 import type { Logger } from '#core/platform/telemetry/logger.ts';
 import { QueueFullError } from '#core/platform/process/micro-batch.ts';
 import { beginSpan } from '#core/platform/telemetry/telemetry.ts';
-import type { Admitted, Authenticate, Caller, Credentials, Readmit } from './auth/auth.ts';
+import type { Admitted, Authenticate, Caller, RequestCredentials, Readmit } from './auth/auth.ts';
 import {
   answerParserError,
   badHost,
@@ -342,7 +342,7 @@ function admitRequests(app: FastifyInstance, authenticate: Authenticate): void {
   app.addHook('onRequest', (request, reply, done) => {
     const { auth } = request.routeOptions.config;
     if (auth === undefined || auth.kind === 'none') return done();
-    const settle = (admitted: Admitted): void => done(refusalOf(request, reply, admitted));
+    const settle = (admitted: Admitted): void => done(admit(request, reply, admitted));
     try {
       const admitted = authenticate(auth, credentialsOf(request));
       if (admitted instanceof Promise) admitted.then(settle, done);
@@ -374,7 +374,7 @@ function readmitRequests(app: FastifyInstance, readmit: Readmit): void {
   });
 }
 
-function credentialsOf(request: FastifyRequest): Credentials {
+function credentialsOf(request: FastifyRequest): RequestCredentials {
   const { headers, method } = request;
   const { auth } = request.routeOptions.config;
   const changesNothing = auth !== undefined && 'changesNothing' in auth;
@@ -393,7 +393,8 @@ function soleAuthorization({ headers, raw }: FastifyRequest): string | undefined
     : headers.authorization;
 }
 
-function refusalOf(
+/** Notes who calls and what is left of the caller's rate. Returns the error for a rate that is exceeded. */
+function admit(
   request: FastifyRequest,
   reply: FastifyReply,
   { caller, rate }: Admitted,

@@ -105,7 +105,7 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
     verifyToken: createTokenVerifier(settings.oidc),
     platformAdmins: new Set(settings.platformAdmins),
     sendLimit: sendRateLimit,
-    holdSender(caller) {
+    refusalBeforeWork(caller) {
       const { name, value: limit } = sendRateLimit(caller);
       const retryAfter = uncounted.retryAfter(caller.key.id, limit);
       if (retryAfter === undefined) return undefined;

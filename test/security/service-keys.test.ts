@@ -162,7 +162,7 @@ describe('timing of a guessed key', () => {
       ...facts,
     };
     const tenant = { id: randomUUID() as TenantId } as TenantFacts;
-    const known: CallerFacts = { key, tenant, senders: [], routes: [] };
+    const known: CallerFacts = { key, tenant, sendingAccounts: [], routes: [] };
     const asked: string[] = [];
     const deps = {
       findCaller: async (id: string) => {

@@ -16,7 +16,7 @@ import {
   STEP_WEIGHT_MAX,
 } from '#core/domain/route.ts';
 import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
-import { listSenders } from '#core/store/messages.ts';
+import { listSendingAccounts } from '#core/store/messages.ts';
 import { listChannelAccounts } from '#core/store/provider-accounts.ts';
 import { findRoute, storeRoute, type NewRoute, type StoredRoute } from '#core/store/routes.ts';
 import { withTenant } from '#core/store/tenant-scope.ts';
@@ -202,7 +202,7 @@ type Shown = Omit<StoredRoute, 'createdAt'> & { readonly createdAt: Date | null 
 export async function currentRoute(tenantId: TenantId, tx: TransactionSql, channel: Channel): Promise<Shown> {
   const route = await findRoute(tenantId, tx, channel);
   if (route !== undefined) return route;
-  return { ...routeByAge(channel, await listSenders(tenantId, tx)), channel, createdAt: null };
+  return { ...routeByAge(channel, await listSendingAccounts(tenantId, tx)), channel, createdAt: null };
 }
 
 export function toNewRoute({

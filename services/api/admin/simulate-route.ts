@@ -11,7 +11,7 @@ import {
   type Simulator,
 } from '#core/domain/simulate-route.ts';
 import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
-import { listSenders, type MessagePosition } from '#core/store/messages.ts';
+import { listSendingAccounts, type MessagePosition } from '#core/store/messages.ts';
 import { scanPastMessages } from '#core/store/past-messages.ts';
 import { usageAccounts } from '#core/store/usage.ts';
 import { iso } from '../http/iso.ts';
@@ -181,7 +181,7 @@ export function simulateRouteRoute({ read }: Pick<AdminDeps, 'read'>): RouteModu
       return {
         body: await read(tenantId, gone, async (tx) => {
           const route = await draftOf(tenantId, tx, channel, draft);
-          const simulator = createSimulator(route, await listSenders(tenantId, tx));
+          const simulator = createSimulator(route, await listSendingAccounts(tenantId, tx));
           const since = await replay(tenantId, tx, { channel, last, simulator, gone });
           const result = simulator.result();
           const labels = await labelsOf(tenantId, tx, result);

@@ -3,7 +3,7 @@ import type { Role, Scope } from '#core/domain/role.ts';
 import type { Route } from '#core/domain/route.ts';
 import type { KeyMode } from '#core/domain/service-key.ts';
 import type { TenantFacts } from '#core/store/directory.ts';
-import type { Sender } from '#core/store/messages.ts';
+import type { SendingAccount } from '#core/store/messages.ts';
 import type { RateVerdict } from './call-counter.ts';
 
 /**
@@ -32,7 +32,7 @@ export type KeyCaller = {
   readonly kind: 'key';
   readonly tenant: TenantFacts;
   /** The accounts that the tenant's messages may be sent through, oldest first. */
-  readonly senders: readonly Sender[];
+  readonly sendingAccounts: readonly SendingAccount[];
   /** The routes that the tenant has set. */
   readonly routes: readonly Route[];
   readonly key: {
@@ -81,7 +81,7 @@ export type CallerOf<A extends RouteAuth> = A extends { kind: 'key' }
         : null;
 
 /** The input of authentication. Header names in lower case. */
-export type Credentials = {
+export type RequestCredentials = {
   readonly serviceKey: string | undefined;
   readonly authorization: string | undefined;
   readonly tenantSlug: string | undefined;
@@ -96,11 +96,15 @@ export type Admitted = {
 };
 
 /** Returns synchronously for a cached key. @throws AppError with the 400, 401, 403, 404, 429 or 503 to answer. */
-export type Authenticate = (auth: RouteAuth, credentials: Credentials) => Admitted | Promise<Admitted>;
+export type Authenticate = (auth: RouteAuth, credentials: RequestCredentials) => Admitted | Promise<Admitted>;
 
 /**
  * Checks an admitted caller again, and counts nothing: during a long body a key may be revoked, a role taken away, a tenant
  * suspended. A bearer token that expired meanwhile still counts. Returns the caller as it is now, synchronously for a cached key.
  * @throws AppError as `Authenticate` does.
  */
-export type Readmit = (caller: Caller, auth: RouteAuth, credentials: Credentials) => Caller | Promise<Caller>;
+export type Readmit = (
+  caller: Caller,
+  auth: RouteAuth,
+  credentials: RequestCredentials,
+) => Caller | Promise<Caller>;

@@ -22,7 +22,7 @@ test('a user who tries too many unknown tenant slugs is rate limited without a q
     serviceKeys: {} as ServiceKeys,
     verifyToken: async () => ({ issuer: 'i', subject: 's', email: null, emailVerified: false, name: null }),
     platformAdmins: new Set(),
-    holdSender: () => undefined,
+    refusalBeforeWork: () => undefined,
     sendLimit: () => ({ name: 'requestsPerMinute', value: 1 }),
   });
   const guess = async (nth: number) =>

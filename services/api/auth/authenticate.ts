@@ -9,7 +9,7 @@ import { assertRole } from './assert-role.ts';
 import type {
   Admitted,
   Authenticate,
-  Credentials,
+  RequestCredentials,
   KeyCaller,
   MemberCaller,
   Readmit,
@@ -30,8 +30,8 @@ export type AuthenticateDeps = {
   readonly verifyToken: VerifyToken;
   /** Subjects of the issuer that are platform admins. */
   readonly platformAdmins: ReadonlySet<string>;
-  /** Returns the limit with which a sender is refused before any work is done for it; undefined where it is admitted. */
-  readonly holdSender: (caller: KeyCaller) => Admitted['rate'];
+  /** Returns the limit with which a key's send is refused before any work is done for it; undefined where it is admitted. */
+  readonly refusalBeforeWork: (caller: KeyCaller) => Admitted['rate'];
   /** Returns how much a key may send a minute. Its changes of sent messages have a separate limit of the same size. */
   readonly sendLimit: (caller: KeyCaller) => { readonly name: string; readonly value: number };
 };
@@ -62,7 +62,7 @@ const NO_SUCH_TENANT = 'Resource not found: X-Tenant-Slug names no tenant of you
 
 /** Creates the authentication. It checks key or token, tenant, limit, suspension, scope or role, in this order. */
 export function createAuthentication(deps: AuthenticateDeps): Authentication {
-  const { directory, audit, serviceKeys, verifyToken, platformAdmins, holdSender, sendLimit } = deps;
+  const { directory, audit, serviceKeys, verifyToken, platformAdmins, refusalBeforeWork, sendLimit } = deps;
   const signedIn = createFreshCache<{ readonly id: UserId }>(ENTRIES_MAX);
   const countCall = createCallCounter(directory);
   const members = createFreshCache<{ readonly found: Membership | null }>(ENTRIES_MAX);
@@ -95,11 +95,11 @@ export function createAuthentication(deps: AuthenticateDeps): Authentication {
       return take(uuidFrom(`changes by ${caller.key.id}`), name, value).then((rate) => ({ caller, rate }));
     }
     // The limit is for sends, not for changes of what was sent.
-    const rate = kind === 'key' && scope === 'messages:send' ? holdSender(caller) : undefined;
+    const rate = kind === 'key' && scope === 'messages:send' ? refusalBeforeWork(caller) : undefined;
     return rate === undefined ? { caller } : { caller, rate };
   }
 
-  async function userOf({ authorization, serviceKey }: Credentials): Promise<UserCaller> {
+  async function userOf({ authorization, serviceKey }: RequestCredentials): Promise<UserCaller> {
     if (authorization === undefined)
       throw unauthenticated(serviceKey === undefined ? NO_TOKEN : NOT_BY_KEY, CHALLENGE);
     const token = /^Bearer +([A-Za-z0-9._~+/-]+=*) *$/i.exec(authorization)?.[1];
@@ -125,7 +125,7 @@ export function createAuthentication(deps: AuthenticateDeps): Authentication {
     return take(user.id, USER_LIMIT.name, USER_LIMIT.value);
   }
 
-  async function byUser(credentials: Credentials): Promise<Admitted> {
+  async function byUser(credentials: RequestCredentials): Promise<Admitted> {
     const caller = await userOf(credentials);
     return { caller, rate: await takeOwn(caller) };
   }
@@ -148,7 +148,7 @@ export function createAuthentication(deps: AuthenticateDeps): Authentication {
     return { kind: 'member', user, isPlatformAdmin, tenant: found.tenant, role: found.role };
   }
 
-  async function byMember(credentials: Credentials, role: Role): Promise<Admitted> {
+  async function byMember(credentials: RequestCredentials, role: Role): Promise<Admitted> {
     const user = await userOf(credentials);
     const slug = slugOf(credentials);
     if (!SLUG.test(slug)) return byStranger(user);
@@ -167,7 +167,7 @@ export function createAuthentication(deps: AuthenticateDeps): Authentication {
   async function againByMember(
     known: MemberCaller,
     role: Role,
-    credentials: Credentials,
+    credentials: RequestCredentials,
   ): Promise<MemberCaller> {
     const caller = await memberOf({ ...known, kind: 'user' }, known.tenant.slug);
     if (caller === undefined) throw new AppError('not_found', { message: NO_SUCH_TENANT });
@@ -176,7 +176,7 @@ export function createAuthentication(deps: AuthenticateDeps): Authentication {
   }
 
   return {
-    authenticate(auth: RouteAuth, credentials: Credentials): Admitted | Promise<Admitted> {
+    authenticate(auth: RouteAuth, credentials: RequestCredentials): Admitted | Promise<Admitted> {
       const { serviceKey } = credentials;
       switch (auth.kind) {
         case 'none':
@@ -215,23 +215,23 @@ export function createAuthentication(deps: AuthenticateDeps): Authentication {
 }
 
 /** @throws AppError `tenant_suspended`, `insufficient_scope` */
-function keyCaller({ key, tenant, senders, routes }: CallerFacts, scope: Scope): KeyCaller {
+function keyCaller({ key, tenant, sendingAccounts, routes }: CallerFacts, scope: Scope): KeyCaller {
   if (tenant.status !== 'active') throw new AppError('tenant_suspended');
   if (!key.scopes.includes(scope)) {
     throw new AppError('insufficient_scope', { message: `Scope '${scope}' is required` });
   }
   const { id, mode, scopes, rateLimitRpm } = key;
-  return { kind: 'key', tenant, senders, routes, key: { id, mode, scopes, rateLimitRpm } };
+  return { kind: 'key', tenant, sendingAccounts, routes, key: { id, mode, scopes, rateLimitRpm } };
 }
 
 /** @throws AppError `tenant_suspended`, `insufficient_role` */
-function assertMay({ tenant, role: held }: MemberCaller, role: Role, { isWrite }: Credentials): void {
+function assertMay({ tenant, role: held }: MemberCaller, role: Role, { isWrite }: RequestCredentials): void {
   if (isWrite && tenant.status !== 'active') throw new AppError('tenant_suspended');
   assertRole(held, role);
 }
 
 /** @throws AppError `tenant_required` */
-function slugOf({ tenantSlug }: Credentials): string {
+function slugOf({ tenantSlug }: RequestCredentials): string {
   const slug = tenantSlug?.trim();
   if (slug === undefined || slug === '') throw new AppError('tenant_required');
   return slug;

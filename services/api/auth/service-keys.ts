@@ -40,8 +40,8 @@ export function createServiceKeys(deps: ServiceKeysDeps): ServiceKeys {
   const { findCaller, touchApiKeys, hashSubkey, now = Date.now } = deps;
   const known = createFreshCache<CallerFacts>(KEYS_MAX, undefined, {
     max: PARTS_MAX,
-    of: ({ senders, routes }) =>
-      1 + senders.length + routes.reduce((sum, { steps }) => sum + 1 + steps.length, 0),
+    of: ({ sendingAccounts, routes }) =>
+      1 + sendingAccounts.length + routes.reduce((sum, { steps }) => sum + 1 + steps.length, 0),
   });
   // A separate cache, so that guesses cannot evict real keys.
   const unknown = createFreshCache<'none'>(UNKNOWN_MAX);

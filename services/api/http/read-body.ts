@@ -6,7 +6,7 @@ import { createJsonScan, type JsonScan } from './json-scan.ts';
 import type { MemoryBudget, Reservation } from './memory-budget.ts';
 import { noRoom } from './no-room.ts';
 import { readJson, tooManyValues, VALUES_MAX } from './read-input.ts';
-import type { SlowBodies, Upload } from './slow-bodies.ts';
+import type { SlowBodies, IncomingBody } from './slow-bodies.ts';
 import { createTurns } from './turns.ts';
 
 export type ReadBodyDeps = {
@@ -178,7 +178,7 @@ function gather(raw: IncomingMessage, options: Gathering): Promise<Buffer> {
      */
     let whole: Buffer | undefined;
     const kept: Buffer[] = [];
-    const upload: Upload = {
+    const incoming: IncomingBody = {
       startedAt: performance.now(),
       received: () => received,
       giveUp() {
@@ -191,7 +191,7 @@ function gather(raw: IncomingMessage, options: Gathering): Promise<Buffer> {
       // The listeners stay attached: an unhandled error event of the connection would end the process.
       if (isSettled) return;
       isSettled = true;
-      slow.forget(upload);
+      slow.forget(incoming);
       how();
     }
 
@@ -233,6 +233,6 @@ function gather(raw: IncomingMessage, options: Gathering): Promise<Buffer> {
     }
 
     raw.on('data', onData).on('end', onEnd).on('error', onBroken).on('close', onBroken);
-    slow.watch(upload);
+    slow.watch(incoming);
   });
 }

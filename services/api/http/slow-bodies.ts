@@ -1,5 +1,5 @@
 /** A body that is being received. */
-export type Upload = {
+export type IncomingBody = {
   /** By `performance.now()`. */
   readonly startedAt: number;
   /** Returns the bytes received so far. */
@@ -9,8 +9,8 @@ export type Upload = {
 };
 
 export type SlowBodies = {
-  readonly watch: (upload: Upload) => void;
-  readonly forget: (upload: Upload) => void;
+  readonly watch: (body: IncomingBody) => void;
+  readonly forget: (body: IncomingBody) => void;
   readonly stop: () => void;
 };
 
@@ -23,18 +23,18 @@ export type BodyPace = {
 
 /** Checks all bodies in flight once a second, or more often when their time is shorter than that. */
 export function createSlowBodies({ graceMs, bytesPerSecondMin }: BodyPace): SlowBodies {
-  const uploads = new Set<Upload>();
+  const bodies = new Set<IncomingBody>();
   let timer: NodeJS.Timeout | undefined;
 
   function look(): void {
     const now = performance.now();
-    for (const upload of uploads) {
-      const allowedMs = graceMs + (upload.received() / bytesPerSecondMin) * 1_000;
-      if (now - upload.startedAt <= allowedMs) continue;
-      uploads.delete(upload);
-      upload.giveUp();
+    for (const body of bodies) {
+      const allowedMs = graceMs + (body.received() / bytesPerSecondMin) * 1_000;
+      if (now - body.startedAt <= allowedMs) continue;
+      bodies.delete(body);
+      body.giveUp();
     }
-    if (uploads.size === 0) stop();
+    if (bodies.size === 0) stop();
   }
 
   function stop(): void {
@@ -43,11 +43,11 @@ export function createSlowBodies({ graceMs, bytesPerSecondMin }: BodyPace): Slow
   }
 
   return {
-    watch(upload) {
-      uploads.add(upload);
+    watch(body) {
+      bodies.add(body);
       timer ??= setInterval(look, Math.min(1_000, graceMs)).unref();
     },
-    forget: (upload) => void uploads.delete(upload),
+    forget: (body) => void bodies.delete(body),
     stop,
   };
 }

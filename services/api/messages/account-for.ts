@@ -3,17 +3,22 @@ import { chooseAccount, NO_ACCOUNT, routeFor, type AccountChoice } from '#core/d
 import type { TenantId } from '#core/domain/ids.ts';
 import type { Route } from '#core/domain/route.ts';
 import type { Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
-import { listSenders, type Sender } from '#core/store/messages.ts';
+import { listSendingAccounts, type SendingAccount } from '#core/store/messages.ts';
 import { listRoutes } from '#core/store/routes.ts';
 import { withTenant } from '#core/store/tenant-scope.ts';
 import type { KeyCaller } from '../auth/auth.ts';
 import type { SendMessage } from './send-message-schema.ts';
 
 /** A tenant's accounts that are not disabled, oldest first, and the routes that it has set. */
-export type Routing = { readonly senders: readonly Sender[]; readonly routes: readonly Route[] };
+export type Routing = {
+  readonly sendingAccounts: readonly SendingAccount[];
+  readonly routes: readonly Route[];
+};
 
 /** The account chosen for a message, and how it was chosen. */
-export type Routed = Pick<AccountChoice<Sender>, 'routeVersion' | 'skipped'> & { readonly accountId: string };
+export type Routed = Pick<AccountChoice<SendingAccount>, 'routeVersion' | 'skipped'> & {
+  readonly accountId: string;
+};
 
 const TO_SIMULATOR: Routed = { accountId: NO_ACCOUNT, routeVersion: null, skipped: [] };
 
@@ -33,7 +38,7 @@ export async function accountFor(
   const isTest = caller.key.mode === 'test';
   const choose = (routing: Routing) => {
     const wanted = { id: messageId, channel, pinned: providerId ?? null };
-    const choice = chooseAccount(routing.senders, wanted, routing.routes);
+    const choice = chooseAccount(routing.sendingAccounts, wanted, routing.routes);
     if (choice === undefined) return undefined;
     const { account, routeVersion, skipped } = choice;
     return { routing, routed: isTest ? TO_SIMULATOR : { accountId: account.id, routeVersion, skipped } };
@@ -46,8 +51,11 @@ export async function accountFor(
   const routing = await load();
   const found = choose(routing);
   if (found !== undefined) return found;
-  const { senders, routes } = routing;
-  if (providerId !== undefined && (isTest || senders.some((sender) => sender.channel === channel))) {
+  const { sendingAccounts, routes } = routing;
+  if (
+    providerId !== undefined &&
+    (isTest || sendingAccounts.some((account) => account.channel === channel))
+  ) {
     const message = 'Must be a provider account of this tenant that serves the channel and is not disabled';
     throw validationFailed({ field: 'providerId', rule: 'provider', message });
   }
@@ -73,5 +81,5 @@ export function loadRouting(sql: Sql, tenantId: TenantId): Promise<Routing> {
 }
 
 export async function readRouting(tenantId: TenantId, tx: TransactionSql): Promise<Routing> {
-  return { senders: await listSenders(tenantId, tx), routes: await listRoutes(tenantId, tx) };
+  return { sendingAccounts: await listSendingAccounts(tenantId, tx), routes: await listRoutes(tenantId, tx) };
 }

@@ -7,9 +7,9 @@ import type { Routing } from './account-for.ts';
 import type { SendMessage } from './send-message-schema.ts';
 
 /** Returns warnings about a message that is accepted anyway. */
-export function messageWarnings(message: SendMessage, { senders, routes }: Routing): Warning[] {
+export function messageWarnings(message: SendMessage, { sendingAccounts, routes }: Routing): Warning[] {
   const { channel, providerId } = message;
-  const able = accountsFor(senders, { channel, pinned: providerId ?? null }, routes);
+  const able = accountsFor(sendingAccounts, { channel, pinned: providerId ?? null }, routes);
   return [
     ...textWarnings(message),
     // Only a test key gets this far without an account.

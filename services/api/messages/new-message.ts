@@ -16,7 +16,7 @@ import { routeColumns, type Routed } from './account-for.ts';
 import { contentOf } from './message-content.ts';
 import { expiryOf } from './message-expiry.ts';
 import type { NewPlace } from './message-places.ts';
-import type { SendersClock } from './senders-clock.ts';
+import type { MessageClock } from './message-clock.ts';
 import type { SendMessage } from './send-message-schema.ts';
 
 /** The body of a 202. */
@@ -38,7 +38,7 @@ const PRIORITY = { high: 0, normal: 1, bulk: 2 } as const;
 export type Given = {
   readonly place: NewPlace;
   readonly routed: Routed;
-  readonly clock: SendersClock;
+  readonly clock: MessageClock;
   /** Warnings in the message's 202. */
   readonly warnings: Warnings;
   /** Derives the key of the recipient in the tenant's suppression list. */
@@ -51,7 +51,7 @@ export type Given = {
 export function recordKeptFrom(
   message: SendMessage,
   { tenant }: KeyCaller,
-  { now, aheadMs }: SendersClock,
+  { now, aheadMs }: MessageClock,
 ): number | undefined {
   const sendAt = sendAtOf(message);
   const at = sendAt === undefined ? undefined : sendAt - aheadMs;
@@ -167,7 +167,7 @@ export function sendsPerMinute({ tenant, key }: KeyCaller): number {
   return key.rateLimitRpm ?? tenant.limits.sendRequestsPerMinute;
 }
 
-/** Returns the limit that a sender reached, for the text of a 429. */
+/** Returns the limit of a key's sends, also for the text of a 429. */
 export function sendRateLimit(caller: KeyCaller): NamedLimit {
   const name = caller.key.rateLimitRpm === null ? 'sendRequestsPerMinute' : 'rateLimitRpm';
   return { name, value: sendsPerMinute(caller) };

@@ -27,7 +27,7 @@ import { messageWarnings } from './message-warnings.ts';
 import { readItems } from './read-items.ts';
 import { newMessageRow, recordKeptFrom, sendRateLimit, type Accepted } from './new-message.ts';
 import { countedAgainst, refusalOf } from './refusal-of.ts';
-import { namesInstant, sendersClock } from './senders-clock.ts';
+import { namesInstant, messageClock } from './message-clock.ts';
 
 export type PrepareBatchDeps = {
   readonly sql: Sql;
@@ -77,7 +77,7 @@ export async function prepareBatch(
   const items = await readItems(sent, pause);
   // One query for all items.
   const named = items.flatMap((item) => ('fault' in item ? [] : [item.message]));
-  const clock = await sendersClock(sql, caller, named.find(namesInstant) ?? {});
+  const clock = await messageClock(sql, caller, named.find(namesInstant) ?? {});
   let routing: ReturnType<typeof loadRouting> | undefined;
   const load = () => (routing ??= loadRouting(sql, tenant.id));
 

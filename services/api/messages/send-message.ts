@@ -21,7 +21,7 @@ import { newMessageRow, recordKeptFrom, sendsPerMinute, type Accepted } from './
 import { countedAgainst, refusalOf } from './refusal-of.ts';
 import { rejectionReason, type RejectionReason } from './rejection-reason.ts';
 import { defineRoute, type Answer, type RouteContext, type RouteModule } from '../http/routes-kit.ts';
-import { sendersClock, type SendersClock } from './senders-clock.ts';
+import { messageClock, type MessageClock } from './message-clock.ts';
 import { attachedLength, SEND_BYTES_MAX, SendMessage } from './send-message-schema.ts';
 
 export type AcceptMetrics = {
@@ -86,7 +86,7 @@ export function sendMessageRoute(deps: SendMessageDeps): RouteModule {
   async function prepare(
     { body, caller, idempotency, warnings, request }: Context,
     place: NewPlace,
-    clock: SendersClock,
+    clock: MessageClock,
   ) {
     const load = () => loadRouting(sql, caller.tenant.id);
     const { routing, routed } = await accountFor(caller, body, place.id, load);
@@ -112,7 +112,7 @@ export function sendMessageRoute(deps: SendMessageDeps): RouteModule {
       metrics.rejected('dependency', caller.tenant.id);
       throw error;
     };
-    const clock = await sendersClock(sql, caller, context.body).catch(countFault);
+    const clock = await messageClock(sql, caller, context.body).catch(countFault);
     const keptFrom = recordKeptFrom(context.body, caller, clock);
     const place = await places.take(caller.tenant.limits.retentionDays, keptFrom).catch(countFault);
     let row: Awaited<ReturnType<typeof prepare>>;

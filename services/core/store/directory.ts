@@ -9,7 +9,7 @@ import type { KeyMode } from '#core/domain/service-key.ts';
 import type { TenantState } from '#core/domain/tenant-state.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
 import { camelRows } from './camel-rows.ts';
-import type { Sender } from './messages.ts';
+import type { SendingAccount } from './messages.ts';
 import { withDatabaseDeadline } from './tenant-scope.ts';
 
 /** The facts about a tenant that the api uses to serve a request. */
@@ -64,14 +64,18 @@ export type CallerFacts = {
   readonly key: ApiKeyFacts;
   readonly tenant: TenantFacts;
   /** The provider accounts that could send the tenant's messages, the oldest first. */
-  readonly senders: readonly Sender[];
+  readonly sendingAccounts: readonly SendingAccount[];
   /** The routes that the tenant has set. */
   readonly routes: readonly Route[];
 };
 
 type CallerRow = TenantFactsRow &
   Omit<ApiKeyFacts, 'id'> &
-  Pick<CallerFacts, 'senders' | 'routes'> & { readonly keyId: string; readonly apiKeyId: ApiKeyId };
+  Pick<CallerFacts, 'routes'> & {
+    readonly keyId: string;
+    readonly apiKeyId: ApiKeyId;
+    readonly senders: readonly SendingAccount[];
+  };
 
 function toCallerFacts(row: Omit<CallerRow, 'keyId'>): CallerFacts {
   const {
@@ -87,7 +91,7 @@ function toCallerFacts(row: Omit<CallerRow, 'keyId'>): CallerFacts {
   const { graceUntil, expiresAt, revokedAt, senders, routes, ...tenant } = others;
   const secrets = { secretHash, previousSecretHash, formerSecretHashes };
   const key = { id: apiKeyId, mode, scopes, rateLimitRpm, ...secrets, graceUntil, expiresAt, revokedAt };
-  return { key, tenant: toTenantFacts(tenant), senders, routes };
+  return { key, tenant: toTenantFacts(tenant), sendingAccounts: senders, routes };
 }
 
 export type Identity = {

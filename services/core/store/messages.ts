@@ -364,11 +364,11 @@ export async function listEvents(
 }
 
 /** A provider account that could send a message. */
-export type Sender = { readonly id: string; readonly channel: string; readonly provider: string };
+export type SendingAccount = { readonly id: string; readonly channel: string; readonly provider: string };
 
 /** Returns the accounts, the oldest first. */
-export async function listSenders(tenantId: TenantId, tx: TransactionSql): Promise<Sender[]> {
-  return tx<Sender[]>`
+export async function listSendingAccounts(tenantId: TenantId, tx: TransactionSql): Promise<SendingAccount[]> {
+  return tx<SendingAccount[]>`
     select id, channel, provider from provider_accounts where tenant_id = ${tenantId} and status not in ('disabled', 'deleted')
     order by seq`;
 }

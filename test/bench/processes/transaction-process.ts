@@ -46,7 +46,7 @@ const { authenticate } = createAuthentication({
   }),
   verifyToken: createTokenVerifier(config.access.oidc),
   platformAdmins: new Set(),
-  holdSender: () => undefined,
+  refusalBeforeWork: () => undefined,
   sendLimit: () => ({ name: 'sendRequestsPerMinute', value: 60_000 }),
 });
 

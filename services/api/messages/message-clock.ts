@@ -4,12 +4,12 @@ import type { KeyCaller } from '../auth/auth.ts';
 import type { SendMessage } from './send-message-schema.ts';
 
 /** The times of one request. */
-export type SendersClock = {
+export type MessageClock = {
   /** Milliseconds since the epoch. */
   readonly now: number;
   /** `now` in ISO 8601: all messages of a batch have the same. */
   readonly enqueuedAt: string;
-  /** How far the sender's clock is ahead of ours, in milliseconds: the tenant's test clock for test messages. */
+  /** How far this clock is ahead of ours, in milliseconds: the tenant's test clock for test messages. */
   readonly aheadMs: number;
 };
 
@@ -17,11 +17,11 @@ export type SendersClock = {
  * Returns the clock by which the times in a message are read. Queries the database only for a test message that contains a
  * time.
  */
-export async function sendersClock(
+export async function messageClock(
   sql: Sql,
   { key, tenant }: KeyCaller,
   message: Instants,
-): Promise<SendersClock> {
+): Promise<MessageClock> {
   const aheadMs = key.mode === 'test' && namesInstant(message) ? await readTestClock(sql, tenant.id) : 0;
   const now = Date.now();
   return { now, enqueuedAt: new Date(now).toISOString(), aheadMs };
