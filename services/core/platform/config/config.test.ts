@@ -7,7 +7,6 @@ import {
   ConfigurationError,
   defineEnvGroup,
   flag,
-  json,
   list,
   oneOf,
   optional,
@@ -215,32 +214,6 @@ test.each([
   [{ NATS_PREFIX: 'a.b' }, 'NATS_PREFIX'],
 ])('NATS variables that contradict each other are a fault: %o', (env, variable) => {
   expect(Object.keys(faultsOf({ nats: natsEnv }, { NATS_URL: 'nats://h', ...env }))).toEqual([variable]);
-});
-
-test('JSON of the wrong form is a fault and is not shown', () => {
-  const group = defineEnvGroup({
-    title: 'Json',
-    shape: { MAP: json('Map.', (value) => (Array.isArray(value) ? value.length : null), '[]') },
-    build: (e) => e.MAP,
-  });
-  expect(parseEnvironment({ group }, { MAP: '[1,2]' }).group).toBe(2);
-  expect(parseEnvironment({ group }, {}).group).toBe(0);
-  for (const bad of ['{}', `["${CANARY}"`, 'null']) {
-    expect(faultsOf({ group }, { MAP: bad })).toEqual({
-      MAP: 'must be JSON of the form that the description shows',
-    });
-  }
-});
-
-test('a default that depends on the machine is shown in words', () => {
-  const name = defineEnvGroup({
-    title: 'Name',
-    shape: { NAME: text('Name.', { default: 'host-17', shownDefault: 'host name' }) },
-    build: (e) => e.NAME,
-  });
-  expect(parseEnvironment({ name }, {}).name).toBe('host-17');
-  const table = configTable([{ deployment: 'worker', environment: { name } }]);
-  expect(table).toContain('| `NAME` | worker | text | host name | Name. |');
 });
 
 test('the reference table names each variable once, with its readers, type and default', () => {

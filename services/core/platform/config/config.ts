@@ -126,7 +126,6 @@ type Notes = {
   description: string;
   type: string;
   default?: string;
-  shownDefault?: string;
   secret?: boolean;
 };
 
@@ -135,7 +134,7 @@ export function describeVariable(variable: Variable): VariableDescription {
   return {
     description: notes.description ?? '',
     type: notes.type ?? 'text',
-    ...(notes.default === undefined ? {} : { default: notes.shownDefault ?? `\`${notes.default}\`` }),
+    ...(notes.default === undefined ? {} : { default: `\`${notes.default}\`` }),
     isOptional: variable.safeParse(undefined).success,
     secret: notes.secret ?? false,
   };
@@ -146,8 +145,6 @@ export type TextOptions = {
   readonly rule?: string;
   readonly lengthMax?: number;
   readonly default?: string;
-  /** Shown in the reference instead of a default that depends on the machine. */
-  readonly shownDefault?: string;
   readonly type?: string;
 };
 
@@ -158,7 +155,6 @@ export function text(description: string, options: TextOptions = {}): z.ZodType<
   const notes: Notes = {
     description,
     type: options.type ?? 'text',
-    ...(options.shownDefault === undefined ? {} : { shownDefault: options.shownDefault }),
   };
   return withDefault(schema, notes, options.default);
 }
@@ -294,21 +290,6 @@ export function oneOf<const Words extends readonly [string, ...string[]]>(
   );
 }
 
-/** Returns a variable for JSON that `parse` accepts; `parse` returns null for anything else. */
-export function json<T>(
-  description: string,
-  parse: (value: unknown) => T | null,
-  fallback?: string,
-): z.ZodType<T> {
-  const schema = z.string().transform((value, context): T => {
-    const parsed = parse(parseJson(value));
-    if (parsed !== null) return parsed;
-    context.addIssue('must be JSON of the form that the description shows');
-    return z.NEVER;
-  });
-  return withDefault(schema, { description, type: 'JSON' }, fallback);
-}
-
 /** Returns the same variable, allowed to be absent. */
 export function optional<T>(variable: z.ZodType<T>): z.ZodType<T | undefined> {
   return variable.optional().meta(variable.meta() ?? {});
@@ -321,14 +302,6 @@ function withDefault<T>(
 ): z.ZodType<T> {
   if (fallback === undefined) return schema.meta(notes);
   return schema.prefault(fallback).meta({ ...notes, default: fallback });
-}
-
-function parseJson(value: string): unknown {
-  try {
-    return JSON.parse(value);
-  } catch {
-    return null;
-  }
 }
 
 function splitList(value: string): string[] {

@@ -10,7 +10,7 @@ export type AgentsOptions = {
   readonly connectTimeoutMs: number;
   /** Default: no limit. Connections are then bounded by the number of calls under way. */
   readonly connectionsPerOrigin?: number | undefined;
-  /** Resolver for host names, for clients whose hosts are tenant input. IP literals never reach it. */
+  /** Replaces Node's resolver of host names, for tests without DNS. IP literals never reach it. */
   readonly lookup?: LookupFunction | undefined;
   /** For requests to hosts chosen by tenants (`isTenantHost`); without a guard they are refused. */
   readonly guard?: Pick<EgressGuard, 'resolve'> | undefined;

@@ -1,4 +1,3 @@
-import type { LookupFunction } from 'node:net';
 import ipaddr from 'ipaddr.js';
 import { answerWithin } from '../process/deadline.ts';
 import type { HostResolver } from './host-resolver.ts';
@@ -24,8 +23,6 @@ export type EgressGuard = {
    * that a second resolution cannot change it.
    */
   readonly resolve: (host: string, port: number) => Promise<ResolvedHost>;
-  /** The same check for a socket's `lookup` option, which gets no port. IP literals never reach it: resolve those first. */
-  readonly lookup: LookupFunction;
 };
 
 const DNS_TIMEOUT_MS = 5_000;
@@ -53,35 +50,18 @@ export function createEgressGuard(options: EgressGuardOptions): EgressGuard {
     }
   }
 
-  async function resolve(host: string, port: number | undefined): Promise<ResolvedHost> {
+  async function resolve(host: string, port: number): Promise<ResolvedHost> {
     const addresses = await addressesOf(host);
     const first = addresses?.[0];
     if (addresses === undefined || first === undefined) return { kind: 'refused', code: 'dns' };
     const isOpened = (address: Address) => isInside(address, allowed);
-    const isFine = (address: Address) =>
-      isOpened(address) || (isGlobal(address) && (port === undefined || ports.has(port)));
+    const isFine = (address: Address) => isOpened(address) || (isGlobal(address) && ports.has(port));
     return addresses.every(isFine)
       ? { kind: 'address', address: first.toString() }
       : { kind: 'refused', code: 'egress_blocked' };
   }
 
-  const lookup: LookupFunction = (host, { all }, callback) => {
-    void resolve(host, undefined).then((resolved) => {
-      if (resolved.kind === 'refused') {
-        const code = resolved.code === 'dns' ? 'ENOTFOUND' : 'EGRESS_BLOCKED';
-        callback(
-          Object.assign(new Error(`Connection refused by the egress guard: ${resolved.code}`), { code }),
-          '',
-        );
-        return;
-      }
-      const family = ipaddr.parse(resolved.address).kind() === 'ipv4' ? 4 : 6;
-      if (all === true) callback(null, [{ address: resolved.address, family }]);
-      else callback(null, resolved.address, family);
-    });
-  };
-
-  return { resolve, lookup };
+  return { resolve };
 }
 
 /**

@@ -184,12 +184,6 @@ describe('a request that never left', () => {
     });
   });
 
-  test('because the guard refused the host is not sent', async () => {
-    const blocked = Object.assign(new Error('blocked'), { code: 'EGRESS_BLOCKED' });
-    await using http = client({ lookup: (_host, _options, done) => done(blocked, '') });
-    expect(await http(post('http://inside.example/'))).toEqual({ kind: 'not_sent', code: 'egress_blocked' });
-  });
-
   test('because its time ran out in the queue is not sent, not even later', async () => {
     await using http = client({ connectionsPerOrigin: 1 });
     const bodies: string[] = [];
