@@ -63,7 +63,7 @@ export type ApiDeps = {
   readonly sql: Sql;
   /** Connections used only for reads. */
   readonly reads: Omit<ReadsOptions, 'cancelSql'>;
-  /** Connections for everything beside sends and reads, so that no send waits behind it. */
+  /** Connections for everything except sends, receipts and reads, so that no send waits behind it. */
   readonly changes: { readonly sql: Sql; readonly connectionsMax: number };
   readonly nats: Pick<Nats, 'isConnected' | 'publishWakes' | 'publishNotice' | 'onNotice'>;
   readonly keyring: KeyEncrypter;

@@ -50,7 +50,7 @@ const httpEnv = defineEnvGroup({
       { item: isCidr, rule: 'must be a list of CIDR ranges, for example 10.0.0.0/8' },
     ),
     HEADERS_TIMEOUT_MS: whole(
-      'Until the headers of a request must be there, in milliseconds; counts from the start of the connection.',
+      'How long the headers may take to arrive, in milliseconds, from the start of the connection or request.',
       { min: 100, max: 60_000, default: DEFAULT_HTTP_LIMITS.headersTimeoutMs },
     ),
     REQUEST_TIMEOUT_MS: whole(
@@ -58,14 +58,14 @@ const httpEnv = defineEnvGroup({
       { min: 100, max: 300_000, default: DEFAULT_HTTP_LIMITS.requestTimeoutMs },
     ),
     BODY_BYTES_PER_SECOND_MIN: whole(
-      'How fast a body must come beyond `REQUEST_TIMEOUT_MS`, in bytes per second: each byte that is there gives it that much longer.',
+      'Slowest accepted rate, in bytes per second: each received byte extends `REQUEST_TIMEOUT_MS` by its share.',
       { min: 1_024, max: 1_073_741_824, default: DEFAULT_HTTP_LIMITS.bodyBytesPerSecondMin },
     ),
     REQUEST_MEMORY_BYTES_MAX: whole(
       'Memory that bodies of requests, and long answers that wait to be read, may reserve in one process, in bytes; what does not fit waits for two seconds, and is answered with 503 then. Nobody may hold more than what is left free, so that one tenant alone gets half. The process takes up to eight times as much for what it makes of them, and has not freed yet.',
       { min: 33_554_432, max: 17_179_869_184, default: DEFAULT_HTTP_LIMITS.memoryBytesMax },
     ),
-    CONNECTIONS_MAX: whole('Connections of clients to one process; more are closed as they come.', {
+    CONNECTIONS_MAX: whole('Client connections per process; further ones are closed at once.', {
       min: 1,
       max: 1_000_000,
       default: DEFAULT_HTTP_LIMITS.connectionsMax,
@@ -75,7 +75,7 @@ const httpEnv = defineEnvGroup({
       { min: 0, max: 60_000, default: DEFAULT_HTTP_LIMITS.loopDelayMaxMs },
     ),
     SHUTDOWN_DELAY_MS: whole(
-      'Between not being ready and no longer listening, in milliseconds: the time that load balancers need to notice.',
+      'How long the api keeps accepting requests after it reports not ready, in milliseconds, until load balancers notice.',
       { min: 0, max: 60_000, default: 5_000 },
     ),
   },
@@ -104,7 +104,7 @@ const readsEnv = defineEnvGroup({
   title: 'Reads',
   shape: {
     DATABASE_READ_POOL_MAX: whole(
-      'Connections of one process for lists and messages that are read, beside `DATABASE_POOL_MAX`. One tenant has half of them at most; others of its reads wait in turn, and are answered with 503 where too many do.',
+      'Connections per process for reading lists and messages, in addition to `DATABASE_POOL_MAX`. One tenant may use half; its other reads wait, or get 503 if too many do.',
       { min: 2, max: 200, default: 4 },
     ),
     DATABASE_READ_TIMEOUT_MS: whole(
@@ -119,7 +119,7 @@ const changesEnv = defineEnvGroup({
   title: 'Changes',
   shape: {
     DATABASE_CHANGE_POOL_MAX: whole(
-      'Connections of one process for everything beside sending and reading messages, beside `DATABASE_POOL_MAX`: changes of settings and of messages that wait, and the counting of those calls. Changes use all of them but one, and one tenant half of these.',
+      'Connections per process for everything except sends, receipts and reads, in addition to `DATABASE_POOL_MAX`: changes of settings and of messages that wait, and the counting of those calls. Changes use all of them but one, and one tenant half of these.',
       { min: 2, max: 200, default: 5 },
     ),
   },
@@ -158,12 +158,8 @@ const accessEnv = defineEnvGroup({
     ),
     SELF_SERVE_TENANTS: flag('Whether any signed-in user may create a tenant.', false),
     SELF_SERVE_TENANTS_MAX: whole(
-      'Tenants that a user may own or have created who is no platform admin; creating one more is refused.',
-      {
-        min: 1,
-        max: 10_000,
-        default: 10,
-      },
+      'Maximum tenants a user who is not a platform admin may own or have created.',
+      { min: 1, max: 10_000, default: 10 },
     ),
   },
   build: (e) => ({

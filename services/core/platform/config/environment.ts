@@ -48,7 +48,7 @@ export const postgresEnv = defineEnvGroup({
   shape: {
     DATABASE_URL: postgresUrl("Connection string of this deployment's own login role."),
     DATABASE_POOL_MAX: whole(
-      'Connections of one process. An api has those of `DATABASE_READ_POOL_MAX` and `DATABASE_CHANGE_POOL_MAX` beside them, a worker three for webhooks.',
+      'Connections per process. An api has those of `DATABASE_READ_POOL_MAX` and `DATABASE_CHANGE_POOL_MAX` in addition, a worker three for webhooks.',
       { min: 1, max: 200, default: 10 },
     ),
     DATABASE_STATEMENT_TIMEOUT_MS: whole('Limit of one statement in milliseconds.', {
@@ -116,7 +116,7 @@ export const natsEnv = defineEnvGroup({
 const keyringShape = {
   DESPATCH_ENV: despatchEnv,
   KEYRING: oneOf(
-    'Who encrypts provider secrets: HashiCorp Vault, or for development a folder of this machine.',
+    "What encrypts tenants' secrets: Vault, or a local folder (development only).",
     ['vault', 'local'],
     'vault',
   ),
@@ -248,7 +248,7 @@ export const webhooksEnv = defineEnvGroup({
   shape: {
     EGRESS_ALLOW_CIDRS: egressAllowCidrs,
     WEBHOOK_ALLOW_HTTP: flag(
-      'Whether the URLs of webhook endpoints may be http ones, over which everybody on the way reads the events.',
+      'Whether webhook URLs may use http. Events are then readable in transit.',
       false,
     ),
     WEBHOOK_PORTS: list(
