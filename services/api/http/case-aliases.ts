@@ -3,6 +3,7 @@ import { validationFailed, type ErrorDetail } from '#core/domain/app-error.ts';
 import { unknownField, type Warning } from '#core/domain/warning.ts';
 import { ALIASES } from './fields.ts';
 import { canonicalJson } from './idempotency.ts';
+import { partsOf, shapeOf } from './schema-parts.ts';
 
 /** The known fields of an object and the aliases below them. Null: the value is free-form, so its keys are kept. */
 export type CaseAliases = ObjectAliases | { readonly items: CaseAliases } | null;
@@ -24,41 +25,36 @@ type Variants = {
   readonly names: ReadonlyMap<unknown, ReadonlySet<string>>;
 };
 
-type Def = {
-  readonly type: string;
-  readonly discriminator?: string;
-  readonly values?: readonly unknown[];
-  readonly shape?: Readonly<Record<string, z.ZodType>>;
-  readonly element?: z.ZodType;
-  readonly innerType?: z.ZodType;
-  readonly in?: z.ZodType;
-  readonly options?: readonly z.ZodType[];
-};
-
 /** Reads the known fields from a schema. Maps with free keys (records) are left unchanged. */
 export function caseAliasesOf(schema: z.ZodType): CaseAliases {
-  const def = schema.def as unknown as Def;
-  if (def.shape !== undefined) {
-    return fieldsOf(
-      Object.entries(def.shape).map(([name, inner]) => ({
-        name,
-        alias: aliasOf(inner),
-        below: caseAliasesOf(inner),
-      })),
-    );
+  const parts = partsOf(schema);
+  switch (parts.kind) {
+    case 'object':
+      return fieldsOf(
+        Object.entries(parts.shape).map(([name, inner]) => ({
+          name,
+          alias: aliasOf(inner),
+          below: caseAliasesOf(inner),
+        })),
+      );
+    case 'list': {
+      const items = caseAliasesOf(parts.element);
+      return items === null ? null : { items };
+    }
+    case 'union': {
+      const { options, discriminator } = parts;
+      const union = merged(options.map(caseAliasesOf));
+      return discriminator === undefined || union === null
+        ? union
+        : { ...union, variants: variantsOf(options, discriminator) };
+    }
+    case 'wrapped':
+    case 'piped':
+      return caseAliasesOf(parts.inner);
+    case 'map':
+    case 'value':
+      return null;
   }
-  if (def.element !== undefined) {
-    const items = caseAliasesOf(def.element);
-    return items === null ? null : { items };
-  }
-  if (def.options !== undefined) {
-    const union = merged(def.options.map(caseAliasesOf));
-    return def.discriminator === undefined || union === null
-      ? union
-      : { ...union, variants: variantsOf(def.options, def.discriminator) };
-  }
-  const inner = def.innerType ?? def.in;
-  return inner === undefined ? null : caseAliasesOf(inner);
 }
 
 /** A union has the fields of all its members. */
@@ -90,15 +86,16 @@ function fieldsOf(fields: readonly Field[]): ObjectAliases {
 
 /** The alias is kept when the schema is made optional or given a default. */
 function aliasOf(schema: z.ZodType): string | undefined {
-  const { innerType } = schema.def as unknown as Def;
-  return ALIASES.get(schema)?.alias ?? (innerType === undefined ? undefined : aliasOf(innerType));
+  const parts = partsOf(schema);
+  return ALIASES.get(schema)?.alias ?? (parts.kind === 'wrapped' ? aliasOf(parts.inner) : undefined);
 }
 
 function variantsOf(options: readonly z.ZodType[], by: string): Variants {
   const names = new Map<unknown, ReadonlySet<string>>();
   for (const option of options) {
-    const { shape = {} } = option.def as unknown as Def;
-    const { values = [] } = (shape[by]?.def ?? {}) as Partial<Def>;
+    const shape = shapeOf(option);
+    const literal = shape[by] && partsOf(shape[by]);
+    const values = literal?.kind === 'value' ? literal.values : [];
     for (const value of values) names.set(value, new Set(Object.keys(shape)));
   }
   return { by, names };

@@ -1,5 +1,6 @@
 import type { z } from 'zod';
 import type { ErrorDetail } from '#core/domain/app-error.ts';
+import { partsOf } from './schema-parts.ts';
 
 /**
  * The most elements that lists and maps of an input may have, as its schema states them: of a list by `max`, of a map by
@@ -14,45 +15,36 @@ export type CountBounds = {
   readonly fields: ReadonlyMap<string, CountBounds>;
 };
 
-type Def = {
-  readonly type: string;
-  readonly shape?: Readonly<Record<string, z.ZodType>>;
-  readonly element?: z.ZodType;
-  readonly innerType?: z.ZodType;
-  readonly in?: z.ZodType;
-  readonly options?: readonly z.ZodType[];
-  readonly checks?: readonly Check[];
-};
-type Check = { readonly _zod: { readonly def: { readonly check: string; readonly maximum?: number } } };
-
 const UNBOUNDED: CountBounds = { list: Infinity, map: Infinity, items: undefined, fields: new Map() };
 
 export function countBoundsOf(schema: z.ZodType): CountBounds | undefined {
-  const def = schema.def as unknown as Def;
-  if (def.shape !== undefined) {
-    const fields = new Map<string, CountBounds>();
-    for (const [name, field] of Object.entries(def.shape)) {
-      const bounds = countBoundsOf(field);
-      if (bounds !== undefined) fields.set(name, bounds);
+  const parts = partsOf(schema);
+  switch (parts.kind) {
+    case 'object': {
+      const fields = new Map<string, CountBounds>();
+      for (const [name, field] of Object.entries(parts.shape)) {
+        const bounds = countBoundsOf(field);
+        if (bounds !== undefined) fields.set(name, bounds);
+      }
+      return fields.size === 0 ? undefined : { ...UNBOUNDED, fields };
     }
-    return fields.size === 0 ? undefined : { ...UNBOUNDED, fields };
+    case 'list': {
+      const { lengthMax: list } = parts;
+      const items = countBoundsOf(parts.element);
+      return list === Infinity && items === undefined ? undefined : { ...UNBOUNDED, list, items };
+    }
+    case 'map': {
+      const { maxProperties: map } = (schema.meta() ?? {}) as { maxProperties?: number };
+      return map === undefined ? undefined : { ...UNBOUNDED, map };
+    }
+    case 'union':
+      return parts.options.map(countBoundsOf).reduce(either, undefined);
+    case 'wrapped':
+    case 'piped':
+      return countBoundsOf(parts.inner);
+    case 'value':
+      return undefined;
   }
-  if (def.element !== undefined) {
-    const list = Math.min(...(def.checks ?? []).map(lengthMax));
-    const items = countBoundsOf(def.element);
-    return list === Infinity && items === undefined ? undefined : { ...UNBOUNDED, list, items };
-  }
-  if (def.type === 'record') {
-    const { maxProperties: map } = (schema.meta() ?? {}) as { maxProperties?: number };
-    return map === undefined ? undefined : { ...UNBOUNDED, map };
-  }
-  if (def.options !== undefined) return def.options.map(countBoundsOf).reduce(either, undefined);
-  const inner = def.innerType ?? def.in;
-  return inner === undefined ? undefined : countBoundsOf(inner);
-}
-
-function lengthMax({ _zod: { def } }: Check): number {
-  return def.check === 'max_length' ? (def.maximum ?? Infinity) : Infinity;
 }
 
 /** Of a union each member may have the value, so the larger bound counts. A member without bounds leaves the others' in force. */

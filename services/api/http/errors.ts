@@ -13,6 +13,7 @@ import { databaseFaultOf } from '#core/domain/database-fault.ts';
 import { DependencyError } from '#core/domain/dependency-error.ts';
 import { INT32_MAX } from '#core/domain/int32-max.ts';
 import { QueueFullError } from '#core/platform/process/micro-batch.ts';
+import { pathOf } from './path-of.ts';
 import type { Lingering } from './lingering.ts';
 import { newRequestId } from './request-id.ts';
 
@@ -105,17 +106,15 @@ export function sendError(request: FastifyRequest, reply: FastifyReply, error: A
     .code(status)
     .header('content-type', 'application/json; charset=utf-8')
     .serializer(JSON.stringify)
-    .send(errorBody(error, pathOf(request.url), request.id));
+    .send(errorBody(error, shownPath(request.url), request.id));
 }
 
 /** The part of a receipt URL before its token. */
 const BEFORE_TOKEN = /^(.*\/receipts\/[^/]*\/).+$/is;
 
 /** Returns the path without query and without a token: a query may contain addresses. */
-function pathOf(url: string): string {
-  const end = url.indexOf('?');
-  const path = end === -1 ? url : url.slice(0, end);
-  return path.replace(BEFORE_TOKEN, '$1:token');
+function shownPath(url: string): string {
+  return pathOf(url).replace(BEFORE_TOKEN, '$1:token');
 }
 
 /**
@@ -200,14 +199,19 @@ export function answerParserError(
     return;
   }
   const url = latest?.complete === false ? latest.url : urlOf(error);
-  writeError(socket, parserError(error.code), pathOf(url ?? ''), lingering);
+  writeError(socket, parserError(error.code), shownPath(url ?? ''), lingering);
 }
 
 /** Answers a CONNECT request, which Node does not pass on like others: the connection is handed over for a tunnel. */
 export function refuseTunnel({ url = '' }: IncomingMessage, socket: Socket, lingering: Lingering): void {
   // Node has removed its own listeners.
   socket.on('error', () => socket.destroy()).resume();
-  writeError(socket, new AppError('method_not_allowed', { headers: { allow: '' } }), pathOf(url), lingering);
+  writeError(
+    socket,
+    new AppError('method_not_allowed', { headers: { allow: '' } }),
+    shownPath(url),
+    lingering,
+  );
 }
 
 const REQUEST_LINE = /^[A-Z-]+ (\S+) HTTP\/1\.[01]\r\n/;

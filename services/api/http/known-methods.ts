@@ -1,4 +1,5 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { pathOf } from './path-of.ts';
 
 export type KnownMethods = {
   /** Returns the methods that a path supports; undefined for an unknown path. */
@@ -36,8 +37,4 @@ export function knownMethods(app: FastifyInstance): KnownMethods {
     isMistaken: ({ url, method, routeOptions }) =>
       routeOptions.url?.includes(':') === true && routes.get(pathOf(url))?.methods.has(method) === false,
   };
-}
-
-function pathOf(url: string): string {
-  return url.split('?')[0] ?? '';
 }

@@ -6,6 +6,7 @@ import { AppError, notFound, validationFailed, type ErrorDetail } from '#core/do
 import { shortName } from '#core/domain/short-name.ts';
 import { rememberInput, type ParsedInput } from './parsed-input.ts';
 import { caseAliasesOf, conflictAt, resolveAliases } from './case-aliases.ts';
+import { partsOf, shapeOf } from './schema-parts.ts';
 import { countBoundsOf, countFaults } from './count-bounds.ts';
 
 const DEPTH_MAX = 32;
@@ -204,9 +205,8 @@ function readValue(value: unknown, kind: 'number' | 'boolean' | 'map' | undefine
 }
 
 function queryKinds(schema: z.ZodType): QueryKinds {
-  const shape = schema instanceof z.ZodObject ? (schema.shape as Record<string, z.ZodType>) : {};
   return new Map(
-    Object.entries(shape).flatMap(([name, field]) => {
+    Object.entries(shapeOf(schema)).flatMap(([name, field]) => {
       const kind = kindOf(field);
       return kind === undefined ? [] : [[name.toLowerCase(), kind] as const];
     }),
@@ -214,11 +214,12 @@ function queryKinds(schema: z.ZodType): QueryKinds {
 }
 
 function kindOf(schema: z.ZodType): 'number' | 'boolean' | 'map' | undefined {
-  if (schema instanceof z.ZodNumber) return 'number';
-  if (schema instanceof z.ZodBoolean) return 'boolean';
-  if (schema instanceof z.ZodRecord) return 'map';
-  const { innerType } = schema.def as { innerType?: z.ZodType };
-  return innerType && kindOf(innerType);
+  const parts = partsOf(schema);
+  if (parts.kind === 'wrapped') return kindOf(parts.inner);
+  if (parts.kind === 'map') return 'map';
+  return parts.kind === 'value' && (parts.type === 'number' || parts.type === 'boolean')
+    ? parts.type
+    : undefined;
 }
 
 const RULES: Readonly<Record<string, string>> = {
