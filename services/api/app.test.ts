@@ -7,7 +7,7 @@ import { buildApp } from './app.ts';
 import type { Authenticate } from './auth/auth.ts';
 import { DEFAULT_HTTP_LIMITS, type HttpLimits } from './http/http-limits.ts';
 import { warningsField } from './http/request-warnings.ts';
-import { defineRoute, type RouteModule } from './http/routes-kit.ts';
+import { defineRoute, type RouteModule } from './http/define-route.ts';
 
 async function setup(
   limits?: HttpLimits,

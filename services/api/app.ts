@@ -38,7 +38,7 @@ import { rateHeaders } from './http/rate-headers.ts';
 import { requestIdOf } from './http/request-id.ts';
 import { createBodyReader, ownerOf, type BodyReader, type RequestMoments } from './http/read-body.ts';
 import { inputCompiler } from './http/read-input.ts';
-import type { RouteModule } from './http/routes-kit.ts';
+import type { RouteModule } from './http/define-route.ts';
 import { createSlowBodies } from './http/slow-bodies.ts';
 
 /** The default where a route does not set a limit. */

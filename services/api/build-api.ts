@@ -5,7 +5,7 @@ import type { Secret } from '#core/domain/secret.ts';
 import { receiptKey } from '#core/domain/receipt-token.ts';
 import { unsubscribeKey } from '#core/domain/unsubscribe-token.ts';
 import { deriveSubkeys } from '#core/domain/subkeys.ts';
-import type { Nats } from '#core/platform/nats/broker.ts';
+import type { Nats } from '#core/platform/nats/nats-types.ts';
 import { addressBlocker, addressOpener } from '#core/platform/http/egress-guard.ts';
 import type { KeyEncrypter } from '#core/platform/vault/keyring.ts';
 import type { Logger } from '#core/platform/telemetry/logger.ts';

@@ -1,6 +1,6 @@
 import type { TenantId } from '#core/domain/ids.ts';
 import { encodeNotice } from '#core/domain/notice.ts';
-import type { Nats } from '#core/platform/nats/broker.ts';
+import type { Nats } from '#core/platform/nats/nats-types.ts';
 import type { KubeClient } from './kube/kube-client.ts';
 import type { Logger } from '#core/platform/telemetry/logger.ts';
 import type { ControllerMetrics } from './metrics/controller-metrics.ts';

@@ -1,5 +1,5 @@
 import { decodeNotice } from '#core/domain/notice.ts';
-import type { Nats } from '#core/platform/nats/broker.ts';
+import type { Nats } from '#core/platform/nats/nats-types.ts';
 import type { Logger } from '#core/platform/telemetry/logger.ts';
 import type { WorkerMetrics } from '#core/platform/telemetry/metrics.ts';
 import type { Worker } from './build-worker.ts';

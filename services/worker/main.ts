@@ -1,6 +1,6 @@
 import { createEgressGuard } from '#core/platform/http/egress-guard.ts';
 import { openHealthServer } from '#core/platform/process/health.ts';
-import { createHttpClient } from '#core/platform/http/http.ts';
+import { createHttpClient } from '#core/platform/http/http-client.ts';
 import { createHostResolver } from '#core/platform/http/host-resolver.ts';
 import { createAuditTrail } from '#core/platform/telemetry/audit-trail.ts';
 import { createLineSink } from '#core/platform/telemetry/line-sink.ts';

@@ -100,13 +100,13 @@ const MAY_IMPORT: Partial<Record<Room, readonly Room[]>> = {
 const VENDORS: Readonly<Record<string, RegExp>> = {
   postgres: /^services\/core\/platform\/postgres\/postgres(-driver)?\.ts$/,
   '@nats-io/*': /^services\/core\/platform\/nats\/nats\.ts$/,
-  'node-vault': /^services\/core\/platform\/vault\/vault(-[a-z]+)?\.ts$/,
+  'node-vault': /^services\/core\/platform\/vault\/vault-[a-z]+\.ts$/,
   '@kubernetes/client-node': /^services\/controller\/kube\//,
   'prom-client': /^services\/(core\/platform\/telemetry|controller\/metrics)\/([a-z]+-)?metrics\.ts$/,
   pino: /^services\/core\/platform\/telemetry\/logger\.ts$/,
   '@opentelemetry/*': /^services\/core\/platform\/telemetry\/telemetry\.ts$/,
   // The Kubernetes client creates dispatchers for each call, so its credentials file creates them itself.
-  undici: /^services\/(core\/platform\/http\/(http|agents)|controller\/kube\/kube-credentials)\.ts$/,
+  undici: /^services\/(core\/platform\/http\/(http-client|agents)|controller\/kube\/kube-credentials)\.ts$/,
   'ipaddr.js': /^services\/core\/platform\/http\/egress-guard\.ts$/,
   fastify: /^services\/api\//,
   '@fastify/*': /^services\/api\//,

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Channel } from '#core/domain/channel.ts';
 import { createEgressGuard } from '#core/platform/http/egress-guard.ts';
-import { createHttpClient } from '#core/platform/http/http.ts';
+import { createHttpClient } from '#core/platform/http/http-client.ts';
 import { createProviderContexts } from '#providers/context.ts';
 import type { AnyProvider, HttpRequest } from '#providers/provider.ts';
 import { parseAccount } from '#providers/registry.ts';

@@ -3,7 +3,7 @@ import { createServer, type AddressInfo } from 'node:net';
 import { describe, expect, test } from 'vitest';
 import { createEgressGuard } from '#core/platform/http/egress-guard.ts';
 import { createHostResolver, isNameServer } from '#core/platform/http/host-resolver.ts';
-import { createHttpClient } from '#core/platform/http/http.ts';
+import { createHttpClient } from '#core/platform/http/http-client.ts';
 import { startDnsServer, type DnsQuestion, type DnsReply } from './dns-server.ts';
 
 const LOOPBACK = ['127.0.0.1'];

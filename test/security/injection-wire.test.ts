@@ -8,7 +8,7 @@ import { newId, type ApiKeyId, type MessageId, type TenantId } from '#core/domai
 import { BUILT_IN_PLANS } from '#core/domain/plan.ts';
 import { secret } from '#core/domain/secret.ts';
 import { createWarnings } from '#core/domain/warning.ts';
-import { createHttpClient, type HttpClient } from '#core/platform/http/http.ts';
+import { createHttpClient, type HttpClient } from '#core/platform/http/http-client.ts';
 import { createProviderContexts } from '#providers/context.ts';
 import { startFcmStandIn } from '#providers/fcm/stand-in.ts';
 import { parseAccount } from '#providers/registry.ts';

@@ -3,7 +3,7 @@ import { decodeJwt } from 'jose';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { OutboundMessage } from '#core/domain/content.ts';
 import type { Outcome } from '#core/domain/outcome.ts';
-import { createHttpClient, type HttpClient } from '#core/platform/http/http.ts';
+import { createHttpClient, type HttpClient } from '#core/platform/http/http-client.ts';
 import { createProviderContexts } from '#providers/context.ts';
 import type { AnyProvider, ProviderContext, Verification } from '#providers/provider.ts';
 import { secretStrings } from '#providers/redact.ts';

@@ -9,7 +9,7 @@ import { createLogger } from '#core/platform/telemetry/logger.ts';
 import { createApiMetrics, type ApiMetrics } from '#core/platform/telemetry/metrics.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
 import type { KeyEncrypter } from '#core/platform/vault/keyring.ts';
-import type { WakePublication } from '#core/platform/nats/broker.ts';
+import type { WakePublication } from '#core/platform/nats/nats-types.ts';
 import { buildApi, type ApiSettings } from '../../services/api/build-api.ts';
 import { DEFAULT_HTTP_LIMITS } from '../../services/api/http/http-limits.ts';
 import { startOidcIssuer, type OidcIssuer } from './oidc-issuer.ts';

@@ -1,5 +1,5 @@
 import { createEgressGuard } from '#core/platform/http/egress-guard.ts';
-import { createHttpClient } from '#core/platform/http/http.ts';
+import { createHttpClient } from '#core/platform/http/http-client.ts';
 import { silentLogger } from '#core/platform/telemetry/logger.ts';
 import { createWorkerMetrics } from '#core/platform/telemetry/metrics.ts';
 import { createProviderContexts } from '#providers/context.ts';

@@ -1,6 +1,6 @@
 import { createHash, createHmac } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { createHttpClient, type HttpClient } from '../../services/core/platform/http/http.ts';
+import { createHttpClient, type HttpClient } from '../../services/core/platform/http/http-client.ts';
 import { SNS_CERTIFICATE } from '../../services/providers/aws/stand-in-certificate.ts';
 import { signedEnvelope, snsContext, TOPIC_ARN } from '../../services/providers/aws/stand-in-envelope.ts';
 import { startAwsStandIn } from '../../services/providers/aws/stand-in.ts';

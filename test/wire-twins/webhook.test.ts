@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createHttpClient, type HttpClient } from '../../services/core/platform/http/http.ts';
+import { createHttpClient, type HttpClient } from '../../services/core/platform/http/http-client.ts';
 import type { ReceiptCall } from '../../services/providers/receipt.ts';
 import { startGatewayStandIn } from '../../services/providers/webhook/stand-in.ts';
 import { signGatewayCall } from '../../services/providers/webhook/stand-in-signature.ts';

@@ -32,14 +32,8 @@ import type { AdminDeps } from './admin-deps.ts';
 import type { MemberCaller } from '../auth/auth.ts';
 import { pageFrom } from '../http/cursor.ts';
 import { warningsField } from '../http/request-warnings.ts';
-import {
-  defineRoute,
-  idempotencyKeyField,
-  IdParams,
-  pageOf,
-  pageQuery,
-  type RouteModule,
-} from '../http/routes-kit.ts';
+import { defineRoute, idempotencyKeyField, IdParams, type RouteModule } from '../http/define-route.ts';
+import { pageOf, pageQuery } from '../http/page.ts';
 import { graceSecondsField, text } from '../http/fields.ts';
 import { timeField } from '../http/time-field.ts';
 

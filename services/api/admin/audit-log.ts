@@ -2,7 +2,8 @@ import { z } from 'zod';
 import { scanAudit, type AuditPosition, type ListedAudit } from '#core/store/audit-log.ts';
 import type { AdminDeps } from './admin-deps.ts';
 import { filteredPage } from '../http/filtered-page.ts';
-import { defineRoute, pageOf, pageQuery, type RouteModule } from '../http/routes-kit.ts';
+import { defineRoute, type RouteModule } from '../http/define-route.ts';
+import { pageOf, pageQuery } from '../http/page.ts';
 import { text } from '../http/fields.ts';
 import { timeField } from '../http/time-field.ts';
 

@@ -24,7 +24,8 @@ import type { AdminDeps } from './admin-deps.ts';
 import type { MemberCaller } from '../auth/auth.ts';
 import { pageFrom } from '../http/cursor.ts';
 import { warningsField } from '../http/request-warnings.ts';
-import { defineRoute, pageOf, pageQuery, type RouteModule } from '../http/routes-kit.ts';
+import { defineRoute, type RouteModule } from '../http/define-route.ts';
+import { pageOf, pageQuery } from '../http/page.ts';
 import { isLine, text } from '../http/fields.ts';
 
 const tag = 'Members';

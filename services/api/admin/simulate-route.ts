@@ -25,7 +25,7 @@ import {
   toNewRoute,
 } from './message-routes.ts';
 import { warningsField } from '../http/request-warnings.ts';
-import { defineRoute, type RouteModule } from '../http/routes-kit.ts';
+import { defineRoute, type RouteModule } from '../http/define-route.ts';
 
 const MESSAGES_MAX = 10_000;
 const MESSAGES_DEFAULT = 1_000;

@@ -39,11 +39,10 @@ import {
   defineRoute,
   idempotencyKeyField,
   IdParams,
-  pageOf,
-  pageQuery,
   type RequestFacts,
   type RouteModule,
-} from '../http/routes-kit.ts';
+} from '../http/define-route.ts';
+import { pageOf, pageQuery } from '../http/page.ts';
 import { Tenant, viewTenant } from './tenant-view.ts';
 import { text } from '../http/fields.ts';
 

@@ -24,7 +24,7 @@ import {
   usageQuery,
 } from './usage-request.ts';
 import { warningsField } from '../http/request-warnings.ts';
-import { defineRoute, type RouteModule } from '../http/routes-kit.ts';
+import { defineRoute, type RouteModule } from '../http/define-route.ts';
 
 const Usage = z
   .object({

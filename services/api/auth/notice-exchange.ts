@@ -1,4 +1,4 @@
-import type { Nats } from '#core/platform/nats/broker.ts';
+import type { Nats } from '#core/platform/nats/nats-types.ts';
 import {
   decodeNotice,
   encodeNotice,

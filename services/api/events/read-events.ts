@@ -22,14 +22,9 @@ import type { KeyCaller, MemberCaller } from '../auth/auth.ts';
 import type { Cursors } from '../http/cursor.ts';
 import { filteredPage } from '../http/filtered-page.ts';
 import type { ReadTenant } from '../http/reads.ts';
-import {
-  defineRoute,
-  exampleOf,
-  PAGE_SIZE_MAX,
-  pageOf,
-  pageQuery,
-  type RouteModule,
-} from '../http/routes-kit.ts';
+import { defineRoute, type RouteModule } from '../http/define-route.ts';
+import { exampleOf } from '../http/example-of.ts';
+import { PAGE_SIZE_MAX, pageOf, pageQuery } from '../http/page.ts';
 import { warningsField } from '../http/request-warnings.ts';
 import { utcTimeField } from '../http/time-field.ts';
 import { standaloneSchema } from './standalone-schema.ts';

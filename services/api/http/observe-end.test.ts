@@ -8,7 +8,7 @@ import { createLogger } from '#core/platform/telemetry/logger.ts';
 import { createApiMetrics } from '#core/platform/telemetry/metrics.ts';
 import { buildApp } from '../app.ts';
 import type { HttpMetrics } from './http-metrics.ts';
-import { defineRoute } from './routes-kit.ts';
+import { defineRoute } from './define-route.ts';
 
 type Answered = Parameters<HttpMetrics['requestAnswered']>[0];
 type Finished = Parameters<HttpMetrics['requestFinished']>[0];

@@ -1,7 +1,7 @@
 import { chunks } from '#core/domain/chunks.ts';
 import { PRIORITIES } from '#core/domain/message-options.ts';
 import { encodeWakes, WAKES_PER_MESSAGE_MAX } from '#core/domain/wake.ts';
-import type { WakePublication } from '#core/platform/nats/broker.ts';
+import type { WakePublication } from '#core/platform/nats/nats-types.ts';
 import type { AcceptRow } from '#core/store/acceptance.ts';
 
 /** Returns the wake-ups for messages that were just committed; scheduled messages need none yet. */

@@ -6,7 +6,7 @@ import { withTenant } from '#core/store/tenant-scope.ts';
 import { advanceTestClock } from '#core/store/test-clock.ts';
 import type { PublishNotice } from '#core/domain/notice.ts';
 import { warningsField } from '../http/request-warnings.ts';
-import { defineRoute, type RouteModule } from '../http/routes-kit.ts';
+import { defineRoute, type RouteModule } from '../http/define-route.ts';
 import { inSlot, type SharedSlots } from '../http/shared-slots.ts';
 
 export type AdvanceTestClockDeps = {

@@ -1,5 +1,5 @@
 import { databaseFaultOf, isPlaceRefused } from '#core/domain/database-fault.ts';
-import type { Nats } from '#core/platform/nats/broker.ts';
+import type { Nats } from '#core/platform/nats/nats-types.ts';
 import { findRefused } from '#core/platform/process/find-refused.ts';
 import { createMicroBatch } from '#core/platform/process/micro-batch.ts';
 import { createQueueRoom } from '#core/platform/process/queue-room.ts';

@@ -25,7 +25,7 @@ import { text } from '../http/fields.ts';
 import type { Cursors } from '../http/cursor.ts';
 import type { ReadTenant } from '../http/reads.ts';
 import { warningsField } from '../http/request-warnings.ts';
-import { defineRoute, type RequestFacts, type RouteModule } from '../http/routes-kit.ts';
+import { defineRoute, type RequestFacts, type RouteModule } from '../http/define-route.ts';
 import { inSlot, type SharedSlots } from '../http/shared-slots.ts';
 import { modeFor } from './message-address.ts';
 

@@ -8,7 +8,7 @@ import { withTenant } from '#core/store/tenant-scope.ts';
 import { assertMemberUntilCommit } from '../auth/assert-member.ts';
 import { auditTo } from '../changes/change-tenant.ts';
 import { scopeOf } from '../changes/change-scope.ts';
-import { defineRoute, IdParams, type RouteModule } from '../http/routes-kit.ts';
+import { defineRoute, IdParams, type RouteModule } from '../http/define-route.ts';
 import { inSlot, type SharedSlots } from '../http/shared-slots.ts';
 import { addressOf } from './message-address.ts';
 

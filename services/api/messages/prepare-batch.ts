@@ -18,7 +18,7 @@ import type { Replays } from '../http/earlier-answer.ts';
 import type { KeyCaller } from '../auth/auth.ts';
 import { idempotencyClaim, idempotencyKeyOf, type IdempotencyClaim } from '../http/idempotency.ts';
 import { createTurnPauses } from '../http/pauses.ts';
-import { keyOwnerOf, type RequestFacts } from '../http/routes-kit.ts';
+import { keyOwnerOf, type RequestFacts } from '../http/define-route.ts';
 import { inSlot } from '../http/shared-slots.ts';
 import { accountFor, loadRouting } from './account-for.ts';
 import type { BatchItem } from './batch-schema.ts';

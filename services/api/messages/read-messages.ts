@@ -22,7 +22,8 @@ import type { ReadTenant } from '../http/reads.ts';
 import { leavesOut } from './leaves-out.ts';
 import { addressOf, modeFor } from './message-address.ts';
 import { acceptedEvent, Attempt, Event, Message, toAttempt, toEvent, toMessage } from './message-view.ts';
-import { defineRoute, IdParams, pageOf, pageQuery, type RouteModule } from '../http/routes-kit.ts';
+import { defineRoute, IdParams, type RouteModule } from '../http/define-route.ts';
+import { pageOf, pageQuery } from '../http/page.ts';
 import { text } from '../http/fields.ts';
 import { utcTimeField } from '../http/time-field.ts';
 

@@ -8,7 +8,7 @@ import { isPlaceRefused } from '#core/domain/database-fault.ts';
 import { decideRetry } from '#core/domain/decide-retry.ts';
 import type { LoadIds } from '#core/domain/id-loader.ts';
 import type { TenantId } from '#core/domain/ids.ts';
-import type { Nats } from '#core/platform/nats/broker.ts';
+import type { Nats } from '#core/platform/nats/nats-types.ts';
 import type { Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { acceptMessages, type AcceptRow } from '#core/store/acceptance.ts';
 import { afterCommit } from '#core/store/after-commit.ts';
@@ -26,7 +26,7 @@ import {
   IdParams,
   type RouteContext,
   type RouteModule,
-} from '../http/routes-kit.ts';
+} from '../http/define-route.ts';
 import { inSlot, type SharedSlots } from '../http/shared-slots.ts';
 import { SWEEP_AFTER_MS } from './accept-batcher.ts';
 import { acceptWakes } from './accept-wakes.ts';

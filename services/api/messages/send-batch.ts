@@ -17,7 +17,7 @@ import { earlierAnswer } from '../http/earlier-answer.ts';
 import type { KeyCaller } from '../auth/auth.ts';
 import { STATUS } from '../http/errors.ts';
 import { rateHeaders } from '../http/rate-headers.ts';
-import { defineRoute, type Answer, type RouteContext, type RouteModule } from '../http/routes-kit.ts';
+import { defineRoute, type Answer, type RouteContext, type RouteModule } from '../http/define-route.ts';
 import { acceptPrepared } from './accept-prepared.ts';
 import type { BatchAccepts } from './batch-accepts.ts';
 import { AcceptedBatch, fingerprintedBatch, SendBatch } from './batch-schema.ts';

@@ -20,7 +20,7 @@ import { warningsField } from '../http/request-warnings.ts';
 import { newMessageRow, recordKeptFrom, sendsPerMinute, type Accepted } from './new-message.ts';
 import { countedAgainst, refusalOf } from './refusal-of.ts';
 import { rejectionReason, type RejectionReason } from './rejection-reason.ts';
-import { defineRoute, type Answer, type RouteContext, type RouteModule } from '../http/routes-kit.ts';
+import { defineRoute, type Answer, type RouteContext, type RouteModule } from '../http/define-route.ts';
 import { messageClock, type MessageClock } from './message-clock.ts';
 import { attachedLength, SEND_BYTES_MAX, SendMessage } from './send-message-schema.ts';
 

@@ -1,6 +1,6 @@
 import { WEBHOOK_EVENT_SCHEMAS } from '#core/domain/event-envelope.ts';
 import { WEBHOOK_EVENT_TYPES, WEBHOOK_EVENTS, type WebhookEventType } from '#core/domain/feed-event.ts';
-import { exampleOf } from '../http/routes-kit.ts';
+import { exampleOf } from '../http/example-of.ts';
 import type { Json } from './generate-schemas.ts';
 
 /**

@@ -1,4 +1,4 @@
-import type { Nats } from '#core/platform/nats/broker.ts';
+import type { Nats } from '#core/platform/nats/nats-types.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
 import { timedStore } from '#core/platform/postgres/timed-store.ts';
 import type { ApiMetrics } from '#core/platform/telemetry/metrics.ts';

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import type { WakePublication } from '#core/platform/nats/broker.ts';
+import type { WakePublication } from '#core/platform/nats/nats-types.ts';
 import { createReceiptWakes } from './receipt-wakes.ts';
 
 beforeEach(() => void vi.useFakeTimers());

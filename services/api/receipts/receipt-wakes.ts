@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { RECEIPT_WAKE } from '#core/domain/wake.ts';
-import type { Nats } from '#core/platform/nats/broker.ts';
+import type { Nats } from '#core/platform/nats/nats-types.ts';
 
 export type ReceiptWakes = {
   /** Called after calls were stored: wakes a worker immediately, or `everyMs` after the last wake-up. */

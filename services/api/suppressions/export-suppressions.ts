@@ -5,7 +5,7 @@ import { assertStillMember } from '../auth/assert-member.ts';
 import { toCsv } from '../http/csv.ts';
 import { createDownloadTime } from '../http/download-time.ts';
 import { prefersCsv } from '../http/prefers-csv.ts';
-import { defineRoute, type RouteModule } from '../http/routes-kit.ts';
+import { defineRoute, type RouteModule } from '../http/define-route.ts';
 import { CSV, NDJSON } from './import-rows.ts';
 import { addressNames, suppressionFilter } from './suppression-filter.ts';
 import type { SuppressionDeps } from './suppression-routes.ts';

@@ -13,7 +13,7 @@ import type { MemberCaller } from '../auth/auth.ts';
 import { abandoned, toAppError } from '../http/errors.ts';
 import { createPauses } from '../http/pauses.ts';
 import { warningsField } from '../http/request-warnings.ts';
-import { defineRoute, type RequestFacts, type RouteModule } from '../http/routes-kit.ts';
+import { defineRoute, type RequestFacts, type RouteModule } from '../http/define-route.ts';
 import type { Upload } from '../http/upload.ts';
 import { createImportFaults, NAMED_FAULTS_MAX, type ImportFaults } from './import-faults.ts';
 import { CSV, importRows, NDJSON } from './import-rows.ts';

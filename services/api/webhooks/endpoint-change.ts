@@ -13,7 +13,7 @@ import { findEndpoint, type EndpointChange, type EndpointRecord } from '#core/st
 import { changeTenant, type Change } from '../changes/change-tenant.ts';
 import { scopeOf } from '../changes/change-scope.ts';
 import type { MemberCaller } from '../auth/auth.ts';
-import type { RequestFacts } from '../http/routes-kit.ts';
+import type { RequestFacts } from '../http/define-route.ts';
 import type { WebhookDeps } from './webhook-deps.ts';
 
 /**

@@ -6,7 +6,7 @@ import { earlierAnswer } from '../http/earlier-answer.ts';
 import { iso } from '../http/iso.ts';
 import { scopeOf } from '../changes/change-scope.ts';
 import type { MemberCaller } from '../auth/auth.ts';
-import { defineRoute, IdParams, type RequestFacts, type RouteModule } from '../http/routes-kit.ts';
+import { defineRoute, IdParams, type RequestFacts, type RouteModule } from '../http/define-route.ts';
 import { changeEndpoint, nameOf, requireEndpoint } from './endpoint-change.ts';
 import { RotateSecret } from './endpoint-schema.ts';
 import { Endpoint, RotatedSecret, viewEndpoint } from './endpoint-view.ts';

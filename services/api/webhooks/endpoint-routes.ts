@@ -15,7 +15,8 @@ import { createInTenant } from '../changes/change-tenant.ts';
 import { earlierAnswer } from '../http/earlier-answer.ts';
 import { scopeOf } from '../changes/change-scope.ts';
 import { pageFrom } from '../http/cursor.ts';
-import { defineRoute, IdParams, pageOf, pageQuery, type RouteModule } from '../http/routes-kit.ts';
+import { defineRoute, IdParams, type RouteModule } from '../http/define-route.ts';
+import { pageOf, pageQuery } from '../http/page.ts';
 import {
   assertCertificate,
   assertHeadersStay,

@@ -13,7 +13,8 @@ import {
 import { withTenant } from '#core/store/tenant-scope.ts';
 import { abandoned } from '../http/errors.ts';
 import { warningsField } from '../http/request-warnings.ts';
-import { defineRoute, exampleOf, IdParams, type RouteModule } from '../http/routes-kit.ts';
+import { defineRoute, IdParams, type RouteModule } from '../http/define-route.ts';
+import { exampleOf } from '../http/example-of.ts';
 import { changeEndpoint, nameOf } from './endpoint-change.ts';
 import type { WebhookDeps } from './webhook-deps.ts';
 

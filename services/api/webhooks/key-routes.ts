@@ -12,7 +12,7 @@ import { earlierAnswer } from '../http/earlier-answer.ts';
 import { scopeOf } from '../changes/change-scope.ts';
 import { graceSecondsField } from '../http/fields.ts';
 import { warningsField } from '../http/request-warnings.ts';
-import { defineRoute, idempotencyKeyField, type RouteModule } from '../http/routes-kit.ts';
+import { defineRoute, idempotencyKeyField, type RouteModule } from '../http/define-route.ts';
 import { createPublicKeys } from './public-keys.ts';
 import { newSigningKey } from './signing-key.ts';
 import type { WebhookDeps } from './webhook-deps.ts';

@@ -1,5 +1,5 @@
 import { createBaseMetrics } from '#core/platform/telemetry/base-metrics.ts';
-import type { VaultOperation } from '#core/platform/vault/vault.ts';
+import type { VaultOperation } from '#core/platform/vault/vault-transport.ts';
 import { convergenceMetrics } from './convergence-metrics.ts';
 import { controllerRuntimeMetrics, type ControllerMetricsOptions } from './runtime-metrics.ts';
 

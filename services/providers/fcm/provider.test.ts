@@ -1,7 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { decodeJwt, jwtVerify } from 'jose';
 import { describe, expect, test } from 'vitest';
-import { createHttpClient } from '#core/platform/http/http.ts';
+import { createHttpClient } from '#core/platform/http/http-client.ts';
 import { parseAccount } from '#providers/registry.ts';
 import { contextAt, httpProviderSuite } from '#test/suites/provider-conformance.ts';
 import { secretsToRedact, signerOf, type Account } from './account.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { EmailContent } from '#core/domain/content.ts';
 import { causeOfRefusal } from '#core/domain/suppression-cause.ts';
-import { createHttpClient } from '#core/platform/http/http.ts';
+import { createHttpClient } from '#core/platform/http/http-client.ts';
 import { contextAt, httpProviderSuite } from '#test/suites/provider-conformance.ts';
 import type { Fault } from '../stand-in.ts';
 import mailgun from './provider.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createHttpClient } from '#core/platform/http/http.ts';
+import { createHttpClient } from '#core/platform/http/http-client.ts';
 import { contextAt, httpProviderSuite } from '#test/suites/provider-conformance.ts';
 import { PLIVO_CODES } from './outcomes.ts';
 import plivo from './provider.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createHttpClient } from '#core/platform/http/http.ts';
+import { createHttpClient } from '#core/platform/http/http-client.ts';
 import { lookupSuite } from '#test/suites/lookup-conformance.ts';
 import { contextAt } from '#test/suites/provider-conformance.ts';
 import { resendLookup } from './lookup.ts';

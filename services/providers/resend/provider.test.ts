@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { EmailContent, OutboundFor } from '#core/domain/content.ts';
-import { createHttpClient } from '#core/platform/http/http.ts';
+import { createHttpClient } from '#core/platform/http/http-client.ts';
 import { contextAt, httpProviderSuite } from '#test/suites/provider-conformance.ts';
 import { RESEND_ERRORS } from './outcomes.ts';
 import resend from './provider.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { httpProviderSuite } from '#test/suites/provider-conformance.ts';
-import { createHttpClient } from '#core/platform/http/http.ts';
+import { createHttpClient } from '#core/platform/http/http-client.ts';
 import { contextAt } from '#test/suites/provider-conformance.ts';
 import { TWILIO_CODES } from './outcomes.ts';
 import definitions from './provider.ts';

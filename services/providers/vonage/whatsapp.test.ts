@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { WhatsappContent } from '#core/domain/content.ts';
-import { createHttpClient } from '#core/platform/http/http.ts';
+import { createHttpClient } from '#core/platform/http/http-client.ts';
 import { contextAt, httpProviderSuite } from '#test/suites/provider-conformance.ts';
 import definitions from './provider.ts';
 import { startVonageStandIn } from './stand-in.ts';

@@ -2,7 +2,7 @@ import { createHmac, randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import type { OutboundMessage } from '#core/domain/content.ts';
 import { createEgressGuard } from '#core/platform/http/egress-guard.ts';
-import { createHttpClient } from '#core/platform/http/http.ts';
+import { createHttpClient } from '#core/platform/http/http-client.ts';
 import { createProviderContexts } from '#providers/context.ts';
 import type { Received } from '#providers/stand-in.ts';
 import { contextAt, httpProviderSuite } from '#test/suites/provider-conformance.ts';

@@ -1,5 +1,5 @@
 import { openNats } from '#core/platform/nats/nats.ts';
-import type { Nats } from '#core/platform/nats/broker.ts';
+import type { Nats } from '#core/platform/nats/nats-types.ts';
 import { createLogger } from '#core/platform/telemetry/logger.ts';
 
 /** Contains everything that a call needs, so that the worker reads nothing before it. */

@@ -5,7 +5,7 @@ import { secret } from '#core/domain/secret.ts';
 import { createLogger } from '#core/platform/telemetry/logger.ts';
 import { openNats } from '#core/platform/nats/nats.ts';
 import { openPostgres, type Sql } from '#core/platform/postgres/postgres.ts';
-import type { Nats } from '#core/platform/nats/broker.ts';
+import type { Nats } from '#core/platform/nats/nats-types.ts';
 import type { KeyEncrypter } from '#core/platform/vault/keyring.ts';
 import { loginUrl } from '../../../deploy/servers/login-url.ts';
 import { startNats } from '../../../deploy/servers/nats.ts';

@@ -13,7 +13,7 @@ import { newId, type TenantId } from '#core/domain/ids.ts';
 import { secret } from '#core/domain/secret.ts';
 import { KeyringError, type Keyring, type VaultAuth } from '#core/platform/vault/keyring.ts';
 import { createLogger } from '#core/platform/telemetry/logger.ts';
-import type { VaultRequest } from '#core/platform/vault/vault.ts';
+import type { VaultRequest } from '#core/platform/vault/vault-transport.ts';
 import { openVaultKeyring } from '#core/platform/vault/vault-keyring.ts';
 import { testVault } from '#test/support/servers.ts';
 

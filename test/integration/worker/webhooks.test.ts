@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { HttpResult } from '#core/domain/http-exchange.ts';
 import { createIdLoader } from '#core/domain/id-loader.ts';
 import { createEgressGuard } from '#core/platform/http/egress-guard.ts';
-import { createHttpClient } from '#core/platform/http/http.ts';
+import { createHttpClient } from '#core/platform/http/http-client.ts';
 import { webhookStore } from '#core/store/webhook-deliveries.ts';
 import { setupWorkers } from '#test/support/setup-workers.ts';
 import { seedAccount, seedTenant, type SeededTenant } from '#test/support/seed.ts';

@@ -1,7 +1,7 @@
 import { randomUUID, type KeyObject } from 'node:crypto';
 import type { StoredEvent } from '../../../services/core/domain/event-envelope.ts';
 import { createEgressGuard } from '../../../services/core/platform/http/egress-guard.ts';
-import { createHttpClient } from '../../../services/core/platform/http/http.ts';
+import { createHttpClient } from '../../../services/core/platform/http/http-client.ts';
 import { deliverEvent, readyEndpoint } from '../../../services/worker/webhooks/deliver-event.ts';
 import { createEndpointSecrets } from '../../../services/worker/webhooks/endpoint-secrets.ts';
 import { eventBody } from '../../../services/worker/webhooks/event-body.ts';

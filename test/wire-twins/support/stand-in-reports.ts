@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createHttpClient, type HttpClient } from '../../../services/core/platform/http/http.ts';
+import { createHttpClient, type HttpClient } from '../../../services/core/platform/http/http-client.ts';
 import type { ReceiptCall } from '../../../services/providers/receipt.ts';
 import { startStandIn, type StandIn, type StandInOptions } from '../../../services/providers/stand-in.ts';
 import { verdictOf, type Oracle } from './oracles.ts';

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { OutboundMessage } from '../../../services/core/domain/content.ts';
 import type { Outcome } from '../../../services/core/domain/outcome.ts';
-import { createHttpClient, type HttpClient } from '../../../services/core/platform/http/http.ts';
+import { createHttpClient, type HttpClient } from '../../../services/core/platform/http/http-client.ts';
 import { createProviderContexts } from '../../../services/providers/context.ts';
 import type { AnyProvider, ProviderContext } from '../../../services/providers/provider.ts';
 import { findProvider, parseAccount } from '../../../services/providers/registry.ts';

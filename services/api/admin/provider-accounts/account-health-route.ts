@@ -7,7 +7,7 @@ import { readAccountCounts, type CountsSince } from '#core/store/account-health.
 import { findAccount } from '#core/store/provider-accounts.ts';
 import type { AdminDeps } from '../admin-deps.ts';
 import { warningsField } from '../../http/request-warnings.ts';
-import { defineRoute, IdParams, type RouteModule } from '../../http/routes-kit.ts';
+import { defineRoute, IdParams, type RouteModule } from '../../http/define-route.ts';
 
 /** Larger than any real count, and still an exact number. */
 const count = z.int().min(0).max(1e15);

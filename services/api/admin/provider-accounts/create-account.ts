@@ -3,7 +3,7 @@ import { newId, type ProviderAccountId } from '#core/domain/ids.ts';
 import { countAccounts, insertAccount } from '#core/store/provider-accounts.ts';
 import { configWarnings } from '#providers/config-keys.ts';
 import { parseAccount } from '#providers/registry.ts';
-import { defineRoute, type RouteModule } from '../../http/routes-kit.ts';
+import { defineRoute, type RouteModule } from '../../http/define-route.ts';
 import { assertBelow } from '../../changes/assert-below.ts';
 import { createInTenant } from '../../changes/change-tenant.ts';
 import { earlierAnswer } from '../../http/earlier-answer.ts';

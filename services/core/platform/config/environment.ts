@@ -17,7 +17,7 @@ import type { Secret } from '#core/domain/secret.ts';
 import { webhookPorts } from '#core/domain/webhook-url.ts';
 import { isCidr } from '../http/egress-guard.ts';
 import type { LogLevel } from '../telemetry/logger.ts';
-import type { NatsConfig } from '../nats/broker.ts';
+import type { NatsConfig } from '../nats/nats-types.ts';
 import type { KeyringConfig, VaultAuth } from '../vault/keyring.ts';
 
 const despatchEnv = oneOf(

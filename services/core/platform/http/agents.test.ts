@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { getCACertificates, setDefaultCACertificates, type TLSSocket } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { STAND_IN_CERTIFICATE, STAND_IN_KEY } from '#providers/smtp/stand-in-certificate.ts';
-import { createHttpClient } from './http.ts';
+import { createHttpClient } from './http-client.ts';
 
 type Http2 = AsyncDisposable & {
   readonly port: number;

@@ -26,7 +26,14 @@ import {
   type Subscription,
 } from '@nats-io/transport-node';
 import { DependencyError } from '#core/domain/dependency-error.ts';
-import type { ConsumeOptions, Nats, NatsConfig, NoticeHandler, WakeDelivery, WakeKind } from './broker.ts';
+import type {
+  ConsumeOptions,
+  Nats,
+  NatsConfig,
+  NoticeHandler,
+  WakeDelivery,
+  WakeKind,
+} from './nats-types.ts';
 import type { Logger } from '../telemetry/logger.ts';
 import { within } from '../process/deadline.ts';
 import { pause, backoffMs } from '../process/pause.ts';

@@ -1,6 +1,6 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { sampled, sampledSeries } from './sampled-metrics.ts';
-import type { VaultOperation, VaultRequest } from '../vault/vault.ts';
+import type { VaultOperation, VaultRequest } from '../vault/vault-transport.ts';
 
 /** The response to a scrape. */
 export type Exposition = { readonly contentType: string; readonly text: string };

@@ -3,7 +3,12 @@ import { bindingText, type Binding } from '#core/domain/binding.ts';
 import type { TenantId } from '#core/domain/ids.ts';
 import { KeyringError, type Keyring, type VaultConfig } from './keyring.ts';
 import type { Logger } from '../telemetry/logger.ts';
-import { createVaultTransport, type VaultAnswer, type VaultOperation, type VaultRequest } from './vault.ts';
+import {
+  createVaultTransport,
+  type VaultAnswer,
+  type VaultOperation,
+  type VaultRequest,
+} from './vault-transport.ts';
 import { openVaultSession } from './vault-session.ts';
 
 export type VaultKeyringOptions = {

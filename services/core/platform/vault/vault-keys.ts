@@ -3,7 +3,7 @@ import type { Binding } from '#core/domain/binding.ts';
 import type { TenantId } from '#core/domain/ids.ts';
 import { KeyringError } from './keyring.ts';
 import { contextOf, KEY_KIND, toKeyringError, type VaultKeyringOptions } from './vault-keyring.ts';
-import { createVaultTransport, type VaultAnswer, type VaultCall } from './vault.ts';
+import { createVaultTransport, type VaultAnswer, type VaultCall } from './vault-transport.ts';
 import { openVaultSession } from './vault-session.ts';
 
 /** A tenant's transit key as Vault describes it; never any key material. */

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { KeyringError, type VaultAuth } from './keyring.ts';
 import type { Logger } from '../telemetry/logger.ts';
 import { backoffMs } from '../process/pause.ts';
-import type { VaultAnswer, VaultTransport } from './vault.ts';
+import type { VaultAnswer, VaultTransport } from './vault-transport.ts';
 
 export type VaultSession = Disposable & {
   /**

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { heapUsed } from '#test/support/heap-growth.ts';
 import { createEgressGuard } from './egress-guard.ts';
-import { createHttpClient, type HttpClient, type HttpClientOptions } from './http.ts';
+import { createHttpClient, type HttpClient, type HttpClientOptions } from './http-client.ts';
 
 type Origin = AsyncDisposable & { readonly origin: string; readonly connections: () => number };
 

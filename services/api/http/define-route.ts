@@ -21,7 +21,7 @@ import { goneSignal } from './gone-signal.ts';
 import { inputOf } from './parsed-input.ts';
 import { takeUpload, type Upload, type UploadRules } from './upload.ts';
 import type { Tag } from './tags.ts';
-import { warningsField, warningsOf, withWarnings } from './request-warnings.ts';
+import { warningsOf, withWarnings } from './request-warnings.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -200,51 +200,6 @@ export const IdParams = z.object({
     .transform((id) => id.toLowerCase())
     .describe('Id of the resource in the path.'),
 });
-
-export const PAGE_SIZE_MAX = 200;
-
-/** Query parameters of every list. */
-export const pageQuery = {
-  limit: z.int().min(1).max(PAGE_SIZE_MAX).default(50).describe('Number of items on a page.'),
-  cursor: z.string().min(1).max(500).optional().describe('`nextCursor` of the previous page.'),
-};
-
-type Page<Item extends z.ZodType> = z.ZodObject<
-  {
-    items: z.ZodArray<Item>;
-    nextCursor: z.ZodNullable<z.ZodString>;
-  } & typeof warningsField
->;
-const pages = new WeakMap<z.ZodType, z.ZodType>();
-
-/**
- * Returns the body of a list: a page of `item`, named after it. The same item always gets the same schema, because a name can be
- * registered only once.
- */
-export function pageOf<Item extends z.ZodType>(item: Item): Page<Item> {
-  const known = pages.get(item);
-  if (known !== undefined) return known as Page<Item>;
-  const { id = '' } = item.meta() ?? {};
-  const page = z
-    .object({
-      items: z.array(item).max(PAGE_SIZE_MAX),
-      nextCursor: z.string().nullable().describe('`cursor` of the next page; null on the last one.'),
-      ...warningsField,
-    })
-    .meta({
-      id: `${id}Page`,
-      description: 'One page of a list.',
-      examples: [{ items: [exampleOf(item)], nextCursor: null }],
-    });
-  pages.set(item, page);
-  return page;
-}
-
-/** Returns the example in a schema's meta; undefined without one. */
-export function exampleOf(schema: unknown): unknown {
-  const { examples } = (schema instanceof z.ZodType ? schema.meta() : undefined) ?? {};
-  return (examples as readonly unknown[] | undefined)?.[0];
-}
 
 export const idempotencyKeyField = z
   .string()
