@@ -1,7 +1,7 @@
 import type { Failure, FailureClass } from '#core/domain/failure.ts';
 import type { Outcome } from '#core/domain/outcome.ts';
 import type { HttpResult, Verification } from './provider.ts';
-import { redact } from './redact.ts';
+import { createRedactor } from './redact.ts';
 import { unreached } from './unreached.ts';
 import { retryAfterMs } from './retry-after.ts';
 
@@ -121,15 +121,13 @@ export function failureOf(
   { meaning, vendorError }: ClassifiedError,
   hidden: readonly string[],
 ): Failure {
+  const { providerCode, providerMessage } = vendorError;
+  const redact = createRedactor(providerCode === undefined && providerMessage === undefined ? [] : hidden);
   return {
     class: meaning.class,
     code: meaning.code,
-    ...(vendorError.providerCode === undefined
-      ? {}
-      : { providerCode: redact(vendorError.providerCode, hidden).slice(0, 64) }),
-    ...(vendorError.providerMessage === undefined
-      ? {}
-      : { providerMessage: redact(vendorError.providerMessage, hidden) }),
+    ...(providerCode === undefined ? {} : { providerCode: redact(providerCode).slice(0, 64) }),
+    ...(providerMessage === undefined ? {} : { providerMessage: redact(providerMessage) }),
     httpStatus: response.status,
   };
 }

@@ -36,10 +36,35 @@ describe('a provider text', () => {
   test('is processed only up to a limit, and shows no part of a secret at that cut', () => {
     const secret = 'k3y-0123456789';
     // White space at the start is what brings the text around the cut into the result.
-    for (const before of [16_384, 16_384 - 4, 16_384 + 4, 16_384 + secret.length - 1])
+    for (const before of [4_096, 4_096 - 4, 4_096 + 4, 4_096 + secret.length - 1])
       for (const gap of ['\n', '\u0000'])
         expect(redact(`a${gap.repeat(before - 1)}${secret}${'x'.repeat(99)}`, [secret])).not.toContain('k3');
     expect(redact(`${'\n'.repeat(40_000)}end`, [])).toBe('');
+  });
+
+  test('is redacted of secrets that overlap', () => {
+    expect(redact('x ababa y', ['aba'])).toBe('x [redacted] y');
+    expect(redact('x secretive y', ['secret', 'cretive'])).toBe('x [redacted] y');
+    expect(redact('x secretsecret y', ['secret'])).toBe('x [redacted][redacted] y');
+  });
+
+  test.each<[what: string, make: (i: string) => string, text: string]>([
+    ['end like the text', (i) => `${'a'.repeat(300)}+"${i}${'a'.repeat(720)}`, 'a'.repeat(65_536)],
+    ['are in the text almost whole', (i) => `${'ab'.repeat(300)}${i}`, 'ab'.repeat(32_768)],
+    ['are long in every spelling', (i) => `"é${i}`.repeat(100), '%22%C3%A9'.repeat(8_000)],
+  ])('whose secrets %s is redacted in less than 500 ms of CPU time', (_, make, text) => {
+    const hidden = Array.from({ length: 120 }, (_, i) => make(String(i).padStart(3, '0')));
+    const before = process.cpuUsage();
+    for (let i = 0; i < 2; i += 1) redact(`x ${text}`, hidden);
+    expect(process.cpuUsage(before).user / 1_000).toBeLessThan(500);
+  });
+
+  test('is redacted as a whole if a search for its secrets takes too many comparisons', () => {
+    const hidden = Array.from({ length: 40 }, (_, i) => `${'a'.repeat(300)}${i}${'a'.repeat(700)}`);
+    expect(redact('a'.repeat(30_000), hidden)).toBe('[redacted]');
+    const links = Array.from({ length: 200 }, (_, i) => `https://shop.example/a/long/path/${i}?of=a-link`);
+    const text = `${links[7]} and ${links[150]} are wrong. `;
+    expect(redact(text.repeat(40), links)).toMatch(/^\[redacted\] and \[redacted\] are wrong\. \[/);
   });
 
   test.each([
@@ -76,6 +101,7 @@ test('a text is redacted as a whole if there are too many secrets to search for'
   for (let i = 0; i < 20; i++) expect(redact(text, hidden)).toBe('[redacted]');
   expect(redact(' ', hidden)).toBe('');
   expect(process.cpuUsage(before).user).toBeLessThan(1_000_000);
+  expect(redact('short', ['x'.repeat(70_000)])).toBe('[redacted]');
   expect(redact(text, [...hidden.slice(0, 200), ...hidden.slice(0, 200)])).toMatch(/^\[redacted\] is wrong/);
 });
 

@@ -1,15 +1,17 @@
 import { flatCopy } from '#core/domain/flat-copy.ts';
+import { createWordHider } from './hide-words.ts';
 
 const MARK = '[redacted]';
 const TEXT_LENGTH_MAX = 300;
 /** Characters of a text that are searched. A vendor's call can hold a text of megabytes, of which only the start is kept. */
-const SEARCHED_MAX = 16_384;
+const SEARCHED_MAX = 4_096;
 
 /**
- * The most texts that are searched for. Each is searched for in some nine spellings, and a tenant that wants to keep the worker
- * busy can have both a message of thousands of texts and a gateway that answers with a long one.
+ * The most texts that are searched for, and their characters. Each is spelled in some nine ways, and a tenant that wants to keep the
+ * worker busy can have both a message of thousands of texts and a gateway that answers with a long one.
  */
 const HIDDEN_MAX = 250;
+const HIDDEN_CHARACTERS_MAX = 65_536;
 
 // oxlint-disable-next-line no-control-regex -- control characters are what is removed here
 const CONTROL = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]+/g;
@@ -27,20 +29,22 @@ export type Redactor = (text: string) => string;
 /**
  * Returns a function that removes secrets in all their wire encodings, recipients and addresses from texts, replaces
  * control characters with a space and cuts the text to `lengthMax` characters (default 300). The encodings are computed
- * once for all texts of a call. With more than 250 texts to hide, nothing of a text is kept.
+ * once for all texts of a call. With more than 250 texts to hide or 65,536 characters of them, or if finding them in a text takes
+ * too long, nothing of the text is kept.
  * @param hidden the account's secrets and the recipient.
  */
 export function createRedactor(hidden: readonly string[], lengthMax = TEXT_LENGTH_MAX): Redactor {
   const distinct = new Set(hidden);
-  if (distinct.size > HIDDEN_MAX) return (text) => (text.trim() === '' ? '' : MARK);
-  const spellings = [...new Set([...distinct].flatMap(spellingsOf))]
-    .filter((one) => one !== '')
-    .toSorted((a, b) => b.length - a.length);
-  const [{ length: longest } = ''] = spellings;
+  const characters = [...distinct].reduce((sum, { length }) => sum + length, 0);
+  if (distinct.size > HIDDEN_MAX || characters > HIDDEN_CHARACTERS_MAX) return hideAll;
+  const spellings = [...new Set([...distinct].flatMap(spellingsOf))];
+  const longest = spellings.reduce((max, { length }) => Math.max(max, length), 0);
+  const hide = createWordHider(spellings, PLACEHOLDER);
   return (text) => {
     const start = text.slice(0, SEARCHED_MAX + longest);
-    const withoutRaw = replaceAll(start, spellings).replace(CONTROL, ' ');
-    const hiding = replaceAll(withoutRaw, spellings);
+    const withoutRaw = hide(start)?.replace(CONTROL, ' ');
+    const hiding = withoutRaw === undefined ? undefined : hide(withoutRaw);
+    if (hiding === undefined) return hideAll(text);
     // A secret that the cut divides is not found, and its first part is at most this far from the end.
     const whole = start === text ? hiding : hiding.slice(0, Math.max(0, hiding.length - longest));
     const clean = whole.replaceAll(PLACEHOLDER, MARK).replace(ADDRESS, MARK).trim();
@@ -82,6 +86,6 @@ function spellingsOf(value: string): string[] {
   ];
 }
 
-function replaceAll(text: string, values: readonly string[]): string {
-  return values.reduce((left, value) => left.replaceAll(value, PLACEHOLDER), text);
+function hideAll(text: string): string {
+  return text.trim() === '' ? '' : MARK;
 }
