@@ -43,7 +43,8 @@ const CONNECT_TIMEOUT_MS = 12_000;
  * Whoever gives up before sends a second copy.
  */
 const DEADLINE_MS = 40_000;
-const REPLY_BYTES_MAX = 65_536;
+/** Several times the longest replies of known servers; a line of them has at most 512 octets (RFC 5321, 4.5.3.1.5). */
+const REPLY_BYTES_MAX = 16_384;
 
 export default defineProvider({
   id: 'smtp',

@@ -1,5 +1,9 @@
 import SMTPConnection, { type SMTPConnectionOptions } from 'nodemailer/lib/smtp-connection';
 import XOAuth2 from 'nodemailer/lib/xoauth2';
+import { cramMd5 } from './cram-md5.ts';
+
+/** How long a server may leave its side of a closed connection open. */
+const CLOSE_TIMEOUT_MS = 1_000;
 
 export type SmtpError = Error & {
   code?: string;
@@ -23,7 +27,11 @@ export async function inSession<T>(
   signal: AbortSignal,
   work: (connection: SMTPConnection) => Promise<T>,
 ): Promise<T> {
-  const connection = new SMTPConnection(options);
+  const connection = new SMTPConnection({
+    ...options,
+    customAuth: { 'CRAM-MD5': cramMd5 },
+    socketCloseTimeout: CLOSE_TIMEOUT_MS,
+  });
   const broken = Promise.withResolvers<never>();
   broken.promise.catch(() => {});
   const giveUp = () => broken.reject(Object.assign(new Error('The deadline passed'), { code: 'ETIMEDOUT' }));
@@ -43,12 +51,11 @@ export async function inSession<T>(
 
   try {
     const result = await Promise.race([signal.aborted ? broken.promise : steps(), broken.promise]);
+    // The answer is not awaited (as in Postfix, smtp_skip_quit_response): a server could keep the connection open with it.
     connection.quit();
     return result;
-  } catch (error) {
-    connection.close();
-    throw error;
   } finally {
+    connection.close();
     signal.removeEventListener('abort', giveUp);
   }
 }
