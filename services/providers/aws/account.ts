@@ -1,12 +1,13 @@
 import { z } from 'zod';
 import { optionalToken, token } from '../fields.ts';
 import { secretStrings } from '../redact.ts';
+import { REGION } from './aws-host.ts';
 
 const TEXT_LENGTH_MAX = 4_096;
 
 const Region = z
   .string()
-  .regex(/^(?:[a-z]{2,4}-)+[a-z]{4,12}-\d$/, 'Must be an AWS region such as eu-central-1')
+  .regex(REGION, 'Must be an AWS region such as eu-central-1')
   .describe('AWS region that sends, for example eu-central-1.');
 
 const AccessKeyId = z

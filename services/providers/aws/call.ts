@@ -1,5 +1,6 @@
 import type { HttpResult, ProviderContext } from '../provider.ts';
 import type { AwsAccount } from './account.ts';
+import { awsHost } from './aws-host.ts';
 import { signedRequestHeaders } from './sign.ts';
 
 type AwsCall = {
@@ -17,8 +18,7 @@ type AwsCall = {
 export function callAws(call: AwsCall, account: AwsAccount, context: ProviderContext): Promise<HttpResult> {
   const { endpoint, service, method, path, headers, body = '' } = call;
   const { region, accessKeyId } = account.config;
-  const domain = region.startsWith('cn-') ? 'amazonaws.com.cn' : 'amazonaws.com';
-  const origin = `https://${endpoint}.${region}.${domain}`;
+  const origin = `https://${awsHost(endpoint, region)}`;
   const scope = { service, region, keys: { accessKeyId, ...account.secrets }, now: context.now() };
   return context.http({
     method,

@@ -77,6 +77,9 @@ describe('an SNS call', () => {
     'https://evil.example/SimpleNotificationService-0.pem',
     'https://sns.eu-central-1.evilamazonaws.com/SimpleNotificationService-0.pem',
     'https://sns.x.y.amazonaws.com/SimpleNotificationService-0.pem',
+    'https://sns.eu-west-1.amazonaws.com/SimpleNotificationService-0.pem',
+    'https://sns.eu-central-1.amazonaws.com.cn/SimpleNotificationService-0.pem',
+    'https://sns.s3-us-west-2.amazonaws.com/SimpleNotificationService-0.pem',
     'https://sns.eu-central-1.amazonaws.com:8443/SimpleNotificationService-0.pem',
     'https://user@sns.eu-central-1.amazonaws.com/SimpleNotificationService-0.pem',
     'https://sns.eu-central-1.amazonaws.com/other/SimpleNotificationService-0.pem',
@@ -101,12 +104,23 @@ describe('an SNS call', () => {
     expect(asked).toEqual([]);
   });
 
-  test('of a region in China may use a certificate from amazonaws.com.cn', async () => {
+  test('of a region in China has a certificate from amazonaws.com.cn', async () => {
+    const TopicArn = 'arn:aws-cn:sns:cn-north-1:123456789012:events';
     const SigningCertURL = CERTIFICATE_URL.replace(
       'eu-central-1.amazonaws.com',
       'cn-north-1.amazonaws.com.cn',
     );
-    expect(await judge(signedEnvelope({ Message: '{}', SigningCertURL }, '2'))).toEqual({ kind: 'genuine' });
+    const envelope = signedEnvelope({ Message: '{}', SigningCertURL, TopicArn }, '2');
+    expect(await judge(envelope, snsContext().context, TopicArn)).toEqual({ kind: 'genuine' });
+  });
+
+  test('of a topic in no region is forged: its name could be that of a bucket', async () => {
+    const { context, asked } = snsContext();
+    const TopicArn = 'arn:aws:sns:s3-us-west-2:123456789012:events';
+    const SigningCertURL = CERTIFICATE_URL.replace('eu-central-1', 's3-us-west-2');
+    const envelope = signedEnvelope({ Message: '{}', SigningCertURL, TopicArn }, '2');
+    expect(await judge(envelope, context, TopicArn)).toEqual({ kind: 'forged', reason: 'unknown_sender' });
+    expect(asked).toEqual([]);
   });
 
   test('fetches its certificate once', async () => {
@@ -172,6 +186,8 @@ describe('a subscription call', () => {
   test.each([
     ['another host', subscribeUrl({}, 'https://evil.example/')],
     ['a host with the same prefix', subscribeUrl({}, 'https://sns.eu-central-1.amazonaws.com.evil.example/')],
+    ['a host of another region', subscribeUrl({}, 'https://sns.eu-west-1.amazonaws.com/')],
+    ['a host that may be a bucket', subscribeUrl({}, 'https://sns.s3-us-west-2.amazonaws.com/')],
     ['plain http', subscribeUrl({}, 'http://sns.eu-central-1.amazonaws.com/')],
     ['another port', subscribeUrl({}, 'https://sns.eu-central-1.amazonaws.com:444/')],
     ['another action', subscribeUrl({ Action: 'Publish' })],

@@ -5,11 +5,11 @@ import { parseJson } from '../classify-error.ts';
 import type { ProviderContext } from '../provider.ts';
 import type { ParsedCall, ReceiptCall, ReceiptVerdict } from '../receipt.ts';
 import { GENUINE, MISMATCH, MISSING } from '../signature.ts';
+import { awsHost, REGION } from './aws-host.ts';
 
 const CERTIFICATE_KEPT_MS = DAY_MS;
 /** Only this path: other paths of these hosts return content that any AWS customer can upload. */
 const CERTIFICATE_PATH = /^\/SimpleNotificationService-[0-9A-Za-z]{1,128}\.pem$/;
-const SNS_HOST = /^sns\.[a-z0-9-]{3,32}\.amazonaws\.com(?:\.cn)?$/;
 const UNKNOWN_SENDER: ReceiptVerdict = { kind: 'forged', reason: 'unknown_sender' };
 const UNDECIDED: ReceiptVerdict = { kind: 'undecided' };
 
@@ -53,7 +53,7 @@ export async function judgeEnvelope(
   const envelope = readEnvelope(call);
   if (envelope === undefined) return MISSING;
   if (topicArn === undefined || envelope.TopicArn !== topicArn) return UNKNOWN_SENDER;
-  const url = snsUrl(envelope.SigningCertURL);
+  const url = snsUrl(envelope.SigningCertURL, topicArn);
   if (url === undefined || !CERTIFICATE_PATH.test(url.pathname) || url.search !== '') return UNKNOWN_SENDER;
   try {
     const key = await signingKey(url, context);
@@ -77,7 +77,7 @@ export function parseEnvelope(
     case 'Notification':
       return read(parseJson(envelope.Message), envelope.MessageId);
     case 'SubscriptionConfirmation': {
-      const url = snsUrl(envelope.SubscribeURL ?? '');
+      const url = snsUrl(envelope.SubscribeURL ?? '', envelope.TopicArn);
       const isConfirmation =
         url?.pathname === '/' &&
         url.searchParams.get('Action') === 'ConfirmSubscription' &&
@@ -103,13 +103,18 @@ function isExact(base64: string): boolean {
   return Buffer.from(base64, 'base64').toString('base64') === base64;
 }
 
-/** Returns undefined for a URL that does not point to SNS itself. */
-function snsUrl(text: string): URL | undefined {
+/**
+ * Returns undefined for a URL that does not point to SNS itself in the topic's region. A host of a similar form need not be SNS:
+ * `sns.s3-us-west-2.amazonaws.com` is a bucket of the name `sns`.
+ */
+function snsUrl(text: string, topicArn: string): URL | undefined {
   const url = URL.parse(text);
+  const [, , , region = ''] = topicArn.split(':');
   const isSns =
     url !== null &&
     url.protocol === 'https:' &&
-    SNS_HOST.test(url.hostname) &&
+    REGION.test(region) &&
+    url.hostname === awsHost('sns', region) &&
     url.port === '' &&
     url.username === '' &&
     url.password === '';
