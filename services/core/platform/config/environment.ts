@@ -292,7 +292,7 @@ export const observabilityEnv = defineEnvGroup({
       ]),
     ),
     OTEL_TRACES_SAMPLE_RATIO: ratio(
-      'Share of traces that are recorded where the caller does not decide.',
+      'Share of requests to the api, and of traces that other work begins, that are recorded. What a client decided is ignored.',
       0.1,
     ),
   },

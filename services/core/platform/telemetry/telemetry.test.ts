@@ -164,13 +164,39 @@ test('a failed span has the name of the error, not its text, and the error is re
   expect(texts.join('')).not.toContain('canary');
 });
 
-test("the sample ratio applies to new traces, and the caller's decision to its own traces", async () => {
+test('the sample ratio applies to new traces, and a stored decision to the work that continues its trace', async () => {
   const { spans } = await traced(() => {
     withSpan('new', {}, (span) => expect(span.traceparent).toMatch(/-00$/));
     withSpan('sampled', { parent: CALLER }, () => undefined);
     withSpan('not sampled', { parent: CALLER.replace(/01$/, '00') }, () => undefined);
   }, 0);
   expect(spans.map((span) => span.name)).toEqual(['sampled']);
+});
+
+test('the sample ratio applies to requests, whatever their traceparent says', async () => {
+  const decisions = new Set<string | undefined>();
+  const { spans } = await traced(() => {
+    for (let i = 0; i < 200; i += 1) {
+      const span = beginSpan('request', { kind: 'server', parent: CALLER });
+      // What the request causes keeps the request's decision.
+      span.run(() =>
+        withSpan('caused', {}, ({ traceparent }) =>
+          expect(traceparent?.at(-1)).toBe(span.traceparent?.at(-1)),
+        ),
+      );
+      decisions.add(span.traceparent?.slice(-2));
+      span.end();
+    }
+  }, 0.5);
+  expect(decisions).toEqual(new Set(['00', '01']));
+  expect(spans.length).toBeLessThan(400);
+  const all = await traced(
+    () => beginSpan('a', { kind: 'server', parent: CALLER.replace(/01$/, '00') }).end(),
+    1,
+  );
+  expect(all.spans).toHaveLength(1);
+  const none = await traced(() => beginSpan('a', { kind: 'server', parent: CALLER }).end(), 0);
+  expect(none.spans).toEqual([]);
 });
 
 test.each([

@@ -10,13 +10,17 @@ import {
   type Span as OtelSpan,
   type SpanContext,
 } from '@opentelemetry/api';
+import type { Sampler } from '@opentelemetry/sdk-trace';
 import type { LogFields } from './logger.ts';
 
 export type TelemetryOptions = {
   /** OTLP/HTTP collector without the `/v1/traces`; absent: no tracing. */
   readonly endpoint: string | undefined;
   readonly serviceName: string;
-  /** Share of new traces that are recorded, 0 to 1. A trace that the caller began keeps the caller's decision. */
+  /**
+   * Share of requests, and of traces that other work begins, that are recorded, 0 to 1. What continues a trace keeps the decision of
+   * its parent.
+   */
   readonly sampleRatio: number;
 };
 
@@ -57,16 +61,30 @@ export async function startTelemetry({
 }: TelemetryOptions): Promise<AsyncDisposable> {
   if (endpoint === undefined) return { [Symbol.asyncDispose]: () => Promise.resolve() };
   // Imported dynamically: these modules take longer to load than the rest of a service.
-  const [{ NodeSDK }, { OTLPTraceExporter }, { ParentBasedSampler, TraceIdRatioBasedSampler }] =
-    await Promise.all([
-      import('@opentelemetry/sdk-node'),
-      import('@opentelemetry/exporter-trace-otlp-http'),
-      import('@opentelemetry/sdk-trace'),
-    ]);
+  const [{ NodeSDK }, { OTLPTraceExporter }, { ParentBasedSampler, SamplingDecision }] = await Promise.all([
+    import('@opentelemetry/sdk-node'),
+    import('@opentelemetry/exporter-trace-otlp-http'),
+    import('@opentelemetry/sdk-trace'),
+  ]);
+  // Not by the trace's id, which a caller chooses.
+  const atRandom: Sampler = {
+    shouldSample: () => ({
+      decision:
+        Math.random() < sampleRatio ? SamplingDecision.RECORD_AND_SAMPLED : SamplingDecision.NOT_RECORD,
+    }),
+    toString: () => `AtRandom(${sampleRatio})`,
+  };
+  const byParent = new ParentBasedSampler({ root: atRandom });
+  /** A request's traceparent may come from anyone, so it decides nothing; what a worker continues was stored by an api. */
+  const sampler: Sampler = {
+    shouldSample: (above, traceId, name, kind, ...rest) =>
+      (kind === SpanKind.SERVER ? atRandom : byParent).shouldSample(above, traceId, name, kind, ...rest),
+    toString: () => `RequestsAtRandom(${byParent.toString()})`,
+  };
   const sdk = new NodeSDK({
     serviceName,
     traceExporter: new OTLPTraceExporter({ url: `${endpoint}/v1/traces`, timeoutMillis: EXPORT_TIMEOUT_MS }),
-    sampler: new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(sampleRatio) }),
+    sampler,
     // Metrics are scraped, and logs are written to standard output.
     metricReaders: [],
     logRecordProcessors: [],
