@@ -1,8 +1,8 @@
 import type { FastifyRequest } from 'fastify';
 import type { IncomingMessage } from 'node:http';
 import { AppError } from '#core/domain/app-error.ts';
+import { createJsonScan, type JsonScan } from '#core/domain/json-scan.ts';
 import { timedOut, truncated } from './errors.ts';
-import { createJsonScan, type JsonScan } from './json-scan.ts';
 import type { MemoryBudget, Reservation } from './memory-budget.ts';
 import { noRoom } from './no-room.ts';
 import { readJson, tooManyValues, VALUES_MAX } from './read-input.ts';

@@ -1,5 +1,5 @@
 import { createSecretKey } from 'node:crypto';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { createMessageIds } from '#core/domain/message-id.ts';
 import { receiptToken, receiptUrl } from '#core/domain/receipt-token.ts';
 import type { ReceiptCall } from '#providers/receipt.ts';
@@ -37,6 +37,7 @@ function read(headers: Readonly<Record<string, string>>, secrets: Record<string,
       receiptKey: KEY,
       ids: createMessageIds(Buffer.alloc(16)),
       turns: () => Promise.resolve(),
+      spent: () => undefined,
     },
   );
 }
@@ -62,16 +63,12 @@ test('a report counts as verified only with a signature, not because of its secr
   expect(await read({}, secrets)).toMatchObject({ kind: 'forged' });
 });
 
-test('a large receipt call is read in turns of the event loop, 64 reports at a time', async () => {
+/** Reads a call of SendGrid's with this body. */
+async function readEvents(body: Buffer) {
   const provider = findProvider('sendgrid');
   if (provider === undefined) throw new Error('sendgrid is part of the catalog');
-  const events = Array.from({ length: 200 }, (_, n) => ({
-    event: 'delivered',
-    sg_event_id: `e${n}`,
-    sg_message_id: `m${n}`,
-  }));
-  const body = Buffer.from(JSON.stringify(events));
   const weights: number[] = [];
+  let spentMs = 0;
   const reading = await readCall(
     {
       id: 1,
@@ -94,8 +91,61 @@ test('a large receipt call is read in turns of the event loop, 64 reports at a t
       receiptKey: KEY,
       ids: createMessageIds(Buffer.alloc(16)),
       turns: async (weight) => void weights.push(weight),
+      spent: (ms) => void (spentMs += ms),
     },
   );
+  return { reading, weights, spentMs };
+}
+
+/** Returns a JSON list that is as long as SendGrid's calls may be. */
+function longestList(element: string): Buffer {
+  const count = Math.floor((4 * 1024 * 1024) / (element.length + 1));
+  return Buffer.from(`[${Array.from({ length: count }, () => element).join(',')}]`);
+}
+
+test('a large receipt call is read in turns of the event loop, 64 reports at a time', async () => {
+  const events = Array.from({ length: 200 }, (_, n) => ({
+    event: 'delivered',
+    sg_event_id: `e${n}`,
+    sg_message_id: `m${n}`,
+  }));
+  const body = Buffer.from(JSON.stringify(events));
+  const { reading, weights, spentMs } = await readEvents(body);
   expect(reading).toMatchObject({ kind: 'read', reports: { length: 200 } });
   expect(weights).toEqual([8_192 + body.length, 64 * 2_048, 64 * 2_048, 64 * 2_048, 8 * 2_048]);
+  expect(spentMs).toBeGreaterThan(0);
+});
+
+test.each([
+  ['nested lists', Buffer.from('['.repeat(4 * 1024 * 1024))],
+  ['empty lists', longestList('[[]]')],
+  ['tiny objects', longestList('{"":{}}')],
+])(
+  'a receipt call of more values than any vendor sends is unreadable without being parsed: %s',
+  async (_, body) => {
+    const parse = vi.spyOn(JSON, 'parse');
+    try {
+      expect((await readEvents(body)).reading).toEqual({ kind: 'unreadable' });
+      expect(parse).not.toHaveBeenCalled();
+    } finally {
+      parse.mockRestore();
+    }
+  },
+);
+
+test('a receipt call as full of events as one can be is read', async () => {
+  const event = {
+    email: 'ada@example.com',
+    timestamp: 1_700_000_000,
+    event: 'open',
+    sg_event_id: 'a'.repeat(22),
+  };
+  const more = { ip: '198.51.100.7', useragent: 'Mozilla/5.0', category: ['a', 'b'], sg_machine_open: false };
+  const own = Object.fromEntries(Array.from({ length: 10 }, (_, i) => [`key${i}`, `value${i}`]));
+  const ids = {
+    sg_message_id: `${'b'.repeat(22)}.recvd-5c9c6c-d-1-2.0`,
+    'smtp-id': `<${'c'.repeat(22)}@geopod>`,
+  };
+  const { reading } = await readEvents(longestList(JSON.stringify({ ...event, ...more, ...ids, ...own })));
+  expect(reading.kind).toBe('read');
 });

@@ -1,4 +1,5 @@
 import { chunks } from '#core/domain/chunks.ts';
+import { createJsonScan } from '#core/domain/json-scan.ts';
 import type { MessageIds } from '#core/domain/message-id.ts';
 import { receiptToken, receiptUrl, type ReceiptKey } from '#core/domain/receipt-token.ts';
 import type { LoopTurns } from '#core/platform/process/loop-turns.ts';
@@ -13,10 +14,15 @@ import type { Account } from '../accounts/accounts.ts';
 import { placeOf, toReport } from './to-report.ts';
 
 /** Processing one report takes as long as processing this many bytes: some hundredths of a millisecond. */
-const REPORT_WEIGHT = 2_048;
+export const REPORT_WEIGHT = 2_048;
 const REPORTS_IN_A_TURN = 64;
 /** Cost in bytes of the signature check and other work that each call needs, however small it is. */
 const CALL_WEIGHT = 8_192;
+/**
+ * The most marks of a call that is parsed, see {@link createJsonScan}. A full call of SendGrid's has fewer than 350,000; empty lists
+ * fit into it two million times, and parsing them blocks the event loop for a quarter of a second.
+ */
+const MARKS_MAX = 400_000;
 
 /** The result of reading a vendor's call. */
 export type CallReading =
@@ -34,6 +40,8 @@ export type ReadCallDeps = {
   readonly ids: MessageIds;
   /** Limits the bytes of concurrently read calls per turn of the event loop, so that they do not delay messages. */
   readonly turns: LoopTurns;
+  /** Called with the milliseconds that work on the call has just kept the event loop. */
+  readonly spent: (ms: number) => void;
 };
 
 /**
@@ -57,10 +65,13 @@ export async function readCall(
     body: stored.body,
     receivedAt: stored.receivedMs,
   };
+  const timed = createTimer(deps.spent);
   await deps.turns(CALL_WEIGHT + stored.body.length);
-  const verdict = await judge(call, definition, accounts, context);
+  // Before the verdict, because some signatures are inside the JSON.
+  if (timed(() => hasTooManyValues(stored.body))) return { kind: 'unreadable' };
+  const verdict = await timed(() => judge(call, definition, accounts, context));
   if (verdict.kind !== 'genuine') return verdict;
-  const parsed = definition.parse(call);
+  const parsed = timed(() => definition.parse(call));
   if (parsed.kind !== 'receipts') return parsed;
   if (parsed.receipts.length > ELEMENTS_MAX) return { kind: 'unreadable' };
   const origin = {
@@ -71,10 +82,31 @@ export async function readCall(
   const reports: CallReportRow[] = [];
   for (const some of chunks(parsed.receipts, REPORTS_IN_A_TURN)) {
     await deps.turns(some.length * REPORT_WEIGHT);
-    for (const one of some)
-      reports.push({ call_id: stored.id, ...toReport(one, placeOf(one.reference, deps.ids), origin) });
+    timed(() => {
+      for (const one of some)
+        reports.push({ call_id: stored.id, ...toReport(one, placeOf(one.reference, deps.ids), origin) });
+    });
   }
   return { kind: 'read', reports };
+}
+
+function hasTooManyValues(body: Uint8Array): boolean {
+  if (body.length < MARKS_MAX) return false;
+  const scan = createJsonScan();
+  scan.push(body);
+  return scan.marks() > MARKS_MAX;
+}
+
+/** Returns a function that runs work and reports how long it took until it returned. */
+function createTimer(spent: ReadCallDeps['spent']): <Result>(work: () => Result) => Result {
+  return (work) => {
+    const begun = performance.now();
+    try {
+      return work();
+    } finally {
+      spent(performance.now() - begun);
+    }
+  };
 }
 
 /** Returns genuine if any secret matches; else undecided if any verdict is; else the verdict of the current secret. */

@@ -5,6 +5,7 @@ import type { SettledReceiptCalls, StoredReceiptCall } from '#core/store/receipt
 import type { ProviderContext } from '#providers/provider.ts';
 import type { Account } from '../accounts/accounts.ts';
 import { createReceiptReader } from './receipt-calls.ts';
+import type { ReceiptWork } from './receipt-pace.ts';
 
 /** An account of a vendor that signs nothing; the body of a call is its number of reports. */
 const COUNTING = {
@@ -32,6 +33,7 @@ function setup(withSurplus: Set<string> | 'everyone', onBegun: () => void = () =
   const calls: StoredReceiptCall[] = [];
   const passedOver: (readonly string[])[] = [];
   const settled: number[] = [];
+  const works: ReceiptWork[] = [];
   let commits = 0;
   const turns: (() => void)[] = [];
   /** Ends the readings of calls of accounts whose credential takes long. */
@@ -72,7 +74,11 @@ function setup(withSurplus: Set<string> | 'everyone', onBegun: () => void = () =
     onAdapterFault: () => undefined,
     pace: {
       withSurplus: () => withSurplus,
-      run: (commit) => commit(),
+      run: async (commit, workOf) => {
+        const result = await commit();
+        works.push(workOf(result));
+        return result;
+      },
       runSurplus: (commit) => new Promise<void>((resolve) => turns.push(resolve)).then(() => commit()),
     },
     onSettled: () => undefined,
@@ -92,7 +98,7 @@ function setup(withSurplus: Set<string> | 'everyone', onBegun: () => void = () =
       receivedMs: Date.now(),
       tries: 1,
     } as unknown as StoredReceiptCall);
-  return { reader, bring, settled, passedOver, turns, failed, begun: () => commits, slow };
+  return { reader, bring, settled, passedOver, turns, works, failed, begun: () => commits, slow };
 }
 
 test('receipt calls of a tenant with surplus wait for a turn, and those of others do not', async () => {
@@ -203,4 +209,18 @@ test('while messages are sent, a pause after each read lets more calls accumulat
   expect(reader.gapMs(true)).toBeGreaterThan(0);
   expect(reader.gapMs(false)).toBe(0);
   await expect.poll(() => reader.gapMs(true)).toBe(0);
+});
+
+test('the pace is told how long calls took to read, and that a large one without reports was work too', async () => {
+  const { reader, bring, works } = setup(new Set());
+  bring(1, 'a', 3);
+  // Read, but without reports.
+  bring(2, 'b', Number.NaN, 1_000_000);
+  // Not read.
+  bring(3, 'c', 0, 1_000_000);
+  await reader.read();
+  await reader.drain();
+  // A slow machine settles them one by one.
+  expect(works.reduce((sum, { readMs = 0 }) => sum + readMs, 0)).toBeGreaterThan(0);
+  expect(Object.fromEntries(works.flatMap(({ receipts }) => [...receipts]))).toEqual({ a: 3, b: 489, c: 1 });
 });

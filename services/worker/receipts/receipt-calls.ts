@@ -9,7 +9,7 @@ import { reportingProviders } from '#providers/registry.ts';
 import { Deadline, within } from '#core/platform/process/deadline.ts';
 import type { Accounts } from '../accounts/accounts.ts';
 import type { ReceiptPace, ReceiptWork } from './receipt-pace.ts';
-import { readCall, type CallReading, type ReadCallDeps } from './read-call.ts';
+import { readCall, REPORT_WEIGHT, type CallReading, type ReadCallDeps } from './read-call.ts';
 import {
   REPORTS_AT_ONCE,
   settleCalls,
@@ -18,7 +18,7 @@ import {
   type SettledPart,
 } from './settle-calls.ts';
 
-export type ReceiptReaderDeps = Omit<ReadCallDeps, 'turns' | 'ids'> & {
+export type ReceiptReaderDeps = Omit<ReadCallDeps, 'turns' | 'ids' | 'spent'> & {
   readonly loadIds: LoadIds;
   readonly store: Pick<WorkerStore, 'takeReceiptCalls' | 'settleReceiptCalls'>;
   readonly accounts: Pick<Accounts, 'inForce'>;
@@ -202,13 +202,15 @@ function runnerOf(calls: readonly SettledPart[], pace: ReceiptPace): ReceiptPace
 
 function workOf(calls: readonly SettledPart[], now: number): ReceiptWork {
   const receipts = new Map<string, number>();
-  for (const { call, reports } of calls) {
+  for (const { call, reports, readMs } of calls) {
     // A call without reports caused work too.
-    const before = receipts.get(call.tenantId) ?? 0;
-    receipts.set(call.tenantId, before + Math.max(1, reports));
+    const unreported = readMs === 0 ? 1 : Math.ceil((1 + call.body.length) / REPORT_WEIGHT);
+    const work = reports === 0 ? unreported : reports;
+    receipts.set(call.tenantId, (receipts.get(call.tenantId) ?? 0) + work);
   }
   return {
     receipts,
+    readMs: calls.reduce((sum, { readMs }) => sum + readMs, 0),
     waitedMs: waitedMs(
       calls.map(({ call }) => call),
       now,
@@ -230,13 +232,19 @@ function againMs({ reading, call: { tries } }: Settled): number | undefined {
   return Math.min(AGAIN_MS_MAX, AGAIN_MS_MIN * 2 ** Math.min(tries, 10));
 }
 
-async function readOne(call: StoredReceiptCall, deps: ReceiptReaderDeps & ReadCallDeps): Promise<Settled> {
+async function readOne(
+  call: StoredReceiptCall,
+  deps: ReceiptReaderDeps & Omit<ReadCallDeps, 'spent'>,
+): Promise<Settled> {
+  let readMs = 0;
   const found =
     call.accountVersion === null
       ? ({ kind: 'unusable' } as const)
       : await deps.accounts.inForce(call.accountId, call.accountVersion, call.receivedMs);
-  if (found.kind === 'unavailable') return { call, provider: 'unknown', reading: { kind: 'undecided' } };
-  if (found.kind === 'unusable') return { call, provider: 'unknown', reading: { kind: 'unreadable' } };
+  if (found.kind === 'unavailable')
+    return { call, provider: 'unknown', reading: { kind: 'undecided' }, readMs };
+  if (found.kind === 'unusable')
+    return { call, provider: 'unknown', reading: { kind: 'unreadable' }, readMs };
   const [account] = found.accounts;
   const provider = account.provider.id;
   using deadline = new Deadline(deps.deadlineMs);
@@ -247,15 +255,13 @@ async function readOne(call: StoredReceiptCall, deps: ReceiptReaderDeps & ReadCa
     until: deadline.signal,
   });
   try {
-    const reading = await readCall(call, found.accounts, context, deps);
-    return {
-      call,
-      provider,
-      reading: reading.kind === 'confirm' ? await confirm(reading.url, context) : reading,
-    };
+    const spent = (ms: number): void => void (readMs += ms);
+    const given = await readCall(call, found.accounts, context, { ...deps, spent });
+    const reading = given.kind === 'confirm' ? await confirm(given.url, context) : given;
+    return { call, provider, reading, readMs };
   } catch (error) {
     deps.onAdapterFault(provider, error);
-    return { call, provider, reading: { kind: 'unreadable' } };
+    return { call, provider, reading: { kind: 'unreadable' }, readMs };
   }
 }
 

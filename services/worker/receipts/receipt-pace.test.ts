@@ -45,6 +45,16 @@ test('surplus receipts rest for twice the time they take, and expected ones cont
   expect(another.from - later.until).toBeGreaterThanOrEqual(2 * STEP_MS * 0.95 - 5);
 });
 
+test('the time in which receipts were read before their turn counts too', async () => {
+  const { pace, rested } = setup();
+  await pace.run(
+    () => Promise.resolve(),
+    () => ({ receipts: new Map([['loud', STORM]]), waitedMs: 0, readMs: STEP_MS }),
+  );
+  const begun = performance.now();
+  expect((await rested()).from - begun).toBeGreaterThanOrEqual(2 * STEP_MS * 0.95 - 5);
+});
+
 test('a batch of surplus receipts gets its turn despite a steady stream of expected ones', async () => {
   const { surplus, rested, few } = setup();
   await surplus();

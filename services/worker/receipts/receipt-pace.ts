@@ -7,6 +7,8 @@ export type ReceiptWork = {
   readonly receipts: ReadonlyMap<string, number>;
   /** The longest time that one of the receipts had waited, in milliseconds. */
   readonly waitedMs: number;
+  /** How long the work had taken before its turn, in milliseconds. */
+  readonly readMs?: number;
 };
 
 export type ReceiptPaceDeps = {
@@ -60,14 +62,14 @@ export function createReceiptPace({ expected, isSending, signal }: ReceiptPaceDe
     }
   }
 
-  function note({ receipts, waitedMs }: ReceiptWork, tookMs: number): void {
+  function note({ receipts, waitedMs, readMs = 0 }: ReceiptWork, tookMs: number): void {
     const now = performance.now();
     const surplus = expected.use(receipts, now);
     if (surplus === 0) return;
     const all = [...receipts.values()].reduce((sum, some) => sum + some, 0);
     restUntil = extendRest(restUntil, now, {
       kind: 'receipts',
-      tookMs: (tookMs * surplus) / all,
+      tookMs: ((readMs + tookMs) * surplus) / all,
       isSending: isSending(),
       waitedMs,
     });

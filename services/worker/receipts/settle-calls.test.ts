@@ -5,7 +5,13 @@ import { REPORTS_AT_ONCE, settleCalls, type ReadCall } from './settle-calls.ts';
 function read(id: number, reports = 1): ReadCall {
   const call = { id, accountId: `account ${id}` } as StoredReceiptCall;
   const rows = Array.from({ length: reports }, () => ({ call_id: id }) as CallReportRow);
-  return { call, provider: 'twilio', reading: { kind: 'read', reports: rows }, againMs: undefined };
+  return {
+    call,
+    provider: 'twilio',
+    reading: { kind: 'read', reports: rows },
+    readMs: 1,
+    againMs: undefined,
+  };
 }
 
 /** Creates a database that rejects the reports of some calls. */

@@ -5,11 +5,14 @@ import type { WorkerStore } from '#core/store/worker-store.ts';
 import type { CallReportRow, SettledReceiptCalls, StoredReceiptCall } from '#core/store/receipt-reports.ts';
 import type { CallReading } from './read-call.ts';
 
-/** A call and the result of reading it. `againMs`: the time after which the call is read again. */
+/**
+ * A call, the result of reading it, and how long that kept the event loop. `againMs`: the time after which the call is read again.
+ */
 export type ReadCall = {
   readonly call: StoredReceiptCall;
   readonly provider: string;
   readonly reading: CallReading;
+  readonly readMs: number;
   readonly againMs: number | undefined;
 };
 
@@ -26,8 +29,12 @@ export type SettleCallsDeps = {
   readonly reportsMax: number;
 };
 
-/** The part of a call that one commit contains. */
-export type SettledPart = { readonly call: StoredReceiptCall; readonly reports: number };
+/** The part of a call that one commit contains. `readMs`: how long the call took to read, in its last part. */
+export type SettledPart = {
+  readonly call: StoredReceiptCall;
+  readonly reports: number;
+  readonly readMs: number;
+};
 
 /** Reports per commit: a message that meets them in the database, or in this process, waits only some milliseconds. */
 export const REPORTS_AT_ONCE = 256;
@@ -79,7 +86,11 @@ export async function settleCalls(
       if (left.length === 0) continue;
       await deps.pace(
         () => settlePart(left),
-        left.map(({ of, reports }) => ({ call: of.call, reports: reports.length })),
+        left.map(({ of, reports, isLast }) => ({
+          call: of.call,
+          reports: reports.length,
+          readMs: isLast ? of.readMs : 0,
+        })),
       );
     }
   } catch (error) {
