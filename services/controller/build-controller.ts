@@ -19,6 +19,7 @@ import { fenceWrites } from './runtime/fence-writes.ts';
 import type { LeaderWork } from './runtime/manager.ts';
 import { createReflector, type Reflector } from './runtime/reflector.ts';
 import { findDeletions } from './tenant/find-deletions.ts';
+import { withKeyBreaker } from './tenant/key-breaker.ts';
 import { createDeletionReconciler } from './tenant/purge-deleted.ts';
 import { createPurgeSlice } from './tenant/purge-slice.ts';
 import { createTenantReconciler } from './tenant/reconcile-tenant.ts';
@@ -103,7 +104,7 @@ export function buildController(deps: ControllerDeps): Controller {
       tenants,
       plans,
       store: deps.store,
-      keys: deps.keys,
+      keys: { ...deps.keys, ensure: withKeyBreaker(deps.keys.ensure) },
       resources: {
         addFinalizer: (tenant, signal) => tenantWriter.addFinalizer(tenant, TENANT_FINALIZER, signal),
         removeFinalizer: (tenant, signal) => tenantWriter.removeFinalizer(tenant, TENANT_FINALIZER, signal),
