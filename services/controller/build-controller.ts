@@ -21,7 +21,7 @@ import { createReflector, type Reflector } from './runtime/reflector.ts';
 import { findDeletions } from './tenant/find-deletions.ts';
 import { withKeyBreaker } from './tenant/key-breaker.ts';
 import { createDeletionReconciler } from './tenant/purge-deleted.ts';
-import { createPurgeSlice } from './tenant/purge-slice.ts';
+import { createPurges } from './tenant/purge-slice.ts';
 import { createTenantReconciler } from './tenant/reconcile-tenant.ts';
 import { TENANT_FINALIZER } from './tenant/tenant-deps.ts';
 import { trackConvergence } from './tenant/track-convergence.ts';
@@ -92,7 +92,7 @@ export function buildController(deps: ControllerDeps): Controller {
 
   const notify = (tenantId: TenantId): void => deps.nats.publishNotice('tenant', encodeNotice({ tenantId }));
   const now = () => new Date();
-  const purgeSlice = createPurgeSlice({ store: deps.store, keys: deps.keys, notify, now });
+  const purges = createPurges({ store: deps.store, keys: deps.keys, notify, now });
   const loop = { log, isLeading, metrics: metrics.reconciles, timeoutMs: PASS_MS };
   const tenantLoop = createControllerLoop({
     ...loop,
@@ -110,7 +110,8 @@ export function buildController(deps: ControllerDeps): Controller {
         removeFinalizer: (tenant, signal) => tenantWriter.removeFinalizer(tenant, TENANT_FINALIZER, signal),
         applyStatus: tenantWriter.applyStatus,
       },
-      purgeSlice,
+      purges,
+      requestPass: (key) => tenantLoop.enqueue(key),
       notify,
       events: {
         normal: (about, reason, note) => events.record(about, 'Normal', reason, note),
@@ -157,7 +158,12 @@ export function buildController(deps: ControllerDeps): Controller {
     // Nobody waits for a purge, and purges must not take database capacity from other work.
     workers: 1,
     queueMetrics: metrics.workqueue('deletion'),
-    reconcile: createDeletionReconciler({ store: deps.store, tenants, purgeSlice }),
+    reconcile: createDeletionReconciler({
+      store: deps.store,
+      tenants,
+      purges,
+      requestPass: (slug) => deletionLoop.enqueue(slug),
+    }),
   });
 
   tenants.subscribe((change) => {

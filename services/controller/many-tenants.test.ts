@@ -197,3 +197,18 @@ test('while Vault hangs, changes do not wait behind the resync of a thousand unc
   await vi.advanceTimersByTimeAsync(300_000);
   expect(await b.suspend('t998')).toBeLessThan(5_000);
 });
+
+test('the purge of a thousand tenants takes a few queries for each', async () => {
+  const count = 1_000;
+  await using b = await setup(count, { deletionPolicy: 'Purge' });
+  b.start();
+  await vi.advanceTimersByTimeAsync(60_000);
+  b.calls.find = 0;
+  for (let i = 0; i < count; i += 1) b.remove(`t${i}`);
+  const from = Date.now();
+  // A few slices per tenant: some find it draining, the last one ends it.
+  const until = from + DRAIN_MS + 20 * QUERY_MS * count;
+  while (b.left() > 0 && Date.now() < until) await vi.advanceTimersByTimeAsync(1_000);
+  expect(b.left()).toBe(0);
+  expect(b.calls.find).toBeLessThan(count + 2.1 * b.calls.slices);
+});

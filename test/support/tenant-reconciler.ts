@@ -12,7 +12,7 @@ import type { VaultService } from '../../deploy/vault/policies.ts';
 import { PlanResource } from '../../services/controller/resources/plan-resource.ts';
 import { TenantResource } from '../../services/controller/resources/tenant-resource.ts';
 import type { TenantStatus } from '../../services/controller/resources/tenant-status.ts';
-import { createPurgeSlice } from '../../services/controller/tenant/purge-slice.ts';
+import { createPurges } from '../../services/controller/tenant/purge-slice.ts';
 import { createTenantReconciler } from '../../services/controller/tenant/reconcile-tenant.ts';
 import { TENANT_FINALIZER, type TenantDeps } from '../../services/controller/tenant/tenant-deps.ts';
 import { backdatePurge } from './backdate-purge.ts';
@@ -90,7 +90,8 @@ export async function setupTenantReconciler() {
         update(tenant, { status });
       },
     },
-    purgeSlice: createPurgeSlice({ store, keys, notify, now: () => clock() }),
+    purges: createPurges({ store, keys, notify, now: () => clock() }),
+    requestPass: () => undefined,
     notify,
     events: {
       normal: (_about, reason) => void writes.push(`event ${reason}`),
@@ -106,7 +107,7 @@ export async function setupTenantReconciler() {
   /** The dependencies with some of them replaced, also in purges. */
   const withParts = (parts: Partial<TenantDeps>): TenantDeps => {
     const changed = { ...deps, ...parts };
-    return { ...changed, purgeSlice: parts.purgeSlice ?? createPurgeSlice(changed) };
+    return { ...changed, purges: parts.purges ?? createPurges(changed) };
   };
 
   return {

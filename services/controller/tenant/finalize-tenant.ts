@@ -3,7 +3,7 @@ import type { Finding } from '../conditions.ts';
 import type { TenantResource } from '../resources/tenant-resource.ts';
 import type { ReconcileResult } from '../runtime/controller-loop.ts';
 import { keyVerdict } from './key-verdict.ts';
-import { PURGE_RECHECK_MS, type PurgeProgress } from './purge-slice.ts';
+import { nextSliceMs, type PurgeProgress } from './purge-slice.ts';
 import { TENANT_FINALIZER, type TenantDeps } from './tenant-deps.ts';
 import { notReady } from './tenant-findings.ts';
 import { refOf, slugOf } from './wanted-tenant.ts';
@@ -19,13 +19,15 @@ export async function finalizeTenant(
   signal: AbortSignal,
 ): Promise<ReconcileResult> {
   if (!tenant.metadata.finalizers?.includes(TENANT_FINALIZER)) return {};
+  // Its purge has begun and its status says so: no query until it has its turn.
+  if (deps.purges.isWaiting(tenant.metadata.uid)) return { requeueAfterMs: nextSliceMs('waiting') };
   const rest = await giveUpTenant(deps, tenant).catch(async (fault: unknown) => {
     await writeNotReady(deps, tenant, findingOf(fault), signal);
     throw fault;
   });
   if (rest !== 'done') {
     await writeNotReady(deps, tenant, notReady('Purging', PROGRESS[rest]), signal);
-    return { requeueAfterMs: rest === 'deleting' ? 0 : PURGE_RECHECK_MS };
+    return { requeueAfterMs: nextSliceMs(rest) };
   }
   await deps.resources.removeFinalizer(tenant, signal);
   return {};
@@ -49,7 +51,7 @@ async function giveUpTenant(
     if (begun !== undefined) notify(begun);
     if (begun !== undefined && stored.status !== 'deleting')
       events.normal(tenant, 'Purging', 'Intake has ended; rows are being deleted');
-    const rest = await deps.purgeSlice(gone);
+    const rest = await deps.purges.slice(gone, () => deps.requestPass(refOf(tenant)));
     if (rest === 'done') events.normal(tenant, 'Purged', 'No row and no key of the tenant is left');
     return rest === 'absent' ? 'done' : rest;
   }

@@ -1,5 +1,5 @@
 import type { Reconcile, ReconcileResult } from '../runtime/controller-loop.ts';
-import { PURGE_RECHECK_MS } from './purge-slice.ts';
+import { nextSliceMs } from './purge-slice.ts';
 import type { TenantDeps } from './tenant-deps.ts';
 
 /**
@@ -10,24 +10,16 @@ import type { TenantDeps } from './tenant-deps.ts';
 export function createDeletionReconciler({
   store,
   tenants,
-  purgeSlice,
-}: Pick<TenantDeps, 'store' | 'tenants' | 'purgeSlice'>): Reconcile {
+  purges,
+  requestPass,
+}: Pick<TenantDeps, 'store' | 'tenants' | 'purges' | 'requestPass'>): Reconcile {
   return async (slug, _signal, log): Promise<ReconcileResult> => {
     const stored = await store.find(slug);
     if (stored?.status !== 'deleting' || stored.ownerUid === null) return {};
     const { id, ownerUid: uid, ownerRef } = stored;
     if (ownerRef !== null && tenants.get(ownerRef)?.metadata.uid === uid) return {};
-    switch (await purgeSlice({ slug, uid })) {
-      case 'waiting':
-      case 'draining':
-        return { requeueAfterMs: PURGE_RECHECK_MS };
-      case 'deleting':
-        return { requeueAfterMs: 0 };
-      case 'done':
-        log.info({ tenantId: id }, 'Purged a deleted tenant');
-        return {};
-      case 'absent':
-        return {};
-    }
+    const progress = await purges.slice({ slug, uid }, () => requestPass(slug));
+    if (progress === 'done') log.info({ tenantId: id }, 'Purged a deleted tenant');
+    return progress === 'done' || progress === 'absent' ? {} : { requeueAfterMs: nextSliceMs(progress) };
   };
 }

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { TenantId } from '#core/domain/ids.ts';
 import type { PurgeOutcome } from '#core/store/managed-tenants.ts';
-import { createPurgeSlice, PURGE_RECHECK_MS } from './purge-slice.ts';
+import { createPurges } from './purge-slice.ts';
 import type { TenantDeps } from './tenant-deps.ts';
 
 /** Purges whose slices end when the test says so. */
@@ -19,7 +19,7 @@ function setup() {
   const keys = {
     destroy: async (id: string) => void told.push(`key ${id}`),
   } as unknown as TenantDeps['keys'];
-  const slice = createPurgeSlice({
+  const purges = createPurges({
     store,
     keys,
     notify: (id) => void told.push(`notice ${id}`),
@@ -27,7 +27,7 @@ function setup() {
   });
   return {
     told,
-    ask: (slug: string) => slice({ slug, uid: 'u' }),
+    ask: (slug: string) => purges.slice({ slug, uid: slug }, () => undefined),
     end: (slug: string, outcome: PurgeOutcome) => open.get(slug)?.(outcome),
     pass: (ms: number) => void (at += ms),
   };
@@ -54,25 +54,13 @@ test('one purge runs at a time, and waiting tenants take turns', async () => {
   expect(told).toEqual(['key b', 'notice b']);
 });
 
-test('a waiting tenant that stops asking loses its turn', async () => {
-  const { ask, end, pass } = setup();
-  const first = ask('a');
-  await ask('b');
-  end('a', 'draining');
-  await first;
-  expect(await ask('a')).toBe('waiting');
-  pass(11 * PURGE_RECHECK_MS);
-  const again = ask('a');
-  end('a', 'draining');
-  expect(await again).toBe('draining');
-});
-
 test('a failed slice ends its turn', async () => {
-  const slice = createPurgeSlice({
+  const { slice } = createPurges({
     store: { purgeSome: () => Promise.reject(new Error('away')) } as unknown as TenantDeps['store'],
     keys: {} as TenantDeps['keys'],
     notify: () => undefined,
     now: () => new Date(),
   });
-  for (const slug of ['a', 'b', 'a']) await expect(slice({ slug, uid: 'u' })).rejects.toThrow('away');
+  for (const slug of ['a', 'b', 'a'])
+    await expect(slice({ slug, uid: slug }, () => undefined)).rejects.toThrow('away');
 });

@@ -1,4 +1,5 @@
 import type { OwnedSlug } from '#core/store/managed-tenants.ts';
+import { createPurgeTurns } from './purge-turns.ts';
 import type { TenantDeps } from './tenant-deps.ts';
 
 /** Messages deleted per transaction of a purge. */
@@ -6,9 +7,12 @@ const PURGED_AT_ONCE = 500;
 /** A purge yields its worker after this time, so that changes of other tenants do not wait for a large purge. */
 const PURGE_SLICE_MS = 5_000;
 /** Delay before the purge checks again for what it has to wait for: calls in flight, and copies of the tenant in caches. */
-export const PURGE_RECHECK_MS = 1_000;
-/** A purge that has not asked again for this time, for example because its resource is paused, gives its turn to the next one. */
-const TURN_MS = 10 * PURGE_RECHECK_MS;
+const PURGE_RECHECK_MS = 1_000;
+/**
+ * Delay before a purge that waits for its turn asks again unasked. It is woken for its turn; this only finds out that another purge
+ * did not use its own.
+ */
+const PURGE_WAIT_MS = 60_000;
 
 /**
  * - `waiting`: another purge has its turn.
@@ -18,38 +22,40 @@ const TURN_MS = 10 * PURGE_RECHECK_MS;
  */
 export type PurgeProgress = 'done' | 'waiting' | 'draining' | 'deleting' | 'absent';
 
-/** Continues a purge that has begun, for a limited time. */
-export type PurgeSlice = (owned: OwnedSlug) => Promise<PurgeProgress>;
-
-type PurgeSliceDeps = Pick<TenantDeps, 'store' | 'keys' | 'notify' | 'now'>;
-
 /**
- * Creates the slices of a process's purges: one at a time, in turn, so that many purges neither occupy all workers nor take the
- * database from other work.
+ * The purges of a process: one slice at a time, in turn, so that many purges neither occupy all workers nor take the database from
+ * other work.
  */
-export function createPurgeSlice(deps: PurgeSliceDeps): PurgeSlice {
-  /** When each purge that waits asked last, by slug; the first one has the next turn. */
-  const line = new Map<string, number>();
-  let isBusy = false;
+export type Purges = {
+  /** Whether another purge has the turn, so that a slice would be refused now. */
+  readonly isWaiting: (uid: string) => boolean;
+  /**
+   * Continues a purge that has begun, for a limited time.
+   * @param wake requests the pass that makes the next slice; called after `waiting`, when the purge has its turn.
+   */
+  readonly slice: (owned: OwnedSlug, wake: () => void) => Promise<PurgeProgress>;
+};
 
-  function hasTurn(slug: string): boolean {
-    const now = deps.now().getTime();
-    line.set(slug, now);
-    for (const [one, askedAt] of line) if (now - askedAt > TURN_MS) line.delete(one);
-    const [next] = line.keys();
-    return !isBusy && next === slug;
-  }
+type PurgeDeps = Pick<TenantDeps, 'store' | 'keys' | 'notify' | 'now'>;
 
-  return async (owned) => {
-    if (!hasTurn(owned.slug)) return 'waiting';
-    line.delete(owned.slug);
-    isBusy = true;
-    try {
-      return await purgeForAWhile(deps, owned);
-    } finally {
-      isBusy = false;
-    }
+export function createPurges(deps: PurgeDeps): Purges {
+  const turns = createPurgeTurns(() => deps.now().getTime());
+  return {
+    isWaiting: turns.isWaiting,
+    async slice(owned, wake) {
+      if (!turns.take(owned.uid, wake)) return 'waiting';
+      try {
+        return await purgeForAWhile(deps, owned);
+      } finally {
+        turns.end();
+      }
+    },
   };
+}
+
+/** Returns when to make the next pass after a slice that left something to do. */
+export function nextSliceMs(progress: 'waiting' | 'draining' | 'deleting'): number {
+  return { waiting: PURGE_WAIT_MS, draining: PURGE_RECHECK_MS, deleting: 0 }[progress];
 }
 
 /**
@@ -58,7 +64,7 @@ export function createPurgeSlice(deps: PurgeSliceDeps): PurgeSlice {
  * before destroying the key can never destroy another tenant's.
  */
 async function purgeForAWhile(
-  { store, keys, notify, now }: PurgeSliceDeps,
+  { store, keys, notify, now }: PurgeDeps,
   owned: OwnedSlug,
 ): Promise<PurgeProgress> {
   const until = now().getTime() + PURGE_SLICE_MS;

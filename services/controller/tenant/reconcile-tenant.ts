@@ -10,6 +10,7 @@ import { isReadyFor } from './is-ready-for.ts';
 import { nextRotation } from './key-rotation.ts';
 import { keepKey } from './keep-key.ts';
 import { keyVerdict } from './key-verdict.ts';
+import { nextSliceMs } from './purge-slice.ts';
 import { PAUSE_ANNOTATION, TENANT_FINALIZER, type TenantDeps } from './tenant-deps.ts';
 import { factsFound, factsKnown, type InForce } from './tenant-facts.ts';
 import { notReady, tenantFindings, withKnown, type Verdict } from './tenant-findings.ts';
@@ -26,6 +27,8 @@ import { writeNotReady, writeStatus } from './write-status.ts';
 
 /** A slug may become free at any time without a notification. */
 const CONFLICT_RECHECK_MS = 60_000;
+/** Until the next look at a purge that has to end first. */
+const PURGING_RECHECK_MS = 1_000;
 
 /**
  * Applies a tenant's resource: first in Postgres, because suspension and limits must not wait for Vault, then its key. Each
@@ -76,8 +79,7 @@ export function createTenantReconciler(deps: TenantDeps): Reconcile {
     );
     const fault = applied.fault ?? kept?.fault;
     if (fault !== undefined) throw fault;
-    if (applied.verdict.reason === 'Purging') return { requeueAfterMs: 1_000 };
-    if (!applied.verdict.ok) return { requeueAfterMs: CONFLICT_RECHECK_MS };
+    if (!applied.verdict.ok) return { requeueAfterMs: applied.recheckMs ?? CONFLICT_RECHECK_MS };
     return { requeueAfterMs: nextLookMs(deps, tenant, kept?.key?.rotatedAt) };
   };
 }
@@ -85,6 +87,8 @@ export function createTenantReconciler(deps: TenantDeps): Reconcile {
 type Applied = InForce & {
   readonly verdict: Verdict;
   readonly fault?: unknown;
+  /** When to look again after a verdict that is not ok. Default `CONFLICT_RECHECK_MS`. */
+  readonly recheckMs?: number;
   /** The database did not answer, not even for the stored state. */
   readonly isSilent?: boolean;
 };
@@ -144,7 +148,7 @@ async function apply(
     case 'taken':
       return { ...NOTHING, verdict: failed('SlugConflict', `The slug ${wanted.slug} is taken`) };
     case 'purging':
-      return { ...NOTHING, verdict: failed('Purging', 'An earlier tenant of this slug is being purged') };
+      return purgingEarlier(PURGING_RECHECK_MS);
     case 'stale':
       // The cache is stale; the event that updates it will arrive.
       return { ...NOTHING, verdict: failed('Stale', 'A newer revision has been applied') };
@@ -161,8 +165,17 @@ function slugConflict(tenant: TenantResource, { ownerRef }: StoredTenant): Appli
 
 /** The resource that started the purge was removed before the purge ended; this one cannot start before that. */
 async function awaitPurge(deps: TenantDeps, tenant: TenantResource, stored: StoredTenant): Promise<Applied> {
-  await deps.purgeSlice({ slug: slugOf(tenant), uid: stored.ownerUid ?? '' });
-  return { ...NOTHING, verdict: failed('Purging', 'An earlier tenant of this slug is being purged') };
+  const owned = { slug: slugOf(tenant), uid: stored.ownerUid ?? '' };
+  const progress = await deps.purges.slice(owned, () => deps.requestPass(refOf(tenant)));
+  return purgingEarlier(progress === 'waiting' ? nextSliceMs(progress) : PURGING_RECHECK_MS);
+}
+
+function purgingEarlier(recheckMs: number): Applied {
+  return {
+    ...NOTHING,
+    verdict: failed('Purging', 'An earlier tenant of this slug is being purged'),
+    recheckMs,
+  };
 }
 
 function planRevision(plan: PlanResource | undefined): PlanRevision | undefined {

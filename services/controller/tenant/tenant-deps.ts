@@ -5,7 +5,7 @@ import type { ManagedTenantStore } from '#core/store/managed-tenants.ts';
 import type { PlanResource } from '../resources/plan-resource.ts';
 import type { TenantResource } from '../resources/tenant-resource.ts';
 import type { TenantStatus } from '../resources/tenant-status.ts';
-import type { PurgeSlice } from './purge-slice.ts';
+import type { Purges } from './purge-slice.ts';
 
 /** Dependencies of a tenant's reconciliation. Resources come from caches and may be slightly stale. */
 export type TenantDeps = {
@@ -26,8 +26,9 @@ export type TenantDeps = {
       signal: AbortSignal,
     ) => Promise<void>;
   };
-  /** Shared by all purges of the process. */
-  readonly purgeSlice: PurgeSlice;
+  readonly purges: Purges;
+  /** Requests a pass over the resource with this key. */
+  readonly requestPass: (key: string) => void;
   /** Notifies api and workers, after the commit, that their cached copies of the tenant are stale. Best effort. */
   readonly notify: (tenantId: TenantId) => void;
   readonly events: TenantEvents;

@@ -198,7 +198,9 @@ describe('a tenant that the API deleted', () => {
     await s.store.beginPurge({ slug, uid, ref: key, createdAt });
     s.tenants.delete(key);
     s.putTenant({ deletionPolicy: 'Retain' }, { key, uid: randomUUID(), createdAt: '2026-01-02T00:00:00Z' });
-    const waiting = s.reconcilerWith({ purgeSlice: async () => 'waiting' });
+    const waiting = s.reconcilerWith({
+      purges: { isWaiting: () => false, slice: async () => 'waiting' },
+    });
     expect(await s.reconcile(key, waiting)).toEqual(['finalizer+', 'status']);
     s.remove(key);
     expect(await s.reconcile(key, waiting)).toEqual(['finalizer-']);

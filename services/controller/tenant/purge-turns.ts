@@ -1,0 +1,45 @@
+/** A purge that does not use its turn for this time, for example because its resource is paused, loses it. */
+const UNUSED_MS = 10_000;
+
+/** One turn at a time, in the order of the requests. Purges are identified by the UID of their owner. */
+export type PurgeTurns = {
+  /** Whether the purge is in line and the turn is not its own. */
+  readonly isWaiting: (uid: string) => boolean;
+  /** Takes the turn; or returns false, joins the line, and calls `wake` when the turn has come. Call `end` after a turn. */
+  readonly take: (uid: string, wake: () => void) => boolean;
+  readonly end: () => void;
+};
+
+export function createPurgeTurns(now: () => number): PurgeTurns {
+  const line = new Map<string, () => void>();
+  let isTaken = false;
+  let next: { readonly uid: string; readonly wokenAt: number } | undefined;
+
+  function isFreeFor(uid: string): boolean {
+    if (isTaken) return false;
+    return next === undefined || next.uid === uid || now() - next.wokenAt > UNUSED_MS;
+  }
+
+  return {
+    isWaiting: (uid) => line.has(uid) && !isFreeFor(uid),
+    take(uid, wake) {
+      if (!isFreeFor(uid)) {
+        line.set(uid, wake);
+        return false;
+      }
+      line.delete(uid);
+      next = undefined;
+      isTaken = true;
+      return true;
+    },
+    end() {
+      isTaken = false;
+      const [first] = line;
+      if (first === undefined) return;
+      const [uid, wake] = first;
+      line.delete(uid);
+      next = { uid, wokenAt: now() };
+      wake();
+    },
+  };
+}
