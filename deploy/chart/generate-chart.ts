@@ -21,26 +21,11 @@ export type ChartFiles = {
 export async function generateChart(chart: URL): Promise<ChartFiles> {
   const read = (file: string): Promise<string> => readFile(new URL(file, chart), 'utf8');
   const values = readValueTree(await read('values.yaml'));
-  const refused = readRefusedValues(await read('templates/_deprecations.tpl'));
   const definitions = { planLimits: planLimitsSchema() };
   return {
-    schema: `${JSON.stringify(valuesSchema(values, { refused, definitions }), null, 2)}\n`,
+    schema: `${JSON.stringify(valuesSchema(values, definitions), null, 2)}\n`,
     readme: replaceBetween(await read('README.md'), `\n\n${valuesTable(values)}\n\n`),
   };
-}
-
-/**
- * Returns the keys and texts of `despatch.movedValues`, so that the schema accepts values that the templates refuse with
- * their own message.
- */
-function readRefusedValues(template: string): Record<string, string> {
-  const body = /define "despatch\.movedValues" -}}\n([\s\S]*?)\n{{- end/.exec(template)?.[1] ?? '';
-  return Object.fromEntries(
-    body.split('\n').map((line) => {
-      const at = line.indexOf(': ');
-      return [line.slice(0, at), line.slice(at + 2)];
-    }),
-  );
 }
 
 function replaceBetween(text: string, inner: string): string {

@@ -48,14 +48,17 @@ test('a comment belongs to the key below it, even if that is the first key of a 
 });
 
 test('the schema allows further values only at the root of global and in objects that are passed on', () => {
-  const { properties, ...root } = valuesSchema(readValueTree(TEXT), { refused: { old: 'use api' } }) as {
+  const { properties, ...root } = valuesSchema(readValueTree(TEXT)) as {
     properties: Record<string, { properties: Record<string, object> }>;
   };
   expect(root).toMatchObject({ type: 'object', additionalProperties: false });
   expect(properties['global']).toMatchObject({ additionalProperties: true });
   expect(properties['enabled']).toMatchObject({ type: 'boolean' });
-  expect(properties['old']).toEqual({ description: 'No value of this chart: use api.' });
-  expect(properties['api']).toMatchObject({ additionalProperties: false });
+  expect(properties['api']).toMatchObject({
+    additionalProperties: false,
+    // Neither a map that is passed on nor a value that may be null.
+    required: ['enabled', 'replicas', 'keys', 'ratio', 'names'],
+  });
   expect(properties['api']?.properties).toEqual({
     enabled: { description: 'Whether it runs, and more.', type: 'boolean' },
     replicas: { description: 'How | many.', type: 'integer', minimum: 0 },
@@ -63,6 +66,7 @@ test('the schema allows further values only at the root of global and in objects
       description: 'Keys.',
       type: 'object',
       additionalProperties: false,
+      required: ['a', 'b'],
       properties: { a: { type: 'string' }, b: { type: 'string' } },
     },
     resources: { description: 'Passed on.', type: 'object' },

@@ -2,20 +2,17 @@ import type { ChartValue } from './value-tree.ts';
 
 type Schema = Readonly<Record<string, unknown>>;
 
-export type SchemaOptions = {
-  /** Keys that the templates refuse with a better message than a schema could give. */
-  readonly refused: Readonly<Record<string, string>>;
-  /** Schemas to which an `@schema` refers as `#/definitions/NAME`. */
-  readonly definitions?: Readonly<Record<string, Schema>>;
-};
-
 /**
  * Returns the JSON Schema of the values: closed wherever the chart knows all keys. `global` stays open and `enabled` is
  * allowed, because a parent chart sets both.
+ *
+ * Helm removes a value that is set to `null`, and templates would render it as 0 or as an empty list. So every value is required that
+ * may not be null; only maps that are passed through may be removed.
+ * @param definitions schemas to which an `@schema` refers as `#/definitions/NAME`.
  */
 export function valuesSchema(
   values: readonly ChartValue[],
-  { refused, definitions = {} }: SchemaOptions,
+  definitions: Readonly<Record<string, Schema>> = {},
 ): Schema {
   const properties = Object.fromEntries(values.map((value) => [value.key, schemaOf(value)]));
   return {
@@ -24,16 +21,11 @@ export function valuesSchema(
     definitions,
     type: 'object',
     additionalProperties: false,
+    required: requiredKeys(values),
     properties: {
       ...properties,
       global: { ...(properties['global'] as Schema), additionalProperties: true },
       enabled: { type: 'boolean', description: 'For a parent chart, whose condition this may be.' },
-      ...Object.fromEntries(
-        Object.entries(refused).map(([key, instead]) => [
-          key,
-          { description: `No value of this chart: ${instead}.` },
-        ]),
-      ),
     },
   };
 }
@@ -45,10 +37,21 @@ function schemaOf({ description, narrowing, default: preset, children }: ChartVa
       ...described,
       type: 'object',
       additionalProperties: false,
+      required: requiredKeys(children),
       properties: Object.fromEntries(children.map((child) => [child.key, schemaOf(child)])),
     };
   }
   return { ...described, ...typeOf(preset), ...narrowing };
+}
+
+function requiredKeys(values: readonly ChartValue[]): string[] {
+  return values.filter((value) => value.children !== undefined || !mayBeNull(value)).map(({ key }) => key);
+}
+
+function mayBeNull({ narrowing, default: preset }: ChartValue): boolean {
+  if (preset === null || (typeof preset === 'object' && !Array.isArray(preset))) return true;
+  const { type } = narrowing;
+  return Array.isArray(type) && type.includes('null');
 }
 
 function typeOf(preset: unknown): Schema {

@@ -205,10 +205,10 @@ spec:
     {{- include "despatch.podTemplate" . | nindent 4 }}
 {{- end -}}
 
-{{/* Not empty if an autoscaler sets the number of pods instead of the chart. Takes `root` and `component`. */}}
+{{/* Not empty if something else than the chart sets the number of pods. Takes `root` and `component`. */}}
 {{- define "despatch.isScaled" -}}
 {{- $own := index .root.Values .component -}}
-{{- if or (dig "autoscaling" "enabled" false $own) (dig "keda" "enabled" false $own) }}true{{ end -}}
+{{- if or (dig "autoscaling" "enabled" false $own) (dig "keda" "enabled" false $own) (kindIs "invalid" $own.replicas) }}true{{ end -}}
 {{- end -}}
 
 {{/* A component's disruption budget, if it has more than one pod. Takes `root` and `component`. */}}

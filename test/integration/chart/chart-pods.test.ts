@@ -5,6 +5,7 @@ import {
   pick,
   podTemplates,
   renderChart,
+  renderNotes,
   type ChartObject,
   type PodTemplate,
 } from '#test/support/chart.ts';
@@ -156,6 +157,28 @@ test('readiness probes request /readyz; startup and liveness probes request /hea
   }
 });
 
+test('the pods of all Jobs are scheduled alike and have the same annotations', async () => {
+  const scheduling = {
+    nodeSelector: { pool: 'jobs' },
+    tolerations: [{ key: 'jobs', operator: 'Exists' }],
+    affinity: { nodeAffinity: {} },
+    priorityClassName: 'low',
+  };
+  const podAnnotations = { 'sidecar.istio.io/inject': 'false' };
+  const set = {
+    ...Object.fromEntries(
+      Object.entries({ ...scheduling, podAnnotations }).map(([key, value]) => [`migrations.${key}`, value]),
+    ),
+    'uninstall.releaseFinalizers': true,
+  };
+  const jobs = podTemplates(await renderChart({ set })).filter(({ owner }) => owner.startsWith('Job '));
+  expect(jobs).toHaveLength(3);
+  for (const { metadata, spec } of jobs) {
+    expect(metadata).toMatchObject({ annotations: podAnnotations });
+    expect(spec).toMatchObject(scheduling);
+  }
+});
+
 test('a custom probe handler replaces the default one, and the configured timing is kept', async () => {
   const liveness = { exec: { command: ['true'] }, periodSeconds: 7 };
   const readiness = { tcpSocket: { port: 'metrics' } };
@@ -191,6 +214,13 @@ describe('the number of pods', () => {
     expect(objects.filter(({ kind }) => kind === 'HorizontalPodAutoscaler')).toEqual([]);
   });
 
+  test.each(COMPONENTS)('is left to others if the value of the %s is null', async (component) => {
+    const objects = await renderChart({ set: { [`${component}.replicas`]: null } });
+    expect(Object.keys(pick(objects, 'Deployment', `despatch-${component}`).spec)).not.toContain('replicas');
+    expect(pick(objects, 'PodDisruptionBudget', `despatch-${component}`).spec.maxUnavailable).toBe(1);
+    expect(await renderNotes({ set: { [`${component}.replicas`]: null } })).not.toContain('has one pod');
+  });
+
   test('is left to the HorizontalPodAutoscaler if autoscaling is on', async () => {
     const objects = await renderChart({ values: 'autoscaling' });
     for (const component of ['api', 'worker']) {
@@ -223,6 +253,15 @@ describe('the number of pods', () => {
     ]);
     // The metric is gone while the database is, and workers that run may hold outcomes that are not recorded.
     expect(spec.fallback).toEqual({ failureThreshold: 5, replicas: 4, behavior: 'currentReplicasIfHigher' });
+  });
+
+  test('is left to KEDA with the configured annotations of the ScaledObject', async () => {
+    const annotations = { 'validations.keda.sh/hpa-ownership': 'false' };
+    const objects = await renderChart({
+      values: 'keda-prometheus',
+      set: { 'worker.keda.annotations': annotations },
+    });
+    expect(pick(objects, 'ScaledObject', 'despatch-worker').metadata.annotations).toMatchObject(annotations);
   });
 
   test('is protected by a PodDisruptionBudget if there is more than one', async () => {
