@@ -12,6 +12,7 @@ imagePullSecrets: {{- . | nindent 2 }}
 {{- end }}
 securityContext:
   {{- include "despatch.podSecurityContext" (dict "root" .root) | nindent 2 }}
+{{ include "despatch.jobScheduling" .root }}
 containers:
   - name: {{ .component | quote }}
     image: {{ include "despatch.image" (dict "root" .root) | quote }}
@@ -42,4 +43,33 @@ volumes:
       sources:
         {{- toYaml . | nindent 8 }}
   {{- end }}
+{{- end -}}
+
+{{/* Where the pods of Jobs may run, below `template.spec`. */}}
+{{- define "despatch.jobScheduling" -}}
+{{- with .Values.migrations -}}
+{{- with .priorityClassName }}
+priorityClassName: {{ . | quote }}
+{{- end }}
+{{- with .nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .affinity }}
+affinity:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
+{{- end -}}
+
+{{/* Annotations of the pods of Jobs, below `template.metadata`. */}}
+{{- define "despatch.jobPodAnnotations" -}}
+{{- with .Values.migrations.podAnnotations -}}
+annotations:
+  {{- toYaml . | nindent 2 }}
+{{- end -}}
 {{- end -}}

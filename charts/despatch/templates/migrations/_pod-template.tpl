@@ -5,10 +5,7 @@
 metadata:
   labels:
     {{- include "despatch.podLabels" (dict "root" . "component" "migrate" "own" $own.podLabels) | nindent 4 }}
-  {{- with $own.podAnnotations }}
-  annotations:
-    {{- toYaml . | nindent 4 }}
-  {{- end }}
+  {{- include "despatch.jobPodAnnotations" . | nindent 2 }}
 spec:
   serviceAccountName: {{ include "despatch.serviceAccountName" (dict "root" . "component" "migrate" "account" $own.serviceAccount) | quote }}
   automountServiceAccountToken: false
@@ -19,21 +16,7 @@ spec:
   {{- end }}
   securityContext:
     {{- include "despatch.podSecurityContext" (dict "root" .) | nindent 4 }}
-  {{- with $own.priorityClassName }}
-  priorityClassName: {{ . | quote }}
-  {{- end }}
-  {{- with $own.nodeSelector }}
-  nodeSelector:
-    {{- toYaml . | nindent 4 }}
-  {{- end }}
-  {{- with $own.tolerations }}
-  tolerations:
-    {{- toYaml . | nindent 4 }}
-  {{- end }}
-  {{- with $own.affinity }}
-  affinity:
-    {{- toYaml . | nindent 4 }}
-  {{- end }}
+  {{- include "despatch.jobScheduling" . | nindent 2 }}
   containers:
     - name: migrate
       image: {{ include "despatch.image" (dict "root" .) | quote }}
