@@ -1,5 +1,6 @@
 import { isLockRefused } from '#core/domain/database-fault.ts';
 import { withDeadline, type Sql } from '#core/platform/postgres/postgres.ts';
+import { retryPauseMs } from './retry-pause.ts';
 
 /** A session that holds a lock the migration waits for. Fields that the migration's role may not see are null. */
 export type LockHolder = {
@@ -36,9 +37,6 @@ export type LockRetriesOptions = {
   readonly onWait: (wait: LockWait) => void;
 };
 
-/** Pauses between two tries, in which requests proceed: they get far more time than the tries take. */
-const PAUSE_MS_MIN = 1_000;
-const PAUSE_MS_MAX = 15_000;
 const TELL_EVERY_MS = 2_000;
 const LOOK_DEADLINE_MS = 2_000;
 
@@ -52,7 +50,7 @@ export function createLockRetries(options: LockRetriesOptions) {
         extract(epoch from now() - xact_start)::float8 as "openSeconds"
       from pg_stat_activity
       where pid = any (pg_blocking_pids(${pid}) || array(
-        -- Nobody waits for a lock that is polled. Its number is in two halves.
+        -- pg_blocking_pids omits polled locks; pg_locks splits a bigint key into classid and objid.
         select l.pid from pg_locks l
         where ${isPolled} and l.locktype = 'advisory' and l.objsubid = 1 and l.granted and l.pid <> ${pid}
           and l.database = (select d.oid from pg_database d where d.datname = current_database())
@@ -89,16 +87,15 @@ export function createLockRetries(options: LockRetriesOptions) {
      *   back then.
      * @throws LockWaitError after `waitMsMax`; any other error of `work` at once.
      */
-    async run(name: string, work: () => Promise<boolean>, pauseMsMax: number = PAUSE_MS_MAX): Promise<void> {
+    async run(name: string, work: () => Promise<boolean>, pauseMsMax?: number): Promise<void> {
       const started = performance.now();
       let toldAt = -Infinity;
       for (let tries = 1; ; tries++) {
         const holders = await attempt(work);
         if (holders === 'done') return;
         const waitedMs = Math.round(performance.now() - started);
-        const pauseMs = Math.min(PAUSE_MS_MIN * 2 ** (tries - 1), pauseMsMax);
-        // Jitter, because runs that started together would keep colliding.
-        const nextTryMs = Math.round(pauseMs * (0.5 + Math.random() / 2));
+        // Requests proceed in the pauses, which are far longer than the tries.
+        const nextTryMs = retryPauseMs(tries, pauseMsMax);
         if (waitedMs + nextTryMs > waitMsMax) {
           const who = holders
             .map((holder) => `${holder.pid} (${holder.application ?? 'unknown'})`)
