@@ -24,7 +24,6 @@ describe('a controller that has done nothing yet', () => {
     'controller_runtime_reconcile_total{controller="plan",result="error"}',
     'controller_runtime_reconcile_total{controller="plan",result="requeue_after"}',
     'controller_runtime_reconcile_errors_total{controller="tenant"}',
-    'controller_runtime_terminal_reconcile_errors_total{controller="plan"}',
     'controller_runtime_reconcile_time_seconds_count{controller="tenant"}',
     'controller_runtime_active_workers{controller="tenant"}',
     'controller_runtime_max_concurrent_reconciles{controller="plan"}',
@@ -62,14 +61,13 @@ describe('a controller that has done nothing yet', () => {
   });
 });
 
-test('a terminal failure counts as an error too', async () => {
+test('a failure counts as a result and as an error', async () => {
   const metrics = createControllerMetrics(options);
   metrics.reconciles.started('tenant');
-  metrics.reconciles.finished('tenant', { result: 'error', isTerminal: true, seconds: 0.2 });
+  metrics.reconciles.finished('tenant', { result: 'error', seconds: 0.2 });
   const series = await scrape(metrics);
   expect(series.get('controller_runtime_reconcile_total{controller="tenant",result="error"}')).toBe(1);
   expect(series.get('controller_runtime_reconcile_errors_total{controller="tenant"}')).toBe(1);
-  expect(series.get('controller_runtime_terminal_reconcile_errors_total{controller="tenant"}')).toBe(1);
   expect(series.get('controller_runtime_active_workers{controller="tenant"}')).toBe(0);
 });
 

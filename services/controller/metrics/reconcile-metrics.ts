@@ -1,6 +1,6 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 
-/** Result of a reconcile: `requeue_after` asked to be called again, `error` was thrown or terminal. */
+/** Result of a reconcile: `requeue_after` asked to be called again, `error` was thrown. */
 const RECONCILE_RESULTS = ['success', 'requeue_after', 'error'] as const;
 type ReconcileOutcome = (typeof RECONCILE_RESULTS)[number];
 
@@ -18,13 +18,7 @@ export function reconcileMetrics(registry: Registry, controllers: readonly strin
   });
   const errors = new Counter({
     name: 'controller_runtime_reconcile_errors_total',
-    help: 'Reconciles that failed, terminal failures included.',
-    labelNames,
-    registers: on,
-  });
-  const terminalErrors = new Counter({
-    name: 'controller_runtime_terminal_reconcile_errors_total',
-    help: 'Reconciles that failed in a way that trying again does not help.',
+    help: 'Reconciles that failed.',
     labelNames,
     registers: on,
   });
@@ -50,7 +44,6 @@ export function reconcileMetrics(registry: Registry, controllers: readonly strin
   for (const controller of controllers) {
     for (const result of RECONCILE_RESULTS) total.inc({ controller, result }, 0);
     errors.inc({ controller }, 0);
-    terminalErrors.inc({ controller }, 0);
     seconds.zero({ controller });
     activeWorkers.set({ controller }, 0);
     workersMax.set({ controller }, 0);
@@ -58,15 +51,11 @@ export function reconcileMetrics(registry: Registry, controllers: readonly strin
   return {
     concurrency: (controller: string, workers: number): void => workersMax.set({ controller }, workers),
     started: (controller: string): void => activeWorkers.inc({ controller }),
-    finished(
-      controller: string,
-      end: { readonly result: ReconcileOutcome; readonly isTerminal: boolean; readonly seconds: number },
-    ): void {
+    finished(controller: string, end: { readonly result: ReconcileOutcome; readonly seconds: number }): void {
       activeWorkers.dec({ controller });
       total.inc({ controller, result: end.result });
       seconds.observe({ controller }, end.seconds);
       if (end.result === 'error') errors.inc({ controller });
-      if (end.isTerminal) terminalErrors.inc({ controller });
     },
   };
 }

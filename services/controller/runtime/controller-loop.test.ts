@@ -2,7 +2,6 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { createLogger, silentLogger } from '#core/platform/telemetry/logger.ts';
 import {
   createControllerLoop,
-  TerminalError,
   type ControllerLoop,
   type ControllerLoopOptions,
   type ReconcileMetrics,
@@ -127,31 +126,8 @@ test('an error thrown synchronously is retried too', async () => {
   await loop.stop();
 });
 
-test('a terminal error is not retried until the object is enqueued again', async () => {
-  const { loop, passes } = setup({
-    async reconcile() {
-      throw new TerminalError('The slug is taken');
-    },
-  });
-  loop.enqueue('a');
-  await vi.advanceTimersByTimeAsync(3_600_000);
-  expect(passes).toEqual(['a']);
-  loop.enqueue('a');
-  await vi.advanceTimersByTimeAsync(0);
-  expect(passes).toEqual(['a', 'a']);
-  await loop.stop();
-});
-
-test.each([
-  ['a result', async () => ({ requeueAfterMs: 300_000 })],
-  [
-    'a terminal error',
-    async () => {
-      throw new TerminalError('The slug is taken', { requeueAfterMs: 300_000 });
-    },
-  ],
-])('%s with requeueAfterMs requeues the object after that time', async (_what, reconcile) => {
-  const { loop, passes } = setup({ reconcile });
+test('a result with requeueAfterMs requeues the object after that time', async () => {
+  const { loop, passes } = setup({ reconcile: async () => ({ requeueAfterMs: 300_000 }) });
   loop.enqueue('a');
   await vi.advanceTimersByTimeAsync(299_999);
   expect(passes).toHaveLength(1);
@@ -248,12 +224,12 @@ test("logs name the controller, object and pass, and metrics record each pass's 
   const metrics: ReconcileMetrics = {
     concurrency: (controller, workers) => ends.push(`${controller} ${workers}`),
     started: () => void (active += 1),
-    finished(_controller, { result, isTerminal }) {
+    finished(_controller, { result }) {
       active -= 1;
-      ends.push(isTerminal ? `${result} terminal` : result);
+      ends.push(result);
     },
   };
-  const results = [{}, { requeueAfterMs: 1e6 }, new Error('no'), new TerminalError('never')];
+  const results = [{}, { requeueAfterMs: 1e6 }, new Error('no'), new Error('no')];
   const { loop } = setup({
     log,
     metrics,
@@ -265,13 +241,13 @@ test("logs name the controller, object and pass, and metrics record each pass's 
   });
   for (const key of ['acme/a', 'acme/b', 'acme/c', 'acme/d']) loop.enqueue(key);
   await vi.advanceTimersByTimeAsync(0);
-  expect(ends).toEqual(['tenant 4', 'success', 'requeue_after', 'error', 'error terminal']);
+  expect(ends).toEqual(['tenant 4', 'success', 'requeue_after', 'error', 'error']);
   expect(active).toBe(0);
   expect(
     lines.map(({ level, msg, controller, namespace, name }) => [level, msg, controller, namespace, name]),
   ).toEqual([
     ['warn', 'Could not reconcile, and will retry', 'tenant', 'acme', 'c'],
-    ['error', 'Could not reconcile, and will not retry', 'tenant', 'acme', 'd'],
+    ['warn', 'Could not reconcile, and will retry', 'tenant', 'acme', 'd'],
   ]);
   expect(new Set(lines.map(({ reconcileId }) => reconcileId)).size).toBe(2);
   await loop.stop();

@@ -13,31 +13,17 @@ export type ReconcileResult = {
  * Brings one object to its desired state. It gets only the key (`namespace/name` or `name`), reads the object again and may
  * find it gone. A key is never reconciled twice at once.
  *
- * Thrown errors are retried with a growing delay; a `TerminalError` is retried only when the object changes (or after the
- * time that it names).
+ * Thrown errors are retried with a growing delay.
  * @param signal aborts when the pass exceeds its time, or when the process stops or no longer leads. Pass it to every call.
  * @param log carries the controller, the object and an id of this pass.
  */
 export type Reconcile = (key: string, signal: AbortSignal, log: Logger) => Promise<ReconcileResult>;
-
-/** A retry cannot help: the object requests something impossible. */
-export class TerminalError extends Error {
-  override readonly name = 'TerminalError';
-  /** When to reconcile again anyway; default never. */
-  readonly requeueAfterMs: number | undefined;
-
-  constructor(message: string, options?: ErrorOptions & { readonly requeueAfterMs?: number }) {
-    super(message, options);
-    this.requeueAfterMs = options?.requeueAfterMs;
-  }
-}
 
 /** A queue of keys and the workers that reconcile them. */
 export type ControllerLoop = {
   readonly name: string;
   /** Requests a pass over the object. Has no effect before `start`, which enqueues all keys, and after `stop`. */
   readonly enqueue: (key: string) => void;
-  readonly enqueueAfter: (key: string, delayMs: number) => void;
   /** Enqueues all keys and starts the workers. The signal aborts the passes in progress. */
   readonly start: (signal: AbortSignal) => void;
   /** Stops taking keys, and resolves when the passes in progress have ended. */
@@ -52,7 +38,6 @@ export type ReconcileMetrics = {
     controller: string,
     end: {
       readonly result: 'success' | 'requeue_after' | 'error';
-      readonly isTerminal: boolean;
       readonly seconds: number;
     },
   ) => void;
@@ -86,9 +71,6 @@ export function createControllerLoop(options: ControllerLoopOptions): Controller
     name,
     enqueue(key) {
       if (isStarted) queue.add(key);
-    },
-    enqueueAfter(key, delayMs) {
-      if (isStarted) queue.addAfter(key, delayMs);
     },
     start(signal) {
       isStarted = true;
@@ -124,8 +106,8 @@ async function pass(
     reason: () => new Error(`The reconcile took longer than ${timeoutMs} ms`),
   });
   const startedAt = performance.now();
-  const finished = (result: 'success' | 'requeue_after' | 'error', isTerminal = false): void =>
-    metrics?.finished(controller, { result, isTerminal, seconds: (performance.now() - startedAt) / 1_000 });
+  const finished = (result: 'success' | 'requeue_after' | 'error'): void =>
+    metrics?.finished(controller, { result, seconds: (performance.now() - startedAt) / 1_000 });
   metrics?.started(controller);
   try {
     const { requeueAfterMs } = await options.reconcile(key, limit.signal, log);
@@ -134,16 +116,6 @@ async function pass(
     finished(requeueAfterMs === undefined ? 'success' : 'requeue_after');
     log.debug({ requeueAfterMs }, 'Reconciled');
   } catch (error) {
-    if (error instanceof TerminalError) {
-      queue.forget(key);
-      if (error.requeueAfterMs !== undefined) queue.addAfter(key, error.requeueAfterMs);
-      finished('error', true);
-      log.error(
-        { err: error, requeueAfterMs: error.requeueAfterMs },
-        'Could not reconcile, and will not retry',
-      );
-      return;
-    }
     finished('error');
     if (signal.aborted) {
       log.info({ err: error }, 'Left a reconcile unfinished');

@@ -13,18 +13,19 @@ export type WorkqueueMetrics = {
 
 export type WorkqueueOptions = {
   readonly metrics?: WorkqueueMetrics;
-  /** The delay after a key's first failure, doubled by each further one. Default 200 ms. */
-  readonly retryMsMin?: number;
-  /** Default 30 s: after an outage of any length a change must be in force within a minute. */
-  readonly retryMsMax?: number;
   /**
    * Rate of all keys' retries together: `burst` at once, then `perSecond`. Default 100 and 10. Other adds are not limited, and no
-   * retry waits for longer than `retryMsMax`, however many keys fail.
+   * retry waits for longer than `RETRY_MS_MAX`, however many keys fail.
    */
   readonly retries?: Rate;
   /** Spreads retries over 80 to 100 % of their delay. */
   readonly random?: () => number;
 };
+
+/** The delay after a key's first failure, doubled by each further one. */
+const RETRY_MS_MIN = 200;
+/** After an outage of any length a change must be in force within a minute. */
+const RETRY_MS_MAX = 30_000;
 
 /** Node fires immediately for longer delays. Firing early is harmless: the key is only reconciled once more. */
 const TIMER_MS_MAX = 2 ** 31 - 1;
@@ -51,8 +52,7 @@ export type Workqueue = {
 };
 
 export function createWorkqueue(options: WorkqueueOptions = {}): Workqueue {
-  const { metrics, random = Math.random } = options;
-  const { retryMsMin = 200, retryMsMax = 30_000, retries = { burst: 100, perSecond: 10 } } = options;
+  const { metrics, random = Math.random, retries = { burst: 100, perSecond: 10 } } = options;
   /** Keys to process, with the time when they were added; each one is queued or in progress. */
   const dirty = new Map<string, number>();
   /** Keys in progress, with the time when a worker got them. */
@@ -62,7 +62,7 @@ export function createWorkqueue(options: WorkqueueOptions = {}): Workqueue {
   const idle: ((key: string | undefined) => void)[] = [];
   const delayed = new Map<string, { readonly at: number; readonly timer: NodeJS.Timeout }>();
   const failures = new Map<string, number>();
-  const retryBucket = createTokenBucket(retries, retryMsMax);
+  const retryBucket = createTokenBucket(retries, RETRY_MS_MAX);
   let isShutDown = false;
 
   metrics?.running(() => {
@@ -120,9 +120,9 @@ export function createWorkqueue(options: WorkqueueOptions = {}): Workqueue {
       const count = failures.get(key) ?? 0;
       failures.set(key, count + 1);
       metrics?.retried();
-      const backOff = Math.min(retryMsMax, retryMsMin * 2 ** Math.min(count, 30));
+      const backOff = Math.min(RETRY_MS_MAX, RETRY_MS_MIN * 2 ** Math.min(count, 30));
       const spread = 0.8 + 0.2 * random();
-      const delayMs = Math.max(backOff * spread, Math.min(retryBucket.take(), retryMsMax * spread));
+      const delayMs = Math.max(backOff * spread, Math.min(retryBucket.take(), RETRY_MS_MAX * spread));
       addAfter(key, delayMs);
       return delayMs;
     },
