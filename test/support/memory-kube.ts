@@ -16,8 +16,7 @@ type Operation =
   | 'replace'
   | 'apply'
   | 'applyStatus'
-  | 'patchFinalizers'
-  | 'delete';
+  | 'patchFinalizers';
 type Change = {
   readonly version: number;
   readonly plural: string;
@@ -203,19 +202,6 @@ export function createMemoryKube(): MemoryKube {
         const next = { ...now, metadata: { ...now.metadata, finalizers } };
         const isGone = next.metadata.deletionTimestamp !== undefined && finalizers.length === 0;
         return emit(resource, isGone ? 'DELETED' : 'MODIFIED', next) as never;
-      }),
-
-    delete: (resource, { uid, ...ref }, { signal }) =>
-      run('delete', resource, signal, () => {
-        const key = keyOf({ metadata: ref });
-        const object = objects.get(place(resource, key));
-        if (object === undefined || (uid !== undefined && uid !== object.metadata.uid)) return false;
-        if ((object.metadata.finalizers ?? []).length === 0) emit(resource, 'DELETED', object);
-        else {
-          const deletionTimestamp = new Date().toISOString();
-          emit(resource, 'MODIFIED', { ...object, metadata: { ...object.metadata, deletionTimestamp } });
-        }
-        return true;
       }),
 
     [Symbol.asyncDispose]: () => Promise.resolve(),

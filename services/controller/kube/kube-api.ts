@@ -21,7 +21,7 @@ export type KubeListQuery = {
   readonly timeoutSeconds?: number;
 };
 
-type Applied = { readonly fieldManager: string; readonly force: boolean };
+type Applied = { readonly fieldManager: string; readonly force: true };
 
 /**
  * The operations on the objects of one kind in one namespace. Each one is a single request and resolves to the answer's
@@ -35,8 +35,6 @@ export type KubeObjects = {
   readonly apply: (name: string, body: object, as: Applied) => Promise<unknown>;
   readonly applyStatus: (name: string, body: object, as: Applied) => Promise<unknown>;
   readonly merge: (name: string, body: object) => Promise<unknown>;
-  /** With a uid, deletes only the object that has it. */
-  readonly delete: (name: string, uid: string | undefined) => Promise<unknown>;
 };
 
 export type KubePlace = {
@@ -75,7 +73,6 @@ export function kubeObjects(
       applyStatus: (name, body, as) =>
         api.patchClusterCustomObjectStatus({ ...kind, name, body, ...as }, SERVER_SIDE_APPLY),
       merge: (name, body) => api.patchClusterCustomObject({ ...kind, name, body }, MERGE),
-      delete: (name, uid) => api.deleteClusterCustomObject({ ...kind, name, body: deletionOf(uid) }),
     };
   const here = { ...kind, namespace };
   return {
@@ -88,7 +85,6 @@ export function kubeObjects(
     applyStatus: (name, body, as) =>
       api.patchNamespacedCustomObjectStatus({ ...here, name, body, ...as }, SERVER_SIDE_APPLY),
     merge: (name, body) => api.patchNamespacedCustomObject({ ...here, name, body }, MERGE),
-    delete: (name, uid) => api.deleteNamespacedCustomObject({ ...here, name, body: deletionOf(uid) }),
   };
 }
 
@@ -127,11 +123,6 @@ function requestTo(server: string, path: string, method: HttpMethod): RequestCon
 function answered(text: string): ResponseContext {
   const body = { text: async () => text, binary: async () => Buffer.from(text), stream: () => null };
   return new ResponseContext(200, { 'content-type': 'application/json' }, body);
-}
-
-function deletionOf(uid: string | undefined) {
-  const preconditions = uid === undefined ? {} : { preconditions: { uid } };
-  return { kind: 'DeleteOptions', apiVersion: 'v1', ...preconditions };
 }
 
 /** Removes undefined values, which the library's types do not allow. */

@@ -21,8 +21,6 @@ export type KubeListOptions = KubeCall & {
   readonly limit?: number;
   /** Token of the previous page; the server answers 410 when it has expired. */
   readonly continue?: string | undefined;
-  /** Absent: the most recent state. */
-  readonly resourceVersion?: string;
 };
 
 export type KubeWatchOptions<T> = {
@@ -37,10 +35,11 @@ export type KubeWatchOptions<T> = {
 };
 
 export type KubeApplyOptions = KubeCall & {
-  /** Owner of the applied fields; must stay the same over releases, or old fields are left behind. */
+  /**
+   * Owner of the applied fields, also of those that other managers owned; must stay the same over releases, or old fields are left
+   * behind.
+   */
   readonly fieldManager: string;
-  /** Takes over fields from other managers. Default true. */
-  readonly force?: boolean;
 };
 
 /**
@@ -109,12 +108,6 @@ export type KubeClient = AsyncDisposable & {
     change: { readonly add?: string; readonly remove?: string },
     call: KubeCall,
   ) => Promise<T | undefined>;
-  /** Deletes the object; with `uid`, only the object with that uid. @returns false when there was none (or another one). */
-  readonly delete: (
-    resource: KubeResource,
-    ref: KubeRef & { readonly uid?: string },
-    call: KubeCall,
-  ) => Promise<boolean>;
 };
 
 /** The input of `create`: the server fills in the rest. */

@@ -48,7 +48,7 @@ export async function applyStatus<T extends KubeObject>(patch: StatusPatch): Pro
         objects.applyStatus(ref.name, body, managed(options)),
       )) as T;
     } catch (error) {
-      const isVersion = uid !== undefined && options.force !== false && isKubeError(error, 409);
+      const isVersion = uid !== undefined && isKubeError(error, 409);
       if (!isVersion || conflicts === CONFLICTS_MAX) throw error;
       version = undefined;
     }
@@ -97,6 +97,6 @@ export function typeOf(resource: KubeResource): { readonly apiVersion: string; r
   return { apiVersion: apiVersionOf(resource), kind: resource.kind };
 }
 
-export function managed({ fieldManager, force = true }: ApplyOptions) {
-  return { fieldManager, force };
+export function managed({ fieldManager }: ApplyOptions) {
+  return { fieldManager, force: true } as const;
 }

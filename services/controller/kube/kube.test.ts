@@ -70,12 +70,12 @@ test.each<[string, (kube: KubeClient) => Promise<unknown>, Partial<Call>]>([
         TENANTS,
         { ...ONE, uid: 'u', resourceVersion: '7' },
         { slug: 'x' },
-        { ...call(), fieldManager: 'me', force: false },
+        { ...call(), fieldManager: 'me' },
       ),
     {
       method: 'PATCH',
       path: `${BASE}/namespaces/acme/tenants/shop/status`,
-      query: { fieldManager: 'me', force: 'false' },
+      query: { fieldManager: 'me', force: 'true' },
       type: 'application/apply-patch+yaml',
       body: {
         apiVersion: 'despatch.dev/v1alpha1',
@@ -84,11 +84,6 @@ test.each<[string, (kube: KubeClient) => Promise<unknown>, Partial<Call>]>([
         status: { slug: 'x' },
       },
     },
-  ],
-  [
-    'a deletion',
-    (kube) => kube.delete(TENANTS, { ...ONE, uid: 'u' }, call()),
-    { method: 'DELETE', body: { kind: 'DeleteOptions', apiVersion: 'v1', preconditions: { uid: 'u' } } },
   ],
 ])(
   'the request for %s has the method, path, query and body that the API server expects',
@@ -119,7 +114,6 @@ test('requests for a cluster-scoped kind contain no namespace', async () => {
   await parts.kube.replace(plans, { metadata: { name: 'pro', uid: 'u', resourceVersion: '7' } }, call());
   await parts.kube.apply(plans, { name: 'pro' }, {}, named);
   await parts.kube.applyStatus(plans, { name: 'pro' }, {}, named);
-  await parts.kube.delete(plans, { name: 'pro' }, call());
   expect(parts.calls.map(({ method, path }) => `${method} ${path.slice(BASE.length)}`)).toEqual([
     'GET /plans',
     'GET /plans/pro',
@@ -127,7 +121,6 @@ test('requests for a cluster-scoped kind contain no namespace', async () => {
     'PUT /plans/pro',
     'PATCH /plans/pro',
     'PATCH /plans/pro/status',
-    'DELETE /plans/pro',
   ]);
 });
 
@@ -151,16 +144,10 @@ test('a failure without a Status object, as from a proxy, gets its reason from t
   });
 });
 
-test('get returns undefined for a missing object, and delete returns false', async () => {
+test('get returns undefined for a missing object', async () => {
   await using parts = await stage(refuse(404, 'NotFound'));
   expect(await parts.kube.get(TENANTS, ONE, call())).toBeUndefined();
-  expect(await parts.kube.delete(TENANTS, ONE, call())).toBe(false);
   expect((await failure(parts.kube.list(TENANTS, call()))).code).toBe(404);
-});
-
-test('delete returns false if the uid does not match', async () => {
-  await using parts = await stage(refuse(409, 'Conflict'));
-  expect(await parts.kube.delete(TENANTS, { ...ONE, uid: 'old' }, call())).toBe(false);
 });
 
 test('a 429 is retried after its Retry-After', async () => {
@@ -184,7 +171,6 @@ const get: Act = (kube) => kube.get(TENANTS, ONE, call());
 const applied: Act = (kube) => kube.apply(TENANTS, ONE, {}, { ...call(), fieldManager: 'me' });
 const created: Act = (kube) => kube.create(TENANTS, { metadata: ONE }, call());
 const replaced: Act = (kube) => kube.replace(TENANTS, tenant('7'), call());
-const deleted: Act = (kube) => kube.delete(TENANTS, ONE, call());
 const wait = { 'retry-after': '0' };
 
 test.each<[string, string, Act, Answer, number]>([
@@ -198,7 +184,6 @@ test.each<[string, string, Act, Answer, number]>([
   ['a creation', 'too many requests', created, refuse(429, 'TooManyRequests', wait), 2],
   ['a replacement', 'a cut connection', replaced, cut, 1],
   ['a replacement', 'a conflict', replaced, refuse(409, 'Conflict'), 1],
-  ['a deletion by name', 'a cut connection', deleted, cut, 1],
   ['a read', 'a refusal', get, refuse(403, 'Forbidden'), 1],
 ])('%s after %s is retried only if that is safe', async (_what, _fault, act, fault, times) => {
   await using parts = await stage(fault, found('8'));
@@ -353,14 +338,6 @@ test.each([
     expect(parts.calls.map(({ body }) => body?.metadata.resourceVersion)).toEqual(versions);
   },
 );
-
-test('a field conflict is returned, not retried like a version conflict', async () => {
-  await using parts = await stage(refuse(409, 'Conflict'));
-  const options = { ...call(), fieldManager: 'me', force: false };
-  const ref = { ...ONE, uid: 'uid-1', resourceVersion: '7' };
-  expect((await failure(parts.kube.applyStatus(TENANTS, ref, {}, options))).code).toBe(409);
-  expect(parts.calls).toHaveLength(1);
-});
 
 test('adding a finalizer keeps those that others added concurrently', async () => {
   await using parts = await stage(

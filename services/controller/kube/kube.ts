@@ -83,8 +83,8 @@ export function openKube({ userAgent, onRequest = () => undefined, ...options }:
 
   const client: KubeClient = {
     async list<T extends KubeObject>(resource: KubeResource, options: KubeListOptions) {
-      const { namespace, limit, resourceVersion } = options;
-      const query = { limit, _continue: options.continue, resourceVersion };
+      const { namespace, limit } = options;
+      const query = { limit, _continue: options.continue };
       return (await read({ resource, namespace }, options, (objects) => objects.list(query))) as KubeList<T>;
     },
 
@@ -165,20 +165,6 @@ export function openKube({ userAgent, onRequest = () => undefined, ...options }:
 
     patchFinalizers: (resource, object, change, options) =>
       patchFinalizers({ client, write, resource, object, change, options }),
-
-    async delete(resource, ref, options) {
-      const { namespace, name, uid } = ref;
-      try {
-        // A delete with a uid is idempotent; without it, the name may belong to another object by the retry.
-        await write({ resource, namespace }, options, uid !== undefined, (objects) =>
-          objects.delete(name, uid),
-        );
-        return true;
-      } catch (error) {
-        if (isKubeError(error, 404) || (uid !== undefined && isKubeError(error, 409))) return false;
-        throw error;
-      }
-    },
 
     [Symbol.asyncDispose]: () => credentials[Symbol.asyncDispose](),
   };

@@ -22,7 +22,6 @@ test.each<[string, Write]>([
   ['apply', (client) => client.apply(PLANS, FREE.metadata, {}, call)],
   ['applyStatus', (client) => client.applyStatus(PLANS, FREE.metadata, {}, call)],
   ['patchFinalizers', (client, object) => client.patchFinalizers(PLANS, object, { add: 'x' }, call)],
-  ['delete', (client) => client.delete(PLANS, FREE.metadata, call)],
 ])('%s reaches the server only while the process leads', async (operation, write) => {
   const kube = createMemoryKube();
   const object = kube.put(PLANS, FREE);

@@ -24,6 +24,5 @@ export function fenceWrites(client: KubeClient, isLeading: () => boolean): KubeC
     apply: fenced(client.apply),
     applyStatus: fenced(client.applyStatus),
     patchFinalizers: fenced(client.patchFinalizers),
-    delete: fenced(client.delete),
   };
 }

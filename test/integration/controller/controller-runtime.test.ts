@@ -50,7 +50,8 @@ afterAll(async () => {
 
 const make = (namespace: string, name: string, data: object = {}) =>
   admin.create(CONFIGS, { metadata: { namespace, name }, data }, call);
-const remove = (namespace: string, name: string) => admin.delete(CONFIGS, { namespace, name }, call);
+const remove = (namespace: string, name: string) =>
+  server.request('DELETE', `/api/v1/namespaces/${namespace}/configmaps/${name}`);
 const change = (namespace: string, name: string, data: object) =>
   admin.apply(CONFIGS, { namespace, name }, { data }, { ...call, fieldManager: 'admin' });
 
