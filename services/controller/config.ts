@@ -17,8 +17,8 @@ import {
   runtimeEnv,
 } from '#core/platform/config/environment.ts';
 import type { VaultConfig } from '#core/platform/vault/keyring.ts';
+import { DNS_LABEL } from './resources/fields.ts';
 
-const LABEL = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
 const SUBDOMAIN = /^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/;
 
 const clusterEnv = defineEnvGroup({
@@ -32,21 +32,24 @@ const clusterEnv = defineEnvGroup({
       }),
     ),
     WATCH_NAMESPACES: list('Namespaces whose Tenants are reconciled. Empty: all.', {
-      item: (name) => LABEL.test(name),
+      item: (name) => DNS_LABEL.test(name),
       rule: 'must be a list of namespaces',
     }),
-    CONTROLLER_NAME: text('Tells the releases of one cluster apart; stands in the finalizers of plans.', {
-      pattern: /^[a-z0-9]([a-z0-9.-]{0,48}[a-z0-9])?$/,
-      rule: 'must be 1 to 50 of a-z, 0-9, `.` and `-`, letters or digits at both ends',
-      default: 'despatch',
-    }),
+    CONTROLLER_NAME: text(
+      'Identifies this release within the cluster; part of the finalizer it sets on Plans.',
+      {
+        pattern: /^[a-z0-9]([a-z0-9.-]{0,48}[a-z0-9])?$/,
+        rule: 'must be 1 to 50 of a-z, 0-9, `.` and `-`, letters or digits at both ends',
+        default: 'despatch',
+      },
+    ),
     POD_NAMESPACE: text('Namespace of the lease.', {
-      pattern: LABEL,
+      pattern: DNS_LABEL,
       rule: 'must be a namespace',
       default: 'default',
     }),
     POD_NAME: optional(text('Names this process in the lease. Absent: the host name, in a cluster the pod.')),
-    OIDC_ISSUER: text('Issuer whose people the owners of Tenants are, the same as that of the api.', {
+    OIDC_ISSUER: text("OIDC issuer of the Tenants' `owners`; the same as the api's.", {
       pattern: /^https?:\/\/\S+$/,
       rule: 'must be an http or https URL',
       type: 'URL',
@@ -65,37 +68,43 @@ const clusterEnv = defineEnvGroup({
 const reconcilingEnv = defineEnvGroup({
   title: 'Reconciling',
   shape: {
-    LEADER_ELECTION: flag('Whether several processes take turns. Without it there may be one only.', true),
+    LEADER_ELECTION: flag('Elect a leader among several replicas. False: run only one.', true),
     LEASE_NAME: text('Name of the lease.', {
       pattern: SUBDOMAIN,
       rule: 'must be a name of a resource',
       default: 'despatch-controller',
     }),
-    LEASE_DURATION_SECONDS: whole('How long others wait for a leader that is silent.', {
-      min: 2,
-      max: 3_600,
-      default: 15,
-    }),
+    LEASE_DURATION_SECONDS: whole(
+      'How long other replicas wait after the last renewal of the lease, in seconds.',
+      {
+        min: 2,
+        max: 3_600,
+        default: 15,
+      },
+    ),
     LEASE_RENEW_DEADLINE_SECONDS: whole(
-      'How long a leader that cannot renew its lease goes on. Then it exits.',
+      'How long the leader keeps trying to renew the lease before it exits, in seconds.',
       {
         min: 1,
         max: 3_600,
         default: 10,
       },
     ),
-    LEASE_RETRY_PERIOD_SECONDS: whole('Between two tries to get or to renew the lease.', {
-      min: 1,
-      max: 600,
-      default: 2,
-    }),
+    LEASE_RETRY_PERIOD_SECONDS: whole(
+      'Interval between attempts to acquire or renew the lease, in seconds.',
+      {
+        min: 1,
+        max: 600,
+        default: 2,
+      },
+    ),
     RECONCILE_CONCURRENCY: whole('Tenants that are reconciled at once.', { min: 1, max: 100, default: 4 }),
-    RESYNC_SECONDS: whole('Between two looks at an unchanged resource, give or take a fifth.', {
+    RESYNC_SECONDS: whole('Resync interval in seconds, ±20 %.', {
       min: 5,
       max: 86_400,
       default: 300,
     }),
-    SHUTDOWN_GRACE_MS: whole('How long a pass under way may take at the end, in milliseconds.', {
+    SHUTDOWN_GRACE_MS: whole('Maximum wait for reconciles in progress at shutdown, in milliseconds.', {
       min: 0,
       max: 600_000,
       default: 25_000,

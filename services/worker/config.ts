@@ -58,7 +58,7 @@ const deliveryEnv = defineEnvGroup({
       'Large contents, such as attachments, that one process sends at once, in bytes; others wait. The process takes up to five times as much for them.',
       { min: 16_777_216, max: 17_179_869_184, default: 67_108_864 },
     ),
-    SWEEP_INTERVAL_MS: whole('Between two looks for due timers and lost wake-ups, in milliseconds.', {
+    SWEEP_INTERVAL_MS: whole('Interval of the sweep for due timers and lost wake-ups, in milliseconds.', {
       min: 50,
       max: 60_000,
       default: 1_000,

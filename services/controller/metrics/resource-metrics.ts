@@ -41,7 +41,7 @@ export function resourceMetrics(registry: Registry, conditions: Conditions) {
   });
   const driftRepairs = new Counter({
     name: 'despatch_drift_repairs_total',
-    help: 'Fields of ours that someone else had changed and that were set right.',
+    help: 'External changes of our fields that were reverted.',
     labelNames: ['kind'],
     registers: on,
   });

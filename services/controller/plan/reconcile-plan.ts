@@ -31,7 +31,7 @@ export function createPlanReconciler(deps: PlanDeps): Reconcile {
     const others = finalizers.filter((name) => name.startsWith(FINALIZER_PREFIX) && name !== finalizer);
     const holders = [...others, ...(bound > 0 || (isHeld && !isReleased) ? [finalizer] : [])];
     if (deletionTimestamp !== undefined && bound > 0)
-      deps.warning(plan, 'InUse', 'The plan goes when no tenant is bound to it any more');
+      deps.warning(plan, 'InUse', 'The plan is deleted once no tenant uses it');
     await writeStatus(deps, current, holders, signal);
     return { requeueAfterMs: deps.resyncMs };
   };

@@ -10,7 +10,7 @@ export const Condition = z
       pattern: /^[A-Z][A-Za-z0-9]*$/,
     }),
     status: z.enum(['True', 'False', 'Unknown']).meta({ description: 'Whether the condition holds.' }),
-    observedGeneration: generation('Generation of the spec that this condition speaks of.'),
+    observedGeneration: generation('Generation of the spec that this condition describes.'),
     lastTransitionTime: timestamp('When `status` last changed.'),
     reason: text({
       description: 'Why the condition has its status, in one CamelCase word for programs.',

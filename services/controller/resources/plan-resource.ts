@@ -15,11 +15,11 @@ const Spec = z
         'What each tenant of this plan may use, unless the tenant overrides it. A change reaches every tenant of the plan.',
     }),
   })
-  .meta({ description: 'The plan as it is wanted.' });
+  .meta({ description: 'Desired state.' });
 
 const Status = z
   .object({
-    observedGeneration: generation('Generation of the spec that this status speaks of.').exactOptional(),
+    observedGeneration: generation('Generation of the spec that this status describes.').exactOptional(),
     conditions: conditions(
       'Ready (tenants may use the plan), InUse (tenants are bound to it: it cannot be deleted before they move).',
     ).exactOptional(),

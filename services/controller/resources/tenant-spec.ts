@@ -132,7 +132,7 @@ export const TenantSpec = withRules(
         })
         .default('Retain'),
     })
-    .meta({ description: 'The tenant as it is wanted.' }),
+    .meta({ description: 'Desired state.' }),
   [
     {
       rule: 'has(self.slug) == has(oldSelf.slug)',

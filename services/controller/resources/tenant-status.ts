@@ -7,7 +7,7 @@ import { SomeLimits } from './limit-fields.ts';
 
 export const TenantStatus = z
   .object({
-    observedGeneration: generation('Generation of the spec that this status speaks of.').exactOptional(),
+    observedGeneration: generation('Generation of the spec that this status describes.').exactOptional(),
     tenantId: text({
       description: 'Identifier of the tenant in the API and in the database.',
       max: 36,

@@ -38,7 +38,7 @@ export function tenantFindings({ plan, applied, key, suspension }: TenantVerdict
           type: 'Suspended',
           status: 'Unknown',
           reason: 'NotApplied',
-          message: 'The resource speaks for no tenant',
+          message: 'The resource owns no tenant',
         }
       : {
           type: 'Suspended',
