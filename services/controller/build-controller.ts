@@ -2,6 +2,7 @@ import type { TenantId } from '#core/domain/ids.ts';
 import { encodeNotice } from '#core/domain/notice.ts';
 import type { Nats } from '#core/platform/nats/nats-types.ts';
 import type { KubeClient } from './kube/kube-client.ts';
+import { keyOf } from './kube/kube-object.ts';
 import type { Logger } from '#core/platform/telemetry/logger.ts';
 import type { ControllerMetrics } from './metrics/controller-metrics.ts';
 import type { KeyKeeper } from '#core/platform/vault/vault-keys.ts';
@@ -118,15 +119,9 @@ export function buildController(deps: ControllerDeps): Controller {
         warning: (about, reason, note) => events.record(about, 'Warning', reason, note),
         driftRepaired(about, fields) {
           metrics.driftRepaired('Tenant');
-          events.record(
-            about,
-            'Warning',
-            'DriftRepaired',
-            `Set right what somebody had changed: ${fields.join(', ')}`,
-          );
+          events.record(about, 'Warning', 'DriftRepaired', `Reverted external changes: ${fields.join(', ')}`);
         },
       },
-      log,
       now,
       random: Math.random,
       resyncMs,
@@ -183,8 +178,7 @@ export function buildController(deps: ControllerDeps): Controller {
     // Holding a plan (its finalizers) does not change its limits.
     if (change.type === 'updated' && change.before.metadata.generation === change.object.metadata.generation)
       return;
-    for (const { metadata } of tenants.byIndex(BY_PLAN, change.key))
-      tenantLoop.enqueue(`${metadata.namespace}/${metadata.name}`);
+    for (const tenant of tenants.byIndex(BY_PLAN, change.key)) tenantLoop.enqueue(keyOf(tenant));
   });
   metrics.resourceConditions.from('Tenant', () => [...tenants.all()].filter(isNotPurged));
   metrics.resourceConditions.from('Plan', () => plans.all());

@@ -1,6 +1,6 @@
 import { openHealthServer } from '#core/platform/process/health.ts';
 import type { KubeObject, KubeResource } from '../../services/controller/kube/kube-object.ts';
-import { refOf } from '../../services/controller/kube/kube-object.ts';
+import { parseKey } from '../../services/controller/kube/kube-object.ts';
 import { openKube } from '../../services/controller/kube/kube.ts';
 import { createLogger } from '#core/platform/telemetry/logger.ts';
 import { createControllerMetrics } from '../../services/controller/metrics/controller-metrics.ts';
@@ -64,7 +64,7 @@ const loop = createControllerLoop({
   queueMetrics: metrics.workqueue('config'),
   async reconcile(key, signal) {
     if (reflector.cache.get(key) === undefined) return {};
-    const ref = refOf(key);
+    const ref = parseKey(key);
     // The cache may be stale, so it must not decide about work that must not be done twice.
     const config = await kube.get<Config>(CONFIGS, ref, { signal });
     if (config === undefined || config.data?.['ended'] !== undefined) return {};

@@ -98,7 +98,6 @@ export async function setupTenantReconciler() {
       warning: (_about, reason) => void writes.push(`warning ${reason}`),
       driftRepaired: (_about, fields) => void writes.push(`drift ${fields.join(',')}`),
     },
-    log,
     now: () => clock(),
     random: () => 0.5,
     resyncMs: 300_000,
@@ -125,6 +124,7 @@ export async function setupTenantReconciler() {
     tenants,
     plans,
     deps,
+    log,
     /** The audit log entries, in order. */
     audited,
     setClock: (next: () => Date): void => void (clock = next),

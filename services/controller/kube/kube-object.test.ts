@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
-import { keyOf, refOf } from './kube-object.ts';
+import { keyOf, parseKey } from './kube-object.ts';
 import { microTime } from './kube-time.ts';
 
 test('a key is parsed into the reference that it was built from', () => {
   for (const ref of [{ namespace: 'acme', name: 'shop' }, { name: 'free' }])
-    expect(refOf(keyOf({ metadata: ref }))).toEqual(ref);
+    expect(parseKey(keyOf({ metadata: ref }))).toEqual(ref);
 });
 
 test('times have six fractional digits, as leases and events require', () => {

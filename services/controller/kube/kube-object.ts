@@ -47,7 +47,7 @@ export function keyOf({ metadata: { namespace, name } }: { readonly metadata: Ku
   return namespace === undefined ? name : `${namespace}/${name}`;
 }
 
-export function refOf(key: string): KubeRef {
+export function parseKey(key: string): KubeRef {
   const at = key.indexOf('/');
   return at === -1 ? { name: key } : { namespace: key.slice(0, at), name: key.slice(at + 1) };
 }

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { refOf } from '../kube/kube-object.ts';
+import { parseKey } from '../kube/kube-object.ts';
 import { Deadline } from '#core/platform/process/deadline.ts';
 import type { Logger } from '#core/platform/telemetry/logger.ts';
 import { createWorkqueue, type Workqueue, type WorkqueueMetrics } from './workqueue.ts';
@@ -100,7 +100,7 @@ async function pass(
   signal: AbortSignal,
 ): Promise<void> {
   const { name: controller, metrics, timeoutMs = 60_000 } = options;
-  const log = options.log.child({ controller, ...refOf(key), reconcileId: randomUUID() });
+  const log = options.log.child({ controller, ...parseKey(key), reconcileId: randomUUID() });
   using limit = new Deadline(timeoutMs, {
     parent: signal,
     reason: () => new Error(`The reconcile took longer than ${timeoutMs} ms`),

@@ -1,12 +1,13 @@
 import { KeyringError } from '#core/platform/vault/keyring.ts';
 import type { Finding } from '../conditions.ts';
+import { keyOf } from '../kube/kube-object.ts';
 import type { TenantResource } from '../resources/tenant-resource.ts';
 import type { ReconcileResult } from '../runtime/controller-loop.ts';
 import { keyVerdict } from './key-verdict.ts';
 import { nextSliceMs, type PurgeProgress } from './purge-slice.ts';
 import { TENANT_FINALIZER, type TenantDeps } from './tenant-deps.ts';
 import { notReady } from './tenant-findings.ts';
-import { refOf, slugOf } from './wanted-tenant.ts';
+import { slugOf } from './wanted-tenant.ts';
 import { writeNotReady } from './write-status.ts';
 
 /**
@@ -42,7 +43,7 @@ async function giveUpTenant(
   const slug = slugOf(tenant);
   const stored = await store.find(slug);
   const { uid, creationTimestamp } = tenant.metadata;
-  const gone = { slug, uid, ref: refOf(tenant), createdAt: creationTimestamp };
+  const gone = { slug, uid, ref: keyOf(tenant), createdAt: creationTimestamp };
   // The stored row may be newer than this resource. Therefore no write relies on an owner that was read: the database
   // compares the stored owner with the deleted resource.
   const isOwner = stored?.ownerUid === uid;
@@ -51,7 +52,7 @@ async function giveUpTenant(
     if (begun !== undefined) notify(begun);
     if (begun !== undefined && stored.status !== 'deleting')
       events.normal(tenant, 'Purging', 'Intake has ended; rows are being deleted');
-    const rest = await deps.purges.slice(gone, () => deps.requestPass(refOf(tenant)));
+    const rest = await deps.purges.slice(gone, () => deps.requestPass(keyOf(tenant)));
     if (rest === 'done') events.normal(tenant, 'Purged', 'No row and no key of the tenant is left');
     return rest === 'absent' ? 'done' : rest;
   }

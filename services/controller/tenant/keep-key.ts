@@ -1,5 +1,6 @@
 import { isAway } from '#core/domain/dependency-error.ts';
 import type { TenantId } from '#core/domain/ids.ts';
+import type { Logger } from '#core/platform/telemetry/logger.ts';
 import { KeyringError } from '#core/platform/vault/keyring.ts';
 import type { KeyFacts } from '#core/platform/vault/vault-keys.ts';
 import type { BoundCiphertext } from '#core/store/managed-tenants.ts';
@@ -20,7 +21,7 @@ export type KeptKey = {
   /** Why the step must be retried. */
   readonly fault?: unknown;
   /** Vault did not answer, so the known state still stands. */
-  readonly isSilent?: boolean;
+  readonly isUnanswered?: boolean;
 };
 
 /**
@@ -31,8 +32,9 @@ export async function keepKey(
   deps: TenantDeps,
   tenant: TenantResource,
   tenantId: TenantId,
+  log: Logger,
 ): Promise<KeptKey> {
-  const { keys, events, log, now } = deps;
+  const { keys, events, now } = deps;
   try {
     const { made, ...found } = await keys.ensure(tenantId);
     if (made && !(await isThere(deps, tenant, tenantId))) {
@@ -56,7 +58,7 @@ export async function keepKey(
   } catch (fault) {
     if (!(fault instanceof KeyringError)) throw fault;
     log.warn({ err: fault, tenantId }, "Could not keep a tenant's key");
-    return { fault, verdict: keyVerdict(fault), isSilent: isAway(fault) };
+    return { fault, verdict: keyVerdict(fault), isUnanswered: isAway(fault) };
   }
 }
 

@@ -1,7 +1,9 @@
 import { databaseFaultOf } from '#core/domain/database-fault.ts';
 import type { TenantId } from '#core/domain/ids.ts';
+import type { Logger } from '#core/platform/telemetry/logger.ts';
 import { KeyringError } from '#core/platform/vault/keyring.ts';
 import type { StoredTenant } from '#core/store/managed-tenants.ts';
+import { keyOf } from '../kube/kube-object.ts';
 import type { PlanResource } from '../resources/plan-resource.ts';
 import type { TenantResource } from '../resources/tenant-resource.ts';
 import type { Reconcile, ReconcileResult } from '../runtime/controller-loop.ts';
@@ -17,7 +19,6 @@ import { notReady, tenantFindings, withKnown, type Verdict } from './tenant-find
 import {
   differences,
   lastKnownPlan,
-  refOf,
   slugOf,
   suspensionOf,
   wantedTenant,
@@ -39,7 +40,7 @@ const PURGING_RECHECK_MS = 1_000;
  * next regular resync, so that after an outage changed resources do not queue behind all others.
  */
 export function createTenantReconciler(deps: TenantDeps): Reconcile {
-  return async (key, signal): Promise<ReconcileResult> => {
+  return async (key, signal, log): Promise<ReconcileResult> => {
     const found = deps.tenants.get(key);
     if (found === undefined) return {};
     if (found.metadata.annotations?.[PAUSE_ANNOTATION] === 'true') {
@@ -55,10 +56,10 @@ export function createTenantReconciler(deps: TenantDeps): Reconcile {
 
     const planName = tenant.spec.planRef.name;
     const plan = deps.plans.get(planName);
-    const applied = await applyTenant(deps, tenant, plan);
-    const kept = applied.id === null ? null : await keepKey(deps, tenant, applied.id);
-    const isSilent = applied.isSilent === true || kept?.isSilent === true;
-    if (isSilent && plan !== undefined && isReadyFor(tenant, plan))
+    const applied = await applyTenant(deps, tenant, plan, log);
+    const kept = applied.id === null ? null : await keepKey(deps, tenant, applied.id, log);
+    const isUnanswered = applied.isUnanswered === true || kept?.isUnanswered === true;
+    if (isUnanswered && plan !== undefined && isReadyFor(tenant, plan))
       return { requeueAfterMs: nextLookMs(deps, tenant) };
 
     const findings = tenantFindings({
@@ -90,7 +91,7 @@ type Applied = InForce & {
   /** When to look again after a verdict that is not ok. Default `CONFLICT_RECHECK_MS`. */
   readonly recheckMs?: number;
   /** The database did not answer, not even for the stored state. */
-  readonly isSilent?: boolean;
+  readonly isUnanswered?: boolean;
 };
 
 const NOTHING = { id: null, limits: null, plan: null } as const;
@@ -99,24 +100,25 @@ async function applyTenant(
   deps: TenantDeps,
   tenant: TenantResource,
   plan: PlanResource | undefined,
+  log: Logger,
 ): Promise<Applied> {
   let isFound = false;
   try {
     const stored = await deps.store.find(slugOf(tenant));
     isFound = true;
-    if (stored !== undefined && stored.ownerRef !== refOf(tenant)) return slugConflict(tenant, stored);
+    if (stored !== undefined && stored.ownerRef !== keyOf(tenant)) return slugConflict(tenant, stored);
     if (stored?.status === 'deleting') return await awaitPurge(deps, tenant, stored);
     const revision = planRevision(plan) ?? (stored && lastKnownPlan(stored));
     if (revision === undefined)
       return { ...NOTHING, verdict: failed('PlanNotFound', 'There is no plan to take limits from') };
     return await apply(deps, tenant, stored, revision);
   } catch (fault) {
-    deps.log.error({ err: fault, tenant: refOf(tenant) }, 'Could not apply a tenant');
+    log.error({ err: fault }, 'Could not apply a tenant');
     const verdict =
       fault instanceof KeyringError
         ? keyVerdict(fault)
         : failed('DatabaseUnavailable', 'The database did not take the tenant; it is tried again');
-    return { ...NOTHING, verdict, fault, isSilent: !isFound && databaseFaultOf(fault) === 'away' };
+    return { ...NOTHING, verdict, fault, isUnanswered: !isFound && databaseFaultOf(fault) === 'away' };
   }
 }
 
@@ -166,7 +168,7 @@ function slugConflict(tenant: TenantResource, { ownerRef }: StoredTenant): Appli
 /** The resource that started the purge was removed before the purge ended; this one cannot start before that. */
 async function awaitPurge(deps: TenantDeps, tenant: TenantResource, stored: StoredTenant): Promise<Applied> {
   const owned = { slug: slugOf(tenant), uid: stored.ownerUid ?? '' };
-  const progress = await deps.purges.slice(owned, () => deps.requestPass(refOf(tenant)));
+  const progress = await deps.purges.slice(owned, () => deps.requestPass(keyOf(tenant)));
   return purgingEarlier(progress === 'waiting' ? nextSliceMs(progress) : PURGING_RECHECK_MS);
 }
 

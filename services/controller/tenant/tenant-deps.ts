@@ -1,5 +1,4 @@
 import type { TenantId } from '#core/domain/ids.ts';
-import type { Logger } from '#core/platform/telemetry/logger.ts';
 import type { KeyKeeper } from '#core/platform/vault/vault-keys.ts';
 import type { ManagedTenantStore } from '#core/store/managed-tenants.ts';
 import type { PlanResource } from '../resources/plan-resource.ts';
@@ -32,7 +31,6 @@ export type TenantDeps = {
   /** Notifies api and workers, after the commit, that their cached copies of the tenant are stale. Best effort. */
   readonly notify: (tenantId: TenantId) => void;
   readonly events: TenantEvents;
-  readonly log: Logger;
   readonly now: () => Date;
   readonly random: () => number;
   /**

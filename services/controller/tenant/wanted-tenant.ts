@@ -2,6 +2,7 @@ import { isUuid, newId, type TenantId } from '#core/domain/ids.ts';
 import { effectiveLimits, type Limits, type StatedLimits } from '#core/domain/plan.ts';
 import type { NamedOwner, StoredTenant, WantedTenant } from '#core/store/managed-tenants.ts';
 import type { SuspensionReason } from '#core/store/tenants.ts';
+import { keyOf } from '../kube/kube-object.ts';
 import type { TenantResource } from '../resources/tenant-resource.ts';
 
 /** The revision of a plan that defines a tenant's limits. */
@@ -14,11 +15,6 @@ export type PlanRevision = {
 
 export function slugOf(tenant: TenantResource): string {
   return tenant.spec.slug ?? tenant.metadata.name;
-}
-
-/** Returns "namespace/name", the display name of a tenant's owner. */
-export function refOf(tenant: TenantResource): string {
-  return `${tenant.metadata.namespace}/${tenant.metadata.name}`;
 }
 
 export function suspensionOf({ spec }: TenantResource): SuspensionReason | null {
@@ -38,7 +34,7 @@ export function wantedTenant(tenant: TenantResource, plan: PlanRevision): Wanted
     overrides: { ...spec.limits },
     suspension: suspensionOf(tenant),
     uid: metadata.uid,
-    ref: refOf(tenant),
+    ref: keyOf(tenant),
     createdAt: metadata.creationTimestamp,
     generation: metadata.generation,
     planUid: plan.uid,

@@ -42,7 +42,7 @@ const remove = (id: TenantId): Promise<void> => withTenant(s.api, id, (tx) => be
 /** Runs one pass over a slug, as if it had been deleted a while ago. @returns when the pass wants to run again. */
 async function pass(slug: string, parts: Partial<TenantDeps> = {}): Promise<ReconcileResult> {
   await backdatePurge(s.admin, slug);
-  return createDeletionReconciler(s.withParts(parts))(slug, AbortSignal.timeout(20_000), s.deps.log);
+  return createDeletionReconciler(s.withParts(parts))(slug, AbortSignal.timeout(20_000), s.log);
 }
 
 const leftovers = (id: string): Promise<Record<string, number>> => leftoversOf(s.admin, id);

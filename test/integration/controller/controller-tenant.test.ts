@@ -329,7 +329,7 @@ describe('ownership of a tenant', () => {
       ...(before === 'ensure' && {
         keys: { ...keys, ensure: (id: TenantId) => hold().then(() => keys.ensure(id)) },
       }),
-    })(key, AbortSignal.timeout(20_000), s.deps.log);
+    })(key, AbortSignal.timeout(20_000), s.log);
     return {
       reached: reached.promise,
       async goOn(): Promise<void> {
@@ -767,7 +767,7 @@ describe('a tenant that is Ready', () => {
     await s.reconcile(key);
     const [before, pass] = [s.tenants.get(key)?.status, away()];
     expect(await s.reconcile(key, pass)).toEqual([]);
-    expect(await pass(key, AbortSignal.timeout(20_000), s.deps.log)).toEqual({ requeueAfterMs: 300_000 });
+    expect(await pass(key, AbortSignal.timeout(20_000), s.log)).toEqual({ requeueAfterMs: 300_000 });
     expect(s.tenants.get(key)?.status).toEqual(before);
   });
 

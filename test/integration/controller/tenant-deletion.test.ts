@@ -72,7 +72,7 @@ test('a purge does not destroy the key while an api may still have the tenant in
   const keyStatus = async () => (await s.vault.request('GET', `${s.vault.mount}/keys/despatch-${id}`)).status;
   s.remove(key);
   const pass = s.reconcilerWith({ store: s.ownStore });
-  expect(await pass(key, AbortSignal.timeout(20_000), s.deps.log)).toEqual({ requeueAfterMs: 1_000 });
+  expect(await pass(key, AbortSignal.timeout(20_000), s.log)).toEqual({ requeueAfterMs: 1_000 });
   expect(condition(key, 'Ready')).toMatchObject({ status: 'False', reason: 'Purging' });
   // A request of a member, authenticated before the purge began, stores a secret.
   await s.encrypter.ensureKey(id);
