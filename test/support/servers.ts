@@ -4,6 +4,7 @@ import { secret } from '#core/domain/secret.ts';
 import { openPostgres, type Sql } from '#core/platform/postgres/postgres.ts';
 import { inject } from 'vitest';
 import { loginUrl } from '../../deploy/servers/login-url.ts';
+import { createVaultAdmin, type VaultAdmin } from '../../deploy/vault/vault-admin.ts';
 import { connectKube, type KubeAccess, type KubeConnection } from './kube-connection.ts';
 
 export const TEMPLATE_DATABASE = 'despatch_template';
@@ -80,7 +81,7 @@ export type TestVault = AsyncDisposable &
     /** The caller's own transit mount, removed on disposal. */
     readonly mount: string;
     /** Makes one call below `/v1/` with the root token. */
-    request(method: string, path: string, body?: unknown): Promise<{ status: number; body: unknown }>;
+    readonly request: VaultAdmin['call'];
   };
 
 /** Returns the shared Vault. A test that seals or stops Vault starts its own with `startVault`. */
@@ -89,15 +90,7 @@ export async function testVault(): Promise<TestVault> {
   if (!answer.ok) throw new Error(await answer.text());
   const vault = (await answer.json()) as SharedVault;
   const mount = unique('transit');
-  const request: TestVault['request'] = async (method, path, body) => {
-    const response = await fetch(`${vault.address}/v1/${path}`, {
-      method,
-      headers: { 'x-vault-token': vault.rootToken },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    });
-    const text = await response.text();
-    return { status: response.status, body: text === '' ? null : (JSON.parse(text) as unknown) };
-  };
+  const { call: request } = createVaultAdmin(vault);
   const { status } = await request('POST', `sys/mounts/${mount}`, { type: 'transit' });
   if (status !== 204) throw new Error(`the mount ${mount} was not made: ${status}`);
   return {
