@@ -3,6 +3,7 @@
 import { parseArgs } from 'node:util';
 import { postgres } from '#core/platform/postgres/postgres-driver.ts';
 import type { Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
+import { commitUnlessDry } from './commit-unless-dry.ts';
 import { suppressAgain, type SuppressionRow } from './suppress-again.ts';
 
 const OPTIONS = {
@@ -28,21 +29,12 @@ const AT_ONCE = 1_000;
 
 type Carried = { readonly suppressed: number; readonly canceled: number; readonly underWay: number };
 
-class TakenBack extends Error {
-  override readonly name = 'TakenBack';
-}
-
 /** Makes all changes in one transaction of the restored database. */
 async function carryOver(old: Sql, restored: Sql, apply: boolean): Promise<Carried> {
   let carried: Carried = { suppressed: 0, canceled: 0, underWay: 0 };
-  await restored
-    .begin(async (tx) => {
-      carried = { suppressed: await suppressAll(old, tx), ...(await cancelAgain(old, tx)) };
-      if (!apply) throw new TakenBack();
-    })
-    .catch((error: unknown) => {
-      if (!(error instanceof TakenBack)) throw error;
-    });
+  await commitUnlessDry(restored, apply, async (tx) => {
+    carried = { suppressed: await suppressAll(old, tx), ...(await cancelAgain(old, tx)) };
+  });
   return carried;
 }
 

@@ -5,16 +5,11 @@ import { ROLES } from '#core/domain/role.ts';
 import type { Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { eraseContent } from '#core/store/erasure.ts';
 import { isAt } from '#core/store/messages.ts';
-import {
-  lastWords,
-  type LastBrake,
-  type LastKey,
-  type LastMembership,
-  type LastReceiptUrl,
-  type LastWords,
-} from './last-words.ts';
+import { commitUnlessDry } from './commit-unless-dry.ts';
 import { purgeTenant } from './purge-tenant.ts';
 import { suppressAgain } from './suppress-again.ts';
+import { tenantHistories } from './tenant-histories.ts';
+import type { LastBrake, LastKey, LastMembership, LastReceiptUrl, TenantHistory } from './tenant-history.ts';
 
 export type ReplaySummary = {
   /** Number of entries that the database did not contain: they happened after the time that it was restored to. */
@@ -37,10 +32,6 @@ type ReplayOptions = {
   readonly destroyKey: (tenantId: string) => Promise<void>;
 };
 
-class TakenBack extends Error {
-  override readonly name = 'TakenBack';
-}
-
 /**
  * Repeats, in a database that was restored to an earlier time, the changes that take rights away: keys revoked, members
  * removed or given a lower role, accounts disabled or deleted, webhook endpoints paused or deleted, recipients suppressed,
@@ -62,41 +53,35 @@ export async function replayAudit(
     if (rows > 0) done[what] = (done[what] ?? 0) + rows;
   };
   const unknown = await onlyUnknown(sql, entries);
-  const tenants = lastWords(unknown);
+  const tenants = tenantHistories(unknown);
   const lost: Record<string, number> = {};
   const ownerless: string[] = [];
   const mayReturn: Record<string, number> = {};
   const purges = [...tenants].flatMap(([id, { purge }]) => (purge === null ? [] : [{ id, ...purge }]));
 
-  await sql
-    .begin(async (tx) => {
-      const ids = await messageIds(tx);
-      const kept = new Set<string>();
-      for (const [tenantId, words] of tenants) {
-        for (const uid of words.gone)
-          await tx`insert into gone_resources (uid) values (${uid}) on conflict do nothing`;
-        if (words.purge !== null) continue;
-        // Even if the restored database has no such tenant: the resource creates it again.
-        if (words.mayReturn.size > 0) mayReturn[tenantId] = words.mayReturn.size;
-        for (const [action, n] of words.lost) lost[action] = (lost[action] ?? 0) + n;
-        const [present] = await tx`select from tenants where id = ${tenantId} for update`;
-        if (present === undefined) continue;
-        await settleTenant(tx, tenantId, words, count);
-        for (const id of await settleErasures(tx, tenantId, words.erased, ids, count)) kept.add(id);
-        const [owner] =
-          await tx`select from members where tenant_id = ${tenantId} and role = 'owner' limit 1`;
-        if (owner === undefined) ownerless.push(tenantId);
-      }
-      if (kept.size > 0) lost['message.content_erased'] = kept.size;
-      // An erasure that is not done yet stays unknown, so that a later run does it.
-      const isSettled = ({ tenantId, action, target }: AuditEntry): boolean =>
-        tenants.get(tenantId)?.purge === null && !(action === 'message.content_erased' && kept.has(target));
-      await writeLog(tx, unknown.filter(isSettled));
-      if (!options.apply) throw new TakenBack();
-    })
-    .catch((error: unknown) => {
-      if (!(error instanceof TakenBack)) throw error;
-    });
+  await commitUnlessDry(sql, options.apply, async (tx) => {
+    const ids = await messageIds(tx);
+    const kept = new Set<string>();
+    for (const [tenantId, history] of tenants) {
+      for (const uid of history.gone)
+        await tx`insert into gone_resources (uid) values (${uid}) on conflict do nothing`;
+      if (history.purge !== null) continue;
+      // Even if the restored database has no such tenant: the resource creates it again.
+      if (history.mayReturn.size > 0) mayReturn[tenantId] = history.mayReturn.size;
+      for (const [action, n] of history.lost) lost[action] = (lost[action] ?? 0) + n;
+      const [present] = await tx`select from tenants where id = ${tenantId} for update`;
+      if (present === undefined) continue;
+      await settleTenant(tx, tenantId, history, count);
+      for (const id of await settleErasures(tx, tenantId, history.erased, ids, count)) kept.add(id);
+      const [owner] = await tx`select from members where tenant_id = ${tenantId} and role = 'owner' limit 1`;
+      if (owner === undefined) ownerless.push(tenantId);
+    }
+    if (kept.size > 0) lost['message.content_erased'] = kept.size;
+    // An erasure that is not done yet stays unknown, so that a later run does it.
+    const isSettled = ({ tenantId, action, target }: AuditEntry): boolean =>
+      tenants.get(tenantId)?.purge === null && !(action === 'message.content_erased' && kept.has(target));
+    await writeLog(tx, unknown.filter(isSettled));
+  });
 
   for (const purge of purges) {
     const [present] = await sql`select from tenants where id = ${purge.id}`;
@@ -125,18 +110,19 @@ type Count = (what: string, rows: number) => void;
 async function settleTenant(
   tx: TransactionSql,
   tenantId: string,
-  words: LastWords,
+  history: TenantHistory,
   count: Count,
 ): Promise<void> {
-  await settleSuspension(tx, tenantId, words, count);
-  for (const [channel, brake] of words.brakes) await settleBrake(tx, tenantId, { channel, ...brake }, count);
-  for (const [userId, membership] of words.members)
+  await settleSuspension(tx, tenantId, history, count);
+  for (const [channel, brake] of history.brakes)
+    await settleBrake(tx, tenantId, { channel, ...brake }, count);
+  for (const [userId, membership] of history.members)
     await settleMember(tx, tenantId, { userId, ...membership }, count);
-  for (const [id, key] of words.keys) await settleKey(tx, tenantId, { id, ...key }, count);
-  for (const [id, url] of words.receiptUrls) await settleReceiptUrl(tx, tenantId, { id, ...url }, count);
-  await settleSuppressions(tx, tenantId, words, count);
-  for (const [id, state] of words.endpoints) await settleEndpoint(tx, tenantId, { id, state }, count);
-  for (const [id, state] of words.accounts) {
+  for (const [id, key] of history.keys) await settleKey(tx, tenantId, { id, ...key }, count);
+  for (const [id, url] of history.receiptUrls) await settleReceiptUrl(tx, tenantId, { id, ...url }, count);
+  await settleSuppressions(tx, tenantId, history, count);
+  for (const [id, state] of history.endpoints) await settleEndpoint(tx, tenantId, { id, state }, count);
+  for (const [id, state] of history.accounts) {
     if (state === 'deleted') {
       const { count: rows } = await tx`
         update provider_accounts set status = 'deleted', status_reason = null, ciphertext = null, previous_ciphertext = null,
@@ -180,7 +166,7 @@ async function settleEndpoint(
 async function settleSuppressions(
   tx: TransactionSql,
   tenantId: string,
-  { suppressions }: LastWords,
+  { suppressions }: TenantHistory,
   count: Count,
 ): Promise<void> {
   if (suppressions.size === 0) return;
@@ -253,7 +239,7 @@ async function settleReceiptUrl(
 async function settleSuspension(
   tx: TransactionSql,
   tenantId: string,
-  { suspension, isRetained }: LastWords,
+  { suspension, isRetained }: TenantHistory,
   count: Count,
 ): Promise<void> {
   if (suspension === null) return;

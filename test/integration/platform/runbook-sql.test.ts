@@ -22,7 +22,7 @@ const statements = [...readRunbooks()].flatMap(([alert, text]) =>
     .map((statement) => [alert, statement] as const),
 );
 
-class TakenBack extends Error {}
+class DryRunRollback extends Error {}
 
 describe('the SQL statements of the runbooks', () => {
   test('are found in the runbooks', () => {
@@ -34,8 +34,8 @@ describe('the SQL statements of the runbooks', () => {
       // The search path of a psql session.
       await tx`set local search_path = public`;
       await tx.unsafe(statement);
-      throw new TakenBack();
+      throw new DryRunRollback();
     });
-    await expect(asked).rejects.toBeInstanceOf(TakenBack);
+    await expect(asked).rejects.toBeInstanceOf(DryRunRollback);
   });
 });

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
 import type { AuditEntry } from '#core/domain/audit-entry.ts';
-import { lastWords } from './last-words.ts';
+import { tenantHistories } from './tenant-histories.ts';
 
 const TENANT = randomUUID();
 const [key, otherKey] = ['0a'.repeat(16), '0b'.repeat(16)];
@@ -50,25 +50,25 @@ test.each([
   ['another reason is another entry', [added('1'), added('2', { reason: 'opt_out' })], ['1', '2']],
   ['another recipient has another entry', [added('1'), added('2', { addressKey: otherKey })], ['1', '2']],
 ])('of suppressions, %s', (_title, entries, ids) => {
-  const suppressions = lastWords(entries).get(TENANT)?.suppressions;
+  const suppressions = tenantHistories(entries).get(TENANT)?.suppressions;
   expect([...(suppressions?.values() ?? [])].map(({ id }) => id)).toEqual(ids);
 });
 
 test('a member who accepted an invitation has its role, which a replay need not restore', () => {
   const since = '2026-03-01T09:00:00.000Z';
-  const words = lastWords([entryOf('member.joined', 'user', { role: 'viewer', since })]).get(TENANT);
-  expect(words?.members.get('user')).toEqual({ isRemoved: false, role: 'viewer', since, invitations: [] });
-  expect(words?.lost.size).toBe(0);
+  const history = tenantHistories([entryOf('member.joined', 'user', { role: 'viewer', since })]).get(TENANT);
+  expect(history?.members.get('user')).toEqual({ isRemoved: false, role: 'viewer', since, invitations: [] });
+  expect(history?.lost.size).toBe(0);
 });
 
 test('a removed member is known by all invitations that it had accepted', () => {
-  const words = lastWords([
+  const history = tenantHistories([
     entryOf('member.joined', 'user', { role: 'viewer', invitations: ['1', '2'] }),
     entryOf('member.role_changed', 'user', { role: 'admin', invitations: ['3'] }),
     entryOf('member.joined', 'another', { role: 'viewer', invitations: ['4'] }),
     entryOf('member.removed', 'user'),
   ]).get(TENANT);
-  expect(words?.members.get('user')).toMatchObject({ isRemoved: true, invitations: ['1', '2', '3'] });
+  expect(history?.members.get('user')).toMatchObject({ isRemoved: true, invitations: ['1', '2', '3'] });
 });
 
 const [applied, removal] = [entryOf('tenant.applied', TENANT), entryOf('member.removed', 'user')];
@@ -82,5 +82,5 @@ test.each([
   ['was removed and is a viewer again', [applied, removal, roleChanged('viewer')], ['user']],
   ['is an owner again', [applied, removal, roleChanged('owner')], []],
 ])('whether a resource may add a member again who %s', (_title, entries, ids) => {
-  expect([...(lastWords(entries).get(TENANT)?.mayReturn ?? [])]).toEqual(ids);
+  expect([...(tenantHistories(entries).get(TENANT)?.mayReturn ?? [])]).toEqual(ids);
 });
