@@ -1,9 +1,9 @@
 import type { Failure, FailureClass } from '#core/domain/failure.ts';
 import type { Outcome } from '#core/domain/outcome.ts';
+import { retryAfterMs } from '#core/domain/retry-after.ts';
 import type { HttpResult, Verification } from './provider.ts';
 import { createRedactor } from './redact.ts';
 import { unreached } from './unreached.ts';
-import { retryAfterMs } from './retry-after.ts';
 
 /** The meaning of a refusal: its class, our stable reason, and whether a retry of the same message may succeed. */
 export type ErrorMeaning = {

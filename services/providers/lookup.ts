@@ -1,5 +1,6 @@
 import type { Failure } from '#core/domain/failure.ts';
 import type { HttpRequest } from '#core/domain/http-exchange.ts';
+import { retryAfterMs } from '#core/domain/retry-after.ts';
 import {
   classify,
   failureOf,
@@ -12,7 +13,6 @@ import {
 } from './classify-error.ts';
 import type { ProviderContext } from './provider.ts';
 import type { ParsedReceipt } from './receipt.ts';
-import { retryAfterMs } from './retry-after.ts';
 import { unreached } from './unreached.ts';
 
 /** A message whose state is looked up at its provider. */
