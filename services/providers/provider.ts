@@ -64,8 +64,8 @@ export type SecretRoute<Config> = {
 };
 
 /**
- * One provider of the catalog. Adding a provider takes only a folder with a `provider.ts` whose default export is one
- * definition or an array of them; the registry is generated from the folders.
+ * One provider of the catalog. Production code of a provider is one folder with a `provider.ts` whose default export is one
+ * definition or an array of them; the registry is generated from the folders. Tests and the quick start: see CONTRIBUTING.
  */
 export type ProviderDefinition<
   C extends Channel = Channel,
