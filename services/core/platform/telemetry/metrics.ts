@@ -302,19 +302,19 @@ export function createWorkerMetrics({ providers = [], tenantsMax = 0 }: WorkerMe
   });
   const receipts = new Counter({
     name: 'despatch_receipts_total',
-    help: 'Receipts of providers, by what they came to.',
+    help: 'Receipts of providers, by result.',
     labelNames: ['provider', 'result'],
     registers: on,
   });
   const awaited = new Counter({
     name: 'despatch_receipts_awaited_total',
-    help: 'Messages that waited for the report of their end, by whether it came. One that comes after all counts as both.',
+    help: 'Messages that waited for their final report, by whether a report arrived; a late report counts in both.',
     labelNames: ['provider', 'outcome'],
     registers: on,
   });
   const lookups = new Counter({
     name: 'despatch_lookups_total',
-    help: 'Questions to providers about messages whose receipts have not come, by what they came to.',
+    help: 'Questions to providers about messages whose receipts have not arrived, by result.',
     labelNames: ['provider', 'result'],
     registers: on,
   });
@@ -331,7 +331,7 @@ export function createWorkerMetrics({ providers = [], tenantsMax = 0 }: WorkerMe
   }
   const webhookCalls = new Counter({
     name: 'despatch_webhook_deliveries_total',
-    help: 'Calls to webhook endpoints, by what they came to; `exhausted` for the last one of an event that was never taken.',
+    help: 'Calls to webhook endpoints, by result; `exhausted` is the last call for an event that the endpoint never accepted.',
     labelNames: ['result'],
     registers: on,
   });
@@ -466,7 +466,7 @@ export function createWorkerMetrics({ providers = [], tenantsMax = 0 }: WorkerMe
     oldestScheduled: sampled(
       registry,
       'despatch_scheduled_oldest_overdue_seconds',
-      'For how long the message has waited to be queued whose time came first of those that were scheduled; 0 where none is late.',
+      'Seconds by which the oldest due scheduled message is late; 0 if none.',
     ),
     oldestDue: sampled(
       registry,
