@@ -29,8 +29,8 @@ import { sesGuide } from './guide.ts';
 
 const config = z.object({
   ...awsSettings,
-  from: mailAddress('Own sender address, verified with SES; fromName goes with it.').optional(),
-  fromName: headerText('Display name for messages from the address in from that bring no name.').optional(),
+  from: mailAddress('Own sender address, verified with SES; used with `fromName`.').optional(),
+  fromName: headerText('Sender name used with `from` when the message gives none.').optional(),
   configurationSetName: configurationSet.describe(
     'Configuration set whose event destination reports on the mails. How long SES tries to deliver one is its setting too.',
   ),

@@ -14,8 +14,8 @@ export const config = z.object({
     .enum(['us', 'eu'])
     .default('us')
     .describe('Where the domain lives: us or eu. Default us; in the other one it is unknown.'),
-  from: mailAddress('Own sender address; fromName goes with it.').optional(),
-  fromName: headerText('Display name for messages from the address in from that bring no name.').optional(),
+  from: mailAddress('Own sender address; used with `fromName`.').optional(),
+  fromName: headerText('Sender name used with `from` when the message gives none.').optional(),
   replyTo: mailAddress('Where replies go when the message does not say.').optional(),
 });
 

@@ -6,10 +6,8 @@ export const ORIGIN = 'https://api.resend.com';
 const PREFIX = 'whsec_';
 
 export const config = z.object({
-  from: mailAddress(
-    'Own sender address, of a domain verified with Resend; fromName goes with it.',
-  ).optional(),
-  fromName: headerText('Display name for messages from the address in from that bring no name.').optional(),
+  from: mailAddress('Own sender address, of a domain verified with Resend; used with `fromName`.').optional(),
+  fromName: headerText('Sender name used with `from` when the message gives none.').optional(),
   replyTo: mailAddress('Where replies go when the message does not say.').optional(),
 });
 

@@ -26,8 +26,8 @@ import { publicKeyOf, sendgridReceipts } from './receipts.ts';
 import { sendgridGuide } from './guide.ts';
 
 const config = z.object({
-  from: mailAddress('Own sender address, verified with SendGrid; fromName goes with it.').optional(),
-  fromName: headerText('Display name for messages from the address in from that bring no name.').optional(),
+  from: mailAddress('Own sender address, verified with SendGrid; used with `fromName`.').optional(),
+  fromName: headerText('Sender name used with `from` when the message gives none.').optional(),
   region: z
     .enum(['global', 'eu'])
     .default('global')

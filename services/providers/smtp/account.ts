@@ -46,8 +46,8 @@ export const config = z.object({
     .describe(
       'Directory of the mailbox at microsoft: its id or domain. Default common; needed without a refresh token.',
     ),
-  from: mailAddress('Own sender address; fromName goes with it.').optional(),
-  fromName: headerText('Display name for messages from the address in from that bring no name.').optional(),
+  from: mailAddress('Own sender address; used with `fromName`.').optional(),
+  fromName: headerText('Sender name used with `from` when the message gives none.').optional(),
   replyTo: mailAddress('Where replies go when the message does not say.').optional(),
   clientName: z
     .string()

@@ -40,7 +40,7 @@ import { smtpGuide } from './guide.ts';
 const CONNECT_TIMEOUT_MS = 12_000;
 /**
  * Exchange withholds the answer to a mail for up to 30 s (MaxAcknowledgementDelay), and others scan the content before they answer.
- * Whoever gives up before sends a second copy.
+ * A client that times out earlier and retries delivers twice.
  */
 const DEADLINE_MS = 40_000;
 /** Several times the longest replies of known servers; a line of them has at most 512 octets (RFC 5321, 4.5.3.1.5). */

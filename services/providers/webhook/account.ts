@@ -24,8 +24,8 @@ export const CONFIGS = {
   push: z.object({ url }),
   email: z.object({
     url,
-    from: mailAddress('Own sender address; fromName goes with it.').optional(),
-    fromName: headerText('Display name for messages from the address in from that bring no name.').optional(),
+    from: mailAddress('Own sender address; used with `fromName`.').optional(),
+    fromName: headerText('Sender name used with `from` when the message gives none.').optional(),
   }),
 } satisfies Record<Channel, z.ZodObject>;
 
