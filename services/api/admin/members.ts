@@ -74,7 +74,7 @@ const AddMember = z
       .string()
       .max(254, 'Must have at most 254 characters')
       .refine((email) => isLine(email) && normalAddress(email) !== undefined, {
-        message: 'Must be an e-mail address',
+        error: 'Must be an e-mail address',
         params: { rule: 'email' },
       })
       .optional()

@@ -21,7 +21,7 @@ export function atMostPairs<K extends z.core.$ZodRecordKey, V extends z.ZodType>
 ): z.ZodRecord<K, V> {
   return schema
     .refine((map) => Object.keys(map).length <= most, {
-      message: `Must have at most ${most} pairs`,
+      error: `Must have at most ${most} pairs`,
       params: { rule: 'max' },
     })
     .meta({ maxProperties: most });

@@ -7,7 +7,7 @@ const LATEST = Date.parse('9999-12-31T23:59:59.999Z');
 /** A point in time as text with a time zone; its year in UTC is 1 to 9999. */
 export function timeField(): z.ZodISODateTime {
   return z.iso
-    .datetime({ offset: true, message: 'Must be an ISO 8601 time with a time zone' })
+    .datetime({ offset: true, error: 'Must be an ISO 8601 time with a time zone' })
     .check((context) => {
       const time = Date.parse(context.value);
       if (time >= EARLIEST && time <= LATEST) return;

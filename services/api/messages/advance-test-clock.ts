@@ -28,11 +28,11 @@ const AdvanceTestClock = z
       .string()
       .max(40)
       .refine((text) => parseDuration(text) !== undefined, {
-        message: 'Must be a duration such as PT72H, P3D or 72h',
+        error: 'Must be a duration such as PT72H, P3D or 72h',
         params: { rule: 'duration' },
       })
       .refine((text) => (parseDuration(text) ?? 0) <= ADVANCE_DAYS_MAX * DAY_MS, {
-        message: `Must be at most ${ADVANCE_DAYS_MAX} days`,
+        error: `Must be at most ${ADVANCE_DAYS_MAX} days`,
         params: { rule: 'max' },
       })
       .describe(

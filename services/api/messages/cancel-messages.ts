@@ -65,7 +65,7 @@ const CancelMessages = z
       })
       .refine((filter) => CRITERIA.some((name) => filter[name] !== undefined), {
         params: { rule: 'min' },
-        message: `Must have at least one of ${CRITERIA.join(', ')}`,
+        error: `Must have at least one of ${CRITERIA.join(', ')}`,
       })
       .describe(
         'At least one; a message must match all of them. An unknown field is refused, because without it more messages would be canceled.',

@@ -63,7 +63,7 @@ const filter = {
     .record(text(1, 64), text(0, 500))
     .refine((pairs) => Object.keys(pairs).length <= METADATA_FILTERS_MAX, {
       params: { rule: 'max' },
-      message: `Must have at most ${METADATA_FILTERS_MAX} pairs`,
+      error: `Must have at most ${METADATA_FILTERS_MAX} pairs`,
     })
     .optional()
     .describe("Caller's own data, as `metadata[key]=value` or `metadata.key=value`; compared as text."),

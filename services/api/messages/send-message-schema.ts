@@ -21,7 +21,7 @@ const HEADERS_MAX = 50;
 /** `to` is one field with a rule per channel: a fault names the rule, not the value. */
 function recipient(rule: string, message: string, isValid: (to: string) => boolean) {
   return lineText(1, 200)
-    .refine(isValid, { message, params: { rule } })
+    .refine(isValid, { error: message, params: { rule } })
     .describe('Recipient, echoed as sent.');
 }
 
@@ -32,7 +32,7 @@ const numberTo = recipient(
 ).meta({ examples: ['+15550000001'] });
 
 const mailbox = lineText(1, 320).refine((value) => parseMailbox(value) !== undefined, {
-  message: 'Must be one RFC 5322 mailbox',
+  error: 'Must be one RFC 5322 mailbox',
   params: { rule: 'mailbox' },
 });
 
@@ -93,7 +93,7 @@ const Sms = z.object({
   to: numberTo,
   body: text(1, 4096).describe('Text; segmented automatically.'),
   from: lineText(1, 32)
-    .refine(isSmsSender, { message: SMS_SENDER_RULE, params: { rule: 'sender' } })
+    .refine(isSmsSender, { error: SMS_SENDER_RULE, params: { rule: 'sender' } })
     .optional()
     .describe("Overrides the provider account's sender."),
   ...every,
@@ -133,7 +133,7 @@ const attachment = z.object({
     .string()
     .max(Math.ceil(ATTACHMENT_BYTES_MAX / 3) * 4)
     .refine(isBase64, {
-      message: 'Must be base64 with padding and without line breaks',
+      error: 'Must be base64 with padding and without line breaks',
       params: { rule: 'base64' },
     })
     .describe('Base64 of the standard alphabet, with padding and without line breaks.')
@@ -158,7 +158,7 @@ const Email = z.object({
     .refine(
       (all) => all.reduce((sum, { content }) => sum + base64Bytes(content), 0) <= ATTACHMENT_BYTES_MAX,
       {
-        message: 'Must have at most 10 MiB in all',
+        error: 'Must have at most 10 MiB in all',
         params: { rule: 'max' },
       },
     )

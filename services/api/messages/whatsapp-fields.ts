@@ -104,7 +104,7 @@ const template = z.object({
     .max(BUTTONS_MAX)
     .refine((all) => new Set(all.map((one, place) => one.index ?? place)).size === all.length, {
       params: { rule: 'unique' },
-      message: 'Must not name one button twice',
+      error: 'Must not name one button twice',
     })
     .optional()
     .describe('Values for buttons that have a variable; other buttons are omitted.'),

@@ -21,7 +21,7 @@ export function withRules<Schema extends z.ZodType>(
   rules: readonly Rule<z.output<Schema>>[],
 ): Schema {
   const checked = rules.reduce<Schema>(
-    (checked, { holds, message }) => (holds === undefined ? checked : checked.refine(holds, { message })),
+    (checked, { holds, message }) => (holds === undefined ? checked : checked.refine(holds, message)),
     schema,
   );
   return checked.meta({

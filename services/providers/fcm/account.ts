@@ -39,7 +39,7 @@ export const secrets = z
   })
   .refine((value) => value.privateKey !== undefined || value.serviceAccountJson !== undefined, {
     path: ['privateKey'],
-    message: 'One of privateKey and serviceAccountJson is required',
+    error: 'One of privateKey and serviceAccountJson is required',
   });
 
 export type Account = {

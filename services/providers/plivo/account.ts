@@ -25,7 +25,7 @@ export const config = z
   })
   .refine((value) => value.from !== undefined || value.powerpackUuid !== undefined, {
     path: ['from'],
-    message: 'One of from and powerpackUuid is required',
+    error: 'One of from and powerpackUuid is required',
     params: { rule: 'required' },
   });
 

@@ -29,12 +29,12 @@ export const config = z
   })
   .refine((value) => value.from !== undefined || value.messagingProfileId !== undefined, {
     path: ['from'],
-    message: 'One of from and messagingProfileId is required',
+    error: 'One of from and messagingProfileId is required',
     params: { rule: 'required' },
   })
   .refine((value) => !isName(value.from) || value.messagingProfileId !== undefined, {
     path: ['messagingProfileId'],
-    message: 'Required with an alphanumeric sender id',
+    error: 'Required with an alphanumeric sender id',
     params: { rule: 'required' },
   });
 

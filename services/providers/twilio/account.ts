@@ -30,7 +30,7 @@ const rest = {
 
 const NO_SENDER = {
   path: ['from'],
-  message: 'One of from and messagingServiceSid is required',
+  error: 'One of from and messagingServiceSid is required',
   params: { rule: 'required' },
 };
 const hasSender = ({ from, messagingServiceSid }: Pick<Account['config'], 'from' | 'messagingServiceSid'>) =>

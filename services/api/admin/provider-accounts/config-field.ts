@@ -13,12 +13,12 @@ export const configField = () =>
     .refine((value) => countValues(value, CONFIG_VALUES_MAX) <= CONFIG_VALUES_MAX, {
       abort: true,
       params: { rule: 'max' },
-      message: `Must have at most ${CONFIG_VALUES_MAX} values, nested ones counted`,
+      error: `Must have at most ${CONFIG_VALUES_MAX} values, nested ones counted`,
     })
     .check(exactNumbers)
     .refine((value) => Buffer.byteLength(JSON.stringify(value)) <= CONFIG_BYTES_MAX, {
       params: { rule: 'max' },
-      message: `Must have at most ${CONFIG_BYTES_MAX} bytes as JSON`,
+      error: `Must have at most ${CONFIG_BYTES_MAX} bytes as JSON`,
     });
 
 /** Counts the values below this one, of all levels, until there are more than `most`. */
