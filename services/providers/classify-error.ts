@@ -31,7 +31,7 @@ export function transient(failureClass: FailureClass, code: string): ErrorMeanin
 }
 
 /** Nothing is accepted until the account is fixed; the message is not at fault and waits for that. */
-export function account(code: string): ErrorMeaning {
+export function accountFault(code: string): ErrorMeaning {
   return transient('auth_or_config', code);
 }
 
@@ -41,9 +41,9 @@ function gatewayTimeout(code: string): ErrorMeaning {
 }
 
 const BY_STATUS: Readonly<Record<number, ErrorMeaning>> = {
-  401: account('authentication_failed'),
-  402: account('insufficient_credit'),
-  403: account('forbidden'),
+  401: accountFault('authentication_failed'),
+  402: accountFault('insufficient_credit'),
+  403: accountFault('forbidden'),
   408: transient('provider_unavailable', 'http_408'),
   413: permanent('content_rejected', 'payload_too_large'),
   414: permanent('content_rejected', 'payload_too_large'),
@@ -133,7 +133,7 @@ export function failureOf(
 }
 
 /** Turns a classified answer to a send into an outcome, with the retry delay that the provider asked for. */
-export function refused(
+export function outcomeOfRefusal(
   response: Response,
   { meaning, vendorError }: ClassifiedError,
   hidden: readonly string[],
@@ -150,7 +150,7 @@ export function refused(
  * Returns the outcome of an exchange that ended without a response. A request that the client cannot send is refused for good:
  * the message alone is at fault, and the next attempt would make the same request.
  */
-export function unanswered(result: Exclude<HttpResult, { kind: 'response' }>): Outcome {
+export function outcomeWithoutResponse(result: Exclude<HttpResult, { kind: 'response' }>): Outcome {
   if (result.code === 'invalid_request') {
     return { kind: 'rejected_permanent', failure: { class: 'content_rejected', code: result.code } };
   }
@@ -164,7 +164,7 @@ export function unanswered(result: Exclude<HttpResult, { kind: 'response' }>): O
  * Returns the outcome of a success status whose body is not the API's answer: whether the provider accepted the message is
  * unknown.
  */
-export function unreadable(response: Response): Outcome {
+export function outcomeOfUnreadable(response: Response): Outcome {
   return {
     kind: 'ambiguous',
     failure: { ...unreached('unreadable_response'), httpStatus: response.status },
@@ -172,7 +172,7 @@ export function unreadable(response: Response): Outcome {
 }
 
 /** Returns the verdict of a credential check on a non-success response: only a refused credential is invalid. */
-export function doubted(
+export function verificationOfRefusal(
   response: Response,
   classified: ClassifiedError,
   hidden: readonly string[],
@@ -182,7 +182,7 @@ export function doubted(
 }
 
 /** Returns the verdict of a credential check that got no response, or a success whose body is not the API's answer. */
-export function unverified(result: HttpResult): Verification {
+export function verificationUnknown(result: HttpResult): Verification {
   const failure: Failure =
     result.kind === 'response'
       ? { ...unreached('unreadable_response'), httpStatus: result.status }

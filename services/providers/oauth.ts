@@ -2,14 +2,14 @@ import { z } from 'zod';
 import type { Outcome } from '#core/domain/outcome.ts';
 import type { HttpResult, ProviderContext, Verification } from './provider.ts';
 import {
-  account,
-  doubted,
+  accountFault,
+  verificationOfRefusal,
   isSuccess,
   classify,
   parseJson,
-  refused,
+  outcomeOfRefusal,
   transient,
-  unverified,
+  verificationUnknown,
   type CodeTable,
   type VendorError,
 } from './classify-error.ts';
@@ -29,7 +29,7 @@ const TOKEN_CODES: CodeTable = Object.fromEntries(
     'invalid_scope',
     'access_denied',
     'unsupported_grant_type',
-  ].map((code) => [code, account('authentication_failed')]),
+  ].map((code) => [code, accountFault('authentication_failed')]),
 );
 
 const TokenBody = z.looseObject({
@@ -83,13 +83,18 @@ export function withoutToken({ result }: TokenRefused, hidden: readonly string[]
     return { kind: 'rejected_transient', failure: unreached(code) };
   }
   const { meaning, vendorError } = classify(result, TOKEN_CODES, read);
-  return refused(result, { meaning: transient(meaning.class, meaning.code), vendorError }, hidden, now);
+  return outcomeOfRefusal(
+    result,
+    { meaning: transient(meaning.class, meaning.code), vendorError },
+    hidden,
+    now,
+  );
 }
 
 /** Returns the verdict of a credential check that got no token. */
 export function tokenVerdict({ result }: TokenRefused, hidden: readonly string[]): Verification {
-  if (result.kind !== 'response' || isSuccess(result)) return unverified(result);
-  return doubted(result, classify(result, TOKEN_CODES, read), hidden);
+  if (result.kind !== 'response' || isSuccess(result)) return verificationUnknown(result);
+  return verificationOfRefusal(result, classify(result, TOKEN_CODES, read), hidden);
 }
 
 function read(body: unknown): VendorError {

@@ -1,4 +1,4 @@
-import { account, permanent, transient, type CodeTable, type ErrorMeaning } from '../classify-error.ts';
+import { accountFault, permanent, transient, type CodeTable, type ErrorMeaning } from '../classify-error.ts';
 
 /** `reason`, https://developer.apple.com/documentation/usernotifications/handling-notification-responses-from-apns. */
 export const APNS_REASONS: CodeTable = {
@@ -18,9 +18,9 @@ export const APNS_REASONS: CodeTable = {
     'BadPath',
     'MethodNotAllowed',
   ),
-  ...each(account('topic_not_allowed'), 'BadTopic', 'MissingTopic', 'TopicDisallowed'),
+  ...each(accountFault('topic_not_allowed'), 'BadTopic', 'MissingTopic', 'TopicDisallowed'),
   ...each(
-    account('authentication_failed'),
+    accountFault('authentication_failed'),
     'BadCertificate',
     'BadCertificateEnvironment',
     'ExpiredProviderToken',
@@ -29,7 +29,7 @@ export const APNS_REASONS: CodeTable = {
     'UnrelatedKeyIdInToken',
     'BadEnvironmentKeyIdInToken',
   ),
-  ...each(account('forbidden'), 'Forbidden'),
+  ...each(accountFault('forbidden'), 'Forbidden'),
   // Apple counts the requests to one device: other devices can be reached.
   ...each(transient('recipient_unavailable', 'recipient_rate_limited'), 'TooManyRequests'),
   ...each(transient('provider_throttled', 'too_many_token_updates'), 'TooManyProviderTokenUpdates'),

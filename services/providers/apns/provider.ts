@@ -4,13 +4,13 @@ import type { OutboundFor } from '#core/domain/content.ts';
 import type { Outcome } from '#core/domain/outcome.ts';
 import {
   classify,
-  doubted,
+  verificationOfRefusal,
   isSuccess,
   parseJson,
-  refused,
-  unanswered,
-  unreadable,
-  unverified,
+  outcomeOfRefusal,
+  outcomeWithoutResponse,
+  outcomeOfUnreadable,
+  verificationUnknown,
   type ClassifiedError,
   type Response,
   type VendorError,
@@ -49,11 +49,11 @@ export default defineProvider({
     const headers = apnsHeaders(message, account.config.bundleId);
     const body = JSON.stringify(apnsPayload(message.content));
     const { result, token } = await call(message.to, headers, body, account, context);
-    if (result.kind !== 'response') return unanswered(result);
+    if (result.kind !== 'response') return outcomeWithoutResponse(result);
     const hidden = secretsToRedact(account, token, message.to, ...textsOf(message));
-    if (!isSuccess(result)) return refused(result, judge(result), hidden, context.now());
+    if (!isSuccess(result)) return outcomeOfRefusal(result, judge(result), hidden, context.now());
     // A success has an empty body; an HTML page with a success status is not the API's answer.
-    if (result.text.trim() !== '') return unreadable(result);
+    if (result.text.trim() !== '') return outcomeOfUnreadable(result);
     return {
       kind: 'accepted',
       providerMessageId: result.headers['apns-id'] ?? message.id,
@@ -71,11 +71,11 @@ export default defineProvider({
     };
     const body = JSON.stringify({ aps: { 'content-available': 1 } });
     const { result, token } = await call(NO_DEVICE, headers, body, account, context);
-    if (result.kind !== 'response' || isSuccess(result)) return unverified(result);
+    if (result.kind !== 'response' || isSuccess(result)) return verificationUnknown(result);
     const classified = judge(result);
     // APNs checked the made-up device token, so the credential works.
     if (classified.meaning.class === 'invalid_recipient') return { kind: 'valid' };
-    return doubted(result, classified, secretsToRedact(account, token));
+    return verificationOfRefusal(result, classified, secretsToRedact(account, token));
   },
 });
 

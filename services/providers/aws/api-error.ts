@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import {
-  account,
+  accountFault,
   classify,
   transient,
   type ClassifiedError,
@@ -22,7 +22,7 @@ const ErrorBody = z.looseObject({
 /** Errors common to all services, https://docs.aws.amazon.com/general/latest/APIReference/CommonErrors.html. */
 const COMMON_CODES: CodeTable = {
   ...each(
-    account('authentication_failed'),
+    accountFault('authentication_failed'),
     'InvalidClientTokenId',
     'UnrecognizedClientException',
     'SignatureDoesNotMatch',
@@ -35,7 +35,7 @@ const COMMON_CODES: CodeTable = {
     'ExpiredTokenException',
   ),
   ...each(
-    account('forbidden'),
+    accountFault('forbidden'),
     'AccessDenied',
     'AccessDeniedException',
     'AuthorizationError',

@@ -1,4 +1,4 @@
-import { account, permanent, transient, type CodeTable, type ErrorMeaning } from '../classify-error.ts';
+import { accountFault, permanent, transient, type CodeTable, type ErrorMeaning } from '../classify-error.ts';
 import { each } from './api-error.ts';
 
 /** Errors of SendEmail, https://docs.aws.amazon.com/ses/latest/APIReference-V2/API_SendEmail.html. */
@@ -10,12 +10,16 @@ export const SES_CODES: CodeTable = {
     'InvalidParameterValue',
   ),
   MessageRejected: permanent('content_rejected', 'blocked'),
-  MailFromDomainNotVerifiedException: account('sender_unverified'),
+  MailFromDomainNotVerifiedException: accountFault('sender_unverified'),
   // Each mail names its own sender, so the account's other mails are accepted.
   FromEmailAddressNotVerifiedException: permanent('sender_rejected', 'sender_unverified'),
-  AccountSuspendedException: account('account_suspended'),
-  ...each(account('sending_paused'), 'SendingPausedException', 'ConfigurationSetSendingPausedException'),
-  ...each(account('configuration_set_missing'), 'NotFoundException', 'ConfigurationSetDoesNotExistException'),
+  AccountSuspendedException: accountFault('account_suspended'),
+  ...each(accountFault('sending_paused'), 'SendingPausedException', 'ConfigurationSetSendingPausedException'),
+  ...each(
+    accountFault('configuration_set_missing'),
+    'NotFoundException',
+    'ConfigurationSetDoesNotExistException',
+  ),
   LimitExceededException: transient('provider_throttled', 'quota_exceeded'),
 };
 

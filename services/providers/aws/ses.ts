@@ -3,15 +3,15 @@ import type { OutboundFor } from '#core/domain/content.ts';
 import type { Failure } from '#core/domain/failure.ts';
 import type { Outcome } from '#core/domain/outcome.ts';
 import {
-  account,
-  doubted,
+  accountFault,
+  verificationOfRefusal,
   failureOf,
   isSuccess,
   parseJson,
-  refused,
-  unanswered,
-  unreadable,
-  unverified,
+  outcomeOfRefusal,
+  outcomeWithoutResponse,
+  outcomeOfUnreadable,
+  verificationUnknown,
   type ClassifiedError,
   type Response,
 } from '../classify-error.ts';
@@ -77,20 +77,24 @@ export const ses = defineProvider({
       body: JSON.stringify(sesMail(message, credentials.config)),
     } as const;
     const result = await callAws(call, credentials, context);
-    if (result.kind !== 'response') return unanswered(result);
+    if (result.kind !== 'response') return outcomeWithoutResponse(result);
     const hidden = secretsToRedact(credentials, ...hiddenInMail(message));
-    if (!isSuccess(result)) return refused(result, judgeSend(result), hidden, context.now());
+    if (!isSuccess(result)) return outcomeOfRefusal(result, judgeSend(result), hidden, context.now());
     const accepted = Accepted.safeParse(parseJson(result.text));
-    if (!accepted.success) return unreadable(result);
+    if (!accepted.success) return outcomeOfUnreadable(result);
     return { kind: 'accepted', providerMessageId: accepted.data.MessageId, httpStatus: result.status };
   },
 
   async verify(credentials, context): Promise<Verification> {
     const call = { ...SES, method: 'GET', path: '/v2/email/account', headers: {} } as const;
     const result = await callAws(call, credentials, context);
-    if (result.kind !== 'response') return unverified(result);
+    if (result.kind !== 'response') return verificationUnknown(result);
     if (isSuccess(result)) return verdictOfAccount(result, credentials);
-    const verdict = doubted(result, judgeAwsError(result, SES_CODES), secretsToRedact(credentials));
+    const verdict = verificationOfRefusal(
+      result,
+      judgeAwsError(result, SES_CODES),
+      secretsToRedact(credentials),
+    );
     // The key works; its permissions may cover sending only.
     return verdict.kind === 'invalid' && verdict.failure.code === 'forbidden'
       ? { ...verdict, kind: 'unknown' }
@@ -111,13 +115,13 @@ function unsupportedAddress({ to, content: { from, replyTo } }: OutboundFor<'ema
 
 function verdictOfAccount(response: Response, credentials: Account): Verification {
   const body = AccountBody.safeParse(parseJson(response.text)).data;
-  if (body === undefined) return unverified(response);
+  if (body === undefined) return verificationUnknown(response);
   if (body.SendingEnabled && body.EnforcementStatus !== 'SHUTDOWN') return { kind: 'valid' };
   const vendorError = { providerCode: body.EnforcementStatus };
   const code = body.EnforcementStatus === 'SHUTDOWN' ? 'account_suspended' : 'sending_paused';
   return {
     kind: 'invalid',
-    failure: failureOf(response, { meaning: account(code), vendorError }, secretsToRedact(credentials)),
+    failure: failureOf(response, { meaning: accountFault(code), vendorError }, secretsToRedact(credentials)),
   };
 }
 

@@ -1,4 +1,4 @@
-import { account, permanent, transient, type CodeTable } from '../classify-error.ts';
+import { accountFault, permanent, transient, type CodeTable } from '../classify-error.ts';
 import { each } from './api-error.ts';
 
 /**
@@ -45,9 +45,9 @@ export const EUM_CODES: CodeTable = {
   // Above the price that the sender's rules allow for one message.
   ...each(permanent('sender_rejected', 'price_limit'), 'PRICE_OVER_THRESHOLD'),
   ...each(permanent('unknown', 'conflict'), 'ConflictException'),
-  ...each(account('configuration_set_missing'), 'ResourceNotFoundException:configuration-set'),
-  ...each(account('insufficient_credit'), 'MONTHLY_SPEND_LIMIT_REACHED_FOR_TEXT'),
-  ...each(account('account_suspended'), 'ACCOUNT_DISABLED', 'INSUFFICIENT_ACCOUNT_REPUTATION'),
+  ...each(accountFault('configuration_set_missing'), 'ResourceNotFoundException:configuration-set'),
+  ...each(accountFault('insufficient_credit'), 'MONTHLY_SPEND_LIMIT_REACHED_FOR_TEXT'),
+  ...each(accountFault('account_suspended'), 'ACCOUNT_DISABLED', 'INSUFFICIENT_ACCOUNT_REPUTATION'),
   ...each(transient('provider_throttled', 'daily_cap_reached'), 'DAILY_DESTINATION_CALL_LIMIT'),
   ...each(transient('provider_throttled', 'quota_exceeded'), 'ServiceQuotaExceededException'),
 };

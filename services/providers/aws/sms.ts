@@ -1,13 +1,13 @@
 import { z } from 'zod';
 import type { Outcome } from '#core/domain/outcome.ts';
 import {
-  doubted,
+  verificationOfRefusal,
   isSuccess,
   parseJson,
-  refused,
-  unanswered,
-  unreadable,
-  unverified,
+  outcomeOfRefusal,
+  outcomeWithoutResponse,
+  outcomeOfUnreadable,
+  verificationUnknown,
   type ClassifiedError,
   type Response,
 } from '../classify-error.ts';
@@ -56,13 +56,13 @@ export const awsSms = defineProvider({
     const result = isSns
       ? await publish(message, from, account, context)
       : await sendTextMessage(message, from, account, context);
-    if (result.kind !== 'response') return unanswered(result);
+    if (result.kind !== 'response') return outcomeWithoutResponse(result);
     const hidden = secretsToRedact(account, message.to, message.content.body);
-    if (!isSuccess(result)) return refused(result, judge(result, account), hidden, context.now());
+    if (!isSuccess(result)) return outcomeOfRefusal(result, judge(result, account), hidden, context.now());
     const id = isSns
       ? xmlText(result.text, 'MessageId')
       : Accepted.safeParse(parseJson(result.text)).data?.MessageId;
-    if (!id) return unreadable(result);
+    if (!id) return outcomeOfUnreadable(result);
     return {
       kind: 'accepted',
       providerMessageId: id,
@@ -76,14 +76,14 @@ export const awsSms = defineProvider({
     const result = isSns
       ? await callSns({ Action: 'GetSMSAttributes' }, account, context)
       : await callEum('DescribeAccountAttributes', {}, account, context);
-    if (result.kind !== 'response') return unverified(result);
+    if (result.kind !== 'response') return verificationUnknown(result);
     if (isSuccess(result)) {
       const isAnswer = isSns
         ? result.text.includes('<GetSMSAttributesResult')
         : AttributesBody.safeParse(parseJson(result.text)).success;
-      return isAnswer ? { kind: 'valid' } : unverified(result);
+      return isAnswer ? { kind: 'valid' } : verificationUnknown(result);
     }
-    const verdict = doubted(result, judge(result, account), secretsToRedact(account));
+    const verdict = verificationOfRefusal(result, judge(result, account), secretsToRedact(account));
     // The key works; its permissions may cover sending only.
     return verdict.kind === 'invalid' && verdict.failure.code === 'forbidden'
       ? { ...verdict, kind: 'unknown' }

@@ -1,4 +1,4 @@
-import { account, permanent, transient, type CodeTable } from '../classify-error.ts';
+import { accountFault, permanent, transient, type CodeTable } from '../classify-error.ts';
 
 /**
  * `details[].errorCode` of an FcmError, or else the error's `status`,
@@ -7,12 +7,12 @@ import { account, permanent, transient, type CodeTable } from '../classify-error
 export const FCM_CODES: CodeTable = {
   UNREGISTERED: permanent('invalid_recipient', 'unregistered'),
   // The project was not found: for a device that is not registered, FCM adds the code UNREGISTERED.
-  NOT_FOUND: account('project_not_found'),
+  NOT_FOUND: accountFault('project_not_found'),
   SENDER_ID_MISMATCH: permanent('invalid_recipient', 'token_of_other_project'),
   INVALID_ARGUMENT: permanent('content_rejected', 'invalid_parameter'),
   OUT_OF_RANGE: permanent('content_rejected', 'invalid_parameter'),
-  PERMISSION_DENIED: account('forbidden'),
-  UNAUTHENTICATED: account('authentication_failed'),
+  PERMISSION_DENIED: accountFault('forbidden'),
+  UNAUTHENTICATED: accountFault('authentication_failed'),
   QUOTA_EXCEEDED: transient('provider_throttled', 'rate_limited'),
   RESOURCE_EXHAUSTED: transient('provider_throttled', 'rate_limited'),
   UNAVAILABLE: transient('provider_unavailable', 'provider_error'),

@@ -4,14 +4,14 @@ import type { Outcome } from '#core/domain/outcome.ts';
 import { forgetAccessToken, TokenRefused, tokenVerdict, withoutToken } from '../oauth.ts';
 import { defineProvider, type HttpResult, type ProviderContext, type Verification } from '../provider.ts';
 import {
-  doubted,
+  verificationOfRefusal,
   isSuccess,
   classify,
   parseJson,
-  refused,
-  unanswered,
-  unreadable,
-  unverified,
+  outcomeOfRefusal,
+  outcomeWithoutResponse,
+  outcomeOfUnreadable,
+  verificationUnknown,
   type ClassifiedError,
   type Response,
   type VendorError,
@@ -52,11 +52,16 @@ export default defineProvider({
     const called = await call(account, context, { message: fcmMessage(message, context.now()) });
     if (called instanceof TokenRefused) return withoutToken(called, secretsToRedact(account), context.now());
     const { result } = called;
-    if (result.kind !== 'response') return unanswered(result);
+    if (result.kind !== 'response') return outcomeWithoutResponse(result);
     if (!isSuccess(result))
-      return refused(result, judgeSend(result), secretsOfCall(account, called.token, message), context.now());
+      return outcomeOfRefusal(
+        result,
+        judgeSend(result),
+        secretsOfCall(account, called.token, message),
+        context.now(),
+      );
     const accepted = Accepted.safeParse(parseJson(result.text));
-    if (!accepted.success) return unreadable(result);
+    if (!accepted.success) return outcomeOfUnreadable(result);
     return { kind: 'accepted', providerMessageId: accepted.data.name, httpStatus: result.status };
   },
 
@@ -69,16 +74,18 @@ export default defineProvider({
     });
     if (called instanceof TokenRefused) return tokenVerdict(called, secretsToRedact(account));
     const { result } = called;
-    if (result.kind !== 'response') return unverified(result);
+    if (result.kind !== 'response') return verificationUnknown(result);
     if (isSuccess(result))
-      return Accepted.safeParse(parseJson(result.text)).success ? { kind: 'valid' } : unverified(result);
+      return Accepted.safeParse(parseJson(result.text)).success
+        ? { kind: 'valid' }
+        : verificationUnknown(result);
     const classified = judgeSend(result);
     // FCM checked the made-up device token, so the credential works.
     const isAboutMessage =
       classified.meaning.class === 'invalid_recipient' || classified.meaning.class === 'content_rejected';
     return isAboutMessage
       ? { kind: 'valid' }
-      : doubted(result, classified, secretsOfCall(account, called.token));
+      : verificationOfRefusal(result, classified, secretsOfCall(account, called.token));
   },
 });
 

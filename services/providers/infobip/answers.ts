@@ -4,7 +4,7 @@ import {
   classify,
   parseJson,
   permanent,
-  refused,
+  outcomeOfRefusal,
   type ClassifiedError,
   type ErrorMeaning,
   type Response,
@@ -83,7 +83,7 @@ export function refusedMessage(
   now: number,
 ): Outcome {
   const vendorError = { providerCode: String(status.id), providerMessage: status.description ?? status.name };
-  return refused(response, { meaning: meaningOfStatus(status), vendorError }, hidden, now);
+  return outcomeOfRefusal(response, { meaning: meaningOfStatus(status), vendorError }, hidden, now);
 }
 
 /** Classifies a non-success response. */

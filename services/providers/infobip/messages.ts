@@ -3,14 +3,14 @@ import type { OutboundMessage } from '#core/domain/content.ts';
 import type { Outcome } from '#core/domain/outcome.ts';
 import type { ProviderContext, Verification } from '../provider.ts';
 import {
-  doubted,
+  verificationOfRefusal,
   failureOf,
   isSuccess,
   parseJson,
-  refused,
-  unanswered,
-  unreadable,
-  unverified,
+  outcomeOfRefusal,
+  outcomeWithoutResponse,
+  outcomeOfUnreadable,
+  verificationUnknown,
 } from '../classify-error.ts';
 import { secretsToRedact, authorization, vendorOrigin, type Account } from './account.ts';
 import { isFailed, judge, readTaken, refusedMessage } from './answers.ts';
@@ -48,11 +48,11 @@ export async function postMessage(
     body: JSON.stringify(message.body),
   });
   const fresh = (outcome: Outcome): Posted => ({ outcome, isDuplicate: false });
-  if (result.kind !== 'response') return fresh(unanswered(result));
+  if (result.kind !== 'response') return fresh(outcomeWithoutResponse(result));
   const hidden = [...secretsToRedact(account), message.to, ...message.texts, message.receiptUrl ?? ''];
-  if (!isSuccess(result)) return fresh(refused(result, judge(result), hidden, context.now()));
+  if (!isSuccess(result)) return fresh(outcomeOfRefusal(result, judge(result), hidden, context.now()));
   const taken = readTaken(result);
-  if (taken === undefined) return fresh(unreadable(result));
+  if (taken === undefined) return fresh(outcomeOfUnreadable(result));
   const isDuplicate = taken.status.id === DUPLICATE;
   if (isFailed(taken.status) && !isDuplicate)
     return fresh(refusedMessage(result, taken.status, hidden, context.now()));
@@ -73,13 +73,15 @@ export async function checkCredential(account: Account, context: ProviderContext
     isTenantHost: true,
     headers: authorization(account),
   });
-  if (result.kind !== 'response') return unverified(result);
+  if (result.kind !== 'response') return verificationUnknown(result);
   if (!isSuccess(result)) {
     const [classified, hidden] = [judge(result), secretsToRedact(account)];
     // Infobip recognises a key that may only send and denies it the balance.
     return result.status === 403
       ? { kind: 'unknown', failure: failureOf(result, classified, hidden) }
-      : doubted(result, classified, hidden);
+      : verificationOfRefusal(result, classified, hidden);
   }
-  return BalanceBody.safeParse(parseJson(result.text)).success ? { kind: 'valid' } : unverified(result);
+  return BalanceBody.safeParse(parseJson(result.text)).success
+    ? { kind: 'valid' }
+    : verificationUnknown(result);
 }

@@ -1,4 +1,4 @@
-import { account, permanent, transient, type CodeTable, type ErrorMeaning } from '../classify-error.ts';
+import { accountFault, permanent, transient, type CodeTable, type ErrorMeaning } from '../classify-error.ts';
 
 /** The message has the id of an earlier message that was accepted. */
 export const DUPLICATE = 23;
@@ -13,7 +13,7 @@ export const STATUS_CODES: CodeTable = {
   ...each(permanent('invalid_recipient', 'invalid_number'), 8, 51, 52),
   ...each(permanent('recipient_unavailable', 'recipient_opted_out'), 10),
   ...each(permanent('sender_rejected', 'invalid_sender'), 11),
-  ...each(account('insufficient_credit'), 12, 17),
+  ...each(accountFault('insufficient_credit'), 12, 17),
   ...each(permanent('sender_rejected', 'sender_blocked'), 13),
   ...each(permanent('recipient_unavailable', 'recipient_blocked'), 14),
   ...each(transient('provider_unavailable', 'route_unavailable'), 16),
@@ -49,10 +49,10 @@ export const ERROR_CODES: CodeTable = {
 
 /** Codes of a request that was refused as a whole, https://www.infobip.com/docs/essentials/response-status-and-error-codes. */
 export const REQUEST_CODES: CodeTable = {
-  UNAUTHORIZED: account('authentication_failed'),
-  E401: account('authentication_failed'),
-  FORBIDDEN: account('forbidden'),
-  E403: account('forbidden'),
+  UNAUTHORIZED: accountFault('authentication_failed'),
+  E401: accountFault('authentication_failed'),
+  FORBIDDEN: accountFault('forbidden'),
+  E403: accountFault('forbidden'),
   TOO_MANY_REQUESTS: transient('provider_throttled', 'rate_limited'),
   E429: transient('provider_throttled', 'rate_limited'),
   GENERAL_ERROR: transient('provider_unavailable', 'provider_error'),

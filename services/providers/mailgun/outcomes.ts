@@ -1,5 +1,5 @@
 import type { FailureClass } from '#core/domain/failure.ts';
-import { account, permanent, transient, type ErrorMeaning } from '../classify-error.ts';
+import { accountFault, permanent, transient, type ErrorMeaning } from '../classify-error.ts';
 
 /**
  * Mailgun has no error codes, only a text for people. These texts are more specific than the status,
@@ -11,12 +11,12 @@ export const REFUSALS: readonly { readonly pattern: RegExp; readonly meaning: Er
     meaning: permanent('sender_rejected', 'trial_restriction'),
   },
   { pattern: /limit exceeded|too many/i, meaning: transient('provider_throttled', 'rate_limited') },
-  { pattern: /(?:unverified|not verified)/i, meaning: account('sender_unverified') },
+  { pattern: /(?:unverified|not verified)/i, meaning: accountFault('sender_unverified') },
   {
     pattern: /not allowed to send|activate your mailgun account|disabled|suspended/i,
-    meaning: account('account_suspended'),
+    meaning: accountFault('account_suspended'),
   },
-  { pattern: /domain not found/i, meaning: account('domain_not_found') },
+  { pattern: /domain not found/i, meaning: accountFault('domain_not_found') },
   // The text may repeat an address, which may be any word, so the name of the parameter is what counts.
   { pattern: /reply-to'? parameter/i, meaning: permanent('sender_rejected', 'invalid_reply_to') },
   { pattern: /(?<![-\w])from'? parameter/i, meaning: permanent('sender_rejected', 'invalid_sender') },
@@ -35,15 +35,15 @@ export const REFUSALS: readonly { readonly pattern: RegExp; readonly meaning: Er
 export const UNSUPPORTED_SENDER = permanent('sender_rejected', 'invalid_sender');
 
 /** Mailgun does not know the domain, or not in this region. */
-export const UNKNOWN_DOMAIN = account('domain_not_found');
+export const UNKNOWN_DOMAIN = accountFault('domain_not_found');
 
 /** The text of Mailgun's server for an unknown path. Nothing was sent. */
-export const OTHER_ENDPOINT = account('wrong_endpoint');
+export const OTHER_ENDPOINT = accountFault('wrong_endpoint');
 
 /** Domain states in which the domain cannot send. */
 export const DOMAIN_STATES: Readonly<Record<string, ErrorMeaning>> = {
-  unverified: account('sender_unverified'),
-  disabled: account('account_suspended'),
+  unverified: accountFault('sender_unverified'),
+  disabled: accountFault('account_suspended'),
 };
 
 type Meaning = { readonly class: FailureClass; readonly code: string };

@@ -1,15 +1,15 @@
 import { z } from 'zod';
 import type { Outcome } from '#core/domain/outcome.ts';
 import {
-  doubted,
+  verificationOfRefusal,
   failureOf,
   isSuccess,
   classify,
   parseJson,
-  refused,
-  unanswered,
-  unreadable,
-  unverified,
+  outcomeOfRefusal,
+  outcomeWithoutResponse,
+  outcomeOfUnreadable,
+  verificationUnknown,
   type ClassifiedError,
   type Response,
 } from '../classify-error.ts';
@@ -48,14 +48,14 @@ export default defineProvider({
     }
     const form = mailgunForm(message, credentials.config, context.now());
     const result = await post(form, credentials, context);
-    if (result.kind !== 'response') return unanswered(result);
+    if (result.kind !== 'response') return outcomeWithoutResponse(result);
     const hidden = [...secretsToRedact(credentials), ...hiddenInMail(message)];
-    if (!isSuccess(result)) return refused(result, judge(result), hidden, context.now());
+    if (!isSuccess(result)) return outcomeOfRefusal(result, judge(result), hidden, context.now());
     if (/^\s*mailgun magnificent api/i.test(result.text)) {
-      return refused(result, { meaning: OTHER_ENDPOINT, vendorError: {} }, hidden, context.now());
+      return outcomeOfRefusal(result, { meaning: OTHER_ENDPOINT, vendorError: {} }, hidden, context.now());
     }
     const accepted = Accepted.safeParse(parseJson(result.text));
-    if (!accepted.success) return unreadable(result);
+    if (!accepted.success) return outcomeOfUnreadable(result);
     return {
       kind: 'accepted',
       providerMessageId: withoutBrackets(accepted.data.id),
@@ -69,13 +69,13 @@ export default defineProvider({
       url: `${context.origin(vendorOrigin(credentials))}/v4/domains/${credentials.config.domain}`,
       headers: authorization(credentials),
     });
-    if (result.kind !== 'response') return unverified(result);
+    if (result.kind !== 'response') return verificationUnknown(result);
     if (isSuccess(result)) return verdictOfDomain(result, credentials);
     const classified = judge(result);
     const isForbidden = result.status === 401 || result.status === 403;
     return isForbidden && classified.meaning.class === 'auth_or_config'
       ? verifySending(credentials, context)
-      : doubted(result, classified, secretsToRedact(credentials));
+      : verificationOfRefusal(result, classified, secretsToRedact(credentials));
   },
 });
 
@@ -99,14 +99,16 @@ function post(
  */
 async function verifySending(credentials: Account, context: ProviderContext): Promise<Verification> {
   const result = await post([['o:testmode', 'yes']], credentials, context);
-  if (result.kind !== 'response') return unverified(result);
+  if (result.kind !== 'response') return verificationUnknown(result);
   const isAsked = result.status === 400 && readError(parseJson(result.text)).providerMessage !== undefined;
-  return isAsked ? { kind: 'valid' } : doubted(result, judge(result), secretsToRedact(credentials));
+  return isAsked
+    ? { kind: 'valid' }
+    : verificationOfRefusal(result, judge(result), secretsToRedact(credentials));
 }
 
 function verdictOfDomain(response: Response, credentials: Account): Verification {
   const state = DomainBody.safeParse(parseJson(response.text)).data?.domain.state;
-  if (state === undefined) return unverified(response);
+  if (state === undefined) return verificationUnknown(response);
   const meaning = Object.hasOwn(DOMAIN_STATES, state) ? DOMAIN_STATES[state] : undefined;
   if (meaning === undefined) return { kind: 'valid' };
   const classified = { meaning, vendorError: { providerCode: state } };

@@ -1,13 +1,13 @@
-import { account, permanent, transient, type CodeTable } from '../classify-error.ts';
+import { accountFault, permanent, transient, type CodeTable } from '../classify-error.ts';
 
 /** Codes of refused requests, https://developers.messagebird.com/api/#api-errors. */
 export const MESSAGEBIRD_ERRORS: CodeTable = {
-  2: account('authentication_failed'),
+  2: accountFault('authentication_failed'),
   9: permanent('unknown', 'invalid_request'),
   10: permanent('unknown', 'invalid_request'),
   20: permanent('unknown', 'not_found'),
   21: permanent('unknown', 'invalid_request'),
-  25: account('insufficient_credit'),
+  25: accountFault('insufficient_credit'),
   98: transient('provider_unavailable', 'provider_error'),
   99: transient('provider_unavailable', 'provider_error'),
 };
@@ -61,7 +61,7 @@ export const MESSAGEBIRD_REASONS: CodeTable = {
   expired: EXPIRED,
   'opted out': OPTED_OUT,
   'received network error': NETWORK_ERROR,
-  'insufficient balance': account('insufficient_credit'),
+  'insufficient balance': accountFault('insufficient_credit'),
   'carrier rejected': REFUSED,
   'capacity limit reached': transient('provider_throttled', 'rate_limited'),
 };

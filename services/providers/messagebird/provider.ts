@@ -3,13 +3,13 @@ import type { OutboundFor } from '#core/domain/content.ts';
 import type { Outcome } from '#core/domain/outcome.ts';
 import {
   classify,
-  doubted,
+  verificationOfRefusal,
   isSuccess,
   parseJson,
-  refused,
-  unanswered,
-  unreadable,
-  unverified,
+  outcomeOfRefusal,
+  outcomeWithoutResponse,
+  outcomeOfUnreadable,
+  verificationUnknown,
   type ClassifiedError,
   type Response,
 } from '../classify-error.ts';
@@ -55,13 +55,13 @@ export default defineProvider({
       headers: { ...headersOf(account), 'content-type': 'application/json' },
       body: JSON.stringify(payload(message, sender, context.now())),
     });
-    if (result.kind !== 'response') return unanswered(result);
+    if (result.kind !== 'response') return outcomeWithoutResponse(result);
     const secret = secretStrings(account.secrets);
     const hidden = [...secret, message.to, message.content.body, message.receiptUrl ?? ''];
-    if (!isSuccess(result)) return refused(result, judgeSend(result), hidden, context.now());
+    if (!isSuccess(result)) return outcomeOfRefusal(result, judgeSend(result), hidden, context.now());
     const created = Created.safeParse(parseJson(result.text)).data;
     return created === undefined
-      ? unreadable(result)
+      ? outcomeOfUnreadable(result)
       : { kind: 'accepted', providerMessageId: created.id, httpStatus: result.status, sender };
   },
 
@@ -71,14 +71,16 @@ export default defineProvider({
       url: `${context.origin(ORIGIN)}/balance`,
       headers: headersOf(credentials),
     });
-    if (result.kind !== 'response') return unverified(result);
+    if (result.kind !== 'response') return verificationUnknown(result);
     if (!isSuccess(result))
-      return doubted(
+      return verificationOfRefusal(
         result,
         classify(result, MESSAGEBIRD_ERRORS, readError),
         secretStrings(credentials.secrets),
       );
-    return BalanceBody.safeParse(parseJson(result.text)).success ? { kind: 'valid' } : unverified(result);
+    return BalanceBody.safeParse(parseJson(result.text)).success
+      ? { kind: 'valid' }
+      : verificationUnknown(result);
   },
 });
 

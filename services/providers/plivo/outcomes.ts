@@ -1,4 +1,4 @@
-import { account, permanent, transient, type CodeTable } from '../classify-error.ts';
+import { accountFault, permanent, transient, type CodeTable } from '../classify-error.ts';
 
 export const INVALID_NUMBER = permanent('invalid_recipient', 'invalid_number');
 export const BODY_TOO_LONG = permanent('content_rejected', 'body_too_long');
@@ -24,8 +24,8 @@ export const PLIVO_CODES: CodeTable = {
   420: permanent('recipient_unavailable', 'message_expired'),
   450: REGION_NOT_PERMITTED,
   451: transient('provider_throttled', 'region_cap_reached'),
-  900: account('insufficient_credit'),
-  910: account('account_suspended'),
+  900: accountFault('insufficient_credit'),
+  910: accountFault('account_suspended'),
 };
 
 /** Parameters of the Message resource that the text of a 400 may name; the response has no codes. */

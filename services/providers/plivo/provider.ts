@@ -2,13 +2,13 @@ import { z } from 'zod';
 import type { Outcome } from '#core/domain/outcome.ts';
 import {
   classify,
-  doubted,
+  verificationOfRefusal,
   isSuccess,
   parseJson,
-  refused,
-  unanswered,
-  unreadable,
-  unverified,
+  outcomeOfRefusal,
+  outcomeWithoutResponse,
+  outcomeOfUnreadable,
+  verificationUnknown,
   type ClassifiedError,
   type CodeTable,
   type ErrorMeaning,
@@ -55,14 +55,14 @@ export default defineProvider({
       headers: { ...headersOf(account), 'content-type': 'application/json' },
       body: JSON.stringify(payloadOf(message, sender, account.config, context.now())),
     });
-    if (result.kind !== 'response') return unanswered(result);
+    if (result.kind !== 'response') return outcomeWithoutResponse(result);
     const hidden = [...secretsToRedact(account), message.to, message.content.body, message.receiptUrl ?? ''];
-    if (!isSuccess(result)) return refused(result, judgeSend(result), hidden, context.now());
+    if (!isSuccess(result)) return outcomeOfRefusal(result, judgeSend(result), hidden, context.now());
     const accepted = Accepted.safeParse(parseJson(result.text)).data;
     if (accepted?.invalid_number?.map(withoutPlus).includes(withoutPlus(message.to)) === true)
       return refusedFor(INVALID_NUMBER, result.status);
     const [providerMessageId] = accepted?.message_uuid ?? [];
-    if (providerMessageId === undefined) return unreadable(result);
+    if (providerMessageId === undefined) return outcomeOfUnreadable(result);
     const [used] = Object.values(sender);
     return {
       kind: 'accepted',
@@ -78,9 +78,12 @@ export default defineProvider({
       url: resourceOf(credentials, context.origin),
       headers: headersOf(credentials),
     });
-    if (result.kind !== 'response') return unverified(result);
-    if (!isSuccess(result)) return doubted(result, judge(result, {}), secretsToRedact(credentials));
-    return AccountBody.safeParse(parseJson(result.text)).success ? { kind: 'valid' } : unverified(result);
+    if (result.kind !== 'response') return verificationUnknown(result);
+    if (!isSuccess(result))
+      return verificationOfRefusal(result, judge(result, {}), secretsToRedact(credentials));
+    return AccountBody.safeParse(parseJson(result.text)).success
+      ? { kind: 'valid' }
+      : verificationUnknown(result);
   },
 });
 

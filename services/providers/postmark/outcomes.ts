@@ -1,8 +1,8 @@
-import { account, permanent, transient, type CodeTable, type ErrorMeaning } from '../classify-error.ts';
+import { accountFault, permanent, transient, type CodeTable, type ErrorMeaning } from '../classify-error.ts';
 
 /** Error codes of the email API, https://postmarkapp.com/developer/api/overview#error-codes. */
 export const POSTMARK_CODES: CodeTable = {
-  '10': account('authentication_failed'),
+  '10': accountFault('authentication_failed'),
   '100': transient('provider_unavailable', 'maintenance'),
   '300': permanent('content_rejected', 'invalid_content'),
   // Each mail names its own sender, so the account's other mails are accepted.
@@ -10,16 +10,16 @@ export const POSTMARK_CODES: CodeTable = {
   '401': permanent('sender_rejected', 'sender_unverified'),
   '402': permanent('content_rejected', 'invalid_content'),
   '403': permanent('content_rejected', 'invalid_content'),
-  '405': account('insufficient_credit'),
+  '405': accountFault('insufficient_credit'),
   '406': permanent('recipient_unavailable', 'recipient_inactive'),
   '409': permanent('content_rejected', 'invalid_content'),
   '411': permanent('content_rejected', 'invalid_attachment'),
-  '412': account('account_pending'),
-  '413': account('account_suspended'),
+  '412': accountFault('account_pending'),
+  '413': accountFault('account_suspended'),
   '429': transient('provider_throttled', 'rate_limited'),
   // The account's stream does not exist, or does not accept this kind of mail.
-  '1226': account('invalid_message_stream'),
-  '1235': account('invalid_message_stream'),
+  '1226': accountFault('invalid_message_stream'),
+  '1235': accountFault('invalid_message_stream'),
 };
 
 /** Code 300 covers every fault of a mail; its text names the field. */

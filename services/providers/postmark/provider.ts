@@ -1,14 +1,14 @@
 import { z } from 'zod';
 import type { Outcome } from '#core/domain/outcome.ts';
 import {
-  doubted,
+  verificationOfRefusal,
   isSuccess,
   classify,
   parseJson,
-  refused,
-  unanswered,
-  unreadable,
-  unverified,
+  outcomeOfRefusal,
+  outcomeWithoutResponse,
+  outcomeOfUnreadable,
+  verificationUnknown,
   type ClassifiedError,
   type Response,
   type VendorError,
@@ -57,14 +57,14 @@ export default defineProvider({
       headers: { ...authorization(credentials), 'content-type': 'application/json' },
       body: JSON.stringify(postmarkMail(message, credentials.config)),
     });
-    if (result.kind !== 'response') return unanswered(result);
+    if (result.kind !== 'response') return outcomeWithoutResponse(result);
     const hidden = [...secretStrings(credentials.secrets), ...hiddenInMail(message)];
-    if (!isSuccess(result)) return refused(result, judge(result), hidden, context.now());
+    if (!isSuccess(result)) return outcomeOfRefusal(result, judge(result), hidden, context.now());
     const answer = Answer.safeParse(parseJson(result.text)).data;
-    if (answer === undefined) return unreadable(result);
+    if (answer === undefined) return outcomeOfUnreadable(result);
     // A code other than 0 is a refusal, whatever the HTTP status.
-    if (answer.ErrorCode !== 0) return refused(result, judge(result), hidden, context.now());
-    if (answer.MessageID === undefined) return unreadable(result);
+    if (answer.ErrorCode !== 0) return outcomeOfRefusal(result, judge(result), hidden, context.now());
+    if (answer.MessageID === undefined) return outcomeOfUnreadable(result);
     return { kind: 'accepted', providerMessageId: answer.MessageID, httpStatus: result.status };
   },
 
@@ -74,9 +74,12 @@ export default defineProvider({
       url: `${context.origin(ORIGIN)}/server`,
       headers: authorization(credentials),
     });
-    if (result.kind !== 'response') return unverified(result);
-    if (!isSuccess(result)) return doubted(result, judge(result), secretStrings(credentials.secrets));
-    return ServerBody.safeParse(parseJson(result.text)).success ? { kind: 'valid' } : unverified(result);
+    if (result.kind !== 'response') return verificationUnknown(result);
+    if (!isSuccess(result))
+      return verificationOfRefusal(result, judge(result), secretStrings(credentials.secrets));
+    return ServerBody.safeParse(parseJson(result.text)).success
+      ? { kind: 'valid' }
+      : verificationUnknown(result);
   },
 });
 

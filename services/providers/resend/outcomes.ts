@@ -1,5 +1,5 @@
 import type { FailureClass } from '#core/domain/failure.ts';
-import { account, permanent, transient, type CodeTable, type ErrorMeaning } from '../classify-error.ts';
+import { accountFault, permanent, transient, type CodeTable, type ErrorMeaning } from '../classify-error.ts';
 
 /** Error names, https://resend.com/docs/api-reference/errors. */
 export const RESEND_ERRORS: CodeTable = {
@@ -11,12 +11,12 @@ export const RESEND_ERRORS: CodeTable = {
   invalid_attachment: permanent('content_rejected', 'invalid_attachment'),
   invalid_from_address: permanent('sender_rejected', 'invalid_sender'),
   security_error: permanent('content_rejected', 'rejected_by_policy'),
-  missing_api_key: account('authentication_failed'),
-  invalid_api_key: account('authentication_failed'),
-  suspended_api_key: account('account_suspended'),
-  restricted_api_key: account('forbidden'),
-  invalid_access: account('forbidden'),
-  monthly_quota_exceeded: account('insufficient_credit'),
+  missing_api_key: accountFault('authentication_failed'),
+  invalid_api_key: accountFault('authentication_failed'),
+  suspended_api_key: accountFault('account_suspended'),
+  restricted_api_key: accountFault('forbidden'),
+  invalid_access: accountFault('forbidden'),
+  monthly_quota_exceeded: accountFault('insufficient_credit'),
   daily_quota_exceeded: transient('provider_throttled', 'daily_cap_reached'),
   rate_limit_exceeded: transient('provider_throttled', 'rate_limited'),
   // An earlier copy is in flight; on a retry Resend answers with its result.

@@ -2,17 +2,17 @@ import { z } from 'zod';
 import { DAY_MS } from '#core/domain/duration.ts';
 import type { Outcome } from '#core/domain/outcome.ts';
 import {
-  account,
-  doubted,
+  accountFault,
+  verificationOfRefusal,
   failureOf,
   isSuccess,
   classify,
   parseJson,
   permanent,
-  refused,
-  unanswered,
-  unreadable,
-  unverified,
+  outcomeOfRefusal,
+  outcomeWithoutResponse,
+  outcomeOfUnreadable,
+  verificationUnknown,
   type ClassifiedError,
   type Response,
 } from '../classify-error.ts';
@@ -61,16 +61,16 @@ export default defineProvider({
       },
       body: resendMail(message, credentials.config),
     });
-    if (result.kind !== 'response') return unanswered(result);
+    if (result.kind !== 'response') return outcomeWithoutResponse(result);
     const hidden = [...secretStrings(credentials.secrets), ...hiddenInMail(message)];
     if (!isSuccess(result)) {
       const classified = judge(result);
       return isOtherPayload(classified)
         ? { kind: 'ambiguous', failure: failureOf(result, classified, hidden) }
-        : refused(result, classified, hidden, context.now());
+        : outcomeOfRefusal(result, classified, hidden, context.now());
     }
     const accepted = Accepted.safeParse(parseJson(result.text));
-    if (!accepted.success) return unreadable(result);
+    if (!accepted.success) return outcomeOfUnreadable(result);
     return { kind: 'accepted', providerMessageId: accepted.data.id, httpStatus: result.status };
   },
 
@@ -80,14 +80,16 @@ export default defineProvider({
       url: `${context.origin(ORIGIN)}/domains`,
       headers: authorization(credentials),
     });
-    if (result.kind !== 'response') return unverified(result);
+    if (result.kind !== 'response') return verificationUnknown(result);
     if (isSuccess(result)) {
-      return DomainsBody.safeParse(parseJson(result.text)).success ? { kind: 'valid' } : unverified(result);
+      return DomainsBody.safeParse(parseJson(result.text)).success
+        ? { kind: 'valid' }
+        : verificationUnknown(result);
     }
     const classified = judge(result);
     // The key is valid and may only send.
     if (classified.vendorError.providerCode === 'restricted_api_key') return { kind: 'valid' };
-    return doubted(result, classified, secretStrings(credentials.secrets));
+    return verificationOfRefusal(result, classified, secretStrings(credentials.secrets));
   },
 });
 
@@ -106,7 +108,8 @@ function judge(response: Response): ClassifiedError {
     return { ...classified, meaning: permanent('unknown', 'idempotency_conflict') };
   }
   if (providerCode !== 'validation_error') return classified;
-  if (INVALID_KEY.test(providerMessage)) return { ...classified, meaning: account('authentication_failed') };
+  if (INVALID_KEY.test(providerMessage))
+    return { ...classified, meaning: accountFault('authentication_failed') };
   if (response.status === 403) {
     const isTrial = /only send testing emails/i.test(providerMessage);
     return { ...classified, meaning: isTrial ? TRIAL_RESTRICTION : UNVERIFIED_SENDER };

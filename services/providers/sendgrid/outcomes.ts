@@ -1,5 +1,5 @@
 import type { FailureClass } from '#core/domain/failure.ts';
-import { account, permanent, type CodeTable } from '../classify-error.ts';
+import { accountFault, permanent, type CodeTable } from '../classify-error.ts';
 
 /**
  * The mail send endpoint has no error codes, only a field name per error. These fields are more specific than the status,
@@ -32,7 +32,7 @@ export const SENDGRID_FIELDS: CodeTable = {
  */
 export const UNVERIFIED_SENDER = permanent('sender_rejected', 'sender_unverified');
 /** A 401 that reports used-up credits. */
-export const NO_CREDITS = account('insufficient_credit');
+export const NO_CREDITS = accountFault('insufficient_credit');
 
 type Meaning = { readonly class: FailureClass; readonly code: string };
 

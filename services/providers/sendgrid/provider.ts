@@ -6,16 +6,16 @@ import { hasAsciiLocalPart, UNSUPPORTED_RECIPIENT } from '../mailbox.ts';
 import { defineProvider, type Verification } from '../provider.ts';
 import { secretStrings } from '../redact.ts';
 import {
-  account,
-  doubted,
+  accountFault,
+  verificationOfRefusal,
   failureOf,
   isSuccess,
   classify,
   parseJson,
-  refused,
-  unanswered,
-  unreadable,
-  unverified,
+  outcomeOfRefusal,
+  outcomeWithoutResponse,
+  outcomeOfUnreadable,
+  verificationUnknown,
   type ClassifiedError,
   type Response,
   type VendorError,
@@ -83,12 +83,12 @@ export default defineProvider({
       headers: { ...authorization(credentials), 'content-type': 'application/json' },
       body: JSON.stringify(sendgridMail(message, credentials.config)),
     });
-    if (result.kind !== 'response') return unanswered(result);
+    if (result.kind !== 'response') return outcomeWithoutResponse(result);
     const hidden = [...secretStrings(credentials.secrets), ...hiddenInMail(message)];
-    if (!isSuccess(result)) return refused(result, judgeSend(result), hidden, context.now());
+    if (!isSuccess(result)) return outcomeOfRefusal(result, judgeSend(result), hidden, context.now());
     // The answer is an empty 202 (200 in sandbox mode) with the id in a header; an HTML page with a success status is not
     // the API's answer.
-    if (result.text.trim() !== '' && parseJson(result.text) === undefined) return unreadable(result);
+    if (result.text.trim() !== '' && parseJson(result.text) === undefined) return outcomeOfUnreadable(result);
     return {
       kind: 'accepted',
       providerMessageId: result.headers['x-message-id'] ?? null,
@@ -102,15 +102,15 @@ export default defineProvider({
       url: `${context.origin(vendorOrigin(credentials))}/v3/scopes`,
       headers: authorization(credentials),
     });
-    if (result.kind !== 'response') return unverified(result);
+    if (result.kind !== 'response') return verificationUnknown(result);
     const hidden = secretStrings(credentials.secrets);
-    if (result.status !== 200) return doubted(result, classify(result, {}, read), hidden);
+    if (result.status !== 200) return verificationOfRefusal(result, classify(result, {}, read), hidden);
     const scopes = ScopesBody.safeParse(parseJson(result.text)).data?.scopes;
-    if (scopes === undefined) return unverified(result);
+    if (scopes === undefined) return verificationUnknown(result);
     if (scopes.includes('mail.send')) return { kind: 'valid' };
     return {
       kind: 'invalid',
-      failure: failureOf(result, { meaning: account('missing_scope'), vendorError: {} }, hidden),
+      failure: failureOf(result, { meaning: accountFault('missing_scope'), vendorError: {} }, hidden),
     };
   },
 });

@@ -1,4 +1,4 @@
-import { account, permanent, transient, type CodeTable, type ErrorMeaning } from '../classify-error.ts';
+import { accountFault, permanent, transient, type CodeTable, type ErrorMeaning } from '../classify-error.ts';
 
 /** Codes of refused requests, https://developers.sinch.com/docs/sms/api-reference/status-codes. */
 export const SINCH_ERRORS: CodeTable = {
@@ -7,8 +7,8 @@ export const SINCH_ERRORS: CodeTable = {
   syntax_constraint_violation: permanent('unknown', 'invalid_request'),
   unknown_group: permanent('invalid_recipient', 'invalid_number'),
   unknown_campaign: permanent('sender_rejected', 'sender_unregistered'),
-  missing_callback_url: account('missing_callback_url'),
-  blocked_account: account('account_suspended'),
+  missing_callback_url: accountFault('missing_callback_url'),
+  blocked_account: accountFault('account_suspended'),
 };
 
 /** Codes of delivery reports, https://developers.sinch.com/docs/sms/api-reference/sms/tag/Delivery-reports. */
@@ -23,7 +23,7 @@ export const SINCH_CODES: CodeTable = {
   410: permanent('sender_rejected', 'missing_sender'),
   411: permanent('content_rejected', 'body_too_long'),
   412: permanent('sender_rejected', 'region_not_permitted'),
-  413: account('account_suspended'),
+  413: accountFault('account_suspended'),
 };
 
 /** The meaning of a final status when its code is an operator's and unknown to us. */

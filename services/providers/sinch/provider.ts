@@ -2,13 +2,13 @@ import { z } from 'zod';
 import type { Outcome } from '#core/domain/outcome.ts';
 import {
   classify,
-  doubted,
+  verificationOfRefusal,
   isSuccess,
   parseJson,
-  refused,
-  unanswered,
-  unreadable,
-  unverified,
+  outcomeOfRefusal,
+  outcomeWithoutResponse,
+  outcomeOfUnreadable,
+  verificationUnknown,
 } from '../classify-error.ts';
 import { defineProvider, type Verification } from '../provider.ts';
 import { secretStrings } from '../redact.ts';
@@ -47,13 +47,13 @@ export default defineProvider({
       headers: { ...headersOf(account), 'content-type': 'application/json' },
       body: JSON.stringify(batch(message, sender, context.now())),
     });
-    if (result.kind !== 'response') return unanswered(result);
+    if (result.kind !== 'response') return outcomeWithoutResponse(result);
     const secret = secretStrings(account.secrets);
     const hidden = [...secret, message.to, message.content.body, message.receiptUrl ?? ''];
     if (!isSuccess(result))
-      return refused(result, classify(result, SINCH_ERRORS, readError), hidden, context.now());
+      return outcomeOfRefusal(result, classify(result, SINCH_ERRORS, readError), hidden, context.now());
     const created = Created.safeParse(parseJson(result.text)).data;
-    if (created === undefined) return unreadable(result);
+    if (created === undefined) return outcomeOfUnreadable(result);
     const used = sender ?? created.from;
     return {
       kind: 'accepted',
@@ -69,9 +69,15 @@ export default defineProvider({
       url: `${batchesOf(credentials, context.origin)}?page_size=1`,
       headers: headersOf(credentials),
     });
-    if (result.kind !== 'response') return unverified(result);
+    if (result.kind !== 'response') return verificationUnknown(result);
     if (!isSuccess(result))
-      return doubted(result, classify(result, SINCH_ERRORS, readError), secretStrings(credentials.secrets));
-    return BatchesBody.safeParse(parseJson(result.text)).success ? { kind: 'valid' } : unverified(result);
+      return verificationOfRefusal(
+        result,
+        classify(result, SINCH_ERRORS, readError),
+        secretStrings(credentials.secrets),
+      );
+    return BatchesBody.safeParse(parseJson(result.text)).success
+      ? { kind: 'valid' }
+      : verificationUnknown(result);
   },
 });

@@ -1,4 +1,4 @@
-import { account, permanent, transient, type CodeTable, type ErrorMeaning } from '../classify-error.ts';
+import { accountFault, permanent, transient, type CodeTable, type ErrorMeaning } from '../classify-error.ts';
 
 /** The stage of the session that a reply ended. */
 export type Stage = 'greeting' | 'auth' | 'sender' | 'recipient' | 'content';
@@ -9,10 +9,10 @@ export const REPLY_CODES: CodeTable = {
   451: transient('provider_unavailable', 'provider_error'),
   452: transient('provider_unavailable', 'insufficient_storage'),
   454: transient('provider_unavailable', 'temporarily_unavailable'),
-  530: account('authentication_required'),
-  534: account('authentication_failed'),
-  535: account('authentication_failed'),
-  538: account('encryption_required'),
+  530: accountFault('authentication_required'),
+  534: accountFault('authentication_failed'),
+  535: accountFault('authentication_failed'),
+  538: accountFault('encryption_required'),
 };
 
 /** "A password transition is needed", RFC 4954. */
@@ -47,8 +47,8 @@ export const ENHANCED_CODES: CodeTable = {
   '5.6': permanent('content_rejected', 'invalid_content'),
   '5.7.0': permanent('content_rejected', 'rejected_by_policy'),
   '5.7.1': permanent('content_rejected', 'rejected_by_policy'),
-  '5.7.8': account('authentication_failed'),
-  '5.7.9': account('authentication_failed'),
+  '5.7.8': accountFault('authentication_failed'),
+  '5.7.9': accountFault('authentication_failed'),
   '5.7': permanent('content_rejected', 'rejected_by_policy'),
   '4.2.2': transient('recipient_unavailable', 'mailbox_full'),
   '4.7': transient('provider_throttled', 'rate_limited'),
@@ -76,7 +76,7 @@ const BY_STAGE: Readonly<Record<Stage, { readonly later: ErrorMeaning; readonly 
   },
   auth: {
     later: transient('provider_unavailable', 'authentication_unavailable'),
-    never: account('authentication_failed'),
+    never: accountFault('authentication_failed'),
   },
   sender: {
     later: transient('provider_unavailable', 'sender_deferred'),
@@ -126,14 +126,14 @@ export function meaningOfReply(
  */
 function meaningOf432(stage: Stage, enhancedCode = PASSWORD_TRANSITION): ErrorMeaning {
   return stage === 'auth' && enhancedCode === PASSWORD_TRANSITION
-    ? account('authentication_failed')
+    ? accountFault('authentication_failed')
     : transient('provider_throttled', 'rate_limited');
 }
 
 /** Returns the meaning of a reply whose text blames the sending account, although its codes blame the mail or the recipient. */
 function aboutAccount(text: string): ErrorMeaning | undefined {
   if (QUOTA_TEXT.test(text)) return DAILY_CAP;
-  return SUSPENDED_TEXT.test(text) ? account('account_suspended') : undefined;
+  return SUSPENDED_TEXT.test(text) ? accountFault('account_suspended') : undefined;
 }
 
 /** An enhanced code that contradicts the reply's first digit is ignored: the reply code decides whether to retry. */
@@ -146,10 +146,10 @@ function enhancedRuling(stage: Stage, code: string, replyCode: number): ErrorMea
 
 /** Meanings of failures without a reply, by nodemailer's error code; any other code means an unavailable provider. */
 export const SESSION_CODES: CodeTable = {
-  EAUTH: account('authentication_failed'),
-  ENOAUTH: account('authentication_failed'),
-  ETLS: account('encryption_unavailable'),
-  ECONFIG: account('invalid_config'),
+  EAUTH: accountFault('authentication_failed'),
+  ENOAUTH: accountFault('authentication_failed'),
+  ETLS: accountFault('encryption_unavailable'),
+  ECONFIG: accountFault('invalid_config'),
   EDNS: transient('provider_unavailable', 'dns'),
   ETIMEDOUT: transient('provider_unavailable', 'timeout'),
   ECONNECTION: transient('provider_unavailable', 'connection_closed'),
@@ -166,14 +166,14 @@ export const SOCKET_CODES: CodeTable = {
 };
 
 /** The certificate does not match the host: fix the account's host name, its CA or the server. */
-export const CERTIFICATE = account('certificate_invalid');
+export const CERTIFICATE = accountFault('certificate_invalid');
 
 /** Addresses that the client cannot write into an SMTP command. */
 export const UNWRITABLE_SENDER = INVALID_SENDER;
 export const UNWRITABLE_RECIPIENT = permanent('invalid_recipient', 'unsupported_address');
 
 /** The account requires STARTTLS and the server does not offer it. */
-export const ENCRYPTION = account('encryption_unavailable');
+export const ENCRYPTION = accountFault('encryption_unavailable');
 
 /** The server offers STARTTLS and cannot do it now (454 in RFC 3207): nothing about the account has to change. */
 export const ENCRYPTION_LATER = transient('provider_unavailable', 'temporarily_unavailable');

@@ -7,7 +7,7 @@ import { TENANT_HOST_CIPHERS } from '#core/domain/tls-ciphers.ts';
 import { forgetAccessToken, TokenRefused, tokenVerdict, withoutToken } from '../oauth.ts';
 import { defineProvider, type ProviderContext, type ResolvedHost, type Verification } from '../provider.ts';
 import { redact, secretStrings } from '../redact.ts';
-import { account as accountError, transient, type ErrorMeaning } from '../classify-error.ts';
+import { accountFault, transient, type ErrorMeaning } from '../classify-error.ts';
 import { unreached } from '../unreached.ts';
 import { mailToken } from './access-token.ts';
 import {
@@ -179,7 +179,7 @@ function refusedHost(
   resolved: Extract<ResolvedHost, { kind: 'refused' }>,
 ): Extract<Outcome, { kind: 'rejected_transient' }> {
   const meaning =
-    resolved.code === 'dns' ? transient('provider_unavailable', 'dns') : accountError('egress_blocked');
+    resolved.code === 'dns' ? transient('provider_unavailable', 'dns') : accountFault('egress_blocked');
   return { kind: 'rejected_transient', failure: { ...unreached(meaning.code), class: meaning.class } };
 }
 

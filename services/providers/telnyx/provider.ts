@@ -4,13 +4,13 @@ import type { Outcome } from '#core/domain/outcome.ts';
 import { withReference } from '../callback-reference.ts';
 import {
   classify,
-  doubted,
+  verificationOfRefusal,
   isSuccess,
   parseJson,
-  refused,
-  unanswered,
-  unreadable,
-  unverified,
+  outcomeOfRefusal,
+  outcomeWithoutResponse,
+  outcomeOfUnreadable,
+  verificationUnknown,
 } from '../classify-error.ts';
 import { defineProvider, type Verification } from '../provider.ts';
 import { config, headersOf, secretsToRedact, ORIGIN, secrets, type Account } from './account.ts';
@@ -53,11 +53,11 @@ export default defineProvider({
       headers: { ...headersOf(account), 'content-type': 'application/json' },
       body: JSON.stringify(payload(message, sender, account.config)),
     });
-    if (result.kind !== 'response') return unanswered(result);
+    if (result.kind !== 'response') return outcomeWithoutResponse(result);
     const hidden = [...secretsToRedact(account), message.to, message.content.body, message.receiptUrl ?? ''];
-    if (!isSuccess(result)) return refused(result, classifyRefusal(result), hidden, context.now());
+    if (!isSuccess(result)) return outcomeOfRefusal(result, classifyRefusal(result), hidden, context.now());
     const created = Created.safeParse(parseJson(result.text)).data?.data;
-    if (created === undefined) return unreadable(result);
+    if (created === undefined) return outcomeOfUnreadable(result);
     // A profile picks a number from its pool; the response names it.
     const used = created.from?.phone_number ?? sender ?? account.config.messagingProfileId;
     return {
@@ -74,10 +74,16 @@ export default defineProvider({
       url: `${context.origin(ORIGIN)}/v2/balance`,
       headers: headersOf(credentials),
     });
-    if (result.kind !== 'response') return unverified(result);
+    if (result.kind !== 'response') return verificationUnknown(result);
     if (!isSuccess(result))
-      return doubted(result, classify(result, TELNYX_CODES, readError), secretsToRedact(credentials));
-    return BalanceBody.safeParse(parseJson(result.text)).success ? { kind: 'valid' } : unverified(result);
+      return verificationOfRefusal(
+        result,
+        classify(result, TELNYX_CODES, readError),
+        secretsToRedact(credentials),
+      );
+    return BalanceBody.safeParse(parseJson(result.text)).success
+      ? { kind: 'valid' }
+      : verificationUnknown(result);
   },
 });
 

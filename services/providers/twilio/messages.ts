@@ -3,16 +3,16 @@ import type { OutboundMessage } from '#core/domain/content.ts';
 import type { Outcome } from '#core/domain/outcome.ts';
 import type { ProviderContext, Verification } from '../provider.ts';
 import {
-  account,
+  accountFault,
   classify,
-  doubted,
+  verificationOfRefusal,
   failureOf,
   isSuccess,
   parseJson,
-  refused,
-  unanswered,
-  unreadable,
-  unverified,
+  outcomeOfRefusal,
+  outcomeWithoutResponse,
+  outcomeOfUnreadable,
+  verificationUnknown,
   type Response,
   type VendorError,
 } from '../classify-error.ts';
@@ -70,13 +70,13 @@ export async function createMessage(
         : { StatusCallback: statusCallback(message.receiptUrl, message.id) }),
     }).toString(),
   });
-  if (result.kind !== 'response') return unanswered(result);
+  if (result.kind !== 'response') return outcomeWithoutResponse(result);
   if (!isSuccess(result)) {
     const hidden = [...secretsToRedact(account), message.to, ...message.texts, message.receiptUrl ?? ''];
-    return refused(result, classify(result, TWILIO_CODES, readError), hidden, context.now());
+    return outcomeOfRefusal(result, classify(result, TWILIO_CODES, readError), hidden, context.now());
   }
   const created = Created.safeParse(parseJson(result.text));
-  if (!created.success) return unreadable(result);
+  if (!created.success) return outcomeOfUnreadable(result);
   return {
     kind: 'accepted',
     providerMessageId: created.data.sid,
@@ -97,10 +97,10 @@ export async function checkCredential(account: Account, context: ProviderContext
     url: `${context.origin(vendorOrigin(account))}/2010-04-01/Accounts/${resource}`,
     headers: { authorization: basicAuthorization(account), accept: 'application/json' },
   });
-  if (result.kind !== 'response') return unverified(result);
+  if (result.kind !== 'response') return verificationUnknown(result);
   if (result.status === 200)
     return apiKeySid === undefined ? verdictOfAccount(result) : verdictOfList(result);
-  return doubted(result, classify(result, TWILIO_CODES, readError), secretsToRedact(account));
+  return verificationOfRefusal(result, classify(result, TWILIO_CODES, readError), secretsToRedact(account));
 }
 
 function sender({ from, prefix }: TwilioMessage, config: Account['config']): Record<string, string> {
@@ -130,13 +130,15 @@ export function readError(body: unknown): VendorError {
 }
 
 function verdictOfList(response: Response): Verification {
-  return MessagesBody.safeParse(parseJson(response.text)).success ? { kind: 'valid' } : unverified(response);
+  return MessagesBody.safeParse(parseJson(response.text)).success
+    ? { kind: 'valid' }
+    : verificationUnknown(response);
 }
 
 function verdictOfAccount(response: Response): Verification {
   const status = AccountBody.safeParse(parseJson(response.text)).data?.status;
-  if (status === undefined) return unverified(response);
+  if (status === undefined) return verificationUnknown(response);
   if (status === 'active') return { kind: 'valid' };
-  const classified = { meaning: account('account_suspended'), vendorError: { providerCode: status } };
+  const classified = { meaning: accountFault('account_suspended'), vendorError: { providerCode: status } };
   return { kind: 'invalid', failure: failureOf(response, classified, []) };
 }

@@ -1,10 +1,10 @@
-import { account, permanent, transient, type CodeTable, type ErrorMeaning } from '../classify-error.ts';
+import { accountFault, permanent, transient, type CodeTable, type ErrorMeaning } from '../classify-error.ts';
 
 /** Error codes of the Messages resource, https://www.twilio.com/docs/api/errors. Codes from 63000 on are for WhatsApp. */
 export const TWILIO_CODES: CodeTable = {
-  ...each(account('authentication_failed'), 20003, 20008, 20403, 63001),
-  ...each(account('forbidden'), 63020),
-  ...each(account('sender_unregistered'), 63007),
+  ...each(accountFault('authentication_failed'), 20003, 20008, 20403, 63001),
+  ...each(accountFault('forbidden'), 63020),
+  ...each(accountFault('sender_unregistered'), 63007),
   ...each(transient('provider_throttled', 'rate_limited'), 20429, 14107, 30022, 63017, 63018),
   ...each(transient('provider_throttled', 'sender_queue_full'), 21611, 30001),
   ...each(transient('provider_throttled', 'daily_cap_reached'), 30023, 30027, 63038),
@@ -38,7 +38,7 @@ export const TWILIO_CODES: CodeTable = {
   ...each(permanent('sender_rejected', 'region_not_permitted'), 21408),
   ...each(permanent('sender_rejected', 'trial_restriction'), 21607, 21608),
   ...each(permanent('sender_rejected', 'invalid_messaging_service'), 21701, 21702, 21703, 21704, 21705),
-  ...each(account('account_suspended'), 30002),
+  ...each(accountFault('account_suspended'), 30002),
   ...each(permanent('sender_rejected', 'sender_unregistered'), 30018, 30024, 30032, 30034),
   ...each(permanent('content_rejected', 'empty_body'), 21602),
   ...each(permanent('content_rejected', 'body_too_long'), 21617, 30019),

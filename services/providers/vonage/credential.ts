@@ -1,13 +1,13 @@
 import { createPublicKey } from 'node:crypto';
 import { z } from 'zod';
 import {
-  account as accountError,
+  accountFault,
   classify,
-  doubted,
+  verificationOfRefusal,
   failureOf,
   isSuccess,
   parseJson,
-  unverified,
+  verificationUnknown,
   type Response,
   type VendorError,
 } from '../classify-error.ts';
@@ -43,9 +43,9 @@ const ErrorBody = z.looseObject({
  */
 export async function checkCredential(account: Account, context: ProviderContext): Promise<Verification> {
   const balance = await get(`${context.origin(REST_ORIGIN)}/account/get-balance`, account, context);
-  if (balance.kind !== 'response') return unverified(balance);
-  if (!isSuccess(balance)) return doubted(balance, judge(balance), secretsToRedact(account));
-  if (!BalanceBody.safeParse(parseJson(balance.text)).success) return unverified(balance);
+  if (balance.kind !== 'response') return verificationUnknown(balance);
+  if (!isSuccess(balance)) return verificationOfRefusal(balance, judge(balance), secretsToRedact(account));
+  if (!BalanceBody.safeParse(parseJson(balance.text)).success) return verificationUnknown(balance);
   const { applicationId } = account.config;
   return applicationId === undefined ? { kind: 'valid' } : checkApplication(applicationId, account, context);
 }
@@ -57,18 +57,20 @@ async function checkApplication(
 ): Promise<Verification> {
   const url = `${context.origin(MESSAGES_ORIGINS.global)}/v2/applications/${applicationId}`;
   const result = await get(url, account, context);
-  if (result.kind !== 'response') return unverified(result);
+  if (result.kind !== 'response') return verificationUnknown(result);
   const invalid = (code: string): Verification => ({
     kind: 'invalid',
-    failure: failureOf(result, { meaning: accountError(code), vendorError: {} }, []),
+    failure: failureOf(result, { meaning: accountFault(code), vendorError: {} }, []),
   });
   if (!isSuccess(result)) {
     const classified = judge(result);
     const isUnknown = result.status === 404 && classified.meaning.class === 'unknown';
-    return isUnknown ? invalid('unknown_application') : doubted(result, classified, secretsToRedact(account));
+    return isUnknown
+      ? invalid('unknown_application')
+      : verificationOfRefusal(result, classified, secretsToRedact(account));
   }
   const application = ApplicationBody.safeParse(parseJson(result.text)).data;
-  if (application === undefined) return unverified(result);
+  if (application === undefined) return verificationUnknown(result);
   return isPair(account.secrets.privateKey, application.keys?.public_key)
     ? { kind: 'valid' }
     : invalid('private_key_mismatch');

@@ -5,9 +5,9 @@ import {
   classify,
   isSuccess,
   parseJson,
-  refused,
-  unanswered,
-  unreadable,
+  outcomeOfRefusal,
+  outcomeWithoutResponse,
+  outcomeOfUnreadable,
   type ClassifiedError,
   type Response,
   type VendorError,
@@ -56,7 +56,7 @@ export async function sendByMessages(
       ...(receiptUrl === undefined ? {} : { webhook_url: receiptUrl, webhook_version: 'v1' }),
     }),
   });
-  if (result.kind !== 'response') return unanswered(result);
+  if (result.kind !== 'response') return outcomeWithoutResponse(result);
   if (result.status === 401) forgetApplicationToken(context);
   const hidden = [
     ...secretsToRedact(account),
@@ -66,9 +66,9 @@ export async function sendByMessages(
     ...message.texts,
     receiptUrl ?? '',
   ];
-  if (!isSuccess(result)) return refused(result, judgeProblem(result), hidden, context.now());
+  if (!isSuccess(result)) return outcomeOfRefusal(result, judgeProblem(result), hidden, context.now());
   const accepted = Accepted.safeParse(parseJson(result.text));
-  if (!accepted.success) return unreadable(result);
+  if (!accepted.success) return outcomeOfUnreadable(result);
   return {
     kind: 'accepted',
     providerMessageId: accepted.data.message_uuid,

@@ -1,18 +1,18 @@
-import { account, permanent, transient, type CodeTable, type ErrorMeaning } from '../classify-error.ts';
+import { accountFault, permanent, transient, type CodeTable, type ErrorMeaning } from '../classify-error.ts';
 
 /** `status` of the SMS API, https://developer.vonage.com/en/api-errors/sms. */
 export const SMS_CODES: CodeTable = {
   ...each(transient('provider_throttled', 'rate_limited'), 1, 10),
   ...each(permanent('content_rejected', 'invalid_parameter'), 2, 3),
-  ...each(account('authentication_failed'), 4, 14, 32),
+  ...each(accountFault('authentication_failed'), 4, 14, 32),
   ...each(transient('provider_unavailable', 'provider_error'), 5),
   ...each(permanent('invalid_recipient', 'invalid_number'), 33),
   // Vonage has no route to the number; another provider may have one.
   ...each(permanent('recipient_unavailable', 'unroutable'), 6),
   ...each(permanent('recipient_unavailable', 'recipient_opted_out'), 7),
-  ...each(account('account_suspended'), 8),
-  ...each(account('insufficient_credit'), 9),
-  ...each(account('forbidden'), 11),
+  ...each(accountFault('account_suspended'), 8),
+  ...each(accountFault('insufficient_credit'), 9),
+  ...each(accountFault('forbidden'), 11),
   ...each(permanent('content_rejected', 'body_too_long'), 12),
   ...each(permanent('sender_rejected', 'invalid_sender'), 15),
   ...each(permanent('content_rejected', 'invalid_parameter'), 22, 23),
@@ -55,12 +55,12 @@ export const MESSAGES_CODES: CodeTable = {
     'internal-error',
   ),
   ...each(transient('recipient_unavailable', 'handset_unreachable'), 1180, 1220),
-  ...each(account('authentication_failed'), 'unauthorized', 'invalid-api-key', 'invalid-signature'),
-  ...each(account('authentication_failed'), 'jwt-expired', 'jwt-revoked'),
-  ...each(account('account_suspended'), 1060, 'account-suspended'),
-  ...each(account('forbidden'), 1080, 'forbidden', 'unprovisioned'),
-  ...each(account('sender_unregistered'), 1370),
-  ...each(account('insufficient_credit'), 1070, 'low-balance'),
+  ...each(accountFault('authentication_failed'), 'unauthorized', 'invalid-api-key', 'invalid-signature'),
+  ...each(accountFault('authentication_failed'), 'jwt-expired', 'jwt-revoked'),
+  ...each(accountFault('account_suspended'), 1060, 'account-suspended'),
+  ...each(accountFault('forbidden'), 1080, 'forbidden', 'unprovisioned'),
+  ...each(accountFault('sender_unregistered'), 1370),
+  ...each(accountFault('insufficient_credit'), 1070, 'low-balance'),
   ...each(permanent('content_rejected', 'invalid_parameter'), 1010, 1020, 1021, 1150, 'invalid-params'),
   ...each(permanent('content_rejected', 'invalid_template'), 1022),
   ...each(permanent('invalid_recipient', 'invalid_number'), 1170),

@@ -7,9 +7,9 @@ import {
   isSuccess,
   parseJson,
   permanent,
-  refused,
-  unanswered,
-  unreadable,
+  outcomeOfRefusal,
+  outcomeWithoutResponse,
+  outcomeOfUnreadable,
 } from '../classify-error.ts';
 import { dltFields } from '../india-dlt.ts';
 import type { ProviderContext } from '../provider.ts';
@@ -55,18 +55,19 @@ export async function sendBySms(
       ...(receiptUrl === undefined ? {} : { callback: receiptUrl, 'status-report-req': true }),
     }),
   });
-  if (result.kind !== 'response') return unanswered(result);
+  if (result.kind !== 'response') return outcomeWithoutResponse(result);
   const hidden = [...secretsToRedact(account), to, content.body, receiptUrl ?? ''];
   const read = (body: unknown) => vendorErrorOf(Answer.safeParse(body).data?.messages[0]);
-  if (!isSuccess(result)) return refused(result, classify(result, SMS_CODES, read), hidden, context.now());
+  if (!isSuccess(result))
+    return outcomeOfRefusal(result, classify(result, SMS_CODES, read), hidden, context.now());
   const parts = Answer.safeParse(parseJson(result.text)).data?.messages;
   const [first] = parts ?? [];
-  if (parts === undefined || first === undefined) return unreadable(result);
+  if (parts === undefined || first === undefined) return outcomeOfUnreadable(result);
   // If one part was sent, a retry would send it again.
   const accepted = parts.find(({ status }) => status === '0');
   if (accepted === undefined) {
     const meaning = SMS_CODES[first.status] ?? permanent('unknown', 'rejected');
-    return refused(result, { meaning, vendorError: vendorErrorOf(first) }, hidden, context.now());
+    return outcomeOfRefusal(result, { meaning, vendorError: vendorErrorOf(first) }, hidden, context.now());
   }
   return {
     kind: 'accepted',

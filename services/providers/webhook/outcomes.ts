@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { Failure } from '#core/domain/failure.ts';
 import {
-  account,
+  accountFault,
   classify,
   parseJson,
   permanent,
@@ -19,7 +19,7 @@ const MEANINGS = {
   recipient_unavailable: permanent('recipient_unavailable', 'recipient_unavailable'),
   content_rejected: permanent('content_rejected', 'content_rejected'),
   sender_rejected: permanent('sender_rejected', 'sender_rejected'),
-  auth_or_config: account('account_refused'),
+  auth_or_config: accountFault('account_refused'),
   provider_throttled: transient('provider_throttled', 'rate_limited'),
   provider_unavailable: transient('provider_unavailable', 'provider_error'),
   unknown: permanent('unknown', 'refused'),
@@ -50,7 +50,7 @@ export function judgeRefusal(response: Response): ClassifiedError {
   // A 401 is about the signature, whatever its body says.
   if (meaning !== undefined && response.status !== 401) return { ...classified, meaning };
   const isNowhere = classified.meaning.class === 'unknown' && NO_GATEWAY.includes(response.status);
-  return isNowhere ? { ...classified, meaning: account('gateway_not_found') } : classified;
+  return isNowhere ? { ...classified, meaning: accountFault('gateway_not_found') } : classified;
 }
 
 /** Returns the failure that a receipt reports for an undelivered message. */

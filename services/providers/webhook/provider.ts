@@ -5,13 +5,13 @@ import type { OutboundMessage } from '#core/domain/content.ts';
 import { DAY_MS } from '#core/domain/duration.ts';
 import type { Outcome } from '#core/domain/outcome.ts';
 import {
-  doubted,
+  verificationOfRefusal,
   isSuccess,
   parseJson,
-  refused,
-  unanswered,
-  unreadable,
-  unverified,
+  outcomeOfRefusal,
+  outcomeWithoutResponse,
+  outcomeOfUnreadable,
+  verificationUnknown,
   type Response,
 } from '../classify-error.ts';
 import { defineProvider, type HttpResult, type ProviderContext, type Verification } from '../provider.ts';
@@ -90,12 +90,12 @@ export default [
 async function send(message: OutboundMessage, account: Account, context: ProviderContext): Promise<Outcome> {
   const result = await post(message.id, messagePayload(message, account, context.now()), account, context);
   if (isBlocked(result)) return { kind: 'rejected_transient', failure: BLOCKED };
-  if (result.kind !== 'response') return unanswered(result);
+  if (result.kind !== 'response') return outcomeWithoutResponse(result);
   if (!isSuccess(result)) {
-    return refused(result, judgeRefusal(result), hiddenWith(message, account), context.now());
+    return outcomeOfRefusal(result, judgeRefusal(result), hiddenWith(message, account), context.now());
   }
   const accepted = readAccepted(result);
-  if (accepted === undefined) return unreadable(result);
+  if (accepted === undefined) return outcomeOfUnreadable(result);
   const sender = senderUsed(message, account.config);
   return {
     kind: 'accepted',
@@ -114,9 +114,10 @@ function verifierFor(channel: Channel) {
       context,
     );
     if (isBlocked(result)) return { kind: 'invalid', failure: BLOCKED };
-    if (result.kind !== 'response') return unverified(result);
-    if (!isSuccess(result)) return doubted(result, judgeRefusal(result), secretsToRedact(account));
-    return readAccepted(result) === undefined ? unverified(result) : { kind: 'valid' };
+    if (result.kind !== 'response') return verificationUnknown(result);
+    if (!isSuccess(result))
+      return verificationOfRefusal(result, judgeRefusal(result), secretsToRedact(account));
+    return readAccepted(result) === undefined ? verificationUnknown(result) : { kind: 'valid' };
   };
 }
 

@@ -1,4 +1,4 @@
-import { account, permanent, transient, type CodeTable, type ErrorMeaning } from '../classify-error.ts';
+import { accountFault, permanent, transient, type CodeTable, type ErrorMeaning } from '../classify-error.ts';
 
 /** Too many messages from one business number to one recipient. */
 export const PAIR_LIMIT = 131056;
@@ -19,14 +19,14 @@ export const WHATSAPP_CODES: CodeTable = {
   // The limit of messages to one recipient: others can be reached.
   ...each(transient('recipient_unavailable', 'recipient_rate_limited'), PAIR_LIMIT),
   ...each(transient('provider_throttled', 'quality_limited'), 131048, 131064),
-  ...each(account('authentication_failed'), 0, 190),
-  ...each(account('forbidden'), 3, 10, 131005),
+  ...each(accountFault('authentication_failed'), 0, 190),
+  ...each(accountFault('forbidden'), 3, 10, 131005),
   ...Object.fromEntries(
-    Array.from({ length: 100 }, (_, index) => [String(200 + index), account('forbidden')]),
+    Array.from({ length: 100 }, (_, index) => [String(200 + index), accountFault('forbidden')]),
   ),
-  ...each(account('account_suspended'), 368, 131031),
-  ...each(account('sender_unregistered'), 33, 131037, 131045, 133010),
-  ...each(account('insufficient_credit'), 131042),
+  ...each(accountFault('account_suspended'), 368, 131031),
+  ...each(accountFault('sender_unregistered'), 33, 131037, 131045, 133010),
+  ...each(accountFault('insufficient_credit'), 131042),
   // No reason to suppress the recipient: Meta gives the same code where the number has no WhatsApp, where the client is too
   // old and where the recipient has not accepted the current terms.
   ...each(permanent('invalid_recipient', 'undeliverable'), 131026),

@@ -5,16 +5,16 @@ import { digits, optionalToken, token } from '../fields.ts';
 import { defineProvider, type Verification } from '../provider.ts';
 import { secretStrings } from '../redact.ts';
 import {
-  account,
-  doubted,
+  accountFault,
+  verificationOfRefusal,
   isSuccess,
   classify,
   parseJson,
-  refused,
+  outcomeOfRefusal,
   transient,
-  unanswered,
-  unreadable,
-  unverified,
+  outcomeWithoutResponse,
+  outcomeOfUnreadable,
+  verificationUnknown,
   type ClassifiedError,
   type Response,
   type VendorError,
@@ -86,11 +86,11 @@ export default defineProvider({
         biz_opaque_callback_data: message.id,
       }),
     });
-    if (result.kind !== 'response') return unanswered(result);
+    if (result.kind !== 'response') return outcomeWithoutResponse(result);
     const hidden = secretsToRedact(message, credentials);
     if (!isSuccess(result)) return refusal(result, hidden, context.now());
     const accepted = Accepted.safeParse(parseJson(result.text));
-    if (!accepted.success) return unreadable(result);
+    if (!accepted.success) return outcomeOfUnreadable(result);
     return {
       kind: 'accepted',
       providerMessageId: accepted.data.messages[0].id,
@@ -105,9 +105,12 @@ export default defineProvider({
       url: `${numberUrl(credentials, context.origin('https://graph.facebook.com'))}?fields=id`,
       headers: authorization(credentials),
     });
-    if (result.kind !== 'response') return unverified(result);
-    if (!isSuccess(result)) return doubted(result, judgeCode(result), secretStrings(credentials.secrets));
-    return NumberBody.safeParse(parseJson(result.text)).success ? { kind: 'valid' } : unverified(result);
+    if (result.kind !== 'response') return verificationUnknown(result);
+    if (!isSuccess(result))
+      return verificationOfRefusal(result, judgeCode(result), secretStrings(credentials.secrets));
+    return NumberBody.safeParse(parseJson(result.text)).success
+      ? { kind: 'valid' }
+      : verificationUnknown(result);
   },
 });
 
@@ -122,7 +125,7 @@ function authorization({ secrets }: Account): Record<string, string> {
 
 function refusal(response: Response, hidden: readonly string[], now: number): Outcome {
   const classified = judgeCode(response);
-  const outcome = refused(response, classified, hidden, now);
+  const outcome = outcomeOfRefusal(response, classified, hidden, now);
   const isPairLimit = classified.vendorError.providerCode === String(PAIR_LIMIT);
   return isPairLimit && outcome.kind === 'rejected_transient'
     ? { retryAfterMs: PAIR_LIMIT_WAIT_MS, ...outcome }
@@ -134,7 +137,7 @@ function judgeCode(response: Response): ClassifiedError {
   if (classified.meaning.retry) return classified;
   const error = ErrorBody.safeParse(parseJson(response.text)).data?.error;
   if (classified.vendorError.providerCode === '100' && error?.error_subcode === NO_SUCH_OBJECT) {
-    return { ...classified, meaning: account('sender_unregistered') };
+    return { ...classified, meaning: accountFault('sender_unregistered') };
   }
   const isTransient = error?.is_transient === true;
   return isTransient
