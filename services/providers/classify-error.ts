@@ -35,6 +35,11 @@ export function accountFault(code: string): ErrorMeaning {
   return transient('auth_or_config', code);
 }
 
+/** Returns a table in which all the values mean the same. */
+export function codes(meaning: ErrorMeaning, ...values: readonly (number | string)[]): CodeTable {
+  return Object.fromEntries(values.map((value) => [value, meaning]));
+}
+
 /** A gateway passed the request on and got no answer in time, so what the provider did with it is unknown. */
 function gatewayTimeout(code: string): ErrorMeaning {
   return { ...transient('provider_unavailable', code), mayBeAccepted: true };

@@ -1,13 +1,13 @@
-import { accountFault, permanent, transient, type CodeTable, type ErrorMeaning } from '../classify-error.ts';
+import { accountFault, permanent, transient, codes, type CodeTable } from '../classify-error.ts';
 
 /** `reason`, https://developer.apple.com/documentation/usernotifications/handling-notification-responses-from-apns. */
 export const APNS_REASONS: CodeTable = {
-  ...each(permanent('invalid_recipient', 'unregistered'), 'Unregistered', 'ExpiredToken'),
-  ...each(permanent('invalid_recipient', 'invalid_token'), 'BadDeviceToken', 'MissingDeviceToken'),
-  ...each(permanent('invalid_recipient', 'token_of_other_app'), 'DeviceTokenNotForTopic'),
-  ...each(permanent('content_rejected', 'payload_too_large'), 'PayloadTooLarge'),
-  ...each(permanent('content_rejected', 'invalid_collapse_key'), 'BadCollapseId'),
-  ...each(
+  ...codes(permanent('invalid_recipient', 'unregistered'), 'Unregistered', 'ExpiredToken'),
+  ...codes(permanent('invalid_recipient', 'invalid_token'), 'BadDeviceToken', 'MissingDeviceToken'),
+  ...codes(permanent('invalid_recipient', 'token_of_other_app'), 'DeviceTokenNotForTopic'),
+  ...codes(permanent('content_rejected', 'payload_too_large'), 'PayloadTooLarge'),
+  ...codes(permanent('content_rejected', 'invalid_collapse_key'), 'BadCollapseId'),
+  ...codes(
     permanent('content_rejected', 'invalid_parameter'),
     'BadExpirationDate',
     'BadMessageId',
@@ -18,8 +18,8 @@ export const APNS_REASONS: CodeTable = {
     'BadPath',
     'MethodNotAllowed',
   ),
-  ...each(accountFault('topic_not_allowed'), 'BadTopic', 'MissingTopic', 'TopicDisallowed'),
-  ...each(
+  ...codes(accountFault('topic_not_allowed'), 'BadTopic', 'MissingTopic', 'TopicDisallowed'),
+  ...codes(
     accountFault('authentication_failed'),
     'BadCertificate',
     'BadCertificateEnvironment',
@@ -29,11 +29,11 @@ export const APNS_REASONS: CodeTable = {
     'UnrelatedKeyIdInToken',
     'BadEnvironmentKeyIdInToken',
   ),
-  ...each(accountFault('forbidden'), 'Forbidden'),
+  ...codes(accountFault('forbidden'), 'Forbidden'),
   // Apple counts the requests to one device: other devices can be reached.
-  ...each(transient('recipient_unavailable', 'recipient_rate_limited'), 'TooManyRequests'),
-  ...each(transient('provider_throttled', 'too_many_token_updates'), 'TooManyProviderTokenUpdates'),
-  ...each(
+  ...codes(transient('recipient_unavailable', 'recipient_rate_limited'), 'TooManyRequests'),
+  ...codes(transient('provider_throttled', 'too_many_token_updates'), 'TooManyProviderTokenUpdates'),
+  ...codes(
     transient('provider_unavailable', 'provider_error'),
     'InternalServerError',
     'ServiceUnavailable',
@@ -41,7 +41,3 @@ export const APNS_REASONS: CodeTable = {
     'IdleTimeout',
   ),
 };
-
-function each(meaning: ErrorMeaning, ...reasons: readonly string[]): CodeTable {
-  return Object.fromEntries(reasons.map((reason) => [reason, meaning]));
-}

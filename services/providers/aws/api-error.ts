@@ -3,11 +3,13 @@ import {
   accountFault,
   classify,
   transient,
+  verificationOfRefusal,
+  codes,
   type ClassifiedError,
   type CodeTable,
-  type ErrorMeaning,
   type Response,
 } from '../classify-error.ts';
+import type { Verification } from '../provider.ts';
 
 const Text = z.string().optional().catch(undefined);
 const ErrorBody = z.looseObject({
@@ -21,7 +23,7 @@ const ErrorBody = z.looseObject({
 
 /** Errors common to all services, https://docs.aws.amazon.com/general/latest/APIReference/CommonErrors.html. */
 const COMMON_CODES: CodeTable = {
-  ...each(
+  ...codes(
     accountFault('authentication_failed'),
     'InvalidClientTokenId',
     'UnrecognizedClientException',
@@ -34,7 +36,7 @@ const COMMON_CODES: CodeTable = {
     'ExpiredToken',
     'ExpiredTokenException',
   ),
-  ...each(
+  ...codes(
     accountFault('forbidden'),
     'AccessDenied',
     'AccessDeniedException',
@@ -43,7 +45,7 @@ const COMMON_CODES: CodeTable = {
     'NotAuthorized',
     'OptInRequired',
   ),
-  ...each(
+  ...codes(
     transient('provider_throttled', 'rate_limited'),
     'Throttling',
     'ThrottlingException',
@@ -54,7 +56,7 @@ const COMMON_CODES: CodeTable = {
     'RequestThrottledException',
     'RequestLimitExceeded',
   ),
-  ...each(
+  ...codes(
     transient('provider_unavailable', 'provider_error'),
     'InternalError',
     'InternalErrorException',
@@ -64,7 +66,7 @@ const COMMON_CODES: CodeTable = {
     'ServiceUnavailableException',
   ),
   // Our clock and AWS's differ; neither the message nor the account is at fault.
-  ...each(transient('provider_unavailable', 'clock_skewed'), 'RequestTimeTooSkewed', 'RequestExpired'),
+  ...codes(transient('provider_unavailable', 'clock_skewed'), 'RequestTimeTooSkewed', 'RequestExpired'),
 };
 
 /** Classifies a JSON error response by its most specific part: reason, field, resource kind, then code. */
@@ -89,6 +91,18 @@ export function judgeAwsXmlError(response: Response, table: CodeTable): Classifi
   }));
 }
 
+/** Returns the verdict of a credential check that AWS refused. A key whose permissions may cover sending only is not invalid. */
+export function verificationOfAwsRefusal(
+  response: Response,
+  classified: ClassifiedError,
+  hidden: readonly string[],
+): Verification {
+  const verdict = verificationOfRefusal(response, classified, hidden);
+  return verdict.kind === 'invalid' && verdict.failure.code === 'forbidden'
+    ? { ...verdict, kind: 'unknown' }
+    : verdict;
+}
+
 const ENTITIES: Readonly<Record<string, string>> = { lt: '<', gt: '>', quot: '"', apos: "'", amp: '&' };
 
 /** Returns the text of the first element with this name. These responses contain no attributes and no CDATA. */
@@ -100,8 +114,4 @@ export function xmlText(xml: string, name: string): string | undefined {
 /** AWS puts a namespace before the code or a URL after it. */
 function codeOf(type: string | undefined): string | undefined {
   return type?.split(':')[0]?.split('#').at(-1)?.trim();
-}
-
-export function each(meaning: ErrorMeaning, ...codes: readonly string[]): CodeTable {
-  return Object.fromEntries(codes.map((code) => [code, meaning]));
 }

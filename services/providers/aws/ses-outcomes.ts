@@ -1,9 +1,15 @@
-import { accountFault, permanent, transient, type CodeTable, type ErrorMeaning } from '../classify-error.ts';
-import { each } from './api-error.ts';
+import {
+  accountFault,
+  permanent,
+  transient,
+  codes,
+  type CodeTable,
+  type ErrorMeaning,
+} from '../classify-error.ts';
 
 /** Errors of SendEmail, https://docs.aws.amazon.com/ses/latest/APIReference-V2/API_SendEmail.html. */
 export const SES_CODES: CodeTable = {
-  ...each(
+  ...codes(
     permanent('content_rejected', 'invalid_parameter'),
     'BadRequestException',
     'ValidationException',
@@ -14,8 +20,12 @@ export const SES_CODES: CodeTable = {
   // Each mail names its own sender, so the account's other mails are accepted.
   FromEmailAddressNotVerifiedException: permanent('sender_rejected', 'sender_unverified'),
   AccountSuspendedException: accountFault('account_suspended'),
-  ...each(accountFault('sending_paused'), 'SendingPausedException', 'ConfigurationSetSendingPausedException'),
-  ...each(
+  ...codes(
+    accountFault('sending_paused'),
+    'SendingPausedException',
+    'ConfigurationSetSendingPausedException',
+  ),
+  ...codes(
     accountFault('configuration_set_missing'),
     'NotFoundException',
     'ConfigurationSetDoesNotExistException',

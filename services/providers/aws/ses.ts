@@ -4,7 +4,6 @@ import type { Failure } from '#core/domain/failure.ts';
 import type { Outcome } from '#core/domain/outcome.ts';
 import {
   accountFault,
-  verificationOfRefusal,
   failureOf,
   isSuccess,
   parseJson,
@@ -20,7 +19,7 @@ import { hiddenInMail } from '../mail-content.ts';
 import { hasAsciiLocalPart } from '../mailbox.ts';
 import { defineProvider, type Verification } from '../provider.ts';
 import { awsSecrets, awsSettings, configurationSet, secretsToRedact, topicArn } from './account.ts';
-import { judgeAwsError } from './api-error.ts';
+import { judgeAwsError, verificationOfAwsRefusal } from './api-error.ts';
 import { callAws } from './call.ts';
 import { sesMail } from './ses-mail.ts';
 import { ADDRESS_REFUSED, SES_CODES, UNSUPPORTED_ADDRESSES, UNVERIFIED_IDENTITY } from './ses-outcomes.ts';
@@ -90,15 +89,7 @@ export const ses = defineProvider({
     const result = await callAws(call, credentials, context);
     if (result.kind !== 'response') return verificationUnknown(result);
     if (isSuccess(result)) return verdictOfAccount(result, credentials);
-    const verdict = verificationOfRefusal(
-      result,
-      judgeAwsError(result, SES_CODES),
-      secretsToRedact(credentials),
-    );
-    // The key works; its permissions may cover sending only.
-    return verdict.kind === 'invalid' && verdict.failure.code === 'forbidden'
-      ? { ...verdict, kind: 'unknown' }
-      : verdict;
+    return verificationOfAwsRefusal(result, judgeAwsError(result, SES_CODES), secretsToRedact(credentials));
   },
 });
 

@@ -1,16 +1,15 @@
-import { accountFault, permanent, transient, type CodeTable } from '../classify-error.ts';
-import { each } from './api-error.ts';
+import { accountFault, permanent, transient, codes, type CodeTable } from '../classify-error.ts';
 
 /**
  * Error codes of SendTextMessage, their reasons, `ValidationException:` plus a field and `ResourceNotFoundException:` plus
  * a resource kind, https://docs.aws.amazon.com/pinpoint/latest/apireference_smsvoicev2/API_SendTextMessage.html.
  */
 export const EUM_CODES: CodeTable = {
-  ...each(permanent('content_rejected', 'invalid_parameter'), 'ValidationException'),
-  ...each(permanent('invalid_recipient', 'invalid_number'), 'ValidationException:DestinationPhoneNumber'),
-  ...each(permanent('sender_rejected', 'invalid_sender'), 'ValidationException:OriginationIdentity'),
-  ...each(permanent('content_rejected', 'invalid_content'), 'ValidationException:MessageBody'),
-  ...each(
+  ...codes(permanent('content_rejected', 'invalid_parameter'), 'ValidationException'),
+  ...codes(permanent('invalid_recipient', 'invalid_number'), 'ValidationException:DestinationPhoneNumber'),
+  ...codes(permanent('sender_rejected', 'invalid_sender'), 'ValidationException:OriginationIdentity'),
+  ...codes(permanent('content_rejected', 'invalid_content'), 'ValidationException:MessageBody'),
+  ...codes(
     permanent('sender_rejected', 'region_not_permitted'),
     'DESTINATION_COUNTRY_BLOCKED',
     'COUNTRY_NOT_SUPPORTED',
@@ -19,13 +18,13 @@ export const EUM_CODES: CodeTable = {
     'INTERNATIONAL_SENDING_NOT_SUPPORTED',
     'CHANNEL_NOT_ENABLED',
   ),
-  ...each(
+  ...codes(
     permanent('sender_rejected', 'sender_unregistered'),
     'SENDER_ID_NOT_REGISTERED',
     'SENDER_ID_REQUIRES_REGISTRATION',
     'SENDER_ID_NOT_SUPPORTED',
   ),
-  ...each(
+  ...codes(
     permanent('sender_rejected', 'invalid_sender'),
     'NO_ORIGINATION_IDENTITIES_FOUND',
     'INVALID_IDENTITY_FOR_DESTINATION_COUNTRY',
@@ -36,25 +35,25 @@ export const EUM_CODES: CodeTable = {
     'RESOURCE_NOT_ACCESSIBLE',
     'ResourceNotFoundException',
   ),
-  ...each(permanent('recipient_unavailable', 'recipient_opted_out'), 'DESTINATION_PHONE_NUMBER_OPTED_OUT'),
-  ...each(
+  ...codes(permanent('recipient_unavailable', 'recipient_opted_out'), 'DESTINATION_PHONE_NUMBER_OPTED_OUT'),
+  ...codes(
     permanent('recipient_unavailable', 'recipient_blocked'),
     'DESTINATION_PHONE_NUMBER_BLOCKED_BY_PROTECT_NUMBER_OVERRIDE',
   ),
-  ...each(permanent('sender_rejected', 'trial_restriction'), 'DESTINATION_PHONE_NUMBER_NOT_VERIFIED'),
+  ...codes(permanent('sender_rejected', 'trial_restriction'), 'DESTINATION_PHONE_NUMBER_NOT_VERIFIED'),
   // Above the price that the sender's rules allow for one message.
-  ...each(permanent('sender_rejected', 'price_limit'), 'PRICE_OVER_THRESHOLD'),
-  ...each(permanent('unknown', 'conflict'), 'ConflictException'),
-  ...each(accountFault('configuration_set_missing'), 'ResourceNotFoundException:configuration-set'),
-  ...each(accountFault('insufficient_credit'), 'MONTHLY_SPEND_LIMIT_REACHED_FOR_TEXT'),
-  ...each(accountFault('account_suspended'), 'ACCOUNT_DISABLED', 'INSUFFICIENT_ACCOUNT_REPUTATION'),
-  ...each(transient('provider_throttled', 'daily_cap_reached'), 'DAILY_DESTINATION_CALL_LIMIT'),
-  ...each(transient('provider_throttled', 'quota_exceeded'), 'ServiceQuotaExceededException'),
+  ...codes(permanent('sender_rejected', 'price_limit'), 'PRICE_OVER_THRESHOLD'),
+  ...codes(permanent('unknown', 'conflict'), 'ConflictException'),
+  ...codes(accountFault('configuration_set_missing'), 'ResourceNotFoundException:configuration-set'),
+  ...codes(accountFault('insufficient_credit'), 'MONTHLY_SPEND_LIMIT_REACHED_FOR_TEXT'),
+  ...codes(accountFault('account_suspended'), 'ACCOUNT_DISABLED', 'INSUFFICIENT_ACCOUNT_REPUTATION'),
+  ...codes(transient('provider_throttled', 'daily_cap_reached'), 'DAILY_DESTINATION_CALL_LIMIT'),
+  ...codes(transient('provider_throttled', 'quota_exceeded'), 'ServiceQuotaExceededException'),
 };
 
 /** Error codes of Publish, https://docs.aws.amazon.com/sns/latest/api/API_Publish.html. */
 export const SNS_CODES: CodeTable = {
-  ...each(
+  ...codes(
     permanent('content_rejected', 'invalid_parameter'),
     'InvalidParameter',
     'InvalidParameterException',
@@ -63,7 +62,7 @@ export const SNS_CODES: CodeTable = {
     'ValidationError',
     'ValidationException',
   ),
-  ...each(permanent('recipient_unavailable', 'recipient_opted_out'), 'OptedOut', 'OptedOutException'),
+  ...codes(permanent('recipient_unavailable', 'recipient_opted_out'), 'OptedOut', 'OptedOutException'),
 };
 
 /**

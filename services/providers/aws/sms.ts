@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import type { Outcome } from '#core/domain/outcome.ts';
 import {
-  verificationOfRefusal,
   isSuccess,
   parseJson,
   outcomeOfRefusal,
@@ -14,7 +13,7 @@ import {
 import { checkDlt, dltRoute } from '../india-dlt.ts';
 import { defineProvider, type Verification } from '../provider.ts';
 import { awsSecrets, secretsToRedact } from './account.ts';
-import { judgeAwsError, judgeAwsXmlError, xmlText } from './api-error.ts';
+import { judgeAwsError, judgeAwsXmlError, verificationOfAwsRefusal, xmlText } from './api-error.ts';
 import { checkAccount, config, type SmsAccount } from './sms-account.ts';
 import { callEum, callSns, publish, sendTextMessage } from './sms-calls.ts';
 import { EUM_CODES, NUMBER_REFUSED, OPTED_OUT, SNS_CODES } from './sms-outcomes.ts';
@@ -83,11 +82,7 @@ export const awsSms = defineProvider({
         : AttributesBody.safeParse(parseJson(result.text)).success;
       return isAnswer ? { kind: 'valid' } : verificationUnknown(result);
     }
-    const verdict = verificationOfRefusal(result, judge(result, account), secretsToRedact(account));
-    // The key works; its permissions may cover sending only.
-    return verdict.kind === 'invalid' && verdict.failure.code === 'forbidden'
-      ? { ...verdict, kind: 'unknown' }
-      : verdict;
+    return verificationOfAwsRefusal(result, judge(result, account), secretsToRedact(account));
   },
 });
 

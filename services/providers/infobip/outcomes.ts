@@ -1,50 +1,57 @@
-import { accountFault, permanent, transient, type CodeTable, type ErrorMeaning } from '../classify-error.ts';
+import {
+  accountFault,
+  permanent,
+  transient,
+  codes,
+  type CodeTable,
+  type ErrorMeaning,
+} from '../classify-error.ts';
 
 /** The message has the id of an earlier message that was accepted. */
 export const DUPLICATE = 23;
 
 /** Status ids, https://www.infobip.com/docs/essentials/response-status-and-error-codes#api-status-codes. */
 export const STATUS_CODES: CodeTable = {
-  ...each(permanent('recipient_unavailable', 'operator_rejected'), 4),
-  ...each(permanent('recipient_unavailable', 'handset_unreachable'), 9),
-  ...each(permanent('recipient_unavailable', 'validity_expired'), 15),
-  ...each(permanent('unknown', 'delivery_unknown'), 22, 29),
-  ...each(permanent('sender_rejected', 'region_not_permitted'), 6),
-  ...each(permanent('invalid_recipient', 'invalid_number'), 8, 51, 52),
-  ...each(permanent('recipient_unavailable', 'recipient_opted_out'), 10),
-  ...each(permanent('sender_rejected', 'invalid_sender'), 11),
-  ...each(accountFault('insufficient_credit'), 12, 17),
-  ...each(permanent('sender_rejected', 'sender_blocked'), 13),
-  ...each(permanent('recipient_unavailable', 'recipient_blocked'), 14),
-  ...each(transient('provider_unavailable', 'route_unavailable'), 16),
-  ...each(permanent('sender_rejected', 'trial_restriction'), 18),
-  ...each(permanent('sender_rejected', 'route_not_available'), 19),
+  ...codes(permanent('recipient_unavailable', 'operator_rejected'), 4),
+  ...codes(permanent('recipient_unavailable', 'handset_unreachable'), 9),
+  ...codes(permanent('recipient_unavailable', 'validity_expired'), 15),
+  ...codes(permanent('unknown', 'delivery_unknown'), 22, 29),
+  ...codes(permanent('sender_rejected', 'region_not_permitted'), 6),
+  ...codes(permanent('invalid_recipient', 'invalid_number'), 8, 51, 52),
+  ...codes(permanent('recipient_unavailable', 'recipient_opted_out'), 10),
+  ...codes(permanent('sender_rejected', 'invalid_sender'), 11),
+  ...codes(accountFault('insufficient_credit'), 12, 17),
+  ...codes(permanent('sender_rejected', 'sender_blocked'), 13),
+  ...codes(permanent('recipient_unavailable', 'recipient_blocked'), 14),
+  ...codes(transient('provider_unavailable', 'route_unavailable'), 16),
+  ...codes(permanent('sender_rejected', 'trial_restriction'), 18),
+  ...codes(permanent('sender_rejected', 'route_not_available'), 19),
   // An hourly limit on messages to one number, regardless of other recipients.
-  ...each(transient('recipient_unavailable', 'recipient_rate_limited'), 20),
-  ...each(transient('provider_unavailable', 'provider_error'), 21),
-  ...each(permanent('content_rejected', 'invalid_content'), 24),
-  ...each(permanent('content_rejected', 'blocked'), 87),
+  ...codes(transient('recipient_unavailable', 'recipient_rate_limited'), 20),
+  ...codes(transient('provider_unavailable', 'provider_error'), 21),
+  ...codes(permanent('content_rejected', 'invalid_content'), 24),
+  ...codes(permanent('content_rejected', 'blocked'), 87),
   // Invalid, or the platform is unavailable for now.
-  ...each(transient('provider_unavailable', 'rejected_by_platform'), 100),
-  ...each(permanent('content_rejected', 'body_too_long'), 25),
+  ...codes(transient('provider_unavailable', 'rejected_by_platform'), 100),
+  ...codes(permanent('content_rejected', 'body_too_long'), 25),
 };
 
 /** Error ids in a report, https://www.infobip.com/docs/essentials/response-status-and-error-codes#gsm-error-codes. */
 export const ERROR_CODES: CodeTable = {
-  ...each(permanent('invalid_recipient', 'unknown_recipient'), 1, 3041),
-  ...each(permanent('invalid_recipient', 'unreachable_number'), 9, 11),
-  ...each(permanent('recipient_unavailable', 'handset_unreachable'), 5, 6, 12, 13, 27, 31, 32, 33, 256),
-  ...each(permanent('recipient_unavailable', 'handset_unreachable'), 257, 258, 502, 2048),
-  ...each(permanent('recipient_unavailable', 'recipient_blocked'), 2049, 2050),
-  ...each(permanent('recipient_unavailable', 'validity_expired'), 4101),
-  ...each(permanent('provider_unavailable', 'provider_error'), 34, 500, 503, 1536, 1539),
+  ...codes(permanent('invalid_recipient', 'unknown_recipient'), 1, 3041),
+  ...codes(permanent('invalid_recipient', 'unreachable_number'), 9, 11),
+  ...codes(permanent('recipient_unavailable', 'handset_unreachable'), 5, 6, 12, 13, 27, 31, 32, 33, 256),
+  ...codes(permanent('recipient_unavailable', 'handset_unreachable'), 257, 258, 502, 2048),
+  ...codes(permanent('recipient_unavailable', 'recipient_blocked'), 2049, 2050),
+  ...codes(permanent('recipient_unavailable', 'validity_expired'), 4101),
+  ...codes(permanent('provider_unavailable', 'provider_error'), 34, 500, 503, 1536, 1539),
   // Also of subscribers without credit, or who may not receive from short codes: no reason to suppress the recipient.
-  ...each(permanent('recipient_unavailable', 'undeliverable'), 351),
-  ...each(permanent('recipient_unavailable', 'recipient_opted_out'), 573, 603),
+  ...codes(permanent('recipient_unavailable', 'undeliverable'), 351),
+  ...codes(permanent('recipient_unavailable', 'recipient_opted_out'), 573, 603),
   // WhatsApp codes.
-  ...each(permanent('content_rejected', 'invalid_template'), 7008, 7009),
-  ...each(permanent('provider_throttled', 'quality_limited'), 7016),
-  ...each(permanent('recipient_unavailable', 'not_delivered_by_choice'), 7032),
+  ...codes(permanent('content_rejected', 'invalid_template'), 7008, 7009),
+  ...codes(permanent('provider_throttled', 'quality_limited'), 7016),
+  ...codes(permanent('recipient_unavailable', 'not_delivered_by_choice'), 7032),
 };
 
 /** Codes of a request that was refused as a whole, https://www.infobip.com/docs/essentials/response-status-and-error-codes. */
@@ -71,8 +78,4 @@ const FIELDS: readonly (readonly [RegExp, ErrorMeaning])[] = [
 /** @param paths paths of the request fields that were reported as faulty. */
 export function meaningOfFields(paths: readonly string[]): ErrorMeaning | undefined {
   return FIELDS.find(([pattern]) => paths.some((path) => pattern.test(path)))?.[1];
-}
-
-function each(meaning: ErrorMeaning, ...ids: readonly number[]): CodeTable {
-  return Object.fromEntries(ids.map((id) => [String(id), meaning]));
 }

@@ -1,42 +1,49 @@
-import { accountFault, permanent, transient, type CodeTable, type ErrorMeaning } from '../classify-error.ts';
+import {
+  accountFault,
+  permanent,
+  transient,
+  codes,
+  type CodeTable,
+  type ErrorMeaning,
+} from '../classify-error.ts';
 
 /** `status` of the SMS API, https://developer.vonage.com/en/api-errors/sms. */
 export const SMS_CODES: CodeTable = {
-  ...each(transient('provider_throttled', 'rate_limited'), 1, 10),
-  ...each(permanent('content_rejected', 'invalid_parameter'), 2, 3),
-  ...each(accountFault('authentication_failed'), 4, 14, 32),
-  ...each(transient('provider_unavailable', 'provider_error'), 5),
-  ...each(permanent('invalid_recipient', 'invalid_number'), 33),
+  ...codes(transient('provider_throttled', 'rate_limited'), 1, 10),
+  ...codes(permanent('content_rejected', 'invalid_parameter'), 2, 3),
+  ...codes(accountFault('authentication_failed'), 4, 14, 32),
+  ...codes(transient('provider_unavailable', 'provider_error'), 5),
+  ...codes(permanent('invalid_recipient', 'invalid_number'), 33),
   // Vonage has no route to the number; another provider may have one.
-  ...each(permanent('recipient_unavailable', 'unroutable'), 6),
-  ...each(permanent('recipient_unavailable', 'recipient_opted_out'), 7),
-  ...each(accountFault('account_suspended'), 8),
-  ...each(accountFault('insufficient_credit'), 9),
-  ...each(accountFault('forbidden'), 11),
-  ...each(permanent('content_rejected', 'body_too_long'), 12),
-  ...each(permanent('sender_rejected', 'invalid_sender'), 15),
-  ...each(permanent('content_rejected', 'invalid_parameter'), 22, 23),
-  ...each(permanent('sender_rejected', 'trial_restriction'), 29),
+  ...codes(permanent('recipient_unavailable', 'unroutable'), 6),
+  ...codes(permanent('recipient_unavailable', 'recipient_opted_out'), 7),
+  ...codes(accountFault('account_suspended'), 8),
+  ...codes(accountFault('insufficient_credit'), 9),
+  ...codes(accountFault('forbidden'), 11),
+  ...codes(permanent('content_rejected', 'body_too_long'), 12),
+  ...codes(permanent('sender_rejected', 'invalid_sender'), 15),
+  ...codes(permanent('content_rejected', 'invalid_parameter'), 22, 23),
+  ...codes(permanent('sender_rejected', 'trial_restriction'), 29),
 };
 
 /** `err-code` in receipts of the SMS API, https://developer.vonage.com/en/messaging/sms/guides/delivery-receipts. */
 export const SMS_RECEIPT_CODES: CodeTable = {
-  ...each(permanent('recipient_unavailable', 'handset_unreachable'), 2, 7, 8),
-  ...each(permanent('invalid_recipient', 'unreachable_number'), 3, 12),
-  ...each(permanent('recipient_unavailable', 'recipient_blocked'), 4, 13, 14),
+  ...codes(permanent('recipient_unavailable', 'handset_unreachable'), 2, 7, 8),
+  ...codes(permanent('invalid_recipient', 'unreachable_number'), 3, 12),
+  ...codes(permanent('recipient_unavailable', 'recipient_blocked'), 4, 13, 14),
   // 99 is a general error, mostly on the route of the message.
-  ...each(permanent('provider_unavailable', 'provider_error'), 5, 16, 99),
-  ...each(permanent('content_rejected', 'blocked'), 6),
-  ...each(permanent('content_rejected', 'invalid_content'), 10),
+  ...codes(permanent('provider_unavailable', 'provider_error'), 5, 16, 99),
+  ...codes(permanent('content_rejected', 'blocked'), 6),
+  ...codes(permanent('content_rejected', 'invalid_content'), 10),
   // Vonage has no route to the number; another provider may have one.
-  ...each(permanent('recipient_unavailable', 'unroutable'), 11),
-  ...each(permanent('recipient_unavailable', 'recipient_credit'), 15),
-  ...each(permanent('sender_rejected', 'invalid_sender'), 39),
+  ...codes(permanent('recipient_unavailable', 'unroutable'), 11),
+  ...codes(permanent('recipient_unavailable', 'recipient_credit'), 15),
+  ...codes(permanent('sender_rejected', 'invalid_sender'), 39),
   // 53: the sender has not registered the recipient's consent in India, as 50 and 51 are about entity and header.
-  ...each(permanent('sender_rejected', 'sender_unregistered'), 50, 51, 53),
-  ...each(permanent('content_rejected', 'blocked'), 52, 54),
+  ...codes(permanent('sender_rejected', 'sender_unregistered'), 50, 51, 53),
+  ...codes(permanent('content_rejected', 'blocked'), 52, 54),
   // Vonage calls 9 an illegal number and explains that its user asked for no messages from this service.
-  ...each(permanent('recipient_unavailable', 'recipient_opted_out'), 9),
+  ...codes(permanent('recipient_unavailable', 'recipient_opted_out'), 9),
 };
 
 /**
@@ -44,8 +51,8 @@ export const SMS_RECEIPT_CODES: CodeTable = {
  * https://developer.vonage.com/en/api-errors.
  */
 export const MESSAGES_CODES: CodeTable = {
-  ...each(transient('provider_throttled', 'rate_limited'), 1000, 1241, 'throttled'),
-  ...each(
+  ...codes(transient('provider_throttled', 'rate_limited'), 1000, 1241, 'throttled'),
+  ...codes(
     transient('provider_unavailable', 'provider_error'),
     1030,
     1100,
@@ -54,32 +61,32 @@ export const MESSAGES_CODES: CodeTable = {
     1331,
     'internal-error',
   ),
-  ...each(transient('recipient_unavailable', 'handset_unreachable'), 1180, 1220),
-  ...each(accountFault('authentication_failed'), 'unauthorized', 'invalid-api-key', 'invalid-signature'),
-  ...each(accountFault('authentication_failed'), 'jwt-expired', 'jwt-revoked'),
-  ...each(accountFault('account_suspended'), 1060, 'account-suspended'),
-  ...each(accountFault('forbidden'), 1080, 'forbidden', 'unprovisioned'),
-  ...each(accountFault('sender_unregistered'), 1370),
-  ...each(accountFault('insufficient_credit'), 1070, 'low-balance'),
-  ...each(permanent('content_rejected', 'invalid_parameter'), 1010, 1020, 1021, 1150, 'invalid-params'),
-  ...each(permanent('content_rejected', 'invalid_template'), 1022),
-  ...each(permanent('invalid_recipient', 'invalid_number'), 1170),
-  ...each(permanent('recipient_unavailable', 'unroutable'), 1040, 1250),
-  ...each(permanent('recipient_unavailable', 'recipient_blocked'), 1050, 1200, 1270, 1280),
-  ...each(permanent('content_rejected', 'body_too_long'), 1090),
-  ...each(permanent('sender_rejected', 'invalid_sender'), 1120),
-  ...each(permanent('content_rejected', 'invalid_ttl'), 1130),
-  ...each(permanent('sender_rejected', 'forbidden'), 1140),
-  ...each(permanent('sender_rejected', 'trial_restriction'), 1160),
-  ...each(permanent('invalid_recipient', 'unreachable_number'), 1190, 1260, 1310),
-  ...each(permanent('content_rejected', 'blocked'), 1210),
-  ...each(permanent('recipient_unavailable', 'recipient_opted_out'), 1240),
-  ...each(permanent('recipient_unavailable', 'recipient_credit'), 1290),
-  ...each(permanent('invalid_recipient', 'unknown_recipient'), 1300),
-  ...each(permanent('unknown', 'already_sent'), 1320),
-  ...each(permanent('content_rejected', 'outside_window'), 1340),
-  ...each(permanent('recipient_unavailable', 'validity_expired'), 1360),
-  ...each(permanent('content_rejected', 'invalid_media'), 1380, 1381, 1382),
+  ...codes(transient('recipient_unavailable', 'handset_unreachable'), 1180, 1220),
+  ...codes(accountFault('authentication_failed'), 'unauthorized', 'invalid-api-key', 'invalid-signature'),
+  ...codes(accountFault('authentication_failed'), 'jwt-expired', 'jwt-revoked'),
+  ...codes(accountFault('account_suspended'), 1060, 'account-suspended'),
+  ...codes(accountFault('forbidden'), 1080, 'forbidden', 'unprovisioned'),
+  ...codes(accountFault('sender_unregistered'), 1370),
+  ...codes(accountFault('insufficient_credit'), 1070, 'low-balance'),
+  ...codes(permanent('content_rejected', 'invalid_parameter'), 1010, 1020, 1021, 1150, 'invalid-params'),
+  ...codes(permanent('content_rejected', 'invalid_template'), 1022),
+  ...codes(permanent('invalid_recipient', 'invalid_number'), 1170),
+  ...codes(permanent('recipient_unavailable', 'unroutable'), 1040, 1250),
+  ...codes(permanent('recipient_unavailable', 'recipient_blocked'), 1050, 1200, 1270, 1280),
+  ...codes(permanent('content_rejected', 'body_too_long'), 1090),
+  ...codes(permanent('sender_rejected', 'invalid_sender'), 1120),
+  ...codes(permanent('content_rejected', 'invalid_ttl'), 1130),
+  ...codes(permanent('sender_rejected', 'forbidden'), 1140),
+  ...codes(permanent('sender_rejected', 'trial_restriction'), 1160),
+  ...codes(permanent('invalid_recipient', 'unreachable_number'), 1190, 1260, 1310),
+  ...codes(permanent('content_rejected', 'blocked'), 1210),
+  ...codes(permanent('recipient_unavailable', 'recipient_opted_out'), 1240),
+  ...codes(permanent('recipient_unavailable', 'recipient_credit'), 1290),
+  ...codes(permanent('invalid_recipient', 'unknown_recipient'), 1300),
+  ...codes(permanent('unknown', 'already_sent'), 1320),
+  ...codes(permanent('content_rejected', 'outside_window'), 1340),
+  ...codes(permanent('recipient_unavailable', 'validity_expired'), 1360),
+  ...codes(permanent('content_rejected', 'invalid_media'), 1380, 1381, 1382),
 };
 
 /** Meanings of a fault by the parameter that Vonage names. */
@@ -93,8 +100,4 @@ const PARAMETERS: readonly (readonly [RegExp, ErrorMeaning])[] = [
 /** @param names names of the parameters that were reported as faulty. */
 export function meaningOfParameters(names: readonly string[]): ErrorMeaning | undefined {
   return PARAMETERS.find(([pattern]) => names.some((name) => pattern.test(name)))?.[1];
-}
-
-function each(meaning: ErrorMeaning, ...codes: readonly (number | string)[]): CodeTable {
-  return Object.fromEntries(codes.map((code) => [String(code), meaning]));
 }

@@ -1,4 +1,4 @@
-import { accountFault, permanent, transient, type CodeTable, type ErrorMeaning } from '../classify-error.ts';
+import { accountFault, permanent, transient, codes, type CodeTable } from '../classify-error.ts';
 
 /** Too many messages from one business number to one recipient. */
 export const PAIR_LIMIT = 131056;
@@ -12,33 +12,33 @@ export const NO_SUCH_OBJECT = 33;
  * HTTP status.
  */
 export const WHATSAPP_CODES: CodeTable = {
-  ...each(transient('provider_unavailable', 'provider_error'), 1, 2, 131000, 131016, 133016, 135000),
-  ...each(transient('provider_unavailable', 'media_unavailable'), 131053),
-  ...each(transient('provider_unavailable', 'maintenance'), 131057),
-  ...each(transient('provider_throttled', 'rate_limited'), 4, 80007, 130429),
+  ...codes(transient('provider_unavailable', 'provider_error'), 1, 2, 131000, 131016, 133016, 135000),
+  ...codes(transient('provider_unavailable', 'media_unavailable'), 131053),
+  ...codes(transient('provider_unavailable', 'maintenance'), 131057),
+  ...codes(transient('provider_throttled', 'rate_limited'), 4, 80007, 130429),
   // The limit of messages to one recipient: others can be reached.
-  ...each(transient('recipient_unavailable', 'recipient_rate_limited'), PAIR_LIMIT),
-  ...each(transient('provider_throttled', 'quality_limited'), 131048, 131064),
-  ...each(accountFault('authentication_failed'), 0, 190),
-  ...each(accountFault('forbidden'), 3, 10, 131005),
+  ...codes(transient('recipient_unavailable', 'recipient_rate_limited'), PAIR_LIMIT),
+  ...codes(transient('provider_throttled', 'quality_limited'), 131048, 131064),
+  ...codes(accountFault('authentication_failed'), 0, 190),
+  ...codes(accountFault('forbidden'), 3, 10, 131005),
   ...Object.fromEntries(
     Array.from({ length: 100 }, (_, index) => [String(200 + index), accountFault('forbidden')]),
   ),
-  ...each(accountFault('account_suspended'), 368, 131031),
-  ...each(accountFault('sender_unregistered'), 33, 131037, 131045, 133010),
-  ...each(accountFault('insufficient_credit'), 131042),
+  ...codes(accountFault('account_suspended'), 368, 131031),
+  ...codes(accountFault('sender_unregistered'), 33, 131037, 131045, 133010),
+  ...codes(accountFault('insufficient_credit'), 131042),
   // No reason to suppress the recipient: Meta gives the same code where the number has no WhatsApp, where the client is too
   // old and where the recipient has not accepted the current terms.
-  ...each(permanent('invalid_recipient', 'undeliverable'), 131026),
-  ...each(permanent('invalid_recipient', 'recipient_not_allowed'), 131030),
-  ...each(permanent('invalid_recipient', 'recipient_is_sender'), 131021),
-  ...each(permanent('recipient_unavailable', 'recipient_opted_out'), 131050),
-  ...each(permanent('recipient_unavailable', 'not_delivered_by_choice'), 130472, 130497, 131049),
-  ...each(permanent('content_rejected', 'invalid_parameter'), 100, 131008, 131009),
-  ...each(permanent('content_rejected', 'unsupported_type'), 131051),
-  ...each(permanent('content_rejected', 'invalid_media'), 131052),
-  ...each(permanent('content_rejected', 'outside_window'), 131047),
-  ...each(
+  ...codes(permanent('invalid_recipient', 'undeliverable'), 131026),
+  ...codes(permanent('invalid_recipient', 'recipient_not_allowed'), 131030),
+  ...codes(permanent('invalid_recipient', 'recipient_is_sender'), 131021),
+  ...codes(permanent('recipient_unavailable', 'recipient_opted_out'), 131050),
+  ...codes(permanent('recipient_unavailable', 'not_delivered_by_choice'), 130472, 130497, 131049),
+  ...codes(permanent('content_rejected', 'invalid_parameter'), 100, 131008, 131009),
+  ...codes(permanent('content_rejected', 'unsupported_type'), 131051),
+  ...codes(permanent('content_rejected', 'invalid_media'), 131052),
+  ...codes(permanent('content_rejected', 'outside_window'), 131047),
+  ...codes(
     permanent('content_rejected', 'invalid_template'),
     132000,
     132001,
@@ -48,9 +48,5 @@ export const WHATSAPP_CODES: CodeTable = {
     132012,
     132068,
   ),
-  ...each(permanent('content_rejected', 'template_unavailable'), 132015, 132016),
+  ...codes(permanent('content_rejected', 'template_unavailable'), 132015, 132016),
 };
-
-function each(meaning: ErrorMeaning, ...codes: readonly number[]): CodeTable {
-  return Object.fromEntries(codes.map((code) => [String(code), meaning]));
-}
