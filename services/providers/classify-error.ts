@@ -1,6 +1,4 @@
 import type { Failure, FailureClass } from '#core/domain/failure.ts';
-import type { Outcome } from '#core/domain/outcome.ts';
-import { retryAfterMs } from '#core/domain/retry-after.ts';
 import type { HttpResult, Verification } from './provider.ts';
 import { createRedactor } from './redact.ts';
 import { unreached } from './unreached.ts';
@@ -134,45 +132,6 @@ export function failureOf(
     ...(providerCode === undefined ? {} : { providerCode: redact(providerCode).slice(0, 64) }),
     ...(providerMessage === undefined ? {} : { providerMessage: redact(providerMessage) }),
     httpStatus: response.status,
-  };
-}
-
-/** Turns a classified answer to a send into an outcome, with the retry delay that the provider asked for. */
-export function outcomeOfRefusal(
-  response: Response,
-  { meaning, vendorError }: ClassifiedError,
-  hidden: readonly string[],
-  now: number,
-): Exclude<Outcome, { kind: 'accepted' }> {
-  const failure = failureOf(response, { meaning, vendorError }, hidden);
-  if (meaning.mayBeAccepted) return { kind: 'ambiguous', failure };
-  if (!meaning.retry) return { kind: 'rejected_permanent', failure };
-  const wait = retryAfterMs(response.headers['retry-after'], now);
-  return { kind: 'rejected_transient', failure, ...(wait === undefined ? {} : { retryAfterMs: wait }) };
-}
-
-/**
- * Returns the outcome of an exchange that ended without a response. A request that the client cannot send is refused for good:
- * the message alone is at fault, and the next attempt would make the same request.
- */
-export function outcomeWithoutResponse(result: Exclude<HttpResult, { kind: 'response' }>): Outcome {
-  if (result.code === 'invalid_request') {
-    return { kind: 'rejected_permanent', failure: { class: 'content_rejected', code: result.code } };
-  }
-  const failure = unreached(result.code);
-  return result.kind === 'not_sent'
-    ? { kind: 'rejected_transient', failure }
-    : { kind: 'ambiguous', failure };
-}
-
-/**
- * Returns the outcome of a success status whose body is not the API's answer: whether the provider accepted the message is
- * unknown.
- */
-export function outcomeOfUnreadable(response: Response): Outcome {
-  return {
-    kind: 'ambiguous',
-    failure: { ...unreached('unreadable_response'), httpStatus: response.status },
   };
 }
 

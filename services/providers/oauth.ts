@@ -3,16 +3,16 @@ import type { Outcome } from '#core/domain/outcome.ts';
 import type { HttpResult, ProviderContext, Verification } from './provider.ts';
 import {
   accountFault,
-  verificationOfRefusal,
-  isSuccess,
   classify,
+  isSuccess,
   parseJson,
-  outcomeOfRefusal,
   transient,
+  verificationOfRefusal,
   verificationUnknown,
   type CodeTable,
   type VendorError,
 } from './classify-error.ts';
+import { outcomeOfRefusal } from './outcome-of-send.ts';
 import { unreached } from './unreached.ts';
 
 const MEMO = 'access-token';
@@ -83,12 +83,8 @@ export function withoutToken({ result }: TokenRefused, hidden: readonly string[]
     return { kind: 'rejected_transient', failure: unreached(code) };
   }
   const { meaning, vendorError } = classify(result, TOKEN_CODES, read);
-  return outcomeOfRefusal(
-    result,
-    { meaning: transient(meaning.class, meaning.code), vendorError },
-    hidden,
-    now,
-  );
+  const classified = { meaning: transient(meaning.class, meaning.code), vendorError };
+  return outcomeOfRefusal(result, classified, hidden, now);
 }
 
 /** Returns the verdict of a credential check that got no token. */

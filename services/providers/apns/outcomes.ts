@@ -1,4 +1,4 @@
-import { accountFault, permanent, transient, codes, type CodeTable } from '../classify-error.ts';
+import { accountFault, codes, permanent, transient, type CodeTable } from '../classify-error.ts';
 
 /** `reason`, https://developer.apple.com/documentation/usernotifications/handling-notification-responses-from-apns. */
 export const APNS_REASONS: CodeTable = {

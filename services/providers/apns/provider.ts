@@ -4,17 +4,15 @@ import type { OutboundFor } from '#core/domain/content.ts';
 import type { Outcome } from '#core/domain/outcome.ts';
 import {
   classify,
-  verificationOfRefusal,
   isSuccess,
   parseJson,
-  outcomeOfRefusal,
-  outcomeWithoutResponse,
-  outcomeOfUnreadable,
+  verificationOfRefusal,
   verificationUnknown,
   type ClassifiedError,
   type Response,
   type VendorError,
 } from '../classify-error.ts';
+import { outcomeOfSend } from '../outcome-of-send.ts';
 import { defineProvider, type HttpResult, type ProviderContext, type Verification } from '../provider.ts';
 import { config, secretsToRedact, secrets, type Account } from './account.ts';
 import { apnsHeaders, apnsPayload } from './notification.ts';
@@ -49,16 +47,16 @@ export default defineProvider({
     const headers = apnsHeaders(message, account.config.bundleId);
     const body = JSON.stringify(apnsPayload(message.content));
     const { result, token } = await call(message.to, headers, body, account, context);
-    if (result.kind !== 'response') return outcomeWithoutResponse(result);
-    const hidden = secretsToRedact(account, token, message.to, ...textsOf(message));
-    if (!isSuccess(result)) return outcomeOfRefusal(result, judge(result), hidden, context.now());
-    // A success has an empty body; an HTML page with a success status is not the API's answer.
-    if (result.text.trim() !== '') return outcomeOfUnreadable(result);
-    return {
-      kind: 'accepted',
-      providerMessageId: result.headers['apns-id'] ?? message.id,
-      httpStatus: result.status,
-    };
+    return outcomeOfSend(result, {
+      judge,
+      hidden: secretsToRedact(account, token, message.to, ...textsOf(message)),
+      now: context.now(),
+      // A success has an empty body; an HTML page with a success status is not the API's answer.
+      accepted: (response) =>
+        response.text.trim() === ''
+          ? { providerMessageId: response.headers['apns-id'] ?? message.id }
+          : undefined,
+    });
   },
 
   async verify(account, context): Promise<Verification> {

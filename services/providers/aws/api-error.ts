@@ -2,9 +2,9 @@ import { z } from 'zod';
 import {
   accountFault,
   classify,
+  codes,
   transient,
   verificationOfRefusal,
-  codes,
   type ClassifiedError,
   type CodeTable,
   type Response,

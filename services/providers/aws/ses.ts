@@ -7,13 +7,11 @@ import {
   failureOf,
   isSuccess,
   parseJson,
-  outcomeOfRefusal,
-  outcomeWithoutResponse,
-  outcomeOfUnreadable,
   verificationUnknown,
   type ClassifiedError,
   type Response,
 } from '../classify-error.ts';
+import { outcomeOfSend } from '../outcome-of-send.ts';
 import { headerText, mailAddress } from '../fields.ts';
 import { hiddenInMail } from '../mail-content.ts';
 import { hasAsciiLocalPart } from '../mailbox.ts';
@@ -38,7 +36,9 @@ const config = z.object({
 
 type Account = { readonly config: z.output<typeof config>; readonly secrets: z.output<typeof awsSecrets> };
 
-const Accepted = z.looseObject({ MessageId: z.string().min(1) });
+const Accepted = z
+  .looseObject({ MessageId: z.string().min(1) })
+  .transform(({ MessageId }) => ({ providerMessageId: MessageId }));
 const AccountBody = z.looseObject({
   SendingEnabled: z.boolean(),
   EnforcementStatus: z.string().optional().catch(undefined),
@@ -76,12 +76,12 @@ export const ses = defineProvider({
       body: JSON.stringify(sesMail(message, credentials.config)),
     } as const;
     const result = await callAws(call, credentials, context);
-    if (result.kind !== 'response') return outcomeWithoutResponse(result);
-    const hidden = secretsToRedact(credentials, ...hiddenInMail(message));
-    if (!isSuccess(result)) return outcomeOfRefusal(result, judgeSend(result), hidden, context.now());
-    const accepted = Accepted.safeParse(parseJson(result.text));
-    if (!accepted.success) return outcomeOfUnreadable(result);
-    return { kind: 'accepted', providerMessageId: accepted.data.MessageId, httpStatus: result.status };
+    return outcomeOfSend(result, {
+      judge: judgeSend,
+      hidden: secretsToRedact(credentials, ...hiddenInMail(message)),
+      now: context.now(),
+      accepted: ({ text }) => Accepted.safeParse(parseJson(text)).data,
+    });
   },
 
   async verify(credentials, context): Promise<Verification> {

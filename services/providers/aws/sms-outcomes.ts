@@ -1,4 +1,4 @@
-import { accountFault, permanent, transient, codes, type CodeTable } from '../classify-error.ts';
+import { accountFault, codes, permanent, transient, type CodeTable } from '../classify-error.ts';
 
 /**
  * Error codes of SendTextMessage, their reasons, `ValidationException:` plus a field and `ResourceNotFoundException:` plus

@@ -3,13 +3,11 @@ import type { Outcome } from '#core/domain/outcome.ts';
 import {
   isSuccess,
   parseJson,
-  outcomeOfRefusal,
-  outcomeWithoutResponse,
-  outcomeOfUnreadable,
   verificationUnknown,
   type ClassifiedError,
   type Response,
 } from '../classify-error.ts';
+import { outcomeOfSend } from '../outcome-of-send.ts';
 import { checkDlt, dltRoute } from '../india-dlt.ts';
 import { defineProvider, type Verification } from '../provider.ts';
 import { awsSecrets, secretsToRedact } from './account.ts';
@@ -55,19 +53,15 @@ export const awsSms = defineProvider({
     const result = isSns
       ? await publish(message, from, account, context)
       : await sendTextMessage(message, from, account, context);
-    if (result.kind !== 'response') return outcomeWithoutResponse(result);
-    const hidden = secretsToRedact(account, message.to, message.content.body);
-    if (!isSuccess(result)) return outcomeOfRefusal(result, judge(result, account), hidden, context.now());
-    const id = isSns
-      ? xmlText(result.text, 'MessageId')
-      : Accepted.safeParse(parseJson(result.text)).data?.MessageId;
-    if (!id) return outcomeOfUnreadable(result);
-    return {
-      kind: 'accepted',
-      providerMessageId: id,
-      httpStatus: result.status,
-      ...(from === undefined ? {} : { sender: from }),
-    };
+    return outcomeOfSend(result, {
+      judge: (response) => judge(response, account),
+      hidden: secretsToRedact(account, message.to, message.content.body),
+      now: context.now(),
+      accepted: ({ text }) => {
+        const id = isSns ? xmlText(text, 'MessageId') : Accepted.safeParse(parseJson(text)).data?.MessageId;
+        return id ? { providerMessageId: id, sender: from } : undefined;
+      },
+    });
   },
 
   async verify(account, context): Promise<Verification> {

@@ -4,25 +4,25 @@ import type { Outcome } from '#core/domain/outcome.ts';
 import { forgetAccessToken, TokenRefused, tokenVerdict, withoutToken } from '../oauth.ts';
 import { defineProvider, type HttpResult, type ProviderContext, type Verification } from '../provider.ts';
 import {
-  verificationOfRefusal,
-  isSuccess,
   classify,
+  isSuccess,
   parseJson,
-  outcomeOfRefusal,
-  outcomeWithoutResponse,
-  outcomeOfUnreadable,
+  verificationOfRefusal,
   verificationUnknown,
   type ClassifiedError,
   type Response,
   type VendorError,
 } from '../classify-error.ts';
+import { outcomeOfSend } from '../outcome-of-send.ts';
 import { fcmToken } from './access-token.ts';
 import { secretsToRedact, checkAccount, config, secrets, type Account } from './account.ts';
 import { fcmMessage } from './message.ts';
 import { FCM_CODES, INVALID_TOKEN, PUSH_CERTIFICATE_MISSING, THIRD_PARTY_AUTH_ERROR } from './outcomes.ts';
 import { fcmGuide } from './guide.ts';
 
-const Accepted = z.looseObject({ name: z.string().min(1) });
+const Accepted = z
+  .looseObject({ name: z.string().min(1) })
+  .transform(({ name }) => ({ providerMessageId: name }));
 const Detail = z.looseObject({
   errorCode: z.string().optional().catch(undefined),
   fieldViolations: z.array(z.looseObject({ field: z.string().catch('') })).catch([]),
@@ -51,18 +51,12 @@ export default defineProvider({
   async send(message, account, context): Promise<Outcome> {
     const called = await call(account, context, { message: fcmMessage(message, context.now()) });
     if (called instanceof TokenRefused) return withoutToken(called, secretsToRedact(account), context.now());
-    const { result } = called;
-    if (result.kind !== 'response') return outcomeWithoutResponse(result);
-    if (!isSuccess(result))
-      return outcomeOfRefusal(
-        result,
-        judgeSend(result),
-        secretsOfCall(account, called.token, message),
-        context.now(),
-      );
-    const accepted = Accepted.safeParse(parseJson(result.text));
-    if (!accepted.success) return outcomeOfUnreadable(result);
-    return { kind: 'accepted', providerMessageId: accepted.data.name, httpStatus: result.status };
+    return outcomeOfSend(called.result, {
+      judge: judgeSend,
+      hidden: secretsOfCall(account, called.token, message),
+      now: context.now(),
+      accepted: ({ text }) => Accepted.safeParse(parseJson(text)).data,
+    });
   },
 
   async verify(account, context): Promise<Verification> {

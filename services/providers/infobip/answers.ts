@@ -4,12 +4,12 @@ import {
   classify,
   parseJson,
   permanent,
-  outcomeOfRefusal,
   type ClassifiedError,
   type ErrorMeaning,
   type Response,
   type VendorError,
 } from '../classify-error.ts';
+import { outcomeOfRefusal } from '../outcome-of-send.ts';
 import { meaningOfFields, REQUEST_CODES, STATUS_CODES } from './outcomes.ts';
 
 export const Status = z.looseObject({

@@ -3,15 +3,13 @@ import type { OutboundMessage } from '#core/domain/content.ts';
 import type { Outcome } from '#core/domain/outcome.ts';
 import type { ProviderContext, Verification } from '../provider.ts';
 import {
-  verificationOfRefusal,
   failureOf,
   isSuccess,
   parseJson,
-  outcomeOfRefusal,
-  outcomeWithoutResponse,
-  outcomeOfUnreadable,
+  verificationOfRefusal,
   verificationUnknown,
 } from '../classify-error.ts';
+import { outcomeOfRefusal, outcomeOfUnreadable, outcomeWithoutResponse } from '../outcome-of-send.ts';
 import { secretsToRedact, authorization, vendorOrigin, type Account } from './account.ts';
 import { isFailed, judge, readTaken, refusedMessage } from './answers.ts';
 import { DUPLICATE } from './outcomes.ts';

@@ -1,18 +1,16 @@
 import { z } from 'zod';
 import type { Outcome } from '#core/domain/outcome.ts';
 import {
-  verificationOfRefusal,
+  classify,
   failureOf,
   isSuccess,
-  classify,
   parseJson,
-  outcomeOfRefusal,
-  outcomeWithoutResponse,
-  outcomeOfUnreadable,
+  verificationOfRefusal,
   verificationUnknown,
   type ClassifiedError,
   type Response,
 } from '../classify-error.ts';
+import { outcomeOfRefusal, outcomeOfUnreadable, outcomeWithoutResponse } from '../outcome-of-send.ts';
 import { hiddenInMail } from '../mail-content.ts';
 import { hasAsciiLocalPart } from '../mailbox.ts';
 import { defineProvider, type HttpResult, type ProviderContext, type Verification } from '../provider.ts';

@@ -3,16 +3,14 @@ import type { OutboundFor } from '#core/domain/content.ts';
 import type { Outcome } from '#core/domain/outcome.ts';
 import {
   classify,
-  verificationOfRefusal,
   isSuccess,
   parseJson,
-  outcomeOfRefusal,
-  outcomeWithoutResponse,
-  outcomeOfUnreadable,
+  verificationOfRefusal,
   verificationUnknown,
   type ClassifiedError,
   type Response,
 } from '../classify-error.ts';
+import { outcomeOfSend } from '../outcome-of-send.ts';
 import { defineProvider, type Verification } from '../provider.ts';
 import { secretStrings } from '../redact.ts';
 import { withoutPlus } from '../without-plus.ts';
@@ -55,14 +53,15 @@ export default defineProvider({
       headers: { ...headersOf(account), 'content-type': 'application/json' },
       body: JSON.stringify(payload(message, sender, context.now())),
     });
-    if (result.kind !== 'response') return outcomeWithoutResponse(result);
-    const secret = secretStrings(account.secrets);
-    const hidden = [...secret, message.to, message.content.body, message.receiptUrl ?? ''];
-    if (!isSuccess(result)) return outcomeOfRefusal(result, judgeSend(result), hidden, context.now());
-    const created = Created.safeParse(parseJson(result.text)).data;
-    return created === undefined
-      ? outcomeOfUnreadable(result)
-      : { kind: 'accepted', providerMessageId: created.id, httpStatus: result.status, sender };
+    return outcomeOfSend(result, {
+      judge: judgeSend,
+      hidden: [...secretStrings(account.secrets), message.to, message.content.body, message.receiptUrl ?? ''],
+      now: context.now(),
+      accepted: ({ text }) => {
+        const created = Created.safeParse(parseJson(text)).data;
+        return created && { providerMessageId: created.id, sender };
+      },
+    });
   },
 
   async verify(credentials, context): Promise<Verification> {

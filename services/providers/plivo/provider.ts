@@ -2,18 +2,16 @@ import { z } from 'zod';
 import type { Outcome } from '#core/domain/outcome.ts';
 import {
   classify,
-  verificationOfRefusal,
   isSuccess,
   parseJson,
-  outcomeOfRefusal,
-  outcomeWithoutResponse,
-  outcomeOfUnreadable,
+  verificationOfRefusal,
   verificationUnknown,
   type ClassifiedError,
   type CodeTable,
   type ErrorMeaning,
   type Response,
 } from '../classify-error.ts';
+import { outcomeOfRefusal, outcomeOfUnreadable, outcomeWithoutResponse } from '../outcome-of-send.ts';
 import { checkDlt, dltRoute } from '../india-dlt.ts';
 import { defineProvider, type Verification } from '../provider.ts';
 import { withoutPlus } from '../without-plus.ts';

@@ -1,18 +1,16 @@
 import { z } from 'zod';
 import type { Outcome } from '#core/domain/outcome.ts';
 import {
-  verificationOfRefusal,
-  isSuccess,
   classify,
+  isSuccess,
   parseJson,
-  outcomeOfRefusal,
-  outcomeWithoutResponse,
-  outcomeOfUnreadable,
+  verificationOfRefusal,
   verificationUnknown,
   type ClassifiedError,
   type Response,
   type VendorError,
 } from '../classify-error.ts';
+import { outcomeOfRefusal, outcomeOfUnreadable, outcomeWithoutResponse } from '../outcome-of-send.ts';
 import { hiddenInMail } from '../mail-content.ts';
 import { hasAsciiLocalPart, UNSUPPORTED_RECIPIENT } from '../mailbox.ts';
 import { defineProvider, type Verification } from '../provider.ts';

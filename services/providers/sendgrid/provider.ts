@@ -7,19 +7,16 @@ import { defineProvider, type Verification } from '../provider.ts';
 import { secretStrings } from '../redact.ts';
 import {
   accountFault,
-  verificationOfRefusal,
-  failureOf,
-  isSuccess,
   classify,
+  failureOf,
   parseJson,
-  outcomeOfRefusal,
-  outcomeWithoutResponse,
-  outcomeOfUnreadable,
+  verificationOfRefusal,
   verificationUnknown,
   type ClassifiedError,
   type Response,
   type VendorError,
 } from '../classify-error.ts';
+import { outcomeOfSend } from '../outcome-of-send.ts';
 import { NO_CREDITS, SENDGRID_FIELDS, UNVERIFIED_SENDER } from './outcomes.ts';
 import { sendgridMail } from './payload.ts';
 import { publicKeyOf, sendgridReceipts } from './receipts.ts';
@@ -83,17 +80,12 @@ export default defineProvider({
       headers: { ...authorization(credentials), 'content-type': 'application/json' },
       body: JSON.stringify(sendgridMail(message, credentials.config)),
     });
-    if (result.kind !== 'response') return outcomeWithoutResponse(result);
-    const hidden = [...secretStrings(credentials.secrets), ...hiddenInMail(message)];
-    if (!isSuccess(result)) return outcomeOfRefusal(result, judgeSend(result), hidden, context.now());
-    // The answer is an empty 202 (200 in sandbox mode) with the id in a header; an HTML page with a success status is not
-    // the API's answer.
-    if (result.text.trim() !== '' && parseJson(result.text) === undefined) return outcomeOfUnreadable(result);
-    return {
-      kind: 'accepted',
-      providerMessageId: result.headers['x-message-id'] ?? null,
-      httpStatus: result.status,
-    };
+    return outcomeOfSend(result, {
+      judge: judgeSend,
+      hidden: [...secretStrings(credentials.secrets), ...hiddenInMail(message)],
+      now: context.now(),
+      accepted,
+    });
   },
 
   async verify(credentials, context): Promise<Verification> {
@@ -121,6 +113,15 @@ function vendorOrigin({ config }: Account): string {
 
 function authorization({ secrets }: Account): Record<string, string> {
   return { authorization: `Bearer ${secrets.apiKey}`, accept: 'application/json' };
+}
+
+/**
+ * The answer is an empty 202 (200 in sandbox mode) with the id in a header; an HTML page with a success status is not the API's
+ * answer.
+ */
+function accepted({ text, headers }: Response) {
+  const isAnswer = text.trim() === '' || parseJson(text) !== undefined;
+  return isAnswer ? { providerMessageId: headers['x-message-id'] ?? null } : undefined;
 }
 
 function judgeSend(response: Response): ClassifiedError {

@@ -2,14 +2,12 @@ import { z } from 'zod';
 import type { Outcome } from '#core/domain/outcome.ts';
 import {
   classify,
-  verificationOfRefusal,
   isSuccess,
   parseJson,
-  outcomeOfRefusal,
-  outcomeWithoutResponse,
-  outcomeOfUnreadable,
+  verificationOfRefusal,
   verificationUnknown,
 } from '../classify-error.ts';
+import { outcomeOfSend } from '../outcome-of-send.ts';
 import { defineProvider, type Verification } from '../provider.ts';
 import { secretStrings } from '../redact.ts';
 import { batchesOf, config, headersOf, secrets } from './account.ts';
@@ -47,20 +45,15 @@ export default defineProvider({
       headers: { ...headersOf(account), 'content-type': 'application/json' },
       body: JSON.stringify(batch(message, sender, context.now())),
     });
-    if (result.kind !== 'response') return outcomeWithoutResponse(result);
-    const secret = secretStrings(account.secrets);
-    const hidden = [...secret, message.to, message.content.body, message.receiptUrl ?? ''];
-    if (!isSuccess(result))
-      return outcomeOfRefusal(result, classify(result, SINCH_ERRORS, readError), hidden, context.now());
-    const created = Created.safeParse(parseJson(result.text)).data;
-    if (created === undefined) return outcomeOfUnreadable(result);
-    const used = sender ?? created.from;
-    return {
-      kind: 'accepted',
-      providerMessageId: created.id,
-      httpStatus: result.status,
-      ...(used === undefined ? {} : { sender: used }),
-    };
+    return outcomeOfSend(result, {
+      judge: (response) => classify(response, SINCH_ERRORS, readError),
+      hidden: [...secretStrings(account.secrets), message.to, message.content.body, message.receiptUrl ?? ''],
+      now: context.now(),
+      accepted: ({ text }) => {
+        const created = Created.safeParse(parseJson(text)).data;
+        return created && { providerMessageId: created.id, sender: sender ?? created.from };
+      },
+    });
   },
 
   async verify(credentials, context): Promise<Verification> {

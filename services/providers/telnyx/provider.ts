@@ -4,14 +4,12 @@ import type { Outcome } from '#core/domain/outcome.ts';
 import { withReference } from '../callback-reference.ts';
 import {
   classify,
-  verificationOfRefusal,
   isSuccess,
   parseJson,
-  outcomeOfRefusal,
-  outcomeWithoutResponse,
-  outcomeOfUnreadable,
+  verificationOfRefusal,
   verificationUnknown,
 } from '../classify-error.ts';
+import { outcomeOfSend } from '../outcome-of-send.ts';
 import { defineProvider, type Verification } from '../provider.ts';
 import { config, headersOf, secretsToRedact, ORIGIN, secrets, type Account } from './account.ts';
 import { classifyRefusal, readError } from './errors.ts';
@@ -53,19 +51,17 @@ export default defineProvider({
       headers: { ...headersOf(account), 'content-type': 'application/json' },
       body: JSON.stringify(payload(message, sender, account.config)),
     });
-    if (result.kind !== 'response') return outcomeWithoutResponse(result);
-    const hidden = [...secretsToRedact(account), message.to, message.content.body, message.receiptUrl ?? ''];
-    if (!isSuccess(result)) return outcomeOfRefusal(result, classifyRefusal(result), hidden, context.now());
-    const created = Created.safeParse(parseJson(result.text)).data?.data;
-    if (created === undefined) return outcomeOfUnreadable(result);
-    // A profile picks a number from its pool; the response names it.
-    const used = created.from?.phone_number ?? sender ?? account.config.messagingProfileId;
-    return {
-      kind: 'accepted',
-      providerMessageId: created.id,
-      httpStatus: result.status,
-      ...(used === undefined ? {} : { sender: used }),
-    };
+    return outcomeOfSend(result, {
+      judge: classifyRefusal,
+      hidden: [...secretsToRedact(account), message.to, message.content.body, message.receiptUrl ?? ''],
+      now: context.now(),
+      accepted: ({ text }) => {
+        const created = Created.safeParse(parseJson(text)).data?.data;
+        // A profile picks a number from its pool; the response names it.
+        const used = created?.from?.phone_number ?? sender ?? account.config.messagingProfileId;
+        return created && { providerMessageId: created.id, sender: used };
+      },
+    });
   },
 
   async verify(credentials, context): Promise<Verification> {

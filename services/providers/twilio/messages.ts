@@ -5,17 +5,14 @@ import type { ProviderContext, Verification } from '../provider.ts';
 import {
   accountFault,
   classify,
-  verificationOfRefusal,
   failureOf,
-  isSuccess,
   parseJson,
-  outcomeOfRefusal,
-  outcomeWithoutResponse,
-  outcomeOfUnreadable,
+  verificationOfRefusal,
   verificationUnknown,
   type Response,
   type VendorError,
 } from '../classify-error.ts';
+import { outcomeOfSend } from '../outcome-of-send.ts';
 import { secretsToRedact, basicAuthorization, vendorOrigin, type Account } from './account.ts';
 import { TWILIO_CODES } from './outcomes.ts';
 import { statusCallback } from './receipts.ts';
@@ -70,19 +67,17 @@ export async function createMessage(
         : { StatusCallback: statusCallback(message.receiptUrl, message.id) }),
     }).toString(),
   });
-  if (result.kind !== 'response') return outcomeWithoutResponse(result);
-  if (!isSuccess(result)) {
-    const hidden = [...secretsToRedact(account), message.to, ...message.texts, message.receiptUrl ?? ''];
-    return outcomeOfRefusal(result, classify(result, TWILIO_CODES, readError), hidden, context.now());
-  }
-  const created = Created.safeParse(parseJson(result.text));
-  if (!created.success) return outcomeOfUnreadable(result);
-  return {
-    kind: 'accepted',
-    providerMessageId: created.data.sid,
-    httpStatus: result.status,
-    ...senderUsed((created.data.from ?? Object.values(from)[0])?.replace(/^whatsapp:/, '')),
-  };
+  return outcomeOfSend(result, {
+    judge: (response) => classify(response, TWILIO_CODES, readError),
+    hidden: [...secretsToRedact(account), message.to, ...message.texts, message.receiptUrl ?? ''],
+    now: context.now(),
+    accepted: ({ text }) => {
+      const created = Created.safeParse(parseJson(text)).data;
+      // A messaging service picks its number later; until then only the service's own id is known.
+      const used = created?.from ?? Object.values(from)[0];
+      return created && { providerMessageId: created.sid, sender: used?.replace(/^whatsapp:/, '') };
+    },
+  });
 }
 
 /**
@@ -107,11 +102,6 @@ function sender({ from, prefix }: TwilioMessage, config: Account['config']): Rec
   if (from !== undefined) return { From: prefix + from };
   if (config.messagingServiceSid !== undefined) return { MessagingServiceSid: config.messagingServiceSid };
   return config.from === undefined ? {} : { From: prefix + config.from };
-}
-
-/** A messaging service picks its number later; until then only the service's own id is known. */
-function senderUsed(sender: string | undefined): { readonly sender?: string } {
-  return sender === undefined ? {} : { sender };
 }
 
 /** Prevents the provider from delivering a message after its expiry; Twilio's maximum is also its default. */

@@ -1,4 +1,4 @@
-import { accountFault, permanent, transient, codes, type CodeTable } from '../classify-error.ts';
+import { accountFault, codes, permanent, transient, type CodeTable } from '../classify-error.ts';
 
 /** Error codes of the Messages resource, https://www.twilio.com/docs/api/errors. Codes from 63000 on are for WhatsApp. */
 export const TWILIO_CODES: CodeTable = {

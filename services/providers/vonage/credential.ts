@@ -3,10 +3,10 @@ import { z } from 'zod';
 import {
   accountFault,
   classify,
-  verificationOfRefusal,
   failureOf,
   isSuccess,
   parseJson,
+  verificationOfRefusal,
   verificationUnknown,
   type Response,
   type VendorError,

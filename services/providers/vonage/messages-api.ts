@@ -3,15 +3,12 @@ import type { OutboundMessage } from '#core/domain/content.ts';
 import type { Outcome } from '#core/domain/outcome.ts';
 import {
   classify,
-  isSuccess,
   parseJson,
-  outcomeOfRefusal,
-  outcomeWithoutResponse,
-  outcomeOfUnreadable,
   type ClassifiedError,
   type Response,
   type VendorError,
 } from '../classify-error.ts';
+import { outcomeOfSend } from '../outcome-of-send.ts';
 import type { ProviderContext } from '../provider.ts';
 import { withoutPlus } from '../without-plus.ts';
 import { secretsToRedact, MESSAGES_ORIGINS, type Account } from './account.ts';
@@ -56,25 +53,24 @@ export async function sendByMessages(
       ...(receiptUrl === undefined ? {} : { webhook_url: receiptUrl, webhook_version: 'v1' }),
     }),
   });
-  if (result.kind !== 'response') return outcomeWithoutResponse(result);
-  if (result.status === 401) forgetApplicationToken(context);
-  const hidden = [
-    ...secretsToRedact(account),
-    authorization,
-    authorization.replace(/^\w+ /, ''),
-    to,
-    ...message.texts,
-    receiptUrl ?? '',
-  ];
-  if (!isSuccess(result)) return outcomeOfRefusal(result, judgeProblem(result), hidden, context.now());
-  const accepted = Accepted.safeParse(parseJson(result.text));
-  if (!accepted.success) return outcomeOfUnreadable(result);
-  return {
-    kind: 'accepted',
-    providerMessageId: accepted.data.message_uuid,
-    httpStatus: result.status,
-    ...(from === undefined ? { sender: account.config.from } : {}),
-  };
+  if (result.kind === 'response' && result.status === 401) forgetApplicationToken(context);
+  return outcomeOfSend(result, {
+    judge: judgeProblem,
+    hidden: [
+      ...secretsToRedact(account),
+      authorization,
+      authorization.replace(/^\w+ /, ''),
+      to,
+      ...message.texts,
+      receiptUrl ?? '',
+    ],
+    now: context.now(),
+    accepted: ({ text }) => {
+      const providerMessageId = Accepted.safeParse(parseJson(text)).data?.message_uuid;
+      const sender = from === undefined ? account.config.from : undefined;
+      return providerMessageId === undefined ? undefined : { providerMessageId, sender };
+    },
+  });
 }
 
 /** An error's code is the last part of the URL that describes it. */

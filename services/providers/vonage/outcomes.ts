@@ -1,8 +1,8 @@
 import {
   accountFault,
+  codes,
   permanent,
   transient,
-  codes,
   type CodeTable,
   type ErrorMeaning,
 } from '../classify-error.ts';

@@ -2,15 +2,8 @@ import { z } from 'zod';
 import type { OutboundFor } from '#core/domain/content.ts';
 import type { Outcome } from '#core/domain/outcome.ts';
 import { smsSegments } from '#core/domain/segments.ts';
-import {
-  classify,
-  isSuccess,
-  parseJson,
-  permanent,
-  outcomeOfRefusal,
-  outcomeWithoutResponse,
-  outcomeOfUnreadable,
-} from '../classify-error.ts';
+import { classify, isSuccess, parseJson, permanent } from '../classify-error.ts';
+import { outcomeOfRefusal, outcomeOfUnreadable, outcomeWithoutResponse } from '../outcome-of-send.ts';
 import { dltFields } from '../india-dlt.ts';
 import type { ProviderContext } from '../provider.ts';
 import { withoutPlus } from '../without-plus.ts';

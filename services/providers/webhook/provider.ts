@@ -5,15 +5,13 @@ import type { OutboundMessage } from '#core/domain/content.ts';
 import { DAY_MS } from '#core/domain/duration.ts';
 import type { Outcome } from '#core/domain/outcome.ts';
 import {
-  verificationOfRefusal,
   isSuccess,
   parseJson,
-  outcomeOfRefusal,
-  outcomeWithoutResponse,
-  outcomeOfUnreadable,
+  verificationOfRefusal,
   verificationUnknown,
   type Response,
 } from '../classify-error.ts';
+import { outcomeOfSend } from '../outcome-of-send.ts';
 import { defineProvider, type HttpResult, type ProviderContext, type Verification } from '../provider.ts';
 import { secretStrings } from '../redact.ts';
 import { unreached } from '../unreached.ts';
@@ -90,19 +88,16 @@ export default [
 async function send(message: OutboundMessage, account: Account, context: ProviderContext): Promise<Outcome> {
   const result = await post(message.id, messagePayload(message, account, context.now()), account, context);
   if (isBlocked(result)) return { kind: 'rejected_transient', failure: BLOCKED };
-  if (result.kind !== 'response') return outcomeWithoutResponse(result);
-  if (!isSuccess(result)) {
-    return outcomeOfRefusal(result, judgeRefusal(result), hiddenWith(message, account), context.now());
-  }
-  const accepted = readAccepted(result);
-  if (accepted === undefined) return outcomeOfUnreadable(result);
-  const sender = senderUsed(message, account.config);
-  return {
-    kind: 'accepted',
-    providerMessageId: accepted.providerMessageId ?? null,
-    httpStatus: result.status,
-    ...(sender === undefined ? {} : { sender }),
-  };
+  return outcomeOfSend(result, {
+    judge: judgeRefusal,
+    hidden: hiddenWith(message, account),
+    now: context.now(),
+    accepted: (response) => {
+      const read = readAccepted(response);
+      const sender = senderUsed(message, account.config);
+      return read && { providerMessageId: read.providerMessageId ?? null, sender };
+    },
+  });
 }
 
 function verifierFor(channel: Channel) {

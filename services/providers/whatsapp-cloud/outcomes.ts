@@ -1,4 +1,4 @@
-import { accountFault, permanent, transient, codes, type CodeTable } from '../classify-error.ts';
+import { accountFault, codes, permanent, transient, type CodeTable } from '../classify-error.ts';
 
 /** Too many messages from one business number to one recipient. */
 export const PAIR_LIMIT = 131056;

@@ -6,19 +6,17 @@ import { defineProvider, type Verification } from '../provider.ts';
 import { secretStrings } from '../redact.ts';
 import {
   accountFault,
-  verificationOfRefusal,
-  isSuccess,
   classify,
+  isSuccess,
   parseJson,
-  outcomeOfRefusal,
   transient,
-  outcomeWithoutResponse,
-  outcomeOfUnreadable,
+  verificationOfRefusal,
   verificationUnknown,
   type ClassifiedError,
   type Response,
   type VendorError,
 } from '../classify-error.ts';
+import { outcomeOfRefusal, outcomeOfUnreadable, outcomeWithoutResponse } from '../outcome-of-send.ts';
 import { whatsappTexts } from '../whatsapp-texts.ts';
 import { NO_SUCH_OBJECT, PAIR_LIMIT, PAIR_LIMIT_WAIT_MS, WHATSAPP_CODES } from './outcomes.ts';
 import { whatsappPayload } from './payload.ts';
