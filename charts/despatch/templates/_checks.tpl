@@ -124,7 +124,7 @@ worker.shutdownGraceMs: must be at least worker.providerDeadlineMs, or calls und
 {{- if gt (int64 $v.api.http.headersTimeoutMs) (int64 $v.api.http.requestTimeoutMs) }}
 api.http.headersTimeoutMs: must be at most api.http.requestTimeoutMs
 {{- end -}}
-{{- if and (not $v.controller.leaderElection.enabled) (gt (int $v.controller.replicas) 1) }}
+{{- if and (not $v.controller.leaderElection.enabled) (ne (toString $v.controller.replicas) "1") (ne (toString $v.controller.replicas) "0") }}
 controller.leaderElection.enabled: must be true with more than one pod
 {{- end -}}
 {{- with $v.controller.leaderElection -}}

@@ -66,9 +66,9 @@ affinity:
 {{- end -}}
 {{- end -}}
 
-{{/* Annotations of the pods of Jobs, below `template.metadata`. */}}
+{{/* Annotations of the pod of a Job, below `template.metadata`. */}}
 {{- define "despatch.jobPodAnnotations" -}}
-{{- with .Values.migrations.podAnnotations -}}
+{{- with . -}}
 annotations:
   {{- toYaml . | nindent 2 }}
 {{- end -}}

@@ -11,8 +11,10 @@ const CHALLENGE = /^[A-Za-z0-9+/]{1,1024}={0,2}$/;
 export async function cramMd5({ auth, sendCommand, reject }: CustomAuthenticationContext): Promise<void> {
   const { user, pass } = auth.credentials;
   const { status, text } = await sendCommand('AUTH CRAM-MD5');
-  if (status !== 334 || !CHALLENGE.test(text)) return reject(new Error('The server sent no challenge'));
-  const digest = createHmac('md5', pass).update(Buffer.from(text, 'base64')).digest('hex');
+  // Some servers put more than one blank before it, or one behind it.
+  const challenge = text.trim();
+  if (status !== 334 || !CHALLENGE.test(challenge)) return reject(new Error('The server sent no challenge'));
+  const digest = createHmac('md5', pass).update(Buffer.from(challenge, 'base64')).digest('hex');
   const answer = await sendCommand(Buffer.from(`${user} ${digest}`).toString('base64'));
   if (answer.status !== 235) reject(new Error('The login was refused'));
 }

@@ -60,7 +60,7 @@ async function startCramServer(challenge: string, verdict = '235 2.7.0 Welcome')
 
 test('a server that offers CRAM-MD5 alone gets the digest of its challenge', async () => {
   const challenge = '<1896.697170952@postoffice.reston.mci.net>';
-  const { server, answers } = await startCramServer(btoa(challenge));
+  const { server, answers } = await startCramServer(` ${btoa(challenge)} `);
   await using _ = server;
   expect(await login(server)).toBe('open');
   const digest = createHmac('md5', LOGIN.pass).update(challenge).digest('hex');

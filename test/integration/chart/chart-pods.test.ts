@@ -157,26 +157,26 @@ test('readiness probes request /readyz; startup and liveness probes request /hea
   }
 });
 
-test('the pods of all Jobs are scheduled alike and have the same annotations', async () => {
+test('the pods of all Jobs are scheduled alike, and each has its own annotations', async () => {
   const scheduling = {
     nodeSelector: { pool: 'jobs' },
     tolerations: [{ key: 'jobs', operator: 'Exists' }],
     affinity: { nodeAffinity: {} },
     priorityClassName: 'low',
   };
-  const podAnnotations = { 'sidecar.istio.io/inject': 'false' };
+  const annotated = (of: string) => ({ podAnnotations: { of } });
   const set = {
-    ...Object.fromEntries(
-      Object.entries({ ...scheduling, podAnnotations }).map(([key, value]) => [`migrations.${key}`, value]),
-    ),
-    'uninstall.releaseFinalizers': true,
+    migrations: { ...scheduling, ...annotated('migrate') },
+    tests: annotated('test'),
+    uninstall: { ...annotated('uninstall'), releaseFinalizers: true },
   };
   const jobs = podTemplates(await renderChart({ set })).filter(({ owner }) => owner.startsWith('Job '));
-  expect(jobs).toHaveLength(3);
-  for (const { metadata, spec } of jobs) {
-    expect(metadata).toMatchObject({ annotations: podAnnotations });
-    expect(spec).toMatchObject(scheduling);
-  }
+  const annotations = jobs.map(({ metadata }) => (metadata as { annotations?: object }).annotations);
+  expect(annotations).toHaveLength(3);
+  expect(annotations).toEqual(
+    expect.arrayContaining(['migrate', 'test', 'uninstall'].map((of) => ({ of }))) as object[],
+  );
+  for (const { spec } of jobs) expect(spec).toMatchObject(scheduling);
 });
 
 test('a custom probe handler replaces the default one, and the configured timing is kept', async () => {

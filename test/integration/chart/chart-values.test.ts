@@ -92,6 +92,10 @@ describe('contradictory values are rejected', () => {
     ['worker.leaseMs', { worker: { leaseMs: 29_999 } }],
     ['api.http.headersTimeoutMs', { api: { http: { headersTimeoutMs: 10_001 } } }],
     ['controller.leaderElection.enabled', { controller: { leaderElection: { enabled: false } } }],
+    [
+      'controller.leaderElection.enabled',
+      { controller: { replicas: null, leaderElection: { enabled: false } } },
+    ],
     ['controller.leaderElection: ', { controller: { leaderElection: { renewDeadlineSeconds: 15 } } }],
     ['controller.leaderElection: ', { controller: { leaderElection: { retryPeriodSeconds: 9 } } }],
     [

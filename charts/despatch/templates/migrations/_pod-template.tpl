@@ -5,7 +5,7 @@
 metadata:
   labels:
     {{- include "despatch.podLabels" (dict "root" . "component" "migrate" "own" $own.podLabels) | nindent 4 }}
-  {{- include "despatch.jobPodAnnotations" . | nindent 2 }}
+  {{- include "despatch.jobPodAnnotations" $own.podAnnotations | nindent 2 }}
 spec:
   serviceAccountName: {{ include "despatch.serviceAccountName" (dict "root" . "component" "migrate" "account" $own.serviceAccount) | quote }}
   automountServiceAccountToken: false
