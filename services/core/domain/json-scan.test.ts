@@ -21,6 +21,19 @@ test.each([
   for (const pieceBytes of [1, 2, 3, 5, 100]) expect(marksOf(text, pieceBytes)).toBe(marks);
 });
 
+test('a long string with many escapes is searched in a time that grows with its length', () => {
+  const line = String.raw`${'a'.repeat(70)}\n`;
+  const timeOf = (lines: number): number => {
+    const bytes = Buffer.from(`"${line.repeat(lines)}"`);
+    const begun = performance.now();
+    createJsonScan().push(bytes);
+    return performance.now() - begun;
+  };
+  timeOf(4_000);
+  // Sixteen times as long: 256 times the work if each search goes to the end.
+  expect(timeOf(64_000)).toBeLessThan(100 * Math.max(1, timeOf(4_000)));
+});
+
 test('brackets and commas within strings are not counted, regardless of length and escapes', () => {
   const word = fc.constantFrom('a'.repeat(50), 'b', '"', '\\', ',', '[', '{', 'ü');
   const values = fc.array(

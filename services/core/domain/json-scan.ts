@@ -8,6 +8,9 @@ const SHORT_BYTES = 32;
 /** After a dense run of escapes, this many bytes are read one by one before the next search. */
 const ESCAPED_BYTES = 4_096;
 
+/** Without a limit, a text of megabytes with an escape in each line would be searched to its end once for each of them. */
+const SEARCHED_BYTES = 4_096;
+
 /** Counts the values of a JSON text while its bytes arrive, so that the count is known before parsing. */
 export type JsonScan = {
   readonly push: (bytes: Uint8Array) => void;
@@ -68,10 +71,11 @@ export function createJsonScan(): JsonScan {
   };
 }
 
-/** Returns the position of the next quote or backslash; the length if there is none. */
+/** Returns the position of the next quote or backslash, or one before it: a search reads no further than `SEARCHED_BYTES`. */
 function nextOf(bytes: Uint8Array, from: number): number {
-  const quote = bytes.indexOf(QUOTE, from);
-  const end = quote === -1 ? bytes.length : quote;
+  const searched = Math.min(bytes.length, from + SEARCHED_BYTES);
+  const quote = bytes.subarray(from, searched).indexOf(QUOTE);
+  const end = quote === -1 ? searched : from + quote;
   const escape = bytes.subarray(from, end).indexOf(BACKSLASH);
   return escape === -1 ? end : from + escape;
 }
