@@ -1,5 +1,8 @@
-import { expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { createPurgeTurns } from './purge-turns.ts';
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
 
 /** Turns with a clock that the test sets; `woken` holds the purges woken so far. */
 function setup() {
@@ -78,4 +81,16 @@ test('ten thousand purges ask twice each, and none waits for a timeout', () => {
     expect(take(woken.at(-1) ?? '')).toBe(true);
   }
   expect(woken).toEqual(names.slice(1));
+});
+
+test('a purge that was woken and does not take its turn lets the next one be woken', () => {
+  const { take, end, woken } = setup();
+  ['a', 'b', 'c', 'd'].forEach(take);
+  end();
+  expect(woken).toEqual(['b']);
+  vi.advanceTimersByTime(10_000);
+  expect(woken).toEqual(['b', 'c']);
+  expect(take('c')).toBe(true);
+  vi.advanceTimersByTime(60_000);
+  expect(woken).toEqual(['b', 'c']);
 });

@@ -1,4 +1,4 @@
-/** A purge that does not use its turn for this time, for example because its resource is paused, loses it. */
+/** A purge that does not use its turn for this time, for example because its resource is paused, loses it to the next in line. */
 const UNUSED_MS = 10_000;
 
 /** One turn at a time, in the order of the requests. Purges are identified by the UID of their owner. */
@@ -14,6 +14,20 @@ export function createPurgeTurns(now: () => number): PurgeTurns {
   const line = new Map<string, () => void>();
   let isTaken = false;
   let next: { readonly uid: string; readonly wokenAt: number } | undefined;
+
+  function wakeNext(): void {
+    const [first] = line;
+    next = undefined;
+    if (first === undefined) return;
+    const [uid, wake] = first;
+    line.delete(uid);
+    const woken = { uid, wokenAt: now() };
+    next = woken;
+    wake();
+    setTimeout(() => {
+      if (next === woken) wakeNext();
+    }, UNUSED_MS).unref();
+  }
 
   function isFreeFor(uid: string): boolean {
     if (isTaken) return false;
@@ -34,12 +48,7 @@ export function createPurgeTurns(now: () => number): PurgeTurns {
     },
     end() {
       isTaken = false;
-      const [first] = line;
-      if (first === undefined) return;
-      const [uid, wake] = first;
-      line.delete(uid);
-      next = { uid, wokenAt: now() };
-      wake();
+      wakeNext();
     },
   };
 }
