@@ -33,11 +33,12 @@ export async function askUntilAnswered<T>(
     try {
       return await ask();
     } catch (error) {
+      if (isFinal(error)) throw error;
       if (performance.now() - reportedAt >= REPORT_EVERY_MS) {
         reportedAt = performance.now();
         onFailure(error, rows);
       }
-      if (signal.aborted || isFinal(error)) throw error;
+      if (signal.aborted) throw error;
       await pause(delayMs, signal);
     }
   }
