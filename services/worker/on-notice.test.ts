@@ -18,7 +18,7 @@ function setup() {
     credentials: [{ invalidate: note('invalidate') }, { invalidate: note('invalidate replaced') }],
     dispatcher: { accountChanged: note('changed') },
     moves: { add: note('move') },
-    partitionMaker: { gapMs: () => 1_000 },
+    partitionMaker: { request: () => 1_000 },
     receiptTimeouts: { forget: note('forget') },
     webhooks: { endpointChanged: note('endpoint') },
     events: { taskFailed: (task) => note('failed')(task) },

@@ -24,7 +24,7 @@ export type OnNoticeDeps = {
   readonly credentials: readonly Pick<Credentials, 'invalidate'>[];
   readonly dispatcher: Pick<Dispatcher, 'accountChanged'>;
   readonly moves: Pick<TenantMoves, 'add'>;
-  readonly partitionMaker: Pick<PartitionMaker, 'gapMs'>;
+  readonly partitionMaker: Pick<PartitionMaker, 'request'>;
   readonly receiptTimeouts: Pick<ReceiptTimeouts, 'forget'>;
   readonly webhooks: Pick<RunningWebhooks, 'endpointChanged'> | undefined;
   readonly events: Pick<WorkerEvents, 'taskFailed'>;
@@ -75,7 +75,7 @@ function tenantChanged(tenantId: string, { moves, partitionMaker, wake }: OnNoti
   };
   run();
   // Its retention may be longer now, and partitions are made that far ahead.
-  wake('partitions', partitionMaker.gapMs());
+  wake('partitions', partitionMaker.request());
   // Runs once more for messages that were being accepted at that moment.
   setTimeout(run, TENANT_RECHECK_MS).unref();
 }

@@ -16,36 +16,48 @@ function setup() {
 }
 
 test('the first change of a tenant makes partitions after a second', () => {
-  expect(setup().maker.gapMs()).toBe(1_000);
+  expect(setup().maker.request()).toBe(1_000);
+});
+
+test('without a request nothing is made, because upkeep does it', async () => {
+  const { state, reported, maker } = setup();
+  state.result = { ...NOTHING, made: 2 };
+  expect(await maker.make()).toBeUndefined();
+  expect(reported).toEqual([]);
 });
 
 test('changes of tenants make partitions once a minute', async () => {
   const { state, maker } = setup();
-  await maker.make();
-  expect(maker.gapMs()).toBe(60_000);
+  maker.request();
+  expect(await maker.make()).toBeUndefined();
+  expect(maker.request()).toBe(60_000);
   state.now = 45_000;
-  expect(maker.gapMs()).toBe(15_000);
+  expect(maker.request()).toBe(15_000);
   state.now = 90_000;
-  expect(maker.gapMs()).toBe(1_000);
+  expect(maker.request()).toBe(1_000);
 });
 
-test('a table that another session reads for long is not tried again for five minutes', async () => {
+test('a table that another session reads for long is tried again after five minutes, and not before', async () => {
   const { state, reported, maker } = setup();
   state.result = { ...NOTHING, busy: ['messages'] };
-  await maker.make();
-  expect(maker.gapMs()).toBe(300_000);
+  maker.request();
+  expect(await maker.make()).toBe(300_000);
+  expect(maker.request()).toBe(300_000);
   expect(reported).toEqual([state.result]);
+  state.now = 300_000;
+  state.result = { ...NOTHING, made: 1 };
+  expect(await maker.make()).toBeUndefined();
+  expect(reported).toHaveLength(2);
 });
 
-test.each<[what: string, result: Maintained | 'elsewhere', reports: number]>([
-  ['made partitions', { ...NOTHING, made: 2 }, 1],
-  ['no partition to make', NOTHING, 0],
-  ['another worker that does it', 'elsewhere', 0],
-])('%s: reported or not', async (_what, result, reports) => {
+test('while another worker does it, the rest is looked for a minute later', async () => {
   const { state, reported, maker } = setup();
-  state.result = result;
-  await maker.make();
-  expect(reported).toHaveLength(reports);
+  state.result = 'elsewhere';
+  maker.request();
+  expect(await maker.make()).toBe(60_000);
+  state.result = NOTHING;
+  expect(await maker.make()).toBeUndefined();
+  expect(reported).toEqual([]);
 });
 
 test('an error names all that could not be made', async () => {
@@ -55,5 +67,6 @@ test('an error names all that could not be made', async () => {
     error: new Error('refused'),
   }));
   state.result = { ...NOTHING, failures };
+  maker.request();
   await expect(maker.make()).rejects.toThrow('Upkeep failed for: messages_20270104, feed_20270104');
 });

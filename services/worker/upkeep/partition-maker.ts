@@ -11,10 +11,14 @@ export type PartitionMakerDeps = {
 };
 
 export type PartitionMaker = {
-  /** Makes the partitions that are missing, if any. @throws an error that names all that could not be made. */
-  make(): Promise<void>;
-  /** Returns after how many milliseconds `make` should run because a tenant's limits may have changed. */
-  gapMs(): number;
+  /** Notes that a tenant's limits may have changed. @returns after how many milliseconds `make` should run. */
+  request(): number;
+  /**
+   * Makes the partitions that are missing, if that was requested: upkeep makes the others, and only one of both can work at a time.
+   * @returns after how many milliseconds it should run again; undefined if all is done.
+   * @throws an error that names all that could not be made.
+   */
+  make(): Promise<number | undefined>;
 };
 
 /** Changes of many tenants, as when a plan changes, cause one run. */
@@ -27,15 +31,33 @@ const BUSY_GAP_MS = 5 * 60_000;
 /** Makes partitions soon after a tenant was given a longer retention, because they are made that far ahead. */
 export function createPartitionMaker({ store, onMaintained, now }: PartitionMakerDeps): PartitionMaker {
   let notBefore = Number.NEGATIVE_INFINITY;
+  let isRequested = false;
+
+  function restMs(): number {
+    return Math.max(SETTLE_MS, notBefore - now());
+  }
+
   return {
+    request() {
+      isRequested = true;
+      return restMs();
+    },
     async make() {
+      if (!isRequested) return undefined;
+      isRequested = false;
       notBefore = now() + GAP_MS;
       const result = await store.makePartitions();
-      if (result === 'elsewhere') return;
-      if (result.busy.length > 0) notBefore = now() + BUSY_GAP_MS;
-      if (result.made > 0 || result.busy.length > 0) onMaintained(result);
+      if (result === 'elsewhere') {
+        isRequested = true;
+        return restMs();
+      }
+      const isBusy = result.busy.length > 0;
+      if (result.made > 0 || isBusy) onMaintained(result);
       throwFailures(result.failures);
+      if (!isBusy) return undefined;
+      isRequested = true;
+      notBefore = now() + BUSY_GAP_MS;
+      return restMs();
     },
-    gapMs: () => Math.max(SETTLE_MS, notBefore - now()),
   };
 }

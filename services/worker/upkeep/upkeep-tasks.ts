@@ -21,7 +21,7 @@ export type UpkeepTasksDeps = Pick<NumberEventsDeps, 'onToMatch' | 'isStopping'>
   readonly onBraked: (entry: AuditEntry) => void;
   /** Drops what this process has cached and not used for a while. */
   readonly forgetUnused: () => void;
-  readonly wake: (task: 'numbering' | 'maintain', delayMs: number) => void;
+  readonly wake: (task: 'numbering' | 'partitions' | 'maintain', delayMs: number) => void;
 };
 
 const CONTENTS_AT_ONCE = 100;
@@ -74,7 +74,13 @@ export function upkeepTasks({
         }
       },
     },
-    partitions: { everyMs: HOUR_MS, work: partitionMaker.make },
+    partitions: {
+      everyMs: HOUR_MS,
+      async work() {
+        const againMs = await partitionMaker.make();
+        if (againMs !== undefined) wake('partitions', againMs);
+      },
+    },
     maintain: {
       everyMs: HOUR_MS,
       work: () =>
