@@ -1,9 +1,8 @@
 import { spawnSync } from 'node:child_process';
 import { randomInt, randomUUID } from 'node:crypto';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { parse, stringify } from 'yaml';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { CHANNELS, type Channel } from '#core/domain/channel.ts';
 import { pick, renderChart } from '#test/support/chart.ts';
@@ -11,6 +10,7 @@ import { projectRoot, runCommand } from '#test/support/command.ts';
 import { startController } from '#test/support/controller-process.ts';
 import { call } from '#test/support/http-call.ts';
 import { startKubeApiServer, type KubeApiServer } from '#test/support/kube-apiserver.ts';
+import { readRuleTests, writeRuleTests, type RuleGroups, type RuleTests } from '#test/support/rule-tests.ts';
 import { startPrometheus, type Prometheus } from '#test/support/prometheus.ts';
 import type { ServiceProcess } from '#test/support/service-process.ts';
 import { startServiceStack, type ServiceStack, type StackTenant } from '#test/support/service-stack.ts';
@@ -49,9 +49,8 @@ describe.skipIf(programs === undefined)('promtool', () => {
   test.each(filesOf('test/rules'))(
     'passes the rule tests of %s: alerts fire only when expected, with the expected text',
     async (file) => {
-      const command = [promtool, 'test', 'rules', join('test/rules', file)];
-      const { code, output } = await runCommand(command, 'gather');
-      expect({ code, output }).toEqual({ code: 0, output: expect.stringContaining('SUCCESS') as string });
+      const { tests, rules } = readRuleTests(join(projectRoot, 'test/rules', file));
+      expect(await failureOf(tests, rules)).toBeUndefined();
     },
     180_000,
   );
@@ -60,40 +59,39 @@ describe.skipIf(programs === undefined)('promtool', () => {
   test.each(['controller.yaml', 'delivery.yaml', 'slo.yaml'])(
     "passes the rule tests of %s with a release's rules: they fire for its own namespace and for no other",
     async (file) => {
-      const folder = mkdtempSync(join(tmpdir(), 'despatch-rules-'));
-      try {
-        await writeReleaseTests(folder, file, 'despatch');
-        const { code, output } = await runCommand(
-          [promtool, 'test', 'rules', join(folder, 'tests.yaml')],
-          'gather',
-        );
-        expect({ code, output }).toEqual({ code: 0, output: expect.stringContaining('SUCCESS') as string });
-      } finally {
-        rmSync(folder, { recursive: true });
-      }
+      const { tests } = readRuleTests(join(projectRoot, 'test/rules', file));
+      expect(await failureOf(onlyIn('despatch', tests), await releaseRules('despatch'))).toBeUndefined();
     },
     180_000,
   );
 });
 
-type RuleTests = {
-  rule_files: string[];
-  tests: { alert_rule_test?: { exp_alerts?: { exp_labels: { namespace?: string } }[] }[] }[];
-};
+/** Runs rule tests with these rules. @returns what promtool reports; undefined if each test passed. */
+async function failureOf(tests: RuleTests, rules: RuleGroups): Promise<string | undefined> {
+  const folder = mkdtempSync(join(tmpdir(), 'despatch-rules-'));
+  try {
+    const files = writeRuleTests(folder, tests, rules);
+    const { code, output } = await runCommand([promtool, 'test', 'rules', ...files], 'gather');
+    return code === 0 && output.match(/SUCCESS/g)?.length === files.length ? undefined : output;
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
 
-/** Writes the rules of a release, and the rule tests of a file with the expected alerts of the release's namespace alone. */
-async function writeReleaseTests(folder: string, file: string, namespace: string): Promise<void> {
+/** Returns the rules that the chart installs in this namespace. */
+async function releaseRules(namespace: string): Promise<RuleGroups> {
   const set = {
     'monitoring.prometheusRule.enabled': true,
     'monitoring.prometheusRule.runbookBaseUrl': 'RUNBOOK_BASE_URL',
   };
-  const rules = pick(await renderChart({ set, namespace }), 'PrometheusRule', 'despatch');
-  writeFileSync(join(folder, 'rules.yaml'), stringify(rules.spec));
-  const tests = parse(readFileSync(join(projectRoot, 'test/rules', file), 'utf8')) as RuleTests;
-  tests.rule_files = ['rules.yaml'];
+  return pick(await renderChart({ set, namespace }), 'PrometheusRule', 'despatch').spec as RuleGroups;
+}
+
+/** Expects the alerts of this namespace alone. */
+function onlyIn(namespace: string, tests: RuleTests): RuleTests {
   for (const one of tests.tests.flatMap(({ alert_rule_test: cases = [] }) => cases))
     one.exp_alerts = one.exp_alerts?.filter(({ exp_labels: labels }) => labels.namespace === namespace) ?? [];
-  writeFileSync(join(folder, 'tests.yaml'), stringify(tests));
+  return tests;
 }
 
 describe.skipIf(programs === undefined)('a Prometheus that scrapes the running services', () => {
