@@ -1,11 +1,9 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { BUILT_IN_PLANS } from '#core/domain/plan.ts';
-import { silentLogger } from '#core/platform/telemetry/logger.ts';
 import { KeyringError } from '#core/platform/vault/keyring.ts';
 import type { ManagedTenantStore, PurgeOutcome, StoredTenant } from '#core/store/managed-tenants.ts';
+import { buildMemoryController } from '#test/support/build-memory-controller.ts';
 import { createMemoryKube } from '#test/support/memory-kube.ts';
-import { buildController, CONDITION_TYPES, CONTROLLERS } from './build-controller.ts';
-import { createControllerMetrics } from './metrics/controller-metrics.ts';
 import { writtenLimits } from './resources/limit-fields.ts';
 import { PLANS, TENANTS } from './resources/kube-resources.ts';
 import type { PlanResource } from './resources/plan-resource.ts';
@@ -130,31 +128,24 @@ async function setup(count: number, spec: object = {}) {
     if (isVaultHanging) throw new KeyringError('unavailable', 'no answer', { fault: 'deadline' });
   };
   const key = { name: 'k', latestVersion: 1, rotatedAt: new Date() };
-  const controller = buildController({
-    kube: kube.client,
-    store: store as ManagedTenantStore,
-    keys: {
-      ensure: async () => {
-        await answer();
-        return { ...key, made: false };
-      },
-      rotate: async () => {
-        await answer();
-        return { ...key, rotatedAt: new Date() };
-      },
-      destroy: answer,
-    } as never,
-    nats: { publishNotice: () => undefined },
-    events: { record: () => undefined },
-    metrics: createControllerMetrics({
-      controllers: CONTROLLERS,
-      conditions: CONDITION_TYPES,
-      leaseName: 'l',
-    }),
-    log: silentLogger,
-    isLeading: () => true,
-    settings: { watchNamespaces: [], controllerName: 'one', concurrency: 4, resyncMs: 300_000 },
-  });
+  const controller = buildMemoryController(
+    {
+      kube: kube.client,
+      store: store as ManagedTenantStore,
+      keys: {
+        ensure: async () => {
+          await answer();
+          return { ...key, made: false };
+        },
+        rotate: async () => {
+          await answer();
+          return { ...key, rotatedAt: new Date() };
+        },
+        destroy: answer,
+      } as never,
+    },
+    4,
+  );
   const end = new AbortController();
   const reflecting = Promise.all(controller.reflectors.map((one) => one.run(end.signal)));
   await vi.advanceTimersByTimeAsync(100);
