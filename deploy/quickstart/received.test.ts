@@ -40,7 +40,12 @@ test('an FCM message shows its title, text and data', () => {
 
 test('a WhatsApp text shows its body, a template its parts, media its link, caption and file name', () => {
   const read = (content: WhatsappContent) =>
-    readWhatsapp(request('/v23.0/123/messages', JSON.stringify({ to: '+1', ...whatsappPayload(content) })));
+    readWhatsapp(
+      request(
+        '/v23.0/123/messages?appsecret_proof=0a',
+        JSON.stringify({ to: '+1', ...whatsappPayload(content) }),
+      ),
+    );
   expect(read({ kind: 'text', body: 'Hi\nthere' })).toMatchObject({
     to: '+1',
     from: '123',

@@ -45,7 +45,7 @@ export function readFcm({ method, path, body, at }: Received): Arrival | undefin
 }
 
 export function readWhatsapp({ method, path, body, at }: Received): Arrival | undefined {
-  const number = /^\/v[\d.]+\/(\d+)\/messages$/.exec(path)?.[1];
+  const number = /^\/v[\d.]+\/(\d+)\/messages(?:\?|$)/.exec(path)?.[1];
   if (method !== 'POST' || number === undefined) return undefined;
   const message = parseObject(body);
   const type = textOf(message['type']);

@@ -5,7 +5,7 @@ export const whatsappCloudGuide: ProviderGuide<'whatsapp'> = {
   credentials: [
     'In the App Dashboard of Meta for Developers open WhatsApp > API Setup. It shows the Phone number ID (`phoneNumberId`) and the WhatsApp Business Account ID (`businessAccountId`).',
     'In the Business settings, under Users > System users, generate a token for the app with the permission `whatsapp_business_messaging`. The token that API Setup shows expires after a day.',
-    'The app secret is under App settings > Basic.',
+    'The app secret is under App settings > Basic. Take it from the app that the token was generated for: Meta refuses calls with the secret of another. An app with Require App Secret (App settings > Advanced) refuses calls without one.',
   ],
   account: {
     publicConfig: { phoneNumberId: '106540352242922', businessAccountId: '102290129340398' },

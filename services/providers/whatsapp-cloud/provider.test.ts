@@ -1,3 +1,4 @@
+import { createHmac } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import type { TemplateHeader, WhatsappContent } from '#core/domain/content.ts';
 import { createHttpClient } from '#core/platform/http/http-client.ts';
@@ -10,6 +11,8 @@ const account = {
   publicConfig: { phoneNumberId: '106540352242922', businessAccountId: '102290129340398' },
   secretConfig: { accessToken: 'EAAcanaryToken1', appSecret: 'canary-app-secret' },
 };
+/** As Meta's guide makes it: the token under the key of the app secret. */
+const PROOF = createHmac('sha256', 'canary-app-secret').update('EAAcanaryToken1').digest('hex');
 const message = {
   channel: 'whatsapp',
   id: '7f3b2a34-1111-4222-8333-444455556666',
@@ -30,11 +33,11 @@ httpProviderSuite({
   account,
   otherSettings: { phoneNumberId: '7', businessAccountId: '8', apiVersion: 'v24.0' },
   message,
-  sendPath: /\/messages$/,
+  sendPath: /\/messages\?/,
   verifyPath: /\?fields=/,
   request: (received) => {
     expect(received.method).toBe('POST');
-    expect(received.path).toBe('/v23.0/106540352242922/messages');
+    expect(received.path).toBe(`/v23.0/106540352242922/messages?appsecret_proof=${PROOF}`);
     expect(received.headers).toMatchObject({
       authorization: 'Bearer EAAcanaryToken1',
       'content-type': 'application/json',
@@ -106,6 +109,19 @@ httpProviderSuite({
         failure: { class: 'auth_or_config', code: 'sender_unregistered', providerCode: '100' },
       },
     },
+    ...[
+      'API calls from the server require an appsecret_proof argument',
+      'Invalid appsecret_proof provided in the API argument',
+    ].map((text) => ({
+      reply: {
+        status: 400,
+        body: { error: { message: text, type: 'GraphMethodException', code: 100, fbtrace_id: 'x' } },
+      },
+      outcome: {
+        kind: 'rejected_transient',
+        failure: { class: 'auth_or_config', code: 'app_secret_refused', providerCode: '100' },
+      } as const,
+    })),
     {
       reply: refusal(400, 190),
       outcome: {
@@ -166,6 +182,39 @@ httpProviderSuite({
 });
 
 describe('whatsapp-cloud', () => {
+  const called = async (appSecret?: string) => {
+    await using http = createHttpClient();
+    await using standIn = await startWhatsappCloudStandIn();
+    const config = { phoneNumberId: '1', apiVersion: 'v23.0' };
+    const secrets = { accessToken: 'EAAcanaryToken1', ...(appSecret === undefined ? {} : { appSecret }) };
+    const context = contextAt(whatsapp, http, standIn.origin);
+    await whatsapp.send(message, { config, secrets }, context);
+    await whatsapp.verify({ config, secrets }, context);
+    return standIn.received.map(({ path }) => path);
+  };
+
+  test('each call proves that it knows the app secret, if the account has one', async () => {
+    expect(await called('canary-app-secret')).toEqual([
+      `/v23.0/1/messages?appsecret_proof=${PROOF}`,
+      `/v23.0/1?fields=id&appsecret_proof=${PROOF}`,
+    ]);
+    expect(await called()).toEqual(['/v23.0/1/messages', '/v23.0/1?fields=id']);
+  });
+
+  test('a credential check without the proof that Meta requires finds the account invalid', async () => {
+    await using http = createHttpClient();
+    await using standIn = await startWhatsappCloudStandIn();
+    const text = 'API calls from the server require an appsecret_proof argument';
+    standIn.fail({ kind: 'reply', status: 400, body: { error: { code: 100, message: text } } });
+    const config = { phoneNumberId: '1', apiVersion: 'v23.0' };
+    expect(
+      await whatsapp.verify(
+        { config, secrets: { accessToken: 'x' } },
+        contextAt(whatsapp, http, standIn.origin),
+      ),
+    ).toMatchObject({ kind: 'invalid', failure: { code: 'app_secret_refused' } });
+  });
+
   const sentBody = async (content: WhatsappContent) => {
     await using http = createHttpClient();
     await using standIn = await startWhatsappCloudStandIn();

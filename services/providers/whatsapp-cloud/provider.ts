@@ -2,8 +2,9 @@ import { z } from 'zod';
 import type { OutboundFor } from '#core/domain/content.ts';
 import type { Outcome } from '#core/domain/outcome.ts';
 import { digits, optionalToken, token } from '../fields.ts';
-import { defineProvider, type Verification } from '../provider.ts';
+import { defineProvider, type ProviderContext, type Verification } from '../provider.ts';
 import { secretStrings } from '../redact.ts';
+import { hmac } from '../signature.ts';
 import {
   accountFault,
   classify,
@@ -36,7 +37,7 @@ const config = z.object({
 const secrets = z.object({
   accessToken: token('Access token of a system user with whatsapp_business_messaging.'),
   appSecret: optionalToken(
-    'App secret: the key that receipts are signed with. Without it they are trusted for the secret in their URL.',
+    'Secret of the app that the access token belongs to. Receipts are signed with it; without it they are trusted for the secret in their URL. Calls prove that they know it; an app that requires such a proof refuses calls without it.',
   ),
 });
 
@@ -74,7 +75,7 @@ export default defineProvider({
   async send(message, credentials, context): Promise<Outcome> {
     const result = await context.http({
       method: 'POST',
-      url: `${numberUrl(credentials, context.origin('https://graph.facebook.com'))}/messages`,
+      url: urlOf(credentials, context, '/messages', {}),
       headers: { ...authorization(credentials), 'content-type': 'application/json' },
       body: JSON.stringify({
         messaging_product: 'whatsapp',
@@ -100,7 +101,7 @@ export default defineProvider({
   async verify(credentials, context): Promise<Verification> {
     const result = await context.http({
       method: 'GET',
-      url: `${numberUrl(credentials, context.origin('https://graph.facebook.com'))}?fields=id`,
+      url: urlOf(credentials, context, '', { fields: 'id' }),
       headers: authorization(credentials),
     });
     if (result.kind !== 'response') return verificationUnknown(result);
@@ -112,8 +113,24 @@ export default defineProvider({
   },
 });
 
-function numberUrl({ config }: Account, origin: string): string {
-  return `${origin}/${config.apiVersion}/${config.phoneNumberId}`;
+/** Returns the URL of the phone number's node or of an edge of it. */
+function urlOf(
+  { config, secrets }: Account,
+  context: Pick<ProviderContext, 'origin'>,
+  edge: string,
+  parameters: Readonly<Record<string, string>>,
+): string {
+  const query = new URLSearchParams({ ...parameters, ...proof(secrets) }).toString();
+  const node = `${context.origin('https://graph.facebook.com')}/${config.apiVersion}/${config.phoneNumberId}`;
+  return `${node}${edge}${query && `?${query}`}`;
+}
+
+/**
+ * https://developers.facebook.com/docs/graph-api/guides/secure-requests. An app may require the proof. Without the token it is
+ * worth nothing, so it may stand in access logs.
+ */
+function proof({ accessToken, appSecret }: Account['secrets']): Record<string, string> {
+  return appSecret === undefined ? {} : { appsecret_proof: hmac('sha256', appSecret, accessToken) };
 }
 
 /** The token is sent in a header only: in a query it would end up in access logs. */
@@ -136,6 +153,10 @@ function judgeCode(response: Response): ClassifiedError {
   const error = ErrorBody.safeParse(parseJson(response.text)).data?.error;
   if (classified.vendorError.providerCode === '100' && error?.error_subcode === NO_SUCH_OBJECT) {
     return { ...classified, meaning: accountFault('sender_unregistered') };
+  }
+  // The text alone tells a missing or wrong proof from a wrong parameter of the message.
+  if (classified.vendorError.providerCode === '100' && /appsecret_proof/.test(error?.message ?? '')) {
+    return { ...classified, meaning: accountFault('app_secret_refused') };
   }
   const isTransient = error?.is_transient === true;
   return isTransient
