@@ -6,6 +6,9 @@ export const SINCH_ERRORS: CodeTable = {
   syntax_invalid_parameter_format: permanent('unknown', 'invalid_request'),
   syntax_constraint_violation: permanent('unknown', 'invalid_request'),
   unknown_group: permanent('invalid_recipient', 'invalid_number'),
+  // The number is of a kind that cannot be reached in its region. Sinch's table spells the code in two ways.
+  illegal_number_type: permanent('invalid_recipient', 'unreachable_number'),
+  llegal_number_type: permanent('invalid_recipient', 'unreachable_number'),
   unknown_campaign: permanent('sender_rejected', 'sender_unregistered'),
   missing_callback_url: accountFault('missing_callback_url'),
   blocked_account: accountFault('account_suspended'),

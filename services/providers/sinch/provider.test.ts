@@ -72,6 +72,14 @@ httpProviderSuite({
       reply: refusal(403, 'unknown_campaign'),
       outcome: permanently({ class: 'sender_rejected', code: 'sender_unregistered' }),
     },
+    ...['illegal_number_type', 'llegal_number_type'].map((code) => ({
+      reply: refusal(403, code),
+      outcome: permanently({
+        class: 'invalid_recipient',
+        code: 'unreachable_number',
+        providerCode: code,
+      }),
+    })),
     {
       reply: refusal(403, 'blocked_account'),
       outcome: transiently({ class: 'auth_or_config', code: 'account_suspended' }),
