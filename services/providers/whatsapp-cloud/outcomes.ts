@@ -12,8 +12,7 @@ export const NO_SUCH_OBJECT = 33;
  * HTTP status.
  */
 export const WHATSAPP_CODES: CodeTable = {
-  ...codes(transient('provider_unavailable', 'provider_error'), 1, 2, 131000, 131016, 133016, 135000),
-  ...codes(transient('provider_unavailable', 'media_unavailable'), 131053),
+  ...codes(transient('provider_unavailable', 'provider_error'), 1, 2, 131000, 131016, 133016),
   ...codes(transient('provider_unavailable', 'maintenance'), 131057),
   ...codes(transient('provider_throttled', 'rate_limited'), 4, 80007, 130429),
   // The limit of messages to one recipient: others can be reached.
@@ -34,9 +33,9 @@ export const WHATSAPP_CODES: CodeTable = {
   ...codes(permanent('invalid_recipient', 'recipient_is_sender'), 131021),
   ...codes(permanent('recipient_unavailable', 'recipient_opted_out'), 131050),
   ...codes(permanent('recipient_unavailable', 'not_delivered_by_choice'), 130472, 130497, 131049),
-  ...codes(permanent('content_rejected', 'invalid_parameter'), 100, 131008, 131009),
+  ...codes(permanent('content_rejected', 'invalid_parameter'), 100, 131008, 131009, 135000),
   ...codes(permanent('content_rejected', 'unsupported_type'), 131051),
-  ...codes(permanent('content_rejected', 'invalid_media'), 131052),
+  ...codes(permanent('content_rejected', 'invalid_media'), 131052, 131053),
   ...codes(permanent('content_rejected', 'outside_window'), 131047),
   ...codes(
     permanent('content_rejected', 'invalid_template'),

@@ -151,6 +151,27 @@ httpProviderSuite({
       },
     },
     {
+      reply: refusal(400, 135000),
+      outcome: {
+        kind: 'rejected_permanent',
+        failure: { class: 'content_rejected', code: 'invalid_parameter', providerCode: '135000' },
+      },
+    },
+    {
+      reply: refusal(400, 131053),
+      outcome: {
+        kind: 'rejected_permanent',
+        failure: { class: 'content_rejected', code: 'invalid_media', providerCode: '131053' },
+      },
+    },
+    {
+      reply: refusal(400, 131053, { is_transient: true }),
+      outcome: {
+        kind: 'rejected_transient',
+        failure: { class: 'provider_unavailable', code: 'provider_error', providerCode: '131053' },
+      },
+    },
+    {
       reply: refusal(400, 999999, { is_transient: true }),
       outcome: {
         kind: 'rejected_transient',
