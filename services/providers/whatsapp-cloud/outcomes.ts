@@ -8,23 +8,23 @@ export const PAIR_LIMIT_WAIT_MS = 6_000;
 export const NO_SUCH_OBJECT = 33;
 
 /**
- * Error codes, https://developers.facebook.com/docs/whatsapp/cloud-api/support/error-codes. They take precedence over the
- * HTTP status.
+ * Error codes, https://developers.facebook.com/docs/whatsapp/cloud-api/support/error-codes, and those of the Graph API,
+ * https://developers.facebook.com/docs/graph-api/guides/error-handling. They take precedence over the HTTP status.
  */
 export const WHATSAPP_CODES: CodeTable = {
   ...codes(transient('provider_unavailable', 'provider_error'), 1, 2, 131000, 131016, 133016),
   ...codes(transient('provider_unavailable', 'maintenance'), 131057),
-  ...codes(transient('provider_throttled', 'rate_limited'), 4, 80007, 130429),
+  ...codes(transient('provider_throttled', 'rate_limited'), 4, 17, 341, 80007, 130429),
   // The limit of messages to one recipient: others can be reached.
   ...codes(transient('recipient_unavailable', 'recipient_rate_limited'), PAIR_LIMIT),
   ...codes(transient('provider_throttled', 'quality_limited'), 131048, 131064),
-  ...codes(accountFault('authentication_failed'), 0, 190),
+  ...codes(accountFault('authentication_failed'), 0, 102, 104, 190),
   ...codes(accountFault('forbidden'), 3, 10, 131005),
   ...Object.fromEntries(
     Array.from({ length: 100 }, (_, index) => [String(200 + index), accountFault('forbidden')]),
   ),
   ...codes(accountFault('account_suspended'), 368, 131031),
-  ...codes(accountFault('sender_unregistered'), 33, 131037, 131045, 133010),
+  ...codes(accountFault('sender_unregistered'), 33, 803, 131037, 131045, 133010),
   ...codes(accountFault('insufficient_credit'), 131042),
   // No reason to suppress the recipient: Meta gives the same code where the number has no WhatsApp, where the client is too
   // old and where the recipient has not accepted the current terms.
@@ -45,6 +45,7 @@ export const WHATSAPP_CODES: CodeTable = {
     132007,
     132008,
     132012,
+    132018,
     132068,
   ),
   ...codes(permanent('content_rejected', 'template_unavailable'), 132015, 132016),

@@ -352,6 +352,12 @@ describe('whatsapp-cloud', () => {
     ['131049', 'recipient_unavailable', false],
     ['131056', 'recipient_unavailable', true],
     ['33', 'auth_or_config', true],
+    ['102', 'auth_or_config', true],
+    ['104', 'auth_or_config', true],
+    ['803', 'auth_or_config', true],
+    ['17', 'provider_throttled', true],
+    ['341', 'provider_throttled', true],
+    ['132018', 'content_rejected', false],
     ['131057', 'provider_unavailable', true],
     ['132016', 'content_rejected', false],
   ])('code %s is %s, retry %s', (code, failureClass, retry) => {
