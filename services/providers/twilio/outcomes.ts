@@ -24,7 +24,7 @@ export const TWILIO_CODES: CodeTable = {
   ...codes(permanent('invalid_recipient', 'invalid_number'), 21211, 21217, 21265),
   ...codes(permanent('invalid_recipient', 'unreachable_number'), 21614, 21635, 30005, 30006),
   // Not confirmed to say that the number does not exist, so the recipient is not suppressed for them.
-  ...codes(permanent('invalid_recipient', 'unreachable_number'), 21267, 21268, 21401, 21421),
+  ...codes(permanent('invalid_recipient', 'unreachable_number'), 21268, 21421),
   ...codes(permanent('invalid_recipient', 'unknown_recipient'), 63003),
   // The recipient may have an old client, or not have accepted the current terms: no reason to suppress the recipient.
   ...codes(permanent('invalid_recipient', 'undeliverable'), 63024),
@@ -32,11 +32,22 @@ export const TWILIO_CODES: CodeTable = {
   ...codes(permanent('recipient_unavailable', 'recipient_opted_out'), 21610),
   ...codes(permanent('recipient_unavailable', 'not_delivered_by_choice'), 63032, 63049),
   ...codes(transient('recipient_unavailable', 'handset_unreachable'), 30003),
-  ...codes(permanent('sender_rejected', 'invalid_sender'), 21212, 21601, 21606, 21616, 21659, 21660, 21661),
+  ...codes(
+    permanent('sender_rejected', 'invalid_sender'),
+    21212,
+    21401,
+    21601,
+    21606,
+    21616,
+    21657,
+    21659,
+    21660,
+    21661,
+  ),
   // The recipient's country or network takes no messages from this sender, or it is the sender: another account may reach it.
   ...codes(permanent('sender_rejected', 'route_not_available'), 21266, 21612),
   ...codes(permanent('sender_rejected', 'region_not_permitted'), 21408),
-  ...codes(permanent('sender_rejected', 'trial_restriction'), 21607, 21608),
+  ...codes(permanent('sender_rejected', 'trial_restriction'), 21267, 21607, 21608),
   ...codes(permanent('sender_rejected', 'invalid_messaging_service'), 21701, 21702, 21703, 21704, 21705),
   ...codes(accountFault('account_suspended'), 30002),
   ...codes(permanent('sender_rejected', 'sender_unregistered'), 30018, 30024, 30032, 30034),

@@ -250,10 +250,13 @@ describe('twilio', () => {
     ['20003', 'auth_or_config', true],
     ['20429', 'provider_throttled', true],
     ['21211', 'invalid_recipient', false],
+    ['21267', 'sender_rejected', false],
+    ['21401', 'sender_rejected', false],
     ['21408', 'sender_rejected', false],
     ['21610', 'recipient_unavailable', false],
     ['21612', 'sender_rejected', false],
     ['21635', 'invalid_recipient', false],
+    ['21657', 'sender_rejected', false],
     ['21730', 'provider_unavailable', true],
     ['30002', 'auth_or_config', true],
     ['30003', 'recipient_unavailable', true],
@@ -263,23 +266,20 @@ describe('twilio', () => {
     expect(TWILIO_CODES[code]).toMatchObject({ class: failureClass, retry });
   });
 
-  test.each([21267, 21268, 21401, 21421])(
-    'code %i is unreachable_number, which causes no suppression',
-    async (code) => {
-      await using http = createHttpClient();
-      await using standIn = await startTwilioStandIn();
-      standIn.fail({ kind: 'reply', ...refusal(400, code) });
-      const config = { accountSid: ACCOUNT_SID, from: '+15005550006' };
-      expect(
-        await twilio.send(
-          message,
-          { config, secrets: { authToken: 'token' } },
-          contextAt(twilio, http, standIn.origin),
-        ),
-      ).toMatchObject({
-        kind: 'rejected_permanent',
-        failure: { class: 'invalid_recipient', code: 'unreachable_number', providerCode: String(code) },
-      });
-    },
-  );
+  test.each([21268, 21421])('code %i is unreachable_number, which causes no suppression', async (code) => {
+    await using http = createHttpClient();
+    await using standIn = await startTwilioStandIn();
+    standIn.fail({ kind: 'reply', ...refusal(400, code) });
+    const config = { accountSid: ACCOUNT_SID, from: '+15005550006' };
+    expect(
+      await twilio.send(
+        message,
+        { config, secrets: { authToken: 'token' } },
+        contextAt(twilio, http, standIn.origin),
+      ),
+    ).toMatchObject({
+      kind: 'rejected_permanent',
+      failure: { class: 'invalid_recipient', code: 'unreachable_number', providerCode: String(code) },
+    });
+  });
 });
