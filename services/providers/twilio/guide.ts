@@ -4,7 +4,7 @@ const ACCOUNT_SID = 'AC00000000000000000000000000000001';
 
 const credentials = [
   'Open the Twilio Console. Its start page shows `Account SID` and `Auth Token` under Account Info.',
-  'To call with an API key instead of the auth token, create one under Account > API keys & tokens, and give its SID as `apiKeySid` and its secret as `apiKeySecret`. The auth token is still required: Twilio signs receipts with it.',
+  'To call with an API key instead of the auth token, create one under Account > API keys & tokens, and give its SID as `apiKeySid` and its secret as `apiKeySecret`. The auth token is still required: Twilio signs receipts with it. A restricted key needs the permissions to create and to read messages; without the second, the credential check cannot tell whether it works, and no message can be looked up.',
 ];
 const common = {
   documentation: 'https://www.twilio.com/docs/messaging/api/message-resource',

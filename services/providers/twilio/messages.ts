@@ -18,6 +18,8 @@ import { TWILIO_CODES } from './outcomes.ts';
 import { statusCallback } from './receipts.ts';
 
 const VALIDITY_S_MAX = 36_000;
+/** A key without the permission, or one that does not belong to the account, https://www.twilio.com/docs/api/errors/70051. */
+const NOT_PERMITTED = '70051';
 
 const Created = z.looseObject({
   sid: z.string().min(1),
@@ -82,7 +84,8 @@ export async function createMessage(
 
 /**
  * Reads the account itself; the response contains its state. With an API key it reads the list of messages: a standard key sends,
- * but may not read the account, and Twilio answers as to a wrong key.
+ * but may not read the account, and Twilio answers as to a wrong key. A restricted key may be able to send and not to read even
+ * that, so a missing permission says nothing about it.
  */
 export async function checkCredential(account: Account, context: ProviderContext): Promise<Verification> {
   const { accountSid, apiKeySid } = account.config;
@@ -95,7 +98,12 @@ export async function checkCredential(account: Account, context: ProviderContext
   if (result.kind !== 'response') return verificationUnknown(result);
   if (result.status === 200)
     return apiKeySid === undefined ? verdictOfAccount(result) : verdictOfList(result);
-  return verificationOfRefusal(result, classify(result, TWILIO_CODES, readError), secretsToRedact(account));
+  const classified = classify(result, TWILIO_CODES, readError);
+  const verdict = verificationOfRefusal(result, classified, secretsToRedact(account));
+  const mayBeRestricted = result.status === 403 || classified.vendorError.providerCode === NOT_PERMITTED;
+  return apiKeySid !== undefined && mayBeRestricted && verdict.kind === 'invalid'
+    ? { ...verdict, kind: 'unknown' }
+    : verdict;
 }
 
 function sender({ from, prefix }: TwilioMessage, config: Account['config']): Record<string, string> {

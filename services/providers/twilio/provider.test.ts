@@ -239,6 +239,37 @@ describe('twilio', () => {
     expect(await verify()).toMatchObject({ kind: 'invalid' });
   });
 
+  test.each([
+    [401, 70051],
+    [403, 70051],
+    [403, 20003],
+  ])(
+    'the credential check of a key that may only send returns unknown: %i, code %i',
+    async (status, code) => {
+      await using http = createHttpClient();
+      await using standIn = await startTwilioStandIn();
+      standIn.fail({ kind: 'reply', ...refusal(status, code) });
+      const config = { ...account.publicConfig, apiKeySid: `SK${'0'.repeat(32)}` };
+      const secrets = { authToken: 'token', apiKeySecret: 'key-secret' };
+      expect(await twilio.verify({ config, secrets }, contextAt(twilio, http, standIn.origin))).toMatchObject(
+        {
+          kind: 'unknown',
+          failure: { class: 'auth_or_config', providerCode: String(code) },
+        },
+      );
+    },
+  );
+
+  test('the credential check of an auth token that may not read its account returns invalid', async () => {
+    await using http = createHttpClient();
+    await using standIn = await startTwilioStandIn();
+    standIn.fail({ kind: 'reply', ...refusal(401, 70051) });
+    const secrets = { authToken: 'token' };
+    expect(
+      await twilio.verify({ config: account.publicConfig, secrets }, contextAt(twilio, http, standIn.origin)),
+    ).toMatchObject({ kind: 'invalid' });
+  });
+
   test('ValidityPeriod ends when the message expires', async () => {
     await edgeCase({ from: '+15005550006' }, { expiresAt: Date.now() + 600_500 }, (body) => {
       expect(Number(body.get('ValidityPeriod'))).toBeGreaterThan(595);
