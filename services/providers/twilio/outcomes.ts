@@ -5,6 +5,8 @@ export const TWILIO_CODES: CodeTable = {
   ...codes(accountFault('authentication_failed'), 20003, 20008, 20403, 63001),
   ...codes(accountFault('forbidden'), 63020),
   ...codes(accountFault('sender_unregistered'), 63007),
+  // The address for receipts comes from this installation's own settings: no message is at fault.
+  ...codes(accountFault('callback_url_refused'), 21609),
   ...codes(transient('provider_throttled', 'rate_limited'), 20429, 14107, 30022, 63017, 63018),
   ...codes(transient('provider_throttled', 'sender_queue_full'), 21611, 30001),
   ...codes(transient('provider_throttled', 'daily_cap_reached'), 30023, 30027, 63038),

@@ -284,6 +284,7 @@ describe('twilio', () => {
     ['21267', 'sender_rejected', false],
     ['21401', 'sender_rejected', false],
     ['21408', 'sender_rejected', false],
+    ['21609', 'auth_or_config', true],
     ['21610', 'recipient_unavailable', false],
     ['21612', 'sender_rejected', false],
     ['21635', 'invalid_recipient', false],

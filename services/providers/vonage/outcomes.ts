@@ -22,7 +22,9 @@ export const SMS_CODES: CodeTable = {
   ...codes(accountFault('forbidden'), 11),
   ...codes(permanent('content_rejected', 'body_too_long'), 12),
   ...codes(permanent('sender_rejected', 'invalid_sender'), 15),
-  ...codes(permanent('content_rejected', 'invalid_parameter'), 22, 23),
+  ...codes(permanent('content_rejected', 'invalid_parameter'), 22),
+  // The address for receipts comes from this installation's own settings: no message is at fault.
+  ...codes(accountFault('callback_url_refused'), 23),
   ...codes(permanent('sender_rejected', 'trial_restriction'), 29),
 };
 

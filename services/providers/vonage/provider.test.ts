@@ -547,6 +547,8 @@ describe('vonage', () => {
     ['14', 'auth_or_config', true],
     ['8', 'auth_or_config', true],
     ['10', 'provider_throttled', true],
+    ['22', 'content_rejected', false],
+    ['23', 'auth_or_config', true],
     ['29', 'sender_rejected', false],
   ])('status %s of the SMS API is %s, retry %s', (code, failureClass, retry) => {
     expect(SMS_CODES[code]).toMatchObject({ class: failureClass, retry });
