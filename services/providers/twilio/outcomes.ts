@@ -31,7 +31,8 @@ export const TWILIO_CODES: CodeTable = {
   // The recipient may have an old client, or not have accepted the current terms: no reason to suppress the recipient.
   ...codes(permanent('invalid_recipient', 'undeliverable'), 63024),
   ...codes(permanent('invalid_recipient', 'recipient_not_allowed'), 63015),
-  ...codes(permanent('recipient_unavailable', 'recipient_opted_out'), 21610),
+  ...codes(permanent('recipient_unavailable', 'recipient_opted_out'), 21610, 63014),
+  ...codes(permanent('recipient_unavailable', 'message_expired'), 30036),
   ...codes(permanent('recipient_unavailable', 'not_delivered_by_choice'), 63032, 63049),
   ...codes(transient('recipient_unavailable', 'handset_unreachable'), 30003),
   ...codes(

@@ -84,6 +84,30 @@ describe.each(definitions.map((provider) => [provider.id, provider] as const))('
         ],
       },
       {
+        name: 'failed because its validity period ended',
+        call: callback('failed', { ErrorCode: '30036', MessageSid: `SM${'1'.repeat(32)}` }),
+        receipts: [
+          {
+            ...about,
+            providerMessageId: `SM${'1'.repeat(32)}`,
+            state: 'undelivered',
+            failure: { class: 'recipient_unavailable', code: 'message_expired', providerCode: '30036' },
+          },
+        ],
+      },
+      {
+        name: 'failed because the recipient blocked the sender',
+        call: callback('failed', { ErrorCode: '63014', MessageSid: `SM${'2'.repeat(32)}` }),
+        receipts: [
+          {
+            ...about,
+            providerMessageId: `SM${'2'.repeat(32)}`,
+            state: 'undelivered',
+            failure: { class: 'recipient_unavailable', code: 'recipient_opted_out', providerCode: '63014' },
+          },
+        ],
+      },
+      {
         name: 'an inbound message',
         call: callback('received'),
         receipts: [{ ...about, providerStatus: 'received' }],
