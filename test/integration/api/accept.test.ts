@@ -358,6 +358,45 @@ describe('idempotent acceptance', () => {
     },
   );
 
+  test('a key is replayed after the clock went back into the first minutes of its generation', async () => {
+    await using b = await setup();
+    const tenant = await seedTenant(b.admin);
+    const turning = (is: boolean) =>
+      b.admin.unsafe(`create or replace function despatch.idempotency_turning(at timestamptz) returns boolean
+        language sql immutable as $$ select ${is} $$`);
+    await turning(false);
+    const row = acceptRow(tenant, { scope: hex(), fingerprint: hex() });
+    await acceptBatch(b.api, [row]);
+    await turning(true);
+    const again = acceptRow(tenant, { scope: row['scope'], fingerprint: row['fingerprint'] });
+    const [repeated] = await acceptBatch(b.api, [again]);
+    expect(repeated).toMatchObject({ verdict: 'replayed', response: row['response'] });
+  });
+
+  test('a key that two requests claim across the first minutes of a generation has one answer', async () => {
+    await using b = await setup();
+    const tenant = await seedTenant(b.admin);
+    const [scope, fingerprint] = [hex(), hex()];
+    const claim = (tx: Sql | TransactionSql, response: string) => tx<{ response: unknown }[]>`
+      select response from despatch.claim_idempotency(array[decode(${scope}, 'hex')], array[${tenant.tenantId}]::uuid[],
+        array[decode(${fingerprint}, 'hex')], 202::smallint, array[${response}]::json[])`;
+    // What the earlier request has stored when the later one, for which the first minutes are over, claims the key.
+    await b.admin
+      .unsafe(`create or replace function despatch.idempotency_turning(at timestamptz) returns boolean
+      language sql immutable as $$ select true $$`);
+    await b.admin.unsafe(`create function despatch.claim_later() returns trigger language plpgsql as $$
+      begin
+        insert into despatch.idempotency_keys (scope, generation, tenant_id, fingerprint, status, response)
+        values (new.scope, new.generation + 7, new.tenant_id, new.fingerprint, 202, '"later"');
+        return new;
+      end $$`);
+    await b.admin.unsafe(`create trigger later after insert on despatch.idempotency_keys for each row
+      when (new.response::text = '"earlier"' and new.generation < despatch.idempotency_generation(clock_timestamp()))
+      execute function despatch.claim_later()`);
+    expect(await claim(b.admin, 'earlier')).toEqual([{ response: 'later' }]);
+    expect(await b.admin`select response from despatch.idempotency_keys`).toEqual([{ response: 'later' }]);
+  });
+
   test('batches whose keys overlap in opposite order do not deadlock', async () => {
     await using b = await setup();
     const tenant = await seedTenant(b.admin);
