@@ -104,6 +104,16 @@ describe('a message without a receipt', () => {
     await expect.poll(() => statusOf(seq)).toBe('delivered');
   });
 
+  test('is not given up while its provider is being asked, though its wait is over once more', async () => {
+    const seq = await silent([says({ status: 'queued' })]);
+    await expect.poll(async () => (await lookupOf(seq))?.['is_later']).toBe(true);
+    await b.admin`insert into despatch.awaited_receipts (seq, purge_on, tenant_id, due_at)
+      select seq, purge_on, tenant_id, now() from despatch.message_results where seq = ${seq}`;
+    await b.store.expireReceipts(100, ['twilio'], RECEIPT_TIMEOUT_MS);
+    expect([await statusOf(seq), await eventsOf(seq)]).toEqual(['sent', []]);
+    expect(await lookupOf(seq)).toBeDefined();
+  });
+
   test('stays sent if its provider does not know it, then unknown after the receipt timeout', async () => {
     const seq = await silent([notFound]);
     await expect.poll(async () => askedAbout(await sidOf(seq))).toBe(1);

@@ -100,6 +100,24 @@ describe('receipts', () => {
     expect(await result()).toMatchObject({ status: 'delivered', code: null });
   });
 
+  test('a report that proves an unanswered call awaits the next one for as long as any other', async () => {
+    await using b = await setupMessages();
+    const [message] = await b.store.claim(await b.accept(), terms());
+    if (message === undefined) throw new Error('not claimed');
+    const lost: AttemptOutcome = { kind: 'ambiguous', failure: { class: 'unknown', code: 'timeout' } };
+    await b.store.complete([completionOf(message, lost, { receiptsExpected: true })]);
+    await b.store.moveMessages([message.seq], 'unknown', null, 'ambiguous_attempt');
+    await b.admin`insert into despatch.receipts (tenant_id, account_id, message_seq, purge_on, message_id, provider_message_id,
+        receipt, verified, report_key, apply_at)
+      values (${message.tenantId}, ${message.accountId}, ${message.seq}, ${message.purgeOn}, ${message.id}, 'p-1', 'sent', true,
+        ${randomUUID()}, now())`;
+    await b.store.applyReceipts(10, decideReceipts);
+    expect(await states(b)).toEqual(['sent']);
+    expect(
+      await b.admin`select round(extract(epoch from due_at - now()) / 3600)::int as hours from despatch.awaited_receipts`,
+    ).toEqual([{ hours: 72 }]);
+  });
+
   test('a message without a receipt becomes unknown after 72 hours, and a late receipt still counts', async () => {
     await using b = await setupMessages();
     const message = await sent(b);

@@ -50,6 +50,8 @@ begin
   order by s.seq for update;
   with quiet as (
     select d.seq, d.purge_on from unnest(due) d where d.seq <> all (coalesce(asked, '{}'))
+      -- A message whose provider is being asked already is given up when its lookups end.
+      and (select l.seq from lookups l where l.seq = d.seq limit 1) is null
     union all select l.seq, l.purge_on from unnest(outlived) l
   ), moved as (
     update message_results s set status = 'unknown', reason = 'receipt_timeout', updated_at = at_now

@@ -101,6 +101,13 @@ begin
       at_now + make_interval(secs => c.await_ms / 1000.0) from changed c
     -- Not if a wait exists: a transaction that is ending it (`expire_receipts`) waits for this transaction's lock on the message.
     where c.await_ms is not null and (select x.seq from awaited_receipts x where x.seq = c.seq limit 1) is null
+  ), awaited_on as (
+    -- The wait of a message that was `unknown` ends after a minute, when a provider that can be asked would be asked.
+    update awaited_receipts a set due_at = at_now + make_interval(secs => w.await_ms / 1000.0)
+    from (select y.seq, c.await_ms from changed c, lateral (
+        select x.seq from awaited_receipts x where x.seq = c.seq limit 1 for update skip locked) y
+      where c.await_ms is not null) w
+    where a.seq = any (array[w.seq])
   ), ended as (
     -- A locked wait is skipped: the transaction that holds its lock is ending it, and waits for this transaction's lock on the
     -- message (`expire_receipts`).
