@@ -9,9 +9,13 @@ const named = (...seqs: number[]) => seqs.map((seq) => ({ ...LANE, seq }));
 const upTo = (n: number) => Array.from({ length: n }, (_, i) => i);
 
 /** Sets up a database that refuses to claim these messages, with this SQLSTATE. */
-function setup(bad: Iterable<number>, { code = 'P0001', untakeable = [] as number[] } = {}) {
+function setup(
+  bad: Iterable<number>,
+  { code = 'P0001', untakeable = [] as number[], unanswered = [] as number[] } = {},
+) {
   const refusing = new Set(bad);
   const told: string[] = [];
+  const ends: string[] = [];
   let probes = 0;
   const refused = createRefusedMessages({
     store: {
@@ -22,9 +26,13 @@ function setup(bad: Iterable<number>, { code = 'P0001', untakeable = [] as numbe
           : Promise.resolve(seqs.filter((seq) => !untakeable.includes(seq)));
       },
       findWaiting: () => Promise.resolve([]),
-      moveMessages: (seqs) => {
-        for (const seq of seqs) refusing.delete(seq);
-        return Promise.resolve(new Set(seqs));
+      moveMessages: (seqs, status) => {
+        const moved = seqs.filter((seq) => status === 'unknown' || !unanswered.includes(seq));
+        for (const seq of moved) {
+          refusing.delete(seq);
+          ends.push(`${seq} ${status}`);
+        }
+        return Promise.resolve(new Set(moved));
       },
       returnSent: () => Promise.resolve(new Set()),
     },
@@ -34,13 +42,20 @@ function setup(bad: Iterable<number>, { code = 'P0001', untakeable = [] as numbe
       claimFailed: () => void told.push('set aside'),
     },
   });
-  return { refused, told, probes: () => probes };
+  return { refused, told, ends, probes: () => probes };
 }
 
 test('a message ends whose neighbors could be claimed', async () => {
   const { refused, told } = setup([5]);
   expect(await refused.isolate(named(...upTo(128)))).toEqual({ isResolved: true, missed: [] });
   expect(told).toEqual(['5 ended']);
+});
+
+test('a refused message is unknown if a call for it got no answer, else it has failed', async () => {
+  const { refused, told, ends } = setup([5, 7], { unanswered: [7] });
+  await refused.isolate(named(...upTo(128)));
+  expect(ends.toSorted()).toEqual(['5 failed', '7 unknown']);
+  expect(told.toSorted()).toEqual(['5 ended', '7 ended']);
 });
 
 test('no message ends while none can be claimed, and the search is short and not repeated at once', async () => {

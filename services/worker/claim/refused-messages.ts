@@ -72,8 +72,11 @@ export function createRefusedMessages(deps: RefusedMessagesDeps): RefusedMessage
   async function end(message: Named, refusal: unknown): Promise<void> {
     // Read only for the log: the row may be as unreadable as its content.
     const [row] = await store.findWaiting([message.seq]).catch(() => []);
-    const ended = await store.moveMessages([message.seq], 'failed', UNPROCESSABLE);
-    // A message that a provider has accepted before returns to `sent`.
+    let ended = await store.moveMessages([message.seq], 'failed', UNPROCESSABLE);
+    // After a call without an answer it becomes `unknown`; a message that a provider has accepted before returns to `sent`.
+    if (!ended.has(message.seq)) {
+      ended = await store.moveMessages([message.seq], 'unknown', null, 'ambiguous_attempt');
+    }
     if (!ended.has(message.seq)) await store.returnSent([message.seq], 'unknown');
     if (ended.has(message.seq)) events.claimRefused(row ?? message, refusal);
   }

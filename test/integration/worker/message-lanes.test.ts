@@ -115,6 +115,16 @@ describe('lanes', () => {
     expect(early?.['n']).toBe(0);
   });
 
+  test('a message goes to no other account if a call has got no answer since the decision', async () => {
+    await using b = await setupMessages();
+    const [seq = 0] = await b.accept();
+    const other = await seedAccount(b.admin, b.tenant.tenantId);
+    await b.admin`update despatch.live_messages set status = 'deferred', attempt = 1, ambiguous = 1`;
+    expect(await b.store.assignAccounts([assignmentOf(seq, b.accountId, other)])).toEqual(new Set());
+    const [row] = await b.admin`select account_id from despatch.live_messages`;
+    expect(row).toEqual({ account_id: b.accountId });
+  });
+
   test('a claim takes the longest due messages of its lane, up to its limit, and no others', async () => {
     await using b = await setupMessages();
     const seqs = await b.accept(5);

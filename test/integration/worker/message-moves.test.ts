@@ -232,6 +232,17 @@ const MOVERS: readonly Mover[] = [
     moves: tabled(WAITING, ['sent']),
   },
   {
+    name: 'move_messages to failed after a call without an answer',
+    async run({ tenantId, seqs }) {
+      await b.admin`update despatch.live_messages set ambiguous = 1 where tenant_id = ${tenantId}`;
+      await b.store.moveMessages(seqs, 'failed', null);
+    },
+    moves: tabled(
+      WAITING.filter((state) => !canMove(state, 'unknown')),
+      ['failed'],
+    ),
+  },
+  {
     name: 'cancel_messages of messages sent before',
     async run({ tenantId, seqs }) {
       await b.admin`update despatch.live_messages set sent_attempt = 1, sent_account_id = account_id

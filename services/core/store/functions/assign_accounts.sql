@@ -1,5 +1,6 @@
 -- Moves waiting messages to the lanes of other accounts, with a due time no earlier than now (`due_floor`), and writes an event
--- for each. `moves`: {seq, from, to, details}. Skips a message that has left the account `from`, was claimed or has ended.
+-- for each. `moves`: {seq, from, to, details}. Skips a message that has left the account `from`, was claimed or has ended, and one
+-- of which a call got no answer since it was read: another account must not send what this one may have accepted.
 -- Returns the messages that were moved.
 create or replace function assign_accounts(moves json) returns setof bigint
 language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
@@ -26,7 +27,7 @@ begin
     from json_to_recordset(moves) as m (seq bigint, "from" uuid, "to" uuid, details jsonb)
     -- A message is not moved while a call is under way, and not twice.
     where l.seq = any (seqs) and l.seq = any (array[m.seq]) and l.status in ('queued', 'deferred') and l.account_id = m."from"
-      and (select true from provider_accounts p where p.id = m."to" and p.tenant_id = l.tenant_id)
+      and l.ambiguous = 0 and (select true from provider_accounts p where p.id = m."to" and p.tenant_id = l.tenant_id)
     returning l.seq, l.purge_on, l.tenant_id, m.details
   ), told as (
     insert into event_log (message_seq, purge_on, tenant_id, type, source, details, at)

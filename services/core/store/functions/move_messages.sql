@@ -35,6 +35,8 @@ begin
     where l.seq = any (seqs) and l.status <> 'sending' and may_move(l.status, to_status)
       -- The worker that found a message due took no lock: its sender may have moved it to a later instant since.
       and (to_status <> 'queued' or l.status <> 'scheduled' or coalesce(l.next_attempt_at, '-infinity') <= clock_timestamp())
+      -- A call may have got no answer since the message was read: it ends as `unknown`, in which the receipts of that call count.
+      and (to_status <> 'failed' or l.ambiguous = 0 or not may_move(l.status, 'unknown'))
       and case when is_return then l.sent_attempt is not null else l.sent_attempt is null or is_live(to_status) or to_status = 'sent' end
     order by l.seq for update) x;
   if movable is null then
