@@ -1,6 +1,9 @@
 import type { FailureClass } from '#core/domain/failure.ts';
 import { accountFault, permanent, transient, type ErrorMeaning } from '../classify-error.ts';
 
+/** The domain may send no more for a while. Mailgun answers with HTTP 420 too, which its reference does not list. */
+export const LIMIT_REACHED = transient('provider_throttled', 'rate_limited');
+
 /**
  * Mailgun has no error codes, only a text for people. These texts are more specific than the status,
  * https://documentation.mailgun.com/docs/mailgun/api-reference/mailgun-responses.
@@ -10,7 +13,7 @@ export const REFUSALS: readonly { readonly pattern: RegExp; readonly meaning: Er
     pattern: /test purposes|authorized recipients|sandbox/i,
     meaning: permanent('sender_rejected', 'trial_restriction'),
   },
-  { pattern: /limit exceeded|too many/i, meaning: transient('provider_throttled', 'rate_limited') },
+  { pattern: /limit exceeded|too many/i, meaning: LIMIT_REACHED },
   { pattern: /(?:unverified|not verified)/i, meaning: accountFault('sender_unverified') },
   {
     pattern: /not allowed to send|activate your mailgun account|disabled|suspended/i,

@@ -113,6 +113,12 @@ httpProviderSuite({
       class: 'auth_or_config',
       code: 'sender_unverified',
     }),
+    refused(
+      420,
+      'Domain mg.acme.example is not allowed to send: recipient limit exceeded, try again after Mon, 25 Aug 2025 07:00:31 UTC',
+      later,
+      { class: 'provider_throttled', code: 'rate_limited' },
+    ),
     refused(403, 'Domain mg.acme.example is not allowed to send', later, {
       class: 'auth_or_config',
       code: 'account_suspended',

@@ -18,7 +18,14 @@ import { authorization, config, secretsToRedact, secrets, vendorOrigin, type Acc
 import { readError } from './errors.ts';
 import { encodedForm, type FormField } from './form.ts';
 import { mailgunLookup } from './lookup.ts';
-import { DOMAIN_STATES, OTHER_ENDPOINT, REFUSALS, UNKNOWN_DOMAIN, UNSUPPORTED_SENDER } from './outcomes.ts';
+import {
+  DOMAIN_STATES,
+  LIMIT_REACHED,
+  OTHER_ENDPOINT,
+  REFUSALS,
+  UNKNOWN_DOMAIN,
+  UNSUPPORTED_SENDER,
+} from './outcomes.ts';
 import { mailgunForm } from './payload.ts';
 import { mailgunReceipts, withoutBrackets } from './receipts.ts';
 import { mailgunGuide } from './guide.ts';
@@ -116,6 +123,7 @@ function verdictOfDomain(response: Response, credentials: Account): Verification
 /** The text decides where the status is ambiguous: a 401 is about the key, a 404 about the domain. */
 function judge(response: Response): ClassifiedError {
   const classified = classify(response, {}, readError);
+  if (response.status === 420) return { ...classified, meaning: LIMIT_REACHED };
   const text = classified.vendorError.providerMessage;
   if (text === undefined) return classified;
   if (response.status === 404) return { ...classified, meaning: UNKNOWN_DOMAIN };
