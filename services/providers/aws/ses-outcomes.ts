@@ -7,6 +7,9 @@ import {
   type ErrorMeaning,
 } from '../classify-error.ts';
 
+/** A MessageRejected can say so too, by its text alone. */
+export const SENDING_PAUSED = accountFault('sending_paused');
+
 /** Errors of SendEmail, https://docs.aws.amazon.com/ses/latest/APIReference-V2/API_SendEmail.html. */
 export const SES_CODES: CodeTable = {
   ...codes(
@@ -20,11 +23,7 @@ export const SES_CODES: CodeTable = {
   // Each mail names its own sender, so the account's other mails are accepted.
   FromEmailAddressNotVerifiedException: permanent('sender_rejected', 'sender_unverified'),
   AccountSuspendedException: accountFault('account_suspended'),
-  ...codes(
-    accountFault('sending_paused'),
-    'SendingPausedException',
-    'ConfigurationSetSendingPausedException',
-  ),
+  ...codes(SENDING_PAUSED, 'SendingPausedException', 'ConfigurationSetSendingPausedException'),
   ...codes(
     accountFault('configuration_set_missing'),
     'NotFoundException',

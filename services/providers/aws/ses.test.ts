@@ -118,6 +118,10 @@ httpProviderSuite({
       outcome: permanently('sender_rejected', 'sender_unverified'),
     },
     { reply: refusal(400, 'MessageRejected'), outcome: permanently('content_rejected', 'blocked') },
+    ...['paused', 'suspended'].map((state) => ({
+      reply: refusal(400, 'MessageRejected', `Sending ${state} for this account.`),
+      outcome: forNow('auth_or_config', 'sending_paused'),
+    })),
     {
       reply: refusal(400, 'MailFromDomainNotVerifiedException'),
       outcome: forNow('auth_or_config', 'sender_unverified'),

@@ -20,7 +20,13 @@ import { awsSecrets, awsSettings, configurationSet, secretsToRedact, topicArn } 
 import { judgeAwsError, verificationOfAwsRefusal } from './api-error.ts';
 import { callAws } from './call.ts';
 import { sesMail } from './ses-mail.ts';
-import { ADDRESS_REFUSED, SES_CODES, UNSUPPORTED_ADDRESSES, UNVERIFIED_IDENTITY } from './ses-outcomes.ts';
+import {
+  ADDRESS_REFUSED,
+  SENDING_PAUSED,
+  SES_CODES,
+  UNSUPPORTED_ADDRESSES,
+  UNVERIFIED_IDENTITY,
+} from './ses-outcomes.ts';
 import { sesReceipts } from './ses-receipts.ts';
 import { sesGuide } from './guide.ts';
 
@@ -122,6 +128,9 @@ function judgeSend(response: Response): ClassifiedError {
   const { providerCode, providerMessage: text = '' } = classified.vendorError;
   if (providerCode === 'MessageRejected' && /not verified/i.test(text)) {
     return { ...classified, meaning: UNVERIFIED_IDENTITY };
+  }
+  if (providerCode === 'MessageRejected' && /sending (?:paused|suspended) for this account/i.test(text)) {
+    return { ...classified, meaning: SENDING_PAUSED };
   }
   const isAboutAddress =
     /illegal address|missing final '@domain'|local address contains|domain contains|invalid domain name/i;

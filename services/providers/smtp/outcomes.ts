@@ -64,8 +64,9 @@ const QUOTA_TEXT =
 /** Postfix: "Relay access denied"; Exchange: "Unable to relay"; Exim: "relay not permitted". */
 const RELAY_TEXT = /\brelay(?:ing)?\b/i;
 const RELAY_DENIED = permanent('sender_rejected', 'relay_denied');
-/** Exchange Online has blocked the sender's mailbox. */
-const SUSPENDED_TEXT = /STOREDRV\.Submission\S{0,60}OutboundSpamException/i;
+/** Exchange Online has blocked the sender's mailbox; Amazon SES has paused or suspended the account. */
+const SUSPENDED_TEXT =
+  /STOREDRV\.Submission\S{0,60}OutboundSpamException|sending (?:paused|suspended) for this account/i;
 
 /** The meaning of a reply whose codes are not specific, by its first digit and the stage. */
 const BY_STAGE: Readonly<Record<Stage, { readonly later: ErrorMeaning; readonly never: ErrorMeaning }>> = {

@@ -557,6 +557,14 @@ describe('a failed session', () => {
       'provider_throttled',
       'daily_cap_reached',
     ],
+    ...['paused', 'suspended'].map((state): [SmtpStage, number, string, string, string, string] => [
+      'content',
+      554,
+      `Message rejected: Sending ${state} for this account. For more information, please check your inbox.`,
+      'rejected_transient',
+      'auth_or_config',
+      'account_suspended',
+    ]),
     // The account may send, but not with this sender.
     [
       'content',
