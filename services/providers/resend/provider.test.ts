@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { EmailContent, OutboundFor } from '#core/domain/content.ts';
+import { causeOfRefusal } from '#core/domain/suppression-cause.ts';
 import { createHttpClient } from '#core/platform/http/http-client.ts';
 import { contextAt, httpProviderSuite } from '#test/suites/provider-conformance.ts';
 import { RESEND_ERRORS } from './outcomes.ts';
@@ -203,6 +204,19 @@ describe('resend', () => {
       from: '"Müller" <news@xn--mnchen-3ya.example>',
       reply_to: 'help@xn--mnchen-3ya.example',
     });
+  });
+
+  test('a recipient that Resend does not support is rejected without a call and not suppressed', async () => {
+    await using http = createHttpClient();
+    await using standIn = await startResendStandIn();
+    const mail = { ...message, to: 'dån@example.com' };
+    const outcome = await resend.send(mail, credentials(), contextAt(resend, http, standIn.origin));
+    expect(outcome).toEqual({
+      kind: 'rejected_permanent',
+      failure: { class: 'invalid_recipient', code: 'unsupported_address' },
+    });
+    expect(standIn.received).toEqual([]);
+    expect(causeOfRefusal(outcome)).toBeNull();
   });
 
   test('a retry has the same body and idempotency key, and the same outcome', async () => {

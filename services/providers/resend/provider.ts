@@ -15,6 +15,7 @@ import {
 } from '../classify-error.ts';
 import { outcomeOfRefusal, outcomeOfUnreadable, outcomeWithoutResponse } from '../outcome-of-send.ts';
 import { hiddenInMail } from '../mail-content.ts';
+import { hasAsciiLocalPart, UNSUPPORTED_RECIPIENT } from '../mailbox.ts';
 import { defineProvider, type Verification } from '../provider.ts';
 import { secretStrings } from '../redact.ts';
 import { authorization, config, ORIGIN, secrets } from './account.ts';
@@ -49,6 +50,9 @@ export default defineProvider({
   secretRoute: { from: false, fromName: false, replyTo: false },
 
   async send(message, credentials, context): Promise<Outcome> {
+    if (!hasAsciiLocalPart(message.to)) {
+      return { kind: 'rejected_permanent', failure: UNSUPPORTED_RECIPIENT };
+    }
     const result = await context.http({
       method: 'POST',
       url: `${context.origin(ORIGIN)}/emails`,
