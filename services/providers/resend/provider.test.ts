@@ -258,6 +258,17 @@ describe('resend', () => {
     });
   });
 
+  test('the credential check of a key that is not active returns invalid', async () => {
+    await using http = createHttpClient();
+    await using standIn = await startResendStandIn();
+    const reply = refusal(403, 'restricted_api_key', 'API key is not active');
+    standIn.fail({ kind: 'reply', ...reply });
+    expect(await resend.verify(credentials(), contextAt(resend, http, standIn.origin))).toMatchObject({
+      kind: 'invalid',
+      failure: { class: 'auth_or_config', code: 'forbidden', httpStatus: 403 },
+    });
+  });
+
   test.each(['invalid_api_key', 'missing_api_key', 'suspended_api_key', 'monthly_quota_exceeded'])(
     '%s is auth_or_config and retried',
     (name) => {

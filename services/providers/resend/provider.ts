@@ -89,8 +89,10 @@ export default defineProvider({
         : verificationUnknown(result);
     }
     const classified = judge(result);
-    // The key is valid and may only send.
-    if (classified.vendorError.providerCode === 'restricted_api_key') return { kind: 'valid' };
+    // The key is valid and may only send. A 403 with the same name is about a key that is not active.
+    if (result.status === 401 && classified.vendorError.providerCode === 'restricted_api_key') {
+      return { kind: 'valid' };
+    }
     return verificationOfRefusal(result, classified, secretStrings(credentials.secrets));
   },
 });
