@@ -229,11 +229,21 @@ describe('the provider token of an account', () => {
     expect(stack.standIn.sessions).toHaveLength(1);
   });
 
-  test('is not sent on a connection of another account or team', async () => {
+  test('is not sent on a connection of another account', async () => {
     await using stack = await setup();
     for (const accountId of ['a', 'b', 'a']) await stack.send(accountId);
-    await stack.send('a', { ...credentials.config, teamId: 'TEAM654321' });
-    expect(stack.standIn.sessions).toHaveLength(3);
+    expect(stack.standIn.sessions).toHaveLength(2);
+  });
+
+  test.each([
+    ['team', { teamId: 'TEAM654321' }],
+    ['key', { keyId: 'KEY7654321' }],
+    ['app', { bundleId: 'com.example.other' }],
+  ])('is not sent on a connection that was opened for another %s', async (_, changed) => {
+    await using stack = await setup();
+    await stack.send();
+    await stack.send('a', { ...credentials.config, ...changed });
+    expect(stack.standIn.sessions).toHaveLength(2);
   });
 
   test('is replaced once when several concurrent sends are refused as expired', async () => {

@@ -94,14 +94,15 @@ async function call(
   context: ProviderContext,
 ): Promise<Called> {
   const token = await providerToken(account, context);
+  const { environment, teamId, keyId, bundleId } = account.config;
   const post = async (bearer: string): Promise<Called> => {
     const result = await context.http({
       method: 'POST',
-      url: `${context.origin(ORIGINS[account.config.environment])}/3/device/${encodeURIComponent(device)}`,
+      url: `${context.origin(ORIGINS[environment])}/3/device/${encodeURIComponent(device)}`,
       headers: { ...headers, authorization: `bearer ${bearer}`, 'content-type': 'application/json' },
       body,
-      // Apple binds a connection to the team of the first token sent on it.
-      http2: account.config.teamId,
+      // Apple binds a connection to the team, the key and the apps of the first request on it.
+      http2: JSON.stringify([teamId, keyId, bundleId]),
     });
     return { result, token: bearer };
   };
