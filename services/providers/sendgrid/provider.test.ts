@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { causeOfRefusal } from '#core/domain/suppression-cause.ts';
 import { createHttpClient } from '#core/platform/http/http-client.ts';
+import { createProviderContexts } from '#providers/context.ts';
 import { contextAt, httpProviderSuite } from '#test/suites/provider-conformance.ts';
 import { SENDGRID_FIELDS } from './outcomes.ts';
 import sendgrid from './provider.ts';
@@ -27,6 +28,8 @@ const message = {
   attempt: 1,
 } as const;
 
+const NOW = Date.UTC(2026, 10, 22, 12);
+const TOO_MANY = JSON.stringify({ errors: [{ field: null, message: 'too many requests' }] });
 const refusal = (status: number, field: string | null, text: string) => ({
   status,
   body: { errors: [{ message: text, field, help: null }] },
@@ -191,6 +194,35 @@ describe('sendgrid', () => {
     });
     expect(standIn.received).toEqual([]);
     expect(causeOfRefusal(outcome)).toBeNull();
+  });
+
+  test.each<[headers: Record<string, string>, wait: number | undefined]>([
+    [{ 'x-ratelimit-reset': String(NOW / 1_000 + 40) }, 40_000],
+    [{ 'x-ratelimit-reset': String(NOW / 1_000 + 40), 'retry-after': '7' }, 7_000],
+    [{ 'x-ratelimit-reset': String(NOW / 1_000 - 40) }, 1_000],
+    [{ 'x-ratelimit-reset': String(NOW / 1_000 + 86_400) }, 900_000],
+    [{ 'x-ratelimit-reset': 'soon' }, undefined],
+    [{}, undefined],
+  ])('a refused call with the headers %j is repeated after %s ms', async (headers, retryAfterMs) => {
+    const reply = { kind: 'response', status: 429, headers, text: TOO_MANY } as const;
+    const contexts = createProviderContexts({
+      http: async () => reply,
+      resolve: async () => ({ kind: 'refused', code: 'dns' }),
+      now: () => NOW,
+    });
+    const until = AbortSignal.timeout(20_000);
+    const credentials = { config: { region: 'global' as const }, secrets: { apiKey: 'SG.x' } };
+    const context = contexts({ provider: 'sendgrid', accountId: 'a', version: 1, until });
+    expect(await sendgrid.send(message, credentials, context)).toEqual({
+      kind: 'rejected_transient',
+      failure: {
+        class: 'provider_throttled',
+        code: 'rate_limited',
+        providerMessage: 'too many requests',
+        httpStatus: 429,
+      },
+      ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+    });
   });
 
   test("the account's display name is used only with the account's address", async () => {

@@ -1,9 +1,10 @@
 import { z } from 'zod';
 import type { Outcome } from '#core/domain/outcome.ts';
+import { retryAfterMs } from '#core/domain/retry-after.ts';
 import { headerText, mailAddress, token } from '../fields.ts';
 import { hiddenInMail } from '../mail-content.ts';
 import { hasAsciiLocalPart, UNSUPPORTED_RECIPIENT } from '../mailbox.ts';
-import { defineProvider, type Verification } from '../provider.ts';
+import { defineProvider, type HttpResult, type Verification } from '../provider.ts';
 import { secretStrings } from '../redact.ts';
 import {
   accountFault,
@@ -80,12 +81,17 @@ export default defineProvider({
       headers: { ...authorization(credentials), 'content-type': 'application/json' },
       body: JSON.stringify(sendgridMail(message, credentials.config)),
     });
-    return outcomeOfSend(result, {
+    const now = context.now();
+    const outcome = outcomeOfSend(result, {
       judge: judgeSend,
       hidden: [...secretStrings(credentials.secrets), ...hiddenInMail(message)],
-      now: context.now(),
+      now,
       accepted,
     });
+    const wait = resetMs(result, now);
+    return outcome.kind === 'rejected_transient' && wait !== undefined
+      ? { retryAfterMs: wait, ...outcome }
+      : outcome;
   },
 
   async verify(credentials, context): Promise<Verification> {
@@ -113,6 +119,16 @@ function vendorOrigin({ config }: Account): string {
 
 function authorization({ secrets }: Account): Record<string, string> {
   return { authorization: `Bearer ${secrets.apiKey}`, accept: 'application/json' };
+}
+
+/**
+ * Returns the wait that a 429 asks for. SendGrid gives no Retry-After but the time, in seconds since the epoch, at which the
+ * limit starts anew.
+ */
+function resetMs(result: HttpResult, now: number): number | undefined {
+  const reset = result.kind === 'response' && result.status === 429 && result.headers['x-ratelimit-reset'];
+  if (!reset || !/^\d{10}$/.test(reset)) return undefined;
+  return retryAfterMs(new Date(Number(reset) * 1_000).toUTCString(), now);
 }
 
 /**
