@@ -57,10 +57,11 @@ export const ENHANCED_CODES: CodeTable = {
 const TEXT_LENGTH_MAX = 1_000;
 /**
  * Exchange Online answers the content with the codes 5.2.0 or 5.2.2 when the sender's own mailbox has used up its quota, and names
- * the reason as an exception alone. Other exceptions of the same component, such as SendAsDenied, are about the mail.
+ * the reason as an exception alone. Other exceptions of the same component, such as SendAsDenied, are about the mail. Google
+ * answers with 5.7.1 at any command; the same words with 5.2.2 are about the recipient's mailbox.
  */
 const QUOTA_TEXT =
-  /STOREDRV\.Submission\S{0,60}Quota|OutboundSpamException.{0,200}RefuseQuota|sending (?:limit|quota)/i;
+  /STOREDRV\.Submission\S{0,60}Quota|OutboundSpamException.{0,200}RefuseQuota|sending (?:limit|quota)|relay limit exceeded|5\.7\.1 email quota exceeded/i;
 /** Postfix: "Relay access denied"; Exchange: "Unable to relay"; Exim: "relay not permitted". */
 const RELAY_TEXT = /\brelay(?:ing)?\b/i;
 const RELAY_DENIED = permanent('sender_rejected', 'relay_denied');
@@ -108,7 +109,7 @@ export function meaningOfReply(
   const byReply = REPLY_CODES[replyCode];
   if (byReply?.class === 'auth_or_config') return byReply;
   if (stage === 'greeting') return later;
-  const byText = stage === 'content' ? aboutAccount(text.slice(0, TEXT_LENGTH_MAX)) : undefined;
+  const byText = stage === 'auth' ? undefined : aboutAccount(text.slice(0, TEXT_LENGTH_MAX));
   if (byText !== undefined) return byText;
   // The server does not know the client as one that may send: no fault of the mail or the recipient, whatever the code.
   if (stage === 'recipient' && replyCode >= 500 && RELAY_TEXT.test(text.slice(0, TEXT_LENGTH_MAX)))

@@ -488,6 +488,26 @@ describe('a failed session', () => {
       'sender_rejected',
       'relay_denied',
     ],
+    ...(['sender', 'recipient', 'content'] as const).flatMap((stage) =>
+      ['Daily SMTP relay limit exceeded for customer.', 'Email quota exceeded.'].map(
+        (text): [SmtpStage, number, string, string, string, string] => [
+          stage,
+          550,
+          `5.7.1 ${text}`,
+          'rejected_transient',
+          'provider_throttled',
+          'daily_cap_reached',
+        ],
+      ),
+    ),
+    [
+      'recipient',
+      552,
+      '5.2.2 Email quota exceeded',
+      'rejected_permanent',
+      'recipient_unavailable',
+      'mailbox_full',
+    ],
     ['recipient', 550, '5.7.1 Unable to relay', 'rejected_permanent', 'sender_rejected', 'relay_denied'],
     ['recipient', 550, 'relay not permitted', 'rejected_permanent', 'sender_rejected', 'relay_denied'],
     ['recipient', 552, '5.2.2 Over quota', 'rejected_permanent', 'recipient_unavailable', 'mailbox_full'],
