@@ -4,6 +4,7 @@ import type { HttpResult, ProviderContext, Verification } from './provider.ts';
 import {
   accountFault,
   classify,
+  codes,
   isSuccess,
   parseJson,
   transient,
@@ -19,9 +20,10 @@ const MEMO = 'access-token';
 /** A token is not used in its last minute, so it cannot expire in transit. */
 const SPARE_MS = 60_000;
 
-/** `error` codes of a token endpoint, RFC 6749 section 5.2. None of them is about a message. */
-const TOKEN_CODES: CodeTable = Object.fromEntries(
-  [
+/** `error` codes of a token endpoint, RFC 6749 section 5.2, and its vendors' own. None of them is about a message. */
+const TOKEN_CODES: CodeTable = {
+  ...codes(
+    accountFault('authentication_failed'),
     'invalid_grant',
     'invalid_client',
     'invalid_request',
@@ -29,8 +31,16 @@ const TOKEN_CODES: CodeTable = Object.fromEntries(
     'invalid_scope',
     'access_denied',
     'unsupported_grant_type',
-  ].map((code) => [code, accountFault('authentication_failed')]),
-);
+    // Microsoft: the user or an administrator has to sign in or consent again.
+    'interaction_required',
+    'consent_required',
+    'login_required',
+    // Google: an administrator's policy, or the client is for another organization.
+    'admin_policy_enforced',
+    'org_internal',
+  ),
+  ...codes(transient('provider_unavailable', 'provider_error'), 'temporarily_unavailable', 'server_error'),
+};
 
 const TokenBody = z.looseObject({
   access_token: z.string().min(1),

@@ -399,6 +399,20 @@ describe('a mailbox with OAuth', () => {
     expect(it.server.received).toHaveLength(0);
   });
 
+  test.each([
+    ['interaction_required', 'auth_or_config'],
+    ['consent_required', 'auth_or_config'],
+    ['login_required', 'auth_or_config'],
+    ['admin_policy_enforced', 'auth_or_config'],
+    ['org_internal', 'auth_or_config'],
+    ['temporarily_unavailable', 'provider_unavailable'],
+    ['server_error', 'provider_unavailable'],
+  ])('with the refusal %s fails as %s', async (error, group) => {
+    await using it = await setup('google');
+    it.issuer.fail({ kind: 'reply', status: 400, body: { error } });
+    expect(await it.send()).toMatchObject({ kind: 'rejected_transient', failure: { class: group } });
+  });
+
   test('with an unreachable issuer is unknown, and a send fails transiently', async () => {
     await using it = await setup('google');
     it.issuer.fail({ kind: 'reset' });
