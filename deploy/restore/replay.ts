@@ -150,8 +150,8 @@ async function settleEndpoint(
     state === 'deleted'
       ? await tx`
           update webhook_endpoints set deleted_at = now(), secret = '', previous_secret = null, previous_until = null,
-            client_certificate = null, headers = '{}', status = 'disabled', status_reason = null, version = version + 1,
-            updated_at = now()
+            client_certificate = null, headers = '{}', url = split_part(url, '?', 1), status = 'disabled',
+            status_reason = null, version = version + 1, updated_at = now()
           where tenant_id = ${tenantId} and id = ${id} and deleted_at is null`
       : await tx`
           update webhook_endpoints set status = ${state === 'paused' ? 'paused' : 'active'}, status_reason = null, failures = 0,

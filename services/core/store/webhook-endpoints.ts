@@ -218,15 +218,15 @@ export async function moveEndpointTo(
 }
 
 /**
- * Deletes an endpoint. Its secrets are deleted at once. The row stays until everything stored of its deliveries is gone (SQL
+ * Deletes an endpoint. Its secrets, with the query of its URL, are deleted at once. The row stays until everything stored of its deliveries is gone (SQL
  * `purge_deleted_endpoints`). There may be very many due deliveries: they are no longer made or shown, and claims delete them
  * (SQL `claim_deliveries`).
  */
 export async function deleteEndpoint(tenantId: TenantId, tx: TransactionSql, id: string): Promise<void> {
   await tx`
     update webhook_endpoints set deleted_at = now(), secret = '', previous_secret = null, previous_until = null,
-      client_certificate = null, headers = '{}', status = 'disabled', status_reason = null, version = version + 1,
-      updated_at = now()
+      client_certificate = null, headers = '{}', url = split_part(url, '?', 1), status = 'disabled', status_reason = null,
+      version = version + 1, updated_at = now()
     where tenant_id = ${tenantId} and id = ${id} and deleted_at is null`;
   await tx`delete from endpoint_tests where tenant_id = ${tenantId} and endpoint_id = ${id}`;
 }

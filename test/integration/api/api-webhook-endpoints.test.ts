@@ -496,6 +496,7 @@ describe('rotating a secret', () => {
 describe('deleting an endpoint', () => {
   test('erases its secrets and pending test calls, and leaves due deliveries to the workers', async () => {
     const { id } = await create({
+      url: 'https://hooks.example.com/despatch?token=secret',
       headers: { Authorization: TOKEN },
       clientCertificate: { certificate: pem('client.pem'), key: pem('client.key') },
     });
@@ -513,6 +514,7 @@ describe('deleting an endpoint', () => {
       previous_secret: null,
       client_certificate: null,
       headers: {},
+      url: 'https://hooks.example.com/despatch',
       deleted_at: expect.any(Date),
     });
     const tests =
