@@ -18,7 +18,8 @@ export const resendGuide: ProviderGuide<'email'> = {
     bodyText: '`text`.',
     replyTo: '`reply_to`, instead of the account’s.',
     headers: '`headers`.',
-    attachments: '`attachments`.',
+    attachments:
+      '`attachments`. Resend never sends a mail with an attachment whose type does not fit its name, such as `data.txt` as `text/csv`; such an attachment is sent without its type, and Resend takes the one that fits the name.',
     expiresAt: null,
   },
   messages: [MAIL_EXAMPLE],

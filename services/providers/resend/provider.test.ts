@@ -198,6 +198,21 @@ describe('resend', () => {
     for (const field of ['headers', 'attachments']) expect(body).not.toHaveProperty(field);
   });
 
+  test.each([
+    ['data.txt', 'text/csv', undefined],
+    ['report.PDF', 'application/octet-stream', undefined],
+    ['report.PDF', 'Application/PDF', 'Application/PDF'],
+    ['invite.ics', 'text/calendar; method=REQUEST', 'text/calendar; method=REQUEST'],
+    ['data.custom', 'text/x-custom', 'text/x-custom'],
+    ['data', 'text/csv', 'text/csv'],
+  ])('an attachment %s of the type %s is sent with the type %s', async (filename, contentType, sent) => {
+    const content = btoa('file');
+    expect(await sentBody({ attachments: [{ filename, contentType, content }] })).toHaveProperty(
+      'attachments',
+      [{ filename, content, ...(sent === undefined ? {} : { content_type: sent }) }],
+    );
+  });
+
   test('the domains of sender and reply address are sent in ASCII', async () => {
     const from = { name: 'Müller', address: 'news@münchen.example' };
     expect(await sentBody({ from, replyTo: { address: 'help@münchen.example' } })).toMatchObject({
