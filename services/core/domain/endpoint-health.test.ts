@@ -101,6 +101,16 @@ describe('a webhook endpoint', () => {
     expect(waitOf(decideHealth(asked, success, 0))).toBe(30_000);
     expect(waitOf(decideHealth(FINE, { ...failure, retryAfterMs: 1e12 }, 0))).toBe(RETRY_AFTER_MS_MAX);
   });
+
+  test('keeps its Retry-After when the failures of calls under way make it failing', () => {
+    const asked = { ...failure, status: 503, retryAfterMs: 600_000 };
+    const failing = afterAll([asked, failure, failure, failure]);
+    expect(failing.status).toBe('failing');
+    expect(waitOf(failing)).toBe(600_000);
+    // At its probe the wait is over, and `callAt` is the end of the probe's lease.
+    const probed = decideHealth(failing, { ...failure, at: AT + 600_000, isProbe: true }, 0.5);
+    expect(waitOf(probed, AT + 600_000)).toBe(10_000);
+  });
 });
 
 test('in any history, an endpoint is failing exactly after four failures in a row', () => {

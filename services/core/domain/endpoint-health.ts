@@ -50,8 +50,10 @@ function afterFailure(health: EndpointHealth, call: EndpointCall, random: number
     return moveEndpoint(health, 'count', at, askedMs > 0 ? new Date(at + askedMs) : null);
   if (at - (health.failingSince?.getTime() ?? at) >= FAILING_MS_MAX)
     return moveEndpoint(health, 'give_up', at);
-  const callAt = new Date(at + Math.max(askedMs, probeDelayMs(failures, random)));
-  return moveEndpoint(health, health.status === 'failing' ? 'fail_again' : 'fail', at, callAt);
+  const callAt = at + Math.max(askedMs, probeDelayMs(failures, random));
+  if (health.status === 'failing') return moveEndpoint(health, 'fail_again', at, new Date(callAt));
+  // An earlier answer may have asked for a longer wait.
+  return moveEndpoint(health, 'fail', at, new Date(Math.max(callAt, health.callAt?.getTime() ?? 0)));
 }
 
 /** Returns the delay of the next probe: exponential backoff from five seconds to five minutes. */
