@@ -20,18 +20,22 @@ const MOVES_AT_ONCE = 10_000;
 /** Time between two passes of any workers: the moves that a message makes in between cost little more than one. */
 export const COUNTING_MS = 15_000;
 
-/** Counts the moves committed since the last pass, in as many passes as needed, and decides about brakes. */
+/**
+ * Counts the moves committed since the last pass, in as many passes as needed, and decides about brakes.
+ * @returns `unfinished` if another worker is counting: its pass may fail, and must not pass for a success of this one.
+ */
 export async function countUsage({
   store,
   brakeChannels,
   onBraked,
   onBatch,
   isStopping,
-}: CountUsageDeps): Promise<void> {
+}: CountUsageDeps): Promise<'unfinished' | undefined> {
   for (;;) {
     const { outcome, windows } = await store.countUsage(MOVES_AT_ONCE, COUNTING_MS / 2);
     for (const entry of await brakeChannels(windows)) onBraked(entry);
-    if (outcome !== 'more' || isStopping()) return;
+    if (outcome === 'elsewhere') return 'unfinished';
+    if (outcome !== 'more' || isStopping()) return undefined;
     onBatch();
   }
 }
