@@ -102,7 +102,12 @@ export type VendorError = {
   readonly providerMessage?: string | undefined;
 };
 
-export type ClassifiedError = { readonly meaning: ErrorMeaning; readonly vendorError: VendorError };
+export type ClassifiedError = {
+  readonly meaning: ErrorMeaning;
+  readonly vendorError: VendorError;
+  /** How long to wait before the next call, in milliseconds, if the answer has no Retry-After. */
+  readonly waitMs?: number | undefined;
+};
 
 /** Classifies a non-success response. `read` extracts the vendor's code and text from the parsed body. */
 export function classify(

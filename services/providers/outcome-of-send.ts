@@ -35,14 +35,14 @@ export function outcomeOfSend(result: HttpResult, { judge, hidden, now, accepted
 /** Turns a classified answer to a send into an outcome, with the retry delay that the provider asked for. */
 export function outcomeOfRefusal(
   response: Response,
-  { meaning, vendorError }: ClassifiedError,
+  { meaning, vendorError, waitMs }: ClassifiedError,
   hidden: readonly string[],
   now: number,
 ): Exclude<Outcome, { kind: 'accepted' }> {
   const failure = failureOf(response, { meaning, vendorError }, hidden);
   if (meaning.mayBeAccepted) return { kind: 'ambiguous', failure };
   if (!meaning.retry) return { kind: 'rejected_permanent', failure };
-  const wait = retryAfterMs(response.headers['retry-after'], now);
+  const wait = retryAfterMs(response.headers['retry-after'], now) ?? waitMs;
   return { kind: 'rejected_transient', failure, ...(wait === undefined ? {} : { retryAfterMs: wait }) };
 }
 

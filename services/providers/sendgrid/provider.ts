@@ -4,7 +4,7 @@ import { retryAfterMs } from '#core/domain/retry-after.ts';
 import { headerText, mailAddress, token } from '../fields.ts';
 import { hiddenInMail } from '../mail-content.ts';
 import { hasAsciiLocalPart, UNSUPPORTED_RECIPIENT } from '../mailbox.ts';
-import { defineProvider, type HttpResult, type Verification } from '../provider.ts';
+import { defineProvider, type Verification } from '../provider.ts';
 import { secretStrings } from '../redact.ts';
 import {
   accountFault,
@@ -82,16 +82,12 @@ export default defineProvider({
       body: JSON.stringify(sendgridMail(message, credentials.config)),
     });
     const now = context.now();
-    const outcome = outcomeOfSend(result, {
-      judge: judgeSend,
+    return outcomeOfSend(result, {
+      judge: (response) => ({ ...judgeSend(response), waitMs: resetMs(response, now) }),
       hidden: [...secretStrings(credentials.secrets), ...hiddenInMail(message)],
       now,
       accepted,
     });
-    const wait = resetMs(result, now);
-    return outcome.kind === 'rejected_transient' && wait !== undefined
-      ? { retryAfterMs: wait, ...outcome }
-      : outcome;
   },
 
   async verify(credentials, context): Promise<Verification> {
@@ -125,9 +121,9 @@ function authorization({ secrets }: Account): Record<string, string> {
  * Returns the wait that a 429 asks for. SendGrid gives no Retry-After but the time, in seconds since the epoch, at which the
  * limit starts anew.
  */
-function resetMs(result: HttpResult, now: number): number | undefined {
-  const reset = result.kind === 'response' && result.status === 429 && result.headers['x-ratelimit-reset'];
-  if (!reset || !/^\d{10}$/.test(reset)) return undefined;
+function resetMs({ status, headers }: Response, now: number): number | undefined {
+  const reset = headers['x-ratelimit-reset'];
+  if (status !== 429 || reset === undefined || !/^\d{10}$/.test(reset)) return undefined;
   return retryAfterMs(new Date(Number(reset) * 1_000).toUTCString(), now);
 }
 

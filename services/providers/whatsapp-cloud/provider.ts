@@ -87,7 +87,7 @@ export default defineProvider({
     });
     if (result.kind !== 'response') return outcomeWithoutResponse(result);
     const hidden = secretsToRedact(message, credentials);
-    if (!isSuccess(result)) return refusal(result, hidden, context.now());
+    if (!isSuccess(result)) return outcomeOfRefusal(result, judgeCode(result), hidden, context.now());
     const accepted = Accepted.safeParse(parseJson(result.text));
     if (!accepted.success) return outcomeOfUnreadable(result);
     return {
@@ -138,17 +138,11 @@ function authorization({ secrets }: Account): Record<string, string> {
   return { authorization: `Bearer ${secrets.accessToken}`, accept: 'application/json' };
 }
 
-function refusal(response: Response, hidden: readonly string[], now: number): Outcome {
-  const classified = judgeCode(response);
-  const outcome = outcomeOfRefusal(response, classified, hidden, now);
-  const isPairLimit = classified.vendorError.providerCode === String(PAIR_LIMIT);
-  return isPairLimit && outcome.kind === 'rejected_transient'
-    ? { retryAfterMs: PAIR_LIMIT_WAIT_MS, ...outcome }
-    : outcome;
-}
-
 function judgeCode(response: Response): ClassifiedError {
   const classified = classify(response, WHATSAPP_CODES, read);
+  if (classified.vendorError.providerCode === String(PAIR_LIMIT)) {
+    return { ...classified, waitMs: PAIR_LIMIT_WAIT_MS };
+  }
   if (classified.meaning.retry) return classified;
   const error = ErrorBody.safeParse(parseJson(response.text)).data?.error;
   if (classified.vendorError.providerCode === '100' && error?.error_subcode === NO_SUCH_OBJECT) {
