@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
+import type { CountingPass } from '#core/store/usage-counting.ts';
 import { countUsage } from './count-usage.ts';
 
-type Outcome = 'counted' | 'more' | 'idle' | 'early' | 'elsewhere';
+type Outcome = CountingPass['outcome'];
 
 const counting = (...outcomes: Outcome[]) =>
   countUsage({
@@ -17,6 +18,9 @@ test('a worker that finds another one counting does not report success for it', 
   expect(await counting('more', 'elsewhere')).toBe('unfinished');
 });
 
-test.each<Outcome>(['counted', 'idle', 'early'])('a pass with the outcome %s is a success', async (outcome) => {
-  expect(await counting('more', outcome)).toBeUndefined();
-});
+test.each<Outcome>(['counted', 'idle', 'early'])(
+  'a pass with the outcome %s is a success',
+  async (outcome) => {
+    expect(await counting('more', outcome)).toBeUndefined();
+  },
+);

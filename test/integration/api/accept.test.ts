@@ -342,9 +342,7 @@ describe('idempotent acceptance', () => {
     async ({ days, turning }) => {
       await using b = await setup();
       const tenant = await seedTenant(b.admin);
-      await b.admin
-        .unsafe(`create or replace function despatch.idempotency_turning(at timestamptz) returns boolean
-      language sql immutable as $$ select ${turning} $$`);
+      await setTurning(b.admin, turning);
       const row = acceptRow(tenant, { scope: hex(), fingerprint: hex() });
       await acceptBatch(b.api, [row]);
       await b.admin`delete from despatch.idempotency_keys
@@ -361,13 +359,10 @@ describe('idempotent acceptance', () => {
   test('a key is replayed after the clock went back into the first minutes of its generation', async () => {
     await using b = await setup();
     const tenant = await seedTenant(b.admin);
-    const turning = (is: boolean) =>
-      b.admin.unsafe(`create or replace function despatch.idempotency_turning(at timestamptz) returns boolean
-        language sql immutable as $$ select ${is} $$`);
-    await turning(false);
+    await setTurning(b.admin, false);
     const row = acceptRow(tenant, { scope: hex(), fingerprint: hex() });
     await acceptBatch(b.api, [row]);
-    await turning(true);
+    await setTurning(b.admin, true);
     const again = acceptRow(tenant, { scope: row['scope'], fingerprint: row['fingerprint'] });
     const [repeated] = await acceptBatch(b.api, [again]);
     expect(repeated).toMatchObject({ verdict: 'replayed', response: row['response'] });
@@ -377,13 +372,11 @@ describe('idempotent acceptance', () => {
     await using b = await setup();
     const tenant = await seedTenant(b.admin);
     const [scope, fingerprint] = [hex(), hex()];
-    const claim = (tx: Sql | TransactionSql, response: string) => tx<{ response: unknown }[]>`
+    const claim = (response: string) => b.admin<{ response: unknown }[]>`
       select response from despatch.claim_idempotency(array[decode(${scope}, 'hex')], array[${tenant.tenantId}]::uuid[],
         array[decode(${fingerprint}, 'hex')], 202::smallint, array[${response}]::json[])`;
     // What the earlier request has stored when the later one, for which the first minutes are over, claims the key.
-    await b.admin
-      .unsafe(`create or replace function despatch.idempotency_turning(at timestamptz) returns boolean
-      language sql immutable as $$ select true $$`);
+    await setTurning(b.admin, true);
     await b.admin.unsafe(`create function despatch.claim_later() returns trigger language plpgsql as $$
       begin
         insert into despatch.idempotency_keys (scope, generation, tenant_id, fingerprint, status, response)
@@ -393,7 +386,7 @@ describe('idempotent acceptance', () => {
     await b.admin.unsafe(`create trigger later after insert on despatch.idempotency_keys for each row
       when (new.response::text = '"earlier"' and new.generation < despatch.idempotency_generation(clock_timestamp()))
       execute function despatch.claim_later()`);
-    expect(await claim(b.admin, 'earlier')).toEqual([{ response: 'later' }]);
+    expect(await claim('earlier')).toEqual([{ response: 'later' }]);
     expect(await b.admin`select response from despatch.idempotency_keys`).toEqual([{ response: 'later' }]);
   });
 
@@ -411,6 +404,11 @@ describe('idempotent acceptance', () => {
     expect(count(got.flat(), 'replayed')).toBe(140);
   });
 });
+
+/** Sets whether a generation of idempotency keys counts as so young that claims are stored under the previous one too. */
+const setTurning = (admin: Sql, turning: boolean) =>
+  admin.unsafe(`create or replace function despatch.idempotency_turning(at timestamptz) returns boolean
+    language sql immutable as $$ select ${turning} $$`);
 
 /** Shifts the only stored window, as if its two calls had been made `age` seconds ago. */
 async function shiftWindow(admin: Sql, age: number): Promise<void> {
