@@ -218,9 +218,9 @@ export async function moveEndpointTo(
 }
 
 /**
- * Deletes an endpoint. Its secrets, with the query of its URL, are deleted at once. The row stays until everything stored of its deliveries is gone (SQL
- * `purge_deleted_endpoints`). There may be very many due deliveries: they are no longer made or shown, and claims delete them
- * (SQL `claim_deliveries`).
+ * Deletes an endpoint. Its secrets, with the query of its URL, are deleted at once. The row stays until everything stored of its
+ * deliveries is gone (SQL `purge_deleted_endpoints`). There may be very many due deliveries: they are no longer made or shown, and
+ * claims delete them (SQL `claim_deliveries`).
  */
 export async function deleteEndpoint(tenantId: TenantId, tx: TransactionSql, id: string): Promise<void> {
   await tx`

@@ -126,11 +126,11 @@ function verdictOfAccount(response: Response, credentials: Account): Verificatio
 function judgeSend(response: Response): ClassifiedError {
   const classified = judgeAwsError(response, SES_CODES);
   const { providerCode, providerMessage: text = '' } = classified.vendorError;
-  if (providerCode === 'MessageRejected' && /not verified/i.test(text)) {
-    return { ...classified, meaning: UNVERIFIED_IDENTITY };
-  }
-  if (providerCode === 'MessageRejected' && /sending (?:paused|suspended) for this account/i.test(text)) {
-    return { ...classified, meaning: SENDING_PAUSED };
+  if (providerCode === 'MessageRejected') {
+    if (/not verified/i.test(text)) return { ...classified, meaning: UNVERIFIED_IDENTITY };
+    if (/sending (?:paused|suspended) for this account/i.test(text)) {
+      return { ...classified, meaning: SENDING_PAUSED };
+    }
   }
   const isAboutAddress =
     /illegal address|missing final '@domain'|local address contains|domain contains|invalid domain name/i;
