@@ -9,7 +9,7 @@ import type { RowsCommand } from '../processes/rows-process.ts';
 import type { BenchOptions } from '../options.ts';
 import type { BenchStack, World } from '../stack/stack.ts';
 import { startContestant, type Contestant } from './contestant.ts';
-import { startHelper, type HelperProcess } from './helper.ts';
+import { startHelper, type HelperProcess, type ProcessExtras } from './helper.ts';
 import type { Ledger } from './ledger.ts';
 import { createMeter, type Cost, type Meter } from './meter.ts';
 
@@ -56,17 +56,12 @@ export async function startHelpers(resources: AsyncDisposableStack): Promise<Hel
   };
 }
 
-type Extras = {
-  readonly environment?: Readonly<Record<string, string>>;
-  readonly nodeArguments?: readonly string[];
-};
-
 /** Starts one of the services; its worker calls the stand-in instead of Twilio. */
 export async function startService(
   { stack, options, helpers }: Bench,
   world: World,
   role: 'api' | 'worker',
-  extras: Extras = {},
+  extras: ProcessExtras = {},
 ): Promise<Contestant> {
   const { port } = await helpers.provider.run('count');
   const twilio = role === 'worker' ? { PROVIDER_BASE_URLS: `twilio=http://127.0.0.1:${port}` } : {};

@@ -12,11 +12,19 @@ type Message<Result, Event> =
   | { readonly result: Result }
   | { readonly error: string };
 
+export type ProcessExtras = {
+  readonly environment?: Readonly<Record<string, string>>;
+  readonly nodeArguments?: readonly string[];
+};
+
 /** Starts a script of the folder `processes` as a separate process that takes commands. */
 export async function startHelper<Command, Result, Event extends string = never>(
   script: string,
+  { environment = {}, nodeArguments = [] }: ProcessExtras = {},
 ): Promise<HelperProcess<Command, Result, Event>> {
   const child = fork(fileURLToPath(new URL(`../processes/${script}`, import.meta.url)), {
+    env: { ...process.env, ...environment },
+    execArgv: [...process.execArgv, ...nodeArguments],
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   });
   const { pid } = child;

@@ -4,8 +4,10 @@ import { fillBacklog } from '../stack/backlog.ts';
 import { messageText } from '../load/request-text.ts';
 import type { BenchTenant } from '../stack/seed.ts';
 import type { World } from '../stack/stack.ts';
+import type { LoopCommand } from '../processes/loop-process.ts';
 import { startService, type Bench, type Measured } from './bench.ts';
 import type { Contestant } from './contestant.ts';
+import { startHelper, type ProcessExtras } from './helper.ts';
 import { ledgerOf } from './ledger.ts';
 import { readMetric } from './metric.ts';
 import { untilArrived, untilReached } from './until.ts';
@@ -22,7 +24,7 @@ const PATIENT = {
   LEASE_MS: '600000',
 };
 
-/** Measures the memory of a worker per message in flight, and of worker and api per tenant in their caches. */
+/** Measures the memory of a worker per message in flight, beside that of a bare call, and of worker and api per tenant in their caches. */
 export async function memory(bench: Bench): Promise<Measured> {
   const { helpers, stack } = bench;
   await using world = await stack.world();
@@ -52,11 +54,13 @@ export async function memory(bench: Bench): Promise<Measured> {
   const sent = warmed + NEW_TENANTS + HELD;
   await untilArrived(bench, sent);
   const { arrivals } = await helpers.provider.run('take');
+  const bareCallBytes = await weighBareCalls(bench);
   const perTenant = (role: 'worker' | 'api'): number => (after[role].held - before[role].held) / NEW_TENANTS;
   return {
     figures: {
       inFlight: held,
       inFlightBytes: (full.held - idle.held) / held,
+      bareCallBytes,
       inFlightResidentBytes: (full.resident - idle.resident) / held,
       workerTenantBytes: perTenant('worker'),
       apiTenantBytes: perTenant('api'),
@@ -67,19 +71,45 @@ export async function memory(bench: Bench): Promise<Measured> {
   };
 }
 
+/** Measures in bytes what a call that waits for its answer holds, with its connection, in a process that does nothing else. */
+async function weighBareCalls({ helpers }: Bench): Promise<number> {
+  const { weigh, ...probe } = await memoryProbe();
+  await using loop = await startHelper<LoopCommand, number>('loop-process.ts', probe);
+  const { port } = await helpers.provider.run('count');
+  await loop.run({ port, messages: WARM_MESSAGES });
+  const idle = await weigh();
+  await helpers.provider.run('reset');
+  await helpers.provider.run('hold');
+  const answered = loop.run({ port, messages: HELD, connections: HELD });
+  await untilReached('bare calls', HELD, async () => (await helpers.provider.run('count')).count);
+  const full = await weigh();
+  await helpers.provider.run('release');
+  await answered;
+  return (full.held - idle.held) / HELD;
+}
+
 type Weighed = Contestant & { readonly weigh: () => Promise<MemoryReading> };
 
 async function startWeighed(bench: Bench, world: World, role: 'api' | 'worker'): Promise<Weighed> {
-  const port = await freePort();
+  const { weigh, environment, nodeArguments } = await memoryProbe();
   const service = await startService(bench, world, role, {
-    nodeArguments: ['--expose-gc', '--import', './test/bench/processes/memory-probe.ts'],
-    environment: { MEMORY_PORT: String(port), ...(role === 'worker' ? PATIENT : {}) },
+    nodeArguments,
+    environment: { ...environment, ...(role === 'worker' ? PATIENT : {}) },
   });
-  const weigh = async (): Promise<MemoryReading> => {
-    const response = await fetch(`http://127.0.0.1:${port}`);
-    return (await response.json()) as MemoryReading;
-  };
   return { ...service, weigh };
+}
+
+/** Returns what makes a process answer with the memory it holds, and the function that asks it. */
+async function memoryProbe(): Promise<Required<ProcessExtras> & Pick<Weighed, 'weigh'>> {
+  const port = await freePort();
+  return {
+    nodeArguments: ['--expose-gc', '--import', './test/bench/processes/memory-probe.ts'],
+    environment: { MEMORY_PORT: String(port) },
+    async weigh() {
+      const response = await fetch(`http://127.0.0.1:${port}`);
+      return (await response.json()) as MemoryReading;
+    },
+  };
 }
 
 /** Reads the memory once nothing is in flight. */

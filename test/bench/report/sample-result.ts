@@ -208,6 +208,7 @@ const MEMORY: Measured = {
   figures: {
     inFlight: 4_000,
     inFlightBytes: 5 * 1_024,
+    bareCallBytes: 4 * 1_024,
     inFlightResidentBytes: 9 * 1_024,
     workerTenantBytes: 3 * 1_024,
     apiTenantBytes: 2 * 1_024,

@@ -171,6 +171,7 @@ function memoryLines(rounds: readonly Round[]): string[] {
     [
       ['messages in flight while weighed', of('inFlight', 1, '')],
       ['held per message in flight', of('inFlightBytes', 1_024, 'KB')],
+      ['held per call of a bare undici loop', of('bareCallBytes', 1_024, 'KB')],
       ['resident per message in flight', of('inFlightResidentBytes', 1_024, 'KB')],
       ['held per known tenant, worker', of('workerTenantBytes', 1_024, 'KB')],
       ['held per known tenant, api', of('apiTenantBytes', 1_024, 'KB')],
