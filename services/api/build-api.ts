@@ -24,6 +24,7 @@ import type { HttpLimits } from './http/http-limits.ts';
 import { sendRateLimit } from './messages/new-message.ts';
 import { DEFAULT_DOWNLOAD_LIMITS, type DownloadLimits } from './http/download-time.ts';
 import { createReads, type ReadsOptions } from './http/reads.ts';
+import { createSharedPauses } from './http/shared-pauses.ts';
 import { createRateMemory } from './auth/rate-memory.ts';
 import { createServiceKeys } from './auth/service-keys.ts';
 import { createNoticeExchange } from './auth/notice-exchange.ts';
@@ -127,9 +128,11 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
   });
   const { notify } = notices;
   const slots = createChangeSlots(deps.changes.connectionsMax);
+  const pauses = createSharedPauses();
   const admin: AdminDeps = {
     sql: changes,
     slots,
+    pauses,
     read,
     keyring: deps.keyring,
     cursors,
@@ -163,6 +166,7 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
         addressKeys,
         fingerprintKey: subkeys.fingerprint,
         contents: sending.contents,
+        pauses,
         rateMemory: createRateMemory(),
         noteUncounted: uncounted.note,
         metrics: sends,

@@ -6,6 +6,7 @@ import type { KeyEncrypter } from '#core/platform/vault/keyring.ts';
 import type { PublishNotice } from '#core/domain/notice.ts';
 import type { Cursors } from '../http/cursor.ts';
 import type { ReadTenant } from '../http/reads.ts';
+import type { SharedPauses } from '../http/shared-pauses.ts';
 import type { SharedSlots } from '../http/shared-slots.ts';
 import type { ReceiptUrlParts } from './provider-accounts/account-view.ts';
 
@@ -15,6 +16,7 @@ export type AdminDeps = {
   readonly sql: Sql;
   /** A share of them: while changes of one tenant wait for each other, others find a connection. */
   readonly slots: SharedSlots;
+  readonly pauses: SharedPauses;
   /** Runs the reads of list routes. */
   readonly read: ReadTenant;
   readonly keyring: KeyEncrypter;

@@ -69,7 +69,14 @@ const PlatformUsage = z
     ],
   });
 
-export function platformUsageRoute({ sql, slots }: Pick<AdminDeps, 'sql' | 'slots'>): RouteModule {
+/** In whose name slots and turns of the event loop are taken. */
+const OWNER = 'platform usage';
+
+export function platformUsageRoute({
+  sql,
+  slots,
+  pauses,
+}: Pick<AdminDeps, 'sql' | 'slots' | 'pauses'>): RouteModule {
   return defineRoute({
     method: 'GET',
     path: '/v1/admin/platform/usage',
@@ -90,21 +97,22 @@ export function platformUsageRoute({ sql, slots }: Pick<AdminDeps, 'sql' | 'slot
       if ('refused' in span)
         throw validationFailed({ field: span.field, rule: 'range', message: span.refused });
       const load = () => readPlatformUsage(sql, span, groups, USAGE_ROWS_MAX + 1);
-      const rows = await inSlot(slots, 'platform usage', load, gone);
+      const rows = await inSlot(slots, OWNER, load, gone);
       const counts = rows.flatMap((row) => (row.counts === null ? [{ ...row, status: row.what }] : []));
       if (counts.length > USAGE_ROWS_MAX) throw tooManyItems();
       const times = rows.flatMap((row) =>
         row.counts === null ? [] : [{ ...row, until: row.what, counts: row.counts }],
       );
       const byStatus = groups.has('status');
-      const items = await usageItems(counts, times, { nameOf, shown, byStatus });
+      const pause = pauses.of(OWNER);
+      const items = await usageItems(counts, times, { nameOf, shown, byStatus }, pause);
       if (items.length > USAGE_ITEMS_MAX) throw tooManyItems();
       const columns = [...groups].flatMap((group) =>
         group === 'tenant' ? ['tenantId', 'tenantSlug'] : [group],
       );
       return {
         body: { ...spanShown(span), groupBy: [...groups], items },
-        ...(asksForCsv(format, request) ? { csv: await usageCsv(columns, items, byStatus) } : {}),
+        ...(asksForCsv(format, request) ? { csv: await usageCsv(columns, items, byStatus, pause) } : {}),
       };
     },
   });

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { USAGE_STATUSES } from '#core/domain/usage-query.ts';
+import { createSharedPauses } from '../http/shared-pauses.ts';
 import { usageCsv, usageItems, type CountRow, type TimesRow } from './usage-items.ts';
 
 type Key = { readonly value: string };
@@ -12,6 +13,8 @@ const countsOf = (groups: number): (Key & CountRow)[] =>
   );
 const timesOf = (groups: number): (Key & TimesRow)[] =>
   values(groups).map((value) => ({ value, until: 'provider', counts: BUCKETS }));
+
+const pause = () => createSharedPauses().of('a tenant');
 
 /** Groups by the value, and counts how often the fields of a group were asked for. */
 function byValue() {
@@ -43,10 +46,12 @@ async function turnsDuring(work: () => Promise<unknown>): Promise<number> {
 
 test('merges the counts and times of a group into one item, in the order of the counts', async () => {
   const groups = byValue();
-  const [first, second] = await usageItems(countsOf(2), timesOf(2).toReversed(), {
-    ...groups,
-    byStatus: false,
-  });
+  const [first, second] = await usageItems(
+    countsOf(2),
+    timesOf(2).toReversed(),
+    { ...groups, byStatus: false },
+    pause(),
+  );
   expect(first).toMatchObject({ tag: 'value 0', messages: 10, segments: 15, timeToReceipt: null });
   expect(first?.['statuses']).toMatchObject(
     Object.fromEntries(USAGE_STATUSES.map((status, nth) => [status, nth < 5 ? 2 : 0])),
@@ -56,21 +61,26 @@ test('merges the counts and times of a group into one item, in the order of the 
 });
 
 test('with byStatus, every status of a group is an item of its own', async () => {
-  const items = await usageItems(countsOf(2), timesOf(2), { ...byValue(), byStatus: true });
+  const items = await usageItems(countsOf(2), timesOf(2), { ...byValue(), byStatus: true }, pause());
   expect(items).toHaveLength(10);
   expect(items[0]).toEqual({ tag: 'value 0', status: USAGE_STATUSES[0], messages: 2, segments: 3 });
 });
 
 test.each([false, true])('10,000 groups yield to the event loop (by status: %s)', async (byStatus) => {
   const [counts, times] = [countsOf(10_000), timesOf(10_000)];
-  const turns = await turnsDuring(() => usageItems(counts, times, { ...byValue(), byStatus }));
+  const turns = await turnsDuring(() => usageItems(counts, times, { ...byValue(), byStatus }, pause()));
   expect(turns).toBeGreaterThan(byStatus ? 1 : 3);
 });
 
 test('writing a CSV of 10,000 rows yields to the event loop', async () => {
-  const items = await usageItems(countsOf(10_000), timesOf(10_000), { ...byValue(), byStatus: false });
+  const items = await usageItems(
+    countsOf(10_000),
+    timesOf(10_000),
+    { ...byValue(), byStatus: false },
+    pause(),
+  );
   const tables: string[] = [];
-  const turns = await turnsDuring(async () => tables.push(await usageCsv(['tag'], items, false)));
+  const turns = await turnsDuring(async () => tables.push(await usageCsv(['tag'], items, false, pause())));
   expect(turns).toBeGreaterThan(1);
   expect(tables[0]?.split('\r\n')).toHaveLength(10_002);
 });

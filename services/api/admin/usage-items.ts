@@ -3,7 +3,7 @@ import { CHANNELS } from '#core/domain/channel.ts';
 import { quantileOf } from '#core/domain/time-buckets.ts';
 import { deliveryRateOf, USAGE_STATUSES, type UsageStatus } from '#core/domain/usage-query.ts';
 import { toCsv, type CsvCell } from '../http/csv.ts';
-import { createTurnPauses, forEachPausing } from '../http/pauses.ts';
+import { forEachPausing, type Pauses } from '../http/pauses.ts';
 
 /** Larger than any real count, and still an exact number. */
 const COUNT_MAX = 1e15;
@@ -88,13 +88,13 @@ type Measures = {
   times: Partial<Record<'provider' | 'receipt', readonly number[]>>;
 };
 
-/** Merges the counts and times of each group, in the order of the counts. Other requests get turns meanwhile. */
+/** Merges the counts and times of each group, in the order of the counts. Pauses between rows, because there may be tens of thousands. */
 export async function usageItems<Key, Group extends object>(
   counts: readonly (Key & CountRow)[],
   times: readonly (Key & TimesRow)[],
   { nameOf, shown, byStatus }: UsageGrouping<Key, Group>,
+  pause: Pauses,
 ): Promise<(Group & UsageItem)[]> {
-  const pause = createTurnPauses();
   const groups = new Map<string, { readonly group: Group; readonly sum: Measures }>();
   const items: (Group & UsageItem)[] = [];
   await forEachPausing(counts, pause, (row) => {
@@ -147,15 +147,15 @@ export type UsageItem = Readonly<Record<string, unknown>> & {
 };
 
 /**
- * Formats the items as text/csv with a header row. Other requests get turns meanwhile.
+ * Formats the items as text/csv with a header row, with pauses between items.
  * @param columns field names of the group columns.
  */
 export async function usageCsv(
   columns: readonly string[],
   items: readonly UsageItem[],
   byStatus: boolean,
+  pause: Pauses,
 ): Promise<string> {
-  const pause = createTurnPauses();
   const states = byStatus ? [] : USAGE_STATUSES;
   const times = byStatus
     ? []

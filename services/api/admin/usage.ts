@@ -89,7 +89,7 @@ const DESCRIPTION = `Every live message counts once, in the hour and the day (UT
 
 \`groupBy\` accepts at most one of \`day\` and \`hour\` with any of \`channel\`, \`provider\` and \`status\`, or one of \`tag\` and \`key\` with any of \`day\` and \`status\`. Without it all messages are one item. At most 10,000 items.`;
 
-export function usageRoute({ read }: Pick<AdminDeps, 'read'>): RouteModule {
+export function usageRoute({ read, pauses }: Pick<AdminDeps, 'read' | 'pauses'>): RouteModule {
   return defineRoute({
     method: 'GET',
     path: '/v1/admin/usage',
@@ -150,12 +150,13 @@ export function usageRoute({ read }: Pick<AdminDeps, 'read'>): RouteModule {
         };
       }
       const byStatus = groups.has('status');
-      const items = await usageItems(counts, times, { nameOf, shown, byStatus });
+      const pause = pauses.of(tenant.id);
+      const items = await usageItems(counts, times, { nameOf, shown, byStatus }, pause);
       if (items.length > USAGE_ITEMS_MAX) throw tooManyItems();
       const columns = [...groups].flatMap((group) => COLUMNS[group] ?? [group]);
       return {
         body: { ...spanShown(span), groupBy: [...groups], items },
-        ...(asksForCsv(format, request) ? { csv: await usageCsv(columns, items, byStatus) } : {}),
+        ...(asksForCsv(format, request) ? { csv: await usageCsv(columns, items, byStatus, pause) } : {}),
       };
     },
   });

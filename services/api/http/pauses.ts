@@ -1,4 +1,4 @@
-import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 
 /** Called between two units of work: resolves when the next unit may start, sometimes after a pause. */
 export type Pauses = () => Promise<void> | undefined;
@@ -20,14 +20,6 @@ export function createPauses(
       begunAt = now();
     });
   };
-}
-
-/** Longest time for which one request occupies the event loop before others get a turn. */
-const TURN_MS = 5;
-
-/** Makes long work give a turn to everything that waits in the event loop, and rest no longer than that. */
-export function createTurnPauses(): Pauses {
-  return createPauses(TURN_MS, 0, { wait: () => nextTurn() });
 }
 
 /** Does the work for each item, with pauses between the items. */

@@ -43,6 +43,11 @@ export function fingerprintedBatch(sent: unknown): unknown {
   return { ...rest, messages: messages.map(inOneSpelling) };
 }
 
+/** Returns whether a message of a batch has an idempotency key of its own, in either spelling. */
+export function hasOwnKey(sent: unknown): boolean {
+  return typeof sent === 'object' && sent !== null && ('idempotencyKey' in sent || 'idempotency_key' in sent);
+}
+
 function inOneSpelling(sent: unknown): unknown {
   try {
     return resolveAliases(aliases, sent).value;

@@ -16,7 +16,8 @@ export function observeSends(metrics: ApiMetrics, uncounted: Pick<UncountedSends
       const { method, route, statusCode, keyId, errorCode, isReplay } = request;
       if (method !== 'POST' || !SENDS.has(route)) return;
       if (statusCode === 400) metrics.rejected('validation', request.tenantId);
-      // A send refused with `rate_limited` did no further work, so it is not counted.
+      // A send refused with `rate_limited` did no further work, so it is not counted. Of a batch this counts
+      // the request; its messages are counted where it is handled.
       const isRefused = statusCode >= 400 && statusCode < 500 && errorCode !== 'rate_limited';
       if (keyId !== null && (isReplay || isRefused)) uncounted.note(keyId);
     },

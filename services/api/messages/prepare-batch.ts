@@ -17,7 +17,7 @@ import { findEarlierAnswers } from '#core/store/batch-acceptance.ts';
 import type { Replays } from '../http/earlier-answer.ts';
 import type { KeyCaller } from '../auth/auth.ts';
 import { idempotencyClaim, idempotencyKeyOf, type IdempotencyClaim } from '../http/idempotency.ts';
-import { createTurnPauses } from '../http/pauses.ts';
+import type { SharedPauses } from '../http/shared-pauses.ts';
 import { keyOwnerOf, type RequestFacts } from '../http/define-route.ts';
 import { inSlot } from '../http/shared-slots.ts';
 import { accountFor, loadRouting } from './account-for.ts';
@@ -36,6 +36,7 @@ export type PrepareBatchDeps = {
   readonly addressKeys: AddressKeyRoot;
   /** Key of idempotency fingerprints. */
   readonly fingerprintKey: KeyObject;
+  readonly pauses: SharedPauses;
 };
 
 export type NewRow = AcceptRow & { readonly response: Accepted };
@@ -67,13 +68,13 @@ type BatchFacts = {
  * @throws AppError `dependency_unavailable` where the database does not answer a query that this needs.
  */
 export async function prepareBatch(
-  { sql, replays, places, addressKeys, fingerprintKey }: PrepareBatchDeps,
+  { sql, replays, places, addressKeys, fingerprintKey, pauses }: PrepareBatchDeps,
   sent: readonly unknown[],
   { caller, batchId, isStrict, request }: BatchFacts,
 ): Promise<PreparedBatch> {
   const { tenant } = caller;
   // Single messages do not wait for hundreds of others.
-  const pause = createTurnPauses();
+  const pause = pauses.of(tenant.id);
   const items = await readItems(sent, pause);
   // One query for all items.
   const named = items.flatMap((item) => ('fault' in item ? [] : [item.message]));

@@ -16,14 +16,16 @@ import type { BatchResult } from '#core/platform/telemetry/metrics.ts';
 import { earlierAnswer } from '../http/earlier-answer.ts';
 import type { KeyCaller } from '../auth/auth.ts';
 import { STATUS } from '../http/errors.ts';
+import type { SharedPauses } from '../http/shared-pauses.ts';
 import { rateHeaders } from '../http/rate-headers.ts';
 import { defineRoute, type Answer, type RouteContext, type RouteModule } from '../http/define-route.ts';
 import { acceptPrepared } from './accept-prepared.ts';
 import type { BatchAccepts } from './batch-accepts.ts';
-import { AcceptedBatch, fingerprintedBatch, SendBatch } from './batch-schema.ts';
+import { AcceptedBatch, fingerprintedBatch, hasOwnKey, SendBatch } from './batch-schema.ts';
 import { sendsPerMinute, type Accepted } from './new-message.ts';
-import { batchSizeFault, prepareBatch, type PreparedBatch } from './prepare-batch.ts';
+import { batchSizeFault, prepareBatch } from './prepare-batch.ts';
 import { rejectionReason } from './rejection-reason.ts';
+import { rememberedRefusal } from './remembered-refusal.ts';
 import { EXAMPLES, type AcceptMetrics, type SendMessageDeps } from './send-message.ts';
 import { SEND_BYTES_MAX } from './send-message-schema.ts';
 
@@ -34,6 +36,7 @@ export type SendBatchDeps = Omit<SendMessageDeps, 'batcher' | 'metrics'> & {
   readonly batches: BatchAccepts;
   /** Key of idempotency fingerprints. */
   readonly fingerprintKey: KeyObject;
+  readonly pauses: SharedPauses;
 };
 
 type Context = RouteContext<{ kind: 'key'; scope: 'messages:send' }, object, object, SendBatch>;
@@ -73,9 +76,7 @@ export function sendBatchRoute(deps: SendBatchDeps): RouteModule {
     const batch = await prepareBatch(deps, messages, facts).catch(countFault);
     const draft = warnings.list().length === 0 ? batch.draft : { ...batch.draft, warnings: warnings.list() };
     const apart = contentsApart(batch.bytes, INLINE_BYTES_MAX);
-    const faulty = messages.length - batch.rows.length;
-    const hasFault = faulty > 0;
-    if (hasFault) noteUncounted(caller.key.id, faulty);
+    const hasFault = batch.rows.length < messages.length;
     const isAsked = batch.rows.length > 0 && !(isStrict && draft.items.some((item) => 'fault' in item));
     if (hasFault || apart.size > 0) {
       // Looks for a stored answer before it stores large contents a second time.
@@ -83,37 +84,32 @@ export function sendBatchRoute(deps: SendBatchDeps): RouteModule {
       if (again !== null) return again;
     }
     if (!isAsked) return answerFor(context, { draft, verdicts: batch.rows.map(() => UNASKED) });
-    const held = isUnkeyed(batch, idempotency) ? refusedAgain(caller) : undefined;
-    if (held !== undefined) return answerFor(context, { draft, verdicts: batch.rows.map(() => held) });
-
     const asked = { ...batch, draft, apart, strict: isStrict, idempotency };
     const { outcome, draft: known } = await acceptPrepared(deps, caller.tenant.id, asked).catch(countFault);
     if (outcome.kind === 'mismatch') throw new AppError('idempotency_mismatch');
     if (outcome.kind === 'replayed') return replayOf(outcome.stored as Settled);
-    noteVerdicts(caller, outcome.verdicts, { isStrict, isKeyed: !isUnkeyed(batch, idempotency) });
+    if (!isStrict) rememberRate(caller, outcome.verdicts);
     return answerFor(context, { draft: known, verdicts: outcome.verdicts }, outcome.verdicts);
   }
 
-  function refusedAgain(caller: KeyCaller): ItemVerdict | undefined {
-    const retryAfter = rateMemory.retryAfter(caller.key.id, sendsPerMinute(caller));
-    return retryAfter === undefined ? undefined : { verdict: 'rate_limited', retryAfter };
+  /** Refuses a batch before its messages are read. With an idempotency key anywhere in it something may be a replay. */
+  function refuseAgain({ caller, body: { mode, messages }, idempotency }: Context): void {
+    if (idempotency !== null || messages.some(hasOwnKey)) return;
+    const refusal = rememberedRefusal(rateMemory, caller);
+    if (refusal === undefined) return;
+    for (const _ of messages) metrics.rejected('rate', caller.tenant.id);
+    metrics.batchEnded(mode, 'refused', messages.length);
+    throw refusal;
   }
 
-  /** Remembers a refusal, so that the key's next request need not query the database, and counts sends that no limit counts. */
-  function noteVerdicts(
-    { key, ...caller }: KeyCaller,
-    verdicts: readonly ItemVerdict[],
-    { isStrict, isKeyed }: { isStrict: boolean; isKeyed: boolean },
-  ): void {
+  /**
+   * Remembers a refusal, so that the key's next request need not query the database. Not one of a strict batch: it used nothing, so
+   * the remaining room is left to other requests.
+   */
+  function rememberRate(caller: KeyCaller, verdicts: readonly ItemVerdict[]): void {
     const limited = verdicts.find(({ verdict }) => verdict === 'rate_limited');
-    // A refused strict batch used nothing, so the remaining room is left to other requests.
-    if (limited !== undefined && !isStrict) {
-      rateMemory.refused(key.id, sendsPerMinute({ key, ...caller }), limited.retryAfter ?? 1);
-    }
-    if (limited !== undefined && (isKeyed || isStrict)) noteUncounted(key.id);
-    for (const { verdict } of verdicts) {
-      if (verdict === 'replayed' || verdict === 'mismatch') noteUncounted(key.id);
-    }
+    if (limited === undefined) return;
+    rateMemory.refused(caller.key.id, sendsPerMinute(caller), limited.retryAfter ?? 1);
   }
 
   /** Returns the answer. @throws AppError where the request as a whole is refused. */
@@ -162,20 +158,25 @@ export function sendBatchRoute(deps: SendBatchDeps): RouteModule {
     }
   }
 
-  /** Runs `work` and counts the result of the batch. */
+  /** Runs `work` and counts the result of the batch, and its messages that no limit counted. */
   async function counted(
     context: Context,
     work: (context: Context) => Promise<Answer<AcceptedBatch>>,
   ): Promise<Answer<AcceptedBatch>> {
     const { mode, messages } = context.body;
+    const { id: keyId } = context.caller.key;
     try {
       const answer = await work(context);
-      const result = answer.replayed === true ? 'replayed' : resultOf(answer.body);
-      metrics.batchEnded(mode, result, messages.length);
+      const isReplay = answer.replayed === true;
+      metrics.batchEnded(mode, isReplay ? 'replayed' : resultOf(answer.body), messages.length);
+      const uncounted = isReplay ? messages.length : answer.body.items.filter(isUncounted).length;
+      if (uncounted > 0) noteUncounted(keyId, uncounted);
       return answer;
     } catch (error) {
       const isAnswer = error instanceof AppError && error.code !== 'dependency_unavailable';
       metrics.batchEnded(mode, isAnswer ? 'refused' : 'failed', messages.length);
+      // Each of them was prepared.
+      if (isAnswer) noteUncounted(keyId, messages.length);
       throw error;
     }
   }
@@ -205,7 +206,10 @@ export function sendBatchRoute(deps: SendBatchDeps): RouteModule {
     response: AcceptedBatch,
     errors: ['provider_not_configured', 'url_blocked', 'daily_limit_reached', 'backlog_full'],
     examples: BATCH_EXAMPLES,
-    handler: (context) => counted(context, send),
+    async handler(context) {
+      refuseAgain(context);
+      return await counted(context, send);
+    },
   });
 }
 
@@ -244,10 +248,6 @@ function resultOf({ items }: AcceptedBatch): BatchResult {
   return refused === 0 ? 'whole' : refused < items.length ? 'partial' : 'refused';
 }
 
-/**
- * Returns whether the batch has no idempotency key at all. Only then can a limit refuse it at once, because nothing can be a
- * replay.
- */
-function isUnkeyed({ rows }: PreparedBatch, idempotency: unknown): boolean {
-  return idempotency === null && rows.every(({ scope }) => scope === null);
+function isUncounted({ error, replayed }: AcceptedBatch['items'][number]): boolean {
+  return error !== undefined || replayed === true;
 }

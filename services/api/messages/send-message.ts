@@ -20,6 +20,7 @@ import { warningsField } from '../http/request-warnings.ts';
 import { newMessageRow, recordKeptFrom, sendsPerMinute, type Accepted } from './new-message.ts';
 import { countedAgainst, refusalOf } from './refusal-of.ts';
 import { rejectionReason, type RejectionReason } from './rejection-reason.ts';
+import { rememberedRefusal } from './remembered-refusal.ts';
 import { defineRoute, type Answer, type RouteContext, type RouteModule } from '../http/define-route.ts';
 import { messageClock, type MessageClock } from './message-clock.ts';
 import { attachedLength, SEND_BYTES_MAX, SendMessage } from './send-message-schema.ts';
@@ -96,12 +97,10 @@ export function sendMessageRoute(deps: SendMessageDeps): RouteModule {
   }
 
   function refuseAgain(caller: KeyCaller): void {
-    const limit = sendsPerMinute(caller);
-    const retryAfter = rateMemory.retryAfter(caller.key.id, limit);
-    if (retryAfter === undefined) return;
+    const refusal = rememberedRefusal(rateMemory, caller);
+    if (refusal === undefined) return;
     metrics.rejected('rate', caller.tenant.id);
-    const headers = rateHeaders({ limit, remaining: 0, passed: false, retryAfter });
-    throw refusalOf('rate_limited', countedAgainst(caller), { retryAfter, headers });
+    throw refusal;
   }
 
   async function send(context: Context): Promise<Answer<Accepted>> {

@@ -406,6 +406,38 @@ describe('limits', () => {
     },
   );
 
+  test('messages that a limit refuses, and those of replays, count like single ones too', async () => {
+    const fresh = await api.tenant({ backlogMax: 40 });
+    const key = await api.key(fresh.tenantId, { rateLimitRpm: 100 });
+    const once = { headers: { 'idempotency-key': 'once' } };
+    const full = { messages: times(36, sms) };
+    expect((await sendBatch(key, full, once)).status).toBe(202);
+    expect(codesOf(await sendBatch(key, full))).toEqual([...times(4, 'taken'), ...times(32, 'backlog_full')]);
+    for (const _ of times(2, null))
+      expect((await sendBatch(key, full, once)).headers['idempotent-replayed']).toBe('true');
+    expect(await sendBatch(key, full, once)).toMatchObject({
+      status: 429,
+      body: { code: 'rate_limited', limit: { name: 'rateLimitRpm', value: 100 } },
+    });
+  });
+
+  test('a batch over the rate limit is refused before its messages are read, unless one may be a replay', async () => {
+    const fresh = await api.tenant();
+    const key = await api.key(fresh.tenantId, { rateLimitRpm: 5 });
+    expect(codesOf(await sendBatch(key, { messages: times(6, sms) }))).toEqual([
+      ...times(5, 'taken'),
+      'rate_limited',
+    ]);
+    expect(await sendBatch(key, { messages: [sms, INVALID] })).toMatchObject({
+      status: 429,
+      body: { code: 'rate_limited' },
+    });
+    for (const name of ['idempotencyKey', 'idempotency_key']) {
+      const mixed = await sendBatch(key, { messages: [{ ...sms, [name]: 'own' }, INVALID] });
+      expect(codesOf(mixed)).toEqual(['rate_limited', 'validation_failed']);
+    }
+  });
+
   test('a batch of a suspended tenant stores nothing', async () => {
     const fresh = await api.tenant();
     expect((await sendBatch(fresh.key, { messages: [sms] })).status).toBe(202);
