@@ -20,7 +20,7 @@ const CALLABLE: Readonly<Record<string, readonly RoleName[]>> = {
   accept_batch: ['api'],
   store_content: ['api'],
   copy_content: ['api'],
-  forget_content: ['api'],
+  forget_contents: ['api'],
   take_rate: ['api'],
   claim_idempotency: ['api'],
   store_idempotent_response: ['api'],

@@ -286,11 +286,11 @@ describe('the database keeps tenants apart', () => {
       withTenant(api, tenantId as TenantId, work);
     const owners = () => admin`select tenant_id from message_contents where message_seq = ${seq}`;
     await as(b.tenantId, (tx) => tx`select store_content(${seq}, '2099-01-05', '{}')`);
-    await as(a.tenantId, (tx) => tx`select forget_content(${seq})`);
-    await api`select forget_content(${seq})`;
+    await as(a.tenantId, (tx) => tx`select forget_contents(${[seq]}::bigint[])`);
+    await api`select forget_contents(${[seq]}::bigint[])`;
     expect(await owners()).toEqual([{ tenant_id: b.tenantId }]);
     await expect(api`select store_content(${seq + 1}, '2099-01-05', '{}')`).rejects.toThrow(/null value/);
-    await as(b.tenantId, (tx) => tx`select forget_content(${seq})`);
+    await as(b.tenantId, (tx) => tx`select forget_contents(${[seq]}::bigint[])`);
     expect(await owners()).toEqual([]);
   });
 

@@ -45,7 +45,8 @@ export async function acceptPrepared<Draft extends BatchDraft<Accepted>>(
     }
   };
   const forget = (indexes: Iterable<number>): void => {
-    for (const i of indexes) void contents.forget(rows[i] as AcceptRow);
+    const refused = Array.from(indexes, (i) => rows[i] as AcceptRow);
+    if (refused.length > 0) void contents.forget(refused);
   };
   const stores = await Promise.allSettled(Array.from({ length: STORES_AT_ONCE }, storeSome));
   const failed = stores.find((store) => store.status === 'rejected');

@@ -1,3 +1,4 @@
+import type { TenantId } from '#core/domain/ids.ts';
 import { createMicroBatch } from '#core/platform/process/micro-batch.ts';
 import type { AcceptRow } from '#core/store/acceptance.ts';
 
@@ -7,20 +8,23 @@ export type LargeContents = {
    * @throws QueueFullError under overload; the database's error.
    */
   readonly takeApart: <Row extends AcceptRow>(row: Row) => Promise<Row>;
-  /** Deletes the content of a row that was then refused. If that fails, the content is deleted later. */
-  readonly forget: (row: AcceptRow) => Promise<void>;
+  /**
+   * Deletes the contents of rows of one request that were then refused. What is not deleted, because of an error or because many
+   * wait, is deleted later.
+   */
+  readonly forget: (rows: readonly AcceptRow[]) => Promise<void>;
 };
 
 export type LargeContentsDeps = {
   readonly storeContent: (row: AcceptRow, content: string) => Promise<void>;
-  readonly forgetContent: (row: AcceptRow) => Promise<void>;
+  readonly forgetContents: (tenantId: TenantId, seqs: readonly number[]) => Promise<void>;
 };
 
 /** Each one holds a connection for the duration of a 15 MB write. */
 const STORES_AT_ONCE = 2;
 const WAITING_MAX = 1_000;
 
-export function createLargeContents({ storeContent, forgetContent }: LargeContentsDeps): LargeContents {
+export function createLargeContents({ storeContent, forgetContents }: LargeContentsDeps): LargeContents {
   const stores = createMicroBatch<AcceptRow, number>({
     itemsMax: 1,
     flushesMax: STORES_AT_ONCE,
@@ -33,11 +37,23 @@ export function createLargeContents({ storeContent, forgetContent }: LargeConten
       return [Buffer.byteLength(content)];
     },
   });
+  const deletions = createMicroBatch<readonly AcceptRow[], void>({
+    itemsMax: 1,
+    flushesMax: 1,
+    queuedMax: WAITING_MAX,
+    ownerOf: ([row]) => row?.tenant_id ?? '',
+    async flush([rows = []]) {
+      const [first] = rows;
+      const seqs = rows.map(({ seq }) => seq);
+      if (first !== undefined) await forgetContents(first.tenant_id as TenantId, seqs);
+      return [undefined];
+    },
+  });
   return {
     async takeApart(row) {
       const storedBytes = await stores.add(row);
       return { ...row, content: { storedBytes } };
     },
-    forget: (row) => forgetContent(row).catch(() => {}),
+    forget: (rows) => deletions.add(rows).catch(() => {}),
   };
 }

@@ -12,7 +12,7 @@ import type { Nats } from '#core/platform/nats/nats-types.ts';
 import type { Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { acceptMessages, type AcceptRow } from '#core/store/acceptance.ts';
 import { afterCommit } from '#core/store/after-commit.ts';
-import { forgetContent } from '#core/store/contents.ts';
+import { forgetContents } from '#core/store/contents.ts';
 import type { MessageAddress } from '#core/store/messages.ts';
 import { copyContent, findRetried, type RetriedRow } from '#core/store/retries.ts';
 import { assertMemberUntilCommit } from '../auth/assert-member.ts';
@@ -120,7 +120,7 @@ export function retryMessageRoute(deps: RetryMessageDeps): RouteModule {
       if (!(error instanceof ContentIsApart)) throw error;
     }
     const { id: tenantId } = context.caller.tenant;
-    const forget = () => void forgetContent(sql, { seq: place.seq, tenant_id: tenantId }).catch(() => {});
+    const forget = () => void forgetContents(sql, tenantId, [place.seq]).catch(() => {});
     try {
       if (!(await copyContent(sql, tenantId, address, place))) throw withoutContent();
       const result = await once(context, address, place, true);

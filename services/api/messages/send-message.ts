@@ -147,7 +147,7 @@ export function sendMessageRoute(deps: SendMessageDeps): RouteModule {
     }
     const light = await contents.takeApart(row);
     const verdict = await batcher.accept(light, ROW_BYTES);
-    if (verdict.verdict !== 'accepted') void contents.forget(row);
+    if (verdict.verdict !== 'accepted') void contents.forget([row]);
     return verdict;
   }
 

@@ -1,4 +1,5 @@
 import type { AuditEntry, AuditTrail } from '#core/domain/audit-entry.ts';
+import type { TenantId } from '#core/domain/ids.ts';
 import { createIdLoader, type LoadIds } from '#core/domain/id-loader.ts';
 import type { Nats } from '#core/platform/nats/nats-types.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
@@ -7,7 +8,7 @@ import type { Logger } from '#core/platform/telemetry/logger.ts';
 import type { ApiMetrics } from '#core/platform/telemetry/metrics.ts';
 import { acceptMessages, type AcceptRow } from '#core/store/acceptance.ts';
 import { acceptWholeBatch, tryBatch, type BatchAcceptance } from '#core/store/batch-acceptance.ts';
-import { forgetContent, storeContent } from '#core/store/contents.ts';
+import { forgetContents, storeContent } from '#core/store/contents.ts';
 import { loadMessageIdKey, reserveMessageSeqs } from '#core/store/message-places.ts';
 import { createAcceptBatcher, type AcceptBatcher } from './accept-batcher.ts';
 import { createBatchAccepts, type BatchAccepts } from './batch-accepts.ts';
@@ -55,7 +56,7 @@ export function createSending({ sql, nats, metrics, log, audit }: SendingDeps): 
   const contents = timedStore(
     {
       storeContent: (row: AcceptRow, content: string) => storeContent(sql, row, content),
-      forgetContent: (row: AcceptRow) => forgetContent(sql, row),
+      forgetContents: (tenantId: TenantId, seqs: readonly number[]) => forgetContents(sql, tenantId, seqs),
     },
     metrics.database,
   );

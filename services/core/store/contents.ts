@@ -20,10 +20,12 @@ export async function storeContent(sql: Sql, row: AcceptRow, content: string): P
   );
 }
 
-/** Deletes the content that was stored for a message that was then refused. */
-export async function forgetContent(
-  sql: Sql,
-  { seq, tenant_id }: Pick<AcceptRow, 'seq' | 'tenant_id'>,
-): Promise<void> {
-  await withTenant(sql, tenant_id as TenantId, (tx) => tx`select forget_content(${seq})`, STORE_DEADLINE_MS);
+/** Deletes the contents that were stored for messages of a tenant that were then refused. */
+export async function forgetContents(sql: Sql, tenantId: TenantId, seqs: readonly number[]): Promise<void> {
+  await withTenant(
+    sql,
+    tenantId,
+    (tx) => tx`select forget_contents(${[...seqs]}::bigint[])`,
+    STORE_DEADLINE_MS,
+  );
 }
