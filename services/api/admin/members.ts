@@ -164,9 +164,10 @@ function invite(deps: AdminDeps): RouteModule {
     handler: async ({ caller, body, request }) => {
       const person = personOf(body);
       const { tenant, user } = caller;
-      const member = await changeTenant(deps, scopeOf(caller, request), async (change) => {
+      const { was, member } = await changeTenant(deps, scopeOf(caller, request), async (change) => {
         const known = await findMemberLike(tenant.id, change.tx, user.issuer, person);
-        if (known !== undefined) return moveRole(caller, change, known, body.role);
+        if (known !== undefined)
+          return { was: known.role, member: await moveRole(caller, change, known, body.role) };
         if (body.role === 'owner') assertOwner(change);
         const { members } = await countMembers(tenant.id, change.tx);
         assertBelow(members, change.tenant.limits.membersMax, 'membersMax');
@@ -174,9 +175,10 @@ function invite(deps: AdminDeps): RouteModule {
         const added = await requireMember(caller, change, userId);
         const changes = [{ field: 'role', from: null, to: body.role }];
         await change.audit('member.added', userId, { role: body.role }, { name: nameOf(added), changes });
-        return added;
+        return { was: null, member: added };
       });
-      deps.notify('tenant', { tenantId: tenant.id });
+      // A notice makes every process load what it knows of the tenant again.
+      if (member.role !== was) deps.notify('tenant', { tenantId: tenant.id });
       return { body: viewMember(member) };
     },
   });
@@ -196,10 +198,11 @@ function changeRole(deps: AdminDeps): RouteModule {
     response: Member,
     errors: ['insufficient_role', 'last_owner'],
     handler: async ({ caller, params, body, request }) => {
-      const member = await changeTenant(deps, scopeOf(caller, request), async (change) =>
-        moveRole(caller, change, await requireMember(caller, change, params.userId as UserId), body.role),
-      );
-      deps.notify('tenant', { tenantId: caller.tenant.id });
+      const { was, member } = await changeTenant(deps, scopeOf(caller, request), async (change) => {
+        const known = await requireMember(caller, change, params.userId as UserId);
+        return { was: known.role, member: await moveRole(caller, change, known, body.role) };
+      });
+      if (member.role !== was) deps.notify('tenant', { tenantId: caller.tenant.id });
       return { body: viewMember(member) };
     },
   });

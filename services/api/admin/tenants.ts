@@ -220,7 +220,7 @@ function update(deps: AdminDeps): RouteModule {
         if (role !== null) assertRole(role, 'admin');
         if (plan !== undefined) throw insufficientRole('platform admin');
       }
-      const tenant = await changeTenant(
+      const { tenant, isChanged } = await changeTenant(
         deps,
         {
           tenantId: id,
@@ -242,10 +242,10 @@ function update(deps: AdminDeps): RouteModule {
           );
           if (name !== undefined || plan !== undefined)
             await change.audit('tenant.updated', id, {}, { name: before.name, changes });
-          return after;
+          return { tenant: after, isChanged: plan !== undefined || after.name !== before.name };
         },
       );
-      notify('tenant', { tenantId: id });
+      if (isChanged) notify('tenant', { tenantId: id });
       return { body: viewTenant(tenant) };
     },
   });

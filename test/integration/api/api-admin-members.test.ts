@@ -158,6 +158,21 @@ describe('adding a member', () => {
     expect(await auditOf(first.body.userId)).toEqual(['member.added', 'member.role_changed']);
   });
 
+  test('a PUT that changes nothing makes no process load the tenant again', async () => {
+    const subject = randomUUID();
+    const put = async (role: Role): Promise<number> => {
+      const before = api.notices.length;
+      expect((await as('admin', 'PUT', PATH, { subject, role })).status).toBe(200);
+      return api.notices.length - before;
+    };
+    expect([
+      await put('viewer'),
+      await put('viewer'),
+      await put('developer'),
+      await put('developer'),
+    ]).toEqual([1, 0, 1, 0]);
+  });
+
   test('a token that names no address or name leaves the member as they were', async () => {
     const own = await api.tenant();
     const email = `${randomUUID()}@example.org`;
