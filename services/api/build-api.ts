@@ -32,6 +32,7 @@ import { writeKeyUse } from './auth/key-use.ts';
 import { createChangeSlots } from './changes/change-slots.ts';
 import { createFileSlots } from './suppressions/file-slots.ts';
 import { observeSends } from './messages/observe-sends.ts';
+import { createFullLimits } from './messages/full-limits.ts';
 import { createSending } from './messages/sending.ts';
 import { createReceiptIntake } from './receipts/receipt-intake.ts';
 import { suppressRecipient } from './unsubscribe/suppress-recipient.ts';
@@ -168,6 +169,7 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
         contents: sending.contents,
         pauses,
         rateMemory: createRateMemory(),
+        fullLimits: createFullLimits(),
         noteUncounted: uncounted.note,
         metrics: sends,
       },

@@ -51,7 +51,7 @@ const UNASKED: ItemVerdict = { verdict: 'accepted' };
 
 /** `POST /v1/messages/batch`: one commit for all messages of the request. */
 export function sendBatchRoute(deps: SendBatchDeps): RouteModule {
-  const { replays, rateMemory, noteUncounted, metrics } = deps;
+  const { replays, rateMemory, fullLimits, noteUncounted, metrics } = deps;
 
   async function send(context: Context): Promise<Answer<AcceptedBatch>> {
     const { caller, body, idempotency, warnings, request } = context;
@@ -84,11 +84,15 @@ export function sendBatchRoute(deps: SendBatchDeps): RouteModule {
       if (again !== null) return again;
     }
     if (!isAsked) return answerFor(context, { draft, verdicts: batch.rows.map(() => UNASKED) });
+    // Without keys of their own none of the messages is a replay.
+    const isNew = batch.rows.every(({ scope }) => scope === null);
+    const full = apart.size > 0 && isNew ? fullLimits.find(caller) : undefined;
+    if (full !== undefined) return answerFor(context, { draft, verdicts: batch.rows.map(() => full) });
     const asked = { ...batch, draft, apart, strict: isStrict, idempotency };
     const { outcome, draft: known } = await acceptPrepared(deps, caller.tenant.id, asked).catch(countFault);
     if (outcome.kind === 'mismatch') throw new AppError('idempotency_mismatch');
     if (outcome.kind === 'replayed') return replayOf(outcome.stored as Settled);
-    if (!isStrict) rememberRate(caller, outcome.verdicts);
+    if (!isStrict) remember(caller, outcome.verdicts);
     return answerFor(context, { draft: known, verdicts: outcome.verdicts }, outcome.verdicts);
   }
 
@@ -103,13 +107,16 @@ export function sendBatchRoute(deps: SendBatchDeps): RouteModule {
   }
 
   /**
-   * Remembers a refusal, so that the key's next request need not query the database. Not one of a strict batch: it used nothing, so
-   * the remaining room is left to other requests.
+   * Remembers refusals by limits, so that the next request need not query the database. Not those of a strict batch: it used
+   * nothing, so the remaining room is left to other requests.
    */
-  function rememberRate(caller: KeyCaller, verdicts: readonly ItemVerdict[]): void {
-    const limited = verdicts.find(({ verdict }) => verdict === 'rate_limited');
-    if (limited === undefined) return;
-    rateMemory.refused(caller.key.id, sendsPerMinute(caller), limited.retryAfter ?? 1);
+  function remember(caller: KeyCaller, verdicts: readonly ItemVerdict[]): void {
+    for (const verdict of ['rate_limited', 'daily_limit_reached', 'backlog_full'] as const) {
+      const { retryAfter } = verdicts.find((one) => one.verdict === verdict) ?? {};
+      if (retryAfter == null) continue;
+      if (verdict === 'rate_limited') rateMemory.refused(caller.key.id, sendsPerMinute(caller), retryAfter);
+      else fullLimits.note(caller, verdict, retryAfter);
+    }
   }
 
   /** Returns the answer. @throws AppError where the request as a whole is refused. */

@@ -11,6 +11,7 @@ import type { AcceptBatcher } from './accept-batcher.ts';
 import { accountFor, loadRouting } from './account-for.ts';
 import { earlierAnswer, type Replays } from '../http/earlier-answer.ts';
 import type { KeyCaller } from '../auth/auth.ts';
+import type { FullLimits } from './full-limits.ts';
 import type { LargeContents } from './large-contents.ts';
 import { rateHeaders } from '../http/rate-headers.ts';
 import type { RateMemory } from '../auth/rate-memory.ts';
@@ -39,6 +40,7 @@ export type SendMessageDeps = {
   readonly addressKeys: AddressKeyRoot;
   readonly contents: LargeContents;
   readonly rateMemory: RateMemory;
+  readonly fullLimits: FullLimits;
   /** Counts sends that cost work and that no limit counts, such as one that the database refused. */
   readonly noteUncounted: (keyId: string, sends?: number) => void;
   readonly metrics: AcceptMetrics;
@@ -81,7 +83,8 @@ type Context = RouteContext<{ kind: 'key'; scope: 'messages:send' }, object, obj
 
 /** `POST /v1/messages`. For a warm key its only call to the database is one commit that it shares with other requests. */
 export function sendMessageRoute(deps: SendMessageDeps): RouteModule {
-  const { sql, replays, places, batcher, addressKeys, contents, rateMemory, noteUncounted, metrics } = deps;
+  const { sql, replays, places, batcher, addressKeys, contents, metrics } = deps;
+  const { rateMemory, fullLimits, noteUncounted } = deps;
 
   /** Makes the checks whose result may change with time and settings. A replay is answered even where they fail now. */
   async function prepare(
@@ -132,19 +135,20 @@ export function sendMessageRoute(deps: SendMessageDeps): RouteModule {
         return replayOf(earlier.body);
       }
     }
-    const verdict = await accept(row, isLarge, context.request.bodyBytes).catch(countFault);
+    const verdict = await accept(row, isLarge, context).catch(countFault);
     return answerFor(verdict, row.response, caller, idempotency !== null);
   }
 
-  /**
-   * Accepts the message.
-   * @param bytes the memory that the waiting request holds: its body, in which only attachments and texts can be large.
-   */
-  async function accept(row: AcceptRow, isLarge: boolean, bytes: number): Promise<Verdict> {
+  /** Accepts the message. */
+  async function accept(row: AcceptRow, isLarge: boolean, { caller, request }: Context): Promise<Verdict> {
     if (!isLarge) {
+      // The memory that the waiting request holds: its body, in which only attachments and texts can be large.
+      const { bodyBytes: bytes } = request;
       const counted = bytes < COUNTED_BYTES_MIN ? row : { ...row, content_bytes: bytes };
       return batcher.accept(counted, ROW_BYTES + bytes);
     }
+    const full = fullLimits.find(caller);
+    if (full !== undefined) return { ...full, response: null, remaining: null };
     const light = await contents.takeApart(row);
     const verdict = await batcher.accept(light, ROW_BYTES);
     if (verdict.verdict !== 'accepted') void contents.forget([row]);
@@ -185,6 +189,7 @@ export function sendMessageRoute(deps: SendMessageDeps): RouteModule {
       case 'suspended':
       case 'daily_limit_reached':
       case 'backlog_full':
+        fullLimits.note(caller, verdict.verdict, retryAfter);
         throw rejected(refusalOf(verdict.verdict, countedAgainst(caller), { retryAfter }));
     }
   }

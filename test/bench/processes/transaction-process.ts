@@ -18,6 +18,7 @@ import { createCallerLookup } from '../../../services/api/auth/caller-lookup.ts'
 import { apiConfig } from '../../../services/api/config.ts';
 import { createRateMemory } from '../../../services/api/auth/rate-memory.ts';
 import { createIdLoader } from '#core/domain/id-loader.ts';
+import { createFullLimits } from '../../../services/api/messages/full-limits.ts';
 import { createMessagePlaces } from '../../../services/api/messages/message-places.ts';
 import { sendMessageRoute } from '../../../services/api/messages/send-message.ts';
 import { createServiceKeys } from '../../../services/api/auth/service-keys.ts';
@@ -83,6 +84,7 @@ const app = await buildApp(
       // The contestant never sends content that is stored apart.
       contents: { takeApart: (row) => Promise.resolve(row), forget: () => Promise.resolve() },
       rateMemory: createRateMemory(),
+      fullLimits: createFullLimits(),
       noteUncounted: () => {},
       metrics: { ...metrics, replayed: () => metrics.idempotencyReplays.inc() },
     }),

@@ -90,6 +90,24 @@ describe('the daily limit', () => {
     for (const key of [keys[0], tenant.key]) expect((await send(api.first, key, LEAST.sms)).status).toBe(202);
   });
 
+  test('at the limit, large contents are refused before they are stored', async () => {
+    const tenant = await api.tenant({ messagesPerDay: 1 });
+    const large = { ...LEAST.email, bodyText: 'x'.repeat(100_000) };
+    const once = { 'idempotency-key': 'once' };
+    const first = await send(api.first, tenant.key, large, once);
+    expect([first.status, (await send(api.first, tenant.key, large)).status]).toEqual([202, 429]);
+    const refusal = { status: 429, body: { code: 'daily_limit_reached', limit: { value: 1 } } };
+    // Whoever stored a content would wait for the lock.
+    await api.admin.begin(async (tx) => {
+      await tx`lock table message_contents in exclusive mode`;
+      for (const headers of [{}, { 'idempotency-key': 'another' }])
+        expect(await send(api.first, tenant.key, large, headers)).toMatchObject(refusal);
+      const batch = { headers: { 'x-service-key': tenant.key.text }, body: { messages: [large, LEAST.sms] } };
+      expect(await request(api.first, 'POST', '/v1/messages/batch', batch)).toMatchObject(refusal);
+    });
+    expect((await send(api.first, tenant.key, large, once)).body).toEqual(first.body);
+  });
+
   test('a replay is answered even when the limit is reached', async () => {
     const tenant = await api.tenant({ messagesPerDay: 1 });
     const first = await send(api.first, tenant.key, LEAST.sms, { 'idempotency-key': 'k' });
