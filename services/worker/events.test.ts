@@ -96,7 +96,9 @@ async function counted(
   const { text } = await metrics.expose();
   return text
     .split('\n')
-    .filter((line) => /^despatch_(dead_letters|time_to_first_attempt|message_end)/.test(line));
+    .filter((line) =>
+      /^despatch_(dead_letters|time_to_first_attempt|message_end|provider_unreached)/.test(line),
+    );
 }
 
 const given = (reason: string): string => `despatch_dead_letters_total{reason="${reason}"} 1`;
@@ -140,6 +142,48 @@ test('a message that waits for a retry counts neither as a dead letter nor as en
   });
   expect(lines.filter((line) => line.includes('dead_letters') && !line.endsWith(' 0'))).toEqual([]);
   expect(lines).not.toContain(ENDED);
+});
+
+test.each<[what: string, outcome: AttemptOutcome, isUnreached: boolean]>([
+  [
+    'no connection',
+    { kind: 'rejected_transient', failure: { class: 'provider_unavailable', code: 'connect_timeout' } },
+    true,
+  ],
+  ['no answer', { kind: 'ambiguous', failure: { class: 'provider_unavailable', code: 'timeout' } }, true],
+  [
+    'a refused credential',
+    {
+      kind: 'rejected_transient',
+      failure: { class: 'auth_or_config', code: 'authentication_failed', httpStatus: 401 },
+    },
+    false,
+  ],
+  [
+    'an error of the provider',
+    {
+      kind: 'rejected_transient',
+      failure: { class: 'provider_unavailable', code: 'http_503', httpStatus: 503 },
+    },
+    false,
+  ],
+  [
+    'an error of a mail server',
+    {
+      kind: 'rejected_transient',
+      failure: { class: 'provider_unavailable', code: 'service_closing', providerCode: '421' },
+    },
+    false,
+  ],
+  ['an accepted message', { kind: 'accepted', providerMessageId: '1' }, false],
+])('a call counts as unanswered where no server has answered it: %s', async (_what, outcome, isUnreached) => {
+  const lines = await counted(outcome);
+  expect(lines).toContain(`despatch_provider_unreached_total{provider="twilio"} ${isUnreached ? 1 : 0}`);
+});
+
+test('an attempt without a call counts as no unanswered call', async () => {
+  const lines = await counted({ kind: 'not_started', reason: 'breaker_open' });
+  expect(lines).toContain('despatch_provider_unreached_total{provider="twilio"} 0');
 });
 
 test('time to first attempt is measured at the first provider call only', async () => {

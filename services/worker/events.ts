@@ -51,7 +51,7 @@ export function createEvents(
       const ageSeconds = (now() - message.waitsSince.getTime()) / 1_000;
       if (delivered.callMs !== undefined) {
         const callSeconds = delivered.callMs / 1_000;
-        metrics.providerSeconds.observe({ provider: message.provider }, callSeconds);
+        metrics.called(message.provider, callSeconds, isAnswered(outcome));
         if (isFirstCall(message) && waitsForUs(message) && unblockedMs > 0) {
           const waitedMs = Math.min(now() - sendableSince(message), unblockedMs);
           const waited = waitedMs / 1_000 - callSeconds;
@@ -247,6 +247,13 @@ export type WorkerEvents = ReturnType<typeof createEvents>;
 function reasonOf(outcome: AttemptOutcome): { reason?: string; failureClass?: string } {
   if (outcome.kind === 'not_started') return { reason: outcome.reason };
   return 'failure' in outcome ? { reason: outcome.failure.code, failureClass: outcome.failure.class } : {};
+}
+
+/** Whether a server answered the call. What it said has a status or a code of the provider's own. */
+function isAnswered(outcome: AttemptOutcome): boolean {
+  if (!('failure' in outcome)) return true;
+  const { class: failureClass, httpStatus, providerCode } = outcome.failure;
+  return failureClass !== 'provider_unavailable' || httpStatus !== undefined || providerCode !== undefined;
 }
 
 /**

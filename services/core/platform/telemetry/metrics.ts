@@ -293,6 +293,12 @@ export function createWorkerMetrics({ providers = [], tenantsMax = 0 }: WorkerMe
     buckets: SECONDS,
     registers: on,
   });
+  const unreached = new Counter({
+    name: 'despatch_provider_unreached_total',
+    help: 'Provider calls that no server answered: no address, no connection, no TLS, or no answer in time.',
+    labelNames: ['provider'],
+    registers: on,
+  });
   const endToEndSeconds = new Histogram({
     name: 'despatch_message_end_to_end_seconds',
     help: 'Time from the 202, or from the time that a message was scheduled for, to the end of our part.',
@@ -324,6 +330,7 @@ export function createWorkerMetrics({ providers = [], tenantsMax = 0 }: WorkerMe
     for (const outcome of AWAITED_OUTCOMES) awaited.inc({ provider: id, outcome }, 0);
     for (const outcome of METRIC_OUTCOMES) attempts.inc({ channel, provider: id, outcome }, 0);
     providerSeconds.zero({ provider: id });
+    unreached.inc({ provider: id }, 0);
   }
   for (const channel of CHANNELS) {
     endToEndSeconds.zero({ channel });
@@ -383,6 +390,11 @@ export function createWorkerMetrics({ providers = [], tenantsMax = 0 }: WorkerMe
       attempts.inc({ channel, provider, outcome });
       tenants.attempted(message.tenantId, outcome);
     },
+    /** A provider call that took this long; `isAnswered`: whether a server answered it, if only with an error. */
+    called(provider: string, seconds: number, isAnswered: boolean): void {
+      providerSeconds.observe({ provider }, seconds);
+      if (!isAnswered) unreached.inc({ provider });
+    },
     givenUp: (reason: GivenUpReason): void => givenUp.inc({ reason }),
     failedOver: ({ channel, provider, to, because }: FailoverLabels): void =>
       failovers.inc({ channel, provider, to, class: because }),
@@ -421,7 +433,6 @@ export function createWorkerMetrics({ providers = [], tenantsMax = 0 }: WorkerMe
       },
       ENDPOINT_STATUSES.map((status) => ({ status })),
     ),
-    providerSeconds,
     endToEndSeconds,
     circuitState: sampledSeries(
       registry,
