@@ -19,6 +19,7 @@ import type { EventRecorder } from './runtime/event-recorder.ts';
 import { fenceWrites } from './runtime/fence-writes.ts';
 import type { LeaderWork } from './runtime/manager.ts';
 import { createReflector, type Reflector } from './runtime/reflector.ts';
+import { oldestDeletionSeconds } from './tenant/deletion-age.ts';
 import { findDeletions } from './tenant/find-deletions.ts';
 import { withKeyBreaker } from './tenant/key-breaker.ts';
 import { createDeletionReconciler } from './tenant/purge-deleted.ts';
@@ -182,6 +183,7 @@ export function buildController(deps: ControllerDeps): Controller {
   });
   metrics.resourceConditions.from('Tenant', () => [...tenants.all()].filter(isNotPurged));
   metrics.resourceConditions.from('Plan', () => plans.all());
+  metrics.oldestDeletion.from(() => oldestDeletionSeconds(tenants.all(), now().getTime()));
   const convergence = trackConvergence({
     tenants,
     plans,
@@ -204,7 +206,7 @@ export function buildController(deps: ControllerDeps): Controller {
   };
 }
 
-/** A purge can take hours, and its tenant is not ready meanwhile: that is watched by the age of the deletion. */
+/** A purge can take hours, and its tenant is not ready meanwhile: that is watched by the ages of deletions. */
 function isNotPurged({ metadata, status }: TenantResource): boolean {
   const ready = status?.conditions?.find(({ type }) => type === 'Ready');
   return metadata.deletionTimestamp === undefined || ready?.reason !== 'Purging';

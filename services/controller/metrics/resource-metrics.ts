@@ -1,4 +1,5 @@
 import { Counter, Gauge, type Registry } from 'prom-client';
+import { sampled } from '#core/platform/telemetry/sampled-metrics.ts';
 
 /** Why a watch was restarted: it reached its time limit, its version expired, it was silent for too long, or it failed. */
 const WATCH_RESTART_REASONS = ['ended', 'expired', 'stalled', 'error'] as const;
@@ -74,6 +75,11 @@ export function resourceMetrics(registry: Registry, conditions: Conditions) {
     resourceConditions: {
       from: (kind: string, read: () => Iterable<WithConditions>): void => void sources.set(kind, read),
     },
+    oldestDeletion: sampled(
+      registry,
+      'despatch_resource_deletion_oldest_seconds',
+      'For how long the Tenant that was deleted first has been kept by our finalizer; 0: none is. Every replica shows the same.',
+    ),
     driftRepaired: (kind: string): void => driftRepairs.inc({ kind }),
     watchRestarted: (kind: string, reason: WatchRestartReason): void => restarts.inc({ kind, reason }),
     watchContact: (kind: string, epochSeconds: number): void => lastEvent.set({ kind }, epochSeconds),
