@@ -104,7 +104,10 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
     directory: timedStore(directoryStore(changes), metrics.database),
     audit: deps.audit,
     serviceKeys,
-    verifyToken: createTokenVerifier(settings.oidc),
+    verifyToken: createTokenVerifier(settings.oidc, (error) => {
+      metrics.issuerKeysFailed();
+      log.warn({ err: error }, 'No keys of the issuer');
+    }),
     platformAdmins: new Set(settings.platformAdmins),
     sendLimit: sendRateLimit,
     refusalBeforeWork(caller) {

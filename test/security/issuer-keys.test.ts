@@ -19,20 +19,27 @@ type Setup = AsyncDisposable & {
   readonly mint: () => Promise<string>;
   /** Verifies a token. @returns the subject, `refused` or `unavailable`. */
   readonly answerTo: (token: string) => Promise<string>;
+  /** Failed fetches of the keys that were reported. */
+  readonly keyErrors: unknown[];
 };
 
 async function setup(options: IssuerOptions & { readonly finds?: 'discovery' | 'url' } = {}): Promise<Setup> {
   const issuer = await startOidcIssuer(options);
-  const verify = createTokenVerifier({
-    issuer: issuer.issuer,
-    audience: AUDIENCE,
-    ...(options.finds === 'discovery' ? {} : { jwksUrl: issuer.jwksUrl }),
-    algorithms: [options.algorithm ?? 'ES256'],
-    tokenTypes: ['jwt', 'at+jwt'],
-  });
+  const keyErrors: unknown[] = [];
+  const verify = createTokenVerifier(
+    {
+      issuer: issuer.issuer,
+      audience: AUDIENCE,
+      ...(options.finds === 'discovery' ? {} : { jwksUrl: issuer.jwksUrl }),
+      algorithms: [options.algorithm ?? 'ES256'],
+      tokenTypes: ['jwt', 'at+jwt'],
+    },
+    (cause) => void keyErrors.push(cause),
+  );
   return {
     issuer,
     verify,
+    keyErrors,
     mint: () => issuer.mint({ sub: 'ann', audience: AUDIENCE }),
     answerTo: (token) =>
       verify(token).then(
@@ -265,11 +272,29 @@ describe('requests to the issuer', () => {
       expect(new Set(answers)).toEqual(new Set(['unavailable']));
       for (let n = 0; n < 20; n += 1) expect(await b.answerTo(good)).toBe('unavailable');
       expect(b.issuer.asked()).toBe(1);
+      expect(b.keyErrors).toHaveLength(1);
       b.issuer.behave('well');
       pass(2 * SECOND);
       expect(await b.answerTo(good)).toBe('ann');
+      expect(b.keyErrors).toHaveLength(1);
     },
   );
+
+  test('each failed fetch is reported once, also while the last known keys are valid', async () => {
+    const pass = stopClock();
+    await using b = await setup();
+    const own = signerOfNow(b);
+    expect(await own()).toBe('ann');
+    expect(b.keyErrors).toEqual([]);
+    b.issuer.behave('refusing');
+    pass(600 * SECOND);
+    expect(await Promise.all([own(), own(), own()])).toEqual(['ann', 'ann', 'ann']);
+    expect(b.keyErrors).toHaveLength(1);
+    pass(2 * SECOND);
+    expect(await Promise.all([own(), own()])).toEqual(['ann', 'ann']);
+    await expect.poll(() => b.keyErrors.length).toBe(2);
+    expect(b.keyErrors).toEqual([expect.any(Error), expect.any(Error)]);
+  });
 
   test('malformed and unsigned tokens cause no request', async () => {
     await using b = await setup();

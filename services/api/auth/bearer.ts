@@ -38,9 +38,13 @@ const TOKEN_LENGTH_MAX = 16_384;
 /**
  * Creates a verifier for the sign-in tokens of one OpenID Connect issuer. Keys come only from the issuer, never from a
  * token.
+ * @param onKeyError called once for each failed fetch of the keys: while the last known ones are valid, no answer shows it.
  */
-export function createTokenVerifier(config: OidcConfig): VerifyToken {
-  const findKey = issuerKeys(config);
+export function createTokenVerifier(
+  config: OidcConfig,
+  onKeyError: (cause: unknown) => void = () => {},
+): VerifyToken {
+  const findKey = issuerKeys(config, onKeyError);
 
   return async (token) => {
     if (token.length > TOKEN_LENGTH_MAX) return null;
@@ -105,7 +109,7 @@ type Away = {
  * an unknown one. While the issuer is unavailable the last known keys stay valid, so its outage locks out nobody who could
  * sign in before. It is then asked every two seconds at most, and requests with known keys do not wait for the answer.
  */
-function issuerKeys(config: OidcConfig): JWTVerifyGetKey {
+function issuerKeys(config: OidcConfig, onKeyError: (cause: unknown) => void): JWTVerifyGetKey {
   const remote = createRemoteJWKSet(new URL(config.jwksUrl ?? discoveryUrl(config.issuer)), {
     timeoutDuration: FETCH_TIMEOUT_MS,
     cooldownDuration: COOLDOWN_MS,
@@ -116,6 +120,8 @@ function issuerKeys(config: OidcConfig): JWTVerifyGetKey {
   let away: Away | undefined;
 
   const noteFailure = (cause: unknown): Away => {
+    // Calls that waited for the same fetch get the same error.
+    if (cause !== away?.cause) onKeyError(cause);
     const jwks = remote.jwks();
     away = { since: Date.now(), cause, lastSeen: jwks && createLocalJWKSet(jwks) };
     return away;

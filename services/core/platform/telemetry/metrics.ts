@@ -172,6 +172,11 @@ export function createApiMetrics({ tenantsMax = 0 }: TenantMetricsOptions = {}) 
     registers: on,
   });
   for (const level of ['approaching', 'reached']) limitWarnings.inc({ level }, 0);
+  const issuerKeyErrors = new Counter({
+    name: 'despatch_issuer_key_errors_total',
+    help: "Fetches of the OpenID Connect issuer's keys that failed. They are made when people call, every two seconds at most while they fail.",
+    registers: on,
+  });
   for (const channel of CHANNELS) {
     accepted.inc({ channel }, 0);
     for (const by of CANCEL_MEANS) canceled.inc({ channel, by }, 0);
@@ -225,6 +230,7 @@ export function createApiMetrics({ tenantsMax = 0 }: TenantMetricsOptions = {}) 
       batches.inc({ mode, result });
       batchMessages.observe(messages);
     },
+    issuerKeysFailed: (): void => issuerKeyErrors.inc(),
     limitWarned: (level: 'approaching' | 'reached'): void => limitWarnings.inc({ level }),
     /** @param tenantId null where the tenant is unknown. */
     rejected(reason: RejectionReason, tenantId: string | null): void {
