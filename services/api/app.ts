@@ -106,6 +106,7 @@ export async function buildApp(deps: AppDeps, modules: readonly RouteModule[]): 
   app.decorateRequest('messageId', null);
   app.decorateRequest('reportedTo', null);
   app.decorateRequest('bodyBytes', 0);
+  app.decorateRequest('uploadMs', 0);
   app.decorateRequest('response', null);
   readBodies(app, createBodyReader({ memory, slow, onRefused: deps.metrics.bodyRefused }));
   const known = knownMethods(app);

@@ -29,6 +29,8 @@ declare module 'fastify' {
     caller: Caller | null;
     /** When the caller was admitted, on the monotonic clock; 0 before. */
     admittedAt: number;
+    /** For how long the api has waited for the client to send its body, in milliseconds. */
+    uploadMs: number;
     /** The client's own name: at most 64 characters of a safe alphabet. */
     appName: string | null;
     span: Span | null;

@@ -1,6 +1,7 @@
 import { createSecretKey } from 'node:crypto';
 import { once } from 'node:events';
 import { connect } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { AppError } from '#core/domain/app-error.ts';
@@ -113,6 +114,23 @@ test('a client that disconnects during its body is counted once, as 499 without 
   await expect.poll(api.inFlight).toBe(0);
   expect(api.finished).toEqual([{ method: 'POST', route: '/v1/things', statusCode: 499, seconds: null }]);
   await expect.poll(api.requests).toMatchObject([{ statusCode: 499 }]);
+});
+
+test('the time that a client takes to send its body is in the log line and not in the duration', async () => {
+  await using api = await setup();
+  api.verdict.resolve();
+  const socket = await api.send('{"name"', 14);
+  socket.resume();
+  await expect.poll(api.inFlight).toBe(1);
+  await sleep(300);
+  socket.write(':"ann"}');
+  await expect.poll(() => api.finished).toMatchObject([{ statusCode: 204, seconds: expect.any(Number) }]);
+  expect(api.finished[0]?.seconds).toBeLessThan(0.25);
+  const [line] = api.requests();
+  expect(line).toMatchObject({ durationMs: expect.any(Number), uploadMs: expect.any(Number) });
+  expect(line?.['durationMs']).toBeGreaterThanOrEqual(295);
+  expect(line?.['uploadMs']).toBeGreaterThanOrEqual(250);
+  socket.destroy();
 });
 
 test('a refusal after the client has disconnected is still reported to requestAnswered', async () => {

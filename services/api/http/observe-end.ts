@@ -11,8 +11,9 @@ export type ObserveEndDeps = {
 };
 
 /**
- * Counts and logs a request when it ends, and ends its span. Two kinds have no time: a client that disconnects before its body
- * is complete did not wait for the api, and refusals are so quick that a flood of them would hide slow answers. Does not use fastify's `onResponse`, which never runs for a
+ * Counts and logs a request when it ends, and ends its span. Its time leaves out what the client took to send its body: a slow
+ * client is no slow api. Two kinds have no time: a client that disconnects before its body is complete did not wait for the api, and
+ * refusals are so quick that a flood of them would hide slow answers. Does not use fastify's `onResponse`, which never runs for a
  * client that disconnects before its answer.
  */
 export function observeEnd(
@@ -35,7 +36,9 @@ export function observeEnd(
     if (statusCode >= 500) request.span?.fail(`http_${statusCode}`);
     request.span?.end();
     const isTimed = statusCode === ABANDONED ? request.raw.complete : !isRefusal(statusCode);
-    metrics.requestFinished({ method, route, statusCode, seconds: isTimed ? milliseconds / 1000 : null });
+    const { uploadMs } = request;
+    const seconds = isTimed ? (milliseconds - uploadMs) / 1000 : null;
+    metrics.requestFinished({ method, route, statusCode, seconds });
     log.info(
       {
         event: 'request',
@@ -44,6 +47,7 @@ export function observeEnd(
         route,
         statusCode,
         durationMs: Math.round(milliseconds * 10) / 10,
+        ...(uploadMs < 1 ? {} : { uploadMs: Math.round(uploadMs * 10) / 10 }),
         ...(request.errorCode === null ? {} : { code: request.errorCode }),
         ...(request.messageId === null ? {} : { messageId: request.messageId }),
         ...(tenantId === null ? request.reportedTo : { tenantId }),

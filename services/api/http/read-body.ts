@@ -60,11 +60,12 @@ export function createBodyReader({ memory, slow, onRefused }: ReadBodyDeps): Bod
   const turns = createTurns(TURN_BYTES_MAX);
 
   async function read(
-    { raw, headers }: FastifyRequest,
+    request: FastifyRequest,
     { owner, bytesMax, look }: ReadOptions,
     { begin, ended, isOver }: RequestMoments,
   ): Promise<{ readonly bytes: Buffer; readonly reservation: Reservation }> {
-    const length = headers['content-length'];
+    const { raw } = request;
+    const length = request.headers['content-length'];
     const announced = length === undefined ? undefined : Number(length);
     if (announced !== undefined && announced > bytesMax) throw new AppError('payload_too_large');
     const wanted = announced ?? 0;
@@ -74,8 +75,15 @@ export function createBodyReader({ memory, slow, onRefused }: ReadBodyDeps): Bod
     if (isOver()) throw truncated();
     begin();
     const onSlow = (): void => onRefused('slow');
-    const bytes = await gather(raw, { announced, bytesMax, slow, refused, reservation, look, onSlow });
-    return { bytes, reservation };
+    const isComplete = raw.complete;
+    const startedAt = performance.now();
+    try {
+      const bytes = await gather(raw, { announced, bytesMax, slow, refused, reservation, look, onSlow });
+      return { bytes, reservation };
+    } finally {
+      // What has arrived before it is read is not waited for.
+      if (!isComplete) request.uploadMs = performance.now() - startedAt;
+    }
   }
 
   /** For a large body, before the first look at its bytes. */

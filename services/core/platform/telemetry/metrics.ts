@@ -117,7 +117,7 @@ export function createApiMetrics({ tenantsMax = 0 }: TenantMetricsOptions = {}) 
   });
   const seconds = new Histogram({
     name: 'despatch_http_request_duration_seconds',
-    help: 'Time from the request line to the last byte of the answer, or until its client went; not of requests refused with 4xx.',
+    help: 'Time from the request line to the last byte of the answer, or until its client went, without the time in which the api waited for its body; not of requests refused with 4xx.',
     labelNames: ['method', 'route'],
     buckets: SECONDS,
     registers: on,
