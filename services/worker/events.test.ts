@@ -77,11 +77,12 @@ const WAITING: WaitingRow = {
   provider: 'twilio',
 };
 
-/** Returns the metrics of one attempt that ended now after a call of a second. */
+/** Returns the metrics of one attempt whose call took a second, and that was recorded now, this long after its call. */
 async function counted(
   outcome: AttemptOutcome,
   message: Partial<ClaimedMessage> = {},
   unblockedMs?: number,
+  recordingMs = 0,
 ): Promise<string[]> {
   const metrics = createWorkerMetrics({ providers: [{ id: 'twilio', channel: 'sms' }] });
   const claimed: ClaimedMessage = { ...MESSAGE, ...message };
@@ -89,7 +90,11 @@ async function counted(
   const facts = { dedupe: 'none', receiptsExpected: false, expiresAt: claimed.expiresAt.getTime() } as const;
   createEvents(silentLogger, metrics, () => NOW).attemptFinished(
     claimed,
-    { outcome, provider: undefined, ...(isCall ? { callMs: 1_000 } : {}) },
+    {
+      outcome,
+      provider: undefined,
+      ...(isCall ? { calledAt: NOW - recordingMs - 1_000, callMs: 1_000 } : {}),
+    },
     settle(outcome, { ...claimed, ...facts }, NOW, 0),
     unblockedMs,
   );
@@ -193,6 +198,19 @@ test('time to first attempt is measured at the first provider call only', async 
   expect(await counted(accepted, { attempt: 2, retries: 1 })).not.toContain(BEGUN);
   expect(await counted(accepted, { attempt: 2, ambiguous: 1 })).not.toContain(BEGUN);
   expect(await counted(accepted, { attempt: 2, providerWaits: 1 })).not.toContain(BEGUN);
+});
+
+test('time to first attempt does not include the time of recording the outcome', async () => {
+  const accepted: AttemptOutcome = { kind: 'accepted', providerMessageId: '1' };
+  const late = await counted(accepted, { waitsSince: new Date(NOW - 62_000) }, undefined, 60_000);
+  expect(late).toContain('despatch_time_to_first_attempt_seconds_sum 1');
+  const waitsSince = new Date(NOW - HOUR_MS);
+  const recovered = await counted(accepted, { waitsSince }, 65_000, 60_000);
+  expect(recovered).toContain('despatch_time_to_first_attempt_seconds_sum 4');
+  // The account's breaker opened and closed while the outcome was recorded.
+  expect(await counted(accepted, { waitsSince }, 5_000, 60_000)).toContain(
+    'despatch_time_to_first_attempt_seconds_sum 0',
+  );
 });
 
 test('time to first attempt starts at a release, and leaves out messages slowed by a brake', async () => {

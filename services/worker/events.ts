@@ -49,14 +49,13 @@ export function createEvents(
       const labels = { channel: message.channel, provider: message.provider };
       metrics.attempted({ ...labels, outcome: outcome.kind, tenantId: message.tenantId });
       const ageSeconds = (now() - message.waitsSince.getTime()) / 1_000;
-      if (delivered.callMs !== undefined) {
-        const callSeconds = delivered.callMs / 1_000;
-        metrics.called(message.provider, callSeconds, isAnswered(outcome));
-        if (isFirstCall(message) && waitsForUs(message) && unblockedMs > 0) {
-          const waitedMs = Math.min(now() - sendableSince(message), unblockedMs);
-          const waited = waitedMs / 1_000 - callSeconds;
-          metrics.firstAttemptSeconds.observe(Math.max(0, waited));
-        }
+      const { calledAt, callMs } = delivered;
+      if (callMs !== undefined) metrics.called(message.provider, callMs / 1_000, isAnswered(outcome));
+      if (calledAt !== undefined && isFirstCall(message) && waitsForUs(message) && unblockedMs > 0) {
+        // Nothing waited for its call while the outcome was recorded.
+        const sinceCallMs = now() - calledAt;
+        const waitedMs = Math.min(now() - sendableSince(message), unblockedMs) - sinceCallMs;
+        metrics.firstAttemptSeconds.observe(Math.max(0, waitedMs) / 1_000);
       }
       if (settlement !== null && settlement.nextAttemptAt === null) {
         // For a message that a provider had accepted before, delivery had ended then.
@@ -73,7 +72,7 @@ export function createEvents(
         attempt: message.attempt,
         outcome: outcome.kind,
         ...reasonOf(outcome),
-        callMs: delivered.callMs === undefined ? undefined : Math.round(delivered.callMs),
+        callMs: callMs === undefined ? undefined : Math.round(callMs),
         status: settlement?.status ?? 'stale',
       };
       log.info(line, 'Attempt finished');

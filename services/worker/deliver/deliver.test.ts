@@ -91,6 +91,14 @@ test('a call is made if it can end within the lease', async () => {
   expect([outcome.kind, calls()]).toEqual(['accepted', 1]);
 });
 
+test('a call begins when all that it needs is there', async () => {
+  const before = Date.now();
+  const { deliver } = setup(() => new Promise((done) => setTimeout(done, 60)));
+  const { calledAt, callMs } = await deliver(message(60_000));
+  expect(calledAt).toBeGreaterThanOrEqual(before + 50);
+  expect(callMs).toBeLessThan(50);
+});
+
 test('no call is begun that could outlast the lease, and no probe is used up', async () => {
   const { breakers, deliver, calls } = setup();
   breakers.open('account', 'made-up');

@@ -41,6 +41,8 @@ export type Delivered = {
   readonly provider: AnyProvider | undefined;
   /** Whether a receipt is expected for the message. Default false. */
   readonly receiptsExpected?: boolean;
+  /** When the provider call began, in ms since the epoch; undefined if none was made. */
+  readonly calledAt?: number;
   /** Duration of the provider call alone; undefined if none was made. */
   readonly callMs?: number;
 };
@@ -57,6 +59,7 @@ async function deliver(message: ClaimedMessage, deps: DeliverDeps): Promise<Deli
   const { account, calledAs, isProbe, receiptUrl, content, release } = ready;
   const unsubscribeUrl = deps.unsubscribeUrlOf(message);
   const { provider } = account;
+  const calledAt = Date.now();
   const started = performance.now();
   let outcome: Outcome;
   try {
@@ -71,7 +74,8 @@ async function deliver(message: ClaimedMessage, deps: DeliverDeps): Promise<Deli
   }
   const callMs = performance.now() - started;
   if (calledAs !== null) noteCall({ accountId: calledAs, isProbe }, message.provider, outcome, deps.breakers);
-  return { outcome, provider, receiptsExpected: expectsReceipts(account, receiptUrl, outcome), callMs };
+  const receiptsExpected = expectsReceipts(account, receiptUrl, outcome);
+  return { outcome, provider, receiptsExpected, calledAt, callMs };
 }
 
 const CLIENT_SPAN: SpanOptions = { kind: 'client' };
