@@ -488,7 +488,7 @@ export function createWorkerMetrics({ providers = [], tenantsMax = 0 }: WorkerMe
     oldestDue: sampled(
       registry,
       'despatch_oldest_due_seconds',
-      'For how long the message that waits longest could have been sent. What waits for its provider to recover, or for its rate limit, does not count.',
+      "For how long the message that waits longest could have been sent. What waits for its provider to recover, for its account's rate limit or credentials, or in a channel that an abuse brake slows, does not count.",
     ),
     oldestReceipt: sampled(
       registry,
