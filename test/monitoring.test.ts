@@ -329,6 +329,23 @@ describe('dashboards', () => {
   );
 });
 
+test('the panel and the alert about errors of Vault count the same calls', () => {
+  const counted = (expr: string) =>
+    new Set(
+      queryFacts(withoutMacros(expr)).selectors.flatMap(({ matchers }) => {
+        const own = matchers.filter(({ label }) => label === 'op' || label === 'code');
+        return own.length === 0
+          ? []
+          : own.map(({ label, operator, value }) => label + operator + value).join(' ');
+      }),
+    );
+  const overview = dashboards.find(({ file }) => file === 'overview.json');
+  const panel = overview?.panels.find(({ title }) => title === 'Vault errors');
+  const alert = alerts.find(({ alert: name }) => name === 'DespatchVaultErrors');
+  expect(counted(alert?.expr ?? '').size).toBe(2);
+  expect(counted(panel?.targets?.[0]?.expr ?? '')).toEqual(counted(alert?.expr ?? ''));
+});
+
 function overlap({ gridPos: a }: Panel, { gridPos: b }: Panel): boolean {
   return a.x < b.x + b.w && b.x < a.x + a.w && a.y < b.y + b.h && b.y < a.y + a.h;
 }
