@@ -154,6 +154,31 @@ describe('two releases in one cluster', () => {
     expect(names.toSorted()).toEqual([...new Set(names)].toSorted());
   });
 
+  test('share a Grafana: no dashboard of one has the object, file, id or title of another', async () => {
+    const set = { 'monitoring.dashboards.enabled': true, 'monitoring.dashboards.namespace': 'grafana' };
+    const releases = [
+      { namespace: 'team-a', release: 'despatch' },
+      { namespace: 'team-b', release: 'despatch' },
+      { namespace: 'team-b', release: 'staging' },
+      { namespace: 'n'.repeat(63), release: 'r'.repeat(53) },
+    ];
+    const objects = (await Promise.all(releases.map((one) => renderChart({ ...one, set })))).flat();
+    const maps = objects.filter(({ metadata }) => metadata.namespace === 'grafana');
+    const files = maps.flatMap((map) => Object.entries(map['data'] as Record<string, string>));
+    const dashboards = files.map(([, text]) => JSON.parse(text) as { uid: string; title: string });
+    for (const names of [
+      maps.map(({ metadata }) => metadata.name),
+      files.map(([name]) => name),
+      dashboards.map(({ uid }) => uid),
+      dashboards.map(({ title }) => title),
+    ]) {
+      expect(names).toHaveLength(5 * releases.length);
+      expect(new Set(names).size).toBe(names.length);
+    }
+    // Grafana takes no longer id.
+    for (const { uid } of dashboards) expect(uid.length).toBeLessThanOrEqual(40);
+  });
+
   test('get different CONTROLLER_NAME values of at most 50 characters', async () => {
     const long = 'a'.repeat(53);
     for (const [namespace, release] of [
@@ -388,13 +413,26 @@ describe('monitoring objects', () => {
     );
   });
 
-  test('a dashboard is deployed unchanged', async () => {
+  test('a dashboard is deployed with the name of its release, and shows the namespace of the release first', async () => {
+    type Dashboard = { templating: { list: { name: string }[] } };
     const set = { 'monitoring.dashboards.enabled': true };
-    const config = pick(await renderChart({ set }), 'ConfigMap', 'despatch-dashboard-overview');
+    const config = pick(
+      await renderChart({ set, namespace: 'prod' }),
+      'ConfigMap',
+      'despatch-dashboard-overview',
+    );
     expect(config.metadata.labels).toMatchObject({ grafana_dashboard: '1' });
-    const text = (config['data'] as Record<string, string>)['despatch-overview.json'] ?? '';
-    const file = await readFile(join(CHART, 'dashboards/overview.json'), 'utf8');
-    expect(JSON.parse(text)).toEqual(JSON.parse(file));
+    const text = (config['data'] as Record<string, string>)['prod.despatch-overview.json'] ?? '';
+    const file = JSON.parse(await readFile(join(CHART, 'dashboards/overview.json'), 'utf8')) as Dashboard;
+    const list = file.templating.list.map((variable) =>
+      variable.name === 'namespace' ? { ...variable, current: { text: 'prod', value: 'prod' } } : variable,
+    );
+    expect(JSON.parse(text)).toEqual({
+      ...file,
+      uid: expect.stringMatching(/^despatch-overview-[0-9a-f]{8}$/),
+      title: 'Despatch / Overview (prod.despatch)',
+      templating: { list },
+    });
   });
 });
 
