@@ -157,6 +157,7 @@ metrics.oldestDue.from(() => worker.overdue().oldestDueSeconds);
 metrics.oldestScheduled.from(() => worker.overdue().oldestScheduledSeconds);
 metrics.oldestReceipt.from(store.oldestReceiptSeconds);
 metrics.oldestChange.from(store.oldestChangeSeconds);
+metrics.oldestUsage.from(paced(store.oldestUsageSeconds));
 metrics.webhooksOldestUnmatched.from(paced(webhooks.oldestUnmatchedSeconds));
 metrics.webhooksOldestDue.from(paced(webhooks.oldestDueSeconds));
 metrics.webhookEndpoints.from(async () =>

@@ -105,6 +105,7 @@ const CALLABLE: Readonly<Record<string, readonly RoleName[]>> = {
   note_hits: ['worker'],
   apply_brakes: ['worker'],
   oldest_change_seconds: ['worker'],
+  oldest_usage_seconds: ['worker'],
   endpoints_to_match: ['worker'],
   endpoints_behind: ['worker'],
   tenants_behind: ['worker'],

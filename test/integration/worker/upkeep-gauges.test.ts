@@ -43,6 +43,24 @@ test('oldestDeletionSeconds is the age of the oldest tenant deletion, or 0 witho
   expect(seconds).toBeLessThan(91 * 60);
 });
 
+test('oldestUsageSeconds is the age of the oldest move that is not counted, or 0', async () => {
+  await using b = await setupMessages();
+  const minutes = async (): Promise<number> => Math.floor((await b.store.oldestUsageSeconds()) / 60);
+  expect(await b.store.oldestUsageSeconds()).toBe(0);
+  await b.accept();
+  await b.admin`update despatch.usage_moves set at = now() - interval '20 minutes'`;
+  await b.accept();
+  expect(await minutes()).toBe(20);
+  expect((await b.store.countUsage(100, 0)).outcome).toBe('counted');
+  expect(await b.store.oldestUsageSeconds()).toBe(0);
+  await b.accept();
+  await b.admin`update despatch.usage_moves set at = now() - interval '5 minutes'`;
+  expect(await minutes()).toBe(5);
+  // As in a database that was restored into another cluster, where transaction ids begin again.
+  await b.admin`update despatch.usage_passes set from_xid = '9000000000000'`;
+  expect(await minutes()).toBe(5);
+});
+
 test('oldestReceiptSeconds is the age of the oldest call that is not read or receipt that is not applied, or 0', async () => {
   await using b = await setupMessages();
   const plant = (lanes: number, each: number, minutes: number, isWaiting = false) =>

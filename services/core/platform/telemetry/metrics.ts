@@ -505,6 +505,11 @@ export function createWorkerMetrics({ providers = [], tenantsMax = 0 }: WorkerMe
       'despatch_events_oldest_seconds',
       "For how long the oldest event has waited for its number in its tenant's feed; every worker shows the same.",
     ),
+    oldestUsage: sampled(
+      registry,
+      'despatch_usage_oldest_seconds',
+      'For how long the oldest move of messages has waited to be counted as usage; every worker shows the same.',
+    ),
     /** Starts a task's series, so that a task that never succeeds is visible too. */
     taskBegun(task: string, epochSeconds: number): void {
       taskSuccess.set({ task }, epochSeconds);
