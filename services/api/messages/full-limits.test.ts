@@ -19,6 +19,16 @@ test('a full day is remembered for its tenant, mode and limit, until a message m
   expect(find(caller('live'))).toBeUndefined();
 });
 
+test('the database is asked again after a minute, however long the day lasts', () => {
+  const clock = { now: 1_000 };
+  const { note, find } = createFullLimits(() => clock.now);
+  note(caller('live'), 'daily_limit_reached', 7_200);
+  clock.now = 61_000;
+  expect(find(caller('live'))).toEqual({ verdict: 'daily_limit_reached', retryAfter: 7_140 });
+  clock.now = 61_001;
+  expect(find(caller('live'))).toBeUndefined();
+});
+
 test('a full backlog is remembered too, and nothing else', () => {
   const { note, find } = createFullLimits(() => 0);
   for (const verdict of ['rate_limited', 'suspended', 'mismatch', 'accepted'])

@@ -1,13 +1,16 @@
+import { LRUCache } from 'lru-cache';
 import { backlogLimit, dailyLimit } from '#core/domain/mode-limits.ts';
-import { createRateMemory } from '../auth/rate-memory.ts';
 import type { KeyCaller } from '../auth/auth.ts';
 
-type Full = { readonly verdict: 'daily_limit_reached' | 'backlog_full'; readonly retryAfter: number };
+const LIMITS = { daily_limit_reached: dailyLimit, backlog_full: backlogLimit } as const;
+const VERDICTS = Object.keys(LIMITS) as (keyof typeof LIMITS)[];
+
+/** @property retryAfter Seconds until a message may be accepted again. */
+type Full = { readonly verdict: keyof typeof LIMITS; readonly retryAfter: number };
 
 /**
- * Remembers that a tenant's day or backlog was full, by mode, until a message may be accepted again. A large content is stored before
- * the database decides about its message: without the memory, a tenant at its limit could have one after the other written for
- * nothing.
+ * Remembers that a tenant's day or backlog was full, by mode. A large content is stored before the database decides about its
+ * message: without the memory, a tenant at its limit could have one after the other written for nothing.
  */
 export type FullLimits = {
   /** Notes a verdict of the database; ignores those that are about something else. @param retryAfter Seconds. */
@@ -16,27 +19,39 @@ export type FullLimits = {
   readonly find: (caller: KeyCaller) => Full | undefined;
 };
 
-const LIMITS = { daily_limit_reached: dailyLimit, backlog_full: backlogLimit } as const;
+type Entry = { readonly limit: number; readonly until: number };
+
+const ENTRIES_MAX = 20_000;
+/** The longest time without asking the database: a day may have room again when counts are corrected. */
+const REMEMBERED_MS_MAX = 60_000;
 
 /** @param now Milliseconds of a monotonic clock. */
-export function createFullLimits(now?: () => number): FullLimits {
-  const memory = createRateMemory(now);
-  const subjectOf = (
-    { tenant, key }: KeyCaller,
-    verdict: Full['verdict'],
-  ): [subject: string, limit: number] => {
-    const { value } = LIMITS[verdict](tenant.limits, key.mode === 'test');
-    return [`${tenant.id} ${key.mode} ${verdict}`, value];
-  };
+export function createFullLimits(now: () => number = () => performance.now()): FullLimits {
+  const entries = new LRUCache<string, Entry>({
+    max: ENTRIES_MAX,
+    ttl: REMEMBERED_MS_MAX,
+    ttlResolution: 0,
+    perf: { now },
+  });
+  const nameOf = ({ tenant, key }: KeyCaller, verdict: string): string =>
+    `${tenant.id} ${key.mode} ${verdict}`;
+  const limitOf = ({ tenant, key }: KeyCaller, verdict: keyof typeof LIMITS): number =>
+    LIMITS[verdict](tenant.limits, key.mode === 'test').value;
+
   return {
-    note(caller, verdict, retryAfter) {
-      if (verdict !== 'daily_limit_reached' && verdict !== 'backlog_full') return;
-      memory.refused(...subjectOf(caller, verdict), retryAfter);
+    note(caller, noted, retryAfter) {
+      const verdict = VERDICTS.find((one) => one === noted);
+      if (verdict === undefined) return;
+      const until = now() + retryAfter * 1_000;
+      entries.set(nameOf(caller, verdict), { limit: limitOf(caller, verdict), until });
     },
     find(caller) {
-      for (const verdict of ['daily_limit_reached', 'backlog_full'] as const) {
-        const retryAfter = memory.retryAfter(...subjectOf(caller, verdict));
-        if (retryAfter !== undefined) return { verdict, retryAfter };
+      for (const verdict of VERDICTS) {
+        const entry = entries.get(nameOf(caller, verdict));
+        if (entry === undefined || entry.limit !== limitOf(caller, verdict)) continue;
+        const retryAfter = Math.ceil((entry.until - now()) / 1_000);
+        // In the last second a message may be accepted already.
+        if (retryAfter > 1) return { verdict, retryAfter };
       }
       return undefined;
     },

@@ -108,12 +108,13 @@ export function sendBatchRoute(deps: SendBatchDeps): RouteModule {
 
   /**
    * Remembers refusals by limits, so that the next request need not query the database. Not those of a strict batch: it used
-   * nothing, so the remaining room is left to other requests.
+   * nothing, so the remaining room is left to other requests. For the same reason not that of the day beside that of the backlog.
    */
   function remember(caller: KeyCaller, verdicts: readonly ItemVerdict[]): void {
+    const isBacklogFull = verdicts.some(({ verdict }) => verdict === 'backlog_full');
     for (const verdict of ['rate_limited', 'daily_limit_reached', 'backlog_full'] as const) {
       const { retryAfter } = verdicts.find((one) => one.verdict === verdict) ?? {};
-      if (retryAfter == null) continue;
+      if (retryAfter == null || (verdict === 'daily_limit_reached' && isBacklogFull)) continue;
       if (verdict === 'rate_limited') rateMemory.refused(caller.key.id, sendsPerMinute(caller), retryAfter);
       else fullLimits.note(caller, verdict, retryAfter);
     }
