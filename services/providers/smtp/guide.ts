@@ -34,6 +34,7 @@ export const smtpGuide: ProviderGuide<'email'> = {
   limits: [
     'A mail server has 40 seconds for a whole session, unless the platform’s operator sets another limit. If it answers the content of a mail later, the mail is sent once more, unless its `deliveryGuarantee` is `at_most_once`.',
     'The `Message-ID` contains the message’s id, so that every attempt has the same one.',
+    'Addresses with other characters than ASCII before the `@` need a server that offers SMTPUTF8. At any other one the mail fails with `unsupported_address`, or `invalid_sender`, and the recipient is not suppressed.',
     'Ports other than 25, 465, 587 and 2525, and private addresses, need the permission of the platform’s operator.',
   ],
   unsupported: [

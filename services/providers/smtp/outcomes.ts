@@ -18,9 +18,17 @@ export const REPLY_CODES: CodeTable = {
 /** "A password transition is needed", RFC 4954. */
 const PASSWORD_TRANSITION = '4.7.12';
 
+/** Code of a recipient whose address has a wrong syntax. */
+export const INVALID_ADDRESS = 'invalid_address';
+/** "Non-ASCII addresses not permitted for that sender/recipient", RFC 6531. */
+const NON_ASCII_REFUSED = '5.6.7';
+
 const INVALID_SENDER = permanent('sender_rejected', 'invalid_sender');
 /** The account may send no more for a while; another mail would be refused as well. */
 const DAILY_CAP = transient('provider_throttled', 'daily_cap_reached');
+/** Addresses that cannot be used in a command to this server. Others may take them, so the recipient is not suppressed. */
+export const UNWRITABLE_SENDER = INVALID_SENDER;
+export const UNWRITABLE_RECIPIENT = permanent('invalid_recipient', 'unsupported_address');
 /** The mail is larger than the server allows. */
 export const TOO_LARGE = permanent('content_rejected', 'payload_too_large');
 
@@ -31,7 +39,7 @@ export const TOO_LARGE = permanent('content_rejected', 'payload_too_large');
 export const ENHANCED_CODES: CodeTable = {
   '5.1.1': permanent('invalid_recipient', 'unknown_recipient'),
   '5.1.2': permanent('invalid_recipient', 'unknown_domain'),
-  '5.1.3': permanent('invalid_recipient', 'invalid_address'),
+  '5.1.3': permanent('invalid_recipient', INVALID_ADDRESS),
   '5.1.6': permanent('invalid_recipient', 'recipient_moved'),
   '5.1.7': INVALID_SENDER,
   '5.1.8': INVALID_SENDER,
@@ -44,6 +52,7 @@ export const ENHANCED_CODES: CodeTable = {
   '5.3.4': TOO_LARGE,
   // Gmail: the account has reached its daily limit of mails. RFC 3463 means a congested mail system.
   '5.4.5': DAILY_CAP,
+  [NON_ASCII_REFUSED]: UNWRITABLE_RECIPIENT,
   '5.6': permanent('content_rejected', 'invalid_content'),
   '5.7.0': permanent('content_rejected', 'rejected_by_policy'),
   '5.7.1': permanent('content_rejected', 'rejected_by_policy'),
@@ -142,7 +151,8 @@ function aboutAccount(text: string): ErrorMeaning | undefined {
 function enhancedRuling(stage: Stage, code: string, replyCode: number): ErrorMeaning | undefined {
   if (code[0] !== String(replyCode)[0]) return undefined;
   // X.1.x is about an address (RFC 3463, 3.2), and MAIL FROM has none but the sender's.
-  if (stage === 'sender' && code.startsWith('5.1.') && code !== '5.1.90') return INVALID_SENDER;
+  const isAboutAddress = (code.startsWith('5.1.') && code !== '5.1.90') || code === NON_ASCII_REFUSED;
+  if (stage === 'sender' && isAboutAddress) return INVALID_SENDER;
   return ENHANCED_CODES[code] ?? ENHANCED_CODES[code.split('.', 2).join('.')];
 }
 
@@ -169,10 +179,6 @@ export const SOCKET_CODES: CodeTable = {
 
 /** The certificate does not match the host: fix the account's host name, its CA or the server. */
 export const CERTIFICATE = accountFault('certificate_invalid');
-
-/** Addresses that the client cannot write into an SMTP command. */
-export const UNWRITABLE_SENDER = INVALID_SENDER;
-export const UNWRITABLE_RECIPIENT = permanent('invalid_recipient', 'unsupported_address');
 
 /** The account requires STARTTLS and the server does not offer it. */
 export const ENCRYPTION = accountFault('encryption_unavailable');

@@ -1,6 +1,7 @@
 import { createServer, type AddressInfo, type Socket } from 'node:net';
 import PostalMime from 'postal-mime';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { causeOfRefusal } from '#core/domain/suppression-cause.ts';
 import { createEgressGuard } from '#core/platform/http/egress-guard.ts';
 import { createHttpClient } from '#core/platform/http/http-client.ts';
 import { createProviderContexts } from '#providers/context.ts';
@@ -492,6 +493,7 @@ describe('a failed session', () => {
       'invalid_recipient',
       'recipient_refused',
     ],
+    ['recipient', 553, '5.1.3 Bad syntax', 'rejected_permanent', 'invalid_recipient', 'invalid_address'],
     ['recipient', 450, '4.1.1 Unknown', 'rejected_transient', 'recipient_unavailable', 'recipient_deferred'],
     ['recipient', 550, 'No such user', 'rejected_permanent', 'invalid_recipient', 'recipient_refused'],
     [
@@ -721,6 +723,56 @@ describe('a failed session', () => {
     expect(await smtp.verify(account, contextFor({ deadlineMs: 1_000 }))).toMatchObject({ kind: 'unknown' });
     expect(await smtp.verify(account, contextFor({ allowCidrs: [] }))).toMatchObject({ kind: 'invalid' });
     expect(server.received).toHaveLength(0);
+  });
+});
+
+describe('a non-ASCII mailbox', () => {
+  const recipient = { ...message, to: 'dån@example.com' };
+  const sender = { ...message, content: { ...message.content, from: { address: 'zoë@acme.example' } } };
+
+  test('is sent to a server that offers SMTPUTF8', async () => {
+    await using server = await startSmtpStandIn();
+    expect(await smtp.send(recipient, accountAt(server.port), contextFor())).toMatchObject({
+      kind: 'accepted',
+    });
+    expect(server.received[0]?.envelope.to).toEqual([recipient.to]);
+  });
+
+  test.each([
+    ['recipient', recipient, 'invalid_recipient', 'unsupported_address'],
+    ['sender', sender, 'sender_rejected', 'invalid_sender'],
+  ] as const)(
+    'of the %s is not sent to a server without SMTPUTF8, and suppresses nobody',
+    async (_, mail, group, code) => {
+      await using server = await startSmtpStandIn({ takesUtf8: false });
+      const outcome = await smtp.send(mail, accountAt(server.port), contextFor());
+      expect(outcome).toEqual({ kind: 'rejected_permanent', failure: { class: group, code } });
+      expect(causeOfRefusal(outcome)).toBeNull();
+      expect(server.received).toHaveLength(0);
+    },
+  );
+
+  test.each<[SmtpStage, string, string, string]>([
+    ['recipient', '5.1.3 Bad address syntax', 'invalid_recipient', 'unsupported_address'],
+    ['recipient', '5.6.7 Address needs SMTPUTF8', 'invalid_recipient', 'unsupported_address'],
+    ['sender', '5.6.7 Address needs SMTPUTF8', 'sender_rejected', 'invalid_sender'],
+    ['content', '5.1.3 Bad address syntax', 'invalid_recipient', 'unsupported_address'],
+  ])(
+    'that a server with SMTPUTF8 refuses at %s with %s suppresses nobody',
+    async (stage, text, group, code) => {
+      await using server = await startSmtpStandIn();
+      server.fail(stage, { kind: 'reply', code: 553, text });
+      const outcome = await smtp.send(recipient, accountAt(server.port), contextFor());
+      expect(outcome).toMatchObject({ kind: 'rejected_permanent', failure: { class: group, code } });
+      expect(causeOfRefusal(outcome)).toBeNull();
+    },
+  );
+
+  test('that does not exist at a server with SMTPUTF8 is unknown like any other', async () => {
+    await using server = await startSmtpStandIn({ isUnknown: () => true });
+    expect(await smtp.send(recipient, accountAt(server.port), contextFor())).toMatchObject({
+      failure: { class: 'invalid_recipient', code: 'unknown_recipient' },
+    });
   });
 });
 

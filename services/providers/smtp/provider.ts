@@ -5,6 +5,7 @@ import type { Failure } from '#core/domain/failure.ts';
 import type { Outcome } from '#core/domain/outcome.ts';
 import { TENANT_HOST_CIPHERS } from '#core/domain/tls-ciphers.ts';
 import { forgetAccessToken, TokenRefused, tokenVerdict, withoutToken } from '../oauth.ts';
+import { hasAsciiLocalPart } from '../mailbox.ts';
 import { defineProvider, type ProviderContext, type ResolvedHost, type Verification } from '../provider.ts';
 import { redact, secretStrings } from '../redact.ts';
 import { accountFault, transient, type ErrorMeaning } from '../classify-error.ts';
@@ -25,6 +26,7 @@ import {
   CERTIFICATE,
   ENCRYPTION,
   ENCRYPTION_LATER,
+  INVALID_ADDRESS,
   meaningOfReply,
   SESSION_CODES,
   SOCKET_CODES,
@@ -82,19 +84,22 @@ export default defineProvider({
     if (access.kind === 'refused') return refusedHost(access);
     let isBodyLeft = false;
     try {
-      await inSession(access.options, access.login, context.signal, (connection) => {
+      return await inSession(access.options, access.login, context.signal, async (connection, takesUtf8) => {
+        const unwritable = takesUtf8 ? undefined : unwritableAddress(mail.envelope.from, message.to);
+        if (unwritable !== undefined) return unwritable;
         // The final dot is sent after the end of this stream; before that a server must not accept the mail (RFC 5321,
         // 4.1.1.4).
         const body = Readable.from([mail.raw], { objectMode: false }).once('end', () => {
           isBodyLeft = true;
         });
         const envelope = { from: mail.envelope.from, to: [...mail.envelope.to], size: mail.raw.length };
-        return step((done) => connection.send(envelope, body, done));
+        await step((done) => connection.send(envelope, body, done));
+        return { kind: 'accepted', providerMessageId: mail.messageId };
       });
-      return { kind: 'accepted', providerMessageId: mail.messageId };
     } catch (error) {
       if (isLoginError(error)) forgetAccessToken(context);
-      return outcomeOf(error as SmtpError, isBodyLeft, [...hidden, ...loginSecrets(access.login)]);
+      const all = [...hidden, ...loginSecrets(access.login)];
+      return outcomeOf(error as SmtpError, { isBodyLeft, to: message.to, hidden: all });
     }
   },
 
@@ -183,8 +188,21 @@ function refusedHost(
   return { kind: 'rejected_transient', failure: { ...unreached(meaning.code), class: meaning.class } };
 }
 
-function outcomeOf(error: SmtpError, isBodyLeft: boolean, hidden: readonly string[]): Outcome {
-  const { failure, retry } = judgeError(error, hidden);
+/** Returns the refusal of an address that only a server with SMTPUTF8 can be sent (RFC 6531, 3.2). */
+function unwritableAddress(from: string, to: string): Outcome | undefined {
+  const meaning = hasAsciiLocalPart(to) ? UNWRITABLE_SENDER : UNWRITABLE_RECIPIENT;
+  return hasAsciiLocalPart(to) && hasAsciiLocalPart(from)
+    ? undefined
+    : { kind: 'rejected_permanent', failure: { class: meaning.class, code: meaning.code } };
+}
+
+type Sending = { readonly isBodyLeft: boolean; readonly to: string; readonly hidden: readonly string[] };
+
+function outcomeOf(error: SmtpError, { isBodyLeft, to, hidden }: Sending): Outcome {
+  const { failure: judged, retry } = judgeError(error, hidden);
+  // For this server the syntax of a non-ASCII mailbox is wrong; another one may take it.
+  const isUnsupported = judged.code === INVALID_ADDRESS && !hasAsciiLocalPart(to);
+  const failure = isUnsupported ? { ...judged, code: UNWRITABLE_RECIPIENT.code } : judged;
   if (isBodyLeft && error.responseCode === undefined) {
     return { kind: 'ambiguous', failure: unreached(failure.code) };
   }

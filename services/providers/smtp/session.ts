@@ -19,13 +19,13 @@ export type SmtpLogin =
 
 /**
  * Runs `work` in one session: connect, TLS, greeting, login. Rejects with the first error of any step (with nodemailer's
- * codes) or when the signal aborts; always closes the connection.
+ * codes) or when the signal aborts; always closes the connection. `takesUtf8`: whether the server offers SMTPUTF8.
  */
 export async function inSession<T>(
   options: SMTPConnectionOptions,
   login: SmtpLogin | undefined,
   signal: AbortSignal,
-  work: (connection: SMTPConnection) => Promise<T>,
+  work: (connection: SMTPConnection, takesUtf8: boolean) => Promise<T>,
 ): Promise<T> {
   const connection = new SMTPConnection({
     ...options,
@@ -45,8 +45,10 @@ export async function inSession<T>(
 
   async function steps(): Promise<T> {
     await step((done) => connection.connect(done));
+    // The last reply so far is the one to EHLO, or to HELO, which offers nothing.
+    const takesUtf8 = /^250[ -]SMTPUTF8\b/im.test(connection.lastServerResponse || '');
     if (login !== undefined) await step((done) => connection.login(authOf(login), done));
-    return work(connection);
+    return work(connection, takesUtf8);
   }
 
   try {

@@ -43,6 +43,8 @@ export type SmtpStandInOptions = {
   readonly keep?: number;
   /** `starttls` (default) offers STARTTLS, `tls` uses TLS from the first byte, `none` is unencrypted. */
   readonly encryption?: 'starttls' | 'tls' | 'none';
+  /** Whether it offers SMTPUTF8 (RFC 6531). Default true. */
+  readonly takesUtf8?: boolean;
   /** Returns whether a mailbox does not exist. Default: all exist. */
   readonly isUnknown?: (address: string) => boolean;
   /** Called with every mail, for an inbox that displays them. */
@@ -54,7 +56,7 @@ type Answer = (error?: Error | null) => void;
 /** Starts a mail server on loopback. It accepts any user, any recipient, and mails without a login. */
 export async function startSmtpStandIn(options: SmtpStandInOptions = {}): Promise<SmtpStandIn> {
   const { port = 0, bytesMax, keep = 1_000, encryption = 'starttls' } = options;
-  const { onMail, isUnknown = () => false } = options;
+  const { onMail, takesUtf8 = true, isUnknown = () => false } = options;
   const received: ReceivedMail[] = [];
   const passwords: string[] = [];
   const faults: { readonly stage: SmtpStage; readonly fault: SmtpFault }[] = [];
@@ -120,6 +122,7 @@ export async function startSmtpStandIn(options: SmtpStandInOptions = {}): Promis
     disabledCommands: encryption === 'none' ? ['STARTTLS'] : [],
     disableReverseLookup: true,
     hideENHANCEDSTATUSCODES: true,
+    hideSMTPUTF8: !takesUtf8,
     ...(bytesMax === undefined ? {} : { size: bytesMax }),
     closeTimeout: 1,
     logger: false,
