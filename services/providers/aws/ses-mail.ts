@@ -19,7 +19,7 @@ type Settings = {
 export function sesMail({ id, to, content }: OutboundFor<'email'>, settings: Settings) {
   const { replyTo, subject } = content;
   const { text, html } = textsOf(content);
-  const headers = headersOf(content);
+  const headers = sesHeaders(content);
   const attachments = attachmentsOf(content);
   const { configurationSetName } = settings;
   return {
@@ -33,15 +33,17 @@ export function sesMail({ id, to, content }: OutboundFor<'email'>, settings: Set
           ...(text === undefined ? {} : { Text: { Data: text, Charset: CHARSET } }),
           ...(html === undefined ? {} : { Html: { Data: html, Charset: CHARSET } }),
         },
-        ...(headers.length === 0
-          ? {}
-          : { Headers: headers.map(([Name, value]) => ({ Name, Value: headerText(value) })) }),
+        ...(headers.length === 0 ? {} : { Headers: headers }),
         ...(attachments.length === 0 ? {} : { Attachments: attachments.map(attachment) }),
       },
     },
     EmailTags: [{ Name: REFERENCE, Value: id }],
     ...(configurationSetName === undefined ? {} : { ConfigurationSetName: configurationSetName }),
   };
+}
+
+export function sesHeaders(content: EmailContent) {
+  return headersOf(content).map(([Name, value]) => ({ Name, Value: headerText(value) }));
 }
 
 function attachment({ filename, contentType, content }: NonNullable<EmailContent['attachments']>[number]) {

@@ -208,6 +208,49 @@ describe('ses', () => {
     },
   );
 
+  const headersLike = (count: number, value = 'a') =>
+    Object.fromEntries(Array.from({ length: count }, (_, index) => [`X-${index}`, value]));
+
+  test.each([
+    ['16 headers', headersLike(16), 'too_many_headers', 'Amazon SES takes at most 15 headers'],
+    [
+      'a header of 871 characters',
+      headersLike(1, 'a'.repeat(871)),
+      'header_too_long',
+      'Amazon SES takes at most 870 characters in a header',
+    ],
+    [
+      'a header whose encoded words have more than 870 characters',
+      headersLike(1, 'é'.repeat(400)),
+      'header_too_long',
+      'Amazon SES takes at most 870 characters in a header',
+    ],
+  ])(
+    'a mail with %s is rejected with the reason, without a call',
+    async (_, headers, code, providerMessage) => {
+      await using http = createHttpClient();
+      await using standIn = await startAwsStandIn();
+      const credentials = { config: account.publicConfig, secrets: account.secretConfig };
+      const mail = { ...message, content: { ...message.content, headers } };
+      expect(await ses.send(mail, credentials, contextAt(ses, http, standIn.origin))).toEqual({
+        kind: 'rejected_permanent',
+        failure: { class: 'content_rejected', code, providerMessage },
+      });
+      expect(standIn.received).toEqual([]);
+    },
+  );
+
+  test('a mail with 15 headers of 870 characters is sent', async () => {
+    await using http = createHttpClient();
+    await using standIn = await startAwsStandIn();
+    const credentials = { config: account.publicConfig, secrets: account.secretConfig };
+    const headers = headersLike(15, 'a'.repeat(870));
+    const mail = { ...message, content: { ...message.content, headers } };
+    expect(await ses.send(mail, credentials, contextAt(ses, http, standIn.origin))).toMatchObject({
+      kind: 'accepted',
+    });
+  });
+
   test('a mail without content has a text part of one space', () => {
     expect(mailOf({}).Content.Simple.Body).toEqual({ Text: { Data: ' ', Charset: 'UTF-8' } });
     expect(mailOf({ text: '', html: '<p>x</p>' }).Content.Simple.Body).toEqual({

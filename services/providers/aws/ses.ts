@@ -19,7 +19,7 @@ import { defineProvider, type Verification } from '../provider.ts';
 import { awsSecrets, awsSettings, configurationSet, secretsToRedact, topicArn } from './account.ts';
 import { judgeAwsError, verificationOfAwsRefusal } from './api-error.ts';
 import { callAws } from './call.ts';
-import { sesMail } from './ses-mail.ts';
+import { sesHeaders, sesMail } from './ses-mail.ts';
 import {
   ADDRESS_REFUSED,
   SENDING_PAUSED,
@@ -50,12 +50,17 @@ const AccountBody = z.looseObject({
   EnforcementStatus: z.string().optional().catch(undefined),
 });
 
+const NAME = 'Amazon SES';
+/** https://docs.aws.amazon.com/ses/latest/APIReference-V2/API_Message.html */
+const HEADERS_MAX = 15;
+/** https://docs.aws.amazon.com/ses/latest/APIReference-V2/API_MessageHeader.html */
+const HEADER_CHARACTERS_MAX = 870;
 const SES = { endpoint: 'email', service: 'ses' } as const;
 
 export const ses = defineProvider({
   id: 'ses',
   channel: 'email',
-  name: 'Amazon SES',
+  name: NAME,
   dedupe: 'none',
   receipts: sesReceipts,
   bodyCharactersMax: null,
@@ -72,7 +77,7 @@ export const ses = defineProvider({
   },
 
   async send(message, credentials, context): Promise<Outcome> {
-    const unsupported = unsupportedAddress(message);
+    const unsupported = unsupportedAddress(message) ?? unsupportedHeader(message);
     if (unsupported !== undefined) return { kind: 'rejected_permanent', failure: unsupported };
     const call = {
       ...SES,
@@ -108,6 +113,21 @@ function unsupportedAddress({ to, content: { from, replyTo } }: OutboundFor<'ema
   ] as const;
   const fault = faults.find(([address]) => !hasAsciiLocalPart(address))?.[1];
   return fault === undefined ? undefined : { class: fault.class, code: fault.code };
+}
+
+/**
+ * Returns why SES does not take the mail's headers: there are more of them, or longer ones, than it allows. It would refuse them as
+ * an invalid parameter, like any other fault of a request.
+ */
+function unsupportedHeader({ content }: OutboundFor<'email'>): Failure | undefined {
+  const headers = sesHeaders(content);
+  if (headers.length > HEADERS_MAX) {
+    const providerMessage = `${NAME} takes at most ${HEADERS_MAX} headers`;
+    return { class: 'content_rejected', code: 'too_many_headers', providerMessage };
+  }
+  if (headers.every(({ Value }) => Value.length <= HEADER_CHARACTERS_MAX)) return undefined;
+  const providerMessage = `${NAME} takes at most ${HEADER_CHARACTERS_MAX} characters in a header`;
+  return { class: 'content_rejected', code: 'header_too_long', providerMessage };
 }
 
 function verdictOfAccount(response: Response, credentials: Account): Verification {
