@@ -263,6 +263,35 @@ describe('mailgun', () => {
     expect(causeOfRefusal(outcome)).toBeNull();
   });
 
+  test.each<[status: number, rest: string, wait: number | undefined]>([
+    [420, ', try again after Mon, 25 Aug 2025 07:00:31 UTC', 30_000],
+    [429, ', try again after Mon, 25 Aug 2025 07:00:31 UTC', 30_000],
+    [403, ', try again after Mon, 25 Aug 2025 07:00:31 UTC', 30_000],
+    [420, ', try again after Mon, 25 Aug 2025 06:00:00 UTC', 1_000],
+    [420, ', try again after Tue, 26 Aug 2025 07:00:31 UTC', 900_000],
+    [420, ', try again after a while', undefined],
+    [420, '', undefined],
+  ])('a limit reported with %i and "%s" is waited for: %s ms', async (status, rest, retryAfterMs) => {
+    await using http = createHttpClient();
+    await using standIn = await startMailgunStandIn();
+    const text = `Domain mg.acme.example is not allowed to send: recipient limit exceeded${rest}`;
+    standIn.fail({ kind: 'reply', status, body: { message: text } });
+    const context = {
+      ...contextAt(mailgun, http, standIn.origin),
+      now: () => Date.parse('2025-08-25T07:00:01Z'),
+    };
+    expect(await mailgun.send(message, credentials(), context)).toEqual({
+      kind: 'rejected_transient',
+      failure: {
+        class: 'provider_throttled',
+        code: 'rate_limited',
+        providerMessage: text,
+        httpStatus: status,
+      },
+      ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+    });
+  });
+
   test.each([
     [1_000, '5m'],
     [600_000, '10m'],

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { Outcome } from '#core/domain/outcome.ts';
+import { retryAfterMs } from '#core/domain/retry-after.ts';
 import {
   classify,
   failureOf,
@@ -55,7 +56,11 @@ export default defineProvider({
     const result = await post(form, credentials, context);
     if (result.kind !== 'response') return outcomeWithoutResponse(result);
     const hidden = [...secretsToRedact(credentials), ...hiddenInMail(message)];
-    if (!isSuccess(result)) return outcomeOfRefusal(result, judge(result), hidden, context.now());
+    if (!isSuccess(result)) {
+      const classified = judge(result);
+      const waitMs = limitedMs(classified.vendorError.providerMessage, context.now());
+      return outcomeOfRefusal(result, { ...classified, waitMs }, hidden, context.now());
+    }
     if (/^\s*mailgun magnificent api/i.test(result.text)) {
       return outcomeOfRefusal(result, { meaning: OTHER_ENDPOINT, vendorError: {} }, hidden, context.now());
     }
@@ -118,6 +123,12 @@ function verdictOfDomain(response: Response, credentials: Account): Verification
   if (meaning === undefined) return { kind: 'valid' };
   const classified = { meaning, vendorError: { providerCode: state } };
   return { kind: 'invalid', failure: failureOf(response, classified, secretsToRedact(credentials)) };
+}
+
+/** Returns how long a limit lasts: its text ends with the time from which the domain may send again. */
+function limitedMs(text: string | undefined, now: number): number | undefined {
+  const time = /limit exceeded, try again after (\w{3}, .{1,30})/i.exec(text ?? '')?.[1];
+  return retryAfterMs(time, now);
 }
 
 /** The text decides where the status is ambiguous: a 401 is about the key, a 404 about the domain. */
