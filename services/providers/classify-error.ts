@@ -39,7 +39,7 @@ export function codes(meaning: ErrorMeaning, ...values: readonly (number | strin
 }
 
 /** A gateway passed the request on and got no answer in time, so what the provider did with it is unknown. */
-function gatewayTimeout(code: string): ErrorMeaning {
+export function gatewayTimeout(code: string): ErrorMeaning {
   return { ...transient('provider_unavailable', code), mayBeAccepted: true };
 }
 

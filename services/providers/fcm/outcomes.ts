@@ -1,4 +1,4 @@
-import { accountFault, permanent, transient, type CodeTable } from '../classify-error.ts';
+import { accountFault, gatewayTimeout, permanent, transient, type CodeTable } from '../classify-error.ts';
 
 /**
  * `details[].errorCode` of an FcmError, or else the error's `status`,
@@ -18,7 +18,8 @@ export const FCM_CODES: CodeTable = {
   UNAVAILABLE: transient('provider_unavailable', 'provider_error'),
   INTERNAL: transient('provider_unavailable', 'provider_error'),
   UNSPECIFIED_ERROR: transient('provider_unavailable', 'provider_error'),
-  DEADLINE_EXCEEDED: transient('provider_unavailable', 'provider_error'),
+  // "May be returned even if the operation has completed successfully", google.rpc.Code.
+  DEADLINE_EXCEEDED: gatewayTimeout('provider_error'),
   ABORTED: transient('provider_unavailable', 'provider_error'),
 };
 

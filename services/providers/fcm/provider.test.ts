@@ -193,6 +193,14 @@ httpProviderSuite({
       },
     },
     {
+      // Google may have completed the call all the same.
+      reply: refusal(504, 'DEADLINE_EXCEEDED'),
+      outcome: {
+        kind: 'ambiguous',
+        failure: { class: 'provider_unavailable', code: 'provider_error', providerCode: 'DEADLINE_EXCEEDED' },
+      },
+    },
+    {
       reply: refusal(400, 'SOMETHING_NEW'),
       outcome: {
         kind: 'rejected_permanent',
