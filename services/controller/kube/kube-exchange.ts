@@ -1,5 +1,6 @@
 import { STATUS_CODES } from 'node:http';
 import type { RequestContext } from '@kubernetes/client-node';
+import { retryAfterMs } from '#core/domain/retry-after.ts';
 import type { KubeConnection } from './kube-credentials.ts';
 import { aborted, KubeError, unanswered, type KubeStatus } from './kube-error.ts';
 
@@ -118,14 +119,18 @@ export function unreadable(message: string, options?: ErrorOptions): KubeError {
   return unanswered('Unreadable', message, options);
 }
 
-/** Returns the error for a `Status` from an answer or a watch event. */
-export function statusError(status: KubeStatus, code: number, retryAfterMs?: number): KubeError {
+/**
+ * Returns the error for a `Status` from an answer or a watch event.
+ * @param retryAfter the Retry-After header of the answer.
+ */
+export function statusError(status: KubeStatus, code: number, retryAfter?: string): KubeError {
   const seconds = status.details?.retryAfterSeconds;
+  const now = Date.now();
   return new KubeError({
     code,
     reason: status.reason ?? (STATUS_CODES[code] ?? 'Unknown').replaceAll(' ', ''),
     message: status.message ?? `The API server answered with status ${code}`,
-    retryAfterMs: retryAfterMs ?? (seconds === undefined ? undefined : seconds * 1_000),
+    retryAfterMs: retryAfterMs(retryAfter, now) ?? retryAfterMs(seconds?.toString(), now),
     status,
   });
 }
@@ -139,14 +144,7 @@ function refusal(code: number, retryAfter: string | undefined, text: string): Ku
     // An error page of a proxy, or the plain text of a server that is starting.
     status = {};
   }
-  return statusError(status, code, parseRetryAfter(retryAfter));
-}
-
-function parseRetryAfter(text: string | undefined): number | undefined {
-  if (text === undefined) return undefined;
-  if (/^\d+$/.test(text)) return Number(text) * 1_000;
-  const at = Date.parse(text);
-  return Number.isNaN(at) ? undefined : Math.max(0, at - Date.now());
+  return statusError(status, code, retryAfter);
 }
 
 function header(value: string | string[] | undefined): string | undefined {

@@ -166,6 +166,16 @@ test('a Retry-After beyond the deadline is returned to the caller without a wait
   expect(performance.now() - started).toBeLessThan(15_000);
 });
 
+test.each([
+  ['86400', 900_000],
+  ['-5', undefined],
+  ['soon', undefined],
+])('a Retry-After of %s means %s ms', async (text, retryAfterMs) => {
+  await using parts = await stage(refuse(503, 'ServiceUnavailable', { 'retry-after': text }));
+  expect(await failure(created(parts.kube))).toMatchObject({ code: 503, retryAfterMs });
+  expect(parts.calls).toHaveLength(1);
+});
+
 type Act = (kube: KubeClient) => Promise<unknown>;
 const get: Act = (kube) => kube.get(TENANTS, ONE, call());
 const applied: Act = (kube) => kube.apply(TENANTS, ONE, {}, { ...call(), fieldManager: 'me' });
