@@ -16,6 +16,7 @@ import { headerText, mailAddress } from '../fields.ts';
 import { hiddenInMail } from '../mail-content.ts';
 import { hasAsciiLocalPart } from '../mailbox.ts';
 import { defineProvider, type Verification } from '../provider.ts';
+import { SES_SENDING_PAUSED } from '../ses-paused.ts';
 import { awsSecrets, awsSettings, configurationSet, secretsToRedact, topicArn } from './account.ts';
 import { judgeAwsError, verificationOfAwsRefusal } from './api-error.ts';
 import { callAws } from './call.ts';
@@ -148,7 +149,7 @@ function judgeSend(response: Response): ClassifiedError {
   const { providerCode, providerMessage: text = '' } = classified.vendorError;
   if (providerCode === 'MessageRejected') {
     if (/not verified/i.test(text)) return { ...classified, meaning: UNVERIFIED_IDENTITY };
-    if (/sending (?:paused|suspended) for this account/i.test(text)) {
+    if (SES_SENDING_PAUSED.test(text)) {
       return { ...classified, meaning: SENDING_PAUSED };
     }
   }

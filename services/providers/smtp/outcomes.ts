@@ -1,4 +1,5 @@
 import { accountFault, permanent, transient, type CodeTable, type ErrorMeaning } from '../classify-error.ts';
+import { SES_SENDING_PAUSED } from '../ses-paused.ts';
 
 /** The stage of the session that a reply ended. */
 export type Stage = 'greeting' | 'auth' | 'sender' | 'recipient' | 'content';
@@ -74,9 +75,8 @@ const QUOTA_TEXT =
 /** Postfix: "Relay access denied"; Exchange: "Unable to relay"; Exim: "relay not permitted". */
 const RELAY_TEXT = /\brelay(?:ing)?\b/i;
 const RELAY_DENIED = permanent('sender_rejected', 'relay_denied');
-/** Exchange Online has blocked the sender's mailbox; Amazon SES has paused or suspended the account. */
-const SUSPENDED_TEXT =
-  /STOREDRV\.Submission\S{0,60}OutboundSpamException|sending (?:paused|suspended) for this account/i;
+/** Exchange Online has blocked the sender's mailbox. */
+const SUSPENDED_TEXT = /STOREDRV\.Submission\S{0,60}OutboundSpamException/i;
 
 /** The meaning of a reply whose codes are not specific, by its first digit and the stage. */
 const BY_STAGE: Readonly<Record<Stage, { readonly later: ErrorMeaning; readonly never: ErrorMeaning }>> = {
@@ -144,7 +144,8 @@ function meaningOf432(stage: Stage, enhancedCode = PASSWORD_TRANSITION): ErrorMe
 /** Returns the meaning of a reply whose text blames the sending account, although its codes blame the mail or the recipient. */
 function aboutAccount(text: string): ErrorMeaning | undefined {
   if (QUOTA_TEXT.test(text)) return DAILY_CAP;
-  return SUSPENDED_TEXT.test(text) ? accountFault('account_suspended') : undefined;
+  const isSuspended = SUSPENDED_TEXT.test(text) || SES_SENDING_PAUSED.test(text);
+  return isSuspended ? accountFault('account_suspended') : undefined;
 }
 
 /** An enhanced code that contradicts the reply's first digit is ignored: the reply code decides whether to retry. */
