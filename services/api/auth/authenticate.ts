@@ -24,7 +24,7 @@ import { createRateMemory } from './rate-memory.ts';
 import type { ServiceKeys } from './service-keys.ts';
 
 export type AuthenticateDeps = {
-  readonly directory: Pick<DirectoryStore, 'signIn' | 'membership' | 'takeRate'>;
+  readonly directory: Pick<DirectoryStore, 'signIn' | 'membership' | 'memberships' | 'takeRate'>;
   readonly audit: AuditTrail;
   readonly serviceKeys: ServiceKeys;
   readonly verifyToken: VerifyToken;
@@ -66,8 +66,10 @@ export function createAuthentication(deps: AuthenticateDeps): Authentication {
   const signedIn = createFreshCache<{ readonly id: UserId }>(ENTRIES_MAX);
   const countCall = createCallCounter(directory);
   const members = createFreshCache<{ readonly found: Membership | null }>(ENTRIES_MAX);
-  /** Users who named too many unknown slugs: the next one that is not cached is refused without a query. */
+  /** Users who named too many unknown slugs: the next one that is not cached is refused without a query of its own. */
   const guessers = createRateMemory();
+  /** The slugs of such users' tenants, which are not refused. */
+  const ownSlugs = createFreshCache<ReadonlySet<string>>(ENTRIES_MAX);
 
   /** Calls `then` at once with the caller of a cached key. */
   function withKey<T>(
@@ -148,13 +150,22 @@ export function createAuthentication(deps: AuthenticateDeps): Authentication {
     return { kind: 'member', user, isPlatformAdmin, tenant: found.tenant, role: found.role };
   }
 
+  async function ownsSlug(id: UserId, slug: string): Promise<boolean> {
+    const slugs = await ownSlugs.get(id, async () => {
+      const memberships = await directory.memberships(id);
+      return new Set(memberships.map(({ tenant }) => tenant.slug));
+    });
+    return slugs.has(slug);
+  }
+
   async function byMember(credentials: RequestCredentials, role: Role): Promise<Admitted> {
     const user = await userOf(credentials);
     const slug = slugOf(credentials);
     if (!SLUG.test(slug)) return byStranger(user);
     if (members.peek(memberKey(user.user, slug)) === undefined) {
       const refused = guessers.retryAfter(user.user.id, USER_LIMIT.value);
-      if (refused !== undefined) return { caller: user, rate: refusedOwn(refused) };
+      if (refused !== undefined && !(await ownsSlug(user.user.id, slug)))
+        return { caller: user, rate: refusedOwn(refused) };
     }
     const caller = await memberOf(user, slug);
     if (caller === undefined) return byStranger(user);
@@ -208,6 +219,7 @@ export function createAuthentication(deps: AuthenticateDeps): Authentication {
       serviceKeys.drop(tenantId, kind === 'key' ? id : undefined);
       if (kind !== 'tenant') return;
       members.clear();
+      ownSlugs.clear();
       // The invited person's next call accepts a new invitation; a cached sign-in would skip that.
       signedIn.clear();
     },
