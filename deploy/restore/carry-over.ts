@@ -1,5 +1,5 @@
-// For use after the database was restored to an earlier time, while the previous database can still be read: repeats the cancels
-// and the suppressions that the restore has undone. See `--help`.
+// For use after the database was restored to an earlier time, while the previous database can still be read: repeats the cancels,
+// the changes of `sendAt` and the suppressions that the restore has undone. See `--help`.
 import { parseArgs } from 'node:util';
 import { postgres } from '#core/platform/postgres/postgres-driver.ts';
 import type { Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
@@ -14,8 +14,9 @@ const OPTIONS = {
 const HELP = `OLD_DATABASE_URL=… DATABASE_URL=… node deploy/run.mjs deploy/restore/carry-over.ts [--apply]
 
 Reads the previous database and repeats in the restored one what replay-audit.ts does not: cancels the messages that were canceled
-after the time of the restore, and suppresses the recipients that were suppressed after it, also those suppressed by providers and
-imports; entries that were extended or widened since are, too. The previous database is not changed. A second run changes nothing.
+after the time of the restore, moves scheduled messages to the \`sendAt\` that they were given after it, and suppresses the recipients
+that were suppressed after it, also those suppressed by providers and imports; entries that were extended or widened since are, too.
+The previous database is not changed. A second run changes nothing.
 Stop all services first, then run replay-audit.ts: purged tenants get nothing.
 
   --apply   commit; without it, all changes are made and rolled back
@@ -27,13 +28,20 @@ Both URLs are those of a superuser. Both databases must have the same schema.
 /** Rows per statement. */
 const AT_ONCE = 1_000;
 
-type Carried = { readonly suppressed: number; readonly canceled: number; readonly underWay: number };
+type Carried = {
+  readonly suppressed: number;
+  readonly canceled: number;
+  readonly underWay: number;
+  readonly moved: number;
+};
 
 /** Makes all changes in one transaction of the restored database. */
 async function carryOver(old: Sql, restored: Sql, apply: boolean): Promise<Carried> {
-  let carried: Carried = { suppressed: 0, canceled: 0, underWay: 0 };
+  let carried: Carried = { suppressed: 0, canceled: 0, underWay: 0, moved: 0 };
   await commitUnlessDry(restored, apply, async (tx) => {
-    carried = { suppressed: await suppressAll(old, tx), ...(await cancelAgain(old, tx)) };
+    const suppressed = await suppressAll(old, tx);
+    const ended = await cancelAgain(old, tx);
+    carried = { suppressed, ...ended, moved: await rescheduleAgain(old, tx) };
   });
   return carried;
 }
@@ -55,7 +63,7 @@ async function suppressAll(old: Sql, tx: TransactionSql): Promise<number> {
 }
 
 /** No service has run since the restore, so the number of a waiting message denotes the same message in both databases. */
-async function cancelAgain(old: Sql, tx: TransactionSql): Promise<Omit<Carried, 'suppressed'>> {
+async function cancelAgain(old: Sql, tx: TransactionSql): Promise<Pick<Carried, 'canceled' | 'underWay'>> {
   let [canceled, underWay, after] = [0, 0, -1];
   for (;;) {
     const live = await tx<{ seq: number; tenantId: string }[]>`
@@ -72,6 +80,35 @@ async function cancelAgain(old: Sql, tx: TransactionSql): Promise<Omit<Carried, 
     const moved = await tx`select move_messages(${seqs}::bigint[], 'canceled', null)`;
     canceled += moved.length;
     underWay += seqs.length - moved.length;
+  }
+}
+
+type Schedule = { readonly seq: number; readonly tenantId: string; readonly sendAt: Date };
+type NewSchedule = Schedule & { readonly expiresAt: Date; readonly shown: Date };
+
+/** Moves messages that are scheduled in both databases; in the previous one they may be set aside since. */
+async function rescheduleAgain(old: Sql, tx: TransactionSql): Promise<number> {
+  let [moved, after] = [0, -1];
+  for (;;) {
+    const scheduled = await tx<Schedule[]>`
+      select seq::float8 as seq, tenant_id as "tenantId", next_attempt_at as "sendAt" from live_messages
+      where seq > ${after} and status = 'scheduled' order by seq limit ${AT_ONCE}`;
+    const last = scheduled.at(-1);
+    if (last === undefined) return moved;
+    after = last.seq;
+    const before = new Map(scheduled.map((one) => [one.seq, one]));
+    const later = await old<NewSchedule[]>`
+      select l.seq::float8 as seq, l.tenant_id as "tenantId", l.next_attempt_at as "sendAt", l.expires_at as "expiresAt",
+        m.scheduled_at as shown
+      from live_messages l join messages m using (seq, purge_on)
+      where l.seq = any (${scheduled.map(({ seq }) => seq)}::bigint[]) and 'scheduled' in (l.status, l.held_from)`;
+    for (const { seq, tenantId, sendAt, expiresAt, shown } of later) {
+      const known = before.get(seq);
+      if (known?.tenantId !== tenantId || known.sendAt.getTime() === sendAt.getTime()) continue;
+      await tx`select set_config('app.tenant', ${tenantId}, true)`;
+      await tx`select store_schedule(${seq}, ${sendAt}, ${expiresAt}, ${shown})`;
+      moved += 1;
+    }
   }
 }
 
@@ -98,13 +135,14 @@ export async function main(
   }
 }
 
-function report({ suppressed, canceled, underWay }: Carried, isApplied: boolean): string {
+function report({ suppressed, canceled, underWay, moved }: Carried, isApplied: boolean): string {
   const line = (n: number, what: string): string[] =>
     n === 0 ? [] : [`  ${String(n).padStart(6)}  ${what}`];
   return [
     isApplied ? 'Done:' : 'Would be done with --apply:',
     ...line(suppressed, 'recipients suppressed'),
     ...line(canceled, 'messages canceled'),
+    ...line(moved, 'scheduled messages moved to another time'),
     ...line(
       underWay,
       'canceled later, but on their way at the time of the restore: a worker ends or repeats them',
