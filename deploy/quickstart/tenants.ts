@@ -41,7 +41,7 @@ export async function ensureTenant(
   const id =
     saved?.id ??
     (await api.call<{ id: string }>({ token: ownerToken }, 'POST', '/v1/admin/tenants', { name, slug })).id;
-  if (saved !== undefined) await resume(api, id, platformToken);
+  if (saved !== undefined) await resume(api, saved, platformToken);
   if (wanted.endpointUrl !== undefined) await ensureEndpoint(api, owner, wanted.endpointUrl);
   await ensureAccounts(api, owner, wanted.accounts);
   if (wanted.smsRoute !== undefined) await ensureSmsRoute(api, owner, wanted.smsRoute);
@@ -56,9 +56,14 @@ export async function ensureTenant(
   };
 }
 
-async function resume(api: ApiClient, id: string, platformToken: string): Promise<void> {
+/** @throws if the tenant was deleted: its name is taken until its rows are purged, so it cannot be created again. */
+async function resume(api: ApiClient, { id, slug }: SavedTenant, platformToken: string): Promise<void> {
   const platform: Caller = { token: platformToken };
-  const { status } = await api.call<{ status: string }>(platform, 'GET', `/v1/admin/tenants/${id}`);
+  const answer = await api.ask(platform, 'GET', `/v1/admin/tenants/${id}`);
+  const { status } = answer.body as { status?: string };
+  if (answer.status === 404 || status === 'deleting')
+    throw new Error(`the tenant ${slug} of an earlier start was deleted; start with --fresh`);
+  if (answer.status !== 200) throw new Error(`the tenant ${slug} was answered ${describe(answer)}`);
   if (status === 'suspended') await api.call(platform, 'POST', `/v1/admin/tenants/${id}/resume`);
 }
 
