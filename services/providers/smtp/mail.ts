@@ -13,6 +13,11 @@ export type Mail = {
   readonly raw: Buffer;
 };
 
+/** A line of a mail has at most 998 octets (RFC 5322, 2.1.1). */
+const OVERLONG_LINE = /[^\r\n]{999}/;
+/** The composer folds headers only at blanks, and adds a blank, and brackets around the id of a message. */
+const UNFOLDABLE = /\S{990}/;
+
 /** Composes the mail as bytes. Its Message-ID is derived from the message's id, so it is the same on every attempt. */
 export async function composeMail(message: OutboundFor<'email'>, config: Account['config']): Promise<Mail> {
   const { content, to, id } = message;
@@ -41,14 +46,15 @@ export async function composeMail(message: OutboundFor<'email'>, config: Account
 
 /**
  * Text that already looks like an encoded word is encoded again; otherwise a mail client would decode it to text that
- * nobody sent, line breaks included.
+ * nobody sent, line breaks included. A word that cannot be folded is encoded too.
  */
 function headersOf({ subject, headers = {} }: EmailContent) {
   return Object.entries({ ...headers, Subject: subject }).map(([key, value]) => ({
     key,
-    value: value.includes('=?')
-      ? { prepared: true, foldLines: true, value: encodeWord(value, 'Q', ENCODED_WORD_MAX) }
-      : value,
+    value:
+      value.includes('=?') || UNFOLDABLE.test(value)
+        ? { prepared: true, foldLines: true, value: encodeWord(value, 'Q', ENCODED_WORD_MAX) }
+        : value,
   }));
 }
 
@@ -57,5 +63,13 @@ function mailbox({ name, address }: EmailContent['from']) {
 }
 
 function attachment({ filename, contentType, content }: NonNullable<EmailContent['attachments']>[number]) {
-  return { filename, contentType, content: Buffer.from(content, 'base64'), contentDisposition: 'attachment' };
+  const bytes = Buffer.from(content, 'base64');
+  // A mail within the mail cannot be encoded (RFC 2046, 5.2.1), so one with longer lines is attached as a file.
+  const isFile = /^message\//i.test(contentType) && OVERLONG_LINE.test(bytes.toString('latin1'));
+  return {
+    filename,
+    contentType: isFile ? 'application/octet-stream' : contentType,
+    content: bytes,
+    contentDisposition: 'attachment',
+  };
 }

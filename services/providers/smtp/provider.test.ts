@@ -1,6 +1,7 @@
 import { createServer, type AddressInfo, type Socket } from 'node:net';
 import PostalMime from 'postal-mime';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { EmailContent } from '#core/domain/content.ts';
 import { causeOfRefusal } from '#core/domain/suppression-cause.ts';
 import { createEgressGuard } from '#core/platform/http/egress-guard.ts';
 import { createHttpClient } from '#core/platform/http/http-client.ts';
@@ -287,6 +288,43 @@ describe('a mail', () => {
     });
     const parsed = await PostalMime.parse(server.received[0]?.raw ?? '');
     expect(parsed.attachments[0]?.content).toMatchObject({ byteLength: 0 });
+  });
+
+  const long = 'a'.repeat(5_000);
+  test.each<[what: string, over: Partial<EmailContent>]>([
+    ['an HTML part', { html: `<p>${long}</p>` }],
+    ['a text part', { text: 'é'.repeat(5_000) }],
+    ['a subject', { subject: 'a'.repeat(998) }],
+    ['a header', { headers: { 'X-Link': 'a'.repeat(998) } }],
+    ['a reference', { headers: { 'In-Reply-To': `<${'a'.repeat(996)}>` } }],
+    [
+      'an attachment',
+      { attachments: [{ filename: 'a.txt', contentType: 'text/plain', content: btoa(long) }] },
+    ],
+    ['a mail', { attachments: [{ filename: 'a.eml', contentType: 'message/rfc822', content: btoa(long) }] }],
+  ])('with %s without line breaks has no line above 998 octets', async (_, over) => {
+    await using server = await startSmtpStandIn();
+    const mail = { ...message, content: { ...message.content, ...over } };
+    expect(await smtp.send(mail, accountAt(server.port), contextFor())).toMatchObject({ kind: 'accepted' });
+    const raw = server.received[0]?.raw ?? '';
+    expect(Math.max(...raw.split('\r\n').map((line) => Buffer.byteLength(line)))).toBeLessThanOrEqual(998);
+    const parsed = await PostalMime.parse(raw);
+    expect(parsed.subject).toBe(mail.content.subject);
+    expect(parsed.text?.trim()).toBe(mail.content.text);
+    expect(parsed.html?.trim()).toBe(mail.content.html);
+    expect(parsed.attachments.map(({ content }) => Buffer.from(content as ArrayBuffer).toString())).toEqual(
+      mail.content.attachments.map(({ content }) => atob(content)),
+    );
+  });
+
+  test('forwarded with short lines is attached as a mail', async () => {
+    await using server = await startSmtpStandIn();
+    const text = 'Subject: a\r\n\r\nb\r\n';
+    const attachments = [{ filename: 'a.eml', contentType: 'message/rfc822', content: btoa(text) }];
+    const mail = { ...message, content: { ...message.content, attachments } };
+    await smtp.send(mail, accountAt(server.port), contextFor());
+    expect(server.received[0]?.raw).toContain('Content-Type: message/rfc822');
+    expect(server.received[0]?.raw).toContain(text);
   });
 
   test('has no headers injected by its subject or names', async () => {
