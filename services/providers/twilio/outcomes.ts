@@ -49,7 +49,7 @@ export const TWILIO_CODES: CodeTable = {
   ),
   // The recipient's country or network takes no messages from this sender, or it is the sender: another account may reach it.
   ...codes(permanent('sender_rejected', 'route_not_available'), 21266, 21612),
-  ...codes(permanent('sender_rejected', 'region_not_permitted'), 21408),
+  ...codes(permanent('sender_rejected', 'region_not_permitted'), 21408, 63058),
   ...codes(permanent('sender_rejected', 'trial_restriction'), 21267, 21607, 21608),
   ...codes(permanent('sender_rejected', 'invalid_messaging_service'), 21701, 21702, 21703, 21704, 21705),
   ...codes(accountFault('account_suspended'), 30002),

@@ -245,6 +245,7 @@ describe('twilio-whatsapp', () => {
     ['63027', 'content_rejected', false],
     ['63032', 'recipient_unavailable', false],
     ['63049', 'recipient_unavailable', false],
+    ['63058', 'sender_rejected', false],
   ])('code %s is %s, retry %s', (code, failureClass, retry) => {
     expect(TWILIO_CODES[code]).toMatchObject({ class: failureClass, retry });
   });

@@ -32,7 +32,9 @@ export const WHATSAPP_CODES: CodeTable = {
   ...codes(permanent('invalid_recipient', 'recipient_not_allowed'), 131030),
   ...codes(permanent('invalid_recipient', 'recipient_is_sender'), 131021),
   ...codes(permanent('recipient_unavailable', 'recipient_opted_out'), 131050),
-  ...codes(permanent('recipient_unavailable', 'not_delivered_by_choice'), 130472, 130497, 131049),
+  ...codes(permanent('recipient_unavailable', 'not_delivered_by_choice'), 130472, 131049),
+  // Meta restricts this business in the recipient's country.
+  ...codes(permanent('sender_rejected', 'region_not_permitted'), 130497),
   ...codes(permanent('content_rejected', 'invalid_parameter'), 100, 131008, 131009, 135000),
   ...codes(permanent('content_rejected', 'unsupported_type'), 131051),
   ...codes(permanent('content_rejected', 'invalid_media'), 131052, 131053),

@@ -350,6 +350,7 @@ describe('whatsapp-cloud', () => {
     ['100', 'content_rejected', false],
     ['131030', 'invalid_recipient', false],
     ['131049', 'recipient_unavailable', false],
+    ['130497', 'sender_rejected', false],
     ['131056', 'recipient_unavailable', true],
     ['33', 'auth_or_config', true],
     ['102', 'auth_or_config', true],
