@@ -16,7 +16,8 @@ export const SMS_CODES: CodeTable = {
   ...codes(permanent('invalid_recipient', 'invalid_number'), 33),
   // Vonage has no route to the number; another provider may have one.
   ...codes(permanent('recipient_unavailable', 'unroutable'), 6),
-  ...codes(permanent('recipient_unavailable', 'recipient_opted_out'), 7),
+  // On a list of Vonage; an opt-out is reported by a receipt with the code 9.
+  ...codes(permanent('recipient_unavailable', 'recipient_blocked'), 7),
   ...codes(accountFault('account_suspended'), 8),
   ...codes(accountFault('insufficient_credit'), 9),
   ...codes(accountFault('forbidden'), 11),

@@ -303,7 +303,7 @@ describe('with the SMS API', () => {
         reply: failed('7'),
         outcome: {
           kind: 'rejected_permanent',
-          failure: { class: 'recipient_unavailable', code: 'recipient_opted_out', providerCode: '7' },
+          failure: { class: 'recipient_unavailable', code: 'recipient_blocked', providerCode: '7' },
         },
       },
       {
