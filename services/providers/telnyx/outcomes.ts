@@ -1,4 +1,4 @@
-import { accountFault, permanent, transient, type CodeTable } from '../classify-error.ts';
+import { accountFault, gatewayTimeout, permanent, transient, type CodeTable } from '../classify-error.ts';
 
 /**
  * Codes of the API and of message reports, https://developers.telnyx.com/docs/messaging/messages/error-codes and
@@ -9,7 +9,8 @@ export const TELNYX_CODES: CodeTable = {
   // Of whichever number: the recipient is suppressed only where the answer points to it.
   10002: permanent('unknown', 'invalid_number'),
   10007: transient('provider_unavailable', 'provider_error'),
-  10008: transient('provider_unavailable', 'provider_timeout'),
+  // "The request timed out" while Telnyx processed it, which may have made a message of it.
+  10008: gatewayTimeout('provider_timeout'),
   10009: accountFault('authentication_failed'),
   10010: accountFault('forbidden'),
   10011: transient('provider_throttled', 'rate_limited'),

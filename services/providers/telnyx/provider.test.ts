@@ -130,6 +130,14 @@ httpProviderSuite({
       outcome: transiently({ class: 'provider_throttled', code: 'sender_queue_full', providerCode: '40318' }),
     },
     {
+      // The request timed out at Telnyx, which may have made a message of it.
+      reply: refusal(408, '10008'),
+      outcome: {
+        kind: 'ambiguous',
+        failure: { class: 'provider_unavailable', code: 'provider_timeout', providerCode: '10008' },
+      },
+    },
+    {
       reply: refusal(500, '10007'),
       outcome: transiently({ class: 'provider_unavailable', code: 'provider_error', providerCode: '10007' }),
     },
