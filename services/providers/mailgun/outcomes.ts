@@ -10,7 +10,7 @@ export const LIMIT_REACHED = transient('provider_throttled', 'rate_limited');
  */
 export const REFUSALS: readonly { readonly pattern: RegExp; readonly meaning: ErrorMeaning }[] = [
   {
-    pattern: /test purposes|authorized recipients|sandbox/i,
+    pattern: /test purposes|authorized recipients/i,
     meaning: permanent('sender_rejected', 'trial_restriction'),
   },
   { pattern: /limit exceeded|too many/i, meaning: LIMIT_REACHED },

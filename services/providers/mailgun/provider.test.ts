@@ -127,6 +127,23 @@ httpProviderSuite({
       class: 'auth_or_config',
       code: 'domain_not_found',
     }),
+    // Every sandbox domain has this word in its name.
+    refused(
+      403,
+      'Domain sandbox1.mailgun.org is not allowed to send: Please activate your Mailgun account. Check your inbox',
+      later,
+      { class: 'auth_or_config', code: 'account_suspended' },
+    ),
+    refused(403, 'Domain sandbox1.mailgun.org is not allowed to send: recipient limit exceeded', later, {
+      class: 'provider_throttled',
+      code: 'rate_limited',
+    }),
+    refused(
+      403,
+      'Domain sandbox1.mailgun.org is not allowed to send: Sandbox subdomains are for test purposes only. Please add your own domain or add the address to authorized recipients in Account Settings.',
+      never,
+      { class: 'sender_rejected', code: 'trial_restriction' },
+    ),
     refused(402, 'Payment required', later, { class: 'auth_or_config', code: 'insufficient_credit' }),
     refused(400, 'Something new', never, { class: 'unknown', code: 'http_400' }),
     {
