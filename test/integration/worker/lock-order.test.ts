@@ -1,9 +1,12 @@
+import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { asJson } from '#core/platform/postgres/postgres.ts';
 import { lockWaits } from '#test/support/lock-waits.ts';
 import { acceptBatch, acceptRow, seedAccount, seedTenant } from '#test/support/seed.ts';
 import { setupWebhooks } from '#test/support/setup-webhooks.ts';
 import { setupStores } from '#test/support/setup-stores.ts';
+
+const TIMEOUT_MS = 72 * 3_600_000;
 
 type Stores = Awaited<ReturnType<typeof setupStores>>;
 
@@ -122,41 +125,78 @@ test('a purge locks results in the same order as receipts, across partitions', a
   expect(await purged).toMatchObject([{ outcome: 'deleted', deleted: 2 }]);
 });
 
-test('a receipt applied during the receipt timeout counts and causes no deadlock', async () => {
-  await using stores = await setupStores();
-  const tenant = await seedTenant(stores.admin);
+/** A message that is settled with the given status, and that waits for a receipt until now. */
+async function awaitedMessage({ admin }: Stores, status: 'sent' | 'unknown') {
+  const tenant = await seedTenant(admin);
   const row = acceptRow(tenant);
-  await acceptBatch(stores.api, [row]);
+  await acceptBatch(admin, [row]);
   const { seq } = row;
-  await stores.admin`with gone as (delete from despatch.live_messages where seq = ${seq} returning *)
-    insert into despatch.message_results (seq, purge_on, tenant_id, status, attempt, duplicate_risk, final, expires_at, updated_at)
-    select g.seq, g.purge_on, g.tenant_id, 'sent', 1, false, false, g.expires_at, now() from gone g`;
-  await stores.admin`insert into despatch.awaited_receipts (seq, purge_on, tenant_id, due_at)
-    select seq, purge_on, tenant_id, now() from despatch.message_results where seq = ${seq}`;
   const [result] =
-    await stores.admin`select purge_on::text as day from despatch.message_results where seq = ${seq}`;
+    await admin`with gone as (delete from despatch.live_messages where seq = ${seq} returning *)
+    insert into despatch.message_results (seq, purge_on, tenant_id, status, attempt, duplicate_risk, final, expires_at, updated_at)
+    select g.seq, g.purge_on, g.tenant_id, ${status}, 1, false, false, g.expires_at, now() from gone g
+    returning purge_on::text as day`;
+  const day = String(result?.['day']);
+  await admin`insert into despatch.awaited_receipts (seq, purge_on, tenant_id, due_at)
+    values (${seq}, ${day}, ${tenant.tenantId}, now())`;
+  return { tenantId: tenant.tenantId, seq, day };
+}
+
+/** Begins to end the waits while a receipt that changes the message is being applied, and returns what is left when both are done. */
+async function expireBeside(
+  stores: Stores,
+  { tenantId, seq, day }: Awaited<ReturnType<typeof awaitedMessage>>,
+  change: object,
+) {
   await stores.admin`insert into despatch.receipts (tenant_id, message_seq, purge_on, attempt, receipt, apply_at)
-    values (${tenant.tenantId}, ${seq}, ${result?.['day']}, 1, 'delivered', now())`;
-  const report = {
-    seq,
-    purge_on: result?.['day'],
-    status: 'delivered',
-    final: true,
-    partial: false,
-    late_bounce: false,
-  };
+    values (${tenantId}, ${seq}, ${day}, 1, 'sent', now())`;
+  const report = { seq, purge_on: day, final: false, partial: false, late_bounce: false, ...change };
   let expiring: ReturnType<typeof stores.store.expireReceipts> | undefined;
   await stores.admin.begin(async (tx) => {
     const [due] = await tx`select id from despatch.lock_receipts(10, 100, '{}')`;
-    expiring = stores.store.expireReceipts(10, [], 72 * 3_600_000);
+    expiring = stores.store.expireReceipts(10, [], TIMEOUT_MS);
     await waitingFor(stores.admin, 1);
-    await tx`select despatch.record_receipts(${asJson(tx, [report])}, '[]', array[${result?.['day']}::date], '[]',
+    await tx`select despatch.record_receipts(${asJson(tx, [report])}, '[]', array[${day}::date], '[]',
       ${[String(due?.['id'])]}::uuid[], '[]')`;
   });
-  expect((await expiring)?.seen).toBe(1);
+  const ended = await expiring;
   const [state] = await stores.admin`select status from despatch.message_states where seq = ${seq}`;
-  const [left] = await stores.admin`select count(*) as n from despatch.awaited_receipts`;
-  expect([state?.['status'], Number(left?.['n'])]).toEqual(['delivered', 0]);
+  const waits = await stores.admin`
+    select round(extract(epoch from due_at - now()) / 3600)::int as hours from despatch.awaited_receipts`;
+  return { ended, status: state?.['status'] as unknown, hours: waits.map(({ hours }) => Number(hours)) };
+}
+
+test('a receipt applied during the receipt timeout counts and causes no deadlock', async () => {
+  await using stores = await setupStores();
+  const message = await awaitedMessage(stores, 'sent');
+  expect(await expireBeside(stores, message, { status: 'delivered', final: true })).toEqual({
+    ended: { seen: 1, silent: [] },
+    status: 'delivered',
+    hours: [],
+  });
+});
+
+test('a receipt that proves a call while the wait for it ends leaves the message sent, and the next one is awaited', async () => {
+  await using stores = await setupStores();
+  const message = await awaitedMessage(stores, 'unknown');
+  expect(await expireBeside(stores, message, { status: 'sent', await_ms: TIMEOUT_MS })).toEqual({
+    ended: { seen: 1, silent: [] },
+    status: 'sent',
+    hours: [72],
+  });
+});
+
+test('a receipt that proves a call while it ends its lookups leaves the message sent, and the next one is awaited', async () => {
+  await using stores = await setupStores();
+  const message = await awaitedMessage(stores, 'unknown');
+  await stores.admin`delete from despatch.awaited_receipts`;
+  await stores.admin`insert into despatch.lookups (seq, purge_on, tenant_id, account_id, since, ask_at, until_at)
+    values (${message.seq}, ${message.day}, ${message.tenantId}, ${randomUUID()}, now(), 'infinity', now())`;
+  expect(await expireBeside(stores, message, { status: 'sent', await_ms: TIMEOUT_MS })).toEqual({
+    ended: { seen: 1, silent: [] },
+    status: 'sent',
+    hours: [72],
+  });
 });
 
 test('a result that is stored while lock_receipts waits is reported as under way', async () => {

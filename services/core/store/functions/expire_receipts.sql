@@ -9,6 +9,8 @@ declare
   at_now timestamptz := clock_timestamp();
   due awaited_receipts[];
   outlived lookups[];
+  -- Messages that were `unknown` when their waits were locked.
+  unproven bigint[];
   asked bigint[];
   given_up json;
   tenants uuid[];
@@ -21,7 +23,11 @@ begin
       select x.seq from awaited_receipts x where x.due_at <= at_now order by x.due_at limit most for update skip locked))
     returning a
   )
-  select array_agg(t.a) into due from taken t;
+  -- Read in the snapshot of this statement: a receipt that it does not show yet finds the wait locked, and cannot put it off.
+  select array_agg(t.a), coalesce(array_agg(s.seq) filter (where s.status = 'unknown'), '{}') into due, unproven
+  from taken t left join lateral (
+    select x.seq, x.status from message_results x where x.seq = (t.a).seq and x.purge_on = (t.a).purge_on limit 1
+  ) s on true;
   with taken as (
     delete from lookups l where l.seq = any (array(
       select x.seq from lookups x where x.until_at <= at_now order by x.until_at limit most for update skip locked))
@@ -43,16 +49,24 @@ begin
     from asking a join message_results s on s.seq = a.seq and s.purge_on = a.purge_on order by a.account_id
     on conflict (account_id) do update set next_at = greatest(t.open_at, least(t.next_at, excluded.next_at))
   )
-  select array_agg(a.seq) into asked from asking a;
+  select coalesce(array_agg(a.seq), '{}') into asked from asking a;
   -- In the order in which other transactions lock the same rows, to avoid deadlocks.
   perform from message_results s where (s.seq, s.purge_on) in (
     select d.seq, d.purge_on from unnest(due) d union all select l.seq, l.purge_on from unnest(outlived) l)
   order by s.seq for update;
+  -- A receipt that was being applied meanwhile has proved the call, and the next one is awaited.
+  insert into awaited_receipts (seq, purge_on, tenant_id, test, due_at)
+  select d.seq, d.purge_on, d.tenant_id, d.test, at_now + make_interval(secs => timeout_ms / 1000.0)
+  from unnest(due) d join message_results s on s.seq = d.seq and s.purge_on = d.purge_on
+  where d.seq = any (unproven) and s.status = 'sent' and not s.final and d.seq <> all (asked);
   with quiet as (
-    select d.seq, d.purge_on from unnest(due) d where d.seq <> all (coalesce(asked, '{}'))
+    select d.seq, d.purge_on from unnest(due) d where d.seq <> all (asked) and d.seq <> all (unproven)
       -- A message whose provider is being asked already is given up when its lookups end.
       and (select l.seq from lookups l where l.seq = d.seq limit 1) is null
-    union all select l.seq, l.purge_on from unnest(outlived) l
+    union all
+    select l.seq, l.purge_on from unnest(outlived) l
+    -- A receipt has proved the call since it was asked about, and the next one is awaited.
+    where (select a.seq from awaited_receipts a where a.seq = l.seq limit 1) is null
   ), moved as (
     update message_results s set status = 'unknown', reason = 'receipt_timeout', updated_at = at_now
     from quiet q where s.seq = q.seq and s.purge_on = q.purge_on and may_move(s.status, 'unknown')

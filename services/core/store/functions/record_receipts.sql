@@ -102,7 +102,8 @@ begin
     -- Not if a wait exists: a transaction that is ending it (`expire_receipts`) waits for this transaction's lock on the message.
     where c.await_ms is not null and (select x.seq from awaited_receipts x where x.seq = c.seq limit 1) is null
   ), awaited_on as (
-    -- The wait of a message that was `unknown` ends after a minute, when a provider that can be asked would be asked.
+    -- The wait of a message that was `unknown` ends after a minute, when a provider that can be asked would be asked. One that is
+    -- ending right now is renewed by the transaction that ends it (`expire_receipts`).
     update awaited_receipts a set due_at = at_now + make_interval(secs => w.await_ms / 1000.0)
     from (select y.seq, c.await_ms from changed c, lateral (
         select x.seq from awaited_receipts x where x.seq = c.seq limit 1 for update skip locked) y
