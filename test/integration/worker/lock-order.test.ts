@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { asJson } from '#core/platform/postgres/postgres.ts';
 import { lockWaits } from '#test/support/lock-waits.ts';
-import { acceptBatch, acceptRow, seedAccount, seedTenant } from '#test/support/seed.ts';
+import { acceptBatch, acceptRow, seedAccount, seedTenant, type SeededTenant } from '#test/support/seed.ts';
 import { setupWebhooks } from '#test/support/setup-webhooks.ts';
 import { setupStores } from '#test/support/setup-stores.ts';
 
@@ -197,6 +197,55 @@ test('a receipt that proves a call while it ends its lookups leaves the message 
     status: 'sent',
     hours: [72],
   });
+});
+
+/** A message of the tenant whose retention is over, and that waits; `wasSent`: for another account than the one that accepted it. */
+async function outlivedMessage({ admin }: Stores, tenant: SeededTenant, { wasSent }: { wasSent: boolean }) {
+  const row = acceptRow(tenant);
+  await acceptBatch(admin, [row]);
+  await admin`update despatch.live_messages set purge_on = current_date, sent_attempt = ${wasSent ? 1 : null}
+    where seq = ${row.seq}`;
+  return row.seq;
+}
+
+test('the end of messages that have outlived their retention locks those of both kinds in order', async () => {
+  await using stores = await setupStores();
+  const { admin, store } = stores;
+  const tenant = await seedTenant(admin);
+  const seqs = [
+    await outlivedMessage(stores, tenant, { wasSent: true }),
+    await outlivedMessage(stores, tenant, { wasSent: false }),
+  ];
+  let ending: ReturnType<typeof store.endOutlived> | undefined;
+  await admin.begin(async (tx) => {
+    const lock = (seq: number | undefined) =>
+      tx`select from despatch.live_messages where seq = ${seq ?? 0} for update`;
+    await lock(seqs[0]);
+    ending = store.endOutlived({ readsMax: 10, most: 10 });
+    await waitingFor(admin, 1);
+    await lock(seqs[1]);
+  });
+  expect(await ending).toBe(2);
+});
+
+test('the end of messages that have outlived their retention locks the counters of all their tenants in order', async () => {
+  await using stores = await setupStores();
+  const { admin, store } = stores;
+  const [first, second] = [await seedTenant(admin), await seedTenant(admin)].toSorted((a, b) =>
+    a.tenantId < b.tenantId ? -1 : 1,
+  ) as [SeededTenant, SeededTenant];
+  await outlivedMessage(stores, first, { wasSent: true });
+  await outlivedMessage(stores, second, { wasSent: false });
+  let ending: ReturnType<typeof store.endOutlived> | undefined;
+  await admin.begin(async (tx) => {
+    const lock = ({ tenantId }: SeededTenant) =>
+      tx`select despatch.lock_counters('finished', ${[tenantId]}::uuid[])`;
+    await lock(first);
+    ending = store.endOutlived({ readsMax: 10, most: 10 });
+    await waitingFor(admin, 1);
+    await lock(second);
+  });
+  expect(await ending).toBe(2);
 });
 
 test('a result that is stored while lock_receipts waits is reported as under way', async () => {

@@ -1,6 +1,6 @@
--- Ends messages whose retention is over and whose record is to be dropped, so that no message vanishes without an end: as `canceled`,
--- which every waiting message may become, held ones included; a message that a provider has accepted returns to `sent`. Not as
--- `expired`, because the message's own expiry may not have passed. No partition is dropped before this (`unsettled_days`).
+-- Ends messages whose retention is over and whose record is to be dropped, so that no message vanishes without an end: as
+-- `canceled`, which every waiting message may become, held ones included; a message that a provider has accepted returns to `sent`.
+-- Not as `expired`, because the message's own expiry may not have passed. No partition is dropped before this (`unsettled_days`).
 -- A message with a call under way is left to whoever settles it, and keeps its week's partitions until then (`unsettled_days`).
 -- Reads at most `reads_max` messages after number `after_seq` and ends at most `most` of them, because a backlog may be too large
 -- to be read by one statement. Returns how many it ended, and the number after which to continue; null at the end.
@@ -10,6 +10,7 @@ language plpgsql security definer set search_path = despatch, pg_temp set plan_c
 declare
   waiting bigint[];
   was_sent bigint[];
+  tenants uuid[];
 begin
   with looked as materialized (
     select l.seq, l.status, l.purge_on, l.sent_attempt from live_messages l where l.seq > after_seq order by l.seq limit reads_max
@@ -21,7 +22,15 @@ begin
     case when count(*) >= most then max(f.seq)
       when (select count(*) from looked) >= reads_max then (select max(l.seq) from looked l) end
   into waiting, was_sent, next_seq from found f;
-  ended := (select count(*) from move_messages(waiting, 'canceled', '{"class": "expired", "code": "retention_over", "retryable": false}'))
+  -- Both kinds together, and in the order in which other transactions lock the same rows, to avoid deadlocks: `move_messages` locks
+  -- the messages of one kind, and the counters of their tenants, before those of the other.
+  select array_agg(distinct x.tenant_id) into tenants from (
+    select l.tenant_id from live_messages l where l.seq = any (waiting || was_sent) order by l.seq for update) x;
+  if tenants is not null then
+    perform lock_counters('finished', tenants);
+  end if;
+  ended := (select count(*)
+      from move_messages(waiting, 'canceled', '{"class": "expired", "code": "retention_over", "retryable": false}'))
     + (select count(*) from move_messages(was_sent, 'sent', '{"why": "expired"}', 'no_other_account'));
 end $$;
 
