@@ -4,12 +4,12 @@ import { csvRecords } from '../http/csv-records.ts';
 import { brokenRules, isText } from '../http/read-input.ts';
 import { textLines } from '../http/text-lines.ts';
 import type { Upload } from '../http/upload.ts';
-import { checkSuppression, type CheckedSuppression } from './suppression-entry.ts';
+import { checkSuppression, hasExpired, type CheckedSuppression } from './suppression-entry.ts';
 import { AddSuppression } from './suppression-schema.ts';
 
-/** A row of an import with the line on which it begins, or its fault. */
+/** A row of an import with the line on which it begins, or its fault. `isOver`: its expiry has passed. */
 export type ImportRow = { readonly line: number } & (
-  | { readonly entry: CheckedSuppression }
+  | { readonly entry: CheckedSuppression; readonly isOver: boolean }
   | { readonly faults: readonly ErrorDetail[] }
 );
 
@@ -120,7 +120,9 @@ function pairsOf(columns: readonly string[], cells: readonly string[]): [string,
   });
 }
 
-type Read = { readonly entry: CheckedSuppression } | { readonly faults: readonly ErrorDetail[] };
+type Read =
+  | { readonly entry: CheckedSuppression; readonly isOver: boolean }
+  | { readonly faults: readonly ErrorDetail[] };
 
 function rowOf(pairs: readonly (readonly [string, unknown])[], { now, onUnknown }: ImportRowsOptions): Read {
   const sent: Partial<Record<Field, unknown>> = {};
@@ -146,8 +148,8 @@ function rowOf(pairs: readonly (readonly [string, unknown])[], { now, onUnknown 
   }
   const { success, data, error } = Row.safeParse(sent);
   if (!success) return { faults: brokenRules(error.issues, sent) };
-  const checked = checkSuppression(data, now);
-  return 'rule' in checked ? { faults: [checked] } : { entry: checked };
+  const checked = checkSuppression(data);
+  return 'rule' in checked ? { faults: [checked] } : { entry: checked, isOver: hasExpired(checked, now) };
 }
 
 function broken(message: string): ErrorDetail {

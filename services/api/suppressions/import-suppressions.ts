@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { AppError, validationFailed } from '#core/domain/app-error.ts';
 import { newId } from '#core/domain/ids.ts';
 import { lineRangesText, type LineRange } from '#core/domain/line-ranges.ts';
-import { unknownField, type Warnings } from '#core/domain/warning.ts';
+import { unknownField, type Warning, type Warnings } from '#core/domain/warning.ts';
 import { importSuppressions } from '#core/store/imported-suppressions.ts';
 import type { NewSuppression } from '#core/store/suppressions.ts';
 import { assertActive } from '../changes/assert-active.ts';
@@ -41,7 +41,7 @@ const ImportedSuppressions = z
     created: count.describe('Number of new entries.'),
     replaced: count.describe('Number of entries that replaced one for the same recipient and reason.'),
     unchanged: count.describe(
-      'Rows that changed nothing: they equal an entry of the list, or cover less than an entry by the recipient or a provider, or a later row is for the same recipient and reason.',
+      'Rows that changed nothing: they equal an entry of the list, or cover less than an entry by the recipient or a provider, or a later row is for the same recipient and reason, or their `expiresAt` has passed.',
     ),
     invalid: count.describe('Number of invalid rows, with `mode=permissive`.'),
     invalidLines: z
@@ -114,13 +114,14 @@ export function importSuppressionsRoute(deps: SuppressionDeps): RouteModule {
       const leave = await deps.imports.take(caller.tenant.id, gone);
       try {
         const given: Given = { upload: upload as Upload, now: Date.now(), gone };
-        const { received, faults } = await check(given, warnings);
+        const { received, expired, faults } = await check(given, warnings);
         if (received === 0)
           throw validationFailed({ field: 'body', rule: 'min', message: 'Must have a row' });
         if (faults.rows() > 0 && mode === 'strict') throw faults.error();
         const importId = newId();
         const scope = { caller, request, importId };
-        const { created, replaced } = await store(deps, given, scope, received - faults.rows());
+        if (expired > 0) warnings.add(expiredRows(expired));
+        const { created, replaced } = await store(deps, given, scope, received - faults.rows() - expired);
         return {
           body: {
             importId,
@@ -154,7 +155,7 @@ type Given = {
 async function check(
   { upload, now, gone }: Given,
   warnings: Warnings,
-): Promise<{ readonly received: number; readonly faults: ImportFaults }> {
+): Promise<{ readonly received: number; readonly expired: number; readonly faults: ImportFaults }> {
   const faults = createImportFaults();
   const unknown = new Set<string>();
   const onUnknown = (name: string): void => {
@@ -163,18 +164,25 @@ async function check(
     warnings.add(unknownField('', name, Object.keys(AddSuppression.shape)).warning);
   };
   const pause = createPauses(WORK_MS, REST_FOR);
-  let received = 0;
+  let [received, expired] = [0, 0];
   for (const row of importRows(upload, { now, onUnknown })) {
     received += 1;
     if (received > ROWS_MAX) {
       throw new AppError('payload_too_large', { message: `An import has at most ${ROWS_MAX} rows` });
     }
     if ('faults' in row) faults.add(row.line, row.faults);
+    else if (row.isOver) expired += 1;
     const resting = pause();
     if (resting !== undefined) await resting;
     if (gone.aborted) throw abandoned();
   }
-  return { received, faults };
+  return { received, expired, faults };
+}
+
+/** An entry of an export may have expired since. It blocks nobody, so the rest of the file is imported without it. */
+function expiredRows(expired: number): Warning {
+  const message = `Ignored ${expired === 1 ? 'a row whose expiry has' : `${expired} rows whose expiry has`} passed`;
+  return { field: 'expiresAt', message };
 }
 
 /** Bound on remembered names of unknown fields; it is more than the warnings list. */
@@ -218,7 +226,7 @@ async function store(deps: SuppressionDeps, given: Given, scope: ImportScope, ro
   }
 
   for (const row of importRows(given.upload, { now: given.now, onUnknown: () => {} })) {
-    if ('faults' in row) continue;
+    if ('faults' in row || row.isOver) continue;
     slice.push(row.entry);
     lines = { from: lines?.from ?? row.line, to: row.line };
     if (slice.length === SLICE_ROWS) await storeSlice();

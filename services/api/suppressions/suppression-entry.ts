@@ -13,17 +13,18 @@ export type AskedSuppression = Omit<z.output<typeof AddSuppression>, 'idempotenc
 /** The same with its address normalized. */
 export type CheckedSuppression = AskedSuppression & { readonly normal: string };
 
-/** Checks what the schema cannot: that the address is valid for the channel, and that the expiry is in the future. */
-export function checkSuppression(asked: AskedSuppression, now: number): CheckedSuppression | ErrorDetail {
-  const { channel, address, expiresAt } = asked;
+/** Checks what the schema cannot: that the address is valid for the channel. */
+export function checkSuppression(asked: AskedSuppression): CheckedSuppression | ErrorDetail {
+  const { channel, address } = asked;
   const normal = normalRecipient(channel, address);
   if (normal === undefined) {
     return { field: 'address', rule: 'address', message: `Must be a recipient of the channel ${channel}` };
   }
-  if (expiresAt !== null && Date.parse(expiresAt) <= now) {
-    return { field: 'expiresAt', rule: 'min', message: 'Must lie in the future' };
-  }
   return { ...asked, normal };
+}
+
+export function hasExpired({ expiresAt }: AskedSuppression, now: number): boolean {
+  return expiresAt !== null && Date.parse(expiresAt) <= now;
 }
 
 /** Returns the entry as it is stored. */

@@ -19,7 +19,7 @@ import { defineRoute, IdParams, type RouteModule } from '../http/define-route.ts
 import { pageOf, pageQuery } from '../http/page.ts';
 import { exportSuppressionsRoute } from './export-suppressions.ts';
 import { importSuppressionsRoute } from './import-suppressions.ts';
-import { checkSuppression, suppressionEntry } from './suppression-entry.ts';
+import { checkSuppression, hasExpired, suppressionEntry } from './suppression-entry.ts';
 import { factsOf, nameOf } from './suppression-facts.ts';
 import { addressNames, suppressionFilter } from './suppression-filter.ts';
 import { AddSuppression, Suppression, viewSuppression } from './suppression-schema.ts';
@@ -69,8 +69,11 @@ function add(deps: SuppressionDeps): RouteModule {
       const tenantId = caller.tenant.id;
       return createInTenant(deps, scopeOf(caller, request), idempotency, async ({ tx, audit }) => {
         // Checked only after the search for a replay: the entry's expiry may have passed when the request is repeated.
-        const checked = checkSuppression(body, Date.now());
+        const checked = checkSuppression(body);
         if ('rule' in checked) throw validationFailed(checked);
+        if (hasExpired(checked, Date.now())) {
+          throw validationFailed({ field: 'expiresAt', rule: 'min', message: 'Must lie in the future' });
+        }
         const entry = suppressionEntry(deps.addressKeys, tenantId, 'api', checked);
         const stored = await putSuppression(tenantId, tx, entry);
         await audit('suppression.added', stored.id, factsOf(stored, entry.key), { name: nameOf(stored) });

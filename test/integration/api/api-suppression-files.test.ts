@@ -436,6 +436,27 @@ describe('an export', () => {
     expect((await load(tenant, CSV, sheet.text)).body).toMatchObject({ created: 0, replaced: 0 });
   });
 
+  test('with entries that have expired since can be imported, and those change nothing', async () => {
+    const [tenant, other] = [await api.tenant(), await api.tenant()];
+    const expiresAt = '2999-01-01T00:00:00.000Z';
+    const [first, second] = [
+      { channel: 'push', address: 'a', expiresAt },
+      { channel: 'push', address: 'b', expiresAt },
+    ];
+    await load(tenant, NDJSON, lines([first, second, { channel: 'push', address: 'c' }]));
+    const { text } = await dump(tenant);
+    const later = text.replaceAll(expiresAt, '2020-01-01T00:00:00.000Z');
+    await load(other, NDJSON, lines([{ channel: 'push', address: 'a' }]));
+    const counts = { received: 3, created: 1, replaced: 0, unchanged: 2, invalid: 0 };
+    const warnings = [{ field: 'expiresAt', message: 'Ignored 2 rows whose expiry has passed' }];
+    expect(await load(other, NDJSON, later)).toMatchObject({ status: 200, body: { ...counts, warnings } });
+    expect(rowsOf((await dump(other)).text)).toMatchObject([
+      { address: 'c', expiresAt: null },
+      { address: 'a', expiresAt: null },
+    ]);
+    expect((await audited(other)).at(-1)?.facts).toEqual({ rows: 1, created: 1, replaced: 0 });
+  });
+
   test('of hashed entries has no address, so it is refused as an import', async () => {
     const tenant = await api.tenant();
     await load(tenant, NDJSON, lines([{ channel: 'push', address: 'a', hashed: true }]));
