@@ -44,6 +44,19 @@ describe('a webhook endpoint', () => {
     expect(decideHealth({ ...FAILING, callAt: new Date(AT + 60_000) }, success, 0)).toEqual(FINE);
   });
 
+  test('that is failing honours the longest Retry-After of calls that began before', () => {
+    const asked = { ...failure, status: 503, retryAfterMs: 600_000 };
+    const put = decideHealth({ ...FAILING, callAt: new Date(AT + 5_000) }, asked, 0.5);
+    expect(put).toEqual({ ...FAILING, callAt: new Date(AT + 600_000) });
+    expect(decideHealth(put, { ...asked, retryAfterMs: 30_000 }, 0.5)).toEqual(put);
+    expect(waitOf(decideHealth(put, { ...asked, retryAfterMs: 1e12 }, 0.5))).toBe(RETRY_AFTER_MS_MAX);
+  });
+
+  test('that has asked for a long wait is not called earlier because another answer asks for a shorter one', () => {
+    const asked = { ...failure, status: 503, retryAfterMs: 600_000 };
+    expect(waitOf(afterAll([asked, { ...asked, retryAfterMs: 30_000 }]))).toBe(600_000);
+  });
+
   test('that is failing is judged only by its probes', () => {
     expect(decideHealth(FAILING, failure, 0.5)).toBe(FAILING);
     expect(decideHealth(FAILING, { ...failure, isProbe: true }, 0.5)).toMatchObject({ failures: 5 });

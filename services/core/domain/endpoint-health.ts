@@ -42,18 +42,21 @@ function afterSuccess(health: EndpointHealth, { at }: EndpointCall): EndpointHea
 function afterFailure(health: EndpointHealth, call: EndpointCall, random: number): EndpointHealth {
   const { at, status } = call;
   if (status === GONE) return moveEndpoint(health, 'be_gone', at);
-  // Calls that were under way when the endpoint became failing add nothing new, and must not delay the next probe.
-  if (health.status === 'failing' && !call.isProbe) return health;
-  const failures = health.failures + 1;
   const askedMs = Math.min(call.retryAfterMs ?? 0, RETRY_AFTER_MS_MAX);
+  // Another answer may have asked for a longer wait.
+  const later = (callAt: number): Date => new Date(Math.max(callAt, health.callAt?.getTime() ?? 0));
+  // Calls that were under way when the endpoint became failing add nothing new but the wait that they ask for.
+  if (health.status === 'failing' && !call.isProbe)
+    return askedMs > 0 ? moveEndpoint(health, 'wait', at, later(at + askedMs)) : health;
+  const failures = health.failures + 1;
   if (failures < FAILURES_UNTIL_FAILING && health.status === 'active')
-    return moveEndpoint(health, 'count', at, askedMs > 0 ? new Date(at + askedMs) : null);
+    return moveEndpoint(health, 'count', at, askedMs > 0 ? later(at + askedMs) : null);
   if (at - (health.failingSince?.getTime() ?? at) >= FAILING_MS_MAX)
     return moveEndpoint(health, 'give_up', at);
   const callAt = at + Math.max(askedMs, probeDelayMs(failures, random));
+  // The answer to the probe is newer than those of other calls, and `callAt` the end of the probe's lease.
   if (health.status === 'failing') return moveEndpoint(health, 'fail_again', at, new Date(callAt));
-  // An earlier answer may have asked for a longer wait.
-  return moveEndpoint(health, 'fail', at, new Date(Math.max(callAt, health.callAt?.getTime() ?? 0)));
+  return moveEndpoint(health, 'fail', at, later(callAt));
 }
 
 /** Returns the delay of the next probe: exponential backoff from five seconds to five minutes. */
