@@ -372,7 +372,7 @@ async function moveSuspension(
   reason: SuspensionReason | null,
   request: RequestFacts,
 ): Promise<z.output<typeof Tenant>> {
-  const { tenant: before } = await reach(deps.sql, caller, id);
+  await reach(deps.sql, caller, id);
   if (!caller.isPlatformAdmin) throw insufficientRole('platform admin');
   const tenant = await changeTenant(
     deps,
@@ -381,8 +381,9 @@ async function moveSuspension(
       const { status } = change.tenant;
       assertUnmanaged(change);
       if (status !== 'active' && status !== 'suspended') throw new AppError('invalid_state');
-      if (status === 'active' ? reason === null : reason === before.suspensionReason)
-        return requireTenant(change.tx, id);
+      // Read under the lock: another admin may have changed the reason at the same time.
+      const before = await requireTenant(change.tx, id);
+      if (status === 'active' ? reason === null : reason === before.suspensionReason) return before;
       await setSuspension(id, change.tx, reason, caller.user.id);
       const changes = [{ field: 'suspension', from: before.suspensionReason, to: reason }];
       const details = { name: before.name, changes };

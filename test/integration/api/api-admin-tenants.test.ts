@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { BUILT_IN_PLANS } from '#core/domain/plan.ts';
 import { startAdminApi, type AdminApi, type Person } from '#test/support/admin-api.ts';
 import type { Reply } from '#test/support/api.ts';
+import { lockWaits } from '#test/support/lock-waits.ts';
 import { acceptBatch, acceptRow } from '#test/support/seed.ts';
 
 const PATH = '/v1/admin/tenants';
@@ -403,6 +404,23 @@ describe('suspending a tenant', () => {
     ]);
     const wrong = await api.call('POST', `${PATH}/${tenant.id}/suspend`, { as, body: { reason: 'mood' } });
     expect(wrong.status).toBe(400);
+  });
+
+  test('counts as the last one when two change the reason at once', async () => {
+    const tenant = await api.tenant();
+    const suspend = (reason: string): Promise<Reply> =>
+      api.call('POST', `${PATH}/${tenant.id}/suspend`, { as: api.platformAdmin, body: { reason } });
+    await suspend('billing');
+    let second: Promise<Reply> | undefined;
+    await api.admin.begin(async (tx) => {
+      await tx`update tenants set suspension_reason = 'abuse' where id = ${tenant.id}`;
+      second = suspend('billing');
+      await expect.poll(() => lockWaits(api.admin, 'for no key update of t')).toHaveLength(1);
+    });
+    expect((await second)?.body.suspension).toMatchObject({ reason: 'billing' });
+    const [audited] = await api.admin`
+      select changes from audit_log where target = ${tenant.id} order by seq desc limit 1`;
+    expect(audited?.['changes']).toEqual([{ field: 'suspension', from: 'abuse', to: 'billing' }]);
   });
 
   test('is 409 for a tenant that is being deleted and 404 for an unknown one', async () => {
