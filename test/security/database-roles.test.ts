@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ProviderAccountId, TenantId } from '#core/domain/ids.ts';
 import { secret } from '#core/domain/secret.ts';
 import { openPostgres, type Sql, type TransactionSql } from '#core/platform/postgres/postgres.ts';
-import { countApiKeys, listApiKeys } from '#core/store/api-keys.ts';
+import { countApiKeys, scanApiKeys } from '#core/store/api-keys.ts';
 import { scanAudit } from '#core/store/audit-log.ts';
 import { listMembers } from '#core/store/members.ts';
 import { countAccounts, findAccount, listAccounts } from '#core/store/provider-accounts.ts';
@@ -305,7 +305,7 @@ describe('the database keeps tenants apart', () => {
     const tenantId = b.tenantId as TenantId;
     const found = await api.begin(async (tx) => [
       await listAccounts(tenantId, tx, { before: undefined, most: 10 }),
-      await listApiKeys(tenantId, tx, { before: undefined, most: 10 }),
+      (await scanApiKeys(tenantId, tx, {}, { before: undefined, rows: 10, most: 10 })).found,
       await listMembers(tenantId, tx, { after: undefined, most: 10 }),
       (await scanAudit(tenantId, tx, {}, { before: undefined, rows: 10, most: 10 })).found,
       await findAccount(tenantId, tx, b.accountId as ProviderAccountId),

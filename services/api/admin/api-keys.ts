@@ -17,11 +17,12 @@ import {
   countApiKeys,
   findApiKey,
   insertApiKey,
-  listApiKeys,
   replaceApiKeySecret,
   revokeApiKey,
+  scanApiKeys,
   updateApiKey,
   type ApiKey as ApiKeyRecord,
+  type ListedApiKey,
 } from '#core/store/api-keys.ts';
 import { withTenant } from '#core/store/tenant-scope.ts';
 import { assertBelow } from '../changes/assert-below.ts';
@@ -30,7 +31,7 @@ import { iso } from '../http/iso.ts';
 import { scopeOf } from '../changes/change-scope.ts';
 import type { AdminDeps } from './admin-deps.ts';
 import type { MemberCaller } from '../auth/auth.ts';
-import { pageFrom } from '../http/cursor.ts';
+import { filteredPage } from '../http/filtered-page.ts';
 import { warningsField } from '../http/request-warnings.ts';
 import { defineRoute, idempotencyKeyField, IdParams, type RouteModule } from '../http/define-route.ts';
 import { pageOf, pageQuery } from '../http/page.ts';
@@ -205,7 +206,8 @@ function list({ read, cursors }: AdminDeps): RouteModule {
     path: '/v1/admin/api-keys',
     operation: 'listApiKeys',
     summary: 'List keys',
-    description: 'Newest first, including revoked and expired keys.',
+    description:
+      'Newest first, including revoked and expired keys. A page reads at most 5,000 keys or 100 ms: with a filter it may be short, even empty, and still have a `nextCursor`.',
     tag,
     auth,
     query: z.object({
@@ -218,16 +220,20 @@ function list({ read, cursors }: AdminDeps): RouteModule {
     handler: async ({ caller: { tenant }, query: { limit, cursor, ...filter }, gone }) => {
       const pages = { list: 'api-keys', of: tenant.id, ...filter };
       const before = cursor === undefined ? undefined : Number(cursors.open(pages, cursor));
-      const rows = await read(tenant.id, gone, (tx) =>
-        listApiKeys(tenant.id, tx, { ...filter, before, most: limit + 1 }),
+      const { rows, next } = await read(tenant.id, gone, (tx) =>
+        filteredPage({
+          limit,
+          before,
+          isFiltered: Object.values(filter).some((value) => value !== undefined),
+          positionOf: ({ seq }: ListedApiKey) => seq,
+          scan: (range) => scanApiKeys(tenant.id, tx, filter, range),
+        }),
       );
       return {
-        body: pageFrom(
-          rows,
-          limit,
-          ({ key }) => viewApiKey(key),
-          ({ seq }) => cursors.seal(pages, String(seq)),
-        ),
+        body: {
+          items: rows.map(viewApiKey),
+          nextCursor: next === undefined ? null : cursors.seal(pages, String(next)),
+        },
       };
     },
   });

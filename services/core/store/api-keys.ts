@@ -3,6 +3,7 @@ import type { Scope } from '#core/domain/role.ts';
 import type { KeyMode } from '#core/domain/service-key.ts';
 import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { camelRows } from './camel-rows.ts';
+import type { ScanRange, Scanned } from './scan.ts';
 
 export const API_KEY_STATUSES = ['active', 'rotating', 'expired', 'revoked'] as const;
 export type ApiKeyStatus = (typeof API_KEY_STATUSES)[number];
@@ -59,31 +60,51 @@ export async function findApiKey(
   return row;
 }
 
-export type ApiKeyQuery = {
+export type ApiKeyFilter = {
   readonly mode?: KeyMode | undefined;
   readonly status?: ApiKeyStatus | undefined;
-  /** Only keys older than this position. */
-  readonly before: number | undefined;
-  readonly most: number;
 };
 
-/** Returns keys, newest first, including revoked and expired ones. */
-export async function listApiKeys(
+export type ListedApiKey = ApiKey & { readonly seq: number };
+type ScannedRow = Omit<ListedApiKey, 'id'> & {
+  readonly scanned: number;
+  readonly endSeq: number;
+  /** Null: the read found no key. */
+  readonly id: ApiKeyId | null;
+};
+
+/** Reads a stretch of keys, newest first, including revoked and expired ones, of which there may be any number. */
+export async function scanApiKeys(
   tenantId: TenantId,
   tx: TransactionSql,
-  query: ApiKeyQuery,
-): Promise<{ readonly key: ApiKey; readonly seq: number }[]> {
-  const { mode, status, before, most } = query;
-  const rows = camelRows<ApiKey & { readonly seq: number }>(
+  { mode, status }: ApiKeyFilter,
+  { before, rows, most }: ScanRange<number>,
+): Promise<Scanned<ListedApiKey, number>> {
+  const scanned = camelRows<ScannedRow>(
     await tx`
-      select seq, ${columns(tx)} from api_keys
-      where tenant_id = ${tenantId}
-        ${mode === undefined ? tx`` : tx`and mode = ${mode}`}
-        ${status === undefined ? tx`` : tx`and ${statusOf(tx)} = ${status}`}
-        ${before === undefined ? tx`` : tx`and seq < ${before}`}
-      order by seq desc limit ${most}`.values(),
+      with scanned as materialized (
+        select seq, id, key_id, name, mode, scopes, rate_limit_rpm, grace_until, expires_at, revoked_at, created_at
+        from api_keys where tenant_id = ${tenantId} ${before === undefined ? tx`` : tx`and seq < ${before}`}
+        order by seq desc limit ${rows}
+      ), found as (
+        select seq, ${columns(tx)} from scanned as api_keys
+        where true ${mode === undefined ? tx`` : tx`and mode = ${mode}`}
+          ${status === undefined ? tx`` : tx`and ${statusOf(tx)} = ${status}`}
+        order by seq desc limit ${most}
+      ), reach as (
+        select count(*)::integer as scanned, min(r.seq) as end_seq from scanned r
+      )
+      select r.scanned, r.end_seq, f.* from reach r left join found f on true order by f.seq desc`.values(),
   );
-  return rows.map(({ seq, ...key }) => ({ key, seq }));
+  const [first] = scanned;
+  return {
+    found: scanned.flatMap((row) => {
+      const { scanned: _, endSeq: __, id, ...key } = row;
+      return id === null ? [] : [{ ...key, id }];
+    }),
+    scanned: first?.scanned ?? 0,
+    end: first === undefined || first.scanned === 0 ? undefined : first.endSeq,
+  };
 }
 
 /** Counts the keys that can still be used. */

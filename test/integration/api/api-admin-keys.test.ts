@@ -144,6 +144,20 @@ describe('reading keys', () => {
   });
 });
 
+test('a page of keys in one state reads at most 5,000 keys', async () => {
+  const other = await api.tenant();
+  const list = async (query: string) =>
+    (await api.callAs('admin', other, 'GET', `${PATH}?status=active&limit=1${query}`)).body;
+  await api.callAs('admin', other, 'POST', PATH, { name: 'Oldest' });
+  await api.admin`insert into despatch.api_keys (id, tenant_id, key_id, name, mode, scopes, secret_hash, revoked_at)
+    select gen_random_uuid(), ${other.id}, gen_random_uuid()::text, 'Revoked', 'live', '{messages:send}', '', now()
+    from generate_series(1, 5001)`;
+  const first = await list('');
+  expect(first.items).toEqual([]);
+  const second = await list(`&cursor=${first.nextCursor}`);
+  expect(second).toMatchObject({ items: [{ name: 'Oldest' }] });
+});
+
 describe('changing a key', () => {
   test('changes only the fields sent; null removes a rate limit or an expiry', async () => {
     const { id, prefix } = await create({ rateLimitRpm: 10 });
