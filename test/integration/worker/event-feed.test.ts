@@ -299,6 +299,19 @@ describe('the numbering of feed events', () => {
     }
   });
 
+  test('keeps the last hundred passes, also where their numbers jump', async () => {
+    await using b = await setup();
+    for (let pass = 0; pass < 130; pass += 1) {
+      await b.accept();
+      // As after a crash, or a pass that was rolled back.
+      if (pass % 10 === 0)
+        await b.admin`select setval('despatch.feed_passes_id_seq', nextval('despatch.feed_passes_id_seq') + 31)`;
+      await b.number();
+    }
+    const [kept] = await b.admin`select count(*)::int as n from despatch.feed_passes`;
+    expect(kept?.['n']).toBe(101);
+  });
+
   test('continues after a restore into a cluster with lower transaction ids', async () => {
     await using b = await setup();
     const first = await b.accept(2);

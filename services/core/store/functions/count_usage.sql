@@ -186,7 +186,9 @@ begin
       select coalesce(c.call_times[b], 0) + coalesce(excluded.call_times[b], 0)
       from generate_series(1, greatest(cardinality(c.call_times), cardinality(excluded.call_times))) b);
 
-  delete from usage_passes p where p.id between before.id - 108 and before.id - 100;
+  -- The one before the last hundred. Found from the newest one, because numbers may jump; nothing before it is read, where an old
+  -- snapshot keeps what was deleted.
+  delete from usage_passes p where p.id = (select x.id from usage_passes x order by x.id desc offset 100 limit 1);
   insert into usage_passes (from_xid, is_whole) values (
     least(pg_snapshot_xmin(seen), case when not is_whole then (select max(t.xid) from unnest(taken) t) end), is_whole);
   windows := count_finals(taken);

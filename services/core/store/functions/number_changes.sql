@@ -115,7 +115,9 @@ begin
       pg_snapshot_xmin(before.done)));
     delete from changes c where c.xid >= before.cleared and c.xid < cleared_to;
   end if;
-  delete from feed_passes p where p.id between before.id - 108 and before.id - 100;
+  -- The one before the last hundred. Found from the newest one, because numbers may jump; nothing before it is read, where an old
+  -- snapshot keeps what was deleted.
+  delete from feed_passes p where p.id = (select x.id from feed_passes x order by x.id desc offset 100 limit 1);
   insert into feed_passes (done, target, after_id, last_id, cleared, endpoint_tenants) values (
     case when taken < most or most is null then upto else before.done end,
     case when taken < most or most is null then null else upto end,
