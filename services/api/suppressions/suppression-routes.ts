@@ -57,7 +57,7 @@ function add(deps: SuppressionDeps): RouteModule {
     operation: 'addSuppression',
     summary: 'Suppress a recipient',
     description:
-      'After the 201 no call to a provider begins for a message to this recipient: it ends as `suppressed`, including scheduled and deferred messages. A call that began before may still go out. A recipient has one entry for each reason: a new entry replaces it, under a new id.',
+      'After the 201 no worker takes a message to this recipient any more: it ends as `suppressed`, including scheduled and deferred messages. A message that a worker had taken by then may still be sent, usually within a second, and within a minute if a large content must be fetched first. A recipient has one entry for each reason: a new entry replaces it, under a new id.',
     tag,
     auth,
     idempotent: true,
