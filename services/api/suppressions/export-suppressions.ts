@@ -39,7 +39,7 @@ const EXAMPLES = {
 
 const DESCRIPTION = `All entries in force, newest first, as one JSON object per line, or as text/csv with the names in its first line: by \`format\`, else by the header \`Accept\`. An import accepts either. Entries of which only the hash is kept have no address; nothing else identifies them, so they cannot be imported.
 
-The answer is as long as the list, and is sent while the list is read. An entry that is added, replaced or removed in the meantime may be missing or not; every other entry occurs once. An answer that breaks off before its end is incomplete; it breaks off if the client reads none of it for a minute, after 15 minutes, and once its reader is no longer a member with this role. One export of a tenant runs at a time.`;
+The answer is as long as the list, and is sent while the list is read. An entry that is added, replaced or removed in the meantime may be missing or not; every other entry occurs once. An answer that breaks off before its end is incomplete; it breaks off if the client reads none of it for a minute, after 15 minutes, and once its reader is no longer a member with this role. A process of the api runs one export of a tenant at a time: another one waits up to 20 seconds, and is then 503 with \`Retry-After\`.`;
 
 export function exportSuppressionsRoute(deps: SuppressionDeps): RouteModule {
   const { addressKeys } = deps;

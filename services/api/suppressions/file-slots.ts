@@ -1,8 +1,8 @@
 import { createSharedSlots, type SharedSlots } from '../http/shared-slots.ts';
 
-/** Concurrent imports: one per tenant. A waiting import holds its file in memory, which is reserved. */
+/** Concurrent imports of this process: one per tenant. A waiting import holds its file in memory, which is reserved. */
 const IMPORT_SLOTS = { slots: 2, waitingPerOwnerMax: 1, waitingMax: 32, waitMsMax: 20_000 };
-/** Concurrent exports: one per tenant. Each holds some rows in memory until its client has read them. */
+/** Concurrent exports of this process: one per tenant. Each holds some rows in memory until its client has read them. */
 const EXPORT_SLOTS = {
   slots: 32,
   heldPerOwnerMax: 1,

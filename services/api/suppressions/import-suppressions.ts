@@ -90,7 +90,7 @@ const EXAMPLES = {
 
 const DESCRIPTION = `One entry per row, at most 100,000 rows and 15 MiB: one JSON object per line, with the fields of \`POST /v1/admin/suppressions\`, or text/csv (RFC 4180) with these names in its first line. \`channel\` and \`address\` are required; additional fields of an export are ignored.
 
-All rows are read before the first is stored. If one is invalid, nothing is imported, and the answer lists each invalid row; \`mode=permissive\` imports the others. Rows are stored in their order, a thousand in each transaction: if the database fails during the import, the error lists which rows are stored. Repeating the same import changes nothing of what is stored. One import of a tenant runs at a time. It ends if its client disconnects before the answer; rows stored by then stay. A hundred thousand rows take ten seconds to a minute.`;
+All rows are read before the first is stored. If one is invalid, nothing is imported, and the answer lists each invalid row; \`mode=permissive\` imports the others. Rows are stored in their order, a thousand in each transaction: if the database fails during the import, the error lists which rows are stored. Repeating the same import changes nothing of what is stored. A process of the api runs one import of a tenant at a time, and few in all: another one waits up to 20 seconds, and is then 503 with \`Retry-After\`. An import ends if its client disconnects before the answer; rows stored by then stay. A hundred thousand rows take ten seconds to a minute.`;
 
 export function importSuppressionsRoute(deps: SuppressionDeps): RouteModule {
   return defineRoute({

@@ -27,9 +27,9 @@ import { AddSuppression, Suppression, viewSuppression } from './suppression-sche
 /** Dependencies of the routes of the suppression list. */
 export type SuppressionDeps = AdminDeps & {
   readonly addressKeys: AddressKeyRoot;
-  /** Slots of imports: one per tenant, and few per process. */
+  /** Slots of imports of this process: one per tenant, and few in all. */
   readonly imports: SharedSlots;
-  /** Slots of exports, each held for the whole download: one per tenant. */
+  /** Slots of exports of this process, each held for the whole download: one per tenant. */
   readonly exports: SharedSlots;
   /** Slots of the reads of exports, held only while the database is read. */
   readonly exportReads: SharedSlots;
