@@ -62,6 +62,7 @@ const busy = new Proxy({} as WorkerStore, {
       countUsage: { outcome: 'more', windows: [] },
       numberChanges: { outcome: 'more', numbered: 200, endpointTenants: [] },
       settleContents: most,
+      releaseDeliveries: most,
       applyReceipts: {
         results: Array.from({ length: most }, () => ({ tenantId: 't', provider: 'twilio' })),
         waitedMs: 0,

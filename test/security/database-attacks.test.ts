@@ -79,6 +79,7 @@ const CALLABLE: Readonly<Record<string, readonly RoleName[]>> = {
   end_outlived: ['worker'],
   load_content: ['worker'],
   settle_contents: ['worker'],
+  release_deliveries: ['worker'],
   complete: ['worker'],
   lock_receipts: ['worker'],
   record_receipts: ['worker'],

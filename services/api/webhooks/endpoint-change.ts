@@ -9,7 +9,12 @@ import { webhookUrlFault, type WebhookUrlRules } from '#core/domain/webhook-url.
 import { isTakenByTls } from '#core/platform/http/taken-by-tls.ts';
 import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
 import type { KeyEncrypter } from '#core/platform/vault/keyring.ts';
-import { findEndpoint, type EndpointChange, type EndpointRecord } from '#core/store/webhook-endpoints.ts';
+import {
+  findEndpoint,
+  hasWaitingEvents,
+  type EndpointChange,
+  type EndpointRecord,
+} from '#core/store/webhook-endpoints.ts';
 import { changeTenant, type Change } from '../changes/change-tenant.ts';
 import { scopeOf } from '../changes/change-scope.ts';
 import type { MemberCaller } from '../auth/auth.ts';
@@ -74,6 +79,18 @@ export function assertHeadersStay(before: EndpointRecord, { url, headers }: Endp
   throw new AppError('missing_field', {
     message,
     details: [{ field: 'headers', rule: 'required', message }],
+  });
+}
+
+/**
+ * Refuses to make an endpoint ordered again as long as events still wait from when it was: what they waited for may have ended, and
+ * nothing would release them.
+ * @throws AppError `invalid_state`
+ */
+export async function assertReleased(tenantId: TenantId, tx: TransactionSql, id: string): Promise<void> {
+  if (!(await hasWaitingEvents(tenantId, tx, id))) return;
+  throw new AppError('invalid_state', {
+    message: 'Events that waited for their order are still being released: try again in a minute',
   });
 }
 

@@ -23,6 +23,7 @@ import {
   assertUrl,
   changeEndpoint,
   changesOf,
+  assertReleased,
   encryptCertificate,
   nameOf,
   requireEndpoint,
@@ -158,13 +159,13 @@ function update(deps: WebhookDeps): RouteModule {
     operation: 'updateWebhookEndpoint',
     summary: 'Change an endpoint',
     description:
-      'Absent fields keep their values; null removes a value. New filters apply to events after the change, and possibly to events of the half minute before it that the endpoint did not receive; all other changes apply to every call that begins more than five seconds after the change. A `url` of another server requires `headers` in the same call if some of them contain a secret.',
+      'Absent fields keep their values; null removes a value. New filters apply to events after the change, and possibly to events of the half minute before it that the endpoint did not receive; all other changes apply to every call that begins more than five seconds after the change. With `ordered: false`, events that waited for earlier ones are due at once; of more than ten thousand the others follow within minutes, and until then `ordered: true` is 409 `invalid_state`. A `url` of another server requires `headers` in the same call if some of them contain a secret.',
     tag,
     auth: writer,
     params: IdParams,
     body: UpdateEndpoint,
     response: Endpoint,
-    errors: ['url_blocked', 'dependency_unavailable'],
+    errors: ['url_blocked', 'dependency_unavailable', 'invalid_state'],
     handler: async ({ caller, params: { id }, body, request }) => {
       const tenantId = caller.tenant.id;
       const { sql, keyring } = deps;
@@ -195,6 +196,7 @@ function update(deps: WebhookDeps): RouteModule {
         isCalledAnew(change) ? 'secrets' : 'settings',
         async ({ tx, audit }, current) => {
           assertHeadersStay(current, change);
+          if (change.ordered === true && !current.ordered) await assertReleased(tenantId, tx, id);
           await storeKey(tx);
           await updateEndpoint(tenantId, tx, id, change);
           const changed = await requireEndpoint(tenantId, tx, id);

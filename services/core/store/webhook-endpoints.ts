@@ -173,6 +173,13 @@ export async function updateEndpoint(
     where tenant_id = ${tenantId} and id = ${id} and deleted_at is null`;
 }
 
+/** Whether events of the endpoint wait for earlier ones of their messages. */
+export async function hasWaitingEvents(tenantId: TenantId, tx: TransactionSql, id: string): Promise<boolean> {
+  const rows = await tx`
+    select from due_deliveries where tenant_id = ${tenantId} and endpoint_id = ${id} and due_at = 'infinity' limit 1`;
+  return rows.length > 0;
+}
+
 /**
  * Stores a new secret. The former one signs beside it for `graceSeconds`; with 0 it is deleted at once. A secret before that one
  * is deleted in any case.

@@ -188,6 +188,8 @@ export function workerStore(sql: Sql, deadlineMs: number, addressKeys: AddressKe
     },
     /** Deletes contents whose messages were never accepted. Returns how many it processed. */
     settleContents: (most: number) => count(sql`select settle_contents(${most}) as n`),
+    /** Releases events that still wait for their order although their endpoint no longer asks for it. Returns how many. */
+    releaseDeliveries: (most: number) => count(sql`select release_deliveries(${most}) as n`),
     ...receiptStore(sql, bounded, addressKeys),
     ...accountStore(sql, bounded),
     ...lookupStore(sql, bounded),

@@ -9,13 +9,20 @@ import { maintain, type MaintainDeps } from './maintain.ts';
 import type { PartitionMaker } from './partition-maker.ts';
 import { NUMBERING_GAP_MS, numberEvents, type NumberEventsDeps } from './number-events.ts';
 
-export type UpkeepTaskName = 'numbering' | 'usage' | 'forget' | 'contents' | 'partitions' | 'maintain';
+export type UpkeepTaskName =
+  | 'numbering'
+  | 'usage'
+  | 'forget'
+  | 'contents'
+  | 'unordered_deliveries'
+  | 'partitions'
+  | 'maintain';
 
 export type UpkeepTasksDeps = Pick<NumberEventsDeps, 'onToMatch' | 'isStopping'> & {
   readonly store: NumberEventsDeps['store'] &
     CountUsageDeps['store'] &
     MaintainDeps['store'] &
-    Pick<WorkerStore, 'applyBrakes' | 'forgetReplacedSecrets' | 'settleContents'>;
+    Pick<WorkerStore, 'applyBrakes' | 'forgetReplacedSecrets' | 'releaseDeliveries' | 'settleContents'>;
   readonly partitionMaker: Pick<PartitionMaker, 'make'>;
   readonly events: Pick<WorkerEvents, 'numbered' | 'maintained'>;
   readonly onBraked: (entry: AuditEntry) => void;
@@ -25,6 +32,7 @@ export type UpkeepTasksDeps = Pick<NumberEventsDeps, 'onToMatch' | 'isStopping'>
 };
 
 const CONTENTS_AT_ONCE = 100;
+const RELEASED_AT_ONCE = 5_000;
 const NUMBERING_MS = 1_000;
 /** Time until the next try while a long read, such as a backup, or a message that is not settled yet holds up the task. */
 const BUSY_RETRY_MS = 5 * MINUTE_MS;
@@ -70,6 +78,15 @@ export function upkeepTasks({
       async work(onBatch) {
         for (;;) {
           if ((await store.settleContents(CONTENTS_AT_ONCE)) < CONTENTS_AT_ONCE || isStopping()) return;
+          onBatch();
+        }
+      },
+    },
+    unordered_deliveries: {
+      everyMs: MINUTE_MS,
+      async work(onBatch) {
+        for (;;) {
+          if ((await store.releaseDeliveries(RELEASED_AT_ONCE)) < RELEASED_AT_ONCE || isStopping()) return;
           onBatch();
         }
       },

@@ -363,6 +363,18 @@ describe('changing an endpoint', () => {
     ]);
   });
 
+  test('makes an endpoint ordered again only when no event waits from when it was', async () => {
+    const { id } = await create();
+    await api.admin`
+      insert into due_deliveries (endpoint_id, tenant_id, first_seq, last_seq, purge_on, message_seq, due_at)
+      select id, tenant_id, 1, 1, current_date + 30, 1, 'infinity' from webhook_endpoints where id = ${id}`;
+    const order = () => asAdmin('PATCH', `${ENDPOINTS_PATH}/${id}`, { ordered: true });
+    const refused = await order();
+    expect([refused.status, refused.body.code]).toEqual([409, 'invalid_state']);
+    await api.admin`update due_deliveries set due_at = now() where endpoint_id = ${id}`;
+    expect((await order()).status).toBe(200);
+  });
+
   test('with an empty body answers 200 and writes no audit entry', async () => {
     const { id } = await create();
     expect((await asAdmin('PATCH', `${ENDPOINTS_PATH}/${id}`, {})).status).toBe(200);

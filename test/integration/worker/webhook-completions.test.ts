@@ -167,6 +167,24 @@ describe('webhook completions', () => {
     expect(seqsOf(await b.claims())).toEqual([1]);
   });
 
+  test('of a great many events that wait for their order, some are released at once and the others in steps', async () => {
+    await using b = await setupWebhooks();
+    const [id, ordered] = [await b.endpoint({ ordered: true }), await b.endpoint({ ordered: true })];
+    await b.admin`
+      insert into despatch.due_deliveries (endpoint_id, tenant_id, first_seq, last_seq, purge_on, message_seq, due_at)
+      select e, ${b.tenant.tenantId}, n, n, current_date + 30, n, 'infinity'
+      from unnest(${[id, ordered]}::uuid[]) e, generate_series(1, 10004) n`;
+    const waiting = async (of: string) =>
+      (await b.admin`select from despatch.due_deliveries where endpoint_id = ${of} and due_at = 'infinity'`)
+        .length;
+    await b.admin`update despatch.webhook_endpoints set ordered = false where id = ${id}`;
+    expect(await waiting(id)).toBe(4);
+    expect(await b.store.releaseDeliveries(3)).toBe(3);
+    expect(await b.store.releaseDeliveries(3)).toBe(1);
+    expect(await b.store.releaseDeliveries(3)).toBe(0);
+    expect([await waiting(id), await waiting(ordered)]).toEqual([0, 10_004]);
+  });
+
   test('keep the order of an ordered endpoint after a lease has expired', async () => {
     await using b = await setupWebhooks();
     await b.endpoint({ ordered: true });
