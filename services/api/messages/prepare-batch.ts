@@ -128,16 +128,38 @@ export async function prepareBatch(
   // The answer to a faulty strict batch lists every fault, and the database is not asked to accept it.
   const isRefused = isStrict && prepared.some((one) => 'fault' in one);
   const earlier = await earlierDrafts(replays, caller, isRefused ? prepared : prepared.map(onlyFaulty));
-  const drafts = prepared.map(
-    (one, i): ItemDraft<Accepted> =>
-      earlier.get(i) ?? ('row' in one ? { accepted: one.row.response } : { fault: faultOf(one.fault) }),
-  );
-  const ready = prepared.flatMap((one, i) => ('row' in one && !earlier.has(i) ? [one] : []));
+  // Where the database is asked, it finds these.
+  const unlike = isRefused ? unlikeEarlierItems(prepared) : new Set<number>();
+  const drafts = prepared.map((one, i): ItemDraft<Accepted> => {
+    const known = earlier.get(i);
+    if (known !== undefined) return known;
+    if ('fault' in one) return { fault: faultOf(one.fault) };
+    if (unlike.has(i)) return { fault: faultOf(new AppError('idempotency_mismatch')) };
+    return { accepted: one.row.response };
+  });
+  const ready = prepared.flatMap((one, i) => {
+    const isKnown = 'fault' in one || earlier.has(i) || unlike.has(i);
+    return isKnown ? [] : [one];
+  });
   return {
     draft: { batchId, items: drafts, refusals: refusalsOf(caller) },
     rows: ready.map(({ row }) => row),
     bytes: ready.map(({ bytes }) => bytes),
   };
+}
+
+/** Returns the indexes of items whose idempotency key an earlier item of the batch has with another payload. */
+function unlikeEarlierItems(items: readonly (Ready | Faulty)[]): ReadonlySet<number> {
+  const first = new Map<string, Buffer>();
+  const unlike = new Set<number>();
+  for (const [i, { claim }] of items.entries()) {
+    if (claim === null) continue;
+    const scope = claim.scope.toString('hex');
+    const fingerprint = first.get(scope);
+    if (fingerprint === undefined) first.set(scope, claim.fingerprint);
+    else if (!fingerprint.equals(claim.fingerprint)) unlike.add(i);
+  }
+  return unlike;
 }
 
 function onlyFaulty(one: Ready | Faulty): Faulty | null {

@@ -591,6 +591,14 @@ describe("a message's own idempotency key", () => {
       { field: 'messages.0.to', rule: 'e164' },
       { field: 'messages.1', rule: 'idempotency_mismatch' },
     ]);
+    // And if another item of the batch has the key.
+    const own = { ...sms, idempotencyKey: 'own' };
+    const shared = [own, INVALID, { ...own, body: 'Other' }, own];
+    const worst = await sendBatch(fresh.key, { mode: 'strict', messages: shared });
+    expect(worst.body.details).toMatchObject([
+      { field: 'messages.1.to', rule: 'e164' },
+      { field: 'messages.2', rule: 'idempotency_mismatch' },
+    ]);
     const good = await sendBatch(fresh.key, { mode: 'strict', messages: [sms, keyed] });
     expect(idsOf(good)[1]).toBe(single.body.id);
     expect(await messageCount(fresh.tenantId)).toBe(2);
