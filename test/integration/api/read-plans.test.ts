@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { TenantId } from '#core/domain/ids.ts';
+import { countApiKeys } from '#core/store/api-keys.ts';
 import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
 import {
   findMessage,
@@ -10,6 +11,7 @@ import {
 } from '#core/store/messages.ts';
 import { findRetried } from '#core/store/retries.ts';
 import { withTenant } from '#core/store/tenant-scope.ts';
+import { rowsTouched } from '#test/support/rows-read.ts';
 import { acceptBatch, acceptRow, seedTenant, type TestRow } from '#test/support/seed.ts';
 import { setupStores } from '#test/support/setup-stores.ts';
 
@@ -44,4 +46,21 @@ describe('a read of one message locks only the partitions of its week', () => {
     });
     expect(weeks).toEqual([row.purge_on.replaceAll('-', '')]);
   });
+});
+
+test('counting the keys that can be used reads no revoked or expired ones', async () => {
+  await using b = await setupStores();
+  const { tenantId } = await seedTenant(b.admin);
+  await b.admin`
+    insert into despatch.api_keys (id, tenant_id, key_id, name, mode, scopes, secret_hash, revoked_at, expires_at)
+    select gen_random_uuid(), ${tenantId}, gen_random_uuid()::text, 'Old', 'live', '{messages:send}', '',
+      case when n % 2 = 0 then now() end, case when n % 2 = 1 then now() end
+    from generate_series(1, 4000) n`;
+  await b.admin`analyze despatch.api_keys`;
+  const counted = await withTenant(b.api, tenantId as TenantId, async (tx) => {
+    const before = await rowsTouched(tx);
+    const keys = await countApiKeys(tenantId as TenantId, tx);
+    return { keys, rows: (await rowsTouched(tx)) - before };
+  });
+  expect(counted).toEqual({ keys: 1, rows: expect.toSatisfy((n: number) => n < 20) });
 });

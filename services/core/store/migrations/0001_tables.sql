@@ -135,6 +135,8 @@ create table api_keys (
   created_at timestamptz not null default now()
 );
 create index api_keys_tenant on api_keys (tenant_id, seq desc);
+-- Records of revoked and expired keys stay; only the others count.
+create index api_keys_usable on api_keys (tenant_id, expires_at) where revoked_at is null;
 
 -- When keys were last used. A table of its own, because it is written often, while every call reads the key's row.
 create table api_key_uses (
