@@ -400,6 +400,17 @@ describe('the admission policy for Tenants', () => {
     expect((await who.guard.request('DELETE', path(name))).status).toBe(200);
   });
 
+  test('prevents bypassing limits by deletion', async () => {
+    const name = await tenant({ limits: { messagesPerDay: 5 } });
+    for (const one of ['editor', 'collector'] as const) {
+      const { status, body } = await who[one].request('DELETE', path(name));
+      expect([status, body.message]).toEqual([403, expect.stringContaining('change the limits')]);
+    }
+    expect((await who.head.request('DELETE', path(name))).status).toBe(200);
+    const empty = await tenant({ limits: {} });
+    expect((await who.editor.request('DELETE', path(empty))).status).toBe(200);
+  });
+
   test('lets only users who may set Purge delete a Tenant that has it', async () => {
     const name = await tenant({ deletionPolicy: 'Purge' });
     expect((await who.editor.request('DELETE', path(name))).status).toBe(403);
