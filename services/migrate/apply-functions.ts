@@ -1,6 +1,7 @@
 import { isLockRefused } from '#core/domain/database-fault.ts';
 import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { functionsDigest, type FunctionFile } from '#core/store/migration-files.ts';
+import { compareVersions } from './compare-versions.ts';
 
 export type AppliedFunctions = {
   /** Names of functions that were new or whose text had changed. */
@@ -15,13 +16,22 @@ class FunctionFileError extends Error {
   override readonly name = 'FunctionFileError';
 }
 
+export type FunctionRelease = {
+  readonly files: readonly FunctionFile[];
+  /** Version of the build that the files are of. */
+  readonly version: string;
+  /** Whether the files replace those of a newer release too. Default false. */
+  readonly replacesNewer?: boolean | undefined;
+};
+
 /**
  * Applies the function files whose text differs from the text applied last. All or none, in the caller's transaction. Drops
  * nothing, because services of the previous release keep calling its functions during an upgrade.
  *
- * Changes nothing if these files were applied before and other ones were first applied after them: a release that comes back
- * works with newer functions, while services of the newer release do not work with older functions. `replacesNewer` applies
- * them all the same.
+ * Replaces nothing if a release of a higher version was applied before, or another build of this version was first applied after
+ * this one: an older release works with newer functions, while services of the newer release do not work with older functions.
+ * Then only functions that the database has never had are added, which a release that was skipped may bring. `replacesNewer`
+ * applies all of them all the same.
  *
  * Each file is run twice. The first run does not check bodies, because functions call each other and the files have no order.
  * Then every execute right on the new functions is revoked, and the second run, which checks the bodies too, grants exactly the
@@ -30,49 +40,67 @@ class FunctionFileError extends Error {
  */
 export async function applyFunctions(
   tx: TransactionSql,
-  files: readonly FunctionFile[],
-  replacesNewer = false,
+  { files, version, replacesNewer = false }: FunctionRelease,
 ): Promise<AppliedFunctions> {
   await tx`set local role despatch_definer`;
   const digest = functionsDigest(files);
-  if (!replacesNewer && (await isReplaced(tx, digest))) return { applied: [], unused: [], isNewerKept: true };
+  const releases = await tx<Release[]>`
+    select encode(digest, 'hex') as digest, version from despatch.function_releases order by applied_at`;
+  const isNewerKept = !replacesNewer && isReplaced(releases, { digest, version });
   const stored = new Map(
     (
       await tx<{ name: string; hash: string }[]>`
         select name, encode(hash, 'hex') as hash from despatch.applied_functions order by name`
     ).map(({ name, hash }) => [name, hash]),
   );
-  const changed = files.filter(({ name, hash }) => stored.get(name) !== hash);
-  if (changed.length > 0) {
-    await tx`set local check_function_bodies = off`;
-    await run(tx, changed);
-    await revokeCalls(tx);
-    await tx`set local check_function_bodies = on`;
-    await run(tx, changed);
-    for (const { name, hash } of changed) {
-      await tx`
-        insert into despatch.applied_functions (name, hash) values (${name}, decode(${hash}, 'hex'))
-        on conflict (name) do update set hash = excluded.hash, applied_at = excluded.applied_at`;
-    }
+  const changed = files.filter(({ name, hash }) =>
+    isNewerKept ? !stored.has(name) : stored.get(name) !== hash,
+  );
+  if (changed.length > 0) await applyFiles(tx, changed);
+  const known = releases.find((release) => release.digest === digest);
+  if (known === undefined || replacesNewer || compareVersions(version, known.version) > 0) {
+    await tx`
+      insert into despatch.function_releases (digest, version) values (decode(${digest}, 'hex'), ${version})
+      on conflict (digest) do update set version = excluded.version, applied_at = excluded.applied_at`;
   }
-  await tx`
-    insert into despatch.function_releases (digest) values (decode(${digest}, 'hex'))
-    on conflict (digest) do update set applied_at = excluded.applied_at where ${replacesNewer}`;
   const names = new Set(files.map(({ name }) => name));
   return {
     applied: changed.map(({ name }) => name),
-    unused: [...stored.keys()].filter((name) => !names.has(name)),
-    isNewerKept: false,
+    unused: isNewerKept ? [] : [...stored.keys()].filter((name) => !names.has(name)),
+    isNewerKept,
   };
 }
 
-/** Returns whether the functions with this digest were applied before other ones were applied for the first time. */
-async function isReplaced(tx: TransactionSql, digest: string): Promise<boolean> {
-  const [found] = await tx<{ isReplaced: boolean }[]>`
-    select exists (
-      select from despatch.function_releases own join despatch.function_releases later on later.applied_at > own.applied_at
-      where own.digest = decode(${digest}, 'hex')) as "isReplaced"`;
-  return found?.isReplaced === true;
+/** The highest version that had the functions with this digest. */
+type Release = { readonly digest: string; readonly version: string };
+
+/**
+ * Returns whether functions of a newer release than this one are in force.
+ * @param releases in the order in which they were first applied with their version.
+ */
+function isReplaced(releases: readonly Release[], { digest, version }: Release): boolean {
+  const place = releases.findIndex((release) => release.digest === digest);
+  const known = releases[place]?.version;
+  // A later version may have had the same functions.
+  const own = known !== undefined && compareVersions(known, version) > 0 ? known : version;
+  const isKnown = known !== undefined && compareVersions(known, own) === 0;
+  return releases.some((other, index) => {
+    const order = compareVersions(other.version, own);
+    return order > 0 || (order === 0 && isKnown && index > place);
+  });
+}
+
+async function applyFiles(tx: TransactionSql, files: readonly FunctionFile[]): Promise<void> {
+  await tx`set local check_function_bodies = off`;
+  await run(tx, files);
+  await revokeCalls(tx);
+  await tx`set local check_function_bodies = on`;
+  await run(tx, files);
+  for (const { name, hash } of files) {
+    await tx`
+      insert into despatch.applied_functions (name, hash) values (${name}, decode(${hash}, 'hex'))
+      on conflict (name) do update set hash = excluded.hash, applied_at = excluded.applied_at`;
+  }
 }
 
 async function run(tx: TransactionSql, files: readonly FunctionFile[]): Promise<void> {

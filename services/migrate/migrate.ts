@@ -1,5 +1,6 @@
 import { secret } from '#core/domain/secret.ts';
 import { openPostgres, type TransactionSql } from '#core/platform/postgres/postgres.ts';
+import { VERSION } from '#core/platform/process/version.ts';
 import {
   functionFiles,
   migrationFiles,
@@ -42,6 +43,8 @@ export type MigrateOptions = {
   readonly migrations?: readonly Migration[];
   /** Default: those of this build. */
   readonly functions?: readonly FunctionFile[];
+  /** Default: that of this build. */
+  readonly version?: string;
   /**
    * Whether no other build uses the database, as in the quick start of a working tree: its functions replace newer ones too, so
    * that an edit that was undone is undone in the database. Default false.
@@ -65,8 +68,8 @@ export type Migrated = {
 /**
  * Brings the schema up to date: forward-only numbered files, each in one transaction with its version row; then the functions
  * whose text has changed, in one transaction; then the partitions of the coming weeks. All under one advisory lock, so that any
- * number of concurrent runs end in the same state. Idempotent. A build older than the schema, or than the functions in
- * force, leaves the functions unchanged, the latter unless it is the only build.
+ * number of concurrent runs end in the same state. Idempotent. A build older than the schema applies no function; one older than
+ * the functions in force replaces none, unless it is the only build.
  * @throws ServerVersionError if the server is too old; LockWaitError if a step did not get its locks in time; FunctionFileError
  *   if a function is invalid. The failed step has changed nothing.
  */
@@ -132,7 +135,11 @@ export async function migrate(options: MigrateOptions): Promise<Migrated> {
       return { applied, functions: [], unused: [], unprepared: [], isNewerKept: true };
     let changed: AppliedFunctions = { applied: [], unused: [], isNewerKept: false };
     await step('functions', async (tx) => {
-      changed = await applyFunctions(tx, options.functions ?? functionFiles(), options.isOnlyBuild);
+      changed = await applyFunctions(tx, {
+        files: options.functions ?? functionFiles(),
+        version: options.version ?? VERSION,
+        replacesNewer: options.isOnlyBuild,
+      });
     });
     for (const name of changed.applied) options.onApplied?.(`functions/${name}.sql`);
     return {

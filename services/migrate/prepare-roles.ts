@@ -34,9 +34,10 @@ export async function prepareRoles(tx: TransactionSql, passwords: RolePasswords)
     version integer primary key, name text not null unique, applied_at timestamptz not null default now())`;
   await tx`create table if not exists despatch.applied_functions (
     name text primary key, hash bytea not null, applied_at timestamptz not null default now())`;
-  // The digest of every complete set of functions that was applied; a service waits for its own digest before it is ready.
+  // The digest of every complete set of functions that was applied, or for which newer ones were left in force; a service waits
+  // for its own digest before it is ready. The version is the highest that had it, and the time when that was first applied.
   await tx`create table if not exists despatch.function_releases (
-    digest bytea primary key, applied_at timestamptz not null default now())`;
+    digest bytea primary key, version text not null, applied_at timestamptz not null default now())`;
   // Functions are executable only by the roles that they are granted to.
   await tx`alter default privileges revoke execute on functions from public`;
 }

@@ -40,7 +40,7 @@ const UNDEFINED = new Set(['3F000', '42883', '42P01']);
 type StoredSchema = {
   /** Number of the last migration that was applied, 0 before the first. */
   readonly migration: number;
-  /** Whether the functions of this build have been applied, now or before newer ones. */
+  /** Whether the functions of this build have been applied, or newer ones were left in force for it. */
   readonly hasFunctions: boolean;
 };
 

@@ -138,6 +138,50 @@ test('a rollback to an older release keeps the newer functions and reports it', 
   expect(await b.api`select answer() as n`).toEqual([{ n: 3 }]);
 });
 
+test('a release of a higher version has its own functions, also after a lower one that was first applied later', async () => {
+  const { migration } = requiredSchemaVersion();
+  const releases = {
+    '1.0.0': [...OWN, answer()],
+    '1.1.0': [...OWN, answer({ returns: '11' }), answer({ name: 'interim', returns: '5' })],
+    '1.2.0-rc.1': [...OWN, answer({ returns: '12' })],
+    '1.2.0': [...OWN, answer({ returns: '20' })],
+    '1.10.0': [...OWN, answer()],
+  };
+  const deploy = async (version: keyof typeof releases) => {
+    const functions = releases[version];
+    const { isNewerKept } = await run({ functions, version });
+    const needed = { migration, functions: functionsDigest(functions) };
+    expect(await schemaReadiness(b.api, needed, () => undefined)()).toEqual({ failing: [] });
+    const [row] = await b.api`select answer() as n`;
+    return [isNewerKept, row?.['n']];
+  };
+  expect(await deploy('1.0.0')).toEqual([false, 1]);
+  expect(await deploy('1.2.0')).toEqual([false, 20]);
+
+  expect(await deploy('1.1.0'), 'skipped before').toEqual([true, 20]);
+  expect(await b.api`select interim() as n`, 'only the skipped release has it').toEqual([{ n: 5 }]);
+  await expect(b.worker`select interim()`).rejects.toMatchObject(DENIED);
+  expect(await deploy('1.2.0-rc.1')).toEqual([true, 20]);
+  expect(await deploy('1.2.0')).toEqual([false, 20]);
+
+  expect(await deploy('1.10.0'), 'with the functions of 1.0.0').toEqual([false, 1]);
+  expect(await deploy('1.2.0')).toEqual([true, 1]);
+  expect(await deploy('1.0.0')).toEqual([false, 1]);
+});
+
+test('of two builds of one version, the functions of the one that was first applied later stay', async () => {
+  const [first, second] = [
+    [...OWN, answer()],
+    [...OWN, answer({ returns: '2' })],
+  ];
+  for (const functions of [first, second]) await run({ functions, version: '1.0.0' });
+  expect(await run({ functions: first, version: '1.0.0' })).toMatchObject({ isNewerKept: true });
+  expect(await run({ functions: first, version: '1.0.1' })).toMatchObject({ functions: ['answer'] });
+  expect(await run({ functions: second, version: '1.0.1' })).toMatchObject({ functions: ['answer'] });
+  expect(await run({ functions: first, version: '1.0.1' })).toMatchObject({ isNewerKept: true });
+  expect(await b.api`select answer() as n`).toEqual([{ n: 2 }]);
+});
+
 test('a build marked as the only one of a database replaces newer functions', async () => {
   const [older, newer] = [
     [...OWN, answer()],
