@@ -201,7 +201,8 @@ export function buildController(deps: ControllerDeps): Controller {
     loops: [tenantLoop, planLoop, deletionLoop],
     whileLeading: {
       'built-in plans': (signal) => ensureBuiltInPlans({ kube, log }, signal),
-      deletions: (signal) => findDeletions({ store: deps.store, found: deletionLoop.enqueue, log }, signal),
+      deletions: (signal) =>
+        findDeletions({ store: deps.store, found: deletionLoop.enqueueIfIdle, log }, signal),
     },
   };
 }

@@ -24,6 +24,8 @@ export type ControllerLoop = {
   readonly name: string;
   /** Requests a pass over the object. Has no effect before `start`, which enqueues all keys, and after `stop`. */
   readonly enqueue: (key: string) => void;
+  /** Requests a pass over the object unless it has one or waits for its next one: for a poll, which repeats itself. */
+  readonly enqueueIfIdle: (key: string) => void;
   /** Enqueues all keys and starts the workers. The signal aborts the passes in progress. */
   readonly start: (signal: AbortSignal) => void;
   /** Stops taking keys, and resolves when the passes in progress have ended. */
@@ -71,6 +73,9 @@ export function createControllerLoop(options: ControllerLoopOptions): Controller
     name,
     enqueue(key) {
       if (isStarted) queue.add(key);
+    },
+    enqueueIfIdle(key) {
+      if (isStarted) queue.addIfIdle(key);
     },
     start(signal) {
       isStarted = true;

@@ -30,6 +30,23 @@ describe('a key', () => {
     expect(queue.depth()).toBe(0);
   });
 
+  test('that is added if idle is queued only if no worker has it and it has no delay', async () => {
+    const queue = createWorkqueue();
+    queue.addIfIdle('a');
+    queue.addIfIdle('a');
+    expect(queue.depth()).toBe(1);
+    await queue.get();
+    queue.addIfIdle('a');
+    queue.done('a');
+    expect(queue.depth()).toBe(0);
+    queue.addAfter('a', 60_000);
+    queue.addIfIdle('a');
+    expect(queue.depth()).toBe(0);
+    queue.add('a');
+    expect(queue.depth()).toBe(1);
+    queue.shutdown();
+  });
+
   test('goes to the worker that has waited longest', async () => {
     const queue = createWorkqueue();
     const workers = [queue.get(), queue.get()];

@@ -36,6 +36,8 @@ const TIMER_MS_MAX = 2 ** 31 - 1;
  */
 export type Workqueue = {
   readonly add: (key: string) => void;
+  /** Adds the key unless it is in progress or delayed, so that its backoff holds. */
+  readonly addIfIdle: (key: string) => void;
   /** Adds the key after the delay. Of several delays the shortest wins. */
   readonly addAfter: (key: string, delayMs: number) => void;
   /** Adds the key after its backoff, which grows with each call until `forget`. @returns the delay in milliseconds. */
@@ -115,6 +117,9 @@ export function createWorkqueue(options: WorkqueueOptions = {}): Workqueue {
 
   return {
     add,
+    addIfIdle(key) {
+      if (!processing.has(key) && !delayed.has(key)) add(key);
+    },
     addAfter,
     addRateLimited(key) {
       const count = failures.get(key) ?? 0;

@@ -9,7 +9,7 @@ const FOUND_AT_ONCE = 100;
 
 export type DeletionSearch = {
   readonly store: Pick<ManagedTenantStore, 'tenantsToPurge'>;
-  /** Requests a pass over the tenant with this slug. */
+  /** Requests a pass over the tenant with this slug; called again by every poll that still finds it. */
   readonly found: (slug: string) => void;
   readonly log: Logger;
   /** Interval between two polls, in milliseconds. Default 5,000. */
