@@ -12,7 +12,8 @@ import { managedTenantStore } from '#core/store/managed-tenants.ts';
 import { webhookStore } from '#core/store/webhook-deliveries.ts';
 import { directoryStore } from '#core/store/directory.ts';
 import { PROVIDERS } from '#providers/registry.gen.ts';
-import { CONDITION_TYPES, CONTROLLERS } from '../services/controller/build-controller.ts';
+import { CONTROLLERS } from '../services/controller/build-controller.ts';
+import { CONDITION_TYPES } from '../services/controller/conditions.ts';
 import { catalogOf, queryFaults, type MetricCatalog } from './analysis/metric-catalog.ts';
 import {
   alertsOf,

@@ -56,12 +56,8 @@ export type Controller = {
   readonly whileLeading: LeaderWork;
 };
 
-/** Names of the controllers in logs and metrics; below, the condition types by kind. */
+/** Names of the controllers in logs and metrics. */
 export const CONTROLLERS = ['tenant', 'plan', 'deletion'] as const;
-export const CONDITION_TYPES = {
-  Tenant: ['Ready', 'PlanResolved', 'Applied', 'KeyProvisioned', 'Suspended'],
-  Plan: ['Ready', 'InUse'],
-} as const;
 
 const BY_PLAN = 'plan';
 /** A purge of a large tenant is cut into slices much shorter than this. */

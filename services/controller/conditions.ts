@@ -1,5 +1,20 @@
 import type { Condition } from './resources/condition.ts';
 
+/** The types of condition that this controller writes, by kind. Other writers may add theirs to the same list. */
+export const CONDITION_TYPES = {
+  Tenant: ['Ready', 'PlanResolved', 'Applied', 'KeyProvisioned', 'Suspended'],
+  Plan: ['Ready', 'InUse'],
+} as const;
+
+/** Returns the conditions that this controller writes, without those of others. */
+export function ownConditions(
+  kind: keyof typeof CONDITION_TYPES,
+  conditions: readonly Condition[] | undefined,
+): Condition[] {
+  const own: readonly string[] = CONDITION_TYPES[kind];
+  return (conditions ?? []).filter(({ type }) => own.includes(type));
+}
+
 /** The current state of one condition; generation and time are added when it is written. */
 export type Finding = {
   readonly type: string;

@@ -1,11 +1,11 @@
 import { silentLogger } from '#core/platform/telemetry/logger.ts';
 import {
   buildController,
-  CONDITION_TYPES,
   CONTROLLERS,
   type Controller,
   type ControllerDeps,
 } from '../../services/controller/build-controller.ts';
+import { CONDITION_TYPES } from '../../services/controller/conditions.ts';
 import { createControllerMetrics } from '../../services/controller/metrics/controller-metrics.ts';
 
 /** Builds a controller that leads and tells nobody of what it does. */

@@ -63,9 +63,16 @@ function setup(metadata: object = {}) {
       return [...writes];
     };
   };
+  /** Adds a condition as another writer would. */
+  const addCondition = (type: string): void => {
+    const [ready] = plan?.status?.conditions ?? [];
+    if (plan?.status === undefined || ready === undefined) throw new Error('no status yet');
+    const conditions = [{ ...ready, type }, ...(plan.status.conditions ?? [])];
+    plan = { ...plan, status: { ...plan.status, conditions } };
+  };
   const inUse = (): string | undefined =>
     plan?.status?.conditions?.find(({ type }) => type === 'InUse')?.message;
-  return { release, inUse, get: () => plan };
+  return { release, inUse, addCondition, get: () => plan };
 }
 
 describe('a plan', () => {
@@ -119,6 +126,18 @@ describe('a plan', () => {
     expect(await s.release('one', () => 1)()).toEqual(['one warns InUse', 'one says']);
     expect(s.get()?.metadata.finalizers).toEqual([THEIRS]);
   });
+});
+
+test("another writer's condition causes no write and is not taken over", async () => {
+  const s = setup();
+  let bound = 0;
+  const one = s.release('one', () => bound);
+  await one();
+  s.addCondition('Billed');
+  expect(await one()).toEqual([]);
+  bound = 1;
+  expect(await one()).toEqual(['one holds', 'one says']);
+  expect(s.get()?.status?.conditions?.map(({ type }) => type)).toEqual(['Ready', 'InUse']);
 });
 
 test('two releases that share a plan merge their status and stop writing', async () => {

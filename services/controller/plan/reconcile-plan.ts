@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { conditionsOf, type Finding } from '../conditions.ts';
+import { conditionsOf, ownConditions, type Finding } from '../conditions.ts';
 import type { PlanResource, PlanStatus } from '../resources/plan-resource.ts';
 import type { Reconcile } from '../runtime/controller-loop.ts';
 import type { PlanDeps } from './plan-deps.ts';
@@ -48,7 +48,11 @@ async function writeStatus(
     observedGeneration: generation,
     conditions: conditionsOf(planFindings(holders), plan.status?.conditions, generation, now()),
   };
-  if (!isDeepStrictEqual(status, plan.status)) await resources.applyStatus(plan, status, signal);
+  const before = plan.status && {
+    ...plan.status,
+    conditions: ownConditions('Plan', plan.status.conditions),
+  };
+  if (!isDeepStrictEqual(status, before)) await resources.applyStatus(plan, status, signal);
 }
 
 function planFindings(holders: readonly string[]): Finding[] {

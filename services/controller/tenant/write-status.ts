@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { conditionsOf, type Finding } from '../conditions.ts';
+import { conditionsOf, ownConditions, type Finding } from '../conditions.ts';
 import type { TenantResource } from '../resources/tenant-resource.ts';
 import type { TenantStatus } from '../resources/tenant-status.ts';
 import type { TenantDeps } from './tenant-deps.ts';
@@ -7,7 +7,7 @@ import type { TenantDeps } from './tenant-deps.ts';
 /** A status without the fields about the resource as a whole. */
 export type Facts = Omit<TenantStatus, 'conditions' | 'observedGeneration'>;
 
-/** Writes the status if it changed. */
+/** Writes the status if it changed. Conditions of other writers are neither compared nor written. */
 export async function writeStatus(
   { resources, now }: Pick<TenantDeps, 'resources' | 'now'>,
   tenant: TenantResource,
@@ -20,11 +20,15 @@ export async function writeStatus(
     observedGeneration: generation,
     conditions: conditionsOf(found.findings, tenant.status?.conditions, generation, now()),
   };
-  if (!isDeepStrictEqual(plain(status), plain(tenant.status ?? {})))
+  const before = tenant.status && {
+    ...tenant.status,
+    conditions: ownConditions('Tenant', tenant.status.conditions),
+  };
+  if (!isDeepStrictEqual(plain(status), plain(before ?? {})))
     await resources.applyStatus(tenant, status, signal);
 }
 
-/** Changes only `Ready`: other known conditions stay. */
+/** Changes only `Ready`: our other conditions stay as they are known. */
 export async function writeNotReady(
   deps: Pick<TenantDeps, 'resources' | 'now'>,
   tenant: TenantResource,
@@ -32,7 +36,7 @@ export async function writeNotReady(
   signal: AbortSignal,
 ): Promise<void> {
   const { conditions = [], observedGeneration: _, ...facts } = tenant.status ?? {};
-  const others = conditions.filter(({ type }) => type !== ready.type);
+  const others = ownConditions('Tenant', conditions).filter(({ type }) => type !== ready.type);
   await writeStatus(deps, tenant, { facts, findings: [ready, ...others] }, signal);
 }
 
