@@ -242,6 +242,20 @@ describe('releasing finalizers before an uninstallation', () => {
     });
   });
 
+  test.each([
+    [true, 900 + 45 + 600],
+    [false, 900 + 45 + 45],
+  ])('has time for what it waits for, with leader election: %s', async (enabled, seconds) => {
+    const set = {
+      'uninstall.releaseFinalizers': true,
+      'controller.replicas': 1,
+      'controller.leaderElection.enabled': enabled,
+      'controller.leaderElection.leaseDurationSeconds': 600,
+    };
+    const job = pick(await renderChart({ set }), 'Job', 'despatch-release-finalizers');
+    expect(job.spec.activeDeadlineSeconds).toBe(seconds);
+  });
+
   function isNeeded({ kind, metadata }: ChartObject): boolean {
     const isItsOwn = metadata.name.endsWith('release-finalizers') && kind !== 'Job';
     return isItsOwn || (kind === 'Deployment' && metadata.name === 'despatch-controller');
