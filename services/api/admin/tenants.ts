@@ -258,7 +258,7 @@ function suspend(deps: AdminDeps): RouteModule {
     operation: 'suspendTenant',
     summary: 'Suspend a tenant',
     description:
-      'For platform admins. Calls with its keys and writes of its members are refused; queued messages are held and nothing is lost. Repeating the call changes the reason.',
+      'For platform admins. Calls with its keys and writes of its members are refused; queued messages are held and nothing is lost. Repeating the call changes the reason. A tenant that is suspended because its cluster resource was deleted can be suspended as well: a new resource then resumes it only after a call to resume it.',
     tag,
     auth,
     params: IdParams,
@@ -383,7 +383,10 @@ async function moveSuspension(
       if (status !== 'active' && status !== 'suspended') throw new AppError('invalid_state');
       // Read under the lock: another admin may have changed the reason at the same time.
       const before = await requireTenant(change.tx, id);
-      if (status === 'active' ? reason === null : reason === before.suspensionReason) return before;
+      // A suspension that a deleted resource left behind becomes the caller's, so that a new resource does not lift it.
+      const isOfResource = before.suspendedBy?.includes('/') === true;
+      if (status === 'active' ? reason === null : reason === before.suspensionReason && !isOfResource)
+        return before;
       await setSuspension(id, change.tx, reason, caller.user.id);
       const changes = [{ field: 'suspension', from: before.suspensionReason, to: reason }];
       const details = { name: before.name, changes };

@@ -178,7 +178,7 @@ describe('the clock restarts', () => {
     ).toEqual([1]);
   });
 
-  test.each(['SlugConflict', 'Purging'])('with the change that fixes %s', (reason) => {
+  test.each(['SlugConflict', 'SuspendedByAdmin', 'Purging'])('with the change that fixes %s', (reason) => {
     expect(
       told(
         { tenant: tenant(1) },
@@ -190,11 +190,14 @@ describe('the clock restarts', () => {
     ).toEqual([1]);
   });
 
-  test.each(['SlugConflict', 'Purging'])('never if %s ends without a change', (reason) => {
-    expect(told({ tenant: tenant(1) }, { tenant: tenant(1, reason) }, { tenant: tenant(1, 'True') })).toEqual(
-      [],
-    );
-  });
+  test.each(['SlugConflict', 'SuspendedByAdmin', 'Purging'])(
+    'never if %s ends without a change',
+    (reason) => {
+      expect(
+        told({ tenant: tenant(1) }, { tenant: tenant(1, reason) }, { tenant: tenant(1, 'True') }),
+      ).toEqual([]);
+    },
+  );
 });
 
 describe('the wait of a tenant from before this process counts', () => {

@@ -48,7 +48,7 @@ export function longestWaitMs(progress: Iterable<Progress>, now: number): number
 }
 
 /** Reasons that people must resolve before a change can be applied. The clock starts when they have. */
-const FAULTS_OF_USERS: readonly string[] = ['SlugConflict', 'Purging'];
+const FAULTS_OF_USERS: readonly string[] = ['SlugConflict', 'SuspendedByAdmin', 'Purging'];
 
 function isExcused({ metadata, status }: TenantResource): boolean {
   if (metadata.annotations?.[PAUSE_ANNOTATION] === 'true') return true;

@@ -22,6 +22,7 @@ import {
   slugOf,
   suspensionOf,
   wantedTenant,
+  wouldLiftSuspension,
   type PlanRevision,
 } from './wanted-tenant.ts';
 import { writeNotReady, writeStatus } from './write-status.ts';
@@ -108,6 +109,7 @@ async function applyTenant(
     isFound = true;
     if (stored !== undefined && stored.ownerRef !== keyOf(tenant)) return slugConflict(tenant, stored);
     if (stored?.status === 'deleting') return await awaitPurge(deps, tenant, stored);
+    if (stored !== undefined && wouldLiftSuspension(tenant, stored)) return suspendedByAdmin(stored);
     const revision = planRevision(plan) ?? (stored && lastKnownPlan(stored));
     if (revision === undefined)
       return { ...NOTHING, verdict: failed('PlanNotFound', 'There is no plan to take limits from') };
@@ -163,6 +165,11 @@ function slugConflict(tenant: TenantResource, { ownerRef }: StoredTenant): Appli
     ...NOTHING,
     verdict: failed('SlugConflict', `The tenant with the slug ${slugOf(tenant)} ${holder}`),
   };
+}
+
+function suspendedByAdmin({ suspensionReason }: StoredTenant): Applied {
+  const message = `A platform admin suspended the tenant (${suspensionReason}) after its resource was deleted: it must be resumed through the API, or be suspended in the spec too`;
+  return { ...NOTHING, verdict: failed('SuspendedByAdmin', message) };
 }
 
 /** The resource that started the purge was removed before the purge ended; this one cannot start before that. */

@@ -21,6 +21,18 @@ export function suspensionOf({ spec }: TenantResource): SuspensionReason | null 
   return spec.state === 'Suspended' ? (spec.suspendReason ?? 'manual') : null;
 }
 
+/**
+ * Returns whether taking back a tenant whose former resource was deleted would resume it although a platform admin has suspended
+ * it since. SQL `apply_tenant` refuses that too.
+ */
+export function wouldLiftSuspension(
+  tenant: TenantResource,
+  { ownerUid, ownerRef, status, suspendedBy }: StoredTenant,
+): boolean {
+  const isByAdmin = status === 'suspended' && suspendedBy !== null && suspendedBy !== ownerRef;
+  return ownerUid === null && isByAdmin && suspensionOf(tenant) === null;
+}
+
 /** Returns the state that a resource requests with this revision of its plan. */
 export function wantedTenant(tenant: TenantResource, plan: PlanRevision): WantedTenant & { limits: Limits } {
   const { metadata, spec } = tenant;

@@ -57,7 +57,8 @@ export type WantedTenant = {
 
 /**
  * - `taken`: the slug belongs to another tenant.
- * - `stale`: a newer resource, or a newer generation of it or of its plan, was applied before.
+ * - `stale`: a newer resource, or a newer generation of it or of its plan, was applied before; or an administrator has just
+ *   suspended the tenant that an earlier resource left behind.
  * - `purging`: the tenant's rows are being deleted.
  */
 export type ApplyOutcome = 'applied' | 'taken' | 'stale' | 'purging';

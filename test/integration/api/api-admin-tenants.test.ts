@@ -423,6 +423,22 @@ describe('suspending a tenant', () => {
     expect(audited?.['changes']).toEqual([{ field: 'suspension', from: 'abuse', to: 'billing' }]);
   });
 
+  test('takes over the suspension that a deleted resource left behind, even for the same reason', async () => {
+    const tenant = await api.tenant();
+    const as = api.platformAdmin;
+    await api.admin`
+      update tenants set owner_ref = 'team/acme', owner_uid = null, owner_created_at = now(), status = 'suspended',
+        suspension_reason = 'manual', suspended_at = now(), suspended_by = 'team/acme' where id = ${tenant.id}`;
+    for (let call = 0; call < 2; call += 1) {
+      const { status, body } = await api.call('POST', `${PATH}/${tenant.id}/suspend`, { as });
+      expect([status, body.suspension]).toEqual([
+        200,
+        expect.objectContaining({ reason: 'manual', by: as.userId }),
+      ]);
+    }
+    expect((await auditOf(tenant.id)).map(({ action }) => action)).toEqual(['tenant.suspended']);
+  });
+
   test('is 409 for a tenant that is being deleted and 404 for an unknown one', async () => {
     const tenant = await api.tenant();
     await api.admin`update tenants set status = 'deleting' where id = ${tenant.id}`;

@@ -443,6 +443,60 @@ describe('deletion with Retain', () => {
     expect(await row(key)).toMatchObject({ status: 'suspended', suspension_reason: 'abuse' });
   });
 
+  describe('of a tenant that a platform admin has suspended since', () => {
+    const admin = randomUUID();
+    const suspend = (id: string, why: string | null) =>
+      s.api.begin(async (tx) => {
+        await tx`select set_config('app.tenant', ${id}, true)`;
+        await tx`select set_suspension(${id}, ${why}, ${admin})`;
+      });
+    /** A new resource of the name of one that was deleted, and its tenant. */
+    async function redeclared(spec: object): Promise<{ readonly key: string; readonly id: string }> {
+      const key = s.putTenant();
+      await s.reconcile(key);
+      const id = (await row(key))?.id ?? '';
+      s.remove(key);
+      await s.reconcile(key);
+      await suspend(id, 'abuse');
+      s.putTenant(spec, { key, uid: randomUUID(), createdAt: '2026-03-01T00:00:00Z' });
+      return { key, id };
+    }
+
+    test('a new resource is not Ready until the tenant is resumed', async () => {
+      const { key, id } = await redeclared({ planRef: { name: 'growth' } });
+      expect(await s.reconcile(key)).toEqual(['finalizer+', 'status']);
+      expect(await row(key)).toMatchObject({ status: 'suspended', suspension_reason: 'abuse', plan: 'free' });
+      expect(condition(key, 'Ready')).toMatchObject({
+        status: 'False',
+        reason: 'SuspendedByAdmin',
+        message: expect.stringContaining('(abuse)'),
+      });
+      expect(await s.reconcile(key)).toEqual([]);
+      await suspend(id, null);
+      await s.reconcile(key);
+      expect(await row(key)).toMatchObject({ id, status: 'active', plan: 'growth' });
+      expect(condition(key, 'Ready')).toMatchObject({ status: 'True' });
+    });
+
+    test('a new resource that is suspended too takes it back', async () => {
+      const { key, id } = await redeclared({ state: 'Suspended', suspendReason: 'billing' });
+      await s.reconcile(key);
+      expect(await row(key)).toMatchObject({ id, status: 'suspended', suspension_reason: 'billing' });
+      expect(condition(key, 'Ready')).toMatchObject({ status: 'True' });
+    });
+
+    test('the database refuses a pass that read the tenant before', async () => {
+      const { key, id } = await redeclared({});
+      const find = async (slug: string) => {
+        const stored = await s.store.find(slug);
+        return stored && { ...stored, suspendedBy: stored.ownerRef };
+      };
+      await s.reconcile(key, s.reconcilerWith({ store: { ...s.store, find } }));
+      expect(await row(key)).toMatchObject({ id, status: 'suspended', suspension_reason: 'abuse' });
+      expect(condition(key, 'Ready')).toMatchObject({ reason: 'Stale' });
+    });
+  });
+
   test('does not give the tenant to a resource of another name', async () => {
     const slug = `kept-${randomUUID().slice(0, 8)}`;
     const key = s.putTenant({ slug });
