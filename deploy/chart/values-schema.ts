@@ -30,7 +30,7 @@ export function valuesSchema(
   };
 }
 
-function schemaOf({ description, narrowing, default: preset, children }: ChartValue): Schema {
+function schemaOf({ key, description, narrowing, default: preset, children }: ChartValue): Schema {
   const described = description === '' ? {} : { description };
   if (children !== undefined) {
     return {
@@ -41,8 +41,12 @@ function schemaOf({ description, narrowing, default: preset, children }: ChartVa
       properties: Object.fromEntries(children.map((child) => [child.key, schemaOf(child)])),
     };
   }
-  return { ...described, ...typeOf(preset), ...narrowing };
+  const inner = TEXT_MAP.test(key) ? { additionalProperties: { type: 'string' } } : {};
+  return { ...described, ...typeOf(preset), ...inner, ...narrowing };
 }
+
+/** Maps whose values the API server accepts only as text: YAML reads `false` and `7` as something else. */
+const TEXT_MAP = /(?:labels|annotations|nodeSelector)$/i;
 
 function requiredKeys(values: readonly ChartValue[]): string[] {
   return values.filter((value) => value.children !== undefined || !mayBeNull(value)).map(({ key }) => key);

@@ -144,6 +144,19 @@ monitoring.serviceMonitor.enabled and monitoring.podMonitor.enabled: set one of 
 {{- if and $v.worker.keda.enabled (gt (int64 $v.worker.keda.minReplicas) (int64 $v.worker.keda.maxReplicas)) }}
 worker.keda.minReplicas: must be at most maxReplicas
 {{- end -}}
+{{- if $v.api.enabled -}}
+{{- $service := $v.api.service -}}
+{{- range $name := list "nodePort" "externalTrafficPolicy" -}}
+{{- if and (index $service $name) (eq $service.type "ClusterIP") }}
+api.service.{{ $name }}: only for the types NodePort and LoadBalancer
+{{- end -}}
+{{- end -}}
+{{- range $name := list "loadBalancerClass" "loadBalancerSourceRanges" -}}
+{{- if and (index $service $name) (ne $service.type "LoadBalancer") }}
+api.service.{{ $name }}: only for the type LoadBalancer
+{{- end -}}
+{{- end -}}
+{{- end -}}
 {{- if and $v.tests.canary.enabled (not $v.api.enabled) }}
 tests.canary.enabled: needs api.enabled
 {{- end -}}

@@ -107,6 +107,13 @@ describe('contradictory values are rejected', () => {
       { monitoring: { serviceMonitor: { enabled: true }, podMonitor: { enabled: true } } },
     ],
     ['api.autoscaling.minReplicas', { api: { autoscaling: { enabled: true, minReplicas: 11 } } }],
+    ['api.service.nodePort', { api: { service: { nodePort: 30_080 } } }],
+    ['api.service.externalTrafficPolicy', { api: { service: { externalTrafficPolicy: 'Local' } } }],
+    [
+      'api.service.loadBalancerSourceRanges',
+      { api: { service: { type: 'NodePort', loadBalancerSourceRanges: ['192.0.2.0/24'] } } },
+    ],
+    ['api.service.loadBalancerClass', { api: { service: { loadBalancerClass: 'internal' } } }],
     ['worker.keda.minReplicas', { worker: { keda: { enabled: true, minReplicas: 21 } } }],
   ])('%s', async (text, set) => {
     const said = await refusal({ set: over(set) });
@@ -134,10 +141,27 @@ describe('the schema', () => {
     ['a map of values that is null', { postgres: { pool: null } }],
     ['no port of the API server, which would open all', { networkPolicy: { kubernetes: { ports: [] } } }],
     ['no port of Postgres, which would open all', { networkPolicy: { postgres: { ports: [] } } }],
+    ['a label that is a number', { commonLabels: { team: 7 } }],
+    ['an annotation that is no text', { api: { podAnnotations: { 'sidecar.istio.io/inject': false } } }],
+    ['a node label that is no text', { worker: { nodeSelector: { ssd: true } } }],
+    ['actions that exclude each other', { tenantPolicy: { actions: ['Deny', 'Audit', 'Warn'] } }],
+    [
+      'a relative path',
+      { api: { ingress: { hosts: [{ host: 'api.example.com', paths: [{ path: 'v1' }] }] } } },
+    ],
+    ['a display name that no Plan may have', partner({}, { displayName: 'x' })],
+    ['a plan whose annotation is no text', partner({}, { annotations: { keep: true } })],
     ['an invalid namespace', { controller: { watchNamespaces: ['Team_A'] } }],
   ])('rejects %s', async (_what, set) => {
     expect(await refusal({ set: over(set) })).toMatch(/don't meet the specifications of the schema/);
   });
+
+  test.each([[['Deny', 'Audit']], [['Warn', 'Audit']], [['Warn']]])(
+    'accepts the actions %s',
+    async (actions) => {
+      expect(await refusal({ set: { 'tenantPolicy.actions': actions } })).toBe('');
+    },
+  );
 
   test('accepts values that a parent chart adds', async () => {
     const set = { enabled: true, global: { imageRegistry: 'mirror.example.com', anotherChart: { x: 1 } } };
@@ -210,6 +234,22 @@ describe('the limits of a plan to create', () => {
   });
 });
 
+test('a plan with a name of one character has a display name that a Plan may have', async () => {
+  const options = { set: partner({}, { name: 'x' }), apiVersions: ['despatch.dev/v1alpha1/Plan'] };
+  const plan = (await renderChart(options)).find(({ kind }) => kind === 'Plan');
+  expect(plan).toMatchObject({ metadata: { name: 'x' }, spec: { displayName: 'Plan x' } });
+});
+
+test('an ingress path stays text, whatever characters it has', async () => {
+  const path = '/a: b #c';
+  const set = {
+    'api.ingress.enabled': true,
+    'api.ingress.hosts': [{ host: 'api.example.com', paths: [{ path }] }],
+  };
+  const ingress = (await renderChart({ set })).find(({ kind }) => kind === 'Ingress');
+  expect(ingress?.spec.rules[0].http.paths[0].path).toBe(path);
+});
+
 test('values.schema.json and the README tables match values.yaml', async () => {
   const { generateChart } = await import('../../../deploy/chart/generate-chart.ts');
   const files = await generateChart(new URL(`file://${CHART}/`));
@@ -217,10 +257,10 @@ test('values.schema.json and the README tables match values.yaml', async () => {
   expect(await readFile(join(CHART, 'README.md'), 'utf8')).toBe(files.readme);
 });
 
-/** Returns the values for one plan, with some limits other than those of the free plan. */
-function partner(limits: object = {}): object {
+/** Returns the values for one plan, with some limits other than those of the free plan, and further fields. */
+function partner(limits: object = {}, fields: object = {}): object {
   const all = { ...writtenLimits(BUILT_IN_PLANS.free), ...limits };
-  return { plans: { create: [{ name: 'partner', limits: all }] } };
+  return { plans: { create: [{ name: 'partner', limits: all, ...fields }] } };
 }
 
 /** Returns the leaves only, because `--set-json` replaces a map as a whole. */
