@@ -3,7 +3,7 @@ import type { Scope } from '#core/domain/role.ts';
 import type { KeyMode } from '#core/domain/service-key.ts';
 import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { camelRows } from './camel-rows.ts';
-import type { ScanRange, Scanned } from './scan.ts';
+import { scannedOf, type ScanRange, type Scanned, type ScannedRow } from './scan.ts';
 
 export const API_KEY_STATUSES = ['active', 'rotating', 'expired', 'revoked'] as const;
 export type ApiKeyStatus = (typeof API_KEY_STATUSES)[number];
@@ -66,12 +66,6 @@ export type ApiKeyFilter = {
 };
 
 export type ListedApiKey = ApiKey & { readonly seq: number };
-type ScannedRow = Omit<ListedApiKey, 'id'> & {
-  readonly scanned: number;
-  readonly endSeq: number;
-  /** Null: the read found no key. */
-  readonly id: ApiKeyId | null;
-};
 
 /** Reads a stretch of keys, newest first, including revoked and expired ones, of which there may be any number. */
 export async function scanApiKeys(
@@ -80,7 +74,7 @@ export async function scanApiKeys(
   { mode, status }: ApiKeyFilter,
   { before, rows, most }: ScanRange<number>,
 ): Promise<Scanned<ListedApiKey, number>> {
-  const scanned = camelRows<ScannedRow>(
+  const scanned = camelRows<ScannedRow<ListedApiKey>>(
     await tx`
       with scanned as materialized (
         select seq, id, key_id, name, mode, scopes, rate_limit_rpm, grace_until, expires_at, revoked_at, created_at
@@ -96,15 +90,7 @@ export async function scanApiKeys(
       )
       select r.scanned, r.end_seq, f.* from reach r left join found f on true order by f.seq desc`.values(),
   );
-  const [first] = scanned;
-  return {
-    found: scanned.flatMap((row) => {
-      const { scanned: _, endSeq: __, id, ...key } = row;
-      return id === null ? [] : [{ ...key, id }];
-    }),
-    scanned: first?.scanned ?? 0,
-    end: first === undefined || first.scanned === 0 ? undefined : first.endSeq,
-  };
+  return scannedOf(scanned);
 }
 
 /** Counts the keys that can still be used, without reading the others. */

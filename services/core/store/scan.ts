@@ -19,3 +19,24 @@ export type Scanned<Row, Position> = {
   /** The last row read; undefined if there was none. */
   readonly end: Position | undefined;
 };
+
+/** A row of a list whose positions are numbers, or none where `id` is null, and how far the scan has come. */
+export type ScannedRow<Row extends { readonly id: string }> = Omit<Row, 'id'> & {
+  readonly id: Row['id'] | null;
+  readonly scanned: number;
+  readonly endSeq: number;
+};
+
+/** Returns what a scan found. @param rows at least one, as a scan that found nothing says how far it came. */
+export function scannedOf<Row extends { readonly id: string }>(
+  rows: readonly ScannedRow<Row>[],
+): Scanned<Row, number> {
+  const [first] = rows;
+  return {
+    found: rows.flatMap(({ scanned: _, endSeq: __, id, ...row }) =>
+      id === null ? [] : [{ ...row, id } as unknown as Row],
+    ),
+    scanned: first?.scanned ?? 0,
+    end: first === undefined || first.scanned === 0 ? undefined : first.endSeq,
+  };
+}

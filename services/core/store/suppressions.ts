@@ -8,7 +8,7 @@ import type {
 } from '#core/domain/suppression.ts';
 import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { camelRows } from './camel-rows.ts';
-import type { ScanRange, Scanned } from './scan.ts';
+import { scannedOf, type ScanRange, type Scanned, type ScannedRow } from './scan.ts';
 
 /** A recipient in the form in which it is looked up. */
 export type AddressName = { readonly channel: Channel; readonly key: Buffer };
@@ -114,13 +114,6 @@ export async function deleteSuppression(
   return row;
 }
 
-/** An entry, or none where `id` is null, and how far the scan has come. */
-type ScannedRow = Omit<ListedSuppression, 'id'> & {
-  readonly id: string | null;
-  readonly scanned: number;
-  readonly endSeq: number;
-};
-
 /** Reads the entries in force, newest first. */
 export async function scanSuppressions(
   tenantId: TenantId,
@@ -128,7 +121,7 @@ export async function scanSuppressions(
   { channel, reason, scope, source, addresses }: SuppressionFilter,
   { before, rows, most }: ScanRange<number>,
 ): Promise<Scanned<ListedSuppression, number>> {
-  const scanned = camelRows<ScannedRow>(
+  const scanned = camelRows<ScannedRow<ListedSuppression>>(
     await tx`
       with named as materialized (
         select s.* from unnest(${(addresses ?? []).map(({ channel: of }) => of)}::text[],
@@ -152,13 +145,5 @@ export async function scanSuppressions(
       )
       select r.scanned, r.end_seq, f.* from reach r left join found f on true order by f.seq desc`.values(),
   );
-  const [first] = scanned;
-  return {
-    found: scanned.flatMap((row) => {
-      const { scanned: _, endSeq: __, id, ...entry } = row;
-      return id === null ? [] : [{ ...entry, id }];
-    }),
-    scanned: first?.scanned ?? 0,
-    end: first === undefined || first.scanned === 0 ? undefined : first.endSeq,
-  };
+  return scannedOf(scanned);
 }
