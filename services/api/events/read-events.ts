@@ -150,7 +150,7 @@ export function readEventRoutes({ read, cursors, loadIds }: ReadEventsDeps): Rou
     tag,
     operation: 'listEvents',
     summary: "Read the tenant's events",
-    description: `${DESCRIPTION} A live key reads events of live messages, of provider accounts and of the tenant, a test key only events of test messages: the numbers between them belong to other events.`,
+    description: `${DESCRIPTION} A live key reads events of live messages, of provider accounts and of the tenant, a test key only events of test messages: the numbers between them belong to other events, and a page among those may be short too.`,
     auth: { kind: 'key', scope: 'events:read' },
     query,
     response: FeedPage,

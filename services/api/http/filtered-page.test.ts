@@ -64,7 +64,13 @@ test('a page past its time budget ends after the current scan', async () => {
   const { scan, scans } = list(20_000, 30_000);
   let time = 0;
   const { rows, next } = await page(50, undefined, scan, () => (time += 60));
-  expect([rows, next, scans.length]).toEqual([[], 20_001 - 102 - 408, 2]);
+  expect([rows, next, scans.length]).toEqual([[], 20_001 - 250 - 1_000, 2]);
+});
+
+test('a page of one row finds a match behind 1,199 other rows within two scans', async () => {
+  const { scan } = list(2_399, 1_200);
+  let time = 0;
+  expect(await page(1, undefined, scan, () => (time += 60))).toMatchObject({ rows: [1_200] });
 });
 
 test('an unfiltered page reads one row more than it holds', async () => {

@@ -5,6 +5,8 @@ export const PAGE_ROWS_MAX = 5_000;
 const PAGE_MS_MAX = 100;
 /** Each scan of a page reads more rows than the previous one; most pages are full after the first scan. */
 const GROWTH = 4;
+/** Rows of the first scan behind a filter: a few scans may use up the time for a page, however few rows each of them reads. */
+const FILTERED_ROWS_MIN = 250;
 
 export type FilteredPage<Row, Position> = {
   readonly rows: Row[];
@@ -34,7 +36,7 @@ export async function filteredPage<Row, Position>(
   const rows: Row[] = [];
   let { before } = options;
   let left = PAGE_ROWS_MAX;
-  let next = isFiltered ? 2 * (limit + 1) : limit + 1;
+  let next = isFiltered ? Math.max(2 * (limit + 1), FILTERED_ROWS_MIN) : limit + 1;
   for (;;) {
     const asked = Math.min(next, left);
     const { found, scanned, end } = await scan({ before, rows: asked, most: limit + 1 - rows.length });

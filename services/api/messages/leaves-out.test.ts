@@ -5,7 +5,7 @@ import { leavesOut } from './leaves-out.ts';
 test.each<[MessageFilter]>([
   [{}],
   [{ status: undefined, test: undefined }],
-  [{ test: false }],
+  [{ test: true }],
   [{ batchId: 'b' }],
   [{ test: true, externalId: 'e', since: '2026-01-01T00:00:00Z', until: '2026-02-01T00:00:00Z' }],
 ])('filter %o leaves out few of the messages that are read', (filter) => {
@@ -13,6 +13,7 @@ test.each<[MessageFilter]>([
 });
 
 test.each<[MessageFilter]>([
+  [{ test: false }],
   [{ status: 'failed' }],
   [{ channel: 'sms', test: false }],
   [{ to: '+15550000001' }],

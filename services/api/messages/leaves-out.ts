@@ -1,16 +1,16 @@
 import type { MessageFilter } from '#core/store/messages.ts';
 
 /**
- * Returns whether the filter rejects many of the messages that a list reads. Time, reference and batch do not count because
- * they select the rows that are read, and live or test does not because nearly all rows read match it.
+ * Returns whether the filter may reject many of the messages that a list reads. Time, reference, batch and `test: true` do not
+ * count because an index selects the rows that are read. None selects live messages: all of the newest ones may be tests.
  */
 export function leavesOut({
   since: _since,
   until: _until,
   externalId: _externalId,
   batchId: _batchId,
-  test: _test,
+  test,
   ...looked
 }: MessageFilter): boolean {
-  return Object.values(looked).some((value) => value !== undefined);
+  return test === false || Object.values(looked).some((value) => value !== undefined);
 }

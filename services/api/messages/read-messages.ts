@@ -111,7 +111,7 @@ function readsBelow(
     operation: operations.list,
     summary: 'List messages, newest first',
     description:
-      'A message must match all filters. A key lists the messages of its own mode, a person those of both modes. A page reads at most 5,000 messages or 100 ms: with a filter it may be short, even empty, and still have a `nextCursor`; only null ends the list.',
+      'A message must match all filters. A key lists the messages of its own mode, a person those of both modes. A page reads at most 5,000 messages or 100 ms: with a filter, or for a live key where many of the newest messages are test messages, it may be short, even empty, and still have a `nextCursor`; only null ends the list.',
     auth,
     query: z.object({ ...filter, ...pageQuery }),
     response: pageOf(Message),
