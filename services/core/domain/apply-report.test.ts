@@ -95,6 +95,12 @@ describe('a report', () => {
     expect(applyReport(bounced, report({ state: 'undelivered' })).applied).toBe(false);
   });
 
+  test('of a temporary failure after the delivery is not applied', () => {
+    const message = after([report({ state: 'delivered' })]);
+    const late = report({ state: 'undelivered', isTemporary: true });
+    expect(applyReport(message, late)).toEqual({ applied: false, message });
+  });
+
   test('moves an unknown message to sent or delivered', () => {
     const unknown = { ...SENT, status: 'unknown' } as const;
     expect(after([report({ state: 'sent' })], unknown).status).toBe('sent');

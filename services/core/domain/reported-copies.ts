@@ -64,7 +64,10 @@ export function isEarlier(copy: string, { attempt }: Pick<CopyTerms, 'attempt'>)
   return copy !== String(attempt) && !copy.startsWith(UNPLACED);
 }
 
-/** Returns the state of a part after a report. A final state stays, except for a bounce after the delivery. */
+/**
+ * Returns the state of a part after a report. A final state stays, except for a bounce after the delivery; a temporary failure is
+ * none, for it precedes the delivery however late its report arrives.
+ */
 export function nextPartState(
   known: PartState | undefined,
   state: ReceiptKind,
@@ -76,7 +79,7 @@ export function nextPartState(
     case 'delivered':
       return known === undefined || known === 'failing' ? 'delivered' : known;
     case 'undelivered':
-      if (known === 'delivered') return 'bounced';
+      if (known === 'delivered') return isTemporary ? known : 'bounced';
       if (known === undefined) return isTemporary ? 'failing' : 'undelivered';
       return known === 'failing' && !isTemporary ? 'undelivered' : known;
   }
