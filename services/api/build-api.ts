@@ -13,6 +13,7 @@ import type { ApiMetrics } from '#core/platform/telemetry/metrics.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
 import { timedStore } from '#core/platform/postgres/timed-store.ts';
 import { directoryStore } from '#core/store/directory.ts';
+import { loadWebhookKeys } from '#core/store/webhook-keys.ts';
 import type { AdminDeps } from './admin/admin-deps.ts';
 import { apiRoutes } from './api-routes.ts';
 import { buildApp } from './app.ts';
@@ -35,6 +36,7 @@ import { observeSends } from './messages/observe-sends.ts';
 import { createFullLimits } from './messages/full-limits.ts';
 import { createSending } from './messages/sending.ts';
 import { createReceiptIntake } from './receipts/receipt-intake.ts';
+import { createPublicKeys } from './webhooks/public-keys.ts';
 import { suppressRecipient } from './unsubscribe/suppress-recipient.ts';
 import { createUncountedSends } from './auth/uncounted-sends.ts';
 
@@ -126,9 +128,11 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
     publicBaseUrl: settings.publicBaseUrl,
   };
   const read = createReads({ ...deps.reads, cancelSql: sql });
+  const publicKeys = createPublicKeys({ load: (ids) => loadWebhookKeys(changes, ids) });
   const notices = createNoticeExchange(nats, (kind, notice) => {
     onNotice(kind, notice);
     if (kind === 'tenant' || kind === 'account') receiving.accounts.drop(notice);
+    if (kind === 'webhook_key') publicKeys.drop(notice.tenantId);
   });
   const { notify } = notices;
   const slots = createChangeSlots(deps.changes.connectionsMax);
@@ -215,6 +219,7 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
         ...admin,
         read,
         loadIds,
+        publicKeys,
         urlRules: {
           allowHttp: settings.webhooks.allowHttp,
           ports: settings.webhooks.ports,

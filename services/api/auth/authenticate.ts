@@ -215,7 +215,7 @@ export function createAuthentication(deps: AuthenticateDeps): Authentication {
       return caller;
     },
     onNotice(kind, { tenantId, id }) {
-      if (kind === 'endpoint' || kind === 'clock') return;
+      if (kind === 'endpoint' || kind === 'webhook_key' || kind === 'clock') return;
       serviceKeys.drop(tenantId, kind === 'key' ? id : undefined);
       if (kind !== 'tenant') return;
       members.clear();

@@ -15,11 +15,12 @@ test('a failed load is not cached', async () => {
   expect(await cache.get('k', () => Promise.resolve(2))).toBe(2);
 });
 
-test('a value that is loaded during dropWhere or clear is returned but not cached', async () => {
-  for (const drop of ['dropWhere', 'clear'] as const) {
+test('a value that is loaded during drop, dropWhere or clear is returned but not cached', async () => {
+  for (const drop of ['drop', 'dropWhere', 'clear'] as const) {
     const cache = createFreshCache<string>(10);
     const answer = Promise.withResolvers<string>();
     const first = cache.get('k', () => answer.promise);
+    if (drop === 'drop') cache.drop('k');
     if (drop === 'dropWhere') cache.dropWhere(() => false);
     if (drop === 'clear') cache.clear();
     answer.resolve('old');

@@ -16,6 +16,7 @@ export type FreshCache<Value> = {
   readonly get: (key: string, load: () => Promise<Value>) => Promise<Value>;
   /** Returns the cached copy without loading. */
   readonly peek: (key: string) => Value | undefined;
+  readonly drop: (key: string) => void;
   readonly dropWhere: (matches: (value: Value) => boolean) => void;
   readonly clear: () => void;
 };
@@ -59,6 +60,10 @@ export function createFreshCache<Value extends {}>(
       return loading.get(key) ?? load(key, ask);
     },
     peek: (key) => values.get(key),
+    drop(key) {
+      values.delete(key);
+      loading.delete(key);
+    },
     dropWhere(matches) {
       for (const [key, value] of values.entries()) {
         // Tests break this (mutant: dropped-copies): change notices take effect at once.

@@ -3,7 +3,6 @@ import type { TenantId } from '#core/domain/ids.ts';
 import {
   insertWebhookKey,
   KEYS_FRESH_SECONDS,
-  loadWebhookKeys,
   signClaimedAnew,
   type WebhookKey,
 } from '#core/store/webhook-keys.ts';
@@ -13,7 +12,6 @@ import { scopeOf } from '../changes/change-scope.ts';
 import { graceSecondsField } from '../http/fields.ts';
 import { warningsField } from '../http/request-warnings.ts';
 import { defineRoute, idempotencyKeyField, type RouteModule } from '../http/define-route.ts';
-import { createPublicKeys } from './public-keys.ts';
 import { newSigningKey } from './signing-key.ts';
 import type { WebhookDeps } from './webhook-deps.ts';
 
@@ -67,14 +65,13 @@ export function webhookKeyRoutes(deps: WebhookDeps): RouteModule[] {
   return [show(deps), rotate(deps)];
 }
 
-function show({ sql }: WebhookDeps): RouteModule {
-  const find = createPublicKeys({ load: (ids) => loadWebhookKeys(sql, ids) });
+function show({ publicKeys }: WebhookDeps): RouteModule {
   return defineRoute({
     method: 'GET',
     path: '/v1/webhook-keys/:tenantId/jwks.json',
     operation: 'getWebhookKeys',
     summary: "Show a tenant's public webhook keys",
-    description: `For receivers that check \`v1a\` signatures; valid for ${KEYS_FRESH_SECONDS} seconds: a new key is shown for longer than that before it signs. The list is empty for a tenant without keys, or an unknown tenant.`,
+    description: `For receivers that check \`v1a\` signatures; valid for ${KEYS_FRESH_SECONDS} seconds: a new key is shown for longer than that before it signs, unless the rotation withdrew the previous key. The list is empty for a tenant without keys, or an unknown tenant.`,
     tag,
     auth: { kind: 'none' },
     params: z.object({
@@ -85,7 +82,7 @@ function show({ sql }: WebhookDeps): RouteModule {
     }),
     response: Jwks,
     handler: async ({ params }) => {
-      const keys = await find(params.tenantId as TenantId);
+      const keys = await publicKeys.find(params.tenantId as TenantId);
       return {
         body: { keys: keys.map(toJwk) },
         headers: { 'cache-control': `public, max-age=${KEYS_FRESH_SECONDS}` },
@@ -101,7 +98,7 @@ function rotate(deps: WebhookDeps): RouteModule {
     operation: 'rotateWebhookKey',
     summary: 'Sign with a new key',
     description:
-      "Creates another Ed25519 key for `v1a` signatures of all of the tenant's endpoints. The new key is shown at once and signs two minutes later, when every receiver can know it; the previous key signs until then. The previous key is shown for another `graceSeconds`, 24 hours by default, so that calls that are under way, or wait in a queue of their receiver, can be checked. With 0 the previous key must no longer be trusted: it is removed, and the new key signs at once.",
+      "Creates another Ed25519 key for `v1a` signatures of all of the tenant's endpoints. The new key is shown at once and signs two minutes later, when every receiver can know it; the previous key signs until then. The previous key is shown for another `graceSeconds`, 24 hours by default, so that calls that are under way, or wait in a queue of their receiver, can be checked. With 0 the previous key must no longer be trusted: it is removed, and the new key signs at once. A receiver may then have the former list for up to a minute, and refuse events that are signed with the new key: they are delivered again.",
     tag,
     auth: { kind: 'bearer', role: 'admin' },
     idempotent: true,
@@ -125,6 +122,7 @@ function rotate(deps: WebhookDeps): RouteModule {
           return { status: 201, body: toJwk(key) };
         },
       );
+      if (!result.replayed) deps.notify('webhook_key', { tenantId });
       return result;
     },
   });

@@ -8,13 +8,13 @@ const keys = [{ id: 'k1', publicKey: 'x' }];
 
 function setup() {
   const looks: (readonly string[])[] = [];
-  const find = createPublicKeys({
+  const { find, drop } = createPublicKeys({
     async load(ids) {
       looks.push(ids);
       return new Map([['known', keys]]);
     },
   });
-  return { looks, find: (id: string) => find(id as TenantId) };
+  return { looks, find: (id: string) => find(id as TenantId), drop };
 }
 
 test('concurrent lookups share one cached query, and an unknown tenant has no keys', async () => {
@@ -22,6 +22,14 @@ test('concurrent lookups share one cached query, and an unknown tenant has no ke
   expect(await Promise.all(['none', 'known', 'known', 'other'].map(find))).toEqual([[], keys, keys, []]);
   expect([await find('known'), await find('none')]).toEqual([keys, []]);
   expect(looks).toEqual([['none', 'known', 'other']]);
+});
+
+test('keys that were dropped are looked up again', async () => {
+  const { looks, find, drop } = setup();
+  await Promise.all([find('known'), find('other')]);
+  drop('known');
+  await Promise.all([find('known'), find('other')]);
+  expect(looks).toEqual([['known', 'other'], ['known']]);
 });
 
 test('5,000 lookups of unknown tenants cost 16 queries, and those beyond the queue are refused', async () => {

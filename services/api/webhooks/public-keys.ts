@@ -3,11 +3,15 @@ import { createMicroBatch } from '#core/platform/process/micro-batch.ts';
 import type { WebhookKey } from '#core/store/webhook-keys.ts';
 import { createFreshCache } from '../auth/fresh-cache.ts';
 
-/**
- * Returns a tenant's public keys; an empty list for an unknown tenant.
- * @throws QueueFullError under overload; otherwise the database's error.
- */
-export type FindPublicKeys = (tenantId: TenantId) => Promise<readonly WebhookKey[]>;
+export type PublicKeys = {
+  /**
+   * Returns a tenant's public keys; an empty list for an unknown tenant.
+   * @throws QueueFullError under overload; otherwise the database's error.
+   */
+  readonly find: (tenantId: TenantId) => Promise<readonly WebhookKey[]>;
+  /** Drops the cached keys of a tenant. */
+  readonly drop: (tenantId: string) => void;
+};
 
 export type PublicKeysDeps = {
   readonly load: (tenantIds: readonly string[]) => Promise<ReadonlyMap<string, readonly WebhookKey[]>>;
@@ -23,7 +27,7 @@ const OVERLAP_AFTER_MS = 50;
  * Batches concurrent lookups of tenants' keys into one query. Anyone may ask, even for invented tenants: one query per
  * request would use up the connections for all reads.
  */
-export function createPublicKeys({ load }: PublicKeysDeps): FindPublicKeys {
+export function createPublicKeys({ load }: PublicKeysDeps): PublicKeys {
   const known = createFreshCache<readonly WebhookKey[]>(ENTRIES_MAX);
   const looks = createMicroBatch<string, readonly WebhookKey[]>({
     itemsMax: TENANTS_MAX,
@@ -35,5 +39,8 @@ export function createPublicKeys({ load }: PublicKeysDeps): FindPublicKeys {
       return tenantIds.map((id) => found.get(id) ?? []);
     },
   });
-  return (tenantId) => known.get(tenantId, () => looks.add(tenantId));
+  return {
+    find: (tenantId) => known.get(tenantId, () => looks.add(tenantId)),
+    drop: (tenantId) => known.drop(tenantId),
+  };
 }

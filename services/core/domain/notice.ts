@@ -1,8 +1,8 @@
 /**
  * Kinds of changes of a tenant, for which processes drop their cached copies. Only workers use `endpoint` and `clock` (the clock
- * of test messages): the api caches neither.
+ * of test messages): the api caches neither. Only the api uses `webhook_key`.
  */
-const NOTICE_KINDS = ['tenant', 'key', 'account', 'route', 'endpoint', 'clock'] as const;
+const NOTICE_KINDS = ['tenant', 'key', 'account', 'route', 'endpoint', 'webhook_key', 'clock'] as const;
 export type NoticeKind = (typeof NOTICE_KINDS)[number];
 
 /**

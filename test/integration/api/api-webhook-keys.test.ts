@@ -159,6 +159,22 @@ describe('the v1a signing keys', () => {
     expect(await raised()).toEqual([one.id]);
   });
 
+  test('are read again after a rotation, also by other processes', async () => {
+    const own = await api.tenant(endpointLimits(10));
+    await createFor(own, { signatures: ['v1', 'v1a'] });
+    const shown = async () => (await jwks(own)).map(({ kid }) => kid);
+    const [old] = await shown();
+    const { body } = await api.callAs('admin', own, 'POST', '/v1/admin/webhook-keys/rotate', {
+      graceSeconds: 0,
+    });
+    expect(await shown()).toEqual([body.kid]);
+    expect(api.notices).toContainEqual({ kind: 'webhook_key', notice: { tenantId: own.id } });
+    await api.admin`update webhook_keys set shown_until = now() + interval '1 hour' where id = ${old ?? ''}`;
+    expect(await shown()).toEqual([body.kid]);
+    api.notice('webhook_key', { tenantId: own.id });
+    expect(await shown()).toEqual([body.kid, old]);
+  });
+
   test('of an unknown tenant are an empty set, and an invalid tenant id is 404', async () => {
     const { status, body } = await api.call('GET', `/v1/webhook-keys/${randomUUID()}/jwks.json`);
     expect([status, body]).toEqual([200, { keys: [] }]);
