@@ -34,7 +34,7 @@ const ACCOUNT = ['reset', 'invalidate', 'invalidate replaced', 'changed', 'resum
 test.each<[string, WorkerNotice, readonly string[]]>([
   ['account', { id: ID }, [...ACCOUNT, 'wake verify', 'wake sweep', 'wake lookups']],
   ['account', {}, ['wake verify', 'wake sweep']],
-  ['clock', {}, ['wake sweep']],
+  ['clock', {}, ['wake sweep', 'wake late_receipts']],
   ['route', { tenantId: ID }, [`forget ${ID}`]],
   ['endpoint', { id: ID }, [`endpoint ${ID} secrets`]],
   ['endpoint', { id: ID, changed: 'due' }, [`endpoint ${ID} due`]],

@@ -29,7 +29,7 @@ export type OnNoticeDeps = {
   readonly webhooks: Pick<RunningWebhooks, 'endpointChanged'> | undefined;
   readonly events: Pick<WorkerEvents, 'taskFailed'>;
   readonly wake: (
-    task: 'sweep' | 'tenant_moves' | 'policies' | 'partitions' | 'verify' | 'lookups',
+    task: 'sweep' | 'late_receipts' | 'tenant_moves' | 'policies' | 'partitions' | 'verify' | 'lookups',
     delayMs?: number,
   ) => void;
 };
@@ -45,8 +45,11 @@ export function onNotice(deps: OnNoticeDeps): (kind: string, notice: WorkerNotic
       wake('verify');
       wake('sweep');
     }
-    // Test messages may be due.
-    if (kind === 'clock') wake('sweep');
+    // Test messages, and the ends of their waits for receipts, may be due.
+    if (kind === 'clock') {
+      wake('sweep');
+      wake('late_receipts');
+    }
     if (kind === 'route' && tenantId !== undefined) deps.receiptTimeouts.forget(tenantId);
     if (kind === 'endpoint' && id !== undefined && isUuid(id)) deps.webhooks?.endpointChanged(id, changed);
     if (kind === 'tenant' && tenantId !== undefined && isUuid(tenantId)) tenantChanged(tenantId, deps);
