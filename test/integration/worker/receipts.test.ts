@@ -240,6 +240,23 @@ describe('an invalid receipt', () => {
     expect([account?.['reason'], await eventsOf(one.seq)]).toEqual(['unreadable', []]);
   });
 
+  test('a call refused for another reason is shown at once, and for the same one once a minute', async () => {
+    const one = await sent();
+    const refusedAt = async (body: string, ago: string) => {
+      const [planted] = await b.admin`update despatch.provider_accounts
+        set receipt_refused_reason = 'signature_mismatch', receipt_refused_at = now() - ${ago}::interval
+        where id = ${b.accountId} returning receipt_refused_at as at`;
+      await report({ url: one.callback, body, ...(body === 'Hello' ? {} : { secret: 'c'.repeat(32) }) });
+      await expect.poll(callsLeft).toBe(0);
+      const [account] = await b.admin`select receipt_refused_reason as reason, receipt_refused_at as at
+        from despatch.provider_accounts where id = ${b.accountId}`;
+      return [account?.['reason'], account?.['at'] > planted?.['at']];
+    };
+    expect(await refusedAt('Hello', '10 s')).toEqual(['unreadable', true]);
+    expect(await refusedAt(form(one.sid, 'delivered'), '10 s')).toEqual(['signature_mismatch', false]);
+    expect(await refusedAt(form(one.sid, 'delivered'), '70 s')).toEqual(['signature_mismatch', true]);
+  });
+
   test('a report on an unknown message changes nothing and is dropped after a day', async () => {
     const mine = await sent();
     const url = mine.callback.replace(mine.id, '7f3b2a34-1111-4222-8333-444455556666');

@@ -36,7 +36,11 @@ begin
   perform from provider_accounts p
   where p.id = any (genuine || refusers)
     and (p.id = any (genuine) and coalesce(p.reported_at, '-infinity') < at_now - interval '1 minute'
-      or p.id = any (refusers) and coalesce(p.receipt_refused_at, '-infinity') < at_now - interval '1 minute')
+      -- As `note_refused_receipts` decides, which skips rows that are locked by then.
+      or p.id = any (refusers) and (coalesce(p.receipt_refused_at, '-infinity') < at_now - interval '1 minute'
+        or p.receipt_refused_at < at_now - interval '1 second' and exists (
+          select from json_to_recordset(refused) as f (account_id uuid, reason text)
+          where f.account_id = p.id and f.reason <> p.receipt_refused_reason)))
   order by p.id for no key update;
   -- At most once a minute per account, so that a flood does not keep its row busy. The first receipt raises the version, because
   -- it changes what workers await.
