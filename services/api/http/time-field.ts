@@ -9,6 +9,8 @@ export function timeField(): z.ZodISODateTime {
   return z.iso
     .datetime({ offset: true, error: 'Must be an ISO 8601 time with a time zone' })
     .check((context) => {
+      // A text that is no time has no year.
+      if (context.issues.length > 0) return;
       const time = Date.parse(context.value);
       if (time >= EARLIEST && time <= LATEST) return;
       const message = 'Must lie in the years 1 to 9999 of UTC';
