@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { Channel } from '#core/domain/channel.ts';
 import type { Engagement } from '#core/domain/engagement.ts';
+import { ruleText } from '#core/domain/rule-text.ts';
 import { unsupportedFields } from './guide.ts';
 import type { AnyProvider, FieldFault } from './provider.ts';
 import type { ReceiptDefinition, ReceiptSetup } from './receipt.ts';
@@ -162,7 +163,7 @@ function parseHalf(half: string, schema: z.ZodObject, sent: unknown): ParsedHalf
   }
   const known = pickKnown(half, Object.keys(schema.shape), sent as Record<string, unknown>);
   if (!known.ok) return known;
-  const parsed = schema.safeParse(known.value);
+  const parsed = schema.safeParse(known.value, { error: ruleText });
   if (parsed.success) return { ok: true, value: parsed.data };
   return { ok: false, details: parsed.error.issues.map((issue) => faultOf(half, issue, known.value)) };
 }

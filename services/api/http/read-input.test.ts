@@ -75,6 +75,16 @@ test('a PATCH with null in a field that cannot be null is refused', () => {
   expect(error).toMatchObject({ code: 'missing_field', message: "Field 'plan' cannot be null" });
 });
 
+test('a whole number in a query that is too large to be exact is refused by its bound', () => {
+  const read = inputReader(z.object({ afterSeq: z.int().min(0) }), 'querystring');
+  expect(read({ afterSeq: '9007199254740991' })).toMatchObject({ value: { afterSeq: 9007199254740991 } });
+  const message = 'Must be at most 9007199254740991';
+  for (const afterSeq of ['9007199254740992', '9'.repeat(100)])
+    expect(read({ afterSeq })).toMatchObject({
+      error: { details: [{ field: 'afterSeq', rule: 'max', message }] },
+    });
+});
+
 test('a long field name in a fault is shortened, and faults beyond the first 100 are left out', () => {
   const read = inputReader(z.object({ data: z.record(z.string(), z.unknown()).check(exactNumbers) }), 'body');
   const name = 'k'.repeat(100_000);

@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { FastifySchemaCompiler } from 'fastify';
 import { z } from 'zod';
 import { AppError, notFound, validationFailed, type ErrorDetail } from '#core/domain/app-error.ts';
+import { ruleText } from '#core/domain/rule-text.ts';
 import { shortName } from '#core/domain/short-name.ts';
 import { rememberInput, type ParsedInput } from './parsed-input.ts';
 import { caseAliasesOf, conflictAt, resolveAliases } from './case-aliases.ts';
@@ -126,7 +127,7 @@ export function inputReader(
       const read = resolveAliases(aliases, isQuery ? readQuery(sent, kinds) : (sent ?? {}), options);
       const tooMany = countFaults(bounds, read.value);
       if (tooMany.length > 0) return { error: validationFailed(...tooMany.slice(0, DETAILS_MAX)) };
-      const parsed = schema.safeParse(read.value);
+      const parsed = schema.safeParse(read.value, { error: ruleText });
       if (parsed.success) return { value: parsed.data, sent: read.value, warnings: read.warnings };
       // A path with malformed ids names no resource.
       return { error: part === 'params' ? notFound() : rejection(parsed.error.issues, read.value) };
@@ -197,9 +198,12 @@ function assertKept(name: string, field: string): void {
   throw validationFailed({ field, rule: 'name', message });
 }
 
+/** As long as a number may be: one that is too large to be exact is refused by its bound, like one in a body. */
+const WHOLE_NUMBER = /^-?\d{1,100}$/;
+
 function readValue(value: unknown, kind: 'number' | 'boolean' | 'map' | undefined): unknown {
   if (typeof value !== 'string') return value;
-  if (kind === 'number' && /^-?\d{1,15}$/.test(value)) return Number(value);
+  if (kind === 'number' && WHOLE_NUMBER.test(value)) return Number(value);
   if (kind === 'boolean' && (value === 'true' || value === 'false')) return value === 'true';
   return value;
 }

@@ -38,7 +38,12 @@ const mailbox = lineText(1, 320).refine((value) => parseMailbox(value) !== undef
 
 const metadata = atMostPairs(
   METADATA_PAIRS_MAX,
-  z.record(z.string().min(1).max(64), z.union([z.string().max(500), z.number(), z.boolean(), z.null()])),
+  z.record(
+    z.string().min(1).max(64),
+    z.union([z.string().max(500), z.number(), z.boolean(), z.null()], {
+      error: 'Must be a string of at most 500 characters, a number, true, false or null',
+    }),
+  ),
 ).check(exactNumbers);
 
 const every = {
@@ -113,7 +118,8 @@ const headers = atMostPairs(HEADERS_MAX, z.record(z.string(), z.string().max(998
           code: 'custom',
           input: context.value,
           params: { rule: 'header' },
-          message: 'Has a header that is not allowed',
+          path: [name],
+          message: 'Must be one of the headers that the API allows',
         });
       } else if (value !== null && !isLine(value))
         context.issues.push({ ...lineIssue(context.value), path: [name] });
@@ -127,7 +133,10 @@ const attachment = z.object({
   filename: lineText(1, 255).describe('Shown to the recipient.'),
   contentType: z
     .string()
-    .regex(/^[\w!#$&^.+-]{1,127}\/[\w!#$&^.+-]{1,127}(?:; ?[\w-]+=[\w."-]+)*$/)
+    .regex(
+      /^[\w!#$&^.+-]{1,127}\/[\w!#$&^.+-]{1,127}(?:; ?[\w-]+=[\w."-]+)*$/,
+      'Must be a media type, such as application/pdf',
+    )
     .describe('The media type, such as `application/pdf`.'),
   content: z
     .string()

@@ -90,12 +90,17 @@ const button = z
 
 const template = z.object({
   name: lineText(1, 512),
-  language: z.string().regex(/^[A-Za-z]{2,3}(?:[_-][A-Za-z0-9]{2,8})*$/),
+  language: z
+    .string()
+    .regex(/^[A-Za-z]{2,3}(?:[_-][A-Za-z0-9]{2,8})*$/, 'Must be a language, such as en or en_US'),
   variables: z
-    .union([
-      z.array(text(0, 1024)).max(VARIABLES_MAX),
-      atMostPairs(VARIABLES_MAX, z.record(z.string(), z.string().max(1024))),
-    ])
+    .union(
+      [
+        z.array(text(0, 1024)).max(VARIABLES_MAX),
+        atMostPairs(VARIABLES_MAX, z.record(z.string(), z.string().max(1024))),
+      ],
+      { error: 'Must be a list of strings, or an object of strings' },
+    )
     .default([])
     .describe('Variables of the body, at most 100: a list, or an object if the template names them.'),
   header: header.optional(),

@@ -1,4 +1,5 @@
 import { AppError, validationFailed, type ErrorDetail } from '#core/domain/app-error.ts';
+import { ruleText } from '#core/domain/rule-text.ts';
 import { unguarded } from '../http/csv.ts';
 import { csvRecords } from '../http/csv-records.ts';
 import { brokenRules, isText } from '../http/read-input.ts';
@@ -146,7 +147,7 @@ function rowOf(pairs: readonly (readonly [string, unknown])[], { now, onUnknown 
     const message = 'Must be there: nobody can make an entry of which only the hash was kept';
     return { faults: [{ field: 'address', rule: 'required', message }] };
   }
-  const { success, data, error } = Row.safeParse(sent);
+  const { success, data, error } = Row.safeParse(sent, { error: ruleText });
   if (!success) return { faults: brokenRules(error.issues, sent) };
   const checked = checkSuppression(data);
   return 'rule' in checked ? { faults: [checked] } : { entry: checked, isOver: hasExpired(checked, now) };

@@ -252,7 +252,7 @@ describe('field validation', () => {
     ).toBe(202);
     for (const name of ['Bcc', 'From', 'X-SMTPAPI', 'X:Bad']) {
       expect(await post({ ...LEAST.email, headers: { [name]: 'x' } })).toMatchObject(
-        refusal('headers', 'header'),
+        refusal(`headers.${name}`, 'header'),
       );
     }
   });
