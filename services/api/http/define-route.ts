@@ -5,7 +5,7 @@ import { Readable } from 'node:stream';
 import { z } from 'zod';
 import { validationFailed, type ErrorCode } from '#core/domain/app-error.ts';
 import type { Role } from '#core/domain/role.ts';
-import type { Warnings } from '#core/domain/warning.ts';
+import { unknownField, type Warnings } from '#core/domain/warning.ts';
 import type { Span } from '#core/platform/telemetry/telemetry.ts';
 import type { CallerOf, Caller, RouteAuth } from '../auth/auth.ts';
 import {
@@ -270,6 +270,11 @@ export function defineRoute<
         const warnings = warningsOf(request.body, request.query);
         if (body === undefined && isGiven(request.body)) {
           warnings.add({ field: 'body', message: 'Ignored: this request takes no body' });
+        }
+        if (query === undefined) {
+          for (const name of Object.keys(request.query ?? {})) {
+            warnings.add(unknownField('', name, [], 'query parameter').warning);
+          }
         }
         const claim = idempotent
           ? claimOf(app, request, { path: route.path, fingerprinted, warnings })

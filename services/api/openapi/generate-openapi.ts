@@ -20,9 +20,9 @@ import { TAGS } from '../http/tags.ts';
 
 const DESCRIPTION = `Send sms, email, push and whatsapp messages through your own provider accounts.
 
-Fields of requests may be written in camelCase or snake_case. Unknown fields are ignored and listed in \`warnings\` of
-the answer, with the right name if a similar one exists. A null is the same as an absent field, except in PATCH, where it
-clears an optional field, and in maps of your own keys. Times are ISO 8601 in UTC.
+Fields of requests may be written in camelCase or snake_case. Unknown fields and query parameters are ignored and listed in
+\`warnings\` of the answer, if it has that field, with the right name if a similar one exists. A null is the same as an
+absent field, except in PATCH, where it clears an optional field, and in maps of your own keys. Times are ISO 8601 in UTC.
 Every error has the same body, see \`Error\`; branch on \`statusCode\` and \`code\`.
 
 Answers gain fields and, rarely, values over time: ignore unknown ones.`;

@@ -311,6 +311,16 @@ describe('other requests', () => {
     },
   );
 
+  test('name query parameters of a route that takes none', async () => {
+    const reply = await request(api.first, 'POST', '/v1/messages?dryRun=true&to=x', {
+      body: JSON.stringify(LEAST.sms),
+      headers: { 'x-service-key': tenant.key.text, 'content-type': 'application/json' },
+    });
+    const message = 'Unknown query parameter, ignored';
+    const warnings = ['dryRun', 'to'].map((field) => ({ field, message }));
+    expect(reply).toMatchObject({ status: 202, body: { warnings } });
+  });
+
   test('warn that a body is ignored if the route takes none', async () => {
     const { body: account } = await asOwner('POST', '/v1/admin/providers', {
       provider: 'simulator-sms',
