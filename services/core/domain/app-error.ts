@@ -27,7 +27,7 @@ const TEXTS = {
   invalid_state: 'Resource is in a state that does not allow this',
   last_owner: 'The last owner cannot leave',
   managed_by_cluster: 'Tenant is managed by a cluster resource',
-  version_mismatch: 'Resource was changed since the version in If-Match',
+  version_mismatch: 'Resource was changed since the version that you sent',
   rate_limited: 'Rate limit exceeded',
   daily_limit_reached: 'Daily message limit reached',
   backlog_full: 'Too many messages are waiting',

@@ -133,7 +133,8 @@ describe('a route', () => {
     };
     expect((await putFor(0)).status).toBe(200);
     const stale = await putFor(0);
-    expect([stale.status, stale.body.code]).toEqual([412, 'version_mismatch']);
+    const message = 'Resource was changed since the version that you sent';
+    expect(stale).toMatchObject({ status: 412, body: { code: 'version_mismatch', message } });
     expect((await asAdmin('GET', PATH)).body.version).toBe(1);
     expect((await putFor(1)).status).toBe(200);
   });
