@@ -130,6 +130,8 @@ export const SetRoute = z
       .describe(
         'The version that the change is based on, instead of the header `If-Match`: a route can be sent back as it was read.',
       ),
+    channel: z.enum(CHANNELS).optional().describe('As it was read. The channel in the path counts.'),
+    updatedAt: z.string().optional().describe('As it was read. Ignored.'),
   })
   .meta({
     id: 'SetRoute',
@@ -175,8 +177,10 @@ function set(deps: AdminDeps): RouteModule {
     versioned: true,
     response: Route,
     errors: ['version_mismatch'],
-    handler: async ({ caller, params: { channel }, body, request }) => {
+    handler: async ({ caller, params: { channel }, body, request, warnings }) => {
       const tenantId = caller.tenant.id;
+      if (body.channel !== undefined && body.channel !== channel)
+        warnings.add({ field: 'channel', message: 'Ignored: the channel in the path counts' });
       const stored = await changeTenant(deps, scopeOf(caller, request), async ({ tx, audit }) => {
         const before = await currentRoute(tenantId, tx, channel);
         assertMatches(request.ifMatch, before.version);

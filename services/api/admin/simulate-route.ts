@@ -53,7 +53,9 @@ const EXAMPLE_IDS = {
 
 const SimulateRoute = z
   .object({
-    draft: SetRoute.describe('The route to simulate, as it would be set. Its `version` is ignored.'),
+    draft: SetRoute.describe(
+      'The route to simulate, as it would be set. Its `version`, `channel` and `updatedAt` are ignored.',
+    ),
     last: z
       .int()
       .min(1)

@@ -111,7 +111,9 @@ describe('a route', () => {
     for (const id of [gone, other]) await asAdmin('DELETE', `/v1/admin/providers/${id}`);
     const { body: read } = await asAdmin('GET', PATH);
     const again = await put(read);
-    expect([again.status, again.body]).toMatchObject([200, read]);
+    expect([again.status, again.body]).toEqual([200, read]);
+    const warnings = [{ field: 'channel', message: 'Ignored: the channel in the path counts' }];
+    expect((await put({ ...read, channel: 'email' })).body).toEqual({ ...read, warnings });
     expect((await put(priority(ids[1], gone))).body).toMatchObject({ version: read.version + 1 });
     const refused = await put(priority(ids[1], gone, other));
     expect([refused.status, refused.body.details]).toMatchObject([400, [{ field: 'steps.2.providerId' }]]);
