@@ -172,6 +172,12 @@ function isCounted(auth: RouteAuth): boolean {
     : auth.kind !== 'none';
 }
 
+/** Returns whether an error may report a limit: a send counts when it is stored, any other call when its caller is known. */
+function reportsLimit(status: number, auth: RouteAuth): boolean {
+  if (!isCounted(auth) || status === 401 || status === 405) return false;
+  return status === 429 || auth.kind !== 'key' || auth.countsChanges === true;
+}
+
 function errorsOf({ auth, docs, path, method }: DocumentedRoute): Map<number, Set<ErrorCode>> {
   const isAuthenticated = auth.kind !== 'none';
   const usesKey = auth.kind === 'key' || auth.kind === 'either';
@@ -209,7 +215,7 @@ function errorResponse(status: number, codes: readonly ErrorCode[], auth: RouteA
     headers: headers(
       'X-Request-Id',
       ...(status === 429 || status === 503 ? (['Retry-After'] as const) : []),
-      ...(status === 429 && isCounted(auth) ? RATE_LIMIT_HEADERS : []),
+      ...(reportsLimit(status, auth) ? RATE_LIMIT_HEADERS : []),
       ...(status === 401 && auth.kind !== 'key' ? (['WWW-Authenticate'] as const) : []),
       ...(status === 405 ? (['Allow'] as const) : []),
     ),

@@ -115,12 +115,20 @@ describe('bodies and headers', () => {
     expect(Object.keys(operationOf(id)?.responses['200']?.content ?? {})).toEqual(types);
   });
 
-  test('only rate-limited operations document RateLimit headers, also in their 429 responses', () => {
+  test('only rate-limited operations document RateLimit headers, also in their errors', () => {
     expect(headersOf('sendMessage', 202)).toEqual(expect.arrayContaining(LIMITS));
     expect(headersOf('sendMessage', 429)).toEqual(expect.arrayContaining([...LIMITS, 'Retry-After']));
     expect(headersOf('listEvents', 200).filter((name) => LIMITS.includes(name))).toEqual([]);
     expect(headersOf('listEvents', 429).filter((name) => LIMITS.includes(name))).toEqual([]);
-    expect(headersOf('createApiKey', 429)).toEqual(expect.arrayContaining(LIMITS));
+    for (const status of [400, 403, 404, 413, 429, 500])
+      expect(headersOf('createApiKey', status)).toEqual(expect.arrayContaining(LIMITS));
+    for (const [operation, status] of [
+      ['createApiKey', 401],
+      ['createApiKey', 405],
+      ['sendMessage', 400],
+      ['listEvents', 400],
+    ] as const)
+      expect(headersOf(operation, status).filter((name) => LIMITS.includes(name))).toEqual([]);
   });
 
   test('an operation with a bearer token documents WWW-Authenticate in its 401 response', () => {
