@@ -35,6 +35,7 @@ import { observeEnd, routeOf, tenantOf } from './http/observe-end.ts';
 import { createMemoryBudget, type MemoryBudget } from './http/memory-budget.ts';
 import { installDocs } from './openapi/openapi.ts';
 import { rateHeaders } from './http/rate-headers.ts';
+import { tooLarge } from './http/too-large.ts';
 import { requestIdOf } from './http/request-id.ts';
 import { createBodyReader, ownerOf, type BodyReader, type RequestMoments } from './http/read-body.ts';
 import { inputCompiler } from './http/read-input.ts';
@@ -159,7 +160,7 @@ function readBodies(app: FastifyInstance, reader: BodyReader): void {
     request.bodyBytes = body.bytes;
     const exempt = request.routeOptions.config.exemptBytes;
     if (body.bytes > BODY_BYTES_MAX && body.bytes - (exempt?.(body.value) ?? 0) > BODY_BYTES_MAX) {
-      throw new AppError('payload_too_large');
+      throw tooLarge(BODY_BYTES_MAX, exempt === undefined ? '' : ' besides the contents of attachments');
     }
     return body.value;
   });

@@ -7,6 +7,7 @@ import type { MemoryBudget, Reservation } from './memory-budget.ts';
 import { noRoom } from './no-room.ts';
 import { readJson, tooManyValues, VALUES_MAX } from './read-input.ts';
 import type { SlowBodies, IncomingBody } from './slow-bodies.ts';
+import { tooLarge } from './too-large.ts';
 import { createTurns } from './turns.ts';
 
 export type ReadBodyDeps = {
@@ -67,7 +68,7 @@ export function createBodyReader({ memory, slow, onRefused }: ReadBodyDeps): Bod
     const { raw } = request;
     const length = request.headers['content-length'];
     const announced = length === undefined ? undefined : Number(length);
-    if (announced !== undefined && announced > bytesMax) throw new AppError('payload_too_large');
+    if (announced !== undefined && announced > bytesMax) throw tooLarge(bytesMax);
     const wanted = announced ?? 0;
     // Does not queue while there is room, so that input received meanwhile need not be buffered.
     const reservation = memory.reserve(owner, wanted) ?? (await roomFor(owner, wanted, ended));
@@ -207,7 +208,7 @@ function gather(raw: IncomingMessage, options: Gathering): Promise<Buffer> {
       if (isSettled) return;
       const before = received;
       received += chunk.length;
-      if (received > bytesMax) return settle(() => reject(new AppError('payload_too_large')));
+      if (received > bytesMax) return settle(() => reject(tooLarge(bytesMax)));
       if (received > reserved) {
         const more = Math.max(received - reserved, STEP_BYTES);
         if (!reservation.grow(more)) return settle(() => reject(refused()));

@@ -201,7 +201,7 @@ export function sendMessageRoute(deps: SendMessageDeps): RouteModule {
     operation: 'sendMessage',
     summary: 'Send a message',
     description:
-      'Returns as soon as the message is stored and queued. `to` is an E.164 number for sms and whatsapp, an email address for email, a device token for push. A request has at most 1 MiB, or up to 15 MiB with attachments.',
+      'Returns as soon as the message is stored and queued. `to` is an E.164 number for sms and whatsapp, an email address for email, a device token for push. A request has at most 1 MiB besides the contents of attachments, and 15 MiB with them.',
     auth: { kind: 'key', scope: 'messages:send' },
     body: SendMessage,
     large: { bytesMax: SEND_BYTES_MAX, exempt: attachedLength },

@@ -116,6 +116,17 @@ describe('every error response has the same shape', () => {
     },
   );
 
+  test('a request that is too large is told its limit', async () => {
+    const large = 'a'.repeat(2 * 1024 * 1024);
+    const messageOf = async (body: unknown) => (await post(body)).body.message;
+    expect(await messageOf({ ...LEAST.email, bodyText: large })).toBe(
+      'Request is too large: it may have 1 MiB besides the contents of attachments',
+    );
+    expect(await messageOf('a'.repeat(15 * 1024 * 1024 + 1))).toBe(
+      'Request is too large: it may have 15 MiB',
+    );
+  });
+
   test.each([
     ['{"metadata": {"order": 12345678901234567890}', 'metadata.order'],
     ['{"metadata": {"order": -9007199254740992}', 'metadata.order'],
