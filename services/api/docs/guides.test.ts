@@ -6,6 +6,7 @@ import { ERROR_CODES } from '#core/domain/app-error.ts';
 import { FAILURE_CLASSES } from '#core/domain/failure.ts';
 import { LIMIT_NAMES } from '#core/domain/plan.ts';
 import { MESSAGE_STATES } from '#core/domain/message-state.ts';
+import { HARD_BOUNCES } from '#core/domain/suppression-cause.ts';
 import { USER_LIMIT } from '../auth/authenticate.ts';
 import openApiDocument from '../openapi.json' with { type: 'json' };
 import { EXAMPLE_LANGUAGES, OPERATION_EXAMPLES } from './examples.ts';
@@ -44,6 +45,11 @@ test.each([
   ['state', MESSAGE_STATES],
 ])('the guides mention every %s', (_kind, names) => {
   for (const name of names) expect(text).toContain(`\`${name}\``);
+});
+
+test('the guide to own gateways lists the codes that suppress a recipient', () => {
+  const guide = text.slice(text.indexOf('\n# Your own gateway'));
+  for (const code of ['recipient_opted_out', ...HARD_BOUNCES]) expect(guide).toContain(`\`${code}\``);
 });
 
 test('no guide names an error code or a limit that does not exist', () => {

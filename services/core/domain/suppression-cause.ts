@@ -8,8 +8,11 @@ import { scopeOf, type SuppressionReason, type SuppressionScope } from './suppre
 export type SuppressionCause = Exclude<SuppressionReason, 'manual'>;
 
 const OPTED_OUT = 'recipient_opted_out';
-/** Codes of the class `invalid_recipient` that concern only the recipient, neither the account nor a temporary condition. */
-const HARD_BOUNCES: ReadonlySet<string> = new Set([
+/**
+ * Codes of the class `invalid_recipient` that concern only the recipient, neither the account nor a temporary condition. The guide
+ * to own gateways lists them.
+ */
+export const HARD_BOUNCES: ReadonlySet<string> = new Set([
   'unknown_recipient',
   'unknown_domain',
   'invalid_address',
