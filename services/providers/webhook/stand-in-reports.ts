@@ -29,7 +29,7 @@ export const gatewayReporter: Reporter = {
   },
   refused: () => ({
     status: 422,
-    body: { error: { class: 'invalid_recipient', code: 'invalid_recipient' } },
+    body: { error: { class: 'invalid_recipient', code: 'unknown_recipient' } },
   }),
   write: ({ reference }, status, url) =>
     jsonReport(url, {
