@@ -103,6 +103,7 @@ const VENDORS: Readonly<Record<string, RegExp>> = {
   'node-vault': /^services\/core\/platform\/vault\/vault-[a-z]+\.ts$/,
   '@kubernetes/client-node': /^services\/controller\/kube\//,
   'prom-client': /^services\/(core\/platform\/telemetry|controller\/metrics)\/([a-z]+-)?metrics\.ts$/,
+  semver: /^services\/migrate\//,
   pino: /^services\/core\/platform\/telemetry\/logger\.ts$/,
   '@opentelemetry/*': /^services\/core\/platform\/telemetry\/telemetry\.ts$/,
   // The Kubernetes client creates dispatchers for each call, so its credentials file creates them itself.

@@ -33,9 +33,10 @@ export function scannedOf<Row extends { readonly id: string }>(
 ): Scanned<Row, number> {
   const [first] = rows;
   return {
-    found: rows.flatMap(({ scanned: _, endSeq: __, id, ...row }) =>
-      id === null ? [] : [{ ...row, id } as unknown as Row],
-    ),
+    found: rows.flatMap((row) => {
+      const { scanned: _, endSeq: __, id, ...rest } = row;
+      return id === null ? [] : [{ ...rest, id } as unknown as Row];
+    }),
     scanned: first?.scanned ?? 0,
     end: first === undefined || first.scanned === 0 ? undefined : first.endSeq,
   };
