@@ -128,7 +128,7 @@ export const TenantSpec = withRules(
         .enum(['Retain', 'Purge'])
         .meta({
           description:
-            'What deleting this resource does. Retain: the tenant is suspended and keeps its data and its key; a resource of the same namespace and name takes it back; if a platform admin has suspended it meanwhile through the API, only one with state Suspended does, until it is resumed. Purge: accepted messages end, then all data and the key are destroyed, for good. May be changed at any time before the deletion.',
+            'What deleting this resource does. Retain: the tenant is suspended and keeps its data and its key; a resource of the same namespace and name takes it back, but not while it is suspended by a platform admin through the API. Purge: accepted messages end, then all data and the key are destroyed, for good. May be changed at any time before the deletion.',
         })
         .default('Retain'),
     })

@@ -22,7 +22,7 @@ import {
   slugOf,
   suspensionOf,
   wantedTenant,
-  wouldLiftSuspension,
+  isSuspendedByAdmin,
   type PlanRevision,
 } from './wanted-tenant.ts';
 import { writeNotReady, writeStatus } from './write-status.ts';
@@ -109,7 +109,7 @@ async function applyTenant(
     isFound = true;
     if (stored !== undefined && stored.ownerRef !== keyOf(tenant)) return slugConflict(tenant, stored);
     if (stored?.status === 'deleting') return await awaitPurge(deps, tenant, stored);
-    if (stored !== undefined && wouldLiftSuspension(tenant, stored)) return suspendedByAdmin(stored);
+    if (stored !== undefined && isSuspendedByAdmin(stored)) return suspendedByAdmin(stored);
     const revision = planRevision(plan) ?? (stored && lastKnownPlan(stored));
     if (revision === undefined)
       return { ...NOTHING, verdict: failed('PlanNotFound', 'There is no plan to take limits from') };
@@ -168,7 +168,7 @@ function slugConflict(tenant: TenantResource, { ownerRef }: StoredTenant): Appli
 }
 
 function suspendedByAdmin({ suspensionReason }: StoredTenant): Applied {
-  const message = `A platform admin suspended the tenant (${suspensionReason}) after its resource was deleted: it must be resumed through the API, or be suspended in the spec too`;
+  const message = `A platform admin suspended the tenant (${suspensionReason}) after its resource was deleted: it must be resumed through the API first`;
   return { ...NOTHING, verdict: failed('SuspendedByAdmin', message) };
 }
 

@@ -22,15 +22,11 @@ export function suspensionOf({ spec }: TenantResource): SuspensionReason | null 
 }
 
 /**
- * Returns whether taking back a tenant whose former resource was deleted would resume it although a platform admin has suspended
- * it since. SQL `apply_tenant` refuses that too.
+ * Returns whether a platform admin has suspended the tenant after its resource was deleted. Then no resource takes it back until it
+ * is resumed, not even one that is suspended too: that one could resume it with its next change. SQL `apply_tenant` refuses it too.
  */
-export function wouldLiftSuspension(
-  tenant: TenantResource,
-  { ownerUid, ownerRef, status, suspendedBy }: StoredTenant,
-): boolean {
-  const isByAdmin = status === 'suspended' && suspendedBy !== null && suspendedBy !== ownerRef;
-  return ownerUid === null && isByAdmin && suspensionOf(tenant) === null;
+export function isSuspendedByAdmin({ ownerUid, ownerRef, status, suspendedBy }: StoredTenant): boolean {
+  return ownerUid === null && status === 'suspended' && suspendedBy !== null && suspendedBy !== ownerRef;
 }
 
 /** Returns the state that a resource requests with this revision of its plan. */

@@ -478,11 +478,14 @@ describe('deletion with Retain', () => {
       expect(condition(key, 'Ready')).toMatchObject({ status: 'True' });
     });
 
-    test('a new resource that is suspended too takes it back', async () => {
+    test('a new resource that is suspended too does not take it over before that', async () => {
       const { key, id } = await redeclared({ state: 'Suspended', suspendReason: 'billing' });
       await s.reconcile(key);
+      expect(await row(key)).toMatchObject({ id, status: 'suspended', suspension_reason: 'abuse' });
+      expect(condition(key, 'Ready')).toMatchObject({ reason: 'SuspendedByAdmin' });
+      await suspend(id, null);
+      await s.reconcile(key);
       expect(await row(key)).toMatchObject({ id, status: 'suspended', suspension_reason: 'billing' });
-      expect(condition(key, 'Ready')).toMatchObject({ status: 'True' });
     });
 
     test('the database refuses a pass that read the tenant before', async () => {

@@ -1,9 +1,8 @@
 -- Makes the tenant match its resource, in one transaction. `wanted`: {id, slug, name, plan, limits, overrides, suspension, uid,
 -- ref, createdAt, generation, planUid, planGeneration, issuer, owners}; `id` is the id for a tenant that is created. Outcomes:
 -- applied; taken (the slug belongs to another tenant); stale (a newer resource, or a newer generation of the resource or of its
--- plan, was applied before, or an administrator has suspended the tenant that an earlier resource left behind, which only a
--- resource that is suspended too takes back); purging (the tenant's rows are being deleted). `audit`: the audit log entry that
--- was written.
+-- plan, was applied before, or an administrator has suspended the tenant that an earlier resource left behind, and must resume it
+-- first); purging (the tenant's rows are being deleted). `audit`: the audit log entry that was written.
 create or replace function apply_tenant(wanted jsonb) returns table (outcome text, id uuid, audit jsonb)
 language plpgsql security definer set search_path = despatch, pg_temp as $$
 #variable_conflict use_column
@@ -41,7 +40,7 @@ begin
   end if;
   if not speaks_for(t, w.uid, w.ref, w."createdAt", w.generation)
     or (t.owner_plan_uid = w."planUid" and t.owner_plan_generation > w."planGeneration")
-    or (t.owner_uid is null and t.status = 'suspended' and t.suspended_by <> t.owner_ref and w.suspension is null) then
+    or (t.owner_uid is null and t.status = 'suspended' and t.suspended_by <> t.owner_ref) then
     return query select 'stale', t.id, null::jsonb;
     return;
   end if;
