@@ -177,7 +177,7 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
         pauses,
         rateMemory: createRateMemory(),
         fullLimits: createFullLimits(),
-        noteUncounted: uncounted.note,
+        uncounted,
         metrics: sends,
       },
       cancel: { sql: changes, read, cursors, loadIds, slots, audit: deps.audit, metrics, notify },

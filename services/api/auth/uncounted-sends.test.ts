@@ -60,3 +60,19 @@ test('a key may send after retryAfter, and no minute holds more sends than the l
     }),
   );
 });
+
+test('a batch counts as at most a quarter of what its key is allowed', () => {
+  const { noteBatch, retryAfter } = createUncountedSends(() => 0);
+  for (const limit of [600, 10]) {
+    const key = `key of ${limit}`;
+    const held: boolean[] = [];
+    for (let batches = 0; batches < 4; batches += 1) {
+      noteBatch(key, limit, 500);
+      held.push(retryAfter(key, limit) !== undefined);
+    }
+    expect(held).toEqual([false, false, false, true]);
+  }
+  noteBatch('small', 600, 3);
+  noteBatch('small', 600, 0);
+  expect(retryAfter('small', 60)).toBeUndefined();
+});

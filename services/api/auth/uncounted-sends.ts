@@ -2,8 +2,14 @@ import { LRUCache } from 'lru-cache';
 
 /** Tracks sends of service keys that were refused or replayed: they use up no limit but cost work. */
 export type UncountedSends = {
-  /** Counts uncounted sends of a key. @param sends how many; default 1. */
-  readonly note: (keyId: string, sends?: number) => void;
+  /** Counts an uncounted send of a key. */
+  readonly note: (keyId: string) => void;
+  /**
+   * Counts the messages of one batch, as at most a quarter of what its key is allowed: one refused batch, such as one with a fault
+   * that its sender corrects at once, must not end the key's sends for a minute.
+   * @param limit the key's requests per minute.
+   */
+  readonly noteBatch: (keyId: string, limit: number, messages: number) => void;
   /**
    * Returns the seconds until the key is admitted again, 1 to 61; undefined where it is admitted now.
    * @param limit the key's requests per minute.
@@ -15,7 +21,10 @@ export type UncountedSends = {
 const BUCKETS = 61;
 /** The least allowance, so that a key with a small limit can still repeat accepted requests. */
 const ALLOWED_MIN = 60;
+const BATCH_SHARE_MAX = 0.25;
 const KEYS_MAX = 20_000;
+
+const allowedOf = (limit: number): number => Math.max(limit, ALLOWED_MIN);
 
 type Window = { second: number; total: number; readonly counts: Uint32Array };
 
@@ -42,16 +51,21 @@ export function createUncountedSends(now: () => number = () => performance.now()
     return window;
   }
 
+  function add(keyId: string, sends: number): void {
+    let window = windows.get(keyId);
+    if (window === undefined) {
+      window = { second: Math.floor(now() / 1_000), total: 0, counts: new Uint32Array(BUCKETS) };
+      windows.set(keyId, window);
+    }
+    const { counts, second } = advance(window);
+    counts[second % BUCKETS] = (counts[second % BUCKETS] as number) + sends;
+    window.total += sends;
+  }
+
   return {
-    note(keyId, sends = 1) {
-      let window = windows.get(keyId);
-      if (window === undefined) {
-        window = { second: Math.floor(now() / 1_000), total: 0, counts: new Uint32Array(BUCKETS) };
-        windows.set(keyId, window);
-      }
-      const { counts, second } = advance(window);
-      counts[second % BUCKETS] = (counts[second % BUCKETS] as number) + sends;
-      window.total += sends;
+    note: (keyId) => add(keyId, 1),
+    noteBatch(keyId, limit, messages) {
+      if (messages > 0) add(keyId, Math.min(messages, Math.ceil(allowedOf(limit) * BATCH_SHARE_MAX)));
     },
     retryAfter(keyId, limit) {
       const known = windows.get(keyId);
@@ -59,7 +73,7 @@ export function createUncountedSends(now: () => number = () => performance.now()
       const { second, total, counts } = advance(known);
       let left = total;
       for (let age = BUCKETS - 1; age >= 0; age -= 1) {
-        if (left < Math.max(limit, ALLOWED_MIN)) return age === BUCKETS - 1 ? undefined : BUCKETS - 1 - age;
+        if (left < allowedOf(limit)) return age === BUCKETS - 1 ? undefined : BUCKETS - 1 - age;
         left -= counts[(second - age + BUCKETS) % BUCKETS] as number;
       }
       return BUCKETS;

@@ -20,6 +20,8 @@ export type LargeContentsDeps = {
   readonly forgetContents: (tenantId: TenantId, seqs: readonly number[]) => Promise<void>;
 };
 
+type Refused = { readonly tenantId: TenantId; readonly seqs: readonly number[] };
+
 /** Each one holds a connection for the duration of a 15 MB write. */
 const STORES_AT_ONCE = 2;
 const WAITING_MAX = 1_000;
@@ -37,15 +39,13 @@ export function createLargeContents({ storeContent, forgetContents }: LargeConte
       return [Buffer.byteLength(content)];
     },
   });
-  const deletions = createMicroBatch<readonly AcceptRow[], void>({
+  const deletions = createMicroBatch<Refused, void>({
     itemsMax: 1,
     flushesMax: 1,
     queuedMax: WAITING_MAX,
-    ownerOf: ([row]) => row?.tenant_id ?? '',
-    async flush([rows = []]) {
-      const [first] = rows;
-      const seqs = rows.map(({ seq }) => seq);
-      if (first !== undefined) await forgetContents(first.tenant_id as TenantId, seqs);
+    ownerOf: ({ tenantId }) => tenantId,
+    async flush([refused]) {
+      if (refused !== undefined) await forgetContents(refused.tenantId, refused.seqs);
       return [undefined];
     },
   });
@@ -54,6 +54,12 @@ export function createLargeContents({ storeContent, forgetContents }: LargeConte
       const storedBytes = await stores.add(row);
       return { ...row, content: { storedBytes } };
     },
-    forget: (rows) => deletions.add(rows).catch(() => {}),
+    async forget(rows) {
+      const [first] = rows;
+      if (first === undefined) return;
+      // Not the rows: their contents would stay in memory while they wait.
+      const refused = { tenantId: first.tenant_id as TenantId, seqs: rows.map(({ seq }) => seq) };
+      await deletions.add(refused).catch(() => {});
+    },
   };
 }

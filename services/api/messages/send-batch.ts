@@ -51,7 +51,7 @@ const UNASKED: ItemVerdict = { verdict: 'accepted' };
 
 /** `POST /v1/messages/batch`: one commit for all messages of the request. */
 export function sendBatchRoute(deps: SendBatchDeps): RouteModule {
-  const { replays, rateMemory, fullLimits, noteUncounted, metrics } = deps;
+  const { replays, rateMemory, fullLimits, uncounted, metrics } = deps;
 
   async function send(context: Context): Promise<Answer<AcceptedBatch>> {
     const { caller, body, idempotency, warnings, request } = context;
@@ -171,20 +171,21 @@ export function sendBatchRoute(deps: SendBatchDeps): RouteModule {
     context: Context,
     work: (context: Context) => Promise<Answer<AcceptedBatch>>,
   ): Promise<Answer<AcceptedBatch>> {
-    const { mode, messages } = context.body;
-    const { id: keyId } = context.caller.key;
+    const { caller, body } = context;
+    const { mode, messages } = body;
+    const note = (n: number): void => uncounted.noteBatch(caller.key.id, sendsPerMinute(caller), n);
     try {
       const answer = await work(context);
       const isReplay = answer.replayed === true;
       metrics.batchEnded(mode, isReplay ? 'replayed' : resultOf(answer.body), messages.length);
-      const uncounted = isReplay ? messages.length : answer.body.items.filter(isUncounted).length;
-      if (uncounted > 0) noteUncounted(keyId, uncounted);
+      note(isReplay ? messages.length : answer.body.items.filter(isUncounted).length);
       return answer;
     } catch (error) {
       const isAnswer = error instanceof AppError && error.code !== 'dependency_unavailable';
       metrics.batchEnded(mode, isAnswer ? 'refused' : 'failed', messages.length);
-      // Each of them was prepared.
-      if (isAnswer) noteUncounted(keyId, messages.length);
+      // A batch that is too large is refused before its messages are read.
+      const isRead = batchSizeFault(caller, messages.length, mode === 'strict') === undefined;
+      if (isAnswer && isRead) note(messages.length);
       throw error;
     }
   }
@@ -256,6 +257,7 @@ function resultOf({ items }: AcceptedBatch): BatchResult {
   return refused === 0 ? 'whole' : refused < items.length ? 'partial' : 'refused';
 }
 
+/** Refused for a reason of the sender's, or a replay. */
 function isUncounted({ error, replayed }: AcceptedBatch['items'][number]): boolean {
-  return error !== undefined || replayed === true;
+  return replayed === true || (error !== undefined && error.statusCode < 500);
 }

@@ -15,6 +15,7 @@ import type { FullLimits } from './full-limits.ts';
 import type { LargeContents } from './large-contents.ts';
 import { rateHeaders } from '../http/rate-headers.ts';
 import type { RateMemory } from '../auth/rate-memory.ts';
+import type { UncountedSends } from '../auth/uncounted-sends.ts';
 import type { MessagePlaces, NewPlace } from './message-places.ts';
 import { messageWarnings } from './message-warnings.ts';
 import { warningsField } from '../http/request-warnings.ts';
@@ -42,7 +43,7 @@ export type SendMessageDeps = {
   readonly rateMemory: RateMemory;
   readonly fullLimits: FullLimits;
   /** Counts sends that cost work and that no limit counts, such as one that the database refused. */
-  readonly noteUncounted: (keyId: string, sends?: number) => void;
+  readonly uncounted: Pick<UncountedSends, 'note' | 'noteBatch'>;
   readonly metrics: AcceptMetrics;
 };
 
@@ -84,7 +85,7 @@ type Context = RouteContext<{ kind: 'key'; scope: 'messages:send' }, object, obj
 /** `POST /v1/messages`. For a warm key its only call to the database is one commit that it shares with other requests. */
 export function sendMessageRoute(deps: SendMessageDeps): RouteModule {
   const { sql, replays, places, batcher, addressKeys, contents, metrics } = deps;
-  const { rateMemory, fullLimits, noteUncounted } = deps;
+  const { rateMemory, fullLimits, uncounted } = deps;
 
   /** Makes the checks whose result may change with time and settings. A replay is answered even where they fail now. */
   async function prepare(
@@ -145,13 +146,20 @@ export function sendMessageRoute(deps: SendMessageDeps): RouteModule {
       // The memory that the waiting request holds: its body, in which only attachments and texts can be large.
       const { bodyBytes: bytes } = request;
       const counted = bytes < COUNTED_BYTES_MIN ? row : { ...row, content_bytes: bytes };
-      return batcher.accept(counted, ROW_BYTES + bytes);
+      return await noted(caller, batcher.accept(counted, ROW_BYTES + bytes));
     }
     const full = fullLimits.find(caller);
     if (full !== undefined) return { ...full, response: null, remaining: null };
     const light = await contents.takeApart(row);
-    const verdict = await batcher.accept(light, ROW_BYTES);
+    const verdict = await noted(caller, batcher.accept(light, ROW_BYTES));
     if (verdict.verdict !== 'accepted') void contents.forget([row]);
+    return verdict;
+  }
+
+  /** Remembers what the database says of the tenant's limits: that alone, or a refusal from memory would renew itself. */
+  async function noted(caller: KeyCaller, asked: Promise<Verdict>): Promise<Verdict> {
+    const verdict = await asked;
+    fullLimits.note(caller, verdict.verdict, verdict.retryAfter ?? 1);
     return verdict;
   }
 
@@ -181,7 +189,7 @@ export function sendMessageRoute(deps: SendMessageDeps): RouteModule {
         return replayOf(verdict.response as Accepted);
       case 'rate_limited':
         rateMemory.refused(caller.key.id, limit, retryAfter);
-        if (isKeyed) noteUncounted(caller.key.id);
+        if (isKeyed) uncounted.note(caller.key.id);
         throw rejected(
           refusalOf('rate_limited', countedAgainst(caller), { retryAfter, headers: rate(false) }),
         );
@@ -189,7 +197,6 @@ export function sendMessageRoute(deps: SendMessageDeps): RouteModule {
       case 'suspended':
       case 'daily_limit_reached':
       case 'backlog_full':
-        fullLimits.note(caller, verdict.verdict, retryAfter);
         throw rejected(refusalOf(verdict.verdict, countedAgainst(caller), { retryAfter }));
     }
   }

@@ -85,7 +85,7 @@ const app = await buildApp(
       contents: { takeApart: (row) => Promise.resolve(row), forget: () => Promise.resolve() },
       rateMemory: createRateMemory(),
       fullLimits: createFullLimits(),
-      noteUncounted: () => {},
+      uncounted: { note() {}, noteBatch() {} },
       metrics: { ...metrics, replayed: () => metrics.idempotencyReplays.inc() },
     }),
   ],

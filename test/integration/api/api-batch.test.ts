@@ -391,16 +391,17 @@ describe('limits', () => {
     'invalid messages in a %s batch count like single ones: a key that sends many is rate limited',
     async (mode) => {
       const fresh = await api.tenant();
-      const key = await api.key(fresh.tenantId, { rateLimitRpm: 70 });
+      const key = await api.key(fresh.tenantId, { rateLimitRpm: 72 });
       const faulty = { mode, messages: times(35, INVALID) };
       const status = mode === 'strict' ? 400 : 202;
-      expect((await sendBatch(key, faulty)).status).toBe(status);
+      // A batch counts as a quarter of what the key is allowed at most, so that its sender can correct it.
+      for (const _ of times(3, null)) expect((await sendBatch(key, faulty)).status).toBe(status);
       expect((await send(api.first, key, sms)).status).toBe(202);
       expect((await sendBatch(key, faulty)).status).toBe(status);
       const held = await sendBatch(key, { messages: [sms] });
       expect(held).toMatchObject({
         status: 429,
-        body: { code: 'rate_limited', limit: { name: 'rateLimitRpm', value: 70 } },
+        body: { code: 'rate_limited', limit: { name: 'rateLimitRpm', value: 72 } },
       });
       expect((await send(api.first, fresh.key, sms)).status).toBe(202);
     },
@@ -413,12 +414,20 @@ describe('limits', () => {
     const full = { messages: times(36, sms) };
     expect((await sendBatch(key, full, once)).status).toBe(202);
     expect(codesOf(await sendBatch(key, full))).toEqual([...times(4, 'taken'), ...times(32, 'backlog_full')]);
-    for (const _ of times(2, null))
+    for (const _ of times(3, null))
       expect((await sendBatch(key, full, once)).headers['idempotent-replayed']).toBe('true');
     expect(await sendBatch(key, full, once)).toMatchObject({
       status: 429,
       body: { code: 'rate_limited', limit: { name: 'rateLimitRpm', value: 100 } },
     });
+  });
+
+  test('a batch that is too large for one request does not count with its messages', async () => {
+    const fresh = await api.tenant({ batchMessagesMax: 30 });
+    const key = await api.key(fresh.tenantId, { rateLimitRpm: 60 });
+    for (const _ of times(8, null))
+      expect((await sendBatch(key, { messages: times(31, sms) })).status).toBe(400);
+    expect((await send(api.first, key, sms)).status).toBe(202);
   });
 
   test('a batch over the rate limit is refused before its messages are read, unless one may be a replay', async () => {

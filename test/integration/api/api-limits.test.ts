@@ -108,6 +108,21 @@ describe('the daily limit', () => {
     expect((await send(api.first, tenant.key, large, once)).body).toEqual(first.body);
   });
 
+  test('a large content is accepted soon after the backlog has room again, however often it is sent until then', async () => {
+    const tenant = await api.tenant({ backlogMax: 1 });
+    const later = { ...LEAST.sms, sendAt: new Date(Date.now() + 86_400_000).toISOString() };
+    const { body: waiting } = await send(api.first, tenant.key, later);
+    const large = { ...LEAST.email, bodyText: 'x'.repeat(100_000) };
+    expect((await send(api.first, tenant.key, large)).body.code).toBe('backlog_full');
+    const headers = { 'x-service-key': tenant.key.text };
+    expect((await request(api.first, 'POST', `/v1/messages/${waiting.id}/cancel`, { headers })).status).toBe(
+      200,
+    );
+    await expect
+      .poll(async () => (await send(api.first, tenant.key, large)).status, { interval: 300, timeout: 8_000 })
+      .toBe(202);
+  });
+
   test('a replay is answered even when the limit is reached', async () => {
     const tenant = await api.tenant({ messagesPerDay: 1 });
     const first = await send(api.first, tenant.key, LEAST.sms, { 'idempotency-key': 'k' });
