@@ -374,7 +374,7 @@ async function moveSuspension(
 ): Promise<z.output<typeof Tenant>> {
   await reach(deps.sql, caller, id);
   if (!caller.isPlatformAdmin) throw insufficientRole('platform admin');
-  const tenant = await changeTenant(
+  const { tenant, isChanged } = await changeTenant(
     deps,
     { tenantId: id, origin: originOf(caller, request), by: null },
     async (change) => {
@@ -386,15 +386,15 @@ async function moveSuspension(
       // A suspension that a deleted resource left behind becomes the caller's, so that a new resource does not lift it.
       const isOfResource = before.suspendedBy?.includes('/') === true;
       if (status === 'active' ? reason === null : reason === before.suspensionReason && !isOfResource)
-        return before;
+        return { tenant: before, isChanged: false };
       await setSuspension(id, change.tx, reason, caller.user.id);
       const changes = [{ field: 'suspension', from: before.suspensionReason, to: reason }];
       const details = { name: before.name, changes };
       await change.audit(reason === null ? 'tenant.resumed' : 'tenant.suspended', id, { reason }, details);
-      return requireTenant(change.tx, id);
+      return { tenant: await requireTenant(change.tx, id), isChanged: true };
     },
   );
-  deps.notify('tenant', { tenantId: id });
+  if (isChanged) deps.notify('tenant', { tenantId: id });
   return viewTenant(tenant);
 }
 
