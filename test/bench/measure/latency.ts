@@ -4,7 +4,7 @@ import { percentile } from './percentile.ts';
 
 export type Latencies = { readonly p50Ms: number; readonly p99Ms: number; readonly p999Ms: number };
 
-/** Returns the delays from a given moment of each measured message to its arrival at the provider, in milliseconds, ascending. */
+/** Returns the delays from a given moment of each measured message to its arrival at the provider, in milliseconds. */
 export function delaysFrom(
   moment: (sample: Sample) => number,
   samples: readonly Sample[],
@@ -13,11 +13,12 @@ export function delaysFrom(
   const arrivedAt = new Map(arrivals);
   return samples
     .map((sample) => (arrivedAt.get(sample.n) ?? Number.NaN) - moment(sample))
-    .filter((ms) => !Number.isNaN(ms))
-    .toSorted((a, b) => a - b);
+    .filter((ms) => !Number.isNaN(ms));
 }
 
-export function latenciesOf(sorted: readonly number[]): Latencies {
+/** @param delays in any order. */
+export function latenciesOf(delays: readonly number[]): Latencies {
+  const sorted = delays.toSorted((a, b) => a - b);
   const [p50Ms, p99Ms, p999Ms] = [0.5, 0.99, 0.999].map((at) => percentile(sorted, at)) as [
     number,
     number,
