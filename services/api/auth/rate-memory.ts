@@ -17,9 +17,18 @@ const SUBJECTS_MAX = 20_000;
  * counts whole seconds, so during the last second, in which a call may already pass, the database decides. A subject whose
  * limit changed is checked again.
  * @param now Milliseconds of a monotonic clock.
+ * @param rememberedMsMax Time after which the database decides again, however long the wait is. Default: the wait.
  */
-export function createRateMemory(now: () => number = () => performance.now()): RateMemory {
-  const refusals = new LRUCache<string, Refusal>({ max: SUBJECTS_MAX });
+export function createRateMemory(
+  now: () => number = () => performance.now(),
+  rememberedMsMax = 0,
+): RateMemory {
+  const refusals = new LRUCache<string, Refusal>({
+    max: SUBJECTS_MAX,
+    ttl: rememberedMsMax,
+    ttlResolution: 0,
+    perf: { now },
+  });
   return {
     refused(subject, limit, retryAfter) {
       if (retryAfter > 1) refusals.set(subject, { limit, until: now() + retryAfter * 1_000 });

@@ -1,6 +1,6 @@
-import { LRUCache } from 'lru-cache';
 import { backlogLimit, dailyLimit } from '#core/domain/mode-limits.ts';
 import type { KeyCaller } from '../auth/auth.ts';
+import { createRateMemory } from '../auth/rate-memory.ts';
 
 const LIMITS = { daily_limit_reached: dailyLimit, backlog_full: backlogLimit } as const;
 const VERDICTS = Object.keys(LIMITS) as (keyof typeof LIMITS)[];
@@ -19,20 +19,12 @@ export type FullLimits = {
   readonly find: (caller: KeyCaller) => Full | undefined;
 };
 
-type Entry = { readonly limit: number; readonly until: number };
-
-const ENTRIES_MAX = 20_000;
 /** The longest time without asking the database: a day may have room again when counts are corrected. */
 const REMEMBERED_MS_MAX = 60_000;
 
 /** @param now Milliseconds of a monotonic clock. */
-export function createFullLimits(now: () => number = () => performance.now()): FullLimits {
-  const entries = new LRUCache<string, Entry>({
-    max: ENTRIES_MAX,
-    ttl: REMEMBERED_MS_MAX,
-    ttlResolution: 0,
-    perf: { now },
-  });
+export function createFullLimits(now?: () => number): FullLimits {
+  const memory = createRateMemory(now, REMEMBERED_MS_MAX);
   const nameOf = ({ tenant, key }: KeyCaller, verdict: string): string =>
     `${tenant.id} ${key.mode} ${verdict}`;
   const limitOf = ({ tenant, key }: KeyCaller, verdict: keyof typeof LIMITS): number =>
@@ -42,16 +34,12 @@ export function createFullLimits(now: () => number = () => performance.now()): F
     note(caller, noted, retryAfter) {
       const verdict = VERDICTS.find((one) => one === noted);
       if (verdict === undefined) return;
-      const until = now() + retryAfter * 1_000;
-      entries.set(nameOf(caller, verdict), { limit: limitOf(caller, verdict), until });
+      memory.refused(nameOf(caller, verdict), limitOf(caller, verdict), retryAfter);
     },
     find(caller) {
       for (const verdict of VERDICTS) {
-        const entry = entries.get(nameOf(caller, verdict));
-        if (entry === undefined || entry.limit !== limitOf(caller, verdict)) continue;
-        const retryAfter = Math.ceil((entry.until - now()) / 1_000);
-        // In the last second a message may be accepted already.
-        if (retryAfter > 1) return { verdict, retryAfter };
+        const retryAfter = memory.retryAfter(nameOf(caller, verdict), limitOf(caller, verdict));
+        if (retryAfter !== undefined) return { verdict, retryAfter };
       }
       return undefined;
     },
