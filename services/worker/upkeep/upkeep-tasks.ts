@@ -48,6 +48,16 @@ export function upkeepTasks({
   wake,
 }: UpkeepTasksDeps): Record<UpkeepTaskName, Task> {
   const brakeChannels = createBrakeChannels(store);
+
+  /** Repeats the work until it processes less than `most`. */
+  async function inBatches(
+    work: (most: number) => Promise<number>,
+    most: number,
+    onBatch: () => void,
+  ): Promise<void> {
+    while ((await work(most)) >= most && !isStopping()) onBatch();
+  }
+
   return {
     numbering: {
       everyMs: NUMBERING_MS,
@@ -75,21 +85,11 @@ export function upkeepTasks({
     },
     contents: {
       everyMs: MINUTE_MS,
-      async work(onBatch) {
-        for (;;) {
-          if ((await store.settleContents(CONTENTS_AT_ONCE)) < CONTENTS_AT_ONCE || isStopping()) return;
-          onBatch();
-        }
-      },
+      work: (onBatch) => inBatches(store.settleContents, CONTENTS_AT_ONCE, onBatch),
     },
     unordered_deliveries: {
       everyMs: MINUTE_MS,
-      async work(onBatch) {
-        for (;;) {
-          if ((await store.releaseDeliveries(RELEASED_AT_ONCE)) < RELEASED_AT_ONCE || isStopping()) return;
-          onBatch();
-        }
-      },
+      work: (onBatch) => inBatches(store.releaseDeliveries, RELEASED_AT_ONCE, onBatch),
     },
     partitions: {
       everyMs: HOUR_MS,
