@@ -166,8 +166,7 @@ function invite(deps: AdminDeps): RouteModule {
       const { tenant, user } = caller;
       const { was, member } = await changeTenant(deps, scopeOf(caller, request), async (change) => {
         const known = await findMemberLike(tenant.id, change.tx, user.issuer, person);
-        if (known !== undefined)
-          return { was: known.role, member: await moveRole(caller, change, known, body.role) };
+        if (known !== undefined) return moveRole(caller, change, known, body.role);
         if (body.role === 'owner') assertOwner(change);
         const { members } = await countMembers(tenant.id, change.tx);
         assertBelow(members, change.tenant.limits.membersMax, 'membersMax');
@@ -198,10 +197,9 @@ function changeRole(deps: AdminDeps): RouteModule {
     response: Member,
     errors: ['insufficient_role', 'last_owner'],
     handler: async ({ caller, params, body, request }) => {
-      const { was, member } = await changeTenant(deps, scopeOf(caller, request), async (change) => {
-        const known = await requireMember(caller, change, params.userId as UserId);
-        return { was: known.role, member: await moveRole(caller, change, known, body.role) };
-      });
+      const { was, member } = await changeTenant(deps, scopeOf(caller, request), async (change) =>
+        moveRole(caller, change, await requireMember(caller, change, params.userId as UserId), body.role),
+      );
       if (member.role !== was) deps.notify('tenant', { tenantId: caller.tenant.id });
       return { body: viewMember(member) };
     },
@@ -246,14 +244,14 @@ async function moveRole(
   change: Change,
   member: MemberRecord,
   role: Role,
-): Promise<MemberRecord> {
-  if (member.role === role) return member;
+): Promise<{ readonly was: Role | null; readonly member: MemberRecord }> {
+  if (member.role === role) return { was: role, member };
   await assertMayChange(caller, change, member, role);
   await setRole(caller.tenant.id, change.tx, member.userId, role);
   const facts = { role, since: member.createdAt.toISOString() };
   const changes = [{ field: 'role', from: member.role, to: role }];
   await change.audit('member.role_changed', member.userId, facts, { name: nameOf(member), changes });
-  return { ...member, role };
+  return { was: member.role, member: { ...member, role } };
 }
 
 /** Only owners add or remove an owner, and at least one owner who has signed in must remain. */
