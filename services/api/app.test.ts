@@ -7,7 +7,8 @@ import { buildApp } from './app.ts';
 import type { Authenticate } from './auth/auth.ts';
 import { DEFAULT_HTTP_LIMITS, type HttpLimits } from './http/http-limits.ts';
 import { warningsField } from './http/request-warnings.ts';
-import { defineRoute, type RouteModule } from './http/define-route.ts';
+import { defineRoute } from './http/define-route.ts';
+import type { RouteModule } from './http/route.ts';
 
 async function setup(
   limits?: HttpLimits,

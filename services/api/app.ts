@@ -24,6 +24,7 @@ import {
   type HttpLimits,
   type LatestRequests,
 } from './http/http-limits.ts';
+import { addRequestFields } from './http/fastify-fields.ts';
 import { createFaultLog } from './http/fault-log.ts';
 import { isGivenTwice } from './http/given-twice.ts';
 import { installHomePage } from './docs/home-page.ts';
@@ -39,7 +40,7 @@ import { tooLarge } from './http/too-large.ts';
 import { requestIdOf } from './http/request-id.ts';
 import { createBodyReader, ownerOf, type BodyReader, type RequestMoments } from './http/read-body.ts';
 import { inputCompiler } from './http/read-input.ts';
-import type { RouteModule } from './http/define-route.ts';
+import type { RouteModule } from './http/route.ts';
 import { createSlowBodies } from './http/slow-bodies.ts';
 
 /** The default where a route does not set a limit. */
@@ -99,16 +100,7 @@ export async function buildApp(deps: AppDeps, modules: readonly RouteModule[]): 
   app.setValidatorCompiler(inputCompiler);
   app.setSerializerCompiler(serializerCompiler);
   app.decorate('fingerprintKey', deps.fingerprintKey);
-  app.decorateRequest('caller', null);
-  app.decorateRequest('admittedAt', 0);
-  app.decorateRequest('appName', null);
-  app.decorateRequest('span', null);
-  app.decorateRequest('errorCode', null);
-  app.decorateRequest('messageId', null);
-  app.decorateRequest('reportedTo', null);
-  app.decorateRequest('bodyBytes', 0);
-  app.decorateRequest('uploadMs', 0);
-  app.decorateRequest('response', null);
+  addRequestFields(app);
   readBodies(app, createBodyReader({ memory, slow, onRefused: deps.metrics.bodyRefused }));
   const known = knownMethods(app);
   const answerUnknown = answerFaults(app, known, deps.log);

@@ -33,7 +33,9 @@ import type { AdminDeps } from './admin-deps.ts';
 import type { MemberCaller } from '../auth/auth.ts';
 import { filteredPage } from '../http/filtered-page.ts';
 import { warningsField } from '../http/request-warnings.ts';
-import { defineRoute, idempotencyKeyField, IdParams, type RouteModule } from '../http/define-route.ts';
+import { defineRoute } from '../http/define-route.ts';
+import { idempotencyKeyField } from '../http/idempotency.ts';
+import { IdParams, type RouteModule } from '../http/route.ts';
 import { pageOf, pageQuery } from '../http/page.ts';
 import { graceSecondsField, text } from '../http/fields.ts';
 import { timeField } from '../http/time-field.ts';
@@ -220,7 +222,7 @@ function list({ read, cursors }: AdminDeps): RouteModule {
     handler: async ({ caller: { tenant }, query: { limit, cursor, ...filter }, gone }) => {
       const pages = { list: 'api-keys', of: tenant.id, ...filter };
       const before = cursor === undefined ? undefined : Number(cursors.open(pages, cursor));
-      const { rows, next } = await read(tenant.id, gone, (tx) =>
+      const { rows, next } = await read(tenant.id, gone(), (tx) =>
         filteredPage({
           limit,
           before,

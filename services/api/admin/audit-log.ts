@@ -2,7 +2,8 @@ import { z } from 'zod';
 import { scanAudit, type AuditPosition, type ListedAudit } from '#core/store/audit-log.ts';
 import type { AdminDeps } from './admin-deps.ts';
 import { filteredPage } from '../http/filtered-page.ts';
-import { defineRoute, type RouteModule } from '../http/define-route.ts';
+import { defineRoute } from '../http/define-route.ts';
+import type { RouteModule } from '../http/route.ts';
 import { pageOf, pageQuery } from '../http/page.ts';
 import { text } from '../http/fields.ts';
 import { timeField } from '../http/time-field.ts';
@@ -80,7 +81,7 @@ export function auditLogRoute({ read, cursors }: AdminDeps): RouteModule {
       const before =
         cursor === undefined ? undefined : (JSON.parse(cursors.open(pages, cursor)) as AuditPosition);
       const filter = { actor, action, since: since && new Date(since).toISOString() };
-      const { rows, next } = await read(tenant.id, gone, (tx) =>
+      const { rows, next } = await read(tenant.id, gone(), (tx) =>
         filteredPage({
           limit,
           before,

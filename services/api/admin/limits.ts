@@ -15,7 +15,8 @@ import { readLimits } from '#core/store/tenants.ts';
 import { withTenant } from '#core/store/tenant-scope.ts';
 import type { AdminDeps } from './admin-deps.ts';
 import { Brake } from './tenant-view.ts';
-import { defineRoute, type RouteModule } from '../http/define-route.ts';
+import { defineRoute } from '../http/define-route.ts';
+import type { RouteModule } from '../http/route.ts';
 
 const source = z
   .enum(['plan', 'override', 'default'])

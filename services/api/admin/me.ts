@@ -3,7 +3,8 @@ import { ROLES } from '#core/domain/role.ts';
 import { TENANT_STATES } from '#core/domain/tenant-state.ts';
 import { directoryStore } from '#core/store/directory.ts';
 import type { AdminDeps } from './admin-deps.ts';
-import { defineRoute, type RouteModule } from '../http/define-route.ts';
+import { defineRoute } from '../http/define-route.ts';
+import type { RouteModule } from '../http/route.ts';
 
 const Me = z
   .object({

@@ -24,7 +24,8 @@ import type { AdminDeps } from './admin-deps.ts';
 import type { MemberCaller } from '../auth/auth.ts';
 import { pageFrom } from '../http/cursor.ts';
 import { warningsField } from '../http/request-warnings.ts';
-import { defineRoute, type RouteModule } from '../http/define-route.ts';
+import { defineRoute } from '../http/define-route.ts';
+import type { RouteModule } from '../http/route.ts';
 import { pageOf, pageQuery } from '../http/page.ts';
 import { isLine, text } from '../http/fields.ts';
 
@@ -112,7 +113,7 @@ function list({ read, cursors }: AdminDeps): RouteModule {
       const pages = { list: 'members', of: tenant.id };
       const after =
         cursor === undefined ? undefined : (JSON.parse(cursors.open(pages, cursor)) as MemberPosition);
-      const rows = await read(tenant.id, gone, (tx) =>
+      const rows = await read(tenant.id, gone(), (tx) =>
         listMembers(tenant.id, tx, { after, most: limit + 1 }),
       );
       return {

@@ -22,7 +22,8 @@ import { findRoute, storeRoute, type NewRoute, type StoredRoute } from '#core/st
 import { withTenant } from '#core/store/tenant-scope.ts';
 import { assertMatches, etagOf } from '../http/if-match.ts';
 import { warningsField } from '../http/request-warnings.ts';
-import { defineRoute, type RouteModule } from '../http/define-route.ts';
+import { defineRoute } from '../http/define-route.ts';
+import type { RouteModule } from '../http/route.ts';
 import { changeTenant } from '../changes/change-tenant.ts';
 import { iso } from '../http/iso.ts';
 import { scopeOf } from '../changes/change-scope.ts';

@@ -18,7 +18,8 @@ import {
   usageQuery,
 } from './usage-request.ts';
 import { warningsField } from '../http/request-warnings.ts';
-import { defineRoute, type RouteModule } from '../http/define-route.ts';
+import { defineRoute } from '../http/define-route.ts';
+import type { RouteModule } from '../http/route.ts';
 import { inSlot } from '../http/shared-slots.ts';
 
 const { hour: _, ...groupFields } = usageGroupFields;
@@ -97,7 +98,7 @@ export function platformUsageRoute({
       if ('refused' in span)
         throw validationFailed({ field: span.field, rule: 'range', message: span.refused });
       const load = () => readPlatformUsage(sql, span, groups, USAGE_ROWS_MAX + 1);
-      const rows = await inSlot(slots, OWNER, load, gone);
+      const rows = await inSlot(slots, OWNER, load, gone());
       const counts = rows.flatMap((row) => (row.counts === null ? [{ ...row, status: row.what }] : []));
       if (counts.length > USAGE_ROWS_MAX) throw tooManyItems();
       const times = rows.flatMap((row) =>

@@ -5,7 +5,8 @@ import type { AnyProvider } from '#providers/provider.ts';
 import { PROVIDERS } from '#providers/registry.gen.ts';
 import { describeProvider } from '#providers/registry.ts';
 import { ReceiptSetup } from './receipt-setup.ts';
-import { defineRoute, type RouteModule } from '../http/define-route.ts';
+import { defineRoute } from '../http/define-route.ts';
+import type { RouteModule } from '../http/route.ts';
 
 const CatalogEntry = z
   .object({

@@ -25,7 +25,8 @@ import {
   toNewRoute,
 } from './message-routes.ts';
 import { warningsField } from '../http/request-warnings.ts';
-import { defineRoute, type RouteModule } from '../http/define-route.ts';
+import { defineRoute } from '../http/define-route.ts';
+import type { RouteModule } from '../http/route.ts';
 
 const MESSAGES_MAX = 10_000;
 const MESSAGES_DEFAULT = 1_000;
@@ -180,11 +181,12 @@ export function simulateRouteRoute({ read }: Pick<AdminDeps, 'read'>): RouteModu
     response: RouteSimulation,
     handler: async ({ caller, params: { channel }, body: { draft, last }, gone }) => {
       const tenantId = caller.tenant.id;
+      const signal = gone();
       return {
-        body: await read(tenantId, gone, async (tx) => {
+        body: await read(tenantId, signal, async (tx) => {
           const route = await draftOf(tenantId, tx, channel, draft);
           const simulator = createSimulator(route, await listSendingAccounts(tenantId, tx));
-          const since = await replay(tenantId, tx, { channel, last, simulator, gone });
+          const since = await replay(tenantId, tx, { channel, last, simulator, gone: signal });
           const result = simulator.result();
           const labels = await labelsOf(tenantId, tx, result);
           return { channel, since: iso(since), ...shown(result, labels) };

@@ -35,13 +35,9 @@ import type { UserCaller } from '../auth/auth.ts';
 import { pageFrom } from '../http/cursor.ts';
 import { createOnce } from '../http/idempotency.ts';
 import { inSlot } from '../http/shared-slots.ts';
-import {
-  defineRoute,
-  idempotencyKeyField,
-  IdParams,
-  type RequestFacts,
-  type RouteModule,
-} from '../http/define-route.ts';
+import { defineRoute } from '../http/define-route.ts';
+import { idempotencyKeyField } from '../http/idempotency.ts';
+import { IdParams, type RequestFacts, type RouteModule } from '../http/route.ts';
 import { pageOf, pageQuery } from '../http/page.ts';
 import { Tenant, viewTenant } from './tenant-view.ts';
 import { text } from '../http/fields.ts';

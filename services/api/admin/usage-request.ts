@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { validationFailed } from '#core/domain/app-error.ts';
 import { USAGE_DAYS_MAX, USAGE_STATUSES } from '#core/domain/usage-query.ts';
 import { prefersCsv } from '../http/prefers-csv.ts';
-import type { RequestFacts } from '../http/define-route.ts';
+import type { RequestFacts } from '../http/route.ts';
 import { timeField } from '../http/time-field.ts';
 
 export const USAGE_ITEMS_MAX = 10_000;

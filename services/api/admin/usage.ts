@@ -24,7 +24,8 @@ import {
   usageQuery,
 } from './usage-request.ts';
 import { warningsField } from '../http/request-warnings.ts';
-import { defineRoute, type RouteModule } from '../http/define-route.ts';
+import { defineRoute } from '../http/define-route.ts';
+import type { RouteModule } from '../http/route.ts';
 
 const Usage = z
   .object({
@@ -114,7 +115,7 @@ export function usageRoute({ read, pauses }: Pick<AdminDeps, 'read' | 'pauses'>)
         throw validationFailed({ field: span.field, rule: 'range', message: span.refused });
 
       const most = USAGE_ROWS_MAX + 1;
-      const { counts, times, accounts } = await read(tenant.id, gone, async (tx) => {
+      const { counts, times, accounts } = await read(tenant.id, gone(), async (tx) => {
         const found = await readUsage(tenant.id, tx, { dimension, groups, span, most });
         const ids = groups.has('provider') ? [...new Set(found.counts.map(({ value }) => value ?? ''))] : [];
         return {

@@ -3,7 +3,7 @@ import type { TenantId, UserId } from '#core/domain/ids.ts';
 import type { Role } from '#core/domain/role.ts';
 import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { findRole, lockRole } from '#core/store/members.ts';
-import type { RequestFacts } from '../http/define-route.ts';
+import type { RequestFacts } from '../http/route.ts';
 import { assertRole } from './assert-role.ts';
 import type { MemberCaller } from './auth.ts';
 

@@ -22,7 +22,8 @@ import type { KeyCaller, MemberCaller } from '../auth/auth.ts';
 import type { Cursors } from '../http/cursor.ts';
 import { filteredPage } from '../http/filtered-page.ts';
 import type { ReadTenant } from '../http/reads.ts';
-import { defineRoute, type RouteModule } from '../http/define-route.ts';
+import { defineRoute } from '../http/define-route.ts';
+import type { RouteModule } from '../http/route.ts';
 import { exampleOf } from '../http/example-of.ts';
 import { PAGE_SIZE_MAX, pageOf, pageQuery } from '../http/page.ts';
 import { warningsField } from '../http/request-warnings.ts';
@@ -155,7 +156,7 @@ export function readEventRoutes({ read, cursors, loadIds }: ReadEventsDeps): Rou
     query,
     response: FeedPage,
     errors: ['invalid_cursor', 'not_found'],
-    handler: ({ caller, query: asked, gone }) => page(caller, asked, gone, caller.key.mode === 'test'),
+    handler: ({ caller, query: asked, gone }) => page(caller, asked, gone(), caller.key.mode === 'test'),
   });
   const forPeople = defineRoute({
     method: 'GET',
@@ -168,7 +169,7 @@ export function readEventRoutes({ read, cursors, loadIds }: ReadEventsDeps): Rou
     query,
     response: FeedPage,
     errors: ['invalid_cursor', 'not_found'],
-    handler: ({ caller, query: asked, gone }) => page(caller, asked, gone),
+    handler: ({ caller, query: asked, gone }) => page(caller, asked, gone()),
   });
   const items = WEBHOOK_EVENT_TYPES.map(typeOf);
   const types = defineRoute({

@@ -1,4 +1,5 @@
 import { createHmac, hash, type KeyObject } from 'node:crypto';
+import { z } from 'zod';
 import { AppError, validationFailed } from '#core/domain/app-error.ts';
 import type { TenantId } from '#core/domain/ids.ts';
 import type { Warnings } from '#core/domain/warning.ts';
@@ -19,7 +20,16 @@ export type IdempotencyClaim = {
 /** As sent in header or body: bare or quoted, not only blanks. Surrounding whitespace is not part of it. */
 export const IDEMPOTENCY_KEY =
   /^ *(?:[!#-~](?:[ -~]{0,253}[!-~])?|"(?:[ -~]{0,253}[!#-~])?|"[ -~]{1,255}") *$/;
-export const IDEMPOTENCY_KEY_RULE = 'Must be 1 to 255 printable ASCII characters';
+const IDEMPOTENCY_KEY_RULE = 'Must be 1 to 255 printable ASCII characters';
+
+/** The field of a body that does the same as the header. */
+export const idempotencyKeyField = z
+  .string()
+  .regex(IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_RULE)
+  .optional()
+  .describe(
+    'Makes the call repeatable; used instead of the header `Idempotency-Key`. 1 to 255 printable ASCII characters, bare or in double quotes.',
+  );
 
 /**
  * Returns the idempotency key of a request, from header or body, bare or quoted.

@@ -3,7 +3,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { z } from 'zod';
 import type { ErrorCode } from '#core/domain/app-error.ts';
 import { readUnparsed } from './read-unparsed.ts';
-import type { RouteDocs, RouteModule } from './define-route.ts';
+import type { RouteDocs, RouteModule } from './route.ts';
 import type { Tag } from './tags.ts';
 
 /** An unparsed request. */

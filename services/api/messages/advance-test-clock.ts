@@ -6,7 +6,8 @@ import { withTenant } from '#core/store/tenant-scope.ts';
 import { advanceTestClock } from '#core/store/test-clock.ts';
 import type { PublishNotice } from '#core/domain/notice.ts';
 import { warningsField } from '../http/request-warnings.ts';
-import { defineRoute, type RouteModule } from '../http/define-route.ts';
+import { defineRoute } from '../http/define-route.ts';
+import type { RouteModule } from '../http/route.ts';
 import { inSlot, type SharedSlots } from '../http/shared-slots.ts';
 
 export type AdvanceTestClockDeps = {
@@ -95,7 +96,7 @@ export function advanceTestClockRoute({ sql, slots, notify }: AdvanceTestClockDe
         slots,
         tenantId,
         () => withTenant(sql, tenantId, advance),
-        gone,
+        gone(),
       );
       // Workers look for due messages at once. A key may call this thousands of times a minute, so no cached copy of the tenant
       // is dropped.

@@ -7,7 +7,7 @@ import { caseAliasesOf, resolveAliases } from '../http/case-aliases.ts';
 import { inputReader } from '../http/read-input.ts';
 import { ErrorDetail, ReachedLimit } from '../http/errors.ts';
 import { warningsField } from '../http/request-warnings.ts';
-import { idempotencyKeyField } from '../http/define-route.ts';
+import { idempotencyKeyField } from '../http/idempotency.ts';
 import { ACCEPTED_EXAMPLE, AcceptedMessage, EXAMPLES } from './send-message.ts';
 import { SendMessage } from './send-message-schema.ts';
 

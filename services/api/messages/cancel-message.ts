@@ -12,7 +12,8 @@ import { withTenant } from '#core/store/tenant-scope.ts';
 import { assertMemberUntilCommit } from '../auth/assert-member.ts';
 import { auditTo } from '../changes/change-tenant.ts';
 import { scopeOf } from '../changes/change-scope.ts';
-import { defineRoute, IdParams, type RouteModule } from '../http/define-route.ts';
+import { defineRoute } from '../http/define-route.ts';
+import { IdParams, type RouteModule } from '../http/route.ts';
 import { inSlot, type SharedSlots } from '../http/shared-slots.ts';
 import { addressOf } from './message-address.ts';
 import { Message, toMessage } from './message-view.ts';
@@ -61,7 +62,7 @@ export function cancelMessageRoute({ sql, loadIds, slots, audit, metrics }: Canc
         }
         return { row, isNew: found !== undefined };
       };
-      const { row, isNew } = await inSlot(slots, tenantId, () => withTenant(sql, tenantId, cancel), gone);
+      const { row, isNew } = await inSlot(slots, tenantId, () => withTenant(sql, tenantId, cancel), gone());
       if (isNew) metrics.canceled(row.channel, 'id');
       return { body: toMessage(row), messageId: row.id };
     },

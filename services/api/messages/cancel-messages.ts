@@ -25,7 +25,8 @@ import { text } from '../http/fields.ts';
 import type { Cursors } from '../http/cursor.ts';
 import type { ReadTenant } from '../http/reads.ts';
 import { warningsField } from '../http/request-warnings.ts';
-import { defineRoute, type RequestFacts, type RouteModule } from '../http/define-route.ts';
+import { defineRoute } from '../http/define-route.ts';
+import type { RequestFacts, RouteModule } from '../http/route.ts';
 import { inSlot, type SharedSlots } from '../http/shared-slots.ts';
 import { modeFor } from './message-address.ts';
 
@@ -144,19 +145,20 @@ export function cancelMessagesRoute(deps: CancelMessagesDeps): RouteModule {
     async handler({ caller, body: { filter, cursor }, request, warnings, gone }) {
       assertKnown(warnings);
       const { id: tenantId } = caller.tenant;
+      const signal = gone();
       const until = performance.now() + CALL_MS_MAX;
       const fitting = { ...filter, ...modeFor(caller) };
       const search = ['cancel', tenantId, fitting];
       const from =
         cursor === undefined ? undefined : (JSON.parse(cursors.open(search, cursor)) as LivePosition);
-      const { live, ended, stoppedAt } = await read(tenantId, gone, (tx) =>
+      const { live, ended, stoppedAt } = await read(tenantId, signal, (tx) =>
         findCancelable(tenantId, tx, fitting, { most: MESSAGES_MAX + 1, ms: FIND_MS_MAX, from }),
       );
       const tell = auditor(deps, caller, request, filter);
       let counts = NO_CANCELS;
       let done = 0;
       for (const part of chunks(live.slice(0, MESSAGES_MAX), AT_ONCE)) {
-        if (gone.aborted || performance.now() > until) break;
+        if (signal.aborted || performance.now() > until) break;
         try {
           // Each transaction waits for a slot, so that a call with thousands of messages does not block other cancels.
           const cancel = () =>
@@ -164,7 +166,7 @@ export function cancelMessagesRoute(deps: CancelMessagesDeps): RouteModule {
               if (caller.kind === 'member') await assertMemberUntilCommit(tx, caller, request);
               return cancelPart(tx, part, tell);
             });
-          const found = await inSlot(slots, tenantId, cancel, gone);
+          const found = await inSlot(slots, tenantId, cancel, signal);
           counts = addCancels(counts, countCancels(part.length, found.values()));
           countByChannel(part, found);
         } catch (error) {

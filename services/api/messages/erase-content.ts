@@ -8,7 +8,8 @@ import { withTenant } from '#core/store/tenant-scope.ts';
 import { assertMemberUntilCommit } from '../auth/assert-member.ts';
 import { auditTo } from '../changes/change-tenant.ts';
 import { scopeOf } from '../changes/change-scope.ts';
-import { defineRoute, IdParams, type RouteModule } from '../http/define-route.ts';
+import { defineRoute } from '../http/define-route.ts';
+import { IdParams, type RouteModule } from '../http/route.ts';
 import { inSlot, type SharedSlots } from '../http/shared-slots.ts';
 import { addressOf } from './message-address.ts';
 
@@ -49,7 +50,7 @@ export function eraseContentRoute({ sql, loadIds, slots, audit }: EraseContentDe
           await auditTo({ tx, trail: audit }, scopeOf(caller, request))('message.content_erased', key.id);
         }
       };
-      await inSlot(slots, tenantId, () => withTenant(sql, tenantId, erase), gone);
+      await inSlot(slots, tenantId, () => withTenant(sql, tenantId, erase), gone());
       return { body: undefined, messageId: params.id };
     },
   });

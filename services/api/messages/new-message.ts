@@ -11,7 +11,7 @@ import type { AcceptRow } from '#core/store/acceptance.ts';
 import type { KeyCaller } from '../auth/auth.ts';
 import { withWarnings } from '../http/request-warnings.ts';
 import type { IdempotencyClaim } from '../http/idempotency.ts';
-import type { RequestFacts } from '../http/define-route.ts';
+import type { RequestFacts } from '../http/route.ts';
 import { routeColumns, type Routed } from './account-for.ts';
 import { contentOf } from './message-content.ts';
 import { expiryOf } from './message-expiry.ts';

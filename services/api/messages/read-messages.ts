@@ -22,7 +22,8 @@ import type { ReadTenant } from '../http/reads.ts';
 import { leavesOut } from './leaves-out.ts';
 import { addressOf, modeFor } from './message-address.ts';
 import { acceptedEvent, Attempt, Event, Message, toAttempt, toEvent, toMessage } from './message-view.ts';
-import { defineRoute, IdParams, type RouteModule } from '../http/define-route.ts';
+import { defineRoute } from '../http/define-route.ts';
+import { IdParams, type RouteModule } from '../http/route.ts';
 import { pageOf, pageQuery } from '../http/page.ts';
 import { text } from '../http/fields.ts';
 import { utcTimeField } from '../http/time-field.ts';
@@ -127,7 +128,7 @@ function readsBelow(
       // A key asks for messages of the mode that it never sees.
       if (where.test !== undefined && where.test !== filter.test)
         return { body: { items: [], nextCursor: null } };
-      const { rows, next } = await read(tenantId, gone, (tx) =>
+      const { rows, next } = await read(tenantId, gone(), (tx) =>
         filteredPage({
           limit,
           before,
@@ -154,7 +155,7 @@ function readsBelow(
     async handler({ caller, params, gone }) {
       const { id: tenantId } = caller.tenant;
       const address = await addressOf(loadIds, caller, params.id);
-      const row = await read(tenantId, gone, (tx) => findMessage(tenantId, tx, address));
+      const row = await read(tenantId, gone(), (tx) => findMessage(tenantId, tx, address));
       if (row === undefined) throw notFound();
       return { body: toMessage(row) };
     },
@@ -177,7 +178,7 @@ function readsBelow(
       const scope = ['attempts', tenantId, params.id];
       const before = cursor === undefined ? undefined : Number(cursors.open(scope, cursor));
       const address = await addressOf(loadIds, caller, params.id);
-      const rows = await read(tenantId, gone, async (tx) =>
+      const rows = await read(tenantId, gone(), async (tx) =>
         listAttempts(tenantId, tx, await keyAt(tenantId, tx, address), { before, most: limit + 1 }),
       );
       return { body: pageFrom(rows, limit, toAttempt, ({ number }) => cursors.seal(scope, String(number))) };
@@ -203,7 +204,7 @@ function readsBelow(
       const before = cursor === undefined ? undefined : Number(cursors.open(scope, cursor));
       const address = await addressOf(loadIds, caller, params.id);
       const { events: ids } = await loadIds();
-      const rows = await read(tenantId, gone, async (tx) => {
+      const rows = await read(tenantId, gone(), async (tx) => {
         const key = await keyAt(tenantId, tx, address);
         const stored = await listEvents(tenantId, tx, key, { before, most: limit + 1 });
         const all = [...stored, acceptedEvent(key)];

@@ -13,7 +13,8 @@ import { withTenant } from '#core/store/tenant-scope.ts';
 import { assertMemberUntilCommit } from '../auth/assert-member.ts';
 import { auditTo } from '../changes/change-tenant.ts';
 import { scopeOf } from '../changes/change-scope.ts';
-import { defineRoute, IdParams, type RouteModule } from '../http/define-route.ts';
+import { defineRoute } from '../http/define-route.ts';
+import { IdParams, type RouteModule } from '../http/route.ts';
 import { inSlot, type SharedSlots } from '../http/shared-slots.ts';
 import { timeField } from '../http/time-field.ts';
 import { addressOf } from './message-address.ts';
@@ -85,7 +86,7 @@ export function rescheduleMessageRoute({ sql, loadIds, slots, audit }: Reschedul
         }
         return after;
       };
-      const row = await inSlot(slots, tenantId, () => withTenant(sql, tenantId, reschedule), gone);
+      const row = await inSlot(slots, tenantId, () => withTenant(sql, tenantId, reschedule), gone());
       return { body: toMessage(row), messageId: row.id };
     },
   });

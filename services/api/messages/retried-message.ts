@@ -6,7 +6,7 @@ import { INT32_MAX } from '#core/domain/int32-max.ts';
 import { lifetimeOf } from '#core/domain/lifetime.ts';
 import type { AcceptRow } from '#core/store/acceptance.ts';
 import type { RetriedRow } from '#core/store/retries.ts';
-import type { RequestFacts } from '../http/define-route.ts';
+import type { RequestFacts } from '../http/route.ts';
 import { routeColumns, type Routed } from './account-for.ts';
 import type { NewPlace } from './message-places.ts';
 import { acceptedBody, addressKeyColumn, type Accepted } from './new-message.ts';

@@ -20,13 +20,9 @@ import { auditTo } from '../changes/change-tenant.ts';
 import { scopeOf } from '../changes/change-scope.ts';
 import type { MemberCaller } from '../auth/auth.ts';
 import { createOnce, type Created, type CreateResult } from '../http/idempotency.ts';
-import {
-  defineRoute,
-  idempotencyKeyField,
-  IdParams,
-  type RouteContext,
-  type RouteModule,
-} from '../http/define-route.ts';
+import { defineRoute } from '../http/define-route.ts';
+import { idempotencyKeyField } from '../http/idempotency.ts';
+import { IdParams, type RouteContext, type RouteModule } from '../http/route.ts';
 import { inSlot, type SharedSlots } from '../http/shared-slots.ts';
 import { SWEEP_AFTER_MS } from './accept-batcher.ts';
 import { acceptWakes } from './accept-wakes.ts';
@@ -96,7 +92,7 @@ export function retryMessageRoute(deps: RetryMessageDeps): RouteModule {
     const make = async () =>
       onceWithContent(context, address, await places.take(caller.tenant.limits.retentionDays));
     try {
-      const { body, replayed } = await inSlot(slots, tenantId, make, gone);
+      const { body, replayed } = await inSlot(slots, tenantId, make, gone());
       if (replayed) metrics.replayed();
       return { body, replayed, messageId: body.id };
     } catch (error) {

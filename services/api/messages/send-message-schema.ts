@@ -8,7 +8,7 @@ import { pushDataFault } from '#core/domain/push-data.ts';
 import { isSmsSender, SMS_SENDER_RULE } from '#core/domain/sms-sender.ts';
 import { exactNumbers } from '../http/exact-numbers.ts';
 import { atMostPairs, isLine, lineIssue, lineText, text } from '../http/fields.ts';
-import { idempotencyKeyField } from '../http/define-route.ts';
+import { idempotencyKeyField } from '../http/idempotency.ts';
 import { timeField } from '../http/time-field.ts';
 import { whatsappMedia, whatsappTemplate } from './whatsapp-fields.ts';
 

@@ -23,7 +23,8 @@ import { newMessageRow, recordKeptFrom, sendsPerMinute, type Accepted } from './
 import { countedAgainst, refusalOf } from './refusal-of.ts';
 import { rejectionReason, type RejectionReason } from './rejection-reason.ts';
 import { rememberedRefusal } from './remembered-refusal.ts';
-import { defineRoute, type Answer, type RouteContext, type RouteModule } from '../http/define-route.ts';
+import { defineRoute } from '../http/define-route.ts';
+import type { Answer, RouteContext, RouteModule } from '../http/route.ts';
 import { messageClock, type MessageClock } from './message-clock.ts';
 import { attachedLength, SEND_BYTES_MAX, SendMessage } from './send-message-schema.ts';
 

@@ -5,7 +5,7 @@ import { STATUS } from '../http/errors.ts';
 import { IDEMPOTENCY_KEY } from '../http/idempotency.ts';
 import { IF_MATCH } from '../http/if-match.ts';
 import type { Json } from './generate-schemas.ts';
-import type { Examples, RouteDocs } from '../http/define-route.ts';
+import type { Examples, RouteDocs } from '../http/route.ts';
 
 type Content = Record<string, Json>;
 type Response = { description: string; headers?: Json; content?: Content };

@@ -6,7 +6,7 @@ import { receiptUrl, type ReceiptKey } from '#core/domain/receipt-token.ts';
 import type { ReceiptAccount } from '#core/store/receipt-calls.ts';
 import type { ReceiptAnswer, ReceiptAnswerType } from '#providers/receipt.ts';
 import { findProvider, receiptsOf, type AnyReceipts } from '#providers/registry.ts';
-import type { RouteModule } from '../http/define-route.ts';
+import type { RouteModule } from '../http/route.ts';
 import { defineRawRoute, type RawRequest } from '../http/raw-route.ts';
 import type { FullAccounts } from './full-accounts.ts';
 import type { ReceiptAccounts } from './receipt-accounts.ts';

@@ -5,7 +5,8 @@ import { assertStillMember } from '../auth/assert-member.ts';
 import { toCsv } from '../http/csv.ts';
 import { createDownloadTime } from '../http/download-time.ts';
 import { prefersCsv } from '../http/prefers-csv.ts';
-import { defineRoute, type RouteModule } from '../http/define-route.ts';
+import { defineRoute } from '../http/define-route.ts';
+import type { RouteModule } from '../http/route.ts';
 import { CSV, NDJSON } from './import-rows.ts';
 import { addressNames, suppressionFilter } from './suppression-filter.ts';
 import type { SuppressionDeps } from './suppression-routes.ts';
@@ -60,7 +61,7 @@ export function exportSuppressionsRoute(deps: SuppressionDeps): RouteModule {
       const { tenant } = caller;
       const isCsv = format === undefined ? prefersCsv(request.accept, NDJSON) : format === 'csv';
       const addresses = address === undefined ? undefined : addressNames(addressKeys, tenant.id, address);
-      const time = createDownloadTime(gone, deps.downloadLimits);
+      const time = createDownloadTime(gone(), deps.downloadLimits);
       const over = time.signal;
       const range = { rows: PART_ROWS, most: PART_ROWS };
       async function readPart(before: number | undefined): Promise<Part> {

@@ -13,7 +13,8 @@ import type { MemberCaller } from '../auth/auth.ts';
 import { abandoned, toAppError } from '../http/errors.ts';
 import { createPauses } from '../http/pauses.ts';
 import { warningsField } from '../http/request-warnings.ts';
-import { defineRoute, type RequestFacts, type RouteModule } from '../http/define-route.ts';
+import { defineRoute } from '../http/define-route.ts';
+import type { RequestFacts, RouteModule } from '../http/route.ts';
 import type { Upload } from '../http/upload.ts';
 import { createImportFaults, NAMED_FAULTS_MAX, type ImportFaults } from './import-faults.ts';
 import { CSV, importRows, NDJSON } from './import-rows.ts';
@@ -111,9 +112,10 @@ export function importSuppressionsRoute(deps: SuppressionDeps): RouteModule {
     status: 200,
     response: ImportedSuppressions,
     handler: async ({ caller, query: { mode }, upload, warnings, request, gone }) => {
-      const leave = await deps.imports.take(caller.tenant.id, gone);
+      const signal = gone();
+      const leave = await deps.imports.take(caller.tenant.id, signal);
       try {
-        const given: Given = { upload: upload as Upload, now: Date.now(), gone };
+        const given: Given = { upload: upload as Upload, now: Date.now(), gone: signal };
         const { received, expired, faults } = await check(given, warnings);
         if (received === 0)
           throw validationFailed({ field: 'body', rule: 'min', message: 'Must have a row' });

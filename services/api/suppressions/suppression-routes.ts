@@ -15,7 +15,8 @@ import type { AdminDeps } from '../admin/admin-deps.ts';
 import type { DownloadLimits } from '../http/download-time.ts';
 import { filteredPage } from '../http/filtered-page.ts';
 import type { SharedSlots } from '../http/shared-slots.ts';
-import { defineRoute, IdParams, type RouteModule } from '../http/define-route.ts';
+import { defineRoute } from '../http/define-route.ts';
+import { IdParams, type RouteModule } from '../http/route.ts';
 import { pageOf, pageQuery } from '../http/page.ts';
 import { exportSuppressionsRoute } from './export-suppressions.ts';
 import { importSuppressionsRoute } from './import-suppressions.ts';
@@ -104,7 +105,7 @@ function list({ read, cursors, addressKeys }: SuppressionDeps): RouteModule {
       const pages = { list: 'suppressions', of: tenant.id, address, ...filter };
       const before = cursor === undefined ? undefined : Number(cursors.open(pages, cursor));
       const addresses = address === undefined ? undefined : addressNames(addressKeys, tenant.id, address);
-      const { rows, next } = await read(tenant.id, gone, (tx) =>
+      const { rows, next } = await read(tenant.id, gone(), (tx) =>
         filteredPage({
           limit,
           before,

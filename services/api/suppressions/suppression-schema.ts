@@ -8,7 +8,7 @@ import {
 } from '#core/domain/suppression.ts';
 import { text } from '../http/fields.ts';
 import { warningsField } from '../http/request-warnings.ts';
-import { idempotencyKeyField } from '../http/define-route.ts';
+import { idempotencyKeyField } from '../http/idempotency.ts';
 import { timeField } from '../http/time-field.ts';
 
 /** The length of the longest device token that a message can be sent to. */

@@ -7,7 +7,7 @@ import {
   type Unsubscribing,
 } from '#core/domain/unsubscribe-token.ts';
 import { defineRawRoute, type RawAnswer, type RawRequest } from '../http/raw-route.ts';
-import type { RouteModule } from '../http/define-route.ts';
+import type { RouteModule } from '../http/route.ts';
 import { askPage, donePage, ONE_CLICK, overPage } from './unsubscribe-page.ts';
 
 /** Who unsubscribes, and from which address. */

@@ -21,7 +21,8 @@ import { changeTenant } from '../changes/change-tenant.ts';
 import { iso } from '../http/iso.ts';
 import { scopeOf } from '../changes/change-scope.ts';
 import { filteredPage } from '../http/filtered-page.ts';
-import { defineRoute, IdParams, type RouteModule } from '../http/define-route.ts';
+import { defineRoute } from '../http/define-route.ts';
+import { IdParams, type RouteModule } from '../http/route.ts';
 import { pageOf, pageQuery } from '../http/page.ts';
 import { utcTimeField } from '../http/time-field.ts';
 import { Delivery, DeliveryWithLog, Recovered, viewDelivery, viewLoggedCall } from './delivery-view.ts';
@@ -81,7 +82,7 @@ function list({ read, cursors, loadIds }: WebhookDeps): RouteModule {
       const pages = { list: 'deliveries', of: tenant.id, endpoint: params.id, ...filter };
       const before = cursor === undefined ? undefined : Number(cursors.open(pages, cursor));
       const ids = await loadIds();
-      const { endpoint, rows, next } = await read(tenant.id, gone, async (tx) => {
+      const { endpoint, rows, next } = await read(tenant.id, gone(), async (tx) => {
         const found = await requireEndpoint(tenant.id, tx, params.id);
         const floor = since === undefined ? 0 : await feedStart(tenant.id, tx, since, found.id);
         const page = await filteredPage({

@@ -18,7 +18,7 @@ import {
 import { changeTenant, type Change } from '../changes/change-tenant.ts';
 import { scopeOf } from '../changes/change-scope.ts';
 import type { MemberCaller } from '../auth/auth.ts';
-import type { RequestFacts } from '../http/define-route.ts';
+import type { RequestFacts } from '../http/route.ts';
 import type { WebhookDeps } from './webhook-deps.ts';
 
 /**

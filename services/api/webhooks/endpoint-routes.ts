@@ -15,7 +15,8 @@ import { createInTenant } from '../changes/change-tenant.ts';
 import { earlierAnswer } from '../http/earlier-answer.ts';
 import { scopeOf } from '../changes/change-scope.ts';
 import { pageFrom } from '../http/cursor.ts';
-import { defineRoute, IdParams, type RouteModule } from '../http/define-route.ts';
+import { defineRoute } from '../http/define-route.ts';
+import { IdParams, type RouteModule } from '../http/route.ts';
 import { pageOf, pageQuery } from '../http/page.ts';
 import {
   assertCertificate,
@@ -119,7 +120,7 @@ function list({ read, cursors }: WebhookDeps): RouteModule {
     handler: async ({ caller: { tenant, role }, query: { limit, cursor, ...filter }, gone }) => {
       const pages = { list: 'webhook-endpoints', of: tenant.id, ...filter };
       const before = cursor === undefined ? undefined : Number(cursors.open(pages, cursor));
-      const rows = await read(tenant.id, gone, (tx) =>
+      const rows = await read(tenant.id, gone(), (tx) =>
         listEndpoints(tenant.id, tx, { ...filter, before, most: limit + 1 }),
       );
       return {

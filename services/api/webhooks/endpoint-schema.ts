@@ -8,7 +8,7 @@ import {
 } from '#core/domain/webhook-headers.ts';
 import { SIGNATURES, type Signature } from '#core/store/webhook-endpoints.ts';
 import { atMostPairs, graceSecondsField, text } from '../http/fields.ts';
-import { idempotencyKeyField } from '../http/define-route.ts';
+import { idempotencyKeyField } from '../http/idempotency.ts';
 
 const EVENT_TYPES_MAX = 50;
 const TAGS_MAX = 10;

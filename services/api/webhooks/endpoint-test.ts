@@ -13,7 +13,8 @@ import {
 import { withTenant } from '#core/store/tenant-scope.ts';
 import { abandoned } from '../http/errors.ts';
 import { warningsField } from '../http/request-warnings.ts';
-import { defineRoute, IdParams, type RouteModule } from '../http/define-route.ts';
+import { defineRoute } from '../http/define-route.ts';
+import { IdParams, type RouteModule } from '../http/route.ts';
 import { exampleOf } from '../http/example-of.ts';
 import { changeEndpoint, nameOf } from './endpoint-change.ts';
 import type { WebhookDeps } from './webhook-deps.ts';
@@ -102,7 +103,7 @@ export function endpointTestRoute(deps: WebhookDeps): RouteModule {
         },
       );
       try {
-        return { body: TestedEndpoint.parse(await resultOf(tenantId, test, gone)) };
+        return { body: TestedEndpoint.parse(await resultOf(tenantId, test, gone())) };
       } finally {
         await withTenant(sql, tenantId, (tx) => dropEndpointTest(tenantId, tx, test)).catch(() => undefined);
       }

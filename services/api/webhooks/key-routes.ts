@@ -11,7 +11,9 @@ import { earlierAnswer } from '../http/earlier-answer.ts';
 import { scopeOf } from '../changes/change-scope.ts';
 import { graceSecondsField } from '../http/fields.ts';
 import { warningsField } from '../http/request-warnings.ts';
-import { defineRoute, idempotencyKeyField, type RouteModule } from '../http/define-route.ts';
+import { defineRoute } from '../http/define-route.ts';
+import { idempotencyKeyField } from '../http/idempotency.ts';
+import type { RouteModule } from '../http/route.ts';
 import { newSigningKey } from './signing-key.ts';
 import type { WebhookDeps } from './webhook-deps.ts';
 

@@ -2,7 +2,8 @@ import { z } from 'zod';
 import { AppError, notFound } from '#core/domain/app-error.ts';
 import { replayEvent } from '#core/store/endpoint-deliveries.ts';
 import { warningsField } from '../http/request-warnings.ts';
-import { defineRoute, IdParams, type RouteModule } from '../http/define-route.ts';
+import { defineRoute } from '../http/define-route.ts';
+import { IdParams, type RouteModule } from '../http/route.ts';
 import { changeEndpoint, nameOf } from './endpoint-change.ts';
 import type { WebhookDeps } from './webhook-deps.ts';
 

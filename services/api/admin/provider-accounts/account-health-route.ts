@@ -7,7 +7,8 @@ import { readAccountCounts, type CountsSince } from '#core/store/account-health.
 import { findAccount } from '#core/store/provider-accounts.ts';
 import type { AdminDeps } from '../admin-deps.ts';
 import { warningsField } from '../../http/request-warnings.ts';
-import { defineRoute, IdParams, type RouteModule } from '../../http/define-route.ts';
+import { defineRoute } from '../../http/define-route.ts';
+import { IdParams, type RouteModule } from '../../http/route.ts';
 
 /** Larger than any real count, and still an exact number. */
 const count = z.int().min(0).max(1e15);
@@ -111,7 +112,7 @@ export function providerHealthRoute({ read }: Pick<AdminDeps, 'read'>): RouteMod
     handler: async ({ caller, params, gone }) => {
       const tenantId = caller.tenant.id;
       const id = params.id as ProviderAccountId;
-      const { account, recent } = await read(tenantId, gone, async (tx) => ({
+      const { account, recent } = await read(tenantId, gone(), async (tx) => ({
         account: await findAccount(tenantId, tx, id),
         recent: await readRecent(tenantId, tx, id),
       }));

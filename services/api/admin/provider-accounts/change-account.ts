@@ -7,7 +7,7 @@ import { withTenant } from '#core/store/tenant-scope.ts';
 import type { AnyProvider } from '#providers/provider.ts';
 import { findProvider } from '#providers/registry.ts';
 import type { MemberCaller } from '../../auth/auth.ts';
-import type { RequestFacts } from '../../http/define-route.ts';
+import type { RequestFacts } from '../../http/route.ts';
 import { changeTenant, type Change } from '../../changes/change-tenant.ts';
 import { scopeOf } from '../../changes/change-scope.ts';
 import type { AdminDeps } from '../admin-deps.ts';

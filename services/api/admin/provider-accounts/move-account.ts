@@ -8,7 +8,8 @@ import {
   wakeWaiting,
 } from '#core/store/provider-accounts.ts';
 import type { MemberCaller } from '../../auth/auth.ts';
-import { defineRoute, IdParams, type RequestFacts, type RouteModule } from '../../http/define-route.ts';
+import { defineRoute } from '../../http/define-route.ts';
+import { IdParams, type RequestFacts, type RouteModule } from '../../http/route.ts';
 import type { AdminDeps } from '../admin-deps.ts';
 import { Provider, viewAccountFor } from './account-view.ts';
 import { changeAccount, requireAccount, tag, writer } from './change-account.ts';

@@ -4,7 +4,8 @@ import { CHANNELS } from '#core/domain/channel.ts';
 import { listAccounts } from '#core/store/provider-accounts.ts';
 import { pageFrom } from '../../http/cursor.ts';
 import { text } from '../../http/fields.ts';
-import { defineRoute, IdParams, type RouteModule } from '../../http/define-route.ts';
+import { defineRoute } from '../../http/define-route.ts';
+import { IdParams, type RouteModule } from '../../http/route.ts';
 import { pageOf, pageQuery } from '../../http/page.ts';
 import type { AdminDeps } from '../admin-deps.ts';
 import { readRecent } from './account-health-route.ts';
@@ -32,7 +33,7 @@ export function listAccountsRoute({ read, cursors, receiptUrls }: AdminDeps): Ro
       const { tenant } = caller;
       const pages = { list: 'providers', of: tenant.id, ...filter };
       const before = cursor === undefined ? undefined : Number(cursors.open(pages, cursor));
-      const rows = await read(tenant.id, gone, (tx) =>
+      const rows = await read(tenant.id, gone(), (tx) =>
         listAccounts(tenant.id, tx, { ...filter, before, most: limit + 1 }),
       );
       return {
@@ -59,7 +60,7 @@ export function showAccountRoute({ read, receiptUrls }: AdminDeps): RouteModule 
     params: IdParams,
     response: Provider,
     handler: async ({ caller, params, gone }) => {
-      const { account, recent } = await read(caller.tenant.id, gone, async (tx) => {
+      const { account, recent } = await read(caller.tenant.id, gone(), async (tx) => {
         const found = await requireAccount(caller, tx, params.id);
         return { account: found, recent: await readRecent(caller.tenant.id, tx, found.id) };
       });

@@ -8,7 +8,8 @@ import {
 } from '#core/store/provider-accounts.ts';
 import { configWarnings } from '#providers/config-keys.ts';
 import { parseAccount } from '#providers/registry.ts';
-import { defineRoute, IdParams, type RouteModule } from '../../http/define-route.ts';
+import { defineRoute } from '../../http/define-route.ts';
+import { IdParams, type RouteModule } from '../../http/route.ts';
 import { createInTenant } from '../../changes/change-tenant.ts';
 import { iso } from '../../http/iso.ts';
 import { scopeOf } from '../../changes/change-scope.ts';

@@ -10,7 +10,8 @@ import {
 import { configWarnings } from '#providers/config-keys.ts';
 import type { AnyProvider } from '#providers/provider.ts';
 import { parseAccount, parsePublicConfig } from '#providers/registry.ts';
-import { defineRoute, IdParams, type RouteModule } from '../../http/define-route.ts';
+import { defineRoute } from '../../http/define-route.ts';
+import { IdParams, type RouteModule } from '../../http/route.ts';
 import { changeTenant } from '../../changes/change-tenant.ts';
 import { scopeOf } from '../../changes/change-scope.ts';
 import type { AdminDeps } from '../admin-deps.ts';
