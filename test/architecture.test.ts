@@ -260,7 +260,7 @@ function broken(planted: readonly SourceFile[]): string[] {
 test('finds the files of the project', () => {
   const seen = files.map(({ path }) => path);
   for (const path of [
-    'services/core/domain/message-state.ts',
+    'services/core/domain/message/message-state.ts',
     'deploy/servers/nats.ts',
     'test/architecture.test.ts',
   ]) {

@@ -1,11 +1,15 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { ACCOUNT_MOVE_NAMES, ACCOUNT_MOVES } from '#core/domain/account-state.ts';
-import { DELIVERY_MOVES } from '#core/domain/delivery-state.ts';
-import { ENDPOINT_MOVE_NAMES, ENDPOINT_MOVES, ENDPOINT_STATUSES } from '#core/domain/endpoint-state.ts';
-import { MESSAGE_MOVES } from '#core/domain/message-state.ts';
-import { TENANT_MOVES } from '#core/domain/tenant-state.ts';
+import { ACCOUNT_MOVE_NAMES, ACCOUNT_MOVES } from '#core/domain/account/account-state.ts';
+import { DELIVERY_MOVES } from '#core/domain/webhooks/delivery-state.ts';
+import {
+  ENDPOINT_MOVE_NAMES,
+  ENDPOINT_MOVES,
+  ENDPOINT_STATUSES,
+} from '#core/domain/webhooks/endpoint-state.ts';
+import { MESSAGE_MOVES } from '#core/domain/message/message-state.ts';
+import { TENANT_MOVES } from '#core/domain/tenant/tenant-state.ts';
 import { projectRoot } from './support/command.ts';
 
 const architecture = readFileSync(join(projectRoot, 'services/ARCHITECTURE.md'), 'utf8');

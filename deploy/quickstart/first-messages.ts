@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Channel } from '#core/domain/channel.ts';
+import type { Channel } from '#core/domain/message/channel.ts';
 import type { ApiClient } from './api-client.ts';
 import type { EventArrivals } from './first-events.ts';
 import type { Arrival } from './received.ts';

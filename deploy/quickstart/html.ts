@@ -1,4 +1,4 @@
-import { escapeHtml } from '#core/domain/escape-html.ts';
+import { escapeHtml } from '#core/domain/text/escape-html.ts';
 
 /** Markup that is inserted into a page unescaped. Only `html` creates it. */
 export type Html = { readonly markup: string };

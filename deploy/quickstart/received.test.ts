@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { WhatsappContent } from '#core/domain/content.ts';
+import type { WhatsappContent } from '#core/domain/message/content.ts';
 import type { Received } from '#providers/stand-in.ts';
 import { whatsappPayload } from '#providers/whatsapp-cloud/payload.ts';
 import { readFcm, readTwilio, readWhatsapp } from './received.ts';

@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
-import { webhookSecretBinding } from '#core/domain/binding.ts';
-import type { TenantId } from '#core/domain/ids.ts';
+import { webhookSecretBinding } from '#core/domain/storage/binding.ts';
+import type { TenantId } from '#core/domain/storage/ids.ts';
 import type { WebhookKeysOf } from './webhook-receiver.ts';
 import type { WorkerView } from './worker-view.ts';
 

@@ -2,7 +2,7 @@ import { createLogger } from '#core/platform/telemetry/logger.ts';
 import { openPostgres, type Postgres } from '#core/platform/postgres/postgres.ts';
 import { openKeyring } from '#core/platform/vault/open-keyring.ts';
 import type { KeyDecrypter } from '#core/platform/vault/keyring.ts';
-import { Secret } from '#core/domain/secret.ts';
+import { Secret } from '#core/domain/storage/secret.ts';
 import { workerConfig, type WorkerConfig } from '../../services/worker/config.ts';
 import { workerEnvironment, type EnvironmentInput } from './environments.ts';
 

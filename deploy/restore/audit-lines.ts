@@ -1,7 +1,7 @@
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { z } from 'zod';
-import type { AuditEntry } from '#core/domain/audit-entry.ts';
+import type { AuditEntry } from '#core/domain/tenant/audit-entry.ts';
 
 const Fact = z.union([z.string(), z.number(), z.null(), z.array(z.string())]);
 const Entry = z.object({

@@ -1,5 +1,5 @@
-import type { AuditFacts } from '#core/domain/audit-entry.ts';
-import { ROLES, type Role } from '#core/domain/role.ts';
+import type { AuditFacts } from '#core/domain/tenant/audit-entry.ts';
+import { ROLES, type Role } from '#core/domain/tenant/role.ts';
 
 type Fact = AuditFacts[string] | undefined;
 

@@ -1,4 +1,4 @@
-import type { AuditEntry } from '#core/domain/audit-entry.ts';
+import type { AuditEntry } from '#core/domain/tenant/audit-entry.ts';
 import { textOf } from './facts.ts';
 import { lose, type LastSuspension, type Note } from './tenant-history.ts';
 

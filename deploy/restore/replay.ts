@@ -1,7 +1,7 @@
-import type { AuditEntry } from '#core/domain/audit-entry.ts';
-import type { TenantId } from '#core/domain/ids.ts';
-import { createMessageIds, type MessageIds } from '#core/domain/message-id.ts';
-import { ROLES } from '#core/domain/role.ts';
+import type { AuditEntry } from '#core/domain/tenant/audit-entry.ts';
+import type { TenantId } from '#core/domain/storage/ids.ts';
+import { createMessageIds, type MessageIds } from '#core/domain/storage/message-id.ts';
+import { ROLES } from '#core/domain/tenant/role.ts';
 import type { Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { eraseContent } from '#core/store/erasure.ts';
 import { isAt } from '#core/store/messages.ts';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
-import type { AuditEntry } from '#core/domain/audit-entry.ts';
+import type { AuditEntry } from '#core/domain/tenant/audit-entry.ts';
 import { tenantHistories } from './tenant-histories.ts';
 
 const TENANT = randomUUID();

@@ -1,4 +1,4 @@
-import type { AuditEntry } from '#core/domain/audit-entry.ts';
+import type { AuditEntry } from '#core/domain/tenant/audit-entry.ts';
 import { textOf } from './facts.ts';
 import { noteRevokedKey, noteRotatedKey, noteUpdatedKey } from './note-key.ts';
 import { noteAddedMember, noteJoinedMember, noteRemovedMember, noteRole } from './note-member.ts';

@@ -1,5 +1,5 @@
-import type { AuditEntry } from '#core/domain/audit-entry.ts';
-import type { Role } from '#core/domain/role.ts';
+import type { AuditEntry } from '#core/domain/tenant/audit-entry.ts';
+import type { Role } from '#core/domain/tenant/role.ts';
 
 export type LastSuspension = {
   readonly isSuspended: boolean;

@@ -11,7 +11,7 @@ import { sendBatchRoute, type SendBatchDeps } from './messages/send-batch.ts';
 import { sendMessageRoute, type SendMessageDeps } from './messages/send-message.ts';
 import { retryMessageRoute, type RetryMessageDeps } from './messages/retry-message.ts';
 import { receiptRoutes, type ReceiptRoutesDeps } from './receipts/receipt-routes.ts';
-import type { RouteModule } from './http/route.ts';
+import type { RouteModule } from './http/routes/route.ts';
 import { suppressionRoutes, type SuppressionDeps } from './suppressions/suppression-routes.ts';
 import { unsubscribeRoutes, type UnsubscribeDeps } from './unsubscribe/unsubscribe-routes.ts';
 import type { WebhookDeps } from './webhooks/webhook-deps.ts';

@@ -2,13 +2,13 @@ import { createSecretKey } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { createLogger, silentLogger, type Logger } from '#core/platform/telemetry/logger.ts';
-import type { UserId } from '#core/domain/ids.ts';
+import type { UserId } from '#core/domain/storage/ids.ts';
 import { buildApp } from './app.ts';
 import type { Authenticate } from './auth/auth.ts';
-import { DEFAULT_HTTP_LIMITS, type HttpLimits } from './http/http-limits.ts';
-import { warningsField } from './http/request-warnings.ts';
-import { defineRoute } from './http/define-route.ts';
-import type { RouteModule } from './http/route.ts';
+import { DEFAULT_HTTP_LIMITS, type HttpLimits } from './http/admission/http-limits.ts';
+import { warningsField } from './http/routes/request-warnings.ts';
+import { defineRoute } from './http/routes/define-route.ts';
+import type { RouteModule } from './http/routes/route.ts';
 
 async function setup(
   limits?: HttpLimits,

@@ -2,8 +2,8 @@ import type { KeyObject } from 'node:crypto';
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { serializerCompiler } from 'fastify-type-provider-zod';
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
-import { AppError, limitReached } from '#core/domain/app-error.ts';
-import { UNSUBSCRIBE_TOKEN_MAX } from '#core/domain/unsubscribe-token.ts';
+import { AppError, limitReached } from '#core/domain/fault/app-error.ts';
+import { UNSUBSCRIBE_TOKEN_MAX } from '#core/domain/recipient/unsubscribe-token.ts';
 import type { Logger } from '#core/platform/telemetry/logger.ts';
 import { QueueFullError } from '#core/platform/process/micro-batch.ts';
 import { beginSpan } from '#core/platform/telemetry/telemetry.ts';
@@ -23,25 +23,25 @@ import {
   shedOverload,
   type HttpLimits,
   type LatestRequests,
-} from './http/http-limits.ts';
-import { addRequestFields } from './http/fastify-fields.ts';
+} from './http/admission/http-limits.ts';
+import { addRequestFields } from './http/routes/fastify-fields.ts';
 import { createFaultLog } from './http/fault-log.ts';
-import { isGivenTwice } from './http/given-twice.ts';
+import { isGivenTwice } from './http/input/given-twice.ts';
 import { installHomePage } from './docs/home-page.ts';
 import type { HttpMetrics } from './http/http-metrics.ts';
-import { knownMethods, type KnownMethods } from './http/known-methods.ts';
-import { createLingering } from './http/lingering.ts';
-import { noRoom } from './http/no-room.ts';
+import { knownMethods, type KnownMethods } from './http/routes/known-methods.ts';
+import { createLingering } from './http/admission/lingering.ts';
+import { noRoom } from './http/admission/no-room.ts';
 import { observeEnd, routeOf, tenantOf } from './http/observe-end.ts';
-import { createMemoryBudget, type MemoryBudget } from './http/memory-budget.ts';
+import { createMemoryBudget, type MemoryBudget } from './http/admission/memory-budget.ts';
 import { installDocs } from './openapi/openapi.ts';
 import { rateHeaders } from './http/rate-headers.ts';
-import { tooLarge } from './http/too-large.ts';
-import { requestIdOf } from './http/request-id.ts';
-import { createBodyReader, ownerOf, type BodyReader, type RequestMoments } from './http/read-body.ts';
-import { inputCompiler } from './http/read-input.ts';
-import type { RouteModule } from './http/route.ts';
-import { createSlowBodies } from './http/slow-bodies.ts';
+import { tooLarge } from './http/input/too-large.ts';
+import { requestIdOf } from './http/routes/request-id.ts';
+import { createBodyReader, ownerOf, type BodyReader, type RequestMoments } from './http/input/read-body.ts';
+import { inputCompiler } from './http/input/read-input.ts';
+import type { RouteModule } from './http/routes/route.ts';
+import { createSlowBodies } from './http/admission/slow-bodies.ts';
 
 /** The default where a route does not set a limit. */
 const BODY_BYTES_MAX = 1024 * 1024;

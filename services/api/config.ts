@@ -22,7 +22,7 @@ import {
   tenantMetricsEnv,
   webhooksEnv,
 } from '#core/platform/config/environment.ts';
-import { DEFAULT_HTTP_LIMITS, type HttpLimits } from './http/http-limits.ts';
+import { DEFAULT_HTTP_LIMITS, type HttpLimits } from './http/admission/http-limits.ts';
 
 /** The algorithms that `jose` verifies with a public key. */
 const ALGORITHMS = new Set([

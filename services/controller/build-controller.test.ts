@@ -1,5 +1,5 @@
 import { afterEach, expect, test, vi } from 'vitest';
-import type { TenantId } from '#core/domain/ids.ts';
+import type { TenantId } from '#core/domain/storage/ids.ts';
 import type { KeyKeeper } from '#core/platform/vault/vault-keys.ts';
 import type { ManagedTenantStore } from '#core/store/managed-tenants.ts';
 import { buildMemoryController } from '#test/support/build-memory-controller.ts';

@@ -1,5 +1,5 @@
-import type { TenantId } from '#core/domain/ids.ts';
-import { encodeNotice } from '#core/domain/notice.ts';
+import type { TenantId } from '#core/domain/storage/ids.ts';
+import { encodeNotice } from '#core/domain/tenant/notice.ts';
 import type { Nats } from '#core/platform/nats/nats-types.ts';
 import type { KubeClient } from './kube/kube-client.ts';
 import { keyOf } from './kube/kube-object.ts';

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { BUILT_IN_PLANS } from '#core/domain/plan.ts';
+import { BUILT_IN_PLANS } from '#core/domain/tenant/plan.ts';
 import { KeyringError } from '#core/platform/vault/keyring.ts';
 import type { ManagedTenantStore, PurgeOutcome, StoredTenant } from '#core/store/managed-tenants.ts';
 import { buildMemoryController } from '#test/support/build-memory-controller.ts';

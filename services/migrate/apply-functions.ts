@@ -1,5 +1,5 @@
 import { compare as compareVersions } from 'semver';
-import { isLockRefused } from '#core/domain/database-fault.ts';
+import { isLockRefused } from '#core/domain/storage/database-fault.ts';
 import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { functionsDigest, type FunctionFile } from '#core/store/migration-files.ts';
 

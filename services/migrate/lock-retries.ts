@@ -1,4 +1,4 @@
-import { isLockRefused } from '#core/domain/database-fault.ts';
+import { isLockRefused } from '#core/domain/storage/database-fault.ts';
 import { withDeadline, type Sql } from '#core/platform/postgres/postgres.ts';
 import { retryPauseMs } from './retry-pause.ts';
 

@@ -1,4 +1,4 @@
-import { isLockRefused } from '#core/domain/database-fault.ts';
+import { isLockRefused } from '#core/domain/storage/database-fault.ts';
 import type { Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { tryMaintenanceLock } from '#core/store/partitions.ts';
 

@@ -1,4 +1,4 @@
-import { secret } from '#core/domain/secret.ts';
+import { secret } from '#core/domain/storage/secret.ts';
 import { openPostgres, type TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { VERSION } from '#core/platform/process/version.ts';
 import {

@@ -1,4 +1,4 @@
-import { databaseFaultOf } from '#core/domain/database-fault.ts';
+import { databaseFaultOf } from '#core/domain/storage/database-fault.ts';
 import { retryPauseMs } from './retry-pause.ts';
 
 /** As long as a migration waits for its locks. */

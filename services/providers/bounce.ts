@@ -1,4 +1,4 @@
-import type { Failure, FailureClass } from '#core/domain/failure.ts';
+import type { Failure, FailureClass } from '#core/domain/sending/failure.ts';
 import { redact } from './redact.ts';
 
 type Meaning = { readonly class: FailureClass; readonly code: string };

@@ -1,4 +1,4 @@
-import type { Failure, FailureClass } from '#core/domain/failure.ts';
+import type { Failure, FailureClass } from '#core/domain/sending/failure.ts';
 import type { HttpResult, Verification } from './provider.ts';
 import { createRedactor } from './redact.ts';
 import { unreached } from './unreached.ts';

@@ -1,5 +1,5 @@
-import { nearName } from '#core/domain/near-name.ts';
-import { unknownField, type Warning } from '#core/domain/warning.ts';
+import { nearName } from '#core/domain/text/near-name.ts';
+import { unknownField, type Warning } from '#core/domain/fault/warning.ts';
 import type { AnyProvider, FieldFault } from './provider.ts';
 import { snakeCase } from './registry.ts';
 

@@ -1,4 +1,4 @@
-import type { Outcome } from '#core/domain/outcome.ts';
+import type { Outcome } from '#core/domain/sending/outcome.ts';
 import type { AnyProvider } from './provider.ts';
 
 /** The fields of a provider that define its limits. */

@@ -1,7 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { HOUR_MS } from '#core/domain/duration.ts';
-import type { OutboundMessage } from '#core/domain/content.ts';
+import { HOUR_MS } from '#core/domain/text/duration.ts';
+import type { OutboundMessage } from '#core/domain/message/content.ts';
 import { createProviderContexts } from './context.ts';
 import { PEM_EXAMPLE } from './guide.ts';
 import type { AnyProvider, HttpRequest } from './provider.ts';

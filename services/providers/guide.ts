@@ -1,4 +1,4 @@
-import type { Channel } from '#core/domain/channel.ts';
+import type { Channel } from '#core/domain/message/channel.ts';
 
 /** Message fields that a vendor may or may not support, by channel, with their names in `POST /v1/messages`. */
 export type MessageFields = {

@@ -1,6 +1,6 @@
-import type { Failure } from '#core/domain/failure.ts';
-import type { HttpRequest } from '#core/domain/http-exchange.ts';
-import { retryAfterMs } from '#core/domain/retry-after.ts';
+import type { Failure } from '#core/domain/sending/failure.ts';
+import type { HttpRequest } from '#core/domain/sending/http-exchange.ts';
+import { retryAfterMs } from '#core/domain/sending/retry-after.ts';
 import {
   classify,
   failureOf,

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { EmailContent } from '#core/domain/content.ts';
+import type { EmailContent } from '#core/domain/message/content.ts';
 import { hiddenInMail, textsOf } from './mail-content.ts';
 
 const mail = (over: Partial<EmailContent>) => ({

@@ -1,4 +1,4 @@
-import type { EmailContent, OutboundFor } from '#core/domain/content.ts';
+import type { EmailContent, OutboundFor } from '#core/domain/message/content.ts';
 
 type Attachment = NonNullable<EmailContent['attachments']>[number];
 

@@ -1,6 +1,6 @@
 import { domainToASCII } from 'node:url';
-import type { EmailContent } from '#core/domain/content.ts';
-import type { Failure } from '#core/domain/failure.ts';
+import type { EmailContent } from '#core/domain/message/content.ts';
+import type { Failure } from '#core/domain/sending/failure.ts';
 
 type Mailbox = EmailContent['from'];
 type Sender = { readonly from?: string | undefined; readonly fromName?: string | undefined };

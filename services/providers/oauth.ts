@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Outcome } from '#core/domain/outcome.ts';
+import type { Outcome } from '#core/domain/sending/outcome.ts';
 import type { HttpResult, ProviderContext, Verification } from './provider.ts';
 import {
   accountFault,

@@ -1,5 +1,5 @@
-import type { Outcome } from '#core/domain/outcome.ts';
-import { retryAfterMs } from '#core/domain/retry-after.ts';
+import type { Outcome } from '#core/domain/sending/outcome.ts';
+import { retryAfterMs } from '#core/domain/sending/retry-after.ts';
 import { failureOf, isSuccess, type ClassifiedError, type Response } from './classify-error.ts';
 import type { HttpResult } from './provider.ts';
 import { unreached } from './unreached.ts';

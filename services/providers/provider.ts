@@ -1,9 +1,9 @@
 import type { z } from 'zod';
-import type { Channel } from '#core/domain/channel.ts';
-import type { OutboundFor } from '#core/domain/content.ts';
-import type { Failure } from '#core/domain/failure.ts';
-import type { CallDeadline, HttpRequest, HttpResult } from '#core/domain/http-exchange.ts';
-import type { Outcome } from '#core/domain/outcome.ts';
+import type { Channel } from '#core/domain/message/channel.ts';
+import type { OutboundFor } from '#core/domain/message/content.ts';
+import type { Failure } from '#core/domain/sending/failure.ts';
+import type { CallDeadline, HttpRequest, HttpResult } from '#core/domain/sending/http-exchange.ts';
+import type { Outcome } from '#core/domain/sending/outcome.ts';
 import type { AnyGuide, ProviderGuide } from './guide.ts';
 import type { LookupDefinition } from './lookup.ts';
 import type { ReceiptDefinition } from './receipt.ts';

@@ -1,6 +1,6 @@
-import type { Engagement } from '#core/domain/engagement.ts';
-import type { Failure } from '#core/domain/failure.ts';
-import type { ReceiptKind } from '#core/domain/outcome.ts';
+import type { Engagement } from '#core/domain/receipts/engagement.ts';
+import type { Failure } from '#core/domain/sending/failure.ts';
+import type { ReceiptKind } from '#core/domain/sending/outcome.ts';
 import type { ProviderContext } from './provider.ts';
 
 /** A vendor's call to an account's receipt URL, unchanged. */

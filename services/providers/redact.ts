@@ -1,4 +1,4 @@
-import { flatCopy } from '#core/domain/flat-copy.ts';
+import { flatCopy } from '#core/domain/text/flat-copy.ts';
 import { createWordHider } from './hide-words.ts';
 
 const MARK = '[redacted]';

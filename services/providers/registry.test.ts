@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { describe, expect, test } from 'vitest';
-import { CHANNELS } from '#core/domain/channel.ts';
+import { CHANNELS } from '#core/domain/message/channel.ts';
 import { unsupportedFields } from './guide.ts';
 import { generateRegistry } from './generate.ts';
 import { PROVIDERS } from './registry.gen.ts';

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import type { Channel } from '#core/domain/channel.ts';
-import type { Engagement } from '#core/domain/engagement.ts';
-import { ruleText } from '#core/domain/rule-text.ts';
+import type { Channel } from '#core/domain/message/channel.ts';
+import type { Engagement } from '#core/domain/receipts/engagement.ts';
+import { ruleText } from '#core/domain/text/rule-text.ts';
 import { unsupportedFields } from './guide.ts';
 import type { AnyProvider, FieldFault } from './provider.ts';
 import type { ReceiptDefinition, ReceiptSetup } from './receipt.ts';

@@ -1,5 +1,5 @@
 import { createPrivateKey } from 'node:crypto';
-import { isUsableRsaKey, RSA_BITS } from '#core/domain/rsa-key.ts';
+import { isUsableRsaKey, RSA_BITS } from '#core/domain/account/rsa-key.ts';
 
 export const RSA_KEY_MESSAGE = `Must be an RSA private key in PEM form, of ${RSA_BITS.min} to ${RSA_BITS.max} bits`;
 

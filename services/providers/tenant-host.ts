@@ -1,4 +1,4 @@
-import { calledHost, HOST_BLOCKED, type IsBlockedHost } from '#core/domain/tenant-host.ts';
+import { calledHost, HOST_BLOCKED, type IsBlockedHost } from '#core/domain/account/tenant-host.ts';
 import type { AnyProvider, FieldFault } from './provider.ts';
 
 /**

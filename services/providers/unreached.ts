@@ -1,4 +1,4 @@
-import type { Failure } from '#core/domain/failure.ts';
+import type { Failure } from '#core/domain/sending/failure.ts';
 
 /** Fixed texts for connection failures: an error's own text may contain addresses of our network. */
 const TEXTS: Readonly<Record<string, string>> = {

@@ -1,4 +1,4 @@
-import type { TemplateButton, TemplateHeader, WhatsappContent } from '#core/domain/content.ts';
+import type { TemplateButton, TemplateHeader, WhatsappContent } from '#core/domain/message/content.ts';
 
 type Template = Extract<WhatsappContent, { kind: 'template' }>;
 type Parameter = Readonly<Record<string, unknown>>;

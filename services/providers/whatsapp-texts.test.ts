@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { WhatsappContent } from '#core/domain/content.ts';
+import type { WhatsappContent } from '#core/domain/message/content.ts';
 import { whatsappTexts } from './whatsapp-texts.ts';
 
 const template = { kind: 'template', name: 'order', language: 'en_US' } as const;

@@ -1,4 +1,4 @@
-import type { TemplateButton, TemplateHeader, WhatsappContent } from '#core/domain/content.ts';
+import type { TemplateButton, TemplateHeader, WhatsappContent } from '#core/domain/message/content.ts';
 
 /**
  * Minimum length to redact: shorter texts occur in every sentence, so redacting them would destroy the vendor's text, and

@@ -1,5 +1,5 @@
-import type { AttemptOutcome } from '#core/domain/outcome.ts';
-import type { ExpectedWork } from '#core/domain/expected-work.ts';
+import type { AttemptOutcome } from '#core/domain/sending/outcome.ts';
+import type { ExpectedWork } from '#core/domain/queue/expected-work.ts';
 import type { createAccountStatus } from './accounts/account-status.ts';
 import type { Breakers } from './accounts/breakers.ts';
 import type { AttemptsDeps } from './deliver/attempts.ts';

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { AMBIGUOUS_RETRY_MS } from '#core/domain/retry.ts';
+import { AMBIGUOUS_RETRY_MS } from '#core/domain/sending/retry.ts';
 import { askUntilAnswered } from './ask-until-answered.ts';
 
 beforeEach(() => void vi.useFakeTimers());

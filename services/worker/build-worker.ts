@@ -1,9 +1,9 @@
-import { createFairQueue } from '#core/domain/fair-queue.ts';
-import { newProcessName } from '#core/domain/ids.ts';
-import { createIdLoader } from '#core/domain/id-loader.ts';
-import { createExpectedWork } from '#core/domain/expected-work.ts';
-import type { ReceiptKey } from '#core/domain/receipt-token.ts';
-import { decodeWakes, RECEIPT_WAKE, type Wake } from '#core/domain/wake.ts';
+import { createFairQueue } from '#core/domain/queue/fair-queue.ts';
+import { newProcessName } from '#core/domain/storage/ids.ts';
+import { createIdLoader } from '#core/domain/storage/id-loader.ts';
+import { createExpectedWork } from '#core/domain/queue/expected-work.ts';
+import type { ReceiptKey } from '#core/domain/receipts/receipt-token.ts';
+import { decodeWakes, RECEIPT_WAKE, type Wake } from '#core/domain/queue/wake.ts';
 import type { WorkerStore } from '#core/store/worker-store.ts';
 import type { ProviderCall } from '#providers/context.ts';
 import type { ProviderContext } from '#providers/provider.ts';

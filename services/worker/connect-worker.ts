@@ -1,4 +1,4 @@
-import { decodeNotice } from '#core/domain/notice.ts';
+import { decodeNotice } from '#core/domain/tenant/notice.ts';
 import type { Nats } from '#core/platform/nats/nats-types.ts';
 import type { Logger } from '#core/platform/telemetry/logger.ts';
 import type { WorkerMetrics } from '#core/platform/telemetry/metrics.ts';

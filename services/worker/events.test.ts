@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { HOUR_MS } from '#core/domain/duration.ts';
-import type { AttemptOutcome } from '#core/domain/outcome.ts';
-import { settle } from '#core/domain/settle.ts';
+import { HOUR_MS } from '#core/domain/text/duration.ts';
+import type { AttemptOutcome } from '#core/domain/sending/outcome.ts';
+import { settle } from '#core/domain/sending/settle.ts';
 import { createLogger, silentLogger } from '#core/platform/telemetry/logger.ts';
 import { createWorkerMetrics } from '#core/platform/telemetry/metrics.ts';
 import type { ClaimedMessage } from '#core/store/claimed-message.ts';

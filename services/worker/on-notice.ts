@@ -1,5 +1,5 @@
-import type { ChangeOfEndpoint } from '#core/domain/notice.ts';
-import { isUuid } from '#core/domain/ids.ts';
+import type { ChangeOfEndpoint } from '#core/domain/tenant/notice.ts';
+import { isUuid } from '#core/domain/storage/ids.ts';
 import type { WorkerStore } from '#core/store/worker-store.ts';
 import type { Breakers } from './accounts/breakers.ts';
 import type { Credentials } from './accounts/credentials.ts';

@@ -1,7 +1,7 @@
 import { asyncProperty, assert, array, constantFrom, integer, oneof, record, constant } from 'fast-check';
 import { expect, test } from 'vitest';
-import { accountSecretBinding, type Binding } from '#core/domain/binding.ts';
-import { newId, type TenantId } from '#core/domain/ids.ts';
+import { accountSecretBinding, type Binding } from '#core/domain/storage/binding.ts';
+import { newId, type TenantId } from '#core/domain/storage/ids.ts';
 import { KeyringError, type KeyringErrorCode } from '#core/platform/vault/keyring.ts';
 import { createSecretCache, readJson, type SecretRequest, type SecretResult } from './secret-cache.ts';
 

@@ -1,8 +1,8 @@
 import { LRUCache } from 'lru-cache';
-import type { Binding } from '#core/domain/binding.ts';
-import { DependencyError } from '#core/domain/dependency-error.ts';
-import { HOUR_MS } from '#core/domain/duration.ts';
-import type { TenantId } from '#core/domain/ids.ts';
+import type { Binding } from '#core/domain/storage/binding.ts';
+import { DependencyError } from '#core/domain/fault/dependency-error.ts';
+import { HOUR_MS } from '#core/domain/text/duration.ts';
+import type { TenantId } from '#core/domain/storage/ids.ts';
 import { within } from '#core/platform/process/deadline.ts';
 import type { KeyDecrypter } from '#core/platform/vault/keyring.ts';
 

@@ -1,4 +1,4 @@
-import { DAY_MS } from '#core/domain/duration.ts';
+import { DAY_MS } from '#core/domain/text/duration.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
 import { createChecker, type Checked } from '../fault/check.ts';
 import { drain } from '../fault/drain.ts';

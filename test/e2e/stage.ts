@@ -1,6 +1,6 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { BUILT_IN_PLANS } from '#core/domain/plan.ts';
+import { BUILT_IN_PLANS } from '#core/domain/tenant/plan.ts';
 import type { Checked } from '../fault/check.ts';
 import type { LoadTenant } from '../fault/load-message.ts';
 import { compareAccounts } from './compare-ledgers.ts';

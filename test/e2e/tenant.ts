@@ -1,6 +1,6 @@
 import { writtenLimits } from '../../services/controller/resources/limit-fields.ts';
 import { randomBytes } from 'node:crypto';
-import type { Limits } from '#core/domain/plan.ts';
+import type { Limits } from '#core/domain/tenant/plan.ts';
 import { accountsOf } from '../../deploy/quickstart/accounts.ts';
 import { createApiClient } from '../../deploy/quickstart/api-client.ts';
 import { conditionOf, type Kubectl, type KubeObject } from './cluster/kubectl.ts';

@@ -1,4 +1,4 @@
-import { canMove, type MessageState } from '#core/domain/message-state.ts';
+import { canMove, type MessageState } from '#core/domain/message/message-state.ts';
 import { takenOf, type Case } from './case.ts';
 import { checkSilence, isCalledAfter } from './check-silence.ts';
 import { REFUSALS } from './ledger.ts';

@@ -1,4 +1,4 @@
-import { MINUTE_MS } from '#core/domain/duration.ts';
+import { MINUTE_MS } from '#core/domain/text/duration.ts';
 import type { ReceiptWait, ShownMessage } from './case.ts';
 import { checkRecord, repeatsOf, type Repeats } from './check-record.ts';
 import type { Acknowledgement, Cancellation, ProviderCall, Suppression, TakenReceipt } from './ledger.ts';

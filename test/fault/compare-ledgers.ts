@@ -1,4 +1,4 @@
-import { DAY_MS } from '#core/domain/duration.ts';
+import { DAY_MS } from '#core/domain/text/duration.ts';
 import type { ApiClient, Caller } from '../../deploy/quickstart/api-client.ts';
 import { createChecker, type Checked, type CheckInput } from './check.ts';
 import type { ShownMessage } from './case.ts';

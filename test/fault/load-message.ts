@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { Channel } from '#core/domain/channel.ts';
+import type { Channel } from '#core/domain/message/channel.ts';
 import type { Acknowledgement } from './ledger.ts';
 import type { Random } from './random.ts';
 import { LATE_NUMBER, UNREPORTED_NUMBER } from './receipt-habits.ts';

@@ -1,5 +1,5 @@
 // All queries of the fault suite against the message tables: a change of the tables changes this file alone.
-import { BUILT_IN_PLANS, type Limits } from '#core/domain/plan.ts';
+import { BUILT_IN_PLANS, type Limits } from '#core/domain/tenant/plan.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
 
 /** What the database holds about one message at the end of the run. */

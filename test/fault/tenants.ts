@@ -1,6 +1,6 @@
 import { generateKeyPair, randomBytes, randomUUID } from 'node:crypto';
 import { promisify } from 'node:util';
-import type { Channel } from '#core/domain/channel.ts';
+import type { Channel } from '#core/domain/message/channel.ts';
 import type { ProviderAccount } from '../../deploy/quickstart/accounts.ts';
 import { createApiClient, type ApiClient, type Caller } from '../../deploy/quickstart/api-client.ts';
 import type { WebhookKeys } from '../../deploy/quickstart/verify-webhook.ts';

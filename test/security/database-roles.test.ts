@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { ProviderAccountId, TenantId } from '#core/domain/ids.ts';
-import { secret } from '#core/domain/secret.ts';
+import type { ProviderAccountId, TenantId } from '#core/domain/storage/ids.ts';
+import { secret } from '#core/domain/storage/secret.ts';
 import { openPostgres, type Sql, type TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { countApiKeys, scanApiKeys } from '#core/store/api-keys.ts';
 import { scanAudit } from '#core/store/audit-log.ts';

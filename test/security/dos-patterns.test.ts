@@ -1,14 +1,14 @@
 import { describe, expect, test } from 'vitest';
-import { normalAddress, parseMailbox } from '#core/domain/mailbox.ts';
-import { normalNumber } from '#core/domain/phone-number.ts';
-import { parseServiceKey } from '#core/domain/service-key.ts';
+import { normalAddress, parseMailbox } from '#core/domain/recipient/mailbox.ts';
+import { normalNumber } from '#core/domain/recipient/phone-number.ts';
+import { parseServiceKey } from '#core/domain/tenant/service-key.ts';
 import { createEgressGuard } from '#core/platform/http/egress-guard.ts';
 import { scrub } from '#core/platform/telemetry/scrub.ts';
 import { redact } from '#providers/redact.ts';
 import { parseAccount } from '#providers/registry.ts';
 import { PROVIDERS } from '#providers/registry.gen.ts';
-import { idempotencyKeyOf } from '../../services/api/http/idempotency.ts';
-import { inputCompiler, readJson } from '../../services/api/http/read-input.ts';
+import { idempotencyKeyOf } from '../../services/api/http/routes/idempotency.ts';
+import { inputCompiler, readJson } from '../../services/api/http/input/read-input.ts';
 import { SendMessage } from '../../services/api/messages/send-message-schema.ts';
 import { leastCpuMs, slowGrowth } from '#test/support/slow-growth.ts';
 

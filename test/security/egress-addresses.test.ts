@@ -1,7 +1,7 @@
 import { createServer, type AddressInfo, type Socket } from 'node:net';
 import ipaddr from 'ipaddr.js';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { Outcome } from '#core/domain/outcome.ts';
+import type { Outcome } from '#core/domain/sending/outcome.ts';
 import { createEgressGuard, isCidr } from '#core/platform/http/egress-guard.ts';
 import { createHostResolver } from '#core/platform/http/host-resolver.ts';
 import { createProviderContexts } from '#providers/context.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { Channel } from '#core/domain/channel.ts';
+import type { Channel } from '#core/domain/message/channel.ts';
 import { createEgressGuard } from '#core/platform/http/egress-guard.ts';
 import { createHttpClient } from '#core/platform/http/http-client.ts';
 import { createProviderContexts } from '#providers/context.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { Channel } from '#core/domain/channel.ts';
+import type { Channel } from '#core/domain/message/channel.ts';
 import { createProviderContexts } from '#providers/context.ts';
 import type { AnyProvider, HttpRequest } from '#providers/provider.ts';
 import { parseAccount } from '#providers/registry.ts';

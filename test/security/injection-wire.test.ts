@@ -1,13 +1,13 @@
 import { generateKeyPairSync } from 'node:crypto';
 import PostalMime, { decodeWords } from 'postal-mime';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { addressKeyRoot } from '#core/domain/address-key.ts';
-import type { Channel } from '#core/domain/channel.ts';
-import { NO_ACCOUNT } from '#core/domain/choose-account.ts';
-import { newId, type ApiKeyId, type MessageId, type TenantId } from '#core/domain/ids.ts';
-import { BUILT_IN_PLANS } from '#core/domain/plan.ts';
-import { secret } from '#core/domain/secret.ts';
-import { createWarnings } from '#core/domain/warning.ts';
+import { addressKeyRoot } from '#core/domain/recipient/address-key.ts';
+import type { Channel } from '#core/domain/message/channel.ts';
+import { NO_ACCOUNT } from '#core/domain/routing/choose-account.ts';
+import { newId, type ApiKeyId, type MessageId, type TenantId } from '#core/domain/storage/ids.ts';
+import { BUILT_IN_PLANS } from '#core/domain/tenant/plan.ts';
+import { secret } from '#core/domain/storage/secret.ts';
+import { createWarnings } from '#core/domain/fault/warning.ts';
 import { createHttpClient, type HttpClient } from '#core/platform/http/http-client.ts';
 import { createProviderContexts } from '#providers/context.ts';
 import { startFcmStandIn } from '#providers/fcm/stand-in.ts';
@@ -21,7 +21,7 @@ import { startTwilioStandIn } from '#providers/twilio/stand-in.ts';
 import { startWhatsappCloudStandIn } from '#providers/whatsapp-cloud/stand-in.ts';
 import type { KeyCaller } from '../../services/api/auth/auth.ts';
 import { newMessageRow } from '../../services/api/messages/new-message.ts';
-import { inputCompiler, readJson } from '../../services/api/http/read-input.ts';
+import { inputCompiler, readJson } from '../../services/api/http/input/read-input.ts';
 import { SendMessage } from '../../services/api/messages/send-message-schema.ts';
 
 /** Texts that could end a line, a field, a string or a command, or that look like another text. */

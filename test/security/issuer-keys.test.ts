@@ -1,6 +1,6 @@
 import { constants, KeyObject } from 'node:crypto';
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { AppError } from '#core/domain/app-error.ts';
+import { AppError } from '#core/domain/fault/app-error.ts';
 import { startOidcIssuer, type IssuerOptions, type OidcIssuer } from '#test/support/oidc-issuer.ts';
 import { createTokenVerifier, type VerifyToken } from '../../services/api/auth/bearer.ts';
 import { rawToken, signedBy, signWith } from './raw-token.ts';

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { bindingText, accountSecretBinding } from '#core/domain/binding.ts';
-import type { TenantId } from '#core/domain/ids.ts';
+import { bindingText, accountSecretBinding } from '#core/domain/storage/binding.ts';
+import type { TenantId } from '#core/domain/storage/ids.ts';
 import type { Keyring } from '#core/platform/vault/keyring.ts';
 import { createLogger } from '#core/platform/telemetry/logger.ts';
 import { createWorkerMetrics } from '#core/platform/telemetry/metrics.ts';

@@ -185,7 +185,7 @@ export const GROUPS: readonly (readonly Attack[])[] = [
       name: 'the token of a receipt URL not looked at',
       changes: { 'receipt-token': [/timingSafeEqual\(.*\)/, 'true'] },
       project: 'unit',
-      suite: 'services/core/domain/receipt-token.test.ts',
+      suite: 'services/core/domain/receipts/receipt-token.test.ts',
       test: 'no other text is a token',
     },
     {

@@ -1,8 +1,8 @@
 import { createSecretKey } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { decideReceipts } from '#core/domain/decide-receipts.ts';
-import { createIdLoader } from '#core/domain/id-loader.ts';
-import type { AttemptOutcome } from '#core/domain/outcome.ts';
+import { decideReceipts } from '#core/domain/receipts/decide-receipts.ts';
+import { createIdLoader } from '#core/domain/storage/id-loader.ts';
+import type { AttemptOutcome } from '#core/domain/sending/outcome.ts';
 import { parseAccount } from '#providers/registry.ts';
 import { PROVIDERS, type ProviderKind } from '#providers/registry.gen.ts';
 import type { ProviderContext } from '#providers/provider.ts';

@@ -1,5 +1,5 @@
 import { randomBytes, randomInt, randomUUID } from 'node:crypto';
-import type { Limits } from '#core/domain/plan.ts';
+import type { Limits } from '#core/domain/tenant/plan.ts';
 import type { AdminApi, TestTenant } from '#test/support/admin-api.ts';
 import { plantDeliveries, plantHistory } from './tenant-rows.ts';
 

@@ -2,8 +2,13 @@ import { createSecretKey } from 'node:crypto';
 import crypto, { randomUUID } from 'node:crypto';
 import { syncBuiltinESMExports } from 'node:module';
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
-import type { ApiKeyId, TenantId } from '#core/domain/ids.ts';
-import { formatServiceKey, hashKeySecret, newKeyId, parseServiceKey } from '#core/domain/service-key.ts';
+import type { ApiKeyId, TenantId } from '#core/domain/storage/ids.ts';
+import {
+  formatServiceKey,
+  hashKeySecret,
+  newKeyId,
+  parseServiceKey,
+} from '#core/domain/tenant/service-key.ts';
 import type { ApiKeyFacts, CallerFacts, TenantFacts } from '#core/store/directory.ts';
 import {
   LEAST,

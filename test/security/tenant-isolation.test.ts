@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import * as fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { ROLES, type Role } from '#core/domain/role.ts';
+import { ROLES, type Role } from '#core/domain/tenant/role.ts';
 import { startAdminApi, type AdminApi, type CallOptions } from '#test/support/admin-api.ts';
 import type { Reply } from '#test/support/api.ts';
 import { routesOf, type ServedRoute } from '#test/support/routes-of.ts';

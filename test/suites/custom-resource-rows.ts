@@ -1,7 +1,7 @@
 import { writtenLimits } from '../../services/controller/resources/limit-fields.ts';
-import { LIMIT_BOUNDS } from '#core/domain/limit-bounds.ts';
-import { isRateLimit, LIMIT_NAMES, BUILT_IN_PLANS } from '#core/domain/plan.ts';
-import { RESERVED_SLUGS } from '#core/domain/slug.ts';
+import { LIMIT_BOUNDS } from '#core/domain/tenant/limit-bounds.ts';
+import { isRateLimit, LIMIT_NAMES, BUILT_IN_PLANS } from '#core/domain/tenant/plan.ts';
+import { RESERVED_SLUGS } from '#core/domain/tenant/slug.ts';
 
 /** An object that a user might write, and the expected result. */
 export type WrittenRow = {

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import type { OutboundMessage } from '#core/domain/content.ts';
+import type { OutboundMessage } from '#core/domain/message/content.ts';
 import { createHttpClient, type HttpClient } from '#core/platform/http/http-client.ts';
 import type { LookupAnswer, LookupReport } from '#providers/lookup.ts';
 import type { AnyProvider } from '#providers/provider.ts';

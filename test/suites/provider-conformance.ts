@@ -1,8 +1,8 @@
 import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { decodeJwt } from 'jose';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
-import type { OutboundMessage } from '#core/domain/content.ts';
-import type { Outcome } from '#core/domain/outcome.ts';
+import type { OutboundMessage } from '#core/domain/message/content.ts';
+import type { Outcome } from '#core/domain/sending/outcome.ts';
 import { createHttpClient, type HttpClient } from '#core/platform/http/http-client.ts';
 import { createProviderContexts } from '#providers/context.ts';
 import type { AnyProvider, ProviderContext, Verification } from '#providers/provider.ts';

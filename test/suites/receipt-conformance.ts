@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { Engagement } from '#core/domain/engagement.ts';
+import type { Engagement } from '#core/domain/receipts/engagement.ts';
 import type { AnyProvider, ProviderContext } from '#providers/provider.ts';
 import {
   TIMESTAMP_TOLERANCE_MS,

@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { TenantId } from '#core/domain/ids.ts';
-import type { Limits } from '#core/domain/plan.ts';
-import { ROLES, type Role } from '#core/domain/role.ts';
+import type { TenantId } from '#core/domain/storage/ids.ts';
+import type { Limits } from '#core/domain/tenant/plan.ts';
+import { ROLES, type Role } from '#core/domain/tenant/role.ts';
 import type { Keyring } from '#core/platform/vault/keyring.ts';
 import { openLocalKeyring } from '#core/platform/vault/local-keyring.ts';
 import {

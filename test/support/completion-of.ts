@@ -1,6 +1,6 @@
-import { settle } from '#core/domain/settle.ts';
-import type { AttemptedMessage } from '#core/domain/settlement.ts';
-import type { AttemptOutcome } from '#core/domain/outcome.ts';
+import { settle } from '#core/domain/sending/settle.ts';
+import type { AttemptedMessage } from '#core/domain/sending/settlement.ts';
+import type { AttemptOutcome } from '#core/domain/sending/outcome.ts';
 import type { ClaimedMessage } from '#core/store/claimed-message.ts';
 import type { Completion } from '#core/store/completion.ts';
 import { toCompletion } from '../../services/worker/deliver/completion.ts';

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { projectRoot } from './command.ts';
 import { plantMutants } from './mutant-tree.ts';
 
-const FILE = 'services/core/domain/service-key.ts';
+const FILE = 'services/core/domain/tenant/service-key.ts';
 
 test('a mutant changes a temporary copy with the dependencies, and the checkout stays unchanged', async () => {
   const before = await readFile(join(projectRoot, FILE), 'utf8');

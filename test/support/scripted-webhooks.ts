@@ -1,9 +1,9 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import type { EndpointHealth } from '#core/domain/endpoint-state.ts';
-import type { StoredEvent } from '#core/domain/event-envelope.ts';
-import { createExpectedWork, type ExpectedWork } from '#core/domain/expected-work.ts';
-import type { HttpRequest, HttpResult } from '#core/domain/http-exchange.ts';
-import type { TenantId } from '#core/domain/ids.ts';
+import type { EndpointHealth } from '#core/domain/webhooks/endpoint-state.ts';
+import type { StoredEvent } from '#core/domain/webhooks/event-envelope.ts';
+import { createExpectedWork, type ExpectedWork } from '#core/domain/queue/expected-work.ts';
+import type { HttpRequest, HttpResult } from '#core/domain/sending/http-exchange.ts';
+import type { TenantId } from '#core/domain/storage/ids.ts';
 import type { DeliveryClaim, WebhookEndpoint } from '#core/store/delivery-claim.ts';
 import type { DeliveryCompletion, WebhookStore } from '#core/store/webhook-deliveries.ts';
 import { createEndpointSecrets } from '../../services/worker/webhooks/endpoint-secrets.ts';

@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import { addressKeyHex, addressKeyRoot } from '#core/domain/address-key.ts';
-import type { Channel } from '#core/domain/channel.ts';
-import { NO_ACCOUNT } from '#core/domain/choose-account.ts';
-import { createMessageIds } from '#core/domain/message-id.ts';
-import { BUILT_IN_PLANS, type Limits } from '#core/domain/plan.ts';
-import { purgeDay } from '#core/domain/purge-day.ts';
-import { secret } from '#core/domain/secret.ts';
+import { addressKeyHex, addressKeyRoot } from '#core/domain/recipient/address-key.ts';
+import type { Channel } from '#core/domain/message/channel.ts';
+import { NO_ACCOUNT } from '#core/domain/routing/choose-account.ts';
+import { createMessageIds } from '#core/domain/storage/message-id.ts';
+import { BUILT_IN_PLANS, type Limits } from '#core/domain/tenant/plan.ts';
+import { purgeDay } from '#core/domain/storage/purge-day.ts';
+import { secret } from '#core/domain/storage/secret.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
 import { acceptMessages, type AcceptRow, type Verdict as Accepted } from '#core/store/acceptance.ts';
 

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { postgres } from '#core/platform/postgres/postgres-driver.ts';
-import { secret } from '#core/domain/secret.ts';
+import { secret } from '#core/domain/storage/secret.ts';
 import { openPostgres, type Sql } from '#core/platform/postgres/postgres.ts';
 import { inject } from 'vitest';
 import { loginUrl } from '../../deploy/servers/login-url.ts';

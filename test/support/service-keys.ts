@@ -1,15 +1,15 @@
 import { randomUUID } from 'node:crypto';
-import type { ApiKeyId } from '#core/domain/ids.ts';
-import type { Scope } from '#core/domain/role.ts';
-import type { Secret } from '#core/domain/secret.ts';
+import type { ApiKeyId } from '#core/domain/storage/ids.ts';
+import type { Scope } from '#core/domain/tenant/role.ts';
+import type { Secret } from '#core/domain/storage/secret.ts';
 import {
   deriveKeySecret,
   formatServiceKey,
   hashKeySecret,
   newKeyId,
   type KeyMode,
-} from '#core/domain/service-key.ts';
-import { deriveSubkeys } from '#core/domain/subkeys.ts';
+} from '#core/domain/tenant/service-key.ts';
+import { deriveSubkeys } from '#core/domain/storage/subkeys.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
 
 export type TestKey = { readonly id: string; readonly keyId: string; readonly text: string };

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { postgres } from '#core/platform/postgres/postgres-driver.ts';
 import { inject } from 'vitest';
-import type { Channel } from '#core/domain/channel.ts';
+import type { Channel } from '#core/domain/message/channel.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
 import { startFcmStandIn } from '#providers/fcm/stand-in.ts';
 import { startSmtpStandIn, type SmtpStandIn } from '#providers/smtp/stand-in.ts';

@@ -1,4 +1,4 @@
-import type { AttemptOutcome } from '#core/domain/outcome.ts';
+import type { AttemptOutcome } from '#core/domain/sending/outcome.ts';
 import type { MessageClaimTerms } from '#core/store/claimed-message.ts';
 import type { DueRow, EarlierLook, SearchedLane, WaitingRow } from '#core/store/lane.ts';
 import { acceptBatch, acceptRow, seedAccount, type SeededTenant, seedTenant } from '#test/support/seed.ts';

@@ -1,6 +1,6 @@
 import { connect } from '@nats-io/transport-node';
 import { jetstreamManager } from '@nats-io/jetstream';
-import { encodeWakes } from '#core/domain/wake.ts';
+import { encodeWakes } from '#core/domain/queue/wake.ts';
 import { openNats } from '#core/platform/nats/nats.ts';
 import { silentLogger } from '#core/platform/telemetry/logger.ts';
 import { startTwilioStandIn } from '#providers/twilio/stand-in.ts';

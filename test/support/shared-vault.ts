@@ -1,4 +1,4 @@
-import { secret } from '#core/domain/secret.ts';
+import { secret } from '#core/domain/storage/secret.ts';
 import type { VaultService } from '../../deploy/vault/policies.ts';
 import { vaultVariables, type ServiceVariables } from '../../deploy/vault/service-variables.ts';
 import { configureVault, type AppRoleCredentials } from '../../deploy/vault/setup.ts';

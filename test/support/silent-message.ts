@@ -1,4 +1,4 @@
-import type { SilentMessage } from '#core/domain/decide-silence.ts';
+import type { SilentMessage } from '#core/domain/receipts/decide-silence.ts';
 
 /** Facts of a sent message that has no receipt and may go to another account. */
 export const SILENT_MESSAGE = {

@@ -1,5 +1,5 @@
-import { addressKey } from '#core/domain/address-key.ts';
-import type { Channel } from '#core/domain/channel.ts';
+import { addressKey } from '#core/domain/recipient/address-key.ts';
+import type { Channel } from '#core/domain/message/channel.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
 import { ADDRESS_KEYS } from './seed.ts';
 

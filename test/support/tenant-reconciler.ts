@@ -1,9 +1,9 @@
 import { writtenLimits } from '../../services/controller/resources/limit-fields.ts';
 import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
-import type { AuditEntry } from '#core/domain/audit-entry.ts';
-import { newId, type TenantId } from '#core/domain/ids.ts';
-import { BUILT_IN_PLANS } from '#core/domain/plan.ts';
+import type { AuditEntry } from '#core/domain/tenant/audit-entry.ts';
+import { newId, type TenantId } from '#core/domain/storage/ids.ts';
+import { BUILT_IN_PLANS } from '#core/domain/tenant/plan.ts';
 import { createLogger } from '#core/platform/telemetry/logger.ts';
 import { openVaultKeyring } from '#core/platform/vault/vault-keyring.ts';
 import { openVaultKeys } from '#core/platform/vault/vault-keys.ts';

@@ -1,5 +1,5 @@
 import { generateKeyPairSync, randomBytes } from 'node:crypto';
-import type { Channel } from '#core/domain/channel.ts';
+import type { Channel } from '#core/domain/message/channel.ts';
 import { PROVIDERS } from '#providers/registry.gen.ts';
 import { STAND_IN_PUBLIC_KEY as SENDGRID_KEY } from '#providers/sendgrid/stand-in-key.ts';
 import type { SigningAccount } from '#providers/stand-in.ts';

@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
-import { webhookSecretBinding } from '#core/domain/binding.ts';
-import type { Limits } from '#core/domain/plan.ts';
+import { webhookSecretBinding } from '#core/domain/storage/binding.ts';
+import type { Limits } from '#core/domain/tenant/plan.ts';
 import { startAdminApi, type AdminApi, type TestTenant } from './admin-api.ts';
 import type { Reply } from './api.ts';
 

@@ -1,13 +1,13 @@
-import type { AuditTrail } from '#core/domain/audit-entry.ts';
-import type { Subkeys } from '#core/domain/subkeys.ts';
-import type { IsBlockedHost } from '#core/domain/tenant-host.ts';
+import type { AuditTrail } from '#core/domain/tenant/audit-entry.ts';
+import type { Subkeys } from '#core/domain/storage/subkeys.ts';
+import type { IsBlockedHost } from '#core/domain/account/tenant-host.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
 import type { KeyEncrypter } from '#core/platform/vault/keyring.ts';
-import type { PublishNotice } from '#core/domain/notice.ts';
-import type { Cursors } from '../http/cursor.ts';
-import type { ReadTenant } from '../http/reads.ts';
-import type { SharedPauses } from '../http/shared-pauses.ts';
-import type { SharedSlots } from '../http/shared-slots.ts';
+import type { PublishNotice } from '#core/domain/tenant/notice.ts';
+import type { Cursors } from '../http/lists/cursor.ts';
+import type { ReadTenant } from '../http/lists/reads.ts';
+import type { SharedPauses } from '../http/admission/shared-pauses.ts';
+import type { SharedSlots } from '../http/admission/shared-slots.ts';
 import type { ReceiptUrlParts } from './provider-accounts/account-view.ts';
 
 /** Dependencies of the admin routes. */

@@ -11,7 +11,7 @@ import { providerAccountRoutes } from './provider-accounts/account-routes.ts';
 import { simulateRouteRoute } from './simulate-route.ts';
 import { tenantRoutes } from './tenants.ts';
 import { usageRoute } from './usage.ts';
-import type { RouteModule } from '../http/route.ts';
+import type { RouteModule } from '../http/routes/route.ts';
 
 /** Returns the routes that people call with a bearer token, except those that read messages. */
 export function adminRoutes(deps: AdminDeps): RouteModule[] {

@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
-import { auditChanges } from '#core/domain/audit-change.ts';
-import { AppError, notFound, validationFailed } from '#core/domain/app-error.ts';
-import { newId, type ApiKeyId } from '#core/domain/ids.ts';
-import { SCOPES, type Scope } from '#core/domain/role.ts';
+import { auditChanges } from '#core/domain/tenant/audit-change.ts';
+import { AppError, notFound, validationFailed } from '#core/domain/fault/app-error.ts';
+import { newId, type ApiKeyId } from '#core/domain/storage/ids.ts';
+import { SCOPES, type Scope } from '#core/domain/tenant/role.ts';
 import {
   deriveKeySecret,
   formatServiceKey,
@@ -11,7 +11,7 @@ import {
   KEY_MODES,
   keyPrefix,
   newKeyId,
-} from '#core/domain/service-key.ts';
+} from '#core/domain/tenant/service-key.ts';
 import {
   API_KEY_STATUSES,
   countApiKeys,
@@ -31,14 +31,14 @@ import { iso } from '../http/iso.ts';
 import { scopeOf } from '../changes/change-scope.ts';
 import type { AdminDeps } from './admin-deps.ts';
 import type { MemberCaller } from '../auth/auth.ts';
-import { filteredPage } from '../http/filtered-page.ts';
-import { warningsField } from '../http/request-warnings.ts';
-import { defineRoute } from '../http/define-route.ts';
-import { idempotencyKeyField } from '../http/idempotency.ts';
-import { IdParams, type RouteModule } from '../http/route.ts';
-import { pageOf, pageQuery } from '../http/page.ts';
-import { graceSecondsField, text } from '../http/fields.ts';
-import { timeField } from '../http/time-field.ts';
+import { filteredPage } from '../http/lists/filtered-page.ts';
+import { warningsField } from '../http/routes/request-warnings.ts';
+import { defineRoute } from '../http/routes/define-route.ts';
+import { idempotencyKeyField } from '../http/routes/idempotency.ts';
+import { IdParams, type RouteModule } from '../http/routes/route.ts';
+import { pageOf, pageQuery } from '../http/lists/page.ts';
+import { graceSecondsField, text } from '../http/input/fields.ts';
+import { timeField } from '../http/input/time-field.ts';
 
 const tag = 'API keys';
 const auth = { kind: 'bearer', role: 'admin' } as const;

@@ -1,12 +1,12 @@
 import { z } from 'zod';
 import { scanAudit, type AuditPosition, type ListedAudit } from '#core/store/audit-log.ts';
 import type { AdminDeps } from './admin-deps.ts';
-import { filteredPage } from '../http/filtered-page.ts';
-import { defineRoute } from '../http/define-route.ts';
-import type { RouteModule } from '../http/route.ts';
-import { pageOf, pageQuery } from '../http/page.ts';
-import { text } from '../http/fields.ts';
-import { timeField } from '../http/time-field.ts';
+import { filteredPage } from '../http/lists/filtered-page.ts';
+import { defineRoute } from '../http/routes/define-route.ts';
+import type { RouteModule } from '../http/routes/route.ts';
+import { pageOf, pageQuery } from '../http/lists/page.ts';
+import { text } from '../http/input/fields.ts';
+import { timeField } from '../http/input/time-field.ts';
 
 const AuditEntry = z
   .object({

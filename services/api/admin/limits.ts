@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { notFound } from '#core/domain/app-error.ts';
-import { DAY_MS } from '#core/domain/duration.ts';
+import { notFound } from '#core/domain/fault/app-error.ts';
+import { DAY_MS } from '#core/domain/text/duration.ts';
 import { INT32_MAX } from '#core/domain/int32-max.ts';
-import { LIMIT_BOUNDS } from '#core/domain/limit-bounds.ts';
+import { LIMIT_BOUNDS } from '#core/domain/tenant/limit-bounds.ts';
 import {
   effectiveLimits,
   isRateLimit,
@@ -10,13 +10,13 @@ import {
   limitSources,
   BUILT_IN_PLANS,
   type LimitName,
-} from '#core/domain/plan.ts';
+} from '#core/domain/tenant/plan.ts';
 import { readLimits } from '#core/store/tenants.ts';
 import { withTenant } from '#core/store/tenant-scope.ts';
 import type { AdminDeps } from './admin-deps.ts';
 import { Brake } from './tenant-view.ts';
-import { defineRoute } from '../http/define-route.ts';
-import type { RouteModule } from '../http/route.ts';
+import { defineRoute } from '../http/routes/define-route.ts';
+import type { RouteModule } from '../http/routes/route.ts';
 
 const source = z
   .enum(['plan', 'override', 'default'])

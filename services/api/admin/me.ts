@@ -1,10 +1,10 @@
 import { z } from 'zod';
-import { ROLES } from '#core/domain/role.ts';
-import { TENANT_STATES } from '#core/domain/tenant-state.ts';
+import { ROLES } from '#core/domain/tenant/role.ts';
+import { TENANT_STATES } from '#core/domain/tenant/tenant-state.ts';
 import { directoryStore } from '#core/store/directory.ts';
 import type { AdminDeps } from './admin-deps.ts';
-import { defineRoute } from '../http/define-route.ts';
-import type { RouteModule } from '../http/route.ts';
+import { defineRoute } from '../http/routes/define-route.ts';
+import type { RouteModule } from '../http/routes/route.ts';
 
 const Me = z
   .object({

@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { AppError, notFound, validationFailed } from '#core/domain/app-error.ts';
-import type { UserId } from '#core/domain/ids.ts';
-import { comparableAddress, normalAddress } from '#core/domain/mailbox.ts';
-import { ROLES, type Role } from '#core/domain/role.ts';
+import { AppError, notFound, validationFailed } from '#core/domain/fault/app-error.ts';
+import type { UserId } from '#core/domain/storage/ids.ts';
+import { comparableAddress, normalAddress } from '#core/domain/recipient/mailbox.ts';
+import { ROLES, type Role } from '#core/domain/tenant/role.ts';
 import {
   countMembers,
   findMember,
@@ -22,12 +22,12 @@ import { insufficientRole } from '../auth/assert-role.ts';
 import { scopeOf } from '../changes/change-scope.ts';
 import type { AdminDeps } from './admin-deps.ts';
 import type { MemberCaller } from '../auth/auth.ts';
-import { pageFrom } from '../http/cursor.ts';
-import { warningsField } from '../http/request-warnings.ts';
-import { defineRoute } from '../http/define-route.ts';
-import type { RouteModule } from '../http/route.ts';
-import { pageOf, pageQuery } from '../http/page.ts';
-import { isLine, text } from '../http/fields.ts';
+import { pageFrom } from '../http/lists/cursor.ts';
+import { warningsField } from '../http/routes/request-warnings.ts';
+import { defineRoute } from '../http/routes/define-route.ts';
+import type { RouteModule } from '../http/routes/route.ts';
+import { pageOf, pageQuery } from '../http/lists/page.ts';
+import { isLine, text } from '../http/input/fields.ts';
 
 const tag = 'Members';
 const auth = { kind: 'bearer', role: 'admin' } as const;

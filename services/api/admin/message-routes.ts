@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { AppError, validationFailed, type ErrorDetail } from '#core/domain/app-error.ts';
-import { auditChanges } from '#core/domain/audit-change.ts';
-import { CHANNELS, type Channel } from '#core/domain/channel.ts';
-import type { TenantId } from '#core/domain/ids.ts';
+import { AppError, validationFailed, type ErrorDetail } from '#core/domain/fault/app-error.ts';
+import { auditChanges } from '#core/domain/tenant/audit-change.ts';
+import { CHANNELS, type Channel } from '#core/domain/message/channel.ts';
+import type { TenantId } from '#core/domain/storage/ids.ts';
 import { INT32_MAX } from '#core/domain/int32-max.ts';
 import {
   FAILOVER_CLASSES,
@@ -14,16 +14,16 @@ import {
   ROUTE_STRATEGIES,
   routeByAge,
   STEP_WEIGHT_MAX,
-} from '#core/domain/route.ts';
+} from '#core/domain/routing/route.ts';
 import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { listSendingAccounts } from '#core/store/messages.ts';
 import { listChannelAccounts } from '#core/store/provider-accounts.ts';
 import { findRoute, storeRoute, type NewRoute, type StoredRoute } from '#core/store/routes.ts';
 import { withTenant } from '#core/store/tenant-scope.ts';
-import { assertMatches, etagOf } from '../http/if-match.ts';
-import { warningsField } from '../http/request-warnings.ts';
-import { defineRoute } from '../http/define-route.ts';
-import type { RouteModule } from '../http/route.ts';
+import { assertMatches, etagOf } from '../http/routes/if-match.ts';
+import { warningsField } from '../http/routes/request-warnings.ts';
+import { defineRoute } from '../http/routes/define-route.ts';
+import type { RouteModule } from '../http/routes/route.ts';
 import { changeTenant } from '../changes/change-tenant.ts';
 import { iso } from '../http/iso.ts';
 import { scopeOf } from '../changes/change-scope.ts';

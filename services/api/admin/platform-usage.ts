@@ -1,6 +1,10 @@
 import { z } from 'zod';
-import { validationFailed } from '#core/domain/app-error.ts';
-import { PLATFORM_USAGE_GROUPS, usageSpanOf, type PlatformUsageGroup } from '#core/domain/usage-query.ts';
+import { validationFailed } from '#core/domain/fault/app-error.ts';
+import {
+  PLATFORM_USAGE_GROUPS,
+  usageSpanOf,
+  type PlatformUsageGroup,
+} from '#core/domain/tenant/usage-query.ts';
 import { readPlatformUsage, type PlatformUsageKey } from '#core/store/platform-usage.ts';
 import { insufficientRole } from '../auth/assert-role.ts';
 import type { AdminDeps } from './admin-deps.ts';
@@ -17,10 +21,10 @@ import {
   USAGE_ROWS_MAX,
   usageQuery,
 } from './usage-request.ts';
-import { warningsField } from '../http/request-warnings.ts';
-import { defineRoute } from '../http/define-route.ts';
-import type { RouteModule } from '../http/route.ts';
-import { inSlot } from '../http/shared-slots.ts';
+import { warningsField } from '../http/routes/request-warnings.ts';
+import { defineRoute } from '../http/routes/define-route.ts';
+import type { RouteModule } from '../http/routes/route.ts';
+import { inSlot } from '../http/admission/shared-slots.ts';
 
 const { hour: _, ...groupFields } = usageGroupFields;
 

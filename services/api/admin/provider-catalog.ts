@@ -1,12 +1,12 @@
 import { z } from 'zod';
-import { CHANNELS } from '#core/domain/channel.ts';
-import { ENGAGEMENTS } from '#core/domain/engagement.ts';
+import { CHANNELS } from '#core/domain/message/channel.ts';
+import { ENGAGEMENTS } from '#core/domain/receipts/engagement.ts';
 import type { AnyProvider } from '#providers/provider.ts';
 import { PROVIDERS } from '#providers/registry.gen.ts';
 import { describeProvider } from '#providers/registry.ts';
 import { ReceiptSetup } from './receipt-setup.ts';
-import { defineRoute } from '../http/define-route.ts';
-import type { RouteModule } from '../http/route.ts';
+import { defineRoute } from '../http/routes/define-route.ts';
+import type { RouteModule } from '../http/routes/route.ts';
 
 const CatalogEntry = z
   .object({

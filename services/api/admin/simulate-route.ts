@@ -1,15 +1,15 @@
 import { z } from 'zod';
-import type { Channel } from '#core/domain/channel.ts';
-import { CHANNELS } from '#core/domain/channel.ts';
-import { ROUTE_VERDICTS } from '#core/domain/explain-route.ts';
-import type { TenantId } from '#core/domain/ids.ts';
-import type { Route } from '#core/domain/route.ts';
+import type { Channel } from '#core/domain/message/channel.ts';
+import { CHANNELS } from '#core/domain/message/channel.ts';
+import { ROUTE_VERDICTS } from '#core/domain/routing/explain-route.ts';
+import type { TenantId } from '#core/domain/storage/ids.ts';
+import type { Route } from '#core/domain/routing/route.ts';
 import {
   createSimulator,
   SIMULATION_SAMPLES_MAX,
   type Simulation,
   type Simulator,
-} from '#core/domain/simulate-route.ts';
+} from '#core/domain/routing/simulate-route.ts';
 import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { listSendingAccounts, type MessagePosition } from '#core/store/messages.ts';
 import { scanPastMessages } from '#core/store/past-messages.ts';
@@ -24,9 +24,9 @@ import {
   SetRoute,
   toNewRoute,
 } from './message-routes.ts';
-import { warningsField } from '../http/request-warnings.ts';
-import { defineRoute } from '../http/define-route.ts';
-import type { RouteModule } from '../http/route.ts';
+import { warningsField } from '../http/routes/request-warnings.ts';
+import { defineRoute } from '../http/routes/define-route.ts';
+import type { RouteModule } from '../http/routes/route.ts';
 
 const MESSAGES_MAX = 10_000;
 const MESSAGES_DEFAULT = 1_000;

@@ -1,10 +1,10 @@
 import { z } from 'zod';
-import { BRAKE_LEVELS, BRAKE_REASONS } from '#core/domain/brake.ts';
-import { CHANNELS } from '#core/domain/channel.ts';
-import { TENANT_STATES } from '#core/domain/tenant-state.ts';
+import { BRAKE_LEVELS, BRAKE_REASONS } from '#core/domain/tenant/brake.ts';
+import { CHANNELS } from '#core/domain/message/channel.ts';
+import { TENANT_STATES } from '#core/domain/tenant/tenant-state.ts';
 import type { TenantFacts } from '#core/store/directory.ts';
 import { SUSPENSION_REASONS, type SuspensionReason } from '#core/store/tenants.ts';
-import { warningsField } from '../http/request-warnings.ts';
+import { warningsField } from '../http/routes/request-warnings.ts';
 
 export const Brake = z
   .object({

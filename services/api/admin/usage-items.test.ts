@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { USAGE_STATUSES } from '#core/domain/usage-query.ts';
-import { createSharedPauses } from '../http/shared-pauses.ts';
+import { USAGE_STATUSES } from '#core/domain/tenant/usage-query.ts';
+import { createSharedPauses } from '../http/admission/shared-pauses.ts';
 import { usageCsv, usageItems, type CountRow, type TimesRow } from './usage-items.ts';
 
 type Key = { readonly value: string };

@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import { CHANNELS } from '#core/domain/channel.ts';
-import { quantileOf } from '#core/domain/time-buckets.ts';
-import { deliveryRateOf, USAGE_STATUSES, type UsageStatus } from '#core/domain/usage-query.ts';
-import { toCsv, type CsvCell } from '../http/csv.ts';
-import { forEachPausing, type Pauses } from '../http/pauses.ts';
+import { CHANNELS } from '#core/domain/message/channel.ts';
+import { quantileOf } from '#core/domain/tenant/time-buckets.ts';
+import { deliveryRateOf, USAGE_STATUSES, type UsageStatus } from '#core/domain/tenant/usage-query.ts';
+import { toCsv, type CsvCell } from '../http/lists/csv.ts';
+import { forEachPausing, type Pauses } from '../http/admission/pauses.ts';
 
 /** Larger than any real count, and still an exact number. */
 const COUNT_MAX = 1e15;

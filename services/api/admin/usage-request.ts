@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import { validationFailed } from '#core/domain/app-error.ts';
-import { USAGE_DAYS_MAX, USAGE_STATUSES } from '#core/domain/usage-query.ts';
-import { prefersCsv } from '../http/prefers-csv.ts';
-import type { RequestFacts } from '../http/route.ts';
-import { timeField } from '../http/time-field.ts';
+import { validationFailed } from '#core/domain/fault/app-error.ts';
+import { USAGE_DAYS_MAX, USAGE_STATUSES } from '#core/domain/tenant/usage-query.ts';
+import { prefersCsv } from '../http/lists/prefers-csv.ts';
+import type { RequestFacts } from '../http/routes/route.ts';
+import { timeField } from '../http/input/time-field.ts';
 
 export const USAGE_ITEMS_MAX = 10_000;
 /** An item has one row for each state in which it has messages. */

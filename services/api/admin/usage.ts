@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { validationFailed } from '#core/domain/app-error.ts';
+import { validationFailed } from '#core/domain/fault/app-error.ts';
 import {
   OTHER_TAG,
   TAGS_PER_DAY,
@@ -7,7 +7,7 @@ import {
   usageDimensionOf,
   usageSpanOf,
   type UsageGroup,
-} from '#core/domain/usage-query.ts';
+} from '#core/domain/tenant/usage-query.ts';
 import { readUsage, usageAccounts, type UsageKey } from '#core/store/usage.ts';
 import type { AdminDeps } from './admin-deps.ts';
 import { usageCsv, usageFields, usageGroupFields, usageItems, usageStatusExample } from './usage-items.ts';
@@ -23,9 +23,9 @@ import {
   USAGE_ROWS_MAX,
   usageQuery,
 } from './usage-request.ts';
-import { warningsField } from '../http/request-warnings.ts';
-import { defineRoute } from '../http/define-route.ts';
-import type { RouteModule } from '../http/route.ts';
+import { warningsField } from '../http/routes/request-warnings.ts';
+import { defineRoute } from '../http/routes/define-route.ts';
+import type { RouteModule } from '../http/routes/route.ts';
 
 const Usage = z
   .object({

@@ -1,5 +1,5 @@
-import { AppError } from '#core/domain/app-error.ts';
-import { includesRole, type Role } from '#core/domain/role.ts';
+import { AppError } from '#core/domain/fault/app-error.ts';
+import { includesRole, type Role } from '#core/domain/tenant/role.ts';
 
 /** @throws AppError `insufficient_role` */
 export function assertRole(held: Role, needed: Role): void {

@@ -1,7 +1,7 @@
-import type { ApiKeyId, UserId } from '#core/domain/ids.ts';
-import type { Role, Scope } from '#core/domain/role.ts';
-import type { Route } from '#core/domain/route.ts';
-import type { KeyMode } from '#core/domain/service-key.ts';
+import type { ApiKeyId, UserId } from '#core/domain/storage/ids.ts';
+import type { Role, Scope } from '#core/domain/tenant/role.ts';
+import type { Route } from '#core/domain/routing/route.ts';
+import type { KeyMode } from '#core/domain/tenant/service-key.ts';
 import type { TenantFacts } from '#core/store/directory.ts';
 import type { SendingAccount } from '#core/store/messages.ts';
 import type { RateVerdict } from './call-counter.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { UserId } from '#core/domain/ids.ts';
+import type { UserId } from '#core/domain/storage/ids.ts';
 import type { Membership } from '#core/store/directory.ts';
 import { createAuthentication, USER_LIMIT } from './authenticate.ts';
 import type { ServiceKeys } from './service-keys.ts';

@@ -1,9 +1,9 @@
-import { AppError, unauthenticated } from '#core/domain/app-error.ts';
-import type { AuditTrail } from '#core/domain/audit-entry.ts';
-import { uuidFrom, type UserId } from '#core/domain/ids.ts';
-import type { Notice, NoticeKind } from '#core/domain/notice.ts';
-import type { Role, Scope } from '#core/domain/role.ts';
-import { SLUG } from '#core/domain/slug.ts';
+import { AppError, unauthenticated } from '#core/domain/fault/app-error.ts';
+import type { AuditTrail } from '#core/domain/tenant/audit-entry.ts';
+import { uuidFrom, type UserId } from '#core/domain/storage/ids.ts';
+import type { Notice, NoticeKind } from '#core/domain/tenant/notice.ts';
+import type { Role, Scope } from '#core/domain/tenant/role.ts';
+import { SLUG } from '#core/domain/tenant/slug.ts';
 import type { CallerFacts, DirectoryStore, Identity, Membership } from '#core/store/directory.ts';
 import { assertRole } from './assert-role.ts';
 import type {

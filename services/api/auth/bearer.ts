@@ -9,8 +9,8 @@ import {
   type JWTPayload,
   type JWTVerifyGetKey,
 } from 'jose';
-import { unavailable } from '#core/domain/app-error.ts';
-import { DependencyError } from '#core/domain/dependency-error.ts';
+import { unavailable } from '#core/domain/fault/app-error.ts';
+import { DependencyError } from '#core/domain/fault/dependency-error.ts';
 import type { Identity } from '#core/store/directory.ts';
 
 export type OidcConfig = {

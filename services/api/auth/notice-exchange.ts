@@ -6,7 +6,7 @@ import {
   type Notice,
   type NoticeKind,
   type PublishNotice,
-} from '#core/domain/notice.ts';
+} from '#core/domain/tenant/notice.ts';
 
 export type NoticeExchange = {
   readonly notify: PublishNotice;

@@ -1,7 +1,7 @@
 import { hash, timingSafeEqual, type KeyObject } from 'node:crypto';
-import { AppError, unauthenticated } from '#core/domain/app-error.ts';
-import type { ApiKeyId } from '#core/domain/ids.ts';
-import { hashKeySecret, keyIdOf, parseServiceKey } from '#core/domain/service-key.ts';
+import { AppError, unauthenticated } from '#core/domain/fault/app-error.ts';
+import type { ApiKeyId } from '#core/domain/storage/ids.ts';
+import { hashKeySecret, keyIdOf, parseServiceKey } from '#core/domain/tenant/service-key.ts';
 import type { CallerFacts, DirectoryStore } from '#core/store/directory.ts';
 import type { FindCaller } from './caller-lookup.ts';
 import { createFreshCache } from './fresh-cache.ts';

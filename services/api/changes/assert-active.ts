@@ -1,4 +1,4 @@
-import { AppError } from '#core/domain/app-error.ts';
+import { AppError } from '#core/domain/fault/app-error.ts';
 import type { LockedTenant } from '#core/store/tenants.ts';
 
 /** @throws AppError `tenant_suspended`: the caller's cached tenant may predate its suspension or deletion. */

@@ -1,4 +1,4 @@
-import { limitReached } from '#core/domain/app-error.ts';
+import { limitReached } from '#core/domain/fault/app-error.ts';
 
 /** @throws AppError `plan_limit_reached` */
 export function assertBelow(count: number, limit: number, name: string): void {

@@ -1,8 +1,8 @@
-import type { TenantId } from '#core/domain/ids.ts';
+import type { TenantId } from '#core/domain/storage/ids.ts';
 import type { AuditOrigin } from '#core/store/audit-log.ts';
 import type { NeededRole } from '../auth/assert-member.ts';
 import type { MemberCaller, UserCaller } from '../auth/auth.ts';
-import type { RequestFacts } from '../http/route.ts';
+import type { RequestFacts } from '../http/routes/route.ts';
 
 /** Which tenant a change is of, and who makes it. */
 export type ChangeScope = {

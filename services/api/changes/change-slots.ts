@@ -1,5 +1,5 @@
 import { DATABASE_DEADLINE_MS } from '#core/store/tenant-scope.ts';
-import { createSharedSlots, type SharedSlots } from '../http/shared-slots.ts';
+import { createSharedSlots, type SharedSlots } from '../http/admission/shared-slots.ts';
 
 /**
  * Changes that wait for their turn; a request that waits longer than a transaction may take is answered with 503. Changes of one

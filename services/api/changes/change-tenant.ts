@@ -1,14 +1,19 @@
-import { notFound } from '#core/domain/app-error.ts';
-import type { AuditFacts, AuditTrail } from '#core/domain/audit-entry.ts';
-import type { Role } from '#core/domain/role.ts';
+import { notFound } from '#core/domain/fault/app-error.ts';
+import type { AuditFacts, AuditTrail } from '#core/domain/tenant/audit-entry.ts';
+import type { Role } from '#core/domain/tenant/role.ts';
 import type { Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { afterCommit } from '#core/store/after-commit.ts';
 import { recordAudit, type AuditDetails } from '#core/store/audit-log.ts';
 import { lockTenant, type LockedTenant } from '#core/store/tenants.ts';
 import { withTenant } from '#core/store/tenant-scope.ts';
 import { assertMember } from '../auth/assert-member.ts';
-import { createOnce, type Created, type CreateResult, type IdempotencyClaim } from '../http/idempotency.ts';
-import { inSlot, type SharedSlots } from '../http/shared-slots.ts';
+import {
+  createOnce,
+  type Created,
+  type CreateResult,
+  type IdempotencyClaim,
+} from '../http/routes/idempotency.ts';
+import { inSlot, type SharedSlots } from '../http/admission/shared-slots.ts';
 import type { ChangeScope } from './change-scope.ts';
 
 /**

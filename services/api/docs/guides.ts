@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
-import { CHANNELS } from '#core/domain/channel.ts';
-import { FEED_EVENTS } from '#core/domain/feed-event.ts';
+import { CHANNELS } from '#core/domain/message/channel.ts';
+import { FEED_EVENTS } from '#core/domain/webhooks/feed-event.ts';
 import { PROVIDERS } from '#providers/registry.gen.ts';
 import { pagePath } from '#providers/registry.ts';
 import { readExamples } from './examples.ts';

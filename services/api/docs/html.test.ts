@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { escapeHtml } from '#core/domain/escape-html.ts';
+import { escapeHtml } from '#core/domain/text/escape-html.ts';
 import { code, list, prose, table, TEXT_PAGE_HEADERS, webPage } from './html.ts';
 
 const EVIL = `<script>alert("1")</script>&'`;

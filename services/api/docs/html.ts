@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { escapeHtml } from '#core/domain/escape-html.ts';
+import { escapeHtml } from '#core/domain/text/escape-html.ts';
 
 const STYLE = `body { font: 16px/1.6 system-ui, sans-serif; margin: 2rem auto; max-width: 60rem; padding: 0 1rem; color: #1c2330 }
 a { color: #1d4ed8 }

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Channel } from '#core/domain/channel.ts';
+import type { Channel } from '#core/domain/message/channel.ts';
 import { SendMessage } from '../messages/send-message-schema.ts';
 import { settingRows, type SettingRow } from './setting-rows.ts';
 

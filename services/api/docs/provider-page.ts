@@ -1,6 +1,6 @@
 import type { AnyProvider } from '#providers/provider.ts';
 import { describeProvider, receiptsOf } from '#providers/registry.ts';
-import { escapeHtml } from '#core/domain/escape-html.ts';
+import { escapeHtml } from '#core/domain/text/escape-html.ts';
 import { code, list, prose, table, webPage } from './html.ts';
 import { settingRows } from './setting-rows.ts';
 import { describeMessageFields } from './message-fields.ts';

@@ -1,9 +1,9 @@
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { z } from 'zod';
-import { notFound } from '#core/domain/app-error.ts';
-import { CHANNELS } from '#core/domain/channel.ts';
+import { notFound } from '#core/domain/fault/app-error.ts';
+import { CHANNELS } from '#core/domain/message/channel.ts';
 import { PROVIDERS } from '#providers/registry.gen.ts';
-import { escapeHtml } from '#core/domain/escape-html.ts';
+import { escapeHtml } from '#core/domain/text/escape-html.ts';
 import { code, TEXT_PAGE_HEADERS, webPage } from './html.ts';
 import { providerPage } from './provider-page.ts';
 import { staticAsset, type SendAsset } from './static-asset.ts';

@@ -1,33 +1,33 @@
 import { z } from 'zod';
-import { notFound } from '#core/domain/app-error.ts';
+import { notFound } from '#core/domain/fault/app-error.ts';
 import {
   EVENT_SCHEMAS,
   SEQ_MAX,
   toEnvelope,
   WEBHOOK_EVENT_SCHEMAS,
   type StoredEvent,
-} from '#core/domain/event-envelope.ts';
+} from '#core/domain/webhooks/event-envelope.ts';
 import {
   FEED_EVENT_PREFIXES,
   FEED_EVENT_TYPES,
   WEBHOOK_EVENT_TYPES,
   WEBHOOK_EVENTS,
   type WebhookEventType,
-} from '#core/domain/feed-event.ts';
-import type { LoadIds } from '#core/domain/id-loader.ts';
-import { maskedEvent } from '#core/domain/masked-event.ts';
+} from '#core/domain/webhooks/feed-event.ts';
+import type { LoadIds } from '#core/domain/storage/id-loader.ts';
+import { maskedEvent } from '#core/domain/recipient/masked-event.ts';
 import { feedEnd, feedStart, scanFeed } from '#core/store/feed.ts';
 import { masksRecipients } from '#core/store/webhook-endpoints.ts';
 import type { KeyCaller, MemberCaller } from '../auth/auth.ts';
-import type { Cursors } from '../http/cursor.ts';
-import { filteredPage } from '../http/filtered-page.ts';
-import type { ReadTenant } from '../http/reads.ts';
-import { defineRoute } from '../http/define-route.ts';
-import type { RouteModule } from '../http/route.ts';
+import type { Cursors } from '../http/lists/cursor.ts';
+import { filteredPage } from '../http/lists/filtered-page.ts';
+import type { ReadTenant } from '../http/lists/reads.ts';
+import { defineRoute } from '../http/routes/define-route.ts';
+import type { RouteModule } from '../http/routes/route.ts';
 import { exampleOf } from '../http/example-of.ts';
-import { PAGE_SIZE_MAX, pageOf, pageQuery } from '../http/page.ts';
-import { warningsField } from '../http/request-warnings.ts';
-import { utcTimeField } from '../http/time-field.ts';
+import { PAGE_SIZE_MAX, pageOf, pageQuery } from '../http/lists/page.ts';
+import { warningsField } from '../http/routes/request-warnings.ts';
+import { utcTimeField } from '../http/input/time-field.ts';
 import { standaloneSchema } from './standalone-schema.ts';
 
 export type ReadEventsDeps = {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { AppError, type ErrorCode } from '#core/domain/app-error.ts';
-import { DependencyError } from '#core/domain/dependency-error.ts';
+import { AppError, type ErrorCode } from '#core/domain/fault/app-error.ts';
+import { DependencyError } from '#core/domain/fault/dependency-error.ts';
 import { QueueFullError } from '#core/platform/process/micro-batch.ts';
 import { KeyringError } from '#core/platform/vault/keyring.ts';
 import { toAppError } from './errors.ts';

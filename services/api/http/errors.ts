@@ -8,14 +8,14 @@ import {
   unavailable,
   validationFailed,
   type ErrorCode,
-} from '#core/domain/app-error.ts';
-import { databaseFaultOf } from '#core/domain/database-fault.ts';
-import { DependencyError } from '#core/domain/dependency-error.ts';
+} from '#core/domain/fault/app-error.ts';
+import { databaseFaultOf } from '#core/domain/storage/database-fault.ts';
+import { DependencyError } from '#core/domain/fault/dependency-error.ts';
 import { INT32_MAX } from '#core/domain/int32-max.ts';
 import { QueueFullError } from '#core/platform/process/micro-batch.ts';
-import { pathOf } from './path-of.ts';
-import type { Lingering } from './lingering.ts';
-import { newRequestId } from './request-id.ts';
+import { pathOf } from './input/path-of.ts';
+import type { Lingering } from './admission/lingering.ts';
+import { newRequestId } from './routes/request-id.ts';
 
 /** The only place that maps a failure to an HTTP status. */
 export const STATUS: Readonly<Record<ErrorCode, number>> = {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { AppError } from '#core/domain/app-error.ts';
-import { DependencyError } from '#core/domain/dependency-error.ts';
+import { AppError } from '#core/domain/fault/app-error.ts';
+import { DependencyError } from '#core/domain/fault/dependency-error.ts';
 import { createFaultLog } from './fault-log.ts';
 
 function setup() {

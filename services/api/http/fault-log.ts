@@ -1,5 +1,5 @@
-import { databaseFaultOf } from '#core/domain/database-fault.ts';
-import { DependencyError } from '#core/domain/dependency-error.ts';
+import { databaseFaultOf } from '#core/domain/storage/database-fault.ts';
+import { DependencyError } from '#core/domain/fault/dependency-error.ts';
 import type { LogFields, Logger } from '#core/platform/telemetry/logger.ts';
 
 /** Time between two lines about the same fault of a dependency. */

@@ -1,4 +1,4 @@
-import type { ErrorCode } from '#core/domain/app-error.ts';
+import type { ErrorCode } from '#core/domain/fault/app-error.ts';
 
 /** Metrics of the api's requests. Routes are patterns, never paths. */
 export type HttpMetrics = {

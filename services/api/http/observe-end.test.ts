@@ -4,12 +4,12 @@ import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { AppError } from '#core/domain/app-error.ts';
+import { AppError } from '#core/domain/fault/app-error.ts';
 import { createLogger } from '#core/platform/telemetry/logger.ts';
 import { createApiMetrics } from '#core/platform/telemetry/metrics.ts';
 import { buildApp } from '../app.ts';
 import type { HttpMetrics } from './http-metrics.ts';
-import { defineRoute } from './define-route.ts';
+import { defineRoute } from './routes/define-route.ts';
 
 type Answered = Parameters<HttpMetrics['requestAnswered']>[0];
 type Finished = Parameters<HttpMetrics['requestFinished']>[0];

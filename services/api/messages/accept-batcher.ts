@@ -1,6 +1,6 @@
-import { isPlaceRefused } from '#core/domain/database-fault.ts';
+import { isPlaceRefused } from '#core/domain/storage/database-fault.ts';
 import type { Nats } from '#core/platform/nats/nats-types.ts';
-import { bisectFaults } from '#core/domain/bisect-faults.ts';
+import { bisectFaults } from '#core/domain/storage/bisect-faults.ts';
 import { createMicroBatch } from '#core/platform/process/micro-batch.ts';
 import { createQueueRoom } from '#core/platform/process/queue-room.ts';
 import type { AcceptRow, Verdict } from '#core/store/acceptance.ts';

@@ -1,7 +1,7 @@
-import { withUnstorable, type BatchDraft, type ItemVerdict } from '#core/domain/batch-answer.ts';
+import { withUnstorable, type BatchDraft, type ItemVerdict } from '#core/domain/message/batch-answer.ts';
 import type { AcceptRow } from '#core/store/acceptance.ts';
 import type { BatchVerdicts, OwnKey } from '#core/store/batch-acceptance.ts';
-import type { IdempotencyClaim } from '../http/idempotency.ts';
+import type { IdempotencyClaim } from '../http/routes/idempotency.ts';
 import type { BatchAccepts } from './batch-accepts.ts';
 import type { LargeContents } from './large-contents.ts';
 import type { Accepted } from './new-message.ts';

@@ -1,6 +1,6 @@
 import { chunks } from '#core/domain/chunks.ts';
-import { PRIORITIES } from '#core/domain/message-options.ts';
-import { encodeWakes, WAKES_PER_MESSAGE_MAX } from '#core/domain/wake.ts';
+import { PRIORITIES } from '#core/domain/message/message-options.ts';
+import { encodeWakes, WAKES_PER_MESSAGE_MAX } from '#core/domain/queue/wake.ts';
 import type { WakePublication } from '#core/platform/nats/nats-types.ts';
 import type { AcceptRow } from '#core/store/acceptance.ts';
 

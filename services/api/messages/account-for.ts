@@ -1,7 +1,12 @@
-import { AppError, validationFailed } from '#core/domain/app-error.ts';
-import { chooseAccount, NO_ACCOUNT, routeFor, type AccountChoice } from '#core/domain/choose-account.ts';
-import type { TenantId } from '#core/domain/ids.ts';
-import type { Route } from '#core/domain/route.ts';
+import { AppError, validationFailed } from '#core/domain/fault/app-error.ts';
+import {
+  chooseAccount,
+  NO_ACCOUNT,
+  routeFor,
+  type AccountChoice,
+} from '#core/domain/routing/choose-account.ts';
+import type { TenantId } from '#core/domain/storage/ids.ts';
+import type { Route } from '#core/domain/routing/route.ts';
 import type { Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { listSendingAccounts, type SendingAccount } from '#core/store/messages.ts';
 import { listRoutes } from '#core/store/routes.ts';

@@ -1,14 +1,14 @@
 import { z } from 'zod';
-import { AppError, validationFailed } from '#core/domain/app-error.ts';
-import { DAY_MS, parseDuration } from '#core/domain/duration.ts';
+import { AppError, validationFailed } from '#core/domain/fault/app-error.ts';
+import { DAY_MS, parseDuration } from '#core/domain/text/duration.ts';
 import type { Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { withTenant } from '#core/store/tenant-scope.ts';
 import { advanceTestClock } from '#core/store/test-clock.ts';
-import type { PublishNotice } from '#core/domain/notice.ts';
-import { warningsField } from '../http/request-warnings.ts';
-import { defineRoute } from '../http/define-route.ts';
-import type { RouteModule } from '../http/route.ts';
-import { inSlot, type SharedSlots } from '../http/shared-slots.ts';
+import type { PublishNotice } from '#core/domain/tenant/notice.ts';
+import { warningsField } from '../http/routes/request-warnings.ts';
+import { defineRoute } from '../http/routes/define-route.ts';
+import type { RouteModule } from '../http/routes/route.ts';
+import { inSlot, type SharedSlots } from '../http/admission/shared-slots.ts';
 
 export type AdvanceTestClockDeps = {
   readonly sql: Sql;

@@ -1,4 +1,4 @@
-import { databaseFaultOf, isPlaceRefused } from '#core/domain/database-fault.ts';
+import { databaseFaultOf, isPlaceRefused } from '#core/domain/storage/database-fault.ts';
 import type { Nats } from '#core/platform/nats/nats-types.ts';
 import { findRefused } from '#core/platform/process/find-refused.ts';
 import { createMicroBatch } from '#core/platform/process/micro-batch.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { LIMIT_BOUNDS } from '#core/domain/limit-bounds.ts';
-import { canonicalJson } from '../http/idempotency.ts';
+import { LIMIT_BOUNDS } from '#core/domain/tenant/limit-bounds.ts';
+import { canonicalJson } from '../http/routes/idempotency.ts';
 import { fingerprintedBatch, SendBatch } from './batch-schema.ts';
 
 test('a batch is parsed without reading its messages, and one with too many is refused', () => {

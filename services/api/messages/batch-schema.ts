@@ -1,13 +1,13 @@
 import { z } from 'zod';
-import { AppError, ERROR_CODES, validationFailed, type ErrorCode } from '#core/domain/app-error.ts';
-import { BATCH_MODES, ITEM_DETAILS_MAX } from '#core/domain/batch-answer.ts';
-import { LIMIT_BOUNDS } from '#core/domain/limit-bounds.ts';
-import type { Warning } from '#core/domain/warning.ts';
-import { caseAliasesOf, resolveAliases } from '../http/case-aliases.ts';
-import { inputReader } from '../http/read-input.ts';
+import { AppError, ERROR_CODES, validationFailed, type ErrorCode } from '#core/domain/fault/app-error.ts';
+import { BATCH_MODES, ITEM_DETAILS_MAX } from '#core/domain/message/batch-answer.ts';
+import { LIMIT_BOUNDS } from '#core/domain/tenant/limit-bounds.ts';
+import type { Warning } from '#core/domain/fault/warning.ts';
+import { caseAliasesOf, resolveAliases } from '../http/input/case-aliases.ts';
+import { inputReader } from '../http/input/read-input.ts';
 import { ErrorDetail, ReachedLimit } from '../http/errors.ts';
-import { warningsField } from '../http/request-warnings.ts';
-import { idempotencyKeyField } from '../http/idempotency.ts';
+import { warningsField } from '../http/routes/request-warnings.ts';
+import { idempotencyKeyField } from '../http/routes/idempotency.ts';
 import { ACCEPTED_EXAMPLE, AcceptedMessage, EXAMPLES } from './send-message.ts';
 import { SendMessage } from './send-message-schema.ts';
 

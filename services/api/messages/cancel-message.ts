@@ -1,9 +1,9 @@
-import { AppError, notFound } from '#core/domain/app-error.ts';
-import type { AuditTrail } from '#core/domain/audit-entry.ts';
-import type { Channel } from '#core/domain/channel.ts';
-import { decideCancel } from '#core/domain/decide-cancel.ts';
-import type { LoadIds } from '#core/domain/id-loader.ts';
-import type { MessageState } from '#core/domain/message-state.ts';
+import { AppError, notFound } from '#core/domain/fault/app-error.ts';
+import type { AuditTrail } from '#core/domain/tenant/audit-entry.ts';
+import type { Channel } from '#core/domain/message/channel.ts';
+import { decideCancel } from '#core/domain/sending/decide-cancel.ts';
+import type { LoadIds } from '#core/domain/storage/id-loader.ts';
+import type { MessageState } from '#core/domain/message/message-state.ts';
 import type { Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
 import type { CancelMeans } from '#core/platform/telemetry/metrics.ts';
 import { cancelMessages } from '#core/store/cancellation.ts';
@@ -12,9 +12,9 @@ import { withTenant } from '#core/store/tenant-scope.ts';
 import { assertMemberUntilCommit } from '../auth/assert-member.ts';
 import { auditTo } from '../changes/change-tenant.ts';
 import { scopeOf } from '../changes/change-scope.ts';
-import { defineRoute } from '../http/define-route.ts';
-import { IdParams, type RouteModule } from '../http/route.ts';
-import { inSlot, type SharedSlots } from '../http/shared-slots.ts';
+import { defineRoute } from '../http/routes/define-route.ts';
+import { IdParams, type RouteModule } from '../http/routes/route.ts';
+import { inSlot, type SharedSlots } from '../http/admission/shared-slots.ts';
 import { addressOf } from './message-address.ts';
 import { Message, toMessage } from './message-view.ts';
 

@@ -1,13 +1,13 @@
 import { z } from 'zod';
-import { validationFailed } from '#core/domain/app-error.ts';
-import { auditChanges } from '#core/domain/audit-change.ts';
-import type { AuditTrail } from '#core/domain/audit-entry.ts';
-import { CHANNELS, type Channel } from '#core/domain/channel.ts';
+import { validationFailed } from '#core/domain/fault/app-error.ts';
+import { auditChanges } from '#core/domain/tenant/audit-change.ts';
+import type { AuditTrail } from '#core/domain/tenant/audit-entry.ts';
+import { CHANNELS, type Channel } from '#core/domain/message/channel.ts';
 import { chunks } from '#core/domain/chunks.ts';
-import { addCancels, countCancels, decideCancel, NO_CANCELS } from '#core/domain/decide-cancel.ts';
-import { CATEGORIES } from '#core/domain/message-options.ts';
-import type { MessageState } from '#core/domain/message-state.ts';
-import { WARNINGS_MAX, type Warnings } from '#core/domain/warning.ts';
+import { addCancels, countCancels, decideCancel, NO_CANCELS } from '#core/domain/sending/decide-cancel.ts';
+import { CATEGORIES } from '#core/domain/message/message-options.ts';
+import type { MessageState } from '#core/domain/message/message-state.ts';
+import { WARNINGS_MAX, type Warnings } from '#core/domain/fault/warning.ts';
 import type { Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
 import type { CancelMeans } from '#core/platform/telemetry/metrics.ts';
 import {
@@ -21,13 +21,13 @@ import { assertMemberUntilCommit } from '../auth/assert-member.ts';
 import { auditTo } from '../changes/change-tenant.ts';
 import { scopeOf } from '../changes/change-scope.ts';
 import type { KeyCaller, MemberCaller } from '../auth/auth.ts';
-import { text } from '../http/fields.ts';
-import type { Cursors } from '../http/cursor.ts';
-import type { ReadTenant } from '../http/reads.ts';
-import { warningsField } from '../http/request-warnings.ts';
-import { defineRoute } from '../http/define-route.ts';
-import type { RequestFacts, RouteModule } from '../http/route.ts';
-import { inSlot, type SharedSlots } from '../http/shared-slots.ts';
+import { text } from '../http/input/fields.ts';
+import type { Cursors } from '../http/lists/cursor.ts';
+import type { ReadTenant } from '../http/lists/reads.ts';
+import { warningsField } from '../http/routes/request-warnings.ts';
+import { defineRoute } from '../http/routes/define-route.ts';
+import type { RequestFacts, RouteModule } from '../http/routes/route.ts';
+import { inSlot, type SharedSlots } from '../http/admission/shared-slots.ts';
 import { modeFor } from './message-address.ts';
 
 export type CancelMessagesDeps = {

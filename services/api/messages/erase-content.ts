@@ -1,6 +1,6 @@
-import { AppError, notFound } from '#core/domain/app-error.ts';
-import type { AuditTrail } from '#core/domain/audit-entry.ts';
-import type { LoadIds } from '#core/domain/id-loader.ts';
+import { AppError, notFound } from '#core/domain/fault/app-error.ts';
+import type { AuditTrail } from '#core/domain/tenant/audit-entry.ts';
+import type { LoadIds } from '#core/domain/storage/id-loader.ts';
 import type { Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { eraseContent } from '#core/store/erasure.ts';
 import { findMessageKey } from '#core/store/messages.ts';
@@ -8,9 +8,9 @@ import { withTenant } from '#core/store/tenant-scope.ts';
 import { assertMemberUntilCommit } from '../auth/assert-member.ts';
 import { auditTo } from '../changes/change-tenant.ts';
 import { scopeOf } from '../changes/change-scope.ts';
-import { defineRoute } from '../http/define-route.ts';
-import { IdParams, type RouteModule } from '../http/route.ts';
-import { inSlot, type SharedSlots } from '../http/shared-slots.ts';
+import { defineRoute } from '../http/routes/define-route.ts';
+import { IdParams, type RouteModule } from '../http/routes/route.ts';
+import { inSlot, type SharedSlots } from '../http/admission/shared-slots.ts';
 import { addressOf } from './message-address.ts';
 
 export type EraseContentDeps = {

@@ -1,4 +1,4 @@
-import { backlogLimit, dailyLimit } from '#core/domain/mode-limits.ts';
+import { backlogLimit, dailyLimit } from '#core/domain/tenant/mode-limits.ts';
 import type { KeyCaller } from '../auth/auth.ts';
 import { createRateMemory } from '../auth/rate-memory.ts';
 

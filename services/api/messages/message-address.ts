@@ -1,5 +1,5 @@
-import type { LoadIds } from '#core/domain/id-loader.ts';
-import type { MessagePlace } from '#core/domain/message-id.ts';
+import type { LoadIds } from '#core/domain/storage/id-loader.ts';
+import type { MessagePlace } from '#core/domain/storage/message-id.ts';
 import type { MessageAddress } from '#core/store/messages.ts';
 import type { KeyCaller, MemberCaller } from '../auth/auth.ts';
 

@@ -1,7 +1,7 @@
-import { AppError } from '#core/domain/app-error.ts';
-import type { EmailContent, PushContent, SmsContent, WhatsappContent } from '#core/domain/content.ts';
-import { parseMailbox, type Mailbox } from '#core/domain/mailbox.ts';
-import { mediaTypeOf } from '#core/domain/whatsapp-media.ts';
+import { AppError } from '#core/domain/fault/app-error.ts';
+import type { EmailContent, PushContent, SmsContent, WhatsappContent } from '#core/domain/message/content.ts';
+import { parseMailbox, type Mailbox } from '#core/domain/recipient/mailbox.ts';
+import { mediaTypeOf } from '#core/domain/message/whatsapp-media.ts';
 import type { SendMessage } from './send-message-schema.ts';
 
 /** Returns a validated message's content as it is stored. */

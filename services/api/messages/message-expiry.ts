@@ -1,6 +1,6 @@
-import { validationFailed } from '#core/domain/app-error.ts';
-import { DAY_MS } from '#core/domain/duration.ts';
-import { lifetimeOf } from '#core/domain/lifetime.ts';
+import { validationFailed } from '#core/domain/fault/app-error.ts';
+import { DAY_MS } from '#core/domain/text/duration.ts';
+import { lifetimeOf } from '#core/domain/message/lifetime.ts';
 import type { SendMessage } from './send-message-schema.ts';
 
 /**

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { AppError } from '#core/domain/app-error.ts';
-import { createIdLoader } from '#core/domain/id-loader.ts';
-import { createMessageIds } from '#core/domain/message-id.ts';
+import { AppError } from '#core/domain/fault/app-error.ts';
+import { createIdLoader } from '#core/domain/storage/id-loader.ts';
+import { createMessageIds } from '#core/domain/storage/message-id.ts';
 import type { SeqBlock } from '#core/store/message-places.ts';
 import { createMessagePlaces } from './message-places.ts';
 

@@ -1,19 +1,24 @@
 import { z } from 'zod';
-import { CHANNELS } from '#core/domain/channel.ts';
-import { CHOSEN_REASONS, explainRoute, ROUTE_VERDICTS, type RouteFacts } from '#core/domain/explain-route.ts';
-import { FAILURE_CLASSES } from '#core/domain/failure.ts';
+import { CHANNELS } from '#core/domain/message/channel.ts';
+import {
+  CHOSEN_REASONS,
+  explainRoute,
+  ROUTE_VERDICTS,
+  type RouteFacts,
+} from '#core/domain/routing/explain-route.ts';
+import { FAILURE_CLASSES } from '#core/domain/sending/failure.ts';
 import { INT32_MAX } from '#core/domain/int32-max.ts';
-import { EVENT_SOURCES, MESSAGE_EVENT_TYPES } from '#core/domain/message-event.ts';
-import { CATEGORIES, PRIORITIES } from '#core/domain/message-options.ts';
-import { isWaiting, MESSAGE_STATES } from '#core/domain/message-state.ts';
-import { ATTEMPT_OUTCOMES } from '#core/domain/outcome.ts';
-import { orderOf } from '#core/domain/route.ts';
-import { SMS_ENCODINGS } from '#core/domain/segments.ts';
-import { SKIPPED_REASONS } from '#core/domain/skipped-account.ts';
-import { STATUS_REASONS } from '#core/domain/status-reason.ts';
+import { EVENT_SOURCES, MESSAGE_EVENT_TYPES } from '#core/domain/message/message-event.ts';
+import { CATEGORIES, PRIORITIES } from '#core/domain/message/message-options.ts';
+import { isWaiting, MESSAGE_STATES } from '#core/domain/message/message-state.ts';
+import { ATTEMPT_OUTCOMES } from '#core/domain/sending/outcome.ts';
+import { orderOf } from '#core/domain/routing/route.ts';
+import { SMS_ENCODINGS } from '#core/domain/message/segments.ts';
+import { SKIPPED_REASONS } from '#core/domain/routing/skipped-account.ts';
+import { STATUS_REASONS } from '#core/domain/message/status-reason.ts';
 import type { AttemptRow, MessageHistoryRow, MessageKey, MessageRow } from '#core/store/messages.ts';
 import { iso } from '../http/iso.ts';
-import { warningsField } from '../http/request-warnings.ts';
+import { warningsField } from '../http/routes/request-warnings.ts';
 import { PROVIDER_STATUS_MAX } from '#providers/receipt.ts';
 import { findProvider, reportsDeliveries } from '#providers/registry.ts';
 

@@ -1,6 +1,6 @@
-import type { Channel } from '#core/domain/channel.ts';
-import { accountsFor } from '#core/domain/choose-account.ts';
-import type { Warning } from '#core/domain/warning.ts';
+import type { Channel } from '#core/domain/message/channel.ts';
+import { accountsFor } from '#core/domain/routing/choose-account.ts';
+import type { Warning } from '#core/domain/fault/warning.ts';
 import { contentWarnings } from '#providers/content-limits.ts';
 import { findProvider } from '#providers/registry.ts';
 import type { Routing } from './account-for.ts';

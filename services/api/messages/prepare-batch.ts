@@ -1,6 +1,6 @@
 import type { KeyObject } from 'node:crypto';
-import type { AddressKeyRoot } from '#core/domain/address-key.ts';
-import { AppError, unavailable, validationFailed } from '#core/domain/app-error.ts';
+import type { AddressKeyRoot } from '#core/domain/recipient/address-key.ts';
+import { AppError, unavailable, validationFailed } from '#core/domain/fault/app-error.ts';
 import {
   ITEM_DETAILS_MAX,
   type BatchDraft,
@@ -8,19 +8,19 @@ import {
   type ItemFault,
   type Refusal,
   type RefusalVerdict,
-} from '#core/domain/batch-answer.ts';
-import { COUNTED_BYTES_MIN } from '#core/domain/content.ts';
-import { createWarnings } from '#core/domain/warning.ts';
+} from '#core/domain/message/batch-answer.ts';
+import { COUNTED_BYTES_MIN } from '#core/domain/message/content.ts';
+import { createWarnings } from '#core/domain/fault/warning.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
 import type { AcceptRow } from '#core/store/acceptance.ts';
 import { findEarlierAnswers } from '#core/store/batch-acceptance.ts';
-import type { Replays } from '../http/earlier-answer.ts';
+import type { Replays } from '../http/routes/earlier-answer.ts';
 import type { KeyCaller } from '../auth/auth.ts';
-import { idempotencyClaim, idempotencyKeyOf, type IdempotencyClaim } from '../http/idempotency.ts';
-import type { SharedPauses } from '../http/shared-pauses.ts';
-import { keyOwnerOf } from '../http/request-claim.ts';
-import type { RequestFacts } from '../http/route.ts';
-import { inSlot } from '../http/shared-slots.ts';
+import { idempotencyClaim, idempotencyKeyOf, type IdempotencyClaim } from '../http/routes/idempotency.ts';
+import type { SharedPauses } from '../http/admission/shared-pauses.ts';
+import { keyOwnerOf } from '../http/routes/request-claim.ts';
+import type { RequestFacts } from '../http/routes/route.ts';
+import { inSlot } from '../http/admission/shared-slots.ts';
 import { accountFor, loadRouting } from './account-for.ts';
 import type { BatchItem } from './batch-schema.ts';
 import type { MessagePlaces } from './message-places.ts';

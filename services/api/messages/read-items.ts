@@ -1,4 +1,4 @@
-import { forEachPausing, type Pauses } from '../http/pauses.ts';
+import { forEachPausing, type Pauses } from '../http/admission/pauses.ts';
 import { readItem, type BatchItem } from './batch-schema.ts';
 
 /**

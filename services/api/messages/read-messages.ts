@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { notFound } from '#core/domain/app-error.ts';
-import { CHANNELS } from '#core/domain/channel.ts';
-import type { TenantId } from '#core/domain/ids.ts';
-import { MESSAGE_STATES } from '#core/domain/message-state.ts';
+import { notFound } from '#core/domain/fault/app-error.ts';
+import { CHANNELS } from '#core/domain/message/channel.ts';
+import type { TenantId } from '#core/domain/storage/ids.ts';
+import { MESSAGE_STATES } from '#core/domain/message/message-state.ts';
 import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
 import {
   findMessage,
@@ -15,18 +15,18 @@ import {
   type MessageKey,
   type MessageRow,
 } from '#core/store/messages.ts';
-import { pageFrom, type Cursors } from '../http/cursor.ts';
-import { filteredPage } from '../http/filtered-page.ts';
-import type { LoadIds } from '#core/domain/id-loader.ts';
-import type { ReadTenant } from '../http/reads.ts';
+import { pageFrom, type Cursors } from '../http/lists/cursor.ts';
+import { filteredPage } from '../http/lists/filtered-page.ts';
+import type { LoadIds } from '#core/domain/storage/id-loader.ts';
+import type { ReadTenant } from '../http/lists/reads.ts';
 import { leavesOut } from './leaves-out.ts';
 import { addressOf, modeFor } from './message-address.ts';
 import { acceptedEvent, Attempt, Event, Message, toAttempt, toEvent, toMessage } from './message-view.ts';
-import { defineRoute } from '../http/define-route.ts';
-import { IdParams, type RouteModule } from '../http/route.ts';
-import { pageOf, pageQuery } from '../http/page.ts';
-import { text } from '../http/fields.ts';
-import { utcTimeField } from '../http/time-field.ts';
+import { defineRoute } from '../http/routes/define-route.ts';
+import { IdParams, type RouteModule } from '../http/routes/route.ts';
+import { pageOf, pageQuery } from '../http/lists/page.ts';
+import { text } from '../http/input/fields.ts';
+import { utcTimeField } from '../http/input/time-field.ts';
 
 export type ReadMessagesDeps = {
   readonly read: ReadTenant;

@@ -1,7 +1,12 @@
-import { AppError, limitReached, type AppErrorOptions, type NamedLimit } from '#core/domain/app-error.ts';
-import type { RefusalVerdict } from '#core/domain/batch-answer.ts';
-import { backlogLimit, dailyLimit } from '#core/domain/mode-limits.ts';
-import type { Limits } from '#core/domain/plan.ts';
+import {
+  AppError,
+  limitReached,
+  type AppErrorOptions,
+  type NamedLimit,
+} from '#core/domain/fault/app-error.ts';
+import type { RefusalVerdict } from '#core/domain/message/batch-answer.ts';
+import { backlogLimit, dailyLimit } from '#core/domain/tenant/mode-limits.ts';
+import type { Limits } from '#core/domain/tenant/plan.ts';
 import type { KeyCaller } from '../auth/auth.ts';
 import { sendRateLimit } from './new-message.ts';
 

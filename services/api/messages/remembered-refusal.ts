@@ -1,4 +1,4 @@
-import type { AppError } from '#core/domain/app-error.ts';
+import type { AppError } from '#core/domain/fault/app-error.ts';
 import type { KeyCaller } from '../auth/auth.ts';
 import type { RateMemory } from '../auth/rate-memory.ts';
 import { rateHeaders } from '../http/rate-headers.ts';

@@ -1,12 +1,12 @@
-import type { AddressKeyRoot } from '#core/domain/address-key.ts';
-import { backlogLimit, dailyLimit } from '#core/domain/mode-limits.ts';
-import type { Limits } from '#core/domain/plan.ts';
-import type { TenantId } from '#core/domain/ids.ts';
+import type { AddressKeyRoot } from '#core/domain/recipient/address-key.ts';
+import { backlogLimit, dailyLimit } from '#core/domain/tenant/mode-limits.ts';
+import type { Limits } from '#core/domain/tenant/plan.ts';
+import type { TenantId } from '#core/domain/storage/ids.ts';
 import { INT32_MAX } from '#core/domain/int32-max.ts';
-import { lifetimeOf } from '#core/domain/lifetime.ts';
+import { lifetimeOf } from '#core/domain/message/lifetime.ts';
 import type { AcceptRow } from '#core/store/acceptance.ts';
 import type { RetriedRow } from '#core/store/retries.ts';
-import type { RequestFacts } from '../http/route.ts';
+import type { RequestFacts } from '../http/routes/route.ts';
 import { routeColumns, type Routed } from './account-for.ts';
 import type { NewPlace } from './message-places.ts';
 import { acceptedBody, addressKeyColumn, type Accepted } from './new-message.ts';

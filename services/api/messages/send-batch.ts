@@ -1,5 +1,5 @@
 import type { KeyObject } from 'node:crypto';
-import { AppError } from '#core/domain/app-error.ts';
+import { AppError } from '#core/domain/fault/app-error.ts';
 import {
   contentsApart,
   endOfBatch,
@@ -8,18 +8,18 @@ import {
   type BatchMode,
   type ItemResult,
   type ItemVerdict,
-} from '#core/domain/batch-answer.ts';
-import { INLINE_BYTES_MAX } from '#core/domain/content.ts';
-import { newId } from '#core/domain/ids.ts';
-import type { Warning } from '#core/domain/warning.ts';
+} from '#core/domain/message/batch-answer.ts';
+import { INLINE_BYTES_MAX } from '#core/domain/message/content.ts';
+import { newId } from '#core/domain/storage/ids.ts';
+import type { Warning } from '#core/domain/fault/warning.ts';
 import type { BatchResult } from '#core/platform/telemetry/metrics.ts';
-import { earlierAnswer } from '../http/earlier-answer.ts';
+import { earlierAnswer } from '../http/routes/earlier-answer.ts';
 import type { KeyCaller } from '../auth/auth.ts';
 import { STATUS } from '../http/errors.ts';
-import type { SharedPauses } from '../http/shared-pauses.ts';
+import type { SharedPauses } from '../http/admission/shared-pauses.ts';
 import { rateHeaders } from '../http/rate-headers.ts';
-import { defineRoute } from '../http/define-route.ts';
-import type { Answer, RouteContext, RouteModule } from '../http/route.ts';
+import { defineRoute } from '../http/routes/define-route.ts';
+import type { Answer, RouteContext, RouteModule } from '../http/routes/route.ts';
 import { acceptPrepared } from './accept-prepared.ts';
 import type { BatchAccepts } from './batch-accepts.ts';
 import { AcceptedBatch, fingerprintedBatch, hasOwnKey, SendBatch } from './batch-schema.ts';

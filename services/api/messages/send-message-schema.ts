@@ -1,15 +1,15 @@
 import { z } from 'zod';
-import { base64Bytes, isBase64 } from '#core/domain/base64.ts';
+import { base64Bytes, isBase64 } from '#core/domain/text/base64.ts';
 import { INT32_MAX } from '#core/domain/int32-max.ts';
-import { CATEGORIES, PRIORITIES } from '#core/domain/message-options.ts';
-import { normalAddress, parseMailbox } from '#core/domain/mailbox.ts';
-import { normalNumber } from '#core/domain/phone-number.ts';
-import { pushDataFault } from '#core/domain/push-data.ts';
-import { isSmsSender, SMS_SENDER_RULE } from '#core/domain/sms-sender.ts';
-import { exactNumbers } from '../http/exact-numbers.ts';
-import { atMostPairs, isLine, lineIssue, lineText, text } from '../http/fields.ts';
-import { idempotencyKeyField } from '../http/idempotency.ts';
-import { timeField } from '../http/time-field.ts';
+import { CATEGORIES, PRIORITIES } from '#core/domain/message/message-options.ts';
+import { normalAddress, parseMailbox } from '#core/domain/recipient/mailbox.ts';
+import { normalNumber } from '#core/domain/recipient/phone-number.ts';
+import { pushDataFault } from '#core/domain/message/push-data.ts';
+import { isSmsSender, SMS_SENDER_RULE } from '#core/domain/message/sms-sender.ts';
+import { exactNumbers } from '../http/input/exact-numbers.ts';
+import { atMostPairs, isLine, lineIssue, lineText, text } from '../http/input/fields.ts';
+import { idempotencyKeyField } from '../http/routes/idempotency.ts';
+import { timeField } from '../http/input/time-field.ts';
 import { whatsappMedia, whatsappTemplate } from './whatsapp-fields.ts';
 
 /** All attachments of a message together, decoded. */

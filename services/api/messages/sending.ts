@@ -1,6 +1,6 @@
-import type { AuditEntry, AuditTrail } from '#core/domain/audit-entry.ts';
-import type { TenantId } from '#core/domain/ids.ts';
-import { createIdLoader, type LoadIds } from '#core/domain/id-loader.ts';
+import type { AuditEntry, AuditTrail } from '#core/domain/tenant/audit-entry.ts';
+import type { TenantId } from '#core/domain/storage/ids.ts';
+import { createIdLoader, type LoadIds } from '#core/domain/storage/id-loader.ts';
 import type { Nats } from '#core/platform/nats/nats-types.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
 import { timedStore } from '#core/platform/postgres/timed-store.ts';

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { publicUrlFault } from '#core/domain/public-url.ts';
-import { canHaveCaption, mediaTypeOf, WHATSAPP_MEDIA_TYPES } from '#core/domain/whatsapp-media.ts';
-import { atMostPairs, lineText, text } from '../http/fields.ts';
+import { publicUrlFault } from '#core/domain/message/public-url.ts';
+import { canHaveCaption, mediaTypeOf, WHATSAPP_MEDIA_TYPES } from '#core/domain/message/whatsapp-media.ts';
+import { atMostPairs, lineText, text } from '../http/input/fields.ts';
 
 const BUTTONS_MAX = 10;
 const VARIABLES_MAX = 100;

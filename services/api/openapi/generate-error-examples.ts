@@ -4,7 +4,7 @@ import {
   limitReached,
   type ErrorCode,
   type ErrorDetail,
-} from '#core/domain/app-error.ts';
+} from '#core/domain/fault/app-error.ts';
 import { STATUS } from '../http/errors.ts';
 
 /** What an answer with this code contains besides the code. */

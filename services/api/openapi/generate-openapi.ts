@@ -15,8 +15,8 @@ import {
 import { plainSchema, type Json } from './generate-schemas.ts';
 import { describeWebhooks } from './generate-webhooks.ts';
 import { exampleOf } from '../http/example-of.ts';
-import type { RouteModule } from '../http/route.ts';
-import { TAGS } from '../http/tags.ts';
+import type { RouteModule } from '../http/routes/route.ts';
+import { TAGS } from '../http/routes/tags.ts';
 
 const DESCRIPTION = `Send sms, email, push and whatsapp messages through your own provider accounts.
 

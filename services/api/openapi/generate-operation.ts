@@ -1,11 +1,11 @@
-import type { ErrorCode } from '#core/domain/app-error.ts';
-import { ROLES, type Role, type Scope } from '#core/domain/role.ts';
+import type { ErrorCode } from '#core/domain/fault/app-error.ts';
+import { ROLES, type Role, type Scope } from '#core/domain/tenant/role.ts';
 import type { RouteAuth } from '../auth/auth.ts';
 import { STATUS } from '../http/errors.ts';
-import { IDEMPOTENCY_KEY } from '../http/idempotency.ts';
-import { IF_MATCH } from '../http/if-match.ts';
+import { IDEMPOTENCY_KEY } from '../http/routes/idempotency.ts';
+import { IF_MATCH } from '../http/routes/if-match.ts';
 import type { Json } from './generate-schemas.ts';
-import type { Examples, RouteDocs } from '../http/route.ts';
+import type { Examples, RouteDocs } from '../http/routes/route.ts';
 
 type Content = Record<string, Json>;
 type Response = { description: string; headers?: Json; content?: Content };

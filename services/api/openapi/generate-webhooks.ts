@@ -1,5 +1,9 @@
-import { WEBHOOK_EVENT_SCHEMAS } from '#core/domain/event-envelope.ts';
-import { WEBHOOK_EVENT_TYPES, WEBHOOK_EVENTS, type WebhookEventType } from '#core/domain/feed-event.ts';
+import { WEBHOOK_EVENT_SCHEMAS } from '#core/domain/webhooks/event-envelope.ts';
+import {
+  WEBHOOK_EVENT_TYPES,
+  WEBHOOK_EVENTS,
+  type WebhookEventType,
+} from '#core/domain/webhooks/feed-event.ts';
 import { exampleOf } from '../http/example-of.ts';
 import type { Json } from './generate-schemas.ts';
 

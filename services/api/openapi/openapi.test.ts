@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { CHANNELS } from '#core/domain/channel.ts';
+import { CHANNELS } from '#core/domain/message/channel.ts';
 import document from '../openapi.json' with { type: 'json' };
 
 type Json = Record<string, unknown>;

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { ProviderAccountId } from '#core/domain/ids.ts';
+import type { ProviderAccountId } from '#core/domain/storage/ids.ts';
 import { createCountedAccounts } from './counted-accounts.ts';
 
 const calls = (account: string, count = 1, bytes = 10) =>

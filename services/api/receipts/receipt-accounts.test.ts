@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { ProviderAccountId, TenantId } from '#core/domain/ids.ts';
+import type { ProviderAccountId, TenantId } from '#core/domain/storage/ids.ts';
 import type { ReceiptAccount } from '#core/store/receipt-calls.ts';
 import { createReceiptAccounts } from './receipt-accounts.ts';
 

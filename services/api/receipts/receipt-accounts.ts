@@ -1,7 +1,7 @@
 import { createMicroBatch } from '#core/platform/process/micro-batch.ts';
 import type { ReceiptAccount } from '#core/store/receipt-calls.ts';
 import { createFreshCache } from '../auth/fresh-cache.ts';
-import type { Notice } from '#core/domain/notice.ts';
+import type { Notice } from '#core/domain/tenant/notice.ts';
 
 export type ReceiptAccounts = {
   /** Resolves to undefined for a deleted account. @throws QueueFullError under overload; otherwise the database's error. */

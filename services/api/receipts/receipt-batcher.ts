@@ -1,7 +1,7 @@
-import { bisectFaults } from '#core/domain/bisect-faults.ts';
+import { bisectFaults } from '#core/domain/storage/bisect-faults.ts';
 import { createMicroBatch } from '#core/platform/process/micro-batch.ts';
 import { createQueueRoom } from '#core/platform/process/queue-room.ts';
-import type { TenantId } from '#core/domain/ids.ts';
+import type { TenantId } from '#core/domain/storage/ids.ts';
 import type { NewReceiptCall, ReceiptCallVerdict } from '#core/store/receipt-calls.ts';
 
 /** A call with the tenant of its account. */

@@ -2,14 +2,14 @@ import { randomBytes, randomUUID, createSecretKey } from 'node:crypto';
 import { request as httpRequest, type OutgoingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import type { ProviderAccountId, TenantId } from '#core/domain/ids.ts';
-import { receiptKey, receiptToken } from '#core/domain/receipt-token.ts';
-import { secret } from '#core/domain/secret.ts';
+import type { ProviderAccountId, TenantId } from '#core/domain/storage/ids.ts';
+import { receiptKey, receiptToken } from '#core/domain/receipts/receipt-token.ts';
+import { secret } from '#core/domain/storage/secret.ts';
 import { QueueFullError } from '#core/platform/process/micro-batch.ts';
 import { createLogger } from '#core/platform/telemetry/logger.ts';
 import type { NewReceiptCall, ReceiptAccount, ReceiptCallVerdict } from '#core/store/receipt-calls.ts';
 import { buildApp } from '../app.ts';
-import { DEFAULT_HTTP_LIMITS, type HttpLimits } from '../http/http-limits.ts';
+import { DEFAULT_HTTP_LIMITS, type HttpLimits } from '../http/admission/http-limits.ts';
 import { createFullAccounts } from './full-accounts.ts';
 import { receiptRoutes } from './receipt-routes.ts';
 

@@ -1,13 +1,13 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { z } from 'zod';
-import { notFound, overloaded, type AppError } from '#core/domain/app-error.ts';
-import { isUuid } from '#core/domain/ids.ts';
-import { receiptUrl, type ReceiptKey } from '#core/domain/receipt-token.ts';
+import { notFound, overloaded, type AppError } from '#core/domain/fault/app-error.ts';
+import { isUuid } from '#core/domain/storage/ids.ts';
+import { receiptUrl, type ReceiptKey } from '#core/domain/receipts/receipt-token.ts';
 import type { ReceiptAccount } from '#core/store/receipt-calls.ts';
 import type { ReceiptAnswer, ReceiptAnswerType } from '#providers/receipt.ts';
 import { findProvider, receiptsOf, type AnyReceipts } from '#providers/registry.ts';
-import type { RouteModule } from '../http/route.ts';
-import { defineRawRoute, type RawRequest } from '../http/raw-route.ts';
+import type { RouteModule } from '../http/routes/route.ts';
+import { defineRawRoute, type RawRequest } from '../http/routes/raw-route.ts';
 import type { FullAccounts } from './full-accounts.ts';
 import type { ReceiptAccounts } from './receipt-accounts.ts';
 import type { ReceiptBatcher } from './receipt-batcher.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { receiptKey, receiptToken } from '#core/domain/receipt-token.ts';
-import { secret } from '#core/domain/secret.ts';
+import { receiptKey, receiptToken } from '#core/domain/receipts/receipt-token.ts';
+import { secret } from '#core/domain/storage/secret.ts';
 import { createReadToken } from './receipt-tokens.ts';
 
 const key = receiptKey(secret('a pepper of the tests that is long enough'));

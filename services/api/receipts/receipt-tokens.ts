@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import { timingSafeEqual } from 'node:crypto';
-import { readReceiptToken, type ReceiptKey } from '#core/domain/receipt-token.ts';
+import { readReceiptToken, type ReceiptKey } from '#core/domain/receipts/receipt-token.ts';
 
 /** Returns the version of an account's token; undefined for any other text. `accountId` in lower case. */
 export type ReadToken = (accountId: string, token: string) => number | undefined;

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { RECEIPT_WAKE } from '#core/domain/wake.ts';
+import { RECEIPT_WAKE } from '#core/domain/queue/wake.ts';
 import type { Nats } from '#core/platform/nats/nats-types.ts';
 
 export type ReceiptWakes = {

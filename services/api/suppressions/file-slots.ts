@@ -1,4 +1,4 @@
-import { createSharedSlots, type SharedSlots } from '../http/shared-slots.ts';
+import { createSharedSlots, type SharedSlots } from '../http/admission/shared-slots.ts';
 
 /** Concurrent imports of this process: one per tenant. A waiting import holds its file in memory, which is reserved. */
 const IMPORT_SLOTS = { slots: 2, waitingPerOwnerMax: 1, waitingMax: 32, waitMsMax: 20_000 };

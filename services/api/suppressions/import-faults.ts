@@ -1,5 +1,5 @@
-import { AppError, type ErrorDetail } from '#core/domain/app-error.ts';
-import { createLineRanges, lineRangesText, type LineRange } from '#core/domain/line-ranges.ts';
+import { AppError, type ErrorDetail } from '#core/domain/fault/app-error.ts';
+import { createLineRanges, lineRangesText, type LineRange } from '#core/domain/text/line-ranges.ts';
 
 /** A violated rule in one row. */
 export type RowFault = ErrorDetail & { readonly line: number };

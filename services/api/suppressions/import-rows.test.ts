@@ -1,9 +1,9 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { CHANNELS } from '#core/domain/channel.ts';
-import { normalRecipient } from '#core/domain/normal-recipient.ts';
-import { SUPPRESSION_REASONS, SUPPRESSION_SCOPES } from '#core/domain/suppression.ts';
-import { toCsv } from '../http/csv.ts';
+import { CHANNELS } from '#core/domain/message/channel.ts';
+import { normalRecipient } from '#core/domain/recipient/normal-recipient.ts';
+import { SUPPRESSION_REASONS, SUPPRESSION_SCOPES } from '#core/domain/recipient/suppression.ts';
+import { toCsv } from '../http/lists/csv.ts';
 import { CSV, importRows, NDJSON, type ImportRow } from './import-rows.ts';
 
 const NOW = Date.parse('2026-01-15T09:30:00Z');

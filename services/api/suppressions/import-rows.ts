@@ -1,10 +1,10 @@
-import { AppError, validationFailed, type ErrorDetail } from '#core/domain/app-error.ts';
-import { ruleText } from '#core/domain/rule-text.ts';
-import { unguarded } from '../http/csv.ts';
-import { csvRecords } from '../http/csv-records.ts';
-import { brokenRules, isText } from '../http/read-input.ts';
-import { textLines } from '../http/text-lines.ts';
-import type { Upload } from '../http/upload.ts';
+import { AppError, validationFailed, type ErrorDetail } from '#core/domain/fault/app-error.ts';
+import { ruleText } from '#core/domain/text/rule-text.ts';
+import { unguarded } from '../http/lists/csv.ts';
+import { csvRecords } from '../http/input/csv-records.ts';
+import { brokenRules, isText } from '../http/input/read-input.ts';
+import { textLines } from '../http/input/text-lines.ts';
+import type { Upload } from '../http/input/upload.ts';
 import { checkSuppression, hasExpired, type CheckedSuppression } from './suppression-entry.ts';
 import { AddSuppression } from './suppression-schema.ts';
 

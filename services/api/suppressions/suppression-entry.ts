@@ -1,9 +1,9 @@
 import type { z } from 'zod';
-import { addressKey, type AddressKeyRoot } from '#core/domain/address-key.ts';
-import type { ErrorDetail } from '#core/domain/app-error.ts';
-import type { TenantId } from '#core/domain/ids.ts';
-import { normalRecipient } from '#core/domain/normal-recipient.ts';
-import { scopeOf, type SuppressionSource } from '#core/domain/suppression.ts';
+import { addressKey, type AddressKeyRoot } from '#core/domain/recipient/address-key.ts';
+import type { ErrorDetail } from '#core/domain/fault/app-error.ts';
+import type { TenantId } from '#core/domain/storage/ids.ts';
+import { normalRecipient } from '#core/domain/recipient/normal-recipient.ts';
+import { scopeOf, type SuppressionSource } from '#core/domain/recipient/suppression.ts';
 import type { NewSuppression } from '#core/store/suppressions.ts';
 import type { AddSuppression } from './suppression-schema.ts';
 

@@ -1,6 +1,6 @@
-import type { AuditFacts } from '#core/domain/audit-entry.ts';
-import { maskRecipient } from '#core/domain/mask-recipient.ts';
-import type { Suppression } from '#core/domain/suppression.ts';
+import type { AuditFacts } from '#core/domain/tenant/audit-entry.ts';
+import { maskRecipient } from '#core/domain/recipient/mask-recipient.ts';
+import type { Suppression } from '#core/domain/recipient/suppression.ts';
 
 /**
  * Returns the facts from which a replay restores the entry. They never include the address, because the log contains them.

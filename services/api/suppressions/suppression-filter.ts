@@ -1,9 +1,13 @@
 import { z } from 'zod';
-import { addressKey, type AddressKeyRoot } from '#core/domain/address-key.ts';
-import { CHANNELS, type Channel } from '#core/domain/channel.ts';
-import type { TenantId } from '#core/domain/ids.ts';
-import { normalRecipient } from '#core/domain/normal-recipient.ts';
-import { SUPPRESSION_REASONS, SUPPRESSION_SCOPES, SUPPRESSION_SOURCES } from '#core/domain/suppression.ts';
+import { addressKey, type AddressKeyRoot } from '#core/domain/recipient/address-key.ts';
+import { CHANNELS, type Channel } from '#core/domain/message/channel.ts';
+import type { TenantId } from '#core/domain/storage/ids.ts';
+import { normalRecipient } from '#core/domain/recipient/normal-recipient.ts';
+import {
+  SUPPRESSION_REASONS,
+  SUPPRESSION_SCOPES,
+  SUPPRESSION_SOURCES,
+} from '#core/domain/recipient/suppression.ts';
 import type { AddressName } from '#core/store/suppressions.ts';
 import { addressField } from './suppression-schema.ts';
 

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import type { AddressKeyRoot } from '#core/domain/address-key.ts';
-import { notFound, validationFailed } from '#core/domain/app-error.ts';
+import type { AddressKeyRoot } from '#core/domain/recipient/address-key.ts';
+import { notFound, validationFailed } from '#core/domain/fault/app-error.ts';
 import {
   deleteSuppression,
   findSuppression,
@@ -12,12 +12,12 @@ import { withTenant } from '#core/store/tenant-scope.ts';
 import { changeTenant, createInTenant } from '../changes/change-tenant.ts';
 import { scopeOf } from '../changes/change-scope.ts';
 import type { AdminDeps } from '../admin/admin-deps.ts';
-import type { DownloadLimits } from '../http/download-time.ts';
-import { filteredPage } from '../http/filtered-page.ts';
-import type { SharedSlots } from '../http/shared-slots.ts';
-import { defineRoute } from '../http/define-route.ts';
-import { IdParams, type RouteModule } from '../http/route.ts';
-import { pageOf, pageQuery } from '../http/page.ts';
+import type { DownloadLimits } from '../http/lists/download-time.ts';
+import { filteredPage } from '../http/lists/filtered-page.ts';
+import type { SharedSlots } from '../http/admission/shared-slots.ts';
+import { defineRoute } from '../http/routes/define-route.ts';
+import { IdParams, type RouteModule } from '../http/routes/route.ts';
+import { pageOf, pageQuery } from '../http/lists/page.ts';
 import { exportSuppressionsRoute } from './export-suppressions.ts';
 import { importSuppressionsRoute } from './import-suppressions.ts';
 import { checkSuppression, hasExpired, suppressionEntry } from './suppression-entry.ts';

@@ -1,15 +1,15 @@
 import { z } from 'zod';
-import { CHANNELS } from '#core/domain/channel.ts';
+import { CHANNELS } from '#core/domain/message/channel.ts';
 import {
   SUPPRESSION_REASONS,
   SUPPRESSION_SCOPES,
   SUPPRESSION_SOURCES,
   type Suppression as SuppressionRecord,
-} from '#core/domain/suppression.ts';
-import { text } from '../http/fields.ts';
-import { warningsField } from '../http/request-warnings.ts';
-import { idempotencyKeyField } from '../http/idempotency.ts';
-import { timeField } from '../http/time-field.ts';
+} from '#core/domain/recipient/suppression.ts';
+import { text } from '../http/input/fields.ts';
+import { warningsField } from '../http/routes/request-warnings.ts';
+import { idempotencyKeyField } from '../http/routes/idempotency.ts';
+import { timeField } from '../http/input/time-field.ts';
 
 /** The length of the longest device token that a message can be sent to. */
 const ADDRESS_CHARACTERS_MAX = 4_096;

@@ -1,10 +1,10 @@
-import { addressKey, type AddressKeyRoot } from '#core/domain/address-key.ts';
-import type { TenantId } from '#core/domain/ids.ts';
+import { addressKey, type AddressKeyRoot } from '#core/domain/recipient/address-key.ts';
+import type { TenantId } from '#core/domain/storage/ids.ts';
 import { isUnsubscribed, unsubscribeRecipient } from '#core/store/suppressions.ts';
 import { withTenant } from '#core/store/tenant-scope.ts';
 import { changeTenant } from '../changes/change-tenant.ts';
 import type { AdminDeps } from '../admin/admin-deps.ts';
-import { inSlot } from '../http/shared-slots.ts';
+import { inSlot } from '../http/admission/shared-slots.ts';
 import { factsOf, nameOf } from '../suppressions/suppression-facts.ts';
 import type { UnsubscribeRequest } from './unsubscribe-routes.ts';
 

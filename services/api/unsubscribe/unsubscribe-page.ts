@@ -1,7 +1,7 @@
-import { escapeHtml } from '#core/domain/escape-html.ts';
-import { maskRecipient } from '#core/domain/mask-recipient.ts';
+import { escapeHtml } from '#core/domain/text/escape-html.ts';
+import { maskRecipient } from '#core/domain/recipient/mask-recipient.ts';
 import { TEXT_PAGE_HEADERS, webPage } from '../docs/html.ts';
-import type { RawAnswer } from '../http/raw-route.ts';
+import type { RawAnswer } from '../http/routes/raw-route.ts';
 
 /** The form field that the page posts, and that a mail program posts by itself (RFC 8058, section 3.1). */
 export const ONE_CLICK = { name: 'List-Unsubscribe', value: 'One-Click' } as const;

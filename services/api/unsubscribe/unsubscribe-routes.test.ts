@@ -1,18 +1,18 @@
 import { createSecretKey, randomUUID } from 'node:crypto';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { DAY_MS } from '#core/domain/duration.ts';
-import { notFound } from '#core/domain/app-error.ts';
-import { secret } from '#core/domain/secret.ts';
+import { DAY_MS } from '#core/domain/text/duration.ts';
+import { notFound } from '#core/domain/fault/app-error.ts';
+import { secret } from '#core/domain/storage/secret.ts';
 import {
   UNSUBSCRIBE_DAYS,
   unsubscribeKey,
   unsubscribeToken,
   type Unsubscribing,
-} from '#core/domain/unsubscribe-token.ts';
+} from '#core/domain/recipient/unsubscribe-token.ts';
 import { createLogger } from '#core/platform/telemetry/logger.ts';
 import { buildApp } from '../app.ts';
-import { DEFAULT_HTTP_LIMITS } from '../http/http-limits.ts';
+import { DEFAULT_HTTP_LIMITS } from '../http/admission/http-limits.ts';
 import { unsubscribeRoutes } from './unsubscribe-routes.ts';
 
 const FORM = { 'content-type': 'application/x-www-form-urlencoded' };

@@ -1,13 +1,13 @@
 import { z } from 'zod';
-import { notFound, validationFailed } from '#core/domain/app-error.ts';
+import { notFound, validationFailed } from '#core/domain/fault/app-error.ts';
 import {
   isUnsubscribeOver,
   readUnsubscribeToken,
   type UnsubscribeKey,
   type Unsubscribing,
-} from '#core/domain/unsubscribe-token.ts';
-import { defineRawRoute, type RawAnswer, type RawRequest } from '../http/raw-route.ts';
-import type { RouteModule } from '../http/route.ts';
+} from '#core/domain/recipient/unsubscribe-token.ts';
+import { defineRawRoute, type RawAnswer, type RawRequest } from '../http/routes/raw-route.ts';
+import type { RouteModule } from '../http/routes/route.ts';
 import { askPage, donePage, ONE_CLICK, overPage } from './unsubscribe-page.ts';
 
 /** Who unsubscribes, and from which address. */

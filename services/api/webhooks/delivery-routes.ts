@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import { DELIVERY_STATUSES } from '#core/domain/delivery-state.ts';
-import { AppError, notFound, validationFailed } from '#core/domain/app-error.ts';
-import { FEED_EVENT_PREFIXES, FEED_EVENT_TYPES } from '#core/domain/feed-event.ts';
-import type { Ids } from '#core/domain/id-loader.ts';
-import type { TenantId } from '#core/domain/ids.ts';
+import { DELIVERY_STATUSES } from '#core/domain/webhooks/delivery-state.ts';
+import { AppError, notFound, validationFailed } from '#core/domain/fault/app-error.ts';
+import { FEED_EVENT_PREFIXES, FEED_EVENT_TYPES } from '#core/domain/webhooks/feed-event.ts';
+import type { Ids } from '#core/domain/storage/id-loader.ts';
+import type { TenantId } from '#core/domain/storage/ids.ts';
 import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
 import {
   findDelivery,
@@ -20,11 +20,11 @@ import { findEndpointByNumber, type EndpointRecord } from '#core/store/webhook-e
 import { changeTenant } from '../changes/change-tenant.ts';
 import { iso } from '../http/iso.ts';
 import { scopeOf } from '../changes/change-scope.ts';
-import { filteredPage } from '../http/filtered-page.ts';
-import { defineRoute } from '../http/define-route.ts';
-import { IdParams, type RouteModule } from '../http/route.ts';
-import { pageOf, pageQuery } from '../http/page.ts';
-import { utcTimeField } from '../http/time-field.ts';
+import { filteredPage } from '../http/lists/filtered-page.ts';
+import { defineRoute } from '../http/routes/define-route.ts';
+import { IdParams, type RouteModule } from '../http/routes/route.ts';
+import { pageOf, pageQuery } from '../http/lists/page.ts';
+import { utcTimeField } from '../http/input/time-field.ts';
 import { Delivery, DeliveryWithLog, Recovered, viewDelivery, viewLoggedCall } from './delivery-view.ts';
 import { changeEndpoint, nameOf, requireEndpoint } from './endpoint-change.ts';
 import type { WebhookDeps } from './webhook-deps.ts';

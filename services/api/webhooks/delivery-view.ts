@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { DELIVERY_STATUSES } from '#core/domain/delivery-state.ts';
-import type { DeliveryIds } from '#core/domain/delivery-id.ts';
-import { SEQ_MAX } from '#core/domain/event-envelope.ts';
+import { DELIVERY_STATUSES } from '#core/domain/webhooks/delivery-state.ts';
+import type { DeliveryIds } from '#core/domain/webhooks/delivery-id.ts';
+import { SEQ_MAX } from '#core/domain/webhooks/event-envelope.ts';
 import { INT32_MAX } from '#core/domain/int32-max.ts';
 import {
   RECOVERED_MAX,
@@ -11,7 +11,7 @@ import {
 } from '#core/store/endpoint-deliveries.ts';
 import type { EndpointRecord } from '#core/store/webhook-endpoints.ts';
 import { iso } from '../http/iso.ts';
-import { warningsField } from '../http/request-warnings.ts';
+import { warningsField } from '../http/routes/request-warnings.ts';
 
 const CALLS_MAX = 32_767;
 

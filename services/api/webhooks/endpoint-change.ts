@@ -1,11 +1,11 @@
-import { AppError, notFound, validationFailed } from '#core/domain/app-error.ts';
-import { auditChanges, type AuditChange } from '#core/domain/audit-change.ts';
-import { webhookCertificateBinding, webhookSecretBinding } from '#core/domain/binding.ts';
-import { clientCertificateFault, type ClientCertificate } from '#core/domain/client-certificate.ts';
-import type { ChangeOfEndpoint } from '#core/domain/notice.ts';
-import type { TenantId } from '#core/domain/ids.ts';
-import { isSecretHeader } from '#core/domain/webhook-headers.ts';
-import { webhookUrlFault, type WebhookUrlRules } from '#core/domain/webhook-url.ts';
+import { AppError, notFound, validationFailed } from '#core/domain/fault/app-error.ts';
+import { auditChanges, type AuditChange } from '#core/domain/tenant/audit-change.ts';
+import { webhookCertificateBinding, webhookSecretBinding } from '#core/domain/storage/binding.ts';
+import { clientCertificateFault, type ClientCertificate } from '#core/domain/account/client-certificate.ts';
+import type { ChangeOfEndpoint } from '#core/domain/tenant/notice.ts';
+import type { TenantId } from '#core/domain/storage/ids.ts';
+import { isSecretHeader } from '#core/domain/webhooks/webhook-headers.ts';
+import { webhookUrlFault, type WebhookUrlRules } from '#core/domain/webhooks/webhook-url.ts';
 import { isTakenByTls } from '#core/platform/http/taken-by-tls.ts';
 import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
 import type { KeyEncrypter } from '#core/platform/vault/keyring.ts';
@@ -18,7 +18,7 @@ import {
 import { changeTenant, type Change } from '../changes/change-tenant.ts';
 import { scopeOf } from '../changes/change-scope.ts';
 import type { MemberCaller } from '../auth/auth.ts';
-import type { RequestFacts } from '../http/route.ts';
+import type { RequestFacts } from '../http/routes/route.ts';
 import type { WebhookDeps } from './webhook-deps.ts';
 
 /**

@@ -1,13 +1,13 @@
-import { auditChanges } from '#core/domain/audit-change.ts';
+import { auditChanges } from '#core/domain/tenant/audit-change.ts';
 import { withTenant } from '#core/store/tenant-scope.ts';
 import { moveEndpointTo, replaceEndpointSecret } from '#core/store/webhook-endpoints.ts';
 import { createInTenant } from '../changes/change-tenant.ts';
-import { earlierAnswer } from '../http/earlier-answer.ts';
+import { earlierAnswer } from '../http/routes/earlier-answer.ts';
 import { iso } from '../http/iso.ts';
 import { scopeOf } from '../changes/change-scope.ts';
 import type { MemberCaller } from '../auth/auth.ts';
-import { defineRoute } from '../http/define-route.ts';
-import { IdParams, type RequestFacts, type RouteModule } from '../http/route.ts';
+import { defineRoute } from '../http/routes/define-route.ts';
+import { IdParams, type RequestFacts, type RouteModule } from '../http/routes/route.ts';
 import { changeEndpoint, nameOf, requireEndpoint } from './endpoint-change.ts';
 import { RotateSecret } from './endpoint-schema.ts';
 import { Endpoint, RotatedSecret, viewEndpoint } from './endpoint-view.ts';

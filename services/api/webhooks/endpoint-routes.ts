@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { ENDPOINT_STATUSES } from '#core/domain/endpoint-state.ts';
-import { newId } from '#core/domain/ids.ts';
+import { ENDPOINT_STATUSES } from '#core/domain/webhooks/endpoint-state.ts';
+import { newId } from '#core/domain/storage/ids.ts';
 import { withTenant } from '#core/store/tenant-scope.ts';
 import {
   countEndpoints,
@@ -12,12 +12,12 @@ import {
 } from '#core/store/webhook-endpoints.ts';
 import { assertBelow } from '../changes/assert-below.ts';
 import { createInTenant } from '../changes/change-tenant.ts';
-import { earlierAnswer } from '../http/earlier-answer.ts';
+import { earlierAnswer } from '../http/routes/earlier-answer.ts';
 import { scopeOf } from '../changes/change-scope.ts';
-import { pageFrom } from '../http/cursor.ts';
-import { defineRoute } from '../http/define-route.ts';
-import { IdParams, type RouteModule } from '../http/route.ts';
-import { pageOf, pageQuery } from '../http/page.ts';
+import { pageFrom } from '../http/lists/cursor.ts';
+import { defineRoute } from '../http/routes/define-route.ts';
+import { IdParams, type RouteModule } from '../http/routes/route.ts';
+import { pageOf, pageQuery } from '../http/lists/page.ts';
 import {
   assertCertificate,
   assertHeadersStay,

@@ -1,14 +1,14 @@
 import { z } from 'zod';
-import { CHANNELS } from '#core/domain/channel.ts';
-import { FEED_EVENT_PREFIXES, FEED_EVENT_TYPES } from '#core/domain/feed-event.ts';
+import { CHANNELS } from '#core/domain/message/channel.ts';
+import { FEED_EVENT_PREFIXES, FEED_EVENT_TYPES } from '#core/domain/webhooks/feed-event.ts';
 import {
   WEBHOOK_HEADER_CHARACTERS_MAX,
   WEBHOOK_HEADERS_MAX,
   webhookHeaderFaults,
-} from '#core/domain/webhook-headers.ts';
+} from '#core/domain/webhooks/webhook-headers.ts';
 import { SIGNATURES, type Signature } from '#core/store/webhook-endpoints.ts';
-import { atMostPairs, graceSecondsField, text } from '../http/fields.ts';
-import { idempotencyKeyField } from '../http/idempotency.ts';
+import { atMostPairs, graceSecondsField, text } from '../http/input/fields.ts';
+import { idempotencyKeyField } from '../http/routes/idempotency.ts';
 
 const EVENT_TYPES_MAX = 50;
 const TAGS_MAX = 10;

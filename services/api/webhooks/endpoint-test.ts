@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
-import { AppError, unavailable } from '#core/domain/app-error.ts';
-import { WEBHOOK_EVENT_SCHEMAS, type PingEnvelope } from '#core/domain/event-envelope.ts';
-import type { TenantId } from '#core/domain/ids.ts';
+import { AppError, unavailable } from '#core/domain/fault/app-error.ts';
+import { WEBHOOK_EVENT_SCHEMAS, type PingEnvelope } from '#core/domain/webhooks/event-envelope.ts';
+import type { TenantId } from '#core/domain/storage/ids.ts';
 import { INT32_MAX } from '#core/domain/int32-max.ts';
 import {
   askEndpointTest,
@@ -12,9 +12,9 @@ import {
 } from '#core/store/endpoint-tests.ts';
 import { withTenant } from '#core/store/tenant-scope.ts';
 import { abandoned } from '../http/errors.ts';
-import { warningsField } from '../http/request-warnings.ts';
-import { defineRoute } from '../http/define-route.ts';
-import { IdParams, type RouteModule } from '../http/route.ts';
+import { warningsField } from '../http/routes/request-warnings.ts';
+import { defineRoute } from '../http/routes/define-route.ts';
+import { IdParams, type RouteModule } from '../http/routes/route.ts';
 import { exampleOf } from '../http/example-of.ts';
 import { changeEndpoint, nameOf } from './endpoint-change.ts';
 import type { WebhookDeps } from './webhook-deps.ts';

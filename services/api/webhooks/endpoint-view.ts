@@ -1,14 +1,14 @@
 import { z } from 'zod';
-import { CHANNELS } from '#core/domain/channel.ts';
-import { ENDPOINT_STATUSES } from '#core/domain/endpoint-state.ts';
-import { SEQ_MAX } from '#core/domain/event-envelope.ts';
+import { CHANNELS } from '#core/domain/message/channel.ts';
+import { ENDPOINT_STATUSES } from '#core/domain/webhooks/endpoint-state.ts';
+import { SEQ_MAX } from '#core/domain/webhooks/event-envelope.ts';
 import { INT32_MAX } from '#core/domain/int32-max.ts';
-import { includesRole, type Role } from '#core/domain/role.ts';
-import { shownHeader } from '#core/domain/webhook-headers.ts';
-import { shownUrl } from '#core/domain/webhook-url.ts';
+import { includesRole, type Role } from '#core/domain/tenant/role.ts';
+import { shownHeader } from '#core/domain/webhooks/webhook-headers.ts';
+import { shownUrl } from '#core/domain/webhooks/webhook-url.ts';
 import { PENDING_MAX, SIGNATURES, type EndpointRecord } from '#core/store/webhook-endpoints.ts';
 import { iso } from '../http/iso.ts';
-import { warningsField } from '../http/request-warnings.ts';
+import { warningsField } from '../http/routes/request-warnings.ts';
 import { RATE_MAX } from './endpoint-schema.ts';
 
 const ENDPOINT_EXAMPLE = {

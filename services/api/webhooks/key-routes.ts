@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { TenantId } from '#core/domain/ids.ts';
+import type { TenantId } from '#core/domain/storage/ids.ts';
 import {
   insertWebhookKey,
   KEYS_FRESH_SECONDS,
@@ -7,13 +7,13 @@ import {
   type WebhookKey,
 } from '#core/store/webhook-keys.ts';
 import { createInTenant } from '../changes/change-tenant.ts';
-import { earlierAnswer } from '../http/earlier-answer.ts';
+import { earlierAnswer } from '../http/routes/earlier-answer.ts';
 import { scopeOf } from '../changes/change-scope.ts';
-import { graceSecondsField } from '../http/fields.ts';
-import { warningsField } from '../http/request-warnings.ts';
-import { defineRoute } from '../http/define-route.ts';
-import { idempotencyKeyField } from '../http/idempotency.ts';
-import type { RouteModule } from '../http/route.ts';
+import { graceSecondsField } from '../http/input/fields.ts';
+import { warningsField } from '../http/routes/request-warnings.ts';
+import { defineRoute } from '../http/routes/define-route.ts';
+import { idempotencyKeyField } from '../http/routes/idempotency.ts';
+import type { RouteModule } from '../http/routes/route.ts';
 import { newSigningKey } from './signing-key.ts';
 import type { WebhookDeps } from './webhook-deps.ts';
 

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
-import type { TenantId } from '#core/domain/ids.ts';
+import type { TenantId } from '#core/domain/storage/ids.ts';
 import { QueueFullError } from '#core/platform/process/micro-batch.ts';
 import { createPublicKeys } from './public-keys.ts';
 

@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import { AppError, notFound } from '#core/domain/app-error.ts';
+import { AppError, notFound } from '#core/domain/fault/app-error.ts';
 import { replayEvent } from '#core/store/endpoint-deliveries.ts';
-import { warningsField } from '../http/request-warnings.ts';
-import { defineRoute } from '../http/define-route.ts';
-import { IdParams, type RouteModule } from '../http/route.ts';
+import { warningsField } from '../http/routes/request-warnings.ts';
+import { defineRoute } from '../http/routes/define-route.ts';
+import { IdParams, type RouteModule } from '../http/routes/route.ts';
 import { changeEndpoint, nameOf } from './endpoint-change.ts';
 import type { WebhookDeps } from './webhook-deps.ts';
 

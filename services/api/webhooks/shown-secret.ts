@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import type { TenantId } from '#core/domain/ids.ts';
-import { deriveWebhookSecret } from '#core/domain/webhook-secret.ts';
+import type { TenantId } from '#core/domain/storage/ids.ts';
+import { deriveWebhookSecret } from '#core/domain/webhooks/webhook-secret.ts';
 import { encryptSecret } from './endpoint-change.ts';
 import type { WebhookDeps } from './webhook-deps.ts';
 

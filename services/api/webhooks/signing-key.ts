@@ -1,6 +1,6 @@
 import { generateKeyPairSync } from 'node:crypto';
-import { webhookKeyBinding } from '#core/domain/binding.ts';
-import { newId, type TenantId } from '#core/domain/ids.ts';
+import { webhookKeyBinding } from '#core/domain/storage/binding.ts';
+import { newId, type TenantId } from '#core/domain/storage/ids.ts';
 import type { KeyEncrypter } from '#core/platform/vault/keyring.ts';
 import { withTenant } from '#core/store/tenant-scope.ts';
 import type { TransactionSql } from '#core/platform/postgres/postgres.ts';

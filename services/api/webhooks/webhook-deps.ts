@@ -1,7 +1,7 @@
-import type { LoadIds } from '#core/domain/id-loader.ts';
-import type { WebhookUrlRules } from '#core/domain/webhook-url.ts';
+import type { LoadIds } from '#core/domain/storage/id-loader.ts';
+import type { WebhookUrlRules } from '#core/domain/webhooks/webhook-url.ts';
 import type { AdminDeps } from '../admin/admin-deps.ts';
-import type { ReadTenant } from '../http/reads.ts';
+import type { ReadTenant } from '../http/lists/reads.ts';
 import type { PublicKeys } from './public-keys.ts';
 
 /** Dependencies of the webhook routes. */

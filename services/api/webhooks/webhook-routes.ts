@@ -1,4 +1,4 @@
-import type { RouteModule } from '../http/route.ts';
+import type { RouteModule } from '../http/routes/route.ts';
 import { deliveryRoutes } from './delivery-routes.ts';
 import { endpointMoveRoutes } from './endpoint-moves.ts';
 import { endpointRoutes } from './endpoint-routes.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { DependencyFault } from '#core/domain/dependency-error.ts';
+import type { DependencyFault } from '#core/domain/fault/dependency-error.ts';
 import { aborted, KubeError, notLeading, unanswered } from './kube-error.ts';
 
 const answered = (code: number): KubeError => new KubeError({ code, reason: 'Any', message: 'no' });

@@ -1,4 +1,4 @@
-import { DependencyError, type DependencyFault } from '#core/domain/dependency-error.ts';
+import { DependencyError, type DependencyFault } from '#core/domain/fault/dependency-error.ts';
 
 /** The fields of a `Status` object that describe the failure. */
 export type KubeStatus = {

@@ -1,6 +1,6 @@
 import { STATUS_CODES } from 'node:http';
 import type { RequestContext } from '@kubernetes/client-node';
-import { retryAfterMs } from '#core/domain/retry-after.ts';
+import { retryAfterMs } from '#core/domain/sending/retry-after.ts';
 import type { KubeConnection } from './kube-credentials.ts';
 import { aborted, KubeError, unanswered, type KubeStatus } from './kube-error.ts';
 

@@ -1,4 +1,4 @@
-import { isAway } from '#core/domain/dependency-error.ts';
+import { isAway } from '#core/domain/fault/dependency-error.ts';
 import { Deadline } from '#core/platform/process/deadline.ts';
 import type { Rate, TokenBucket } from '../token-bucket.ts';
 import { aborted, KubeError, unanswered } from './kube-error.ts';

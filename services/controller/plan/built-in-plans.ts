@@ -1,4 +1,4 @@
-import { PLAN_NAMES, BUILT_IN_PLANS, type PlanName } from '#core/domain/plan.ts';
+import { PLAN_NAMES, BUILT_IN_PLANS, type PlanName } from '#core/domain/tenant/plan.ts';
 import { writtenLimits } from '../resources/limit-fields.ts';
 import { GROUP_VERSION } from '../resources/api-group.ts';
 import type { NewPlanResource } from '../resources/plan-resource.ts';

@@ -1,6 +1,6 @@
 import { writtenLimits } from '../resources/limit-fields.ts';
 import { describe, expect, test } from 'vitest';
-import { BUILT_IN_PLANS } from '#core/domain/plan.ts';
+import { BUILT_IN_PLANS } from '#core/domain/tenant/plan.ts';
 import { createLogger } from '#core/platform/telemetry/logger.ts';
 import { PlanResource } from '../resources/plan-resource.ts';
 import { createPlanReconciler } from './reconcile-plan.ts';

@@ -1,12 +1,12 @@
 import { z } from 'zod';
-import { LIMIT_BOUNDS } from '#core/domain/limit-bounds.ts';
+import { LIMIT_BOUNDS } from '#core/domain/tenant/limit-bounds.ts';
 import {
   isRateLimit,
   LIMIT_NAMES,
   type LimitName,
   type Limits,
   type RateLimitName,
-} from '#core/domain/plan.ts';
+} from '#core/domain/tenant/plan.ts';
 import { rate, wholeNumber } from './fields.ts';
 
 const DESCRIPTIONS: Readonly<Record<LimitName, string>> = {

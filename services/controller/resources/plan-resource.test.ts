@@ -1,7 +1,7 @@
 import { writtenLimits } from './limit-fields.ts';
 import { expect, test } from 'vitest';
 import { CONDITION_ROWS, PLAN_ROWS } from '#test/suites/custom-resource-rows.ts';
-import { BUILT_IN_PLANS, effectiveLimits } from '#core/domain/plan.ts';
+import { BUILT_IN_PLANS, effectiveLimits } from '#core/domain/tenant/plan.ts';
 import { builtInPlans } from '../plan/built-in-plans.ts';
 import { PlanResource } from './plan-resource.ts';
 

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { normalAddress } from '#core/domain/mailbox.ts';
+import { normalAddress } from '#core/domain/recipient/mailbox.ts';
 import { CONDITION_ROWS, TENANT_ROWS, TENANT_STATUS_ROWS } from '#test/suites/custom-resource-rows.ts';
 import { TenantResource, type NewTenantResource } from './tenant-resource.ts';
 

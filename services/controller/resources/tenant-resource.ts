@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { RESERVED_SLUGS, SLUG } from '#core/domain/slug.ts';
+import { RESERVED_SLUGS, SLUG } from '#core/domain/tenant/slug.ts';
 import { GROUP_VERSION } from './api-group.ts';
 import type { CustomResource } from './custom-resource.ts';
 import { ObjectMeta, type NewObjectMeta } from './object-meta.ts';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { DOTTED_ADDRESS } from '#core/domain/mailbox.ts';
-import { RESERVED_SLUGS, SLUG } from '#core/domain/slug.ts';
+import { DOTTED_ADDRESS } from '#core/domain/recipient/mailbox.ts';
+import { RESERVED_SLUGS, SLUG } from '#core/domain/tenant/slug.ts';
 import { SUSPENSION_REASONS } from '#core/store/tenants.ts';
 import { DNS_LABEL, ONE_LINE, text, wholeNumber } from './fields.ts';
 import { SomeLimits } from './limit-fields.ts';

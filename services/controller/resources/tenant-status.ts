@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { INT32_MAX } from '#core/domain/int32-max.ts';
-import { SLUG } from '#core/domain/slug.ts';
+import { SLUG } from '#core/domain/tenant/slug.ts';
 import { conditions } from './condition.ts';
 import { DNS_LABEL, generation, ONE_LINE, text, timestamp, wholeNumber } from './fields.ts';
 import { SomeLimits } from './limit-fields.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { MINUTE_MS } from '#core/domain/duration.ts';
+import { MINUTE_MS } from '#core/domain/text/duration.ts';
 import { createHealthChecks, type HealthCheckOptions } from './health-checks.ts';
 
 const reflector = (kind: string, isSynced = true, silentMs = 0) => ({

@@ -1,6 +1,6 @@
 import { writtenLimits } from '../resources/limit-fields.ts';
 import { describe, expect, test } from 'vitest';
-import { BUILT_IN_PLANS } from '#core/domain/plan.ts';
+import { BUILT_IN_PLANS } from '#core/domain/tenant/plan.ts';
 import { PlanResource } from '../resources/plan-resource.ts';
 import { TenantResource } from '../resources/tenant-resource.ts';
 import { longestWaitMs, nextProgress, type Progress, type Observation } from './convergence.ts';

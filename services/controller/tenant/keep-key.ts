@@ -1,5 +1,5 @@
-import { isAway } from '#core/domain/dependency-error.ts';
-import type { TenantId } from '#core/domain/ids.ts';
+import { isAway } from '#core/domain/fault/dependency-error.ts';
+import type { TenantId } from '#core/domain/storage/ids.ts';
 import type { Logger } from '#core/platform/telemetry/logger.ts';
 import { KeyringError } from '#core/platform/vault/keyring.ts';
 import type { KeyFacts } from '#core/platform/vault/vault-keys.ts';

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import type { TenantId } from '#core/domain/ids.ts';
+import type { TenantId } from '#core/domain/storage/ids.ts';
 import { KeyringError } from '#core/platform/vault/keyring.ts';
 import { withKeyBreaker } from './key-breaker.ts';
 

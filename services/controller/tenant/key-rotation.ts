@@ -1,4 +1,4 @@
-import { DAY_MS } from '#core/domain/duration.ts';
+import { DAY_MS } from '#core/domain/text/duration.ts';
 
 /** Returns when the key is due for its next version; undefined for never. */
 export function nextRotation(rotatedAt: Date, periodDays: number): Date | undefined {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { TenantId } from '#core/domain/ids.ts';
+import type { TenantId } from '#core/domain/storage/ids.ts';
 import type { PurgeOutcome } from '#core/store/managed-tenants.ts';
 import { createPurges } from './purge-slice.ts';
 import type { TenantDeps } from './tenant-deps.ts';

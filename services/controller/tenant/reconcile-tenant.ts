@@ -1,5 +1,5 @@
-import { databaseFaultOf } from '#core/domain/database-fault.ts';
-import type { TenantId } from '#core/domain/ids.ts';
+import { databaseFaultOf } from '#core/domain/storage/database-fault.ts';
+import type { TenantId } from '#core/domain/storage/ids.ts';
 import type { Logger } from '#core/platform/telemetry/logger.ts';
 import { KeyringError } from '#core/platform/vault/keyring.ts';
 import type { StoredTenant } from '#core/store/managed-tenants.ts';

@@ -1,4 +1,4 @@
-import type { TenantId } from '#core/domain/ids.ts';
+import type { TenantId } from '#core/domain/storage/ids.ts';
 import type { KeyKeeper } from '#core/platform/vault/vault-keys.ts';
 import type { ManagedTenantStore } from '#core/store/managed-tenants.ts';
 import type { PlanResource } from '../resources/plan-resource.ts';

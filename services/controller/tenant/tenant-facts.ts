@@ -1,6 +1,6 @@
 import { writtenLimits } from '../resources/limit-fields.ts';
-import type { TenantId } from '#core/domain/ids.ts';
-import type { Limits } from '#core/domain/plan.ts';
+import type { TenantId } from '#core/domain/storage/ids.ts';
+import type { Limits } from '#core/domain/tenant/plan.ts';
 import type { KeyFacts } from '#core/platform/vault/vault-keys.ts';
 import { wholeSeconds } from '../conditions.ts';
 import type { TenantResource } from '../resources/tenant-resource.ts';

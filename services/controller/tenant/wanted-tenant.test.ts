@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { BUILT_IN_PLANS } from '#core/domain/plan.ts';
+import { BUILT_IN_PLANS } from '#core/domain/tenant/plan.ts';
 import type { StoredTenant, WantedTenant } from '#core/store/managed-tenants.ts';
 import { TenantResource } from '../resources/tenant-resource.ts';
 import { differences, lastKnownPlan, suspensionOf, wantedTenant } from './wanted-tenant.ts';

@@ -1,4 +1,4 @@
-import type { AuditEntry } from '#core/domain/audit-entry.ts';
+import type { AuditEntry } from '#core/domain/tenant/audit-entry.ts';
 import { toAcceptBatch } from './accept-batch.ts';
 import { asJson, withDeadline, type Sql, type TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { DATABASE_DEADLINE_MS } from './tenant-scope.ts';

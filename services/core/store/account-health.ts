@@ -1,5 +1,5 @@
-import { HEALTH_PERIOD_MINUTES, type AccountCounts } from '#core/domain/account-health.ts';
-import type { ProviderAccountId, TenantId } from '#core/domain/ids.ts';
+import { HEALTH_PERIOD_MINUTES, type AccountCounts } from '#core/domain/account/account-health.ts';
+import type { ProviderAccountId, TenantId } from '#core/domain/storage/ids.ts';
 import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
 
 /** Counts since `since`, the start of their first period. */

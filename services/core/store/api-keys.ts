@@ -1,6 +1,6 @@
-import type { ApiKeyId, TenantId } from '#core/domain/ids.ts';
-import type { Scope } from '#core/domain/role.ts';
-import type { KeyMode } from '#core/domain/service-key.ts';
+import type { ApiKeyId, TenantId } from '#core/domain/storage/ids.ts';
+import type { Scope } from '#core/domain/tenant/role.ts';
+import type { KeyMode } from '#core/domain/tenant/service-key.ts';
 import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { camelRows } from './camel-rows.ts';
 import { scannedOf, type ScanRange, type Scanned, type ScannedRow } from './scan.ts';

@@ -1,6 +1,6 @@
-import type { AuditChange } from '#core/domain/audit-change.ts';
-import type { AuditEntry, AuditFacts } from '#core/domain/audit-entry.ts';
-import type { TenantId } from '#core/domain/ids.ts';
+import type { AuditChange } from '#core/domain/tenant/audit-change.ts';
+import type { AuditEntry, AuditFacts } from '#core/domain/tenant/audit-entry.ts';
+import type { TenantId } from '#core/domain/storage/ids.ts';
 import type { Json, TransactionSql } from '#core/platform/postgres/postgres.ts';
 import type { ScanRange, Scanned } from './scan.ts';
 

@@ -1,4 +1,4 @@
-import type { TenantId } from '#core/domain/ids.ts';
+import type { TenantId } from '#core/domain/storage/ids.ts';
 import { asJson, withDeadline, type Sql, type TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { toAcceptBatch } from './accept-batch.ts';
 import {

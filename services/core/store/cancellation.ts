@@ -1,6 +1,6 @@
-import type { Channel } from '#core/domain/channel.ts';
-import type { TenantId } from '#core/domain/ids.ts';
-import type { MessageState } from '#core/domain/message-state.ts';
+import type { Channel } from '#core/domain/message/channel.ts';
+import type { TenantId } from '#core/domain/storage/ids.ts';
+import type { MessageState } from '#core/domain/message/message-state.ts';
 import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
 
 /**

@@ -1,7 +1,7 @@
-import { addressKeyHex, type AddressKeyRoot } from '#core/domain/address-key.ts';
-import type { Channel } from '#core/domain/channel.ts';
-import { suppressionFor, type SuppressionCause } from '#core/domain/suppression-cause.ts';
-import type { SuppressionSource } from '#core/domain/suppression.ts';
+import { addressKeyHex, type AddressKeyRoot } from '#core/domain/recipient/address-key.ts';
+import type { Channel } from '#core/domain/message/channel.ts';
+import { suppressionFor, type SuppressionCause } from '#core/domain/recipient/suppression-cause.ts';
+import type { SuppressionSource } from '#core/domain/recipient/suppression.ts';
 import { asJson, type TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { camelRows } from './camel-rows.ts';
 

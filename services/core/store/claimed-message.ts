@@ -1,4 +1,4 @@
-import type { Channel } from '#core/domain/channel.ts';
+import type { Channel } from '#core/domain/message/channel.ts';
 
 /** A message that a worker must act on; see the view `claimed_message`. */
 export type ClaimedMessage = {

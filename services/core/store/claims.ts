@@ -1,5 +1,5 @@
-import { INLINE_BYTES_MAX } from '#core/domain/content.ts';
-import { isLockRefused } from '#core/domain/database-fault.ts';
+import { INLINE_BYTES_MAX } from '#core/domain/message/content.ts';
+import { isLockRefused } from '#core/domain/storage/database-fault.ts';
 import { asJson } from '#core/platform/postgres/postgres.ts';
 import type { Json, Sql } from '#core/platform/postgres/postgres.ts';
 import { rolledBack } from './after-commit.ts';

@@ -1,6 +1,6 @@
-import type { CallEnd } from '#core/domain/call-end.ts';
-import type { MessageState } from '#core/domain/message-state.ts';
-import type { SuppressionCause } from '#core/domain/suppression-cause.ts';
+import type { CallEnd } from '#core/domain/sending/call-end.ts';
+import type { MessageState } from '#core/domain/message/message-state.ts';
+import type { SuppressionCause } from '#core/domain/recipient/suppression-cause.ts';
 import type { Json } from '#core/platform/postgres/postgres.ts';
 
 /** How an attempt ended and what follows, in the names that `complete` reads. Undefined fields are not sent. */

@@ -1,4 +1,4 @@
-import type { TenantId } from '#core/domain/ids.ts';
+import type { TenantId } from '#core/domain/storage/ids.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
 import type { AcceptRow } from './acceptance.ts';
 import { withTenant } from './tenant-scope.ts';

@@ -1,6 +1,6 @@
-import type { EndpointStatus } from '#core/domain/endpoint-state.ts';
-import type { StoredEvent } from '#core/domain/event-envelope.ts';
-import type { EndpointFilters } from '#core/domain/webhook-endpoint.ts';
+import type { EndpointStatus } from '#core/domain/webhooks/endpoint-state.ts';
+import type { StoredEvent } from '#core/domain/webhooks/event-envelope.ts';
+import type { EndpointFilters } from '#core/domain/webhooks/webhook-endpoint.ts';
 
 /** An endpoint with everything that a call to it needs. */
 export type WebhookEndpoint = EndpointFilters & {

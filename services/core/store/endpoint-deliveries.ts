@@ -1,8 +1,8 @@
-import type { DeliveryStatus } from '#core/domain/delivery-state.ts';
-import type { EventIds, EventPlace } from '#core/domain/event-id.ts';
-import type { StoredEvent } from '#core/domain/event-envelope.ts';
-import type { FeedEventFilter } from '#core/domain/feed-event.ts';
-import type { TenantId } from '#core/domain/ids.ts';
+import type { DeliveryStatus } from '#core/domain/webhooks/delivery-state.ts';
+import type { EventIds, EventPlace } from '#core/domain/webhooks/event-id.ts';
+import type { StoredEvent } from '#core/domain/webhooks/event-envelope.ts';
+import type { FeedEventFilter } from '#core/domain/webhooks/feed-event.ts';
+import type { TenantId } from '#core/domain/storage/ids.ts';
 import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { HISTORY_TYPES, scanFeed } from './feed.ts';
 import type { ScanRange, Scanned } from './scan.ts';

@@ -1,4 +1,4 @@
-import type { TenantId } from '#core/domain/ids.ts';
+import type { TenantId } from '#core/domain/storage/ids.ts';
 import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
 
 /** Maximum number of test calls of one endpoint that may wait at once. */

@@ -1,7 +1,7 @@
 import { chunks } from '#core/domain/chunks.ts';
-import { databaseFaultOf } from '#core/domain/database-fault.ts';
-import type { StoredEvent } from '#core/domain/event-envelope.ts';
-import type { EndpointFilters } from '#core/domain/webhook-endpoint.ts';
+import { databaseFaultOf } from '#core/domain/storage/database-fault.ts';
+import type { StoredEvent } from '#core/domain/webhooks/event-envelope.ts';
+import type { EndpointFilters } from '#core/domain/webhooks/webhook-endpoint.ts';
 import { asJson, type Sql } from '#core/platform/postgres/postgres.ts';
 import type { boundedQueries } from './bounded-queries.ts';
 import type { DeliveryClaim, WebhookEndpoint } from './delivery-claim.ts';

@@ -1,10 +1,10 @@
-import type { Channel } from '#core/domain/channel.ts';
-import type { EventIds } from '#core/domain/event-id.ts';
-import type { StoredEvent } from '#core/domain/event-envelope.ts';
-import type { FeedEventFilter, FeedEventType } from '#core/domain/feed-event.ts';
-import { FEED_EVENT_TYPES } from '#core/domain/feed-event.ts';
-import type { TenantId } from '#core/domain/ids.ts';
-import type { Category } from '#core/domain/message-options.ts';
+import type { Channel } from '#core/domain/message/channel.ts';
+import type { EventIds } from '#core/domain/webhooks/event-id.ts';
+import type { StoredEvent } from '#core/domain/webhooks/event-envelope.ts';
+import type { FeedEventFilter, FeedEventType } from '#core/domain/webhooks/feed-event.ts';
+import { FEED_EVENT_TYPES } from '#core/domain/webhooks/feed-event.ts';
+import type { TenantId } from '#core/domain/storage/ids.ts';
+import type { Category } from '#core/domain/message/message-options.ts';
 import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { camelRows } from './camel-rows.ts';
 import type { ScanRange, Scanned } from './scan.ts';

@@ -4,16 +4,16 @@ import {
   ACCOUNT_STATUSES,
   type AccountMove,
   type AccountStatus,
-} from '#core/domain/account-state.ts';
+} from '#core/domain/account/account-state.ts';
 import {
   ENDPOINT_MOVE_NAMES,
   ENDPOINT_MOVES,
   ENDPOINT_STATUSES,
   type EndpointMove,
   type EndpointStatus,
-} from '#core/domain/endpoint-state.ts';
-import { LIVE_STATES, MESSAGE_MOVES } from '#core/domain/message-state.ts';
-import { TENANT_MOVES } from '#core/domain/tenant-state.ts';
+} from '#core/domain/webhooks/endpoint-state.ts';
+import { LIVE_STATES, MESSAGE_MOVES } from '#core/domain/message/message-state.ts';
+import { TENANT_MOVES } from '#core/domain/tenant/tenant-state.ts';
 
 type SqlFile = { readonly path: string; readonly text: string };
 
@@ -25,7 +25,7 @@ export function generateMoves(): SqlFile[] {
   return [
     sqlFile('may_move', [
       '-- Whether a message in one state may be moved to another. Each statement that moves messages asks it, and passes over',
-      '-- those that may not be moved. Written by `npm run gen` from core/domain/message-state.ts.',
+      '-- those that may not be moved. Written by `npm run gen` from core/domain/message/message-state.ts.',
       'create or replace function may_move(from_status text, to_status text) returns boolean',
       'language sql immutable parallel safe as $$',
       ...casesOf(MESSAGE_MOVES),
@@ -33,7 +33,7 @@ export function generateMoves(): SqlFile[] {
     ]),
     sqlFile('may_move_tenant', [
       '-- Whether a tenant in one state may be moved to another, or stay what it is. Each statement that stores the state of a tenant',
-      '-- asks it. Written by `npm run gen` from core/domain/tenant-state.ts.',
+      '-- asks it. Written by `npm run gen` from core/domain/tenant/tenant-state.ts.',
       'create or replace function may_move_tenant(from_status text, to_status text) returns boolean',
       'language sql immutable parallel safe as $$',
       ...casesOf(TENANT_MOVES),
@@ -41,7 +41,7 @@ export function generateMoves(): SqlFile[] {
     ]),
     sqlFile('is_live', [
       '-- Whether a message in this state has its row in `live_messages`, and not in `message_results`. Written by `npm run gen`',
-      '-- from core/domain/message-state.ts.',
+      '-- from core/domain/message/message-state.ts.',
       'create or replace function is_live(status text) returns boolean',
       'language sql immutable parallel safe as $$',
       `  select status in (${listOf(LIVE_STATES)})`,
@@ -49,7 +49,7 @@ export function generateMoves(): SqlFile[] {
     ]),
     sqlFile('may_move_endpoint', [
       '-- Whether a webhook endpoint in one state may be moved to another by a `tenant`, or by a `worker`, to whom it may also stay what it',
-      '-- is. Each statement that stores the state of an endpoint asks it. Written by `npm run gen` from core/domain/endpoint-state.ts.',
+      '-- is. Each statement that stores the state of an endpoint asks it. Written by `npm run gen` from core/domain/webhooks/endpoint-state.ts.',
       'create or replace function may_move_endpoint(who text, from_status text, to_status text) returns boolean',
       'language sql immutable parallel safe as $$',
       ...casesByActor(ENDPOINT_STATUSES, endpointStatusesAfter),
@@ -59,7 +59,7 @@ export function generateMoves(): SqlFile[] {
     ]),
     sqlFile('may_move_account', [
       '-- Whether a provider account in one state may be moved to another by a `tenant`, or by a `worker`. Each statement that stores',
-      '-- the state of an account asks it. Written by `npm run gen` from core/domain/account-state.ts.',
+      '-- the state of an account asks it. Written by `npm run gen` from core/domain/account/account-state.ts.',
       'create or replace function may_move_account(who text, from_status text, to_status text) returns boolean',
       'language sql immutable parallel safe as $$',
       ...casesByActor(ACCOUNT_STATUSES, accountStatusesAfter),

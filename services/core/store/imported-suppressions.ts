@@ -1,4 +1,4 @@
-import type { TenantId } from '#core/domain/ids.ts';
+import type { TenantId } from '#core/domain/storage/ids.ts';
 import { asJson, type TransactionSql } from '#core/platform/postgres/postgres.ts';
 import type { NewSuppression } from './suppressions.ts';
 

@@ -1,5 +1,5 @@
-import type { Channel } from '#core/domain/channel.ts';
-import type { WaitingMessage } from '#core/domain/decide-waiting.ts';
+import type { Channel } from '#core/domain/message/channel.ts';
+import type { WaitingMessage } from '#core/domain/sending/decide-waiting.ts';
 import type { Json } from '#core/platform/postgres/postgres.ts';
 
 /** A tenant's queue for one account. */

@@ -1,8 +1,8 @@
-import type { AuditEntry, AuditFacts, AuditTrail } from '#core/domain/audit-entry.ts';
-import type { Binding } from '#core/domain/binding.ts';
-import { newId, type TenantId } from '#core/domain/ids.ts';
-import type { StatedLimits } from '#core/domain/plan.ts';
-import type { TenantState } from '#core/domain/tenant-state.ts';
+import type { AuditEntry, AuditFacts, AuditTrail } from '#core/domain/tenant/audit-entry.ts';
+import type { Binding } from '#core/domain/storage/binding.ts';
+import { newId, type TenantId } from '#core/domain/storage/ids.ts';
+import type { StatedLimits } from '#core/domain/tenant/plan.ts';
+import type { TenantState } from '#core/domain/tenant/tenant-state.ts';
 import type { Json, Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { camelRows } from './camel-rows.ts';
 import type { SuspensionReason } from './tenants.ts';

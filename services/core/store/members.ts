@@ -1,5 +1,5 @@
-import type { TenantId, UserId } from '#core/domain/ids.ts';
-import type { Role } from '#core/domain/role.ts';
+import type { TenantId, UserId } from '#core/domain/storage/ids.ts';
+import type { Role } from '#core/domain/tenant/role.ts';
 import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { camelRows } from './camel-rows.ts';
 

@@ -1,4 +1,4 @@
-import { isLockRefused, isUnreachable } from '#core/domain/database-fault.ts';
+import { isLockRefused, isUnreachable } from '#core/domain/storage/database-fault.ts';
 import type { Bounded } from './bounded-queries.ts';
 import type { Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
 

@@ -1,7 +1,7 @@
-import type { Channel } from '#core/domain/channel.ts';
-import type { TenantId } from '#core/domain/ids.ts';
-import type { PastTurn } from '#core/domain/recompute-route.ts';
-import type { PastMessage } from '#core/domain/simulate-route.ts';
+import type { Channel } from '#core/domain/message/channel.ts';
+import type { TenantId } from '#core/domain/storage/ids.ts';
+import type { PastTurn } from '#core/domain/routing/recompute-route.ts';
+import type { PastMessage } from '#core/domain/routing/simulate-route.ts';
 import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
 import type { MessagePosition } from './messages.ts';
 import type { ScanRange, Scanned } from './scan.ts';

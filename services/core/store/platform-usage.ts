@@ -1,5 +1,5 @@
-import type { Channel } from '#core/domain/channel.ts';
-import type { PlatformUsageGroup, UsageSpan, UsageStatus } from '#core/domain/usage-query.ts';
+import type { Channel } from '#core/domain/message/channel.ts';
+import type { PlatformUsageGroup, UsageSpan, UsageStatus } from '#core/domain/tenant/usage-query.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
 import { camelRows } from './camel-rows.ts';
 import { transactionWithin } from './tenant-scope.ts';

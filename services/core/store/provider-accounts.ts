@@ -1,6 +1,6 @@
-import type { AccountStatus } from '#core/domain/account-state.ts';
-import type { Channel } from '#core/domain/channel.ts';
-import type { ProviderAccountId, TenantId } from '#core/domain/ids.ts';
+import type { AccountStatus } from '#core/domain/account/account-state.ts';
+import type { Channel } from '#core/domain/message/channel.ts';
+import type { ProviderAccountId, TenantId } from '#core/domain/storage/ids.ts';
 import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { camelRows } from './camel-rows.ts';
 

@@ -1,4 +1,4 @@
-import type { ProviderAccountId, TenantId } from '#core/domain/ids.ts';
+import type { ProviderAccountId, TenantId } from '#core/domain/storage/ids.ts';
 import { asJson, type Sql } from '#core/platform/postgres/postgres.ts';
 import { withDatabaseDeadline } from './tenant-scope.ts';
 

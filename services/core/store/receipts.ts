@@ -1,6 +1,10 @@
-import type { AddressKeyRoot } from '#core/domain/address-key.ts';
-import { WAITING_REPORTS_MAX, type DueReceipt, type ReceiptDecisions } from '#core/domain/decide-receipts.ts';
-import { areImplied } from '#core/domain/reported-copies.ts';
+import type { AddressKeyRoot } from '#core/domain/recipient/address-key.ts';
+import {
+  WAITING_REPORTS_MAX,
+  type DueReceipt,
+  type ReceiptDecisions,
+} from '#core/domain/receipts/decide-receipts.ts';
+import { areImplied } from '#core/domain/receipts/reported-copies.ts';
 import { asJson, type Sql, type TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { inTransaction } from './after-commit.ts';
 import { boundedQueries, type Bounded } from './bounded-queries.ts';

@@ -1,9 +1,9 @@
-import type { Channel } from '#core/domain/channel.ts';
-import type { MessageId, ProviderAccountId, TenantId } from '#core/domain/ids.ts';
-import type { MessagePlace } from '#core/domain/message-id.ts';
-import type { Category } from '#core/domain/message-options.ts';
-import type { MessageState } from '#core/domain/message-state.ts';
-import type { SmsEncoding } from '#core/domain/segments.ts';
+import type { Channel } from '#core/domain/message/channel.ts';
+import type { MessageId, ProviderAccountId, TenantId } from '#core/domain/storage/ids.ts';
+import type { MessagePlace } from '#core/domain/storage/message-id.ts';
+import type { Category } from '#core/domain/message/message-options.ts';
+import type { MessageState } from '#core/domain/message/message-state.ts';
+import type { SmsEncoding } from '#core/domain/message/segments.ts';
 import type { Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { isAt, type MessageAddress } from './messages.ts';
 import { withTenant } from './tenant-scope.ts';

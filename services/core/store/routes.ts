@@ -1,6 +1,6 @@
-import type { Channel } from '#core/domain/channel.ts';
-import type { TenantId } from '#core/domain/ids.ts';
-import type { Route } from '#core/domain/route.ts';
+import type { Channel } from '#core/domain/message/channel.ts';
+import type { TenantId } from '#core/domain/storage/ids.ts';
+import type { Route } from '#core/domain/routing/route.ts';
 import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { camelRows } from './camel-rows.ts';
 

@@ -1,5 +1,5 @@
-import type { TenantId } from '#core/domain/ids.ts';
-import type { MessageState } from '#core/domain/message-state.ts';
+import type { TenantId } from '#core/domain/storage/ids.ts';
+import type { MessageState } from '#core/domain/message/message-state.ts';
 import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { camelRows } from './camel-rows.ts';
 

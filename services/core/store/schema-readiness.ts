@@ -1,4 +1,4 @@
-import { databaseFaultOf } from '#core/domain/database-fault.ts';
+import { databaseFaultOf } from '#core/domain/storage/database-fault.ts';
 import { withDeadline, type Sql } from '#core/platform/postgres/postgres.ts';
 import type { SchemaVersion } from './migration-files.ts';
 

@@ -1,7 +1,7 @@
-import { addressKeyHex, type AddressKeyRoot } from '#core/domain/address-key.ts';
-import type { Channel } from '#core/domain/channel.ts';
-import type { SilenceDecision, SilentMessage } from '#core/domain/decide-silence.ts';
-import type { Route } from '#core/domain/route.ts';
+import { addressKeyHex, type AddressKeyRoot } from '#core/domain/recipient/address-key.ts';
+import type { Channel } from '#core/domain/message/channel.ts';
+import type { SilenceDecision, SilentMessage } from '#core/domain/receipts/decide-silence.ts';
+import type { Route } from '#core/domain/routing/route.ts';
 import { asJson, type Sql } from '#core/platform/postgres/postgres.ts';
 import { inTransaction } from './after-commit.ts';
 import type { Bounded } from './bounded-queries.ts';

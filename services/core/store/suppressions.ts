@@ -1,11 +1,11 @@
-import type { Channel } from '#core/domain/channel.ts';
-import type { TenantId } from '#core/domain/ids.ts';
+import type { Channel } from '#core/domain/message/channel.ts';
+import type { TenantId } from '#core/domain/storage/ids.ts';
 import type {
   Suppression,
   SuppressionReason,
   SuppressionScope,
   SuppressionSource,
-} from '#core/domain/suppression.ts';
+} from '#core/domain/recipient/suppression.ts';
 import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { camelRows } from './camel-rows.ts';
 import { scannedOf, type ScanRange, type Scanned, type ScannedRow } from './scan.ts';

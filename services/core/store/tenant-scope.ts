@@ -1,5 +1,5 @@
-import type { TenantId } from '#core/domain/ids.ts';
-import { DependencyError } from '#core/domain/dependency-error.ts';
+import type { TenantId } from '#core/domain/storage/ids.ts';
+import { DependencyError } from '#core/domain/fault/dependency-error.ts';
 import { withDeadline, type Sql, type TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { inTransaction } from './after-commit.ts';
 

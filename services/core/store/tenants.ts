@@ -1,14 +1,14 @@
-import type { Brake } from '#core/domain/brake.ts';
-import type { Channel } from '#core/domain/channel.ts';
-import type { TenantId, UserId } from '#core/domain/ids.ts';
+import type { Brake } from '#core/domain/tenant/brake.ts';
+import type { Channel } from '#core/domain/message/channel.ts';
+import type { TenantId, UserId } from '#core/domain/storage/ids.ts';
 import {
   effectiveLimits,
   BUILT_IN_PLANS,
   type Limits,
   type PlanName,
   type StatedLimits,
-} from '#core/domain/plan.ts';
-import type { TenantState } from '#core/domain/tenant-state.ts';
+} from '#core/domain/tenant/plan.ts';
+import type { TenantState } from '#core/domain/tenant/tenant-state.ts';
 import type { Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { camelRows } from './camel-rows.ts';
 import { toTenantFacts, type TenantFacts, type TenantFactsRow } from './directory.ts';

@@ -1,8 +1,8 @@
-import type { AuditEntry } from '#core/domain/audit-entry.ts';
-import type { BrakeLevel } from '#core/domain/brake.ts';
-import type { Channel } from '#core/domain/channel.ts';
-import type { BrakeDecision, BrakeWindow } from '#core/domain/decide-brake.ts';
-import type { StatedLimits } from '#core/domain/plan.ts';
+import type { AuditEntry } from '#core/domain/tenant/audit-entry.ts';
+import type { BrakeLevel } from '#core/domain/tenant/brake.ts';
+import type { Channel } from '#core/domain/message/channel.ts';
+import type { BrakeDecision, BrakeWindow } from '#core/domain/tenant/decide-brake.ts';
+import type { StatedLimits } from '#core/domain/tenant/plan.ts';
 import { boundedQueries, type Bounded } from './bounded-queries.ts';
 import { asJson, type Sql } from '#core/platform/postgres/postgres.ts';
 

@@ -1,6 +1,6 @@
-import type { Channel } from '#core/domain/channel.ts';
-import type { TenantId } from '#core/domain/ids.ts';
-import type { UsageDimension, UsageGroup, UsageSpan, UsageStatus } from '#core/domain/usage-query.ts';
+import type { Channel } from '#core/domain/message/channel.ts';
+import type { TenantId } from '#core/domain/storage/ids.ts';
+import type { UsageDimension, UsageGroup, UsageSpan, UsageStatus } from '#core/domain/tenant/usage-query.ts';
 import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
 
 /** The groups of a count; null for a group that was not requested. */
@@ -19,7 +19,7 @@ export type UsageCount = UsageKey & {
 
 export type UsageTimes = UsageKey & {
   readonly until: 'provider' | 'receipt';
-  /** Numbers of messages by duration (core/domain/time-buckets.ts). */
+  /** Numbers of messages by duration (core/domain/tenant/time-buckets.ts). */
   readonly counts: readonly number[];
 };
 

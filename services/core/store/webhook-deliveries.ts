@@ -1,9 +1,9 @@
-import type { EndpointHealth, EndpointStatus } from '#core/domain/endpoint-state.ts';
-import { isRowAtFault } from '#core/domain/database-fault.ts';
-import type { StoredEvent } from '#core/domain/event-envelope.ts';
-import type { LoadIds } from '#core/domain/id-loader.ts';
+import type { EndpointHealth, EndpointStatus } from '#core/domain/webhooks/endpoint-state.ts';
+import { isRowAtFault } from '#core/domain/storage/database-fault.ts';
+import type { StoredEvent } from '#core/domain/webhooks/event-envelope.ts';
+import type { LoadIds } from '#core/domain/storage/id-loader.ts';
 import { asJson, type Json, type Sql, type TransactionSql } from '#core/platform/postgres/postgres.ts';
-import { bisectFaults } from '#core/domain/bisect-faults.ts';
+import { bisectFaults } from '#core/domain/storage/bisect-faults.ts';
 import { boundedQueries, type Bounded } from './bounded-queries.ts';
 import { camelRows } from './camel-rows.ts';
 import { eventMatching } from './event-matching.ts';

@@ -1,6 +1,6 @@
-import type { Channel } from '#core/domain/channel.ts';
-import { ENDPOINT_MOVES, type EndpointStatus } from '#core/domain/endpoint-state.ts';
-import type { TenantId } from '#core/domain/ids.ts';
+import type { Channel } from '#core/domain/message/channel.ts';
+import { ENDPOINT_MOVES, type EndpointStatus } from '#core/domain/webhooks/endpoint-state.ts';
+import type { TenantId } from '#core/domain/storage/ids.ts';
 import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { camelRows } from './camel-rows.ts';
 

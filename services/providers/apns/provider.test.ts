@@ -1,7 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { decodeProtectedHeader, importSPKI, jwtVerify } from 'jose';
 import { describe, expect, test } from 'vitest';
-import type { OutboundFor, PushContent } from '#core/domain/content.ts';
+import type { OutboundFor, PushContent } from '#core/domain/message/content.ts';
 import { createHttpClient } from '#core/platform/http/http-client.ts';
 import { createProviderContexts } from '#providers/context.ts';
 import { contextAt, httpProviderSuite } from '#test/suites/provider-conformance.ts';

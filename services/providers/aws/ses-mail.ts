@@ -1,4 +1,4 @@
-import type { EmailContent, OutboundFor } from '#core/domain/content.ts';
+import type { EmailContent, OutboundFor } from '#core/domain/message/content.ts';
 import { attachmentsOf, headersOf, textsOf } from '../mail-content.ts';
 import { asciiAddress, mailboxText, senderOf } from '../mailbox.ts';
 

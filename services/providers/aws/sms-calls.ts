@@ -1,4 +1,4 @@
-import type { OutboundFor } from '#core/domain/content.ts';
+import type { OutboundFor } from '#core/domain/message/content.ts';
 import { dltFields } from '../india-dlt.ts';
 import type { HttpResult, ProviderContext } from '../provider.ts';
 import { callAws } from './call.ts';

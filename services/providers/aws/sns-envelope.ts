@@ -1,6 +1,6 @@
 import { createVerify, X509Certificate, type KeyObject } from 'node:crypto';
 import { z } from 'zod';
-import { DAY_MS } from '#core/domain/duration.ts';
+import { DAY_MS } from '#core/domain/text/duration.ts';
 import { parseJson } from '../classify-error.ts';
 import type { ProviderContext } from '../provider.ts';
 import type { ParsedCall, ReceiptCall, ReceiptVerdict } from '../receipt.ts';

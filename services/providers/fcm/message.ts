@@ -1,5 +1,5 @@
-import type { OutboundFor, PushContent } from '#core/domain/content.ts';
-import { pushDataTexts } from '#core/domain/push-data.ts';
+import type { OutboundFor, PushContent } from '#core/domain/message/content.ts';
+import { pushDataTexts } from '#core/domain/message/push-data.ts';
 import { collapseId } from '../collapse-id.ts';
 
 const TTL_S_MAX = 4 * 7 * 86_400;

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import type { OutboundMessage } from '#core/domain/content.ts';
-import type { Failure } from '#core/domain/failure.ts';
-import type { Outcome } from '#core/domain/outcome.ts';
+import type { OutboundMessage } from '#core/domain/message/content.ts';
+import type { Failure } from '#core/domain/sending/failure.ts';
+import type { Outcome } from '#core/domain/sending/outcome.ts';
 import type { ProviderContext } from '../provider.ts';
 import { failureOf, isSuccess, parseJson } from '../classify-error.ts';
 import { unreached } from '../unreached.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { HttpRequest, HttpResult } from '#core/domain/http-exchange.ts';
+import type { HttpRequest, HttpResult } from '#core/domain/sending/http-exchange.ts';
 import { createHttpClient } from '#core/platform/http/http-client.ts';
 import { parsePublicConfig } from '#providers/registry.ts';
 import { contextAt, httpProviderSuite } from '#test/suites/provider-conformance.ts';

@@ -1,5 +1,5 @@
-import type { OutboundFor } from '#core/domain/content.ts';
-import type { Outcome } from '#core/domain/outcome.ts';
+import type { OutboundFor } from '#core/domain/message/content.ts';
+import type { Outcome } from '#core/domain/sending/outcome.ts';
 import { checkDlt, dltFields, dltRoute } from '../india-dlt.ts';
 import { defineProvider, type SecretRoute } from '../provider.ts';
 import { whatsappTexts } from '../whatsapp-texts.ts';

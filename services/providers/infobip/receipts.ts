@@ -1,6 +1,6 @@
-import type { Engagement } from '#core/domain/engagement.ts';
+import type { Engagement } from '#core/domain/receipts/engagement.ts';
 import { z } from 'zod';
-import type { Failure } from '#core/domain/failure.ts';
+import type { Failure } from '#core/domain/sending/failure.ts';
 import { boundedObjects, RawList } from '../bounded-elements.ts';
 import { parseJson } from '../classify-error.ts';
 import { PROVIDER_STATUS_MAX, type ParsedReceipt, type ReceiptDefinition } from '../receipt.ts';

@@ -1,5 +1,5 @@
-import type { TemplateButton, TemplateHeader, WhatsappContent } from '#core/domain/content.ts';
-import type { Failure } from '#core/domain/failure.ts';
+import type { TemplateButton, TemplateHeader, WhatsappContent } from '#core/domain/message/content.ts';
+import type { Failure } from '#core/domain/sending/failure.ts';
 
 type Template = Extract<WhatsappContent, { kind: 'template' }>;
 type Fields = Readonly<Record<string, unknown>>;

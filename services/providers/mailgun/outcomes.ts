@@ -1,4 +1,4 @@
-import type { FailureClass } from '#core/domain/failure.ts';
+import type { FailureClass } from '#core/domain/sending/failure.ts';
 import { accountFault, permanent, transient, type ErrorMeaning } from '../classify-error.ts';
 
 /** The domain may send no more for a while. Mailgun answers with HTTP 420 too, which its reference does not list. */

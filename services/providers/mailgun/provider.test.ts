@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { EmailContent } from '#core/domain/content.ts';
-import { causeOfRefusal } from '#core/domain/suppression-cause.ts';
+import type { EmailContent } from '#core/domain/message/content.ts';
+import { causeOfRefusal } from '#core/domain/recipient/suppression-cause.ts';
 import { createHttpClient } from '#core/platform/http/http-client.ts';
 import { contextAt, httpProviderSuite } from '#test/suites/provider-conformance.ts';
 import type { Fault } from '../stand-in.ts';

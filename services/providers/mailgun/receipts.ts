@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { HOUR_MS } from '#core/domain/duration.ts';
-import type { Failure } from '#core/domain/failure.ts';
+import { HOUR_MS } from '#core/domain/text/duration.ts';
+import type { Failure } from '#core/domain/sending/failure.ts';
 import { bounceFailure } from '../bounce.ts';
 import { parseJson } from '../classify-error.ts';
 import { PROVIDER_STATUS_MAX, type ParsedReceipt, type ReceiptDefinition } from '../receipt.ts';

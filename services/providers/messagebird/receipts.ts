@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { errors, jwtVerify, type JWTPayload } from 'jose';
-import type { Failure } from '#core/domain/failure.ts';
+import type { Failure } from '#core/domain/sending/failure.ts';
 import {
   PROVIDER_STATUS_MAX,
   TIMESTAMP_TOLERANCE_MS,

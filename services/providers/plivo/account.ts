@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { isSmsSender, SMS_SENDER_RULE } from '#core/domain/sms-sender.ts';
+import { isSmsSender, SMS_SENDER_RULE } from '#core/domain/message/sms-sender.ts';
 import { token } from '../fields.ts';
 import { dltSettings } from '../india-dlt.ts';
 import { secretStrings } from '../redact.ts';

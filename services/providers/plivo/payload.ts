@@ -1,5 +1,5 @@
-import type { OutboundFor } from '#core/domain/content.ts';
-import { smsSegments } from '#core/domain/segments.ts';
+import type { OutboundFor } from '#core/domain/message/content.ts';
+import { smsSegments } from '#core/domain/message/segments.ts';
 import { withReference } from '../callback-reference.ts';
 import { dltFields } from '../india-dlt.ts';
 import { withoutPlus } from '../without-plus.ts';

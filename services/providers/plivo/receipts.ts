@@ -1,4 +1,4 @@
-import type { Failure } from '#core/domain/failure.ts';
+import type { Failure } from '#core/domain/sending/failure.ts';
 import { boundedParameters } from '../bounded-parameters.ts';
 import { referenceOf } from '../callback-reference.ts';
 import {

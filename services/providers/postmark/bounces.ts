@@ -1,4 +1,4 @@
-import type { FailureClass } from '#core/domain/failure.ts';
+import type { FailureClass } from '#core/domain/sending/failure.ts';
 
 /** Postmark's bounce types, https://postmarkapp.com/developer/api/bounce-api#bounce-types. */
 export type BounceKind =

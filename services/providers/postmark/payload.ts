@@ -1,4 +1,4 @@
-import type { OutboundFor } from '#core/domain/content.ts';
+import type { OutboundFor } from '#core/domain/message/content.ts';
 import { asciiMailbox, mailboxText, replyToOf, senderOf } from '../mailbox.ts';
 import { attachmentsOf, headersOf, textsOf } from '../mail-content.ts';
 import type { Account } from './account.ts';

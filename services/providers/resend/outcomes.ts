@@ -1,4 +1,4 @@
-import type { FailureClass } from '#core/domain/failure.ts';
+import type { FailureClass } from '#core/domain/sending/failure.ts';
 import { accountFault, permanent, transient, type CodeTable, type ErrorMeaning } from '../classify-error.ts';
 
 /** Error names, https://resend.com/docs/api-reference/errors. */

@@ -1,5 +1,5 @@
 import { detectMimeType } from 'nodemailer/lib/mime-funcs/mime-types';
-import type { OutboundFor } from '#core/domain/content.ts';
+import type { OutboundFor } from '#core/domain/message/content.ts';
 import { asciiMailbox, mailboxText, replyToOf, senderOf } from '../mailbox.ts';
 import { attachmentsOf, headersOf, textsOf } from '../mail-content.ts';
 import type { Account } from './account.ts';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { DAY_MS } from '#core/domain/duration.ts';
-import type { Outcome } from '#core/domain/outcome.ts';
+import { DAY_MS } from '#core/domain/text/duration.ts';
+import type { Outcome } from '#core/domain/sending/outcome.ts';
 import {
   accountFault,
   classify,

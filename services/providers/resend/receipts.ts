@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Failure } from '#core/domain/failure.ts';
+import type { Failure } from '#core/domain/sending/failure.ts';
 import { bounceFailure } from '../bounce.ts';
 import { boundedList } from '../bounded-elements.ts';
 import { parseJson } from '../classify-error.ts';

@@ -1,4 +1,4 @@
-import type { FailureClass } from '#core/domain/failure.ts';
+import type { FailureClass } from '#core/domain/sending/failure.ts';
 import { accountFault, permanent, type CodeTable } from '../classify-error.ts';
 
 /**

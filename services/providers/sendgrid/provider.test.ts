@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { causeOfRefusal } from '#core/domain/suppression-cause.ts';
+import { causeOfRefusal } from '#core/domain/recipient/suppression-cause.ts';
 import { createHttpClient } from '#core/platform/http/http-client.ts';
 import { createProviderContexts } from '#providers/context.ts';
 import { contextAt, httpProviderSuite } from '#test/suites/provider-conformance.ts';

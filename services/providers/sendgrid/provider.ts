@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import type { Outcome } from '#core/domain/outcome.ts';
-import { retryAfterMs } from '#core/domain/retry-after.ts';
+import type { Outcome } from '#core/domain/sending/outcome.ts';
+import { retryAfterMs } from '#core/domain/sending/retry-after.ts';
 import { headerText, mailAddress, token } from '../fields.ts';
 import { hiddenInMail } from '../mail-content.ts';
 import { hasAsciiLocalPart, UNSUPPORTED_RECIPIENT } from '../mailbox.ts';

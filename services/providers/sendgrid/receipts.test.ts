@@ -1,6 +1,6 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { causeOfReport } from '#core/domain/suppression-cause.ts';
+import { causeOfReport } from '#core/domain/recipient/suppression-cause.ts';
 import { receiptSuite, RECEIPT_URL, type UnsignedCall } from '#test/suites/receipt-conformance.ts';
 import type { SentAccount } from '#test/suites/provider-conformance.ts';
 import type { ReceiptCall } from '../receipt.ts';

@@ -1,7 +1,7 @@
 import { createPublicKey, verify, type KeyObject } from 'node:crypto';
 import { z } from 'zod';
-import { HOUR_MS } from '#core/domain/duration.ts';
-import type { Failure } from '#core/domain/failure.ts';
+import { HOUR_MS } from '#core/domain/text/duration.ts';
+import type { Failure } from '#core/domain/sending/failure.ts';
 import { bounceFailure } from '../bounce.ts';
 import { boundedObjects } from '../bounded-elements.ts';
 import { parseJson } from '../classify-error.ts';

@@ -1,4 +1,4 @@
-import type { Channel } from '#core/domain/channel.ts';
+import type { Channel } from '#core/domain/message/channel.ts';
 import { MAIL_EXAMPLE } from '../mail-guide.ts';
 import type { MessageFields, ProviderGuide } from '../guide.ts';
 

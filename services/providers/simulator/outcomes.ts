@@ -1,4 +1,4 @@
-import type { SimulatedReceipt, Outcome } from '#core/domain/outcome.ts';
+import type { SimulatedReceipt, Outcome } from '#core/domain/sending/outcome.ts';
 import type { Behaviour } from '../behaviour.ts';
 
 const RECEIPTS: Readonly<Record<Behaviour, readonly SimulatedReceipt[]>> = {

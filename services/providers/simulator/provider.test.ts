@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { CHANNELS } from '#core/domain/channel.ts';
+import { CHANNELS } from '#core/domain/message/channel.ts';
 import { createProviderContexts } from '#providers/context.ts';
 import type { AnyProvider } from '#providers/provider.ts';
 import { parseAccount, simulatorFor } from '#providers/registry.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Channel } from '#core/domain/channel.ts';
+import type { Channel } from '#core/domain/message/channel.ts';
 import { defineProvider } from '../provider.ts';
 import { behaviourOfAddress, behaviourOfNumber, behaviourOfWord, type Behaviour } from '../behaviour.ts';
 import { simulatedOutcome } from './outcomes.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { lookupSuite } from '#test/suites/lookup-conformance.ts';
-import type { HttpRequest } from '#core/domain/http-exchange.ts';
+import type { HttpRequest } from '#core/domain/sending/http-exchange.ts';
 import type { ProviderContext } from '../provider.ts';
 import { sinchLookup } from './lookup.ts';
 import sinch from './provider.ts';

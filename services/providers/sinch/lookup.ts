@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { DAY_MS } from '#core/domain/duration.ts';
+import { DAY_MS } from '#core/domain/text/duration.ts';
 import { lookUp, pathPart, type LookupAnswer, type LookupDefinition, type LookupPace } from '../lookup.ts';
 import type { ProviderContext } from '../provider.ts';
 import { PROVIDER_STATUS_MAX } from '../receipt.ts';

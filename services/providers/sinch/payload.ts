@@ -1,5 +1,5 @@
-import type { OutboundFor } from '#core/domain/content.ts';
-import { DAY_MS } from '#core/domain/duration.ts';
+import type { OutboundFor } from '#core/domain/message/content.ts';
+import { DAY_MS } from '#core/domain/text/duration.ts';
 import { withoutPlus } from '../without-plus.ts';
 
 /** https://developers.sinch.com/docs/sms/api-reference/sms/tag/Batches, field `body`. */

@@ -1,6 +1,6 @@
 import MailComposer from 'nodemailer/lib/mail-composer';
 import { encodeWord } from 'nodemailer/lib/mime-funcs';
-import type { EmailContent, OutboundFor } from '#core/domain/content.ts';
+import type { EmailContent, OutboundFor } from '#core/domain/message/content.ts';
 import { asciiAddress, senderOf } from '../mailbox.ts';
 import type { Account } from './account.ts';
 

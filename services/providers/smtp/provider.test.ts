@@ -1,8 +1,8 @@
 import { createServer, type AddressInfo, type Socket } from 'node:net';
 import PostalMime from 'postal-mime';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { EmailContent } from '#core/domain/content.ts';
-import { causeOfRefusal } from '#core/domain/suppression-cause.ts';
+import type { EmailContent } from '#core/domain/message/content.ts';
+import { causeOfRefusal } from '#core/domain/recipient/suppression-cause.ts';
 import { createEgressGuard } from '#core/platform/http/egress-guard.ts';
 import { createHttpClient } from '#core/platform/http/http-client.ts';
 import { createProviderContexts } from '#providers/context.ts';

@@ -1,9 +1,9 @@
 import { isIP } from 'node:net';
 import { Readable } from 'node:stream';
 import type { SMTPConnectionOptions } from 'nodemailer/lib/smtp-connection';
-import type { Failure } from '#core/domain/failure.ts';
-import type { Outcome } from '#core/domain/outcome.ts';
-import { TENANT_HOST_CIPHERS } from '#core/domain/tls-ciphers.ts';
+import type { Failure } from '#core/domain/sending/failure.ts';
+import type { Outcome } from '#core/domain/sending/outcome.ts';
+import { TENANT_HOST_CIPHERS } from '#core/domain/account/tls-ciphers.ts';
 import { forgetAccessToken, TokenRefused, tokenVerdict, withoutToken } from '../oauth.ts';
 import { hasAsciiLocalPart } from '../mailbox.ts';
 import { defineProvider, type ProviderContext, type ResolvedHost, type Verification } from '../provider.ts';

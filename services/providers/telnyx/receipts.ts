@@ -1,6 +1,6 @@
 import { createPublicKey, verify } from 'node:crypto';
 import { z } from 'zod';
-import type { Failure } from '#core/domain/failure.ts';
+import type { Failure } from '#core/domain/sending/failure.ts';
 import { firstOfList } from '../bounded-elements.ts';
 import { referenceOf } from '../callback-reference.ts';
 import { parseJson } from '../classify-error.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { isSmsSender, SMS_SENDER_RULE } from '#core/domain/sms-sender.ts';
+import { isSmsSender, SMS_SENDER_RULE } from '#core/domain/message/sms-sender.ts';
 import { hostLabel, optionalToken, token } from '../fields.ts';
 import type { FieldFault, SecretRoute } from '../provider.ts';
 import { secretStrings } from '../redact.ts';

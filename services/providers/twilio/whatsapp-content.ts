@@ -1,5 +1,5 @@
-import type { WhatsappContent } from '#core/domain/content.ts';
-import type { Failure } from '#core/domain/failure.ts';
+import type { WhatsappContent } from '#core/domain/message/content.ts';
+import type { Failure } from '#core/domain/sending/failure.ts';
 
 type Template = Extract<WhatsappContent, { kind: 'template' }>;
 type Media = Extract<WhatsappContent, { kind: 'media' }>;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { WhatsappContent } from '#core/domain/content.ts';
+import type { WhatsappContent } from '#core/domain/message/content.ts';
 import { createHttpClient } from '#core/platform/http/http-client.ts';
 import { contextAt, httpProviderSuite } from '#test/suites/provider-conformance.ts';
 import { TWILIO_CODES } from './outcomes.ts';

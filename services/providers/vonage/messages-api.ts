@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import type { OutboundMessage } from '#core/domain/content.ts';
-import type { Outcome } from '#core/domain/outcome.ts';
+import type { OutboundMessage } from '#core/domain/message/content.ts';
+import type { Outcome } from '#core/domain/sending/outcome.ts';
 import {
   classify,
   parseJson,

@@ -1,7 +1,7 @@
 import { createPublicKey, generateKeyPairSync } from 'node:crypto';
 import { decodeJwt, decodeProtectedHeader, jwtVerify } from 'jose';
 import { describe, expect, test } from 'vitest';
-import { smsSegments } from '#core/domain/segments.ts';
+import { smsSegments } from '#core/domain/message/segments.ts';
 import { createHttpClient } from '#core/platform/http/http-client.ts';
 import { parseAccount } from '#providers/registry.ts';
 import type { Received } from '#providers/stand-in.ts';

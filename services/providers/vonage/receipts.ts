@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Failure } from '#core/domain/failure.ts';
+import type { Failure } from '#core/domain/sending/failure.ts';
 import { parseJson, type CodeTable } from '../classify-error.ts';
 import {
   PROVIDER_STATUS_MAX,

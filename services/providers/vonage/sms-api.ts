@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import type { OutboundFor } from '#core/domain/content.ts';
-import type { Outcome } from '#core/domain/outcome.ts';
-import { smsSegments } from '#core/domain/segments.ts';
+import type { OutboundFor } from '#core/domain/message/content.ts';
+import type { Outcome } from '#core/domain/sending/outcome.ts';
+import { smsSegments } from '#core/domain/message/segments.ts';
 import { classify, isSuccess, parseJson, permanent } from '../classify-error.ts';
 import { outcomeOfRefusal, outcomeOfUnreadable, outcomeWithoutResponse } from '../outcome-of-send.ts';
 import { dltFields } from '../india-dlt.ts';

@@ -1,4 +1,4 @@
-import type { WhatsappContent } from '#core/domain/content.ts';
+import type { WhatsappContent } from '#core/domain/message/content.ts';
 import { whatsappTemplate } from '../whatsapp-template.ts';
 
 type Media = Extract<WhatsappContent, { kind: 'media' }>;

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Channel } from '#core/domain/channel.ts';
+import type { Channel } from '#core/domain/message/channel.ts';
 import { headerText, mailAddress } from '../fields.ts';
 import { secretStrings } from '../redact.ts';
 

@@ -1,4 +1,4 @@
-import type { OutboundMessage } from '#core/domain/content.ts';
+import type { OutboundMessage } from '#core/domain/message/content.ts';
 import { senderOf } from '../mailbox.ts';
 import type { Account } from './account.ts';
 

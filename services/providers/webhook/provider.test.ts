@@ -1,6 +1,6 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import type { OutboundMessage } from '#core/domain/content.ts';
+import type { OutboundMessage } from '#core/domain/message/content.ts';
 import { createEgressGuard } from '#core/platform/http/egress-guard.ts';
 import { createHttpClient } from '#core/platform/http/http-client.ts';
 import { createProviderContexts } from '#providers/context.ts';

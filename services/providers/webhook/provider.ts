@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
-import type { Channel } from '#core/domain/channel.ts';
-import type { OutboundMessage } from '#core/domain/content.ts';
-import { DAY_MS } from '#core/domain/duration.ts';
-import type { Outcome } from '#core/domain/outcome.ts';
+import type { Channel } from '#core/domain/message/channel.ts';
+import type { OutboundMessage } from '#core/domain/message/content.ts';
+import { DAY_MS } from '#core/domain/text/duration.ts';
+import type { Outcome } from '#core/domain/sending/outcome.ts';
 import {
   isSuccess,
   parseJson,

@@ -1,6 +1,6 @@
-import { ENGAGEMENTS } from '#core/domain/engagement.ts';
+import { ENGAGEMENTS } from '#core/domain/receipts/engagement.ts';
 import { z } from 'zod';
-import { RECEIPT_KINDS } from '#core/domain/outcome.ts';
+import { RECEIPT_KINDS } from '#core/domain/sending/outcome.ts';
 import { boundedObjects } from '../bounded-elements.ts';
 import { parseJson } from '../classify-error.ts';
 import {

@@ -1,4 +1,4 @@
-import type { Channel } from '#core/domain/channel.ts';
+import type { Channel } from '#core/domain/message/channel.ts';
 import { behaviourOfAddress, behaviourOfWord, type Behaviour } from '../behaviour.ts';
 import { parseJson } from '../classify-error.ts';
 import { behaviourOfDigits, jsonReport, type Reporter } from '../stand-in-reports.ts';

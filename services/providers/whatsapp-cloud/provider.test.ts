@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import type { TemplateHeader, WhatsappContent } from '#core/domain/content.ts';
+import type { TemplateHeader, WhatsappContent } from '#core/domain/message/content.ts';
 import { createHttpClient } from '#core/platform/http/http-client.ts';
 import { contextAt, httpProviderSuite } from '#test/suites/provider-conformance.ts';
 import { WHATSAPP_CODES } from './outcomes.ts';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import type { OutboundFor } from '#core/domain/content.ts';
-import type { Outcome } from '#core/domain/outcome.ts';
+import type { OutboundFor } from '#core/domain/message/content.ts';
+import type { Outcome } from '#core/domain/sending/outcome.ts';
 import { digits, optionalToken, token } from '../fields.ts';
 import { defineProvider, type ProviderContext, type Verification } from '../provider.ts';
 import { secretStrings } from '../redact.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { ClaimedMessage } from '#core/store/claimed-message.ts';
-import type { AttemptOutcome } from '#core/domain/outcome.ts';
+import type { AttemptOutcome } from '#core/domain/sending/outcome.ts';
 import { createAccountStatus } from './account-status.ts';
 import type { Breakers } from './breakers.ts';
 

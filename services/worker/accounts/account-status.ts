@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type { WorkerStore } from '#core/store/worker-store.ts';
 import type { ClaimedMessage } from '#core/store/claimed-message.ts';
-import type { AttemptOutcome } from '#core/domain/outcome.ts';
+import type { AttemptOutcome } from '#core/domain/sending/outcome.ts';
 import type { Breakers } from './breakers.ts';
 
 export type AccountStatusDeps = {

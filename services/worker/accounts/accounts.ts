@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import type { TenantId } from '#core/domain/ids.ts';
+import type { TenantId } from '#core/domain/storage/ids.ts';
 import { createMicroBatch } from '#core/platform/process/micro-batch.ts';
 import { findProvider, parseAccount } from '#providers/registry.ts';
 import type { AnyProvider } from '#providers/provider.ts';

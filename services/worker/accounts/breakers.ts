@@ -1,5 +1,12 @@
 import { LRUCache } from 'lru-cache';
-import { CLOSED, forceOpen, admission, note, startProbe, type Breaker } from '#core/domain/breaker.ts';
+import {
+  CLOSED,
+  forceOpen,
+  admission,
+  note,
+  startProbe,
+  type Breaker,
+} from '#core/domain/sending/breaker.ts';
 
 /** Circuit breakers of the provider accounts that this process calls. */
 export type Breakers = {

@@ -1,4 +1,4 @@
-import { accountSecretBinding } from '#core/domain/binding.ts';
+import { accountSecretBinding } from '#core/domain/storage/binding.ts';
 import { createSecretCache, readJson, type SecretCache, type SecretCacheOptions } from '../secret-cache.ts';
 
 /** Cache of accounts' secrets, as parsed JSON; the provider's own schema gives them a type. */

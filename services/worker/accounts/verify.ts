@@ -1,5 +1,5 @@
 import { Deadline } from '#core/platform/process/deadline.ts';
-import { verificationReason } from '#core/domain/verification-reason.ts';
+import { verificationReason } from '#core/domain/account/verification-reason.ts';
 import type { Verification } from '#providers/provider.ts';
 import type { ProviderAccountRow } from '#core/store/called-accounts.ts';
 import type { WorkerStore } from '#core/store/worker-store.ts';

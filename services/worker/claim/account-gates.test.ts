@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { NO_ACCOUNT } from '#core/domain/choose-account.ts';
+import { NO_ACCOUNT } from '#core/domain/routing/choose-account.ts';
 import { createAccountGates } from './account-gates.ts';
 
 function setup() {

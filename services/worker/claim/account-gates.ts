@@ -1,8 +1,8 @@
 import { LRUCache } from 'lru-cache';
-import { SECOND_MS } from '#core/domain/duration.ts';
-import { NO_ACCOUNT } from '#core/domain/choose-account.ts';
-import type { Settlement } from '#core/domain/settlement.ts';
-import type { ClosedReason } from '#core/domain/skipped-account.ts';
+import { SECOND_MS } from '#core/domain/text/duration.ts';
+import { NO_ACCOUNT } from '#core/domain/routing/choose-account.ts';
+import type { Settlement } from '#core/domain/sending/settlement.ts';
+import type { ClosedReason } from '#core/domain/routing/skipped-account.ts';
 import type { ClaimedMessage } from '#core/store/claimed-message.ts';
 import type { Breakers } from '../accounts/breakers.ts';
 

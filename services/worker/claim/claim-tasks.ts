@@ -1,6 +1,6 @@
-import { HOUR_MS } from '#core/domain/duration.ts';
-import type { FairQueue } from '#core/domain/fair-queue.ts';
-import type { Wake } from '#core/domain/wake.ts';
+import { HOUR_MS } from '#core/domain/text/duration.ts';
+import type { FairQueue } from '#core/domain/queue/fair-queue.ts';
+import type { Wake } from '#core/domain/queue/wake.ts';
 import type { WorkerStore } from '#core/store/worker-store.ts';
 import type { Task } from '../tasks.ts';
 import type { ClosedLanes } from './closed-lanes.ts';

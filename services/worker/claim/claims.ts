@@ -1,6 +1,6 @@
 import { chunks } from '#core/domain/chunks.ts';
-import type { FairQueue, Turn } from '#core/domain/fair-queue.ts';
-import type { Wake } from '#core/domain/wake.ts';
+import type { FairQueue, Turn } from '#core/domain/queue/fair-queue.ts';
+import type { Wake } from '#core/domain/queue/wake.ts';
 import type { ClaimedMessage } from '#core/store/claimed-message.ts';
 import type { WorkerStore } from '#core/store/worker-store.ts';
 import type { Lane } from '#core/store/lane.ts';

@@ -1,4 +1,4 @@
-import type { ClosedReason } from '#core/domain/skipped-account.ts';
+import type { ClosedReason } from '#core/domain/routing/skipped-account.ts';
 
 /** Returns why an account cannot be called now; undefined if it can. */
 export type WhyClosed = (accountId: string) => ClosedReason | undefined;

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { createFairQueue } from '#core/domain/fair-queue.ts';
-import type { Wake } from '#core/domain/wake.ts';
+import { createFairQueue } from '#core/domain/queue/fair-queue.ts';
+import type { Wake } from '#core/domain/queue/wake.ts';
 import type { ClaimedMessage } from '#core/store/claimed-message.ts';
 import type { Lane, WaitingRow } from '#core/store/lane.ts';
 import { createDispatcher, type DispatcherDeps } from './dispatcher.ts';

@@ -1,8 +1,8 @@
-import type { FairQueue } from '#core/domain/fair-queue.ts';
-import { NO_ACCOUNT } from '#core/domain/choose-account.ts';
-import type { ClosedReason } from '#core/domain/skipped-account.ts';
-import type { Settlement } from '#core/domain/settlement.ts';
-import type { Wake } from '#core/domain/wake.ts';
+import type { FairQueue } from '#core/domain/queue/fair-queue.ts';
+import { NO_ACCOUNT } from '#core/domain/routing/choose-account.ts';
+import type { ClosedReason } from '#core/domain/routing/skipped-account.ts';
+import type { Settlement } from '#core/domain/sending/settlement.ts';
+import type { Wake } from '#core/domain/queue/wake.ts';
 import type { ClaimedMessage } from '#core/store/claimed-message.ts';
 import type { Lane } from '#core/store/lane.ts';
 import type { Breakers } from '../accounts/breakers.ts';

@@ -1,4 +1,4 @@
-import { createDutyCycle } from '#core/domain/duty-cycle.ts';
+import { createDutyCycle } from '#core/domain/queue/duty-cycle.ts';
 import {
   SCHEDULED_PRIORITY,
   type DueFrom,

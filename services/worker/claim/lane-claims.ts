@@ -1,6 +1,6 @@
-import { NO_ACCOUNT } from '#core/domain/choose-account.ts';
-import { INLINE_BYTES_MAX } from '#core/domain/content.ts';
-import { databaseFaultOf, isUndone } from '#core/domain/database-fault.ts';
+import { NO_ACCOUNT } from '#core/domain/routing/choose-account.ts';
+import { INLINE_BYTES_MAX } from '#core/domain/message/content.ts';
+import { databaseFaultOf, isUndone } from '#core/domain/storage/database-fault.ts';
 import { CLAIM_BYTES_MAX, type ClaimedMessage, type MessageClaimTerms } from '#core/store/claimed-message.ts';
 import type { WorkerStore } from '#core/store/worker-store.ts';
 import type { LaneClaim, SearchedLane } from '#core/store/lane.ts';

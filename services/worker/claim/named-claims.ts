@@ -1,5 +1,5 @@
-import { databaseFaultOf, isUndone } from '#core/domain/database-fault.ts';
-import type { Wake } from '#core/domain/wake.ts';
+import { databaseFaultOf, isUndone } from '#core/domain/storage/database-fault.ts';
+import type { Wake } from '#core/domain/queue/wake.ts';
 import type { ClaimedMessage, MessageClaimTerms } from '#core/store/claimed-message.ts';
 import type { WorkerStore } from '#core/store/worker-store.ts';
 import type { WaitingRow } from '#core/store/lane.ts';

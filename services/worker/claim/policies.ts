@@ -1,5 +1,5 @@
-import type { FairQueue, TenantPolicy } from '#core/domain/fair-queue.ts';
-import { BUILT_IN_PLANS, type Limits } from '#core/domain/plan.ts';
+import type { FairQueue, TenantPolicy } from '#core/domain/queue/fair-queue.ts';
+import { BUILT_IN_PLANS, type Limits } from '#core/domain/tenant/plan.ts';
 import type { WorkerStore } from '#core/store/worker-store.ts';
 
 const TENANTS_AT_ONCE = 1_000;

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
-import { databaseFaultOf, isDamage } from '#core/domain/database-fault.ts';
-import { UNPROCESSABLE } from '#core/domain/decide-waiting.ts';
-import { MINUTE_MS } from '#core/domain/duration.ts';
+import { databaseFaultOf, isDamage } from '#core/domain/storage/database-fault.ts';
+import { UNPROCESSABLE } from '#core/domain/sending/decide-waiting.ts';
+import { MINUTE_MS } from '#core/domain/text/duration.ts';
 import { findRefused } from '#core/platform/process/find-refused.ts';
 import type { MessageClaimTerms } from '#core/store/claimed-message.ts';
 import type { Lane, WaitingRow } from '#core/store/lane.ts';

@@ -1,5 +1,9 @@
-import { decideWaiting, hasUsableAccount, type WaitingDecision } from '#core/domain/decide-waiting.ts';
-import type { FailureClass } from '#core/domain/failure.ts';
+import {
+  decideWaiting,
+  hasUsableAccount,
+  type WaitingDecision,
+} from '#core/domain/sending/decide-waiting.ts';
+import type { FailureClass } from '#core/domain/sending/failure.ts';
 import type { FailoverLabels } from '#core/platform/telemetry/metrics.ts';
 import type { Assignment, WorkerStore } from '#core/store/worker-store.ts';
 import type { ClaimedMessage } from '#core/store/claimed-message.ts';

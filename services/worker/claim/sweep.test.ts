@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { ClosedReason } from '#core/domain/skipped-account.ts';
+import type { ClosedReason } from '#core/domain/routing/skipped-account.ts';
 import type { SweepTask } from '#core/store/lane.ts';
 import { sweep } from './sweep.ts';
 

@@ -1,5 +1,5 @@
 import { chunks } from '#core/domain/chunks.ts';
-import { databaseFaultOf } from '#core/domain/database-fault.ts';
+import { databaseFaultOf } from '#core/domain/storage/database-fault.ts';
 import type { ClaimedMessage, MessageClaimTerms } from '#core/store/claimed-message.ts';
 import type { WorkerStore } from '#core/store/worker-store.ts';
 import type { Refill } from './lane-claims.ts';

@@ -1,4 +1,4 @@
-import type { Outcome } from '#core/domain/outcome.ts';
+import type { Outcome } from '#core/domain/sending/outcome.ts';
 import type { ClaimedMessage } from '#core/store/claimed-message.ts';
 import type { ProviderContext } from '#providers/provider.ts';
 import { unreached } from '#providers/unreached.ts';

@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
-import type { AttemptOutcome } from '#core/domain/outcome.ts';
-import type { Settlement } from '#core/domain/settlement.ts';
+import type { AttemptOutcome } from '#core/domain/sending/outcome.ts';
+import type { Settlement } from '#core/domain/sending/settlement.ts';
 import { withSpan } from '#core/platform/telemetry/telemetry.ts';
 import type { ClaimedMessage } from '#core/store/claimed-message.ts';
 import { findProvider } from '#providers/registry.ts';

@@ -1,7 +1,7 @@
-import { callEndOf } from '#core/domain/call-end.ts';
-import type { AttemptOutcome } from '#core/domain/outcome.ts';
-import { causeOfRefusal } from '#core/domain/suppression-cause.ts';
-import type { Settlement, StoredFailure } from '#core/domain/settlement.ts';
+import { callEndOf } from '#core/domain/sending/call-end.ts';
+import type { AttemptOutcome } from '#core/domain/sending/outcome.ts';
+import { causeOfRefusal } from '#core/domain/recipient/suppression-cause.ts';
+import type { Settlement, StoredFailure } from '#core/domain/sending/settlement.ts';
 import type { Json } from '#core/platform/postgres/postgres.ts';
 import type { ClaimedMessage } from '#core/store/claimed-message.ts';
 import type { Completion } from '#core/store/completion.ts';

@@ -1,4 +1,4 @@
-import { contentApart } from '#core/domain/content.ts';
+import { contentApart } from '#core/domain/message/content.ts';
 import type { ClaimedMessage } from '#core/store/claimed-message.ts';
 import type { WorkerStore } from '#core/store/worker-store.ts';
 

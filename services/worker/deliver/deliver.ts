@@ -1,5 +1,5 @@
-import type { OutboundMessage } from '#core/domain/content.ts';
-import type { AttemptOutcome, Outcome } from '#core/domain/outcome.ts';
+import type { OutboundMessage } from '#core/domain/message/content.ts';
+import type { AttemptOutcome, Outcome } from '#core/domain/sending/outcome.ts';
 import type { ClaimedMessage } from '#core/store/claimed-message.ts';
 import type { AnyProvider, ProviderContext } from '#providers/provider.ts';
 import type { ProviderCall } from '#providers/context.ts';

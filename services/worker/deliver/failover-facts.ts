@@ -1,6 +1,6 @@
-import type { FailoverFacts } from '#core/domain/failover.ts';
-import type { AttemptOutcome } from '#core/domain/outcome.ts';
-import { FAILOVER_CLASSES, FAILOVER_DEFAULT, routeByAge, type Route } from '#core/domain/route.ts';
+import type { FailoverFacts } from '#core/domain/routing/failover.ts';
+import type { AttemptOutcome } from '#core/domain/sending/outcome.ts';
+import { FAILOVER_CLASSES, FAILOVER_DEFAULT, routeByAge, type Route } from '#core/domain/routing/route.ts';
 import { createMicroBatch } from '#core/platform/process/micro-batch.ts';
 import type { ClaimedMessage } from '#core/store/claimed-message.ts';
 import type { WorkerStore, FailoverRow } from '#core/store/worker-store.ts';

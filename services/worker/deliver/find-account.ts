@@ -1,4 +1,4 @@
-import type { AttemptOutcome } from '#core/domain/outcome.ts';
+import type { AttemptOutcome } from '#core/domain/sending/outcome.ts';
 import type { ClaimedMessage } from '#core/store/claimed-message.ts';
 import { simulatorFor } from '#providers/registry.ts';
 import type { Account, Accounts } from '../accounts/accounts.ts';

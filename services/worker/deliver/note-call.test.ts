@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { Outcome } from '#core/domain/outcome.ts';
+import type { Outcome } from '#core/domain/sending/outcome.ts';
 import type { Breakers } from '../accounts/breakers.ts';
 import { ADAPTER_FAULT, noteCall } from './note-call.ts';
 

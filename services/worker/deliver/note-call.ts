@@ -1,5 +1,5 @@
-import { isProviderFault, type Failure } from '#core/domain/failure.ts';
-import type { Outcome } from '#core/domain/outcome.ts';
+import { isProviderFault, type Failure } from '#core/domain/sending/failure.ts';
+import type { Outcome } from '#core/domain/sending/outcome.ts';
 import type { Breakers } from '../accounts/breakers.ts';
 
 /** The adapter threw: a bug, after which nobody knows whether a request was sent. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { Outcome } from '#core/domain/outcome.ts';
+import type { Outcome } from '#core/domain/sending/outcome.ts';
 import type { ClaimedMessage } from '#core/store/claimed-message.ts';
 import type { Completion } from '#core/store/completion.ts';
 import type { FailoverLabels } from '#core/platform/telemetry/metrics.ts';

@@ -1,7 +1,7 @@
-import { databaseFaultOf } from '#core/domain/database-fault.ts';
-import { settle } from '#core/domain/settle.ts';
-import type { Settlement } from '#core/domain/settlement.ts';
-import { bisectFaults } from '#core/domain/bisect-faults.ts';
+import { databaseFaultOf } from '#core/domain/storage/database-fault.ts';
+import { settle } from '#core/domain/sending/settle.ts';
+import type { Settlement } from '#core/domain/sending/settlement.ts';
+import { bisectFaults } from '#core/domain/storage/bisect-faults.ts';
 import { createMicroBatch } from '#core/platform/process/micro-batch.ts';
 import type { FailoverLabels } from '#core/platform/telemetry/metrics.ts';
 import type { ClaimedMessage } from '#core/store/claimed-message.ts';

@@ -1,4 +1,8 @@
-import { unsubscribeToken, unsubscribeUrl, type UnsubscribeKey } from '#core/domain/unsubscribe-token.ts';
+import {
+  unsubscribeToken,
+  unsubscribeUrl,
+  type UnsubscribeKey,
+} from '#core/domain/recipient/unsubscribe-token.ts';
 import type { ClaimedMessage } from '#core/store/claimed-message.ts';
 
 export type UnsubscribeSettings = {

@@ -1,4 +1,4 @@
-import type { LookupResult } from '#core/domain/decide-lookup.ts';
+import type { LookupResult } from '#core/domain/receipts/decide-lookup.ts';
 import { Deadline } from '#core/platform/process/deadline.ts';
 import type { DueLookup } from '#core/store/lookups.ts';
 import type { ProviderCall } from '#providers/context.ts';

@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import { decidePause, type LookupPause } from '#core/domain/decide-lookup.ts';
+import { decidePause, type LookupPause } from '#core/domain/receipts/decide-lookup.ts';
 import type { LookupOutcome } from '#core/platform/telemetry/metrics.ts';
 import type { WorkerStore } from '#core/store/worker-store.ts';
 import type { DueLookup } from '#core/store/lookups.ts';

@@ -1,6 +1,6 @@
-import { databaseFaultOf } from '#core/domain/database-fault.ts';
-import { decideLookup, type LookupPause } from '#core/domain/decide-lookup.ts';
-import { bisectFaults } from '#core/domain/bisect-faults.ts';
+import { databaseFaultOf } from '#core/domain/storage/database-fault.ts';
+import { decideLookup, type LookupPause } from '#core/domain/receipts/decide-lookup.ts';
+import { bisectFaults } from '#core/domain/storage/bisect-faults.ts';
 import type { WorkerStore } from '#core/store/worker-store.ts';
 import type { DueLookup } from '#core/store/lookups.ts';
 import type { LookupReport } from '#providers/lookup.ts';

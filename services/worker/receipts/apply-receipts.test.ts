@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { DueReceipt, ReceiptResult } from '#core/domain/decide-receipts.ts';
+import type { DueReceipt, ReceiptResult } from '#core/domain/receipts/decide-receipts.ts';
 import { createReceiptApplier, type ReceiptApplierDeps } from './apply-receipts.ts';
 import type { ReceiptPace } from './receipt-pace.ts';
 

@@ -1,13 +1,13 @@
-import { databaseFaultOf } from '#core/domain/database-fault.ts';
+import { databaseFaultOf } from '#core/domain/storage/database-fault.ts';
 import {
   decideReceipts,
   waitMs,
   type DueReceipt,
   type ReceiptDecisions,
   type ReceiptResult,
-} from '#core/domain/decide-receipts.ts';
-import { DependencyError } from '#core/domain/dependency-error.ts';
-import { hasAnySurplus } from '#core/domain/expected-work.ts';
+} from '#core/domain/receipts/decide-receipts.ts';
+import { DependencyError } from '#core/domain/fault/dependency-error.ts';
+import { hasAnySurplus } from '#core/domain/queue/expected-work.ts';
 import type { WorkerStore } from '#core/store/worker-store.ts';
 import type { ReceiptPace, ReceiptWork } from './receipt-pace.ts';
 

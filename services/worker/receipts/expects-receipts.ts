@@ -1,4 +1,4 @@
-import type { AttemptOutcome } from '#core/domain/outcome.ts';
+import type { AttemptOutcome } from '#core/domain/sending/outcome.ts';
 import { receiptsOf } from '#providers/registry.ts';
 import type { Account } from '../accounts/accounts.ts';
 

@@ -1,4 +1,4 @@
-import { RECEIPT_TIMEOUT_MS } from '#core/domain/settle.ts';
+import { RECEIPT_TIMEOUT_MS } from '#core/domain/sending/settle.ts';
 import type { SilentMessages } from '#core/store/lookups.ts';
 import type { WorkerStore } from '#core/store/worker-store.ts';
 

@@ -1,7 +1,7 @@
 import { createSecretKey } from 'node:crypto';
 import { expect, test, vi } from 'vitest';
-import { createMessageIds } from '#core/domain/message-id.ts';
-import { receiptToken, receiptUrl } from '#core/domain/receipt-token.ts';
+import { createMessageIds } from '#core/domain/storage/message-id.ts';
+import { receiptToken, receiptUrl } from '#core/domain/receipts/receipt-token.ts';
 import type { ReceiptCall } from '#providers/receipt.ts';
 import { findProvider } from '#providers/registry.ts';
 import { signMessagebirdCall } from '#providers/messagebird/stand-in-signature.ts';

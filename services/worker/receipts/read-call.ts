@@ -1,7 +1,7 @@
 import { chunks } from '#core/domain/chunks.ts';
-import { createJsonScan } from '#core/domain/json-scan.ts';
-import type { MessageIds } from '#core/domain/message-id.ts';
-import { receiptToken, receiptUrl, type ReceiptKey } from '#core/domain/receipt-token.ts';
+import { createJsonScan } from '#core/domain/text/json-scan.ts';
+import type { MessageIds } from '#core/domain/storage/message-id.ts';
+import { receiptToken, receiptUrl, type ReceiptKey } from '#core/domain/receipts/receipt-token.ts';
 import type { LoopTurns } from '#core/platform/process/loop-turns.ts';
 import type { CallReportRow, StoredReceiptCall } from '#core/store/receipt-reports.ts';
 import { ELEMENTS_MAX } from '#providers/bounded-elements.ts';

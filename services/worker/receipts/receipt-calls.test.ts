@@ -1,6 +1,6 @@
 import { createSecretKey } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { createIdLoader } from '#core/domain/id-loader.ts';
+import { createIdLoader } from '#core/domain/storage/id-loader.ts';
 import type { SettledReceiptCalls, StoredReceiptCall } from '#core/store/receipt-reports.ts';
 import type { ProviderContext } from '#providers/provider.ts';
 import type { Account } from '../accounts/accounts.ts';

@@ -1,5 +1,5 @@
-import { hasAnySurplus, hasSurplus } from '#core/domain/expected-work.ts';
-import type { LoadIds } from '#core/domain/id-loader.ts';
+import { hasAnySurplus, hasSurplus } from '#core/domain/queue/expected-work.ts';
+import type { LoadIds } from '#core/domain/storage/id-loader.ts';
 import { createLoopTurns } from '#core/platform/process/loop-turns.ts';
 import type { StoredReceiptCall } from '#core/store/receipt-reports.ts';
 import type { WorkerStore } from '#core/store/worker-store.ts';

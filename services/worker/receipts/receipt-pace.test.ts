@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createExpectedWork, TENANT_BUCKET } from '#core/domain/expected-work.ts';
+import { createExpectedWork, TENANT_BUCKET } from '#core/domain/queue/expected-work.ts';
 import { createReceiptPace, type ReceiptWork } from './receipt-pace.ts';
 
 const STEP_MS = 40;

@@ -1,5 +1,5 @@
-import type { ExpectedWork, TenantsWithSurplus } from '#core/domain/expected-work.ts';
-import { extendRest } from '#core/domain/rest-beside-sends.ts';
+import type { ExpectedWork, TenantsWithSurplus } from '#core/domain/queue/expected-work.ts';
+import { extendRest } from '#core/domain/queue/rest-beside-sends.ts';
 
 /** The extent of a piece of work on receipts. */
 export type ReceiptWork = {

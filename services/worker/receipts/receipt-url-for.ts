@@ -1,4 +1,4 @@
-import { receiptToken, receiptUrl } from '#core/domain/receipt-token.ts';
+import { receiptToken, receiptUrl } from '#core/domain/receipts/receipt-token.ts';
 import { receiptsOf } from '#providers/registry.ts';
 import type { Account } from '../accounts/accounts.ts';
 import type { ReceiptSettings } from '../build-worker.ts';

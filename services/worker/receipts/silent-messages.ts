@@ -1,4 +1,4 @@
-import { decideSilence } from '#core/domain/decide-silence.ts';
+import { decideSilence } from '#core/domain/receipts/decide-silence.ts';
 import type { FailoverLabels } from '#core/platform/telemetry/metrics.ts';
 import type { WorkerStore } from '#core/store/worker-store.ts';
 import type { SilenceDecided, SilenceRouting, SilentRow } from '#core/store/silent-messages.ts';

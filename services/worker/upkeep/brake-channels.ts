@@ -1,7 +1,7 @@
-import type { AuditEntry } from '#core/domain/audit-entry.ts';
-import { slowedGapMs } from '#core/domain/brake.ts';
-import { decideBrake } from '#core/domain/decide-brake.ts';
-import { effectiveLimits } from '#core/domain/plan.ts';
+import type { AuditEntry } from '#core/domain/tenant/audit-entry.ts';
+import { slowedGapMs } from '#core/domain/tenant/brake.ts';
+import { decideBrake } from '#core/domain/tenant/decide-brake.ts';
+import { effectiveLimits } from '#core/domain/tenant/plan.ts';
 import type { WorkerStore } from '#core/store/worker-store.ts';
 import type { CountedWindow, DecidedBrake } from '#core/store/usage-counting.ts';
 

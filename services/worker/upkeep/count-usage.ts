@@ -1,4 +1,4 @@
-import type { AuditEntry } from '#core/domain/audit-entry.ts';
+import type { AuditEntry } from '#core/domain/tenant/audit-entry.ts';
 import type { WorkerStore } from '#core/store/worker-store.ts';
 import type { BrakeChannels } from './brake-channels.ts';
 

@@ -1,5 +1,5 @@
-import type { AuditEntry } from '#core/domain/audit-entry.ts';
-import { HOUR_MS, MINUTE_MS } from '#core/domain/duration.ts';
+import type { AuditEntry } from '#core/domain/tenant/audit-entry.ts';
+import { HOUR_MS, MINUTE_MS } from '#core/domain/text/duration.ts';
 import type { WorkerStore } from '#core/store/worker-store.ts';
 import type { WorkerEvents } from '../events.ts';
 import type { Task } from '../tasks.ts';

@@ -1,4 +1,4 @@
-import { createDutyCycle } from '#core/domain/duty-cycle.ts';
+import { createDutyCycle } from '#core/domain/queue/duty-cycle.ts';
 import type { WebhookStore } from '#core/store/webhook-deliveries.ts';
 
 export type BehindLooksDeps = {

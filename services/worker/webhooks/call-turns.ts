@@ -1,5 +1,5 @@
-import { hasSurplus, type TenantsWithSurplus } from '#core/domain/expected-work.ts';
-import { extendRest } from '#core/domain/rest-beside-sends.ts';
+import { hasSurplus, type TenantsWithSurplus } from '#core/domain/queue/expected-work.ts';
+import { extendRest } from '#core/domain/queue/rest-beside-sends.ts';
 
 export type CallTurnsDeps<Entry, Call> = {
   /** Returns the next call of an entry; undefined: none may begin now; `over_share`: its tenant has its share of the slots. */

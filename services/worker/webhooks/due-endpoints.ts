@@ -1,4 +1,4 @@
-import { createDutyCycle } from '#core/domain/duty-cycle.ts';
+import { createDutyCycle } from '#core/domain/queue/duty-cycle.ts';
 import type { DueEndpoints } from '#core/store/webhook-memory.ts';
 
 /** A row may become visible this long after the time stored in it, because its commit takes time. */

@@ -5,11 +5,11 @@ import {
   tenantRoom,
   tenantsWithTheirShare,
   type HeldClaims,
-} from '#core/domain/claim-room.ts';
-import { deliveryDelayMs } from '#core/domain/delivery-schedule.ts';
-import { FAILURES_UNTIL_FAILING } from '#core/domain/endpoint-health.ts';
-import type { EndpointStatus } from '#core/domain/endpoint-state.ts';
-import { slotsLeftTo } from '#core/domain/fair-share.ts';
+} from '#core/domain/webhooks/claim-room.ts';
+import { deliveryDelayMs } from '#core/domain/webhooks/delivery-schedule.ts';
+import { FAILURES_UNTIL_FAILING } from '#core/domain/webhooks/endpoint-health.ts';
+import type { EndpointStatus } from '#core/domain/webhooks/endpoint-state.ts';
+import { slotsLeftTo } from '#core/domain/queue/fair-share.ts';
 import type { ClaimedEvent, DeliveryClaim, WebhookEndpoint } from '#core/store/delivery-claim.ts';
 import { createCallTurns, type CallTurnsDeps } from './call-turns.ts';
 import {

@@ -1,11 +1,15 @@
 import { createPrivateKey, type KeyObject } from 'node:crypto';
-import { webhookCertificateBinding, webhookKeyBinding, webhookSecretBinding } from '#core/domain/binding.ts';
-import type { ClientCertificate } from '#core/domain/client-certificate.ts';
-import type { TenantId } from '#core/domain/ids.ts';
-import { hiddenInHeaders } from '#core/domain/webhook-headers.ts';
-import { hiddenInSecret } from '#core/domain/webhook-secret.ts';
-import { hiddenInUrl } from '#core/domain/webhook-url.ts';
-import { createWebhookSigner, type WebhookSigner } from '#core/domain/webhook-signature.ts';
+import {
+  webhookCertificateBinding,
+  webhookKeyBinding,
+  webhookSecretBinding,
+} from '#core/domain/storage/binding.ts';
+import type { ClientCertificate } from '#core/domain/account/client-certificate.ts';
+import type { TenantId } from '#core/domain/storage/ids.ts';
+import { hiddenInHeaders } from '#core/domain/webhooks/webhook-headers.ts';
+import { hiddenInSecret } from '#core/domain/webhooks/webhook-secret.ts';
+import { hiddenInUrl } from '#core/domain/webhooks/webhook-url.ts';
+import { createWebhookSigner, type WebhookSigner } from '#core/domain/webhooks/webhook-signature.ts';
 import type { WebhookEndpoint } from '#core/store/delivery-claim.ts';
 import { createSecretCache, readJson, type SecretCache, type SecretCacheOptions } from '../secret-cache.ts';
 

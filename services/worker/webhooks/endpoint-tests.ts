@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { PingEnvelope } from '#core/domain/event-envelope.ts';
+import type { PingEnvelope } from '#core/domain/webhooks/event-envelope.ts';
 import type { WebhookEndpoint } from '#core/store/delivery-claim.ts';
 import type { WebhookStore } from '#core/store/webhook-deliveries.ts';
 import { deliverEvent, readyEndpoint, type DeliverEventDeps } from './deliver-event.ts';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
-import type { EndpointHealth } from '#core/domain/endpoint-state.ts';
+import type { EndpointHealth } from '#core/domain/webhooks/endpoint-state.ts';
 import type { WebhookEndpoint } from '#core/store/delivery-claim.ts';
 import { createEndpointWatch, type EndedCall } from './endpoint-watch.ts';
 

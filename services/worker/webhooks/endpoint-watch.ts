@@ -1,5 +1,5 @@
-import { decideHealth, type EndpointCall } from '#core/domain/endpoint-health.ts';
-import type { EndpointHealth } from '#core/domain/endpoint-state.ts';
+import { decideHealth, type EndpointCall } from '#core/domain/webhooks/endpoint-health.ts';
+import type { EndpointHealth } from '#core/domain/webhooks/endpoint-state.ts';
 import type { WebhookEndpoint } from '#core/store/delivery-claim.ts';
 import type { WebhookStore } from '#core/store/webhook-deliveries.ts';
 

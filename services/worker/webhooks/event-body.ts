@@ -1,5 +1,5 @@
-import { toEnvelope, type StoredEvent } from '#core/domain/event-envelope.ts';
-import { maskedEvent } from '#core/domain/masked-event.ts';
+import { toEnvelope, type StoredEvent } from '#core/domain/webhooks/event-envelope.ts';
+import { maskedEvent } from '#core/domain/recipient/masked-event.ts';
 
 /** The envelope's text for one endpoint, with the event's number in that endpoint's feed. */
 type Text = { readonly json: string; readonly seq: number };

@@ -1,4 +1,4 @@
-import { restBesideSendsMs } from '#core/domain/rest-beside-sends.ts';
+import { restBesideSendsMs } from '#core/domain/queue/rest-beside-sends.ts';
 import { pause } from '#core/platform/process/pause.ts';
 
 export type RestPaceDeps = {

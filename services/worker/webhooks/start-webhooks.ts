@@ -1,4 +1,4 @@
-import type { ChangeOfEndpoint } from '#core/domain/notice.ts';
+import type { ChangeOfEndpoint } from '#core/domain/tenant/notice.ts';
 import type { Repeating } from '../repeat.ts';
 import { createWebhooks, type WebhooksDeps } from './webhooks.ts';
 

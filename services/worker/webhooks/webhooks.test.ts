@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { createExpectedWork } from '#core/domain/expected-work.ts';
-import type { HttpRequest, HttpResult } from '#core/domain/http-exchange.ts';
+import { createExpectedWork } from '#core/domain/queue/expected-work.ts';
+import type { HttpRequest, HttpResult } from '#core/domain/sending/http-exchange.ts';
 import {
   OK,
   TENANT,

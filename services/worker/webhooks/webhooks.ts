@@ -1,7 +1,7 @@
-import type { EndpointHealth } from '#core/domain/endpoint-state.ts';
-import { hasSurplus, type TenantsWithSurplus, type ExpectedWork } from '#core/domain/expected-work.ts';
-import type { ChangeOfEndpoint } from '#core/domain/notice.ts';
-import { matchesEndpoint } from '#core/domain/webhook-endpoint.ts';
+import type { EndpointHealth } from '#core/domain/webhooks/endpoint-state.ts';
+import { hasSurplus, type TenantsWithSurplus, type ExpectedWork } from '#core/domain/queue/expected-work.ts';
+import type { ChangeOfEndpoint } from '#core/domain/tenant/notice.ts';
+import { matchesEndpoint } from '#core/domain/webhooks/webhook-endpoint.ts';
 import type { WebhookEndpoint } from '#core/store/delivery-claim.ts';
 import type { WebhookStore } from '#core/store/webhook-deliveries.ts';
 import { createBehindLooks } from './behind-looks.ts';

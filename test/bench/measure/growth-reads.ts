@@ -1,7 +1,7 @@
-import { secret } from '#core/domain/secret.ts';
-import { deriveSubkeys } from '#core/domain/subkeys.ts';
+import { secret } from '#core/domain/storage/secret.ts';
+import { deriveSubkeys } from '#core/domain/storage/subkeys.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
-import { createCursors } from '../../../services/api/http/cursor.ts';
+import { createCursors } from '../../../services/api/http/lists/cursor.ts';
 import { sampleMessages, type StoredMessage } from '../stack/layout.ts';
 import type { BenchTenant } from '../stack/seed.ts';
 import type { World } from '../stack/stack.ts';

@@ -1,5 +1,5 @@
 import { openPostgres, type Postgres } from '#core/platform/postgres/postgres.ts';
-import { secret } from '#core/domain/secret.ts';
+import { secret } from '#core/domain/storage/secret.ts';
 
 /** Opens the contestant's database, for programs that do not read the service's configuration. */
 export function openBenchPostgres(poolMax: number): Postgres {

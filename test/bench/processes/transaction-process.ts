@@ -1,13 +1,13 @@
 // The api with its accept path replaced by the usual one: a transaction for each request. Checks, tables and wake-ups are the
 // same, so the ratio of the two is the gain from gathering requests into one commit.
-import { addressKeyRoot } from '#core/domain/address-key.ts';
-import { encodeWakes } from '#core/domain/wake.ts';
-import { PRIORITIES } from '#core/domain/message-options.ts';
+import { addressKeyRoot } from '#core/domain/recipient/address-key.ts';
+import { encodeWakes } from '#core/domain/queue/wake.ts';
+import { PRIORITIES } from '#core/domain/message/message-options.ts';
 import { createLogger } from '#core/platform/telemetry/logger.ts';
 import { createApiMetrics } from '#core/platform/telemetry/metrics.ts';
 import { openNats } from '#core/platform/nats/nats.ts';
 import { openPostgres } from '#core/platform/postgres/postgres.ts';
-import { deriveSubkeys } from '#core/domain/subkeys.ts';
+import { deriveSubkeys } from '#core/domain/storage/subkeys.ts';
 import type { AcceptRow, Verdict } from '#core/store/acceptance.ts';
 import { directoryStore } from '#core/store/directory.ts';
 import { loadMessageIdKey, reserveMessageSeqs } from '#core/store/message-places.ts';
@@ -17,7 +17,7 @@ import { createTokenVerifier } from '../../../services/api/auth/bearer.ts';
 import { createCallerLookup } from '../../../services/api/auth/caller-lookup.ts';
 import { apiConfig } from '../../../services/api/config.ts';
 import { createRateMemory } from '../../../services/api/auth/rate-memory.ts';
-import { createIdLoader } from '#core/domain/id-loader.ts';
+import { createIdLoader } from '#core/domain/storage/id-loader.ts';
 import { createFullLimits } from '../../../services/api/messages/full-limits.ts';
 import { createMessagePlaces } from '../../../services/api/messages/message-places.ts';
 import { sendMessageRoute } from '../../../services/api/messages/send-message.ts';

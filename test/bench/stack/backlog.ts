@@ -1,9 +1,9 @@
-import { DAY_MS } from '#core/domain/duration.ts';
-import { addressKeyHex, addressKeyRoot } from '#core/domain/address-key.ts';
+import { DAY_MS } from '#core/domain/text/duration.ts';
+import { addressKeyHex, addressKeyRoot } from '#core/domain/recipient/address-key.ts';
 import { chunks } from '#core/domain/chunks.ts';
-import { BUILT_IN_PLANS } from '#core/domain/plan.ts';
-import { secret } from '#core/domain/secret.ts';
-import { encodeWakes, WAKES_PER_MESSAGE_MAX } from '#core/domain/wake.ts';
+import { BUILT_IN_PLANS } from '#core/domain/tenant/plan.ts';
+import { secret } from '#core/domain/storage/secret.ts';
+import { encodeWakes, WAKES_PER_MESSAGE_MAX } from '#core/domain/queue/wake.ts';
 import { acceptMessages, type AcceptRow } from '#core/store/acceptance.ts';
 import { messageText } from '../load/request-text.ts';
 import { placeMessages, type Placed } from './layout.ts';

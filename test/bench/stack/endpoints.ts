@@ -2,9 +2,9 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { webhookSecretBinding } from '#core/domain/binding.ts';
-import { createIdLoader } from '#core/domain/id-loader.ts';
-import { matchesEndpoint } from '#core/domain/webhook-endpoint.ts';
+import { webhookSecretBinding } from '#core/domain/storage/binding.ts';
+import { createIdLoader } from '#core/domain/storage/id-loader.ts';
+import { matchesEndpoint } from '#core/domain/webhooks/webhook-endpoint.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
 import { feedNumberingStore } from '#core/store/feed-numbering.ts';
 import { loadMessageIdKey } from '#core/store/message-places.ts';

@@ -1,4 +1,4 @@
-import { secret } from '#core/domain/secret.ts';
+import { secret } from '#core/domain/storage/secret.ts';
 import type { Keyring } from '#core/platform/vault/keyring.ts';
 import { createLogger } from '#core/platform/telemetry/logger.ts';
 import { openKeyring } from '#core/platform/vault/open-keyring.ts';

@@ -1,9 +1,9 @@
 // The bench's access to the delivery tables: fills them, counts in them, and writes to them row by row.
 import { randomUUID } from 'node:crypto';
-import { DAY_MS } from '#core/domain/duration.ts';
-import type { MessageId } from '#core/domain/ids.ts';
-import { createMessageIds, type MessagePlace } from '#core/domain/message-id.ts';
-import { purgeDay } from '#core/domain/purge-day.ts';
+import { DAY_MS } from '#core/domain/text/duration.ts';
+import type { MessageId } from '#core/domain/storage/ids.ts';
+import { createMessageIds, type MessagePlace } from '#core/domain/storage/message-id.ts';
+import { purgeDay } from '#core/domain/storage/purge-day.ts';
 import type { Json, Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
 import type { AcceptRow, Verdict } from '#core/store/acceptance.ts';
 import { loadMessageIdKey, SEQS_PER_BLOCK } from '#core/store/message-places.ts';

@@ -1,5 +1,5 @@
 import { openPostgres } from '#core/platform/postgres/postgres.ts';
-import { secret } from '#core/domain/secret.ts';
+import { secret } from '#core/domain/storage/secret.ts';
 import { holdSnapshot } from '../../support/hold-snapshot.ts';
 import type { World } from './stack.ts';
 

@@ -1,4 +1,4 @@
-import { DAY_MS } from '#core/domain/duration.ts';
+import { DAY_MS } from '#core/domain/text/duration.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
 import { placeMessages } from './layout.ts';
 import type { BenchTenant } from './seed.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { receiptKey, readReceiptToken } from '#core/domain/receipt-token.ts';
-import { secret } from '#core/domain/secret.ts';
+import { receiptKey, readReceiptToken } from '#core/domain/receipts/receipt-token.ts';
+import { secret } from '#core/domain/storage/secret.ts';
 import { twilioReceipts } from '#providers/twilio/receipts.ts';
 import { deliveryReports, receiptText, RECEIPT_BASE_URL } from './receipts.ts';
 import { AUTH_TOKEN, type BenchTenant } from './seed.ts';

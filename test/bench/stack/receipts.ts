@@ -2,9 +2,9 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { chunks } from '#core/domain/chunks.ts';
-import type { ProviderAccountId } from '#core/domain/ids.ts';
-import { receiptKey, receiptToken, receiptUrl } from '#core/domain/receipt-token.ts';
-import { secret } from '#core/domain/secret.ts';
+import type { ProviderAccountId } from '#core/domain/storage/ids.ts';
+import { receiptKey, receiptToken, receiptUrl } from '#core/domain/receipts/receipt-token.ts';
+import { secret } from '#core/domain/storage/secret.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
 import { storeReceiptCalls } from '#core/store/receipt-calls.ts';
 import { statusReport } from '#providers/twilio/stand-in-reports.ts';

@@ -1,10 +1,15 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { accountSecretBinding } from '#core/domain/binding.ts';
-import type { TenantId } from '#core/domain/ids.ts';
-import { BUILT_IN_PLANS } from '#core/domain/plan.ts';
-import { secret } from '#core/domain/secret.ts';
-import { deriveKeySecret, formatServiceKey, hashKeySecret, newKeyId } from '#core/domain/service-key.ts';
-import { deriveSubkeys } from '#core/domain/subkeys.ts';
+import { accountSecretBinding } from '#core/domain/storage/binding.ts';
+import type { TenantId } from '#core/domain/storage/ids.ts';
+import { BUILT_IN_PLANS } from '#core/domain/tenant/plan.ts';
+import { secret } from '#core/domain/storage/secret.ts';
+import {
+  deriveKeySecret,
+  formatServiceKey,
+  hashKeySecret,
+  newKeyId,
+} from '#core/domain/tenant/service-key.ts';
+import { deriveSubkeys } from '#core/domain/storage/subkeys.ts';
 import type { KeyEncrypter } from '#core/platform/vault/keyring.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
 

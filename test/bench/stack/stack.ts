@@ -1,7 +1,7 @@
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { secret } from '#core/domain/secret.ts';
+import { secret } from '#core/domain/storage/secret.ts';
 import { createLogger } from '#core/platform/telemetry/logger.ts';
 import { openNats } from '#core/platform/nats/nats.ts';
 import { openPostgres, type Sql } from '#core/platform/postgres/postgres.ts';

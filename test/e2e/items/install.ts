@@ -1,6 +1,6 @@
 import { writtenLimits } from '../../../services/controller/resources/limit-fields.ts';
 import assert from 'node:assert/strict';
-import { FREE, PLAN_NAMES } from '#core/domain/plan.ts';
+import { FREE, PLAN_NAMES } from '#core/domain/tenant/plan.ts';
 import { isReady, COMPONENTS } from '../release.ts';
 import type { Item } from '../run-items.ts';
 import { shownAnswer } from '../send.ts';

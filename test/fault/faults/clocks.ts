@@ -1,4 +1,4 @@
-import { HOUR_MS } from '#core/domain/duration.ts';
+import { HOUR_MS } from '#core/domain/text/duration.ts';
 import type { Fault } from './fault.ts';
 
 export const CLOCK_FAULTS: readonly Fault[] = (['api', 'worker'] as const).flatMap((kind) =>

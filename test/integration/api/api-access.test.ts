@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { ROLES, type Role } from '#core/domain/role.ts';
+import { ROLES, type Role } from '#core/domain/tenant/role.ts';
 import { startAdminApi, type AdminApi, type TestTenant } from '#test/support/admin-api.ts';
 import type { Reply } from '#test/support/api.ts';
 import { routesOf } from '#test/support/routes-of.ts';

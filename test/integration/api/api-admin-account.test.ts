@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { FREE, LIMIT_NAMES } from '#core/domain/plan.ts';
+import { FREE, LIMIT_NAMES } from '#core/domain/tenant/plan.ts';
 import { startAdminApi, type AdminApi, type TestTenant } from '#test/support/admin-api.ts';
 
 let api: AdminApi;

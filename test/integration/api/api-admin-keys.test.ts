@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { hashKeySecret, parseServiceKey } from '#core/domain/service-key.ts';
-import { deriveSubkeys } from '#core/domain/subkeys.ts';
+import { hashKeySecret, parseServiceKey } from '#core/domain/tenant/service-key.ts';
+import { deriveSubkeys } from '#core/domain/storage/subkeys.ts';
 import { PEPPER, type Reply } from '#test/support/api.ts';
 import { startAdminApi, type AdminApi, type TestTenant } from '#test/support/admin-api.ts';
 

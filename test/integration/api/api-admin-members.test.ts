@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { Role } from '#core/domain/role.ts';
+import type { Role } from '#core/domain/tenant/role.ts';
 import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { startAdminApi, type AdminApi, type TestTenant } from '#test/support/admin-api.ts';
 import { AUDIENCE, type Reply } from '#test/support/api.ts';

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { access, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { BUILT_IN_PLANS } from '#core/domain/plan.ts';
+import { BUILT_IN_PLANS } from '#core/domain/tenant/plan.ts';
 import { startAdminApi, type AdminApi, type Person } from '#test/support/admin-api.ts';
 import type { Reply } from '#test/support/api.ts';
 import { lockWaits } from '#test/support/lock-waits.ts';

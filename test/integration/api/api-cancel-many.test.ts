@@ -1,7 +1,7 @@
 import { ADDRESS_KEYS } from '#test/support/seed.ts';
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { TenantId } from '#core/domain/ids.ts';
+import type { TenantId } from '#core/domain/storage/ids.ts';
 import type { Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { workerStore } from '#core/store/worker-store.ts';
 import { findCancelable, type CancelFilter, type LivePosition } from '#core/store/cancellation.ts';

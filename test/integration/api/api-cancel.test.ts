@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { decideCancel } from '#core/domain/decide-cancel.ts';
-import { LIVE_STATES, MESSAGE_STATES, type MessageState } from '#core/domain/message-state.ts';
+import { decideCancel } from '#core/domain/sending/decide-cancel.ts';
+import { LIVE_STATES, MESSAGE_STATES, type MessageState } from '#core/domain/message/message-state.ts';
 import { get, LEAST, request, send, startTestApi, type ApiTenant, type TestApi } from '#test/support/api.ts';
 import { moveSuspension } from '#test/support/seed.ts';
 import type { TestKey } from '#test/support/service-keys.ts';

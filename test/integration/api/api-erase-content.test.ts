@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { Role } from '#core/domain/role.ts';
+import type { Role } from '#core/domain/tenant/role.ts';
 import { get, LEAST, request, send, startTestApi, type ApiTenant, type TestApi } from '#test/support/api.ts';
 
 let api: TestApi;

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { decideReceipts } from '#core/domain/decide-receipts.ts';
-import { EVENT_SCHEMAS, type EventEnvelope } from '#core/domain/event-envelope.ts';
-import { createEventIds } from '#core/domain/event-id.ts';
-import { FEED_EVENT_TYPES } from '#core/domain/feed-event.ts';
-import type { AttemptOutcome } from '#core/domain/outcome.ts';
+import { decideReceipts } from '#core/domain/receipts/decide-receipts.ts';
+import { EVENT_SCHEMAS, type EventEnvelope } from '#core/domain/webhooks/event-envelope.ts';
+import { createEventIds } from '#core/domain/webhooks/event-id.ts';
+import { FEED_EVENT_TYPES } from '#core/domain/webhooks/feed-event.ts';
+import type { AttemptOutcome } from '#core/domain/sending/outcome.ts';
 import { loadMessageIdKey } from '#core/store/message-places.ts';
 import { workerStore, type WorkerStore } from '#core/store/worker-store.ts';
 import { completionOf } from '#test/support/completion-of.ts';

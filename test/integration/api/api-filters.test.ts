@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { TenantId } from '#core/domain/ids.ts';
-import { createMessageIds, type MessagePlace } from '#core/domain/message-id.ts';
+import type { TenantId } from '#core/domain/storage/ids.ts';
+import { createMessageIds, type MessagePlace } from '#core/domain/storage/message-id.ts';
 import { loadMessageIdKey } from '#core/store/message-places.ts';
 import {
   scanMessages,
@@ -10,7 +10,7 @@ import {
 } from '#core/store/messages.ts';
 import { get, LEAST, request, send, startTestApi, type ApiTenant, type TestApi } from '#test/support/api.ts';
 import type { TestKey } from '#test/support/service-keys.ts';
-import { filteredPage, PAGE_ROWS_MAX } from '../../../services/api/http/filtered-page.ts';
+import { filteredPage, PAGE_ROWS_MAX } from '../../../services/api/http/lists/filtered-page.ts';
 
 const STORED = 30_000;
 /** The filter matches one message in this many. */

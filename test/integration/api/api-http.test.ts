@@ -6,9 +6,9 @@ import { connect } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { get, LEAST, request, send, startTestApi, type ApiTenant, type TestApi } from '#test/support/api.ts';
-import { ERROR_CODES } from '#core/domain/app-error.ts';
+import { ERROR_CODES } from '#core/domain/fault/app-error.ts';
 import { openPostgres } from '#core/platform/postgres/postgres.ts';
-import { secret } from '#core/domain/secret.ts';
+import { secret } from '#core/domain/storage/secret.ts';
 import { requiredSchemaVersion } from '#core/store/migration-files.ts';
 import { schemaReadiness } from '#core/store/schema-readiness.ts';
 

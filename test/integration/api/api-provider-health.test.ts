@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { timeBucket } from '#core/domain/time-buckets.ts';
+import { timeBucket } from '#core/domain/tenant/time-buckets.ts';
 import { startAdminApi, type AdminApi, type TestTenant } from '#test/support/admin-api.ts';
 import { seedAccount } from '#test/support/seed.ts';
 

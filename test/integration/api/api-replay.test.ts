@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { EventEnvelope } from '#core/domain/event-envelope.ts';
-import { createIdLoader } from '#core/domain/id-loader.ts';
-import { matchesEndpoint } from '#core/domain/webhook-endpoint.ts';
+import type { EventEnvelope } from '#core/domain/webhooks/event-envelope.ts';
+import { createIdLoader } from '#core/domain/storage/id-loader.ts';
+import { matchesEndpoint } from '#core/domain/webhooks/webhook-endpoint.ts';
 import { workerStore, type WorkerStore } from '#core/store/worker-store.ts';
 import { webhookStore, type WebhookStore } from '#core/store/webhook-deliveries.ts';
 import { completionOf } from '#test/support/completion-of.ts';

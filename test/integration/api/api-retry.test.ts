@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { NO_ACCOUNT } from '#core/domain/choose-account.ts';
-import type { Role } from '#core/domain/role.ts';
+import { NO_ACCOUNT } from '#core/domain/routing/choose-account.ts';
+import type { Role } from '#core/domain/tenant/role.ts';
 import { get, LEAST, request, send, startTestApi, type ApiTenant, type TestApi } from '#test/support/api.ts';
 import { moveSuspension, seedAccount } from '#test/support/seed.ts';
 import type { TestKey } from '#test/support/service-keys.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { FAILOVER_DEFAULT, orderOf, ROUTE_STEPS_MAX, type Route } from '#core/domain/route.ts';
+import { FAILOVER_DEFAULT, orderOf, ROUTE_STEPS_MAX, type Route } from '#core/domain/routing/route.ts';
 import { startAdminApi, type AdminApi, type TestTenant } from '#test/support/admin-api.ts';
 import type { Reply } from '#test/support/api.ts';
 

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { DAY_MS, MINUTE_MS } from '#core/domain/duration.ts';
-import { purgeDay } from '#core/domain/purge-day.ts';
+import { DAY_MS, MINUTE_MS } from '#core/domain/text/duration.ts';
+import { purgeDay } from '#core/domain/storage/purge-day.ts';
 import { get, LEAST, request, send, startTestApi, type ApiTenant, type TestApi } from '#test/support/api.ts';
 import { lockWaits } from '#test/support/lock-waits.ts';
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import type { AttemptOutcome } from '#core/domain/outcome.ts';
-import type { Route } from '#core/domain/route.ts';
+import type { AttemptOutcome } from '#core/domain/sending/outcome.ts';
+import type { Route } from '#core/domain/routing/route.ts';
 import { workerStore, type WorkerStore } from '#core/store/worker-store.ts';
 import { startAdminApi, type AdminApi, type TestTenant } from '#test/support/admin-api.ts';
 import type { Reply } from '#test/support/api.ts';

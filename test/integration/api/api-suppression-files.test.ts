@@ -3,7 +3,7 @@ import { request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { toCsv } from '../../../services/api/http/csv.ts';
+import { toCsv } from '../../../services/api/http/lists/csv.ts';
 import { startAdminApi, type AdminApi, type TestTenant } from '#test/support/admin-api.ts';
 
 const URL = '/v1/admin/suppressions';

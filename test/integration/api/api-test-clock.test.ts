@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { DAY_MS, HOUR_MS } from '#core/domain/duration.ts';
+import { DAY_MS, HOUR_MS } from '#core/domain/text/duration.ts';
 import { get, LEAST, request, send, startTestApi, type ApiTenant, type TestApi } from '#test/support/api.ts';
 import { lockWaits } from '#test/support/lock-waits.ts';
 import type { TestKey } from '#test/support/service-keys.ts';

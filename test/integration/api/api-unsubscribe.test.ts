@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { maskRecipient } from '#core/domain/mask-recipient.ts';
-import { normalRecipient } from '#core/domain/normal-recipient.ts';
-import { unsubscribeKey, unsubscribeToken } from '#core/domain/unsubscribe-token.ts';
+import { maskRecipient } from '#core/domain/recipient/mask-recipient.ts';
+import { normalRecipient } from '#core/domain/recipient/normal-recipient.ts';
+import { unsubscribeKey, unsubscribeToken } from '#core/domain/recipient/unsubscribe-token.ts';
 import { startAdminApi, type AdminApi, type TestTenant } from '#test/support/admin-api.ts';
 import { RECEIPT_PEPPER } from '#test/support/api.ts';
 

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { DAY_MS, HOUR_MS } from '#core/domain/duration.ts';
-import { timeBucket } from '#core/domain/time-buckets.ts';
+import { DAY_MS, HOUR_MS } from '#core/domain/text/duration.ts';
+import { timeBucket } from '#core/domain/tenant/time-buckets.ts';
 import { startAdminApi, type AdminApi, type TestTenant } from '#test/support/admin-api.ts';
 import { acceptBatch, acceptRow, seedAccount } from '#test/support/seed.ts';
 

@@ -2,8 +2,8 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { webhookCertificateBinding } from '#core/domain/binding.ts';
-import type { Role } from '#core/domain/role.ts';
+import { webhookCertificateBinding } from '#core/domain/storage/binding.ts';
+import type { Role } from '#core/domain/tenant/role.ts';
 import type { Reply } from '#test/support/api.ts';
 import { makeCertificates } from '#test/support/certificates.ts';
 import {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { ApiKeyId } from '#core/domain/ids.ts';
+import type { ApiKeyId } from '#core/domain/storage/ids.ts';
 import { directoryStore } from '#core/store/directory.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
 import { seedTenant } from '#test/support/seed.ts';

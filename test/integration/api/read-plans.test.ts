@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { TenantId } from '#core/domain/ids.ts';
+import type { TenantId } from '#core/domain/storage/ids.ts';
 import { countApiKeys } from '#core/store/api-keys.ts';
 import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
 import {

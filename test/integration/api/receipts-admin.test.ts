@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { receiptKey, receiptToken } from '#core/domain/receipt-token.ts';
-import { ROLES } from '#core/domain/role.ts';
+import { receiptKey, receiptToken } from '#core/domain/receipts/receipt-token.ts';
+import { ROLES } from '#core/domain/tenant/role.ts';
 import { startAdminApi, type AdminApi, type TestTenant } from '#test/support/admin-api.ts';
 import { RECEIPT_PEPPER, type Reply } from '#test/support/api.ts';
 

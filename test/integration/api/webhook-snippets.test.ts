@@ -1,6 +1,6 @@
 import { generateKeyPairSync, randomBytes, randomUUID, type KeyObject } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { createWebhookSigner } from '#core/domain/webhook-signature.ts';
+import { createWebhookSigner } from '#core/domain/webhooks/webhook-signature.ts';
 import {
   prepareKeySnippet,
   prepareSnippet,

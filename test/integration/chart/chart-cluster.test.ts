@@ -3,7 +3,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { parse } from 'yaml';
-import { BUILT_IN_PLANS } from '#core/domain/plan.ts';
+import { BUILT_IN_PLANS } from '#core/domain/tenant/plan.ts';
 import {
   ciValues,
   helm,

@@ -2,8 +2,8 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { LIMIT_BOUNDS } from '#core/domain/limit-bounds.ts';
-import { BUILT_IN_PLANS, isRateLimit, LIMIT_NAMES } from '#core/domain/plan.ts';
+import { LIMIT_BOUNDS } from '#core/domain/tenant/limit-bounds.ts';
+import { BUILT_IN_PLANS, isRateLimit, LIMIT_NAMES } from '#core/domain/tenant/plan.ts';
 import {
   CHART,
   ciValues,

@@ -4,7 +4,7 @@ import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { CHANNELS, type Channel } from '#core/domain/channel.ts';
+import { CHANNELS, type Channel } from '#core/domain/message/channel.ts';
 import { pick, renderChart } from '#test/support/chart.ts';
 import { projectRoot, runCommand } from '#test/support/command.ts';
 import { startController } from '#test/support/controller-process.ts';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { newId, type TenantId } from '#core/domain/ids.ts';
+import { newId, type TenantId } from '#core/domain/storage/ids.ts';
 import { KeyringError } from '#core/platform/vault/keyring.ts';
 import type { GoneResource, OwnedSlug } from '#core/store/managed-tenants.ts';
 import { beginDeletion, createTenant } from '#core/store/tenants.ts';

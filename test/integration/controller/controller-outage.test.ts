@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { secret } from '#core/domain/secret.ts';
+import { secret } from '#core/domain/storage/secret.ts';
 import { openPostgres, type Sql } from '#core/platform/postgres/postgres.ts';
 import { startController } from '#test/support/controller-process.ts';
 import { startKubeApiServer, type KubeApiServer } from '#test/support/kube-apiserver.ts';

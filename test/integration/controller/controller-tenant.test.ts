@@ -7,10 +7,10 @@ import {
   webhookCertificateBinding,
   webhookKeyBinding,
   webhookSecretBinding,
-} from '#core/domain/binding.ts';
-import type { TenantId } from '#core/domain/ids.ts';
-import { BUILT_IN_PLANS } from '#core/domain/plan.ts';
-import { DependencyError } from '#core/domain/dependency-error.ts';
+} from '#core/domain/storage/binding.ts';
+import type { TenantId } from '#core/domain/storage/ids.ts';
+import { BUILT_IN_PLANS } from '#core/domain/tenant/plan.ts';
+import { DependencyError } from '#core/domain/fault/dependency-error.ts';
 import { KeyringError } from '#core/platform/vault/keyring.ts';
 import type { GoneResource, OwnedSlug } from '#core/store/managed-tenants.ts';
 import { projectRoot } from '#test/support/command.ts';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { decideReceipts } from '#core/domain/decide-receipts.ts';
+import { decideReceipts } from '#core/domain/receipts/decide-receipts.ts';
 import { asJson, type TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { managedTenantStore } from '#core/store/managed-tenants.ts';
 import { backdatePurge } from '#test/support/backdate-purge.ts';

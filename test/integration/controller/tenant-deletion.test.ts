@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { TenantId } from '#core/domain/ids.ts';
-import { DependencyError } from '#core/domain/dependency-error.ts';
+import type { TenantId } from '#core/domain/storage/ids.ts';
+import { DependencyError } from '#core/domain/fault/dependency-error.ts';
 import { KeyringError, type KeyringErrorCode } from '#core/platform/vault/keyring.ts';
 import { backdatePurge } from '#test/support/backdate-purge.ts';
 import { setupTenantReconciler, type TenantReconciling } from '#test/support/tenant-reconciler.ts';

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { postgres } from '#core/platform/postgres/postgres-driver.ts';
 import { describe, expect, test } from 'vitest';
-import { secret } from '#core/domain/secret.ts';
+import { secret } from '#core/domain/storage/secret.ts';
 import { openPostgres, type Sql } from '#core/platform/postgres/postgres.ts';
 import { loginUrl } from '../../../deploy/servers/login-url.ts';
 import { startPostgres } from '../../../deploy/servers/postgres.ts';

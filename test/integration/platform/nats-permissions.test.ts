@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { connect } from '@nats-io/transport-node';
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { secret } from '#core/domain/secret.ts';
+import { secret } from '#core/domain/storage/secret.ts';
 import { silentLogger } from '#core/platform/telemetry/logger.ts';
 import { openNats } from '#core/platform/nats/nats.ts';
 import { projectRoot } from '#test/support/command.ts';

@@ -5,7 +5,7 @@ import { jetstreamManager } from '@nats-io/jetstream';
 import { connect, type NatsConnection } from '@nats-io/transport-node';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startNats, type NatsServer } from '../../../deploy/servers/nats.ts';
-import { secret } from '#core/domain/secret.ts';
+import { secret } from '#core/domain/storage/secret.ts';
 import type { Nats, NatsConfig, WakeDelivery } from '#core/platform/nats/nats-types.ts';
 import { silentLogger } from '#core/platform/telemetry/logger.ts';
 import { openNats } from '#core/platform/nats/nats.ts';

@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { createServer, type AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { isUndone } from '#core/domain/database-fault.ts';
-import { Secret } from '#core/domain/secret.ts';
+import { isUndone } from '#core/domain/storage/database-fault.ts';
+import { Secret } from '#core/domain/storage/secret.ts';
 import { postgres } from '#core/platform/postgres/postgres-driver.ts';
 import { openPostgres } from '#core/platform/postgres/postgres.ts';
 import { testDatabase } from '#test/support/servers.ts';

@@ -7,7 +7,7 @@ import { jetstream, jetstreamManager } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';
 import { postgres } from '#core/platform/postgres/postgres-driver.ts';
 import { describe, expect, test } from 'vitest';
-import { secret } from '#core/domain/secret.ts';
+import { secret } from '#core/domain/storage/secret.ts';
 import { openPostgres } from '#core/platform/postgres/postgres.ts';
 import { startNats } from '../../../deploy/servers/nats.ts';
 import { freePort, isFreePort } from '../../../deploy/servers/ports.ts';

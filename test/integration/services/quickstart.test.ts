@@ -4,7 +4,7 @@ import { chmod, mkdtemp, readFile, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { MINUTE_MS } from '#core/domain/duration.ts';
+import { MINUTE_MS } from '#core/domain/text/duration.ts';
 import { runProgram } from '../../../deploy/servers/run-program.ts';
 import type { Connection } from '../../../deploy/quickstart/connection.ts';
 import { chooseFormatter, credentialLines, curlLines } from '../../../deploy/quickstart/guide.ts';

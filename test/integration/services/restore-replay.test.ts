@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { TenantId } from '#core/domain/ids.ts';
+import type { TenantId } from '#core/domain/storage/ids.ts';
 import { workerStore } from '#core/store/worker-store.ts';
 import { createAuditTrail } from '#core/platform/telemetry/audit-trail.ts';
 import { createLogger } from '#core/platform/telemetry/logger.ts';

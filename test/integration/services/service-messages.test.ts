@@ -1,7 +1,7 @@
 import { randomBytes, randomInt, randomUUID } from 'node:crypto';
 import { connect } from '@nats-io/transport-node';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { CHANNELS, type Channel } from '#core/domain/channel.ts';
+import { CHANNELS, type Channel } from '#core/domain/message/channel.ts';
 import { startSmtpStandIn } from '#providers/smtp/stand-in.ts';
 import { call, type CallAnswer } from '#test/support/http-call.ts';
 import type { ServiceProcess } from '#test/support/service-process.ts';

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { postgres } from '#core/platform/postgres/postgres-driver.ts';
 import { describe, expect, inject, test } from 'vitest';
-import { formatServiceKey, newKeyId } from '#core/domain/service-key.ts';
+import { formatServiceKey, newKeyId } from '#core/domain/tenant/service-key.ts';
 import { freePort } from '../../../deploy/servers/ports.ts';
 import { call } from '#test/support/http-call.ts';
 import { testDatabase, testNats } from '#test/support/servers.ts';

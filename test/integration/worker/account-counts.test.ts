@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { decideReceipts } from '#core/domain/decide-receipts.ts';
-import type { AttemptOutcome } from '#core/domain/outcome.ts';
-import { timeBucket } from '#core/domain/time-buckets.ts';
+import { decideReceipts } from '#core/domain/receipts/decide-receipts.ts';
+import type { AttemptOutcome } from '#core/domain/sending/outcome.ts';
+import { timeBucket } from '#core/domain/tenant/time-buckets.ts';
 import { completionOf } from '#test/support/completion-of.ts';
 import { acceptBatch, acceptRow, seedAccount, seedTenant } from '#test/support/seed.ts';
 import { setupStores } from '#test/support/setup-stores.ts';

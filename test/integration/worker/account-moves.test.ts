@@ -5,8 +5,8 @@ import {
   ACCOUNT_STATUSES,
   type AccountMove,
   type AccountMoveName,
-} from '#core/domain/account-state.ts';
-import type { ProviderAccountId, TenantId } from '#core/domain/ids.ts';
+} from '#core/domain/account/account-state.ts';
+import type { ProviderAccountId, TenantId } from '#core/domain/storage/ids.ts';
 import { deleteAccount, markUnverified, setAccountStatus } from '#core/store/provider-accounts.ts';
 import { withTenant } from '#core/store/tenant-scope.ts';
 import type { TransactionSql } from '#core/platform/postgres/postgres.ts';

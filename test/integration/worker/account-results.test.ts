@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { AttemptOutcome } from '#core/domain/outcome.ts';
+import type { AttemptOutcome } from '#core/domain/sending/outcome.ts';
 import { seedAccount, seedTenant } from '#test/support/seed.ts';
 import { completionOf } from '#test/support/completion-of.ts';
 import { type MessageBench, setupMessages, terms } from '#test/support/setup-messages.ts';

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import type { AttemptOutcome } from '#core/domain/outcome.ts';
-import { decideReceipts } from '#core/domain/decide-receipts.ts';
-import type { Limits } from '#core/domain/plan.ts';
+import type { AttemptOutcome } from '#core/domain/sending/outcome.ts';
+import { decideReceipts } from '#core/domain/receipts/decide-receipts.ts';
+import type { Limits } from '#core/domain/tenant/plan.ts';
 import { completionOf } from '#test/support/completion-of.ts';
 import { acceptBatch, acceptRow, moveSuspension, seedAccount, seedTenant } from '#test/support/seed.ts';
 import { setupStores } from '#test/support/setup-stores.ts';

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { decideCancel } from '#core/domain/decide-cancel.ts';
-import type { AttemptOutcome } from '#core/domain/outcome.ts';
-import type { TenantId } from '#core/domain/ids.ts';
-import type { MessageState } from '#core/domain/message-state.ts';
+import { decideCancel } from '#core/domain/sending/decide-cancel.ts';
+import type { AttemptOutcome } from '#core/domain/sending/outcome.ts';
+import type { TenantId } from '#core/domain/storage/ids.ts';
+import type { MessageState } from '#core/domain/message/message-state.ts';
 import { asJson, type TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { cancelMessages } from '#core/store/cancellation.ts';
 import type { ClaimedMessage } from '#core/store/claimed-message.ts';

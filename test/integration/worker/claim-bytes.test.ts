@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { encodeWakes } from '#core/domain/wake.ts';
+import { encodeWakes } from '#core/domain/queue/wake.ts';
 import type { ClaimedMessage } from '#core/store/claimed-message.ts';
 import type { WorkerStore } from '#core/store/worker-store.ts';
 import { setupWorkers } from '#test/support/setup-workers.ts';

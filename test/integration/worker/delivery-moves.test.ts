@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { DELIVERY_MOVES, type DeliveryStatus } from '#core/domain/delivery-state.ts';
-import type { TenantId } from '#core/domain/ids.ts';
+import { DELIVERY_MOVES, type DeliveryStatus } from '#core/domain/webhooks/delivery-state.ts';
+import type { TenantId } from '#core/domain/storage/ids.ts';
 import { findDelivery, recoverDeliveries, redeliver } from '#core/store/endpoint-deliveries.ts';
 import { withTenant } from '#core/store/tenant-scope.ts';
 import type { DeliveryClaim } from '#core/store/delivery-claim.ts';

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { secret } from '#core/domain/secret.ts';
-import type { TenantId } from '#core/domain/ids.ts';
+import { secret } from '#core/domain/storage/secret.ts';
+import type { TenantId } from '#core/domain/storage/ids.ts';
 import { openPostgres, type TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { readAsTenant } from '#core/store/read-scope.ts';
 import { scanMessages } from '#core/store/messages.ts';

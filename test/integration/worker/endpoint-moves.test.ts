@@ -8,8 +8,8 @@ import {
   type EndpointHealth,
   type EndpointMoveName,
   type EndpointStatus,
-} from '#core/domain/endpoint-state.ts';
-import type { TenantId } from '#core/domain/ids.ts';
+} from '#core/domain/webhooks/endpoint-state.ts';
+import type { TenantId } from '#core/domain/storage/ids.ts';
 import { withTenant } from '#core/store/tenant-scope.ts';
 import { deleteEndpoint, moveEndpointTo, updateEndpoint } from '#core/store/webhook-endpoints.ts';
 import type { TransactionSql } from '#core/platform/postgres/postgres.ts';

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import { failOver, reroutedTo, type FailedTry, type Rerouted } from '#core/domain/failover.ts';
-import type { FailureClass } from '#core/domain/failure.ts';
-import { orderOf, routeByAge, type Route } from '#core/domain/route.ts';
-import type { TenantId } from '#core/domain/ids.ts';
+import { failOver, reroutedTo, type FailedTry, type Rerouted } from '#core/domain/routing/failover.ts';
+import type { FailureClass } from '#core/domain/sending/failure.ts';
+import { orderOf, routeByAge, type Route } from '#core/domain/routing/route.ts';
+import type { TenantId } from '#core/domain/storage/ids.ts';
 import { findMessage, type MessageAddress } from '#core/store/messages.ts';
 import { withTenant } from '#core/store/tenant-scope.ts';
 import type { Fault } from '#providers/stand-in.ts';

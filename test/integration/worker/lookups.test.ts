@@ -1,7 +1,7 @@
 import { createSecretKey, randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { decideReceipts } from '#core/domain/decide-receipts.ts';
-import { RECEIPT_TIMEOUT_MS } from '#core/domain/settle.ts';
+import { decideReceipts } from '#core/domain/receipts/decide-receipts.ts';
+import { RECEIPT_TIMEOUT_MS } from '#core/domain/sending/settle.ts';
 import { startSinchStandIn } from '#providers/sinch/stand-in.ts';
 import type { Fault, StandIn } from '#providers/stand-in.ts';
 import { setupWorkers } from '#test/support/setup-workers.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { decideReceipts } from '#core/domain/decide-receipts.ts';
+import { decideReceipts } from '#core/domain/receipts/decide-receipts.ts';
 import { completionOf } from '#test/support/completion-of.ts';
 import {
   accepted,

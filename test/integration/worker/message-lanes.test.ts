@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { NO_ACCOUNT } from '#core/domain/choose-account.ts';
+import { NO_ACCOUNT } from '#core/domain/routing/choose-account.ts';
 import { assignmentOf } from '#test/support/assignment.ts';
 import { completionOf } from '#test/support/completion-of.ts';
 import {

@@ -1,14 +1,14 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { decideReceipts } from '#core/domain/decide-receipts.ts';
-import { RECEIPT_TIMEOUT_MS } from '#core/domain/settle.ts';
+import { decideReceipts } from '#core/domain/receipts/decide-receipts.ts';
+import { RECEIPT_TIMEOUT_MS } from '#core/domain/sending/settle.ts';
 import {
   canMove,
   LIVE_STATES,
   MESSAGE_MOVES,
   MESSAGE_STATES,
   type MessageState,
-} from '#core/domain/message-state.ts';
-import type { TenantId } from '#core/domain/ids.ts';
+} from '#core/domain/message/message-state.ts';
+import type { TenantId } from '#core/domain/storage/ids.ts';
 import { asJson } from '#core/platform/postgres/postgres.ts';
 import { cancelMessages } from '#core/store/cancellation.ts';
 import { withTenant } from '#core/store/tenant-scope.ts';

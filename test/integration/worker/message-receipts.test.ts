@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test, vi } from 'vitest';
-import { decideReceipts } from '#core/domain/decide-receipts.ts';
-import type { AttemptOutcome } from '#core/domain/outcome.ts';
-import { RECEIPT_TIMEOUT_MS } from '#core/domain/settle.ts';
+import { decideReceipts } from '#core/domain/receipts/decide-receipts.ts';
+import type { AttemptOutcome } from '#core/domain/sending/outcome.ts';
+import { RECEIPT_TIMEOUT_MS } from '#core/domain/sending/settle.ts';
 import type { ClaimedMessage } from '#core/store/claimed-message.ts';
 import type { WaitingRow } from '#core/store/lane.ts';
 import { completionOf } from '#test/support/completion-of.ts';

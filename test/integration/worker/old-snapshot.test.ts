@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Json, Sql } from '#core/platform/postgres/postgres.ts';
-import type { ApiKeyId } from '#core/domain/ids.ts';
+import type { ApiKeyId } from '#core/domain/storage/ids.ts';
 import { directoryStore } from '#core/store/directory.ts';
 import { acceptMessages, type AcceptRow } from '#core/store/acceptance.ts';
 import { toAcceptBatch } from '#core/store/accept-batch.ts';

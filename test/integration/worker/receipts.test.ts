@@ -1,7 +1,7 @@
 import { createHmac, createSecretKey, randomBytes, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { decideReceipts, type DueReceipt } from '#core/domain/decide-receipts.ts';
-import { receiptToken } from '#core/domain/receipt-token.ts';
+import { decideReceipts, type DueReceipt } from '#core/domain/receipts/decide-receipts.ts';
+import { receiptToken } from '#core/domain/receipts/receipt-token.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
 import type { WorkerStore } from '#core/store/worker-store.ts';
 import type { CallReportRow } from '#core/store/receipt-reports.ts';

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { scanFeed } from '#core/store/feed.ts';
 import { withTenant } from '#core/store/tenant-scope.ts';
-import type { TenantId } from '#core/domain/ids.ts';
+import type { TenantId } from '#core/domain/storage/ids.ts';
 import { projectRoot } from '#test/support/command.ts';
 import { seedAccount, seedTenant } from '#test/support/seed.ts';
 import { seqsOf, setupWebhooks } from '#test/support/setup-webhooks.ts';

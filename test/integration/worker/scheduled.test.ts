@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { TenantId } from '#core/domain/ids.ts';
+import type { TenantId } from '#core/domain/storage/ids.ts';
 import { lockSchedule, storeSchedule } from '#core/store/schedule.ts';
 import { withTenant } from '#core/store/tenant-scope.ts';
 import { advanceTestClock } from '#core/store/test-clock.ts';

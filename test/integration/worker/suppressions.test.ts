@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { decideReceipts } from '#core/domain/decide-receipts.ts';
+import { decideReceipts } from '#core/domain/receipts/decide-receipts.ts';
 import type { Completion } from '#core/store/completion.ts';
 import { lockWaits } from '#test/support/lock-waits.ts';
 import { seedAccount, seedTenant } from '#test/support/seed.ts';

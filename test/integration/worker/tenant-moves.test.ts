@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { TENANT_MOVES, TENANT_STATES, type TenantState } from '#core/domain/tenant-state.ts';
+import { TENANT_MOVES, TENANT_STATES, type TenantState } from '#core/domain/tenant/tenant-state.ts';
 import { moveSuspension, seedTenant } from '#test/support/seed.ts';
 import { setupStores } from '#test/support/setup-stores.ts';
 

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { decideReceipts } from '#core/domain/decide-receipts.ts';
-import type { AttemptOutcome } from '#core/domain/outcome.ts';
+import { decideReceipts } from '#core/domain/receipts/decide-receipts.ts';
+import type { AttemptOutcome } from '#core/domain/sending/outcome.ts';
 import { completionOf } from '#test/support/completion-of.ts';
 import { holdSnapshot } from '#test/support/hold-snapshot.ts';
 import { acceptBatch, acceptRow, seedAccount, seedTenant, type SeededTenant } from '#test/support/seed.ts';

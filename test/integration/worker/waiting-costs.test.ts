@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { encodeWakes, type Wake } from '#core/domain/wake.ts';
+import { encodeWakes, type Wake } from '#core/domain/queue/wake.ts';
 import type { WorkerStore } from '#core/store/worker-store.ts';
 import { setupWorkers } from '#test/support/setup-workers.ts';
 import { acceptBatch, acceptRow, seedAccount, seedTenant, type SeededTenant } from '#test/support/seed.ts';

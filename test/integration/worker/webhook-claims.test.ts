@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { TenantId } from '#core/domain/ids.ts';
+import type { TenantId } from '#core/domain/storage/ids.ts';
 import { withTenant } from '#core/store/tenant-scope.ts';
 import { webhookStore } from '#core/store/webhook-deliveries.ts';
 import { deleteEndpoint } from '#core/store/webhook-endpoints.ts';

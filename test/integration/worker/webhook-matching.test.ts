@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { matchesEndpoint } from '#core/domain/webhook-endpoint.ts';
+import { matchesEndpoint } from '#core/domain/webhooks/webhook-endpoint.ts';
 import type { DeliveryClaim } from '#core/store/delivery-claim.ts';
 import { webhookStore } from '#core/store/webhook-deliveries.ts';
 import { acceptBatch, acceptRow, moveSuspension, seedAccount, seedTenant } from '#test/support/seed.ts';

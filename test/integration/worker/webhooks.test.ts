@@ -1,7 +1,7 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { HttpResult } from '#core/domain/http-exchange.ts';
-import { createIdLoader } from '#core/domain/id-loader.ts';
+import type { HttpResult } from '#core/domain/sending/http-exchange.ts';
+import { createIdLoader } from '#core/domain/storage/id-loader.ts';
 import { createEgressGuard } from '#core/platform/http/egress-guard.ts';
 import { createHttpClient } from '#core/platform/http/http-client.ts';
 import { webhookStore } from '#core/store/webhook-deliveries.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { encodeWakes } from '#core/domain/wake.ts';
+import { encodeWakes } from '#core/domain/queue/wake.ts';
 import { setupWorkers as setup } from '#test/support/setup-workers.ts';
 import { seedAccount, seedTenant } from '#test/support/seed.ts';
 

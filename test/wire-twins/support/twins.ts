@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { OutboundMessage } from '../../../services/core/domain/content.ts';
-import type { Outcome } from '../../../services/core/domain/outcome.ts';
+import type { OutboundMessage } from '../../../services/core/domain/message/content.ts';
+import type { Outcome } from '../../../services/core/domain/sending/outcome.ts';
 import { createHttpClient, type HttpClient } from '../../../services/core/platform/http/http-client.ts';
 import { createProviderContexts } from '../../../services/providers/context.ts';
 import type { AnyProvider, ProviderContext } from '../../../services/providers/provider.ts';

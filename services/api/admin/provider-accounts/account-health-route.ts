@@ -1,14 +1,14 @@
 import { z } from 'zod';
-import { accountHealthOf } from '#core/domain/account-health.ts';
-import { notFound } from '#core/domain/app-error.ts';
-import type { ProviderAccountId, TenantId } from '#core/domain/ids.ts';
+import { accountHealthOf } from '#core/domain/account/account-health.ts';
+import { notFound } from '#core/domain/fault/app-error.ts';
+import type { ProviderAccountId, TenantId } from '#core/domain/storage/ids.ts';
 import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { readAccountCounts, type CountsSince } from '#core/store/account-health.ts';
 import { findAccount } from '#core/store/provider-accounts.ts';
 import type { AdminDeps } from '../admin-deps.ts';
-import { warningsField } from '../../http/request-warnings.ts';
-import { defineRoute } from '../../http/define-route.ts';
-import { IdParams, type RouteModule } from '../../http/route.ts';
+import { warningsField } from '../../http/routes/request-warnings.ts';
+import { defineRoute } from '../../http/routes/define-route.ts';
+import { IdParams, type RouteModule } from '../../http/routes/route.ts';
 
 /** Larger than any real count, and still an exact number. */
 const count = z.int().min(0).max(1e15);

@@ -1,4 +1,4 @@
-import type { RouteModule } from '../../http/route.ts';
+import type { RouteModule } from '../../http/routes/route.ts';
 import type { AdminDeps } from '../admin-deps.ts';
 import { providerHealthRoute } from './account-health-route.ts';
 import { createAccountRoute } from './create-account.ts';

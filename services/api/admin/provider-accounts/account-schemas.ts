@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { INT32_MAX } from '#core/domain/int32-max.ts';
 import { PROVIDERS } from '#providers/registry.gen.ts';
-import { graceSecondsField, text, withAlias } from '../../http/fields.ts';
-import { warningsField } from '../../http/request-warnings.ts';
-import { idempotencyKeyField } from '../../http/idempotency.ts';
+import { graceSecondsField, text, withAlias } from '../../http/input/fields.ts';
+import { warningsField } from '../../http/routes/request-warnings.ts';
+import { idempotencyKeyField } from '../../http/routes/idempotency.ts';
 import { RECEIPT_URL } from './account-view.ts';
 import { CONFIG_VALUES_MAX, configField } from './config-field.ts';
 

@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
-import { AppError, validationFailed } from '#core/domain/app-error.ts';
-import { accountSecretBinding } from '#core/domain/binding.ts';
-import type { ProviderAccountId, TenantId } from '#core/domain/ids.ts';
-import type { IsBlockedHost } from '#core/domain/tenant-host.ts';
+import { AppError, validationFailed } from '#core/domain/fault/app-error.ts';
+import { accountSecretBinding } from '#core/domain/storage/binding.ts';
+import type { ProviderAccountId, TenantId } from '#core/domain/storage/ids.ts';
+import type { IsBlockedHost } from '#core/domain/account/tenant-host.ts';
 import type { KeyEncrypter } from '#core/platform/vault/keyring.ts';
 import type { ProviderAccount } from '#core/store/provider-accounts.ts';
 import { misplacedSecrets } from '#providers/config-keys.ts';

@@ -1,16 +1,16 @@
 import { z } from 'zod';
-import { ACCOUNT_STATUSES } from '#core/domain/account-state.ts';
-import { CHANNELS } from '#core/domain/channel.ts';
+import { ACCOUNT_STATUSES } from '#core/domain/account/account-state.ts';
+import { CHANNELS } from '#core/domain/message/channel.ts';
 import { INT32_MAX } from '#core/domain/int32-max.ts';
-import { receiptToken, receiptUrl, type ReceiptKey } from '#core/domain/receipt-token.ts';
-import { includesRole } from '#core/domain/role.ts';
+import { receiptToken, receiptUrl, type ReceiptKey } from '#core/domain/receipts/receipt-token.ts';
+import { includesRole } from '#core/domain/tenant/role.ts';
 import { VERIFICATION_RESULTS, type ProviderAccount } from '#core/store/provider-accounts.ts';
 import { findProvider, receiptSetupOf, receiptsOf } from '#providers/registry.ts';
 import type { MemberCaller } from '../../auth/auth.ts';
 import { iso } from '../../http/iso.ts';
 import { RECENT_EXAMPLE, recentFields } from './account-health-route.ts';
 import { ReceiptSetup } from '../receipt-setup.ts';
-import { warningsField } from '../../http/request-warnings.ts';
+import { warningsField } from '../../http/routes/request-warnings.ts';
 
 const VERIFICATION_REASONS_TEXT =
   'Null when valid. Else `dns`, `connect_refused`, `unreachable`, `tls`, `timeout`, `connection_closed`, `egress_blocked`, `provider_unavailable`, `rate_limited`, or why the provider refused: `authentication_failed`, `forbidden`, `account_suspended`, `insufficient_credit` and others.';

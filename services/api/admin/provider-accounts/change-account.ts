@@ -1,5 +1,5 @@
-import { notFound } from '#core/domain/app-error.ts';
-import type { ProviderAccountId } from '#core/domain/ids.ts';
+import { notFound } from '#core/domain/fault/app-error.ts';
+import type { ProviderAccountId } from '#core/domain/storage/ids.ts';
 import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
 import type { AuditDetails } from '#core/store/audit-log.ts';
 import { findAccount, type ProviderAccount } from '#core/store/provider-accounts.ts';
@@ -7,7 +7,7 @@ import { withTenant } from '#core/store/tenant-scope.ts';
 import type { AnyProvider } from '#providers/provider.ts';
 import { findProvider } from '#providers/registry.ts';
 import type { MemberCaller } from '../../auth/auth.ts';
-import type { RequestFacts } from '../../http/route.ts';
+import type { RequestFacts } from '../../http/routes/route.ts';
 import { changeTenant, type Change } from '../../changes/change-tenant.ts';
 import { scopeOf } from '../../changes/change-scope.ts';
 import type { AdminDeps } from '../admin-deps.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { exactNumbers } from '../../http/exact-numbers.ts';
+import { exactNumbers } from '../../http/input/exact-numbers.ts';
 
 /** Many times more than any provider needs: a page of accounts is written value by value. */
 export const CONFIG_VALUES_MAX = 100;

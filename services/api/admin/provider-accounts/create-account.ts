@@ -1,13 +1,13 @@
 import type { z } from 'zod';
-import { newId, type ProviderAccountId } from '#core/domain/ids.ts';
+import { newId, type ProviderAccountId } from '#core/domain/storage/ids.ts';
 import { countAccounts, insertAccount } from '#core/store/provider-accounts.ts';
 import { configWarnings } from '#providers/config-keys.ts';
 import { parseAccount } from '#providers/registry.ts';
-import { defineRoute } from '../../http/define-route.ts';
-import type { RouteModule } from '../../http/route.ts';
+import { defineRoute } from '../../http/routes/define-route.ts';
+import type { RouteModule } from '../../http/routes/route.ts';
 import { assertBelow } from '../../changes/assert-below.ts';
 import { createInTenant } from '../../changes/change-tenant.ts';
-import { earlierAnswer } from '../../http/earlier-answer.ts';
+import { earlierAnswer } from '../../http/routes/earlier-answer.ts';
 import { scopeOf } from '../../changes/change-scope.ts';
 import type { AdminDeps } from '../admin-deps.ts';
 import { CreateProvider } from './account-schemas.ts';

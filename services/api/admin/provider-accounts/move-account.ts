@@ -1,6 +1,6 @@
 import type { z } from 'zod';
-import { AppError } from '#core/domain/app-error.ts';
-import { auditChanges } from '#core/domain/audit-change.ts';
+import { AppError } from '#core/domain/fault/app-error.ts';
+import { auditChanges } from '#core/domain/tenant/audit-change.ts';
 import {
   deleteAccount,
   requestVerification,
@@ -8,8 +8,8 @@ import {
   wakeWaiting,
 } from '#core/store/provider-accounts.ts';
 import type { MemberCaller } from '../../auth/auth.ts';
-import { defineRoute } from '../../http/define-route.ts';
-import { IdParams, type RequestFacts, type RouteModule } from '../../http/route.ts';
+import { defineRoute } from '../../http/routes/define-route.ts';
+import { IdParams, type RequestFacts, type RouteModule } from '../../http/routes/route.ts';
 import type { AdminDeps } from '../admin-deps.ts';
 import { Provider, viewAccountFor } from './account-view.ts';
 import { changeAccount, requireAccount, tag, writer } from './change-account.ts';

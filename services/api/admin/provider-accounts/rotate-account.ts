@@ -1,5 +1,5 @@
-import { AppError, notFound } from '#core/domain/app-error.ts';
-import { receiptToken, receiptUrl } from '#core/domain/receipt-token.ts';
+import { AppError, notFound } from '#core/domain/fault/app-error.ts';
+import { receiptToken, receiptUrl } from '#core/domain/receipts/receipt-token.ts';
 import {
   markUnverified,
   replaceAccountSecret,
@@ -8,8 +8,8 @@ import {
 } from '#core/store/provider-accounts.ts';
 import { configWarnings } from '#providers/config-keys.ts';
 import { parseAccount } from '#providers/registry.ts';
-import { defineRoute } from '../../http/define-route.ts';
-import { IdParams, type RouteModule } from '../../http/route.ts';
+import { defineRoute } from '../../http/routes/define-route.ts';
+import { IdParams, type RouteModule } from '../../http/routes/route.ts';
 import { createInTenant } from '../../changes/change-tenant.ts';
 import { iso } from '../../http/iso.ts';
 import { scopeOf } from '../../changes/change-scope.ts';

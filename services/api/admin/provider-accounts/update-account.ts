@@ -1,4 +1,4 @@
-import { auditChanges } from '#core/domain/audit-change.ts';
+import { auditChanges } from '#core/domain/tenant/audit-change.ts';
 import type { AuditDetails } from '#core/store/audit-log.ts';
 import {
   markUnverified,
@@ -10,8 +10,8 @@ import {
 import { configWarnings } from '#providers/config-keys.ts';
 import type { AnyProvider } from '#providers/provider.ts';
 import { parseAccount, parsePublicConfig } from '#providers/registry.ts';
-import { defineRoute } from '../../http/define-route.ts';
-import { IdParams, type RouteModule } from '../../http/route.ts';
+import { defineRoute } from '../../http/routes/define-route.ts';
+import { IdParams, type RouteModule } from '../../http/routes/route.ts';
 import { changeTenant } from '../../changes/change-tenant.ts';
 import { scopeOf } from '../../changes/change-scope.ts';
 import type { AdminDeps } from '../admin-deps.ts';

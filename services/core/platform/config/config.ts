@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
-import { Secret } from '#core/domain/secret.ts';
+import { Secret } from '#core/domain/storage/secret.ts';
 
 /** A configuration variable: its rule and its notes for the reference table. */
 export type Variable<T = unknown> = z.ZodType<T>;

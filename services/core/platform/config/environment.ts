@@ -13,8 +13,8 @@ import {
   whole,
   type BuildContext,
 } from './config.ts';
-import type { Secret } from '#core/domain/secret.ts';
-import { webhookPorts } from '#core/domain/webhook-url.ts';
+import type { Secret } from '#core/domain/storage/secret.ts';
+import { webhookPorts } from '#core/domain/webhooks/webhook-url.ts';
 import { isCidr } from '../http/egress-guard.ts';
 import type { LogLevel } from '../telemetry/logger.ts';
 import type { NatsConfig } from '../nats/nats-types.ts';

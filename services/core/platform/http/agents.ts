@@ -1,8 +1,8 @@
 import type { LookupFunction } from 'node:net';
 import { LRUCache } from 'lru-cache';
 import { Agent, buildConnector, type Dispatcher } from 'undici';
-import type { HttpRequest } from '#core/domain/http-exchange.ts';
-import { TENANT_HOST_CIPHERS } from '#core/domain/tls-ciphers.ts';
+import type { HttpRequest } from '#core/domain/sending/http-exchange.ts';
+import { TENANT_HOST_CIPHERS } from '#core/domain/account/tls-ciphers.ts';
 import type { EgressGuard } from './egress-guard.ts';
 
 export type AgentsOptions = {

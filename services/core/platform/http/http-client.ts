@@ -1,6 +1,6 @@
 import { constants } from 'node:http2';
 import type { Dispatcher } from 'undici';
-import type { CallDeadline, HttpRequest, HttpResult } from '#core/domain/http-exchange.ts';
+import type { CallDeadline, HttpRequest, HttpResult } from '#core/domain/sending/http-exchange.ts';
 import { createAgents, type AgentsOptions } from './agents.ts';
 import { requestFault } from './request-fault.ts';
 

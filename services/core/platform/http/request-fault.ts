@@ -1,4 +1,4 @@
-import type { HttpRequest } from '#core/domain/http-exchange.ts';
+import type { HttpRequest } from '#core/domain/sending/http-exchange.ts';
 
 /** RFC 9110, 5.6.2. */
 const NAME = /^[\^_`a-zA-Z\-0-9!#$%&'*+.|~]+$/;

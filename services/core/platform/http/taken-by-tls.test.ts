@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { STAND_IN_CERTIFICATE, STAND_IN_KEY } from '#providers/smtp/stand-in-certificate.ts';
-import { clientCertificateFault, type ClientCertificate } from '#core/domain/client-certificate.ts';
+import { clientCertificateFault, type ClientCertificate } from '#core/domain/account/client-certificate.ts';
 import { isTakenByTls } from './taken-by-tls.ts';
 
 const faultOf = (shown: ClientCertificate) => clientCertificateFault(shown, isTakenByTls);

@@ -1,5 +1,5 @@
 import { createSecureContext } from 'node:tls';
-import type { ClientCertificate } from '#core/domain/client-certificate.ts';
+import type { ClientCertificate } from '#core/domain/account/client-certificate.ts';
 
 /**
  * Returns whether TLS accepts this certificate for a connection: TLS parses the whole chain, and has its own rules of strength.

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect, createServer } from 'node:tls';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { TENANT_HOST_CIPHERS } from '#core/domain/tls-ciphers.ts';
+import { TENANT_HOST_CIPHERS } from '#core/domain/account/tls-ciphers.ts';
 
 const OPENSSL = 'openssl';
 

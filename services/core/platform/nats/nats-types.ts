@@ -1,6 +1,6 @@
-import type { Priority } from '#core/domain/message-options.ts';
-import type { RECEIPT_WAKE } from '#core/domain/wake.ts';
-import type { Secret } from '#core/domain/secret.ts';
+import type { Priority } from '#core/domain/message/message-options.ts';
+import type { RECEIPT_WAKE } from '#core/domain/queue/wake.ts';
+import type { Secret } from '#core/domain/storage/secret.ts';
 
 export type NatsConfig = {
   /** Servers of one cluster; a single `tls://` among them requires TLS for all. */

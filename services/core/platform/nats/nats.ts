@@ -25,7 +25,7 @@ import {
   type NodeConnectionOptions,
   type Subscription,
 } from '@nats-io/transport-node';
-import { DependencyError } from '#core/domain/dependency-error.ts';
+import { DependencyError } from '#core/domain/fault/dependency-error.ts';
 import type {
   ConsumeOptions,
   Nats,

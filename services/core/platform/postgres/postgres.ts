@@ -1,7 +1,7 @@
 import { hostname } from 'node:os';
 import type driver from 'postgres';
-import { newProcessName } from '#core/domain/ids.ts';
-import type { Secret } from '#core/domain/secret.ts';
+import { newProcessName } from '#core/domain/storage/ids.ts';
+import type { Secret } from '#core/domain/storage/secret.ts';
 import { answerWithin } from '../process/deadline.ts';
 import { renewedFile } from '../process/renewed-file.ts';
 import { observeBackends, postgres } from './postgres-driver.ts';

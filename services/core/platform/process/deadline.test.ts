@@ -1,6 +1,6 @@
 import { getEventListeners } from 'node:events';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { DependencyError } from '#core/domain/dependency-error.ts';
+import { DependencyError } from '#core/domain/fault/dependency-error.ts';
 import { answerWithin, Deadline, within } from './deadline.ts';
 
 beforeEach(() => void vi.useFakeTimers());

@@ -1,4 +1,4 @@
-import { DependencyError, type Dependency } from '#core/domain/dependency-error.ts';
+import { DependencyError, type Dependency } from '#core/domain/fault/dependency-error.ts';
 
 /**
  * Waits for the work, but at most this long; then returns or throws what `late` does. For work that cannot be aborted: it

@@ -1,4 +1,4 @@
-import { databaseFaultOf } from '#core/domain/database-fault.ts';
+import { databaseFaultOf } from '#core/domain/storage/database-fault.ts';
 
 /**
  * Returns which items the database rejects, found by bisection. Nothing stays stored.

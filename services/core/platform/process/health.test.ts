@@ -8,7 +8,7 @@ import {
   GIVEN_UP_REASONS,
 } from '../telemetry/metrics.ts';
 import { SAMPLE_DEADLINE_MS } from '../telemetry/sampled-metrics.ts';
-import type { AttemptOutcome } from '#core/domain/outcome.ts';
+import type { AttemptOutcome } from '#core/domain/sending/outcome.ts';
 
 async function setup(options: Partial<HealthOptions> = {}) {
   const server = await openHealthServer({

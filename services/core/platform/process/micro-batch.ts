@@ -1,4 +1,4 @@
-import { createTurnQueue } from '#core/domain/turn-queue.ts';
+import { createTurnQueue } from '#core/domain/queue/turn-queue.ts';
 
 /** Thrown by `add` when the bounded queue is full: the caller should shed the load, not wait. */
 export class QueueFullError extends Error {

@@ -1,4 +1,4 @@
-import type { AuditTrail } from '#core/domain/audit-entry.ts';
+import type { AuditTrail } from '#core/domain/tenant/audit-entry.ts';
 import type { Logger } from './logger.ts';
 
 /** Incremented when a field changes its meaning; fields may be added at any time. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { secret } from '#core/domain/secret.ts';
+import { secret } from '#core/domain/storage/secret.ts';
 import { KeyringError } from '../vault/keyring.ts';
 import { createLogger, silentLogger, type LogLevel } from './logger.ts';
 import { scrub } from './scrub.ts';

@@ -1,5 +1,5 @@
 import { pino, type Logger as PinoLogger } from 'pino';
-import { DependencyError } from '#core/domain/dependency-error.ts';
+import { DependencyError } from '#core/domain/fault/dependency-error.ts';
 import { scrub } from './scrub.ts';
 
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error'] as const;

@@ -1,11 +1,11 @@
 import { Counter, Gauge, Histogram, collectDefaultMetrics, type Registry } from 'prom-client';
-import { BATCH_MODES, type BatchMode } from '#core/domain/batch-answer.ts';
-import { BRAKE_LEVELS, type BrakeLevel } from '#core/domain/brake.ts';
-import { CHANNELS, type Channel } from '#core/domain/channel.ts';
-import { ENDPOINT_STATUSES } from '#core/domain/endpoint-state.ts';
-import { FAILURE_CLASSES, type FailureClass } from '#core/domain/failure.ts';
-import { PARTITION_TASKS } from '#core/domain/partition-task.ts';
-import type { LeftReason } from '#core/domain/skipped-account.ts';
+import { BATCH_MODES, type BatchMode } from '#core/domain/message/batch-answer.ts';
+import { BRAKE_LEVELS, type BrakeLevel } from '#core/domain/tenant/brake.ts';
+import { CHANNELS, type Channel } from '#core/domain/message/channel.ts';
+import { ENDPOINT_STATUSES } from '#core/domain/webhooks/endpoint-state.ts';
+import { FAILURE_CLASSES, type FailureClass } from '#core/domain/sending/failure.ts';
+import { PARTITION_TASKS } from '#core/domain/storage/partition-task.ts';
+import type { LeftReason } from '#core/domain/routing/skipped-account.ts';
 import { createBaseMetrics, SECONDS } from './base-metrics.ts';
 import { sampled, sampledSeries } from './sampled-metrics.ts';
 import { tenantCounters } from './tenant-metrics.ts';

@@ -1,4 +1,4 @@
-import { createDutyCycle } from '#core/domain/duty-cycle.ts';
+import { createDutyCycle } from '#core/domain/queue/duty-cycle.ts';
 
 /**
  * Returns a `read` that repeats at the earliest after fifty times its own duration. Until then it returns the last result or

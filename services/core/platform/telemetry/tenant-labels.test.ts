@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { HOUR_MS } from '#core/domain/duration.ts';
+import { HOUR_MS } from '#core/domain/text/duration.ts';
 import { createTenantLabels } from './tenant-labels.ts';
 
 function setup(most: number) {

@@ -1,4 +1,4 @@
-import { HOUR_MS } from '#core/domain/duration.ts';
+import { HOUR_MS } from '#core/domain/text/duration.ts';
 
 /** Returns the label under which a tenant is counted. */
 export type TenantLabels = (tenantId: string) => string;

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { DependencyFault } from '#core/domain/dependency-error.ts';
+import type { DependencyFault } from '#core/domain/fault/dependency-error.ts';
 import type { KeyringErrorCode } from './keyring.ts';
 import { toKeyringError } from './vault-keyring.ts';
 

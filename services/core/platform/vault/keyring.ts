@@ -1,7 +1,7 @@
-import type { Binding } from '#core/domain/binding.ts';
-import { DependencyError, type DependencyFault } from '#core/domain/dependency-error.ts';
-import type { TenantId } from '#core/domain/ids.ts';
-import type { Secret } from '#core/domain/secret.ts';
+import type { Binding } from '#core/domain/storage/binding.ts';
+import { DependencyError, type DependencyFault } from '#core/domain/fault/dependency-error.ts';
+import type { TenantId } from '#core/domain/storage/ids.ts';
+import type { Secret } from '#core/domain/storage/secret.ts';
 
 /**
  * The api's rights. Every call has a deadline.

@@ -2,8 +2,8 @@ import { chmod, copyFile, mkdtemp, readdir, readFile, rm, stat } from 'node:fs/p
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import type { Binding } from '#core/domain/binding.ts';
-import { newId, type TenantId } from '#core/domain/ids.ts';
+import type { Binding } from '#core/domain/storage/binding.ts';
+import { newId, type TenantId } from '#core/domain/storage/ids.ts';
 import { createLogger } from '../telemetry/logger.ts';
 import { openLocalKeyring } from './local-keyring.ts';
 import { openKeyring } from './open-keyring.ts';

@@ -1,8 +1,8 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import { link, mkdir, open, readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { bindingText } from '#core/domain/binding.ts';
-import { isUuid, type TenantId } from '#core/domain/ids.ts';
+import { bindingText } from '#core/domain/storage/binding.ts';
+import { isUuid, type TenantId } from '#core/domain/storage/ids.ts';
 import { KeyringError, type Keyring } from './keyring.ts';
 
 const PREFIX = 'local:v1:';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { bindingText, type Binding } from '#core/domain/binding.ts';
-import type { TenantId } from '#core/domain/ids.ts';
+import { bindingText, type Binding } from '#core/domain/storage/binding.ts';
+import type { TenantId } from '#core/domain/storage/ids.ts';
 import { KeyringError, type Keyring, type VaultConfig } from './keyring.ts';
 import type { Logger } from '../telemetry/logger.ts';
 import {

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import type { Binding } from '#core/domain/binding.ts';
-import type { TenantId } from '#core/domain/ids.ts';
+import type { Binding } from '#core/domain/storage/binding.ts';
+import type { TenantId } from '#core/domain/storage/ids.ts';
 import { KeyringError } from './keyring.ts';
 import { contextOf, KEY_KIND, toKeyringError, type VaultKeyringOptions } from './vault-keyring.ts';
 import { createVaultTransport, type VaultAnswer, type VaultCall } from './vault-transport.ts';

@@ -1,5 +1,5 @@
 -- Whether a message in one state may be moved to another. Each statement that moves messages asks it, and passes over
--- those that may not be moved. Written by `npm run gen` from core/domain/message-state.ts.
+-- those that may not be moved. Written by `npm run gen` from core/domain/message/message-state.ts.
 create or replace function may_move(from_status text, to_status text) returns boolean
 language sql immutable parallel safe as $$
   select case from_status

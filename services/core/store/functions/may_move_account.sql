@@ -1,5 +1,5 @@
 -- Whether a provider account in one state may be moved to another by a `tenant`, or by a `worker`. Each statement that stores
--- the state of an account asks it. Written by `npm run gen` from core/domain/account-state.ts.
+-- the state of an account asks it. Written by `npm run gen` from core/domain/account/account-state.ts.
 create or replace function may_move_account(who text, from_status text, to_status text) returns boolean
 language sql immutable parallel safe as $$
   select case who

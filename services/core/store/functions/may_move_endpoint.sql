@@ -1,5 +1,5 @@
 -- Whether a webhook endpoint in one state may be moved to another by a `tenant`, or by a `worker`, to whom it may also stay what it
--- is. Each statement that stores the state of an endpoint asks it. Written by `npm run gen` from core/domain/endpoint-state.ts.
+-- is. Each statement that stores the state of an endpoint asks it. Written by `npm run gen` from core/domain/webhooks/endpoint-state.ts.
 create or replace function may_move_endpoint(who text, from_status text, to_status text) returns boolean
 language sql immutable parallel safe as $$
   select case who

@@ -5,7 +5,7 @@ language sql stable security definer set search_path = despatch, pg_temp as $$
     select (now() at time zone 'UTC')::date as today, date_trunc('week', now() at time zone 'UTC')::date as this_week
   ), longest as (
     -- The retention of a scheduled message starts at its instant, plus a week in which the instant can still be postponed
-    -- (core/domain/schedule.ts).
+    -- (core/domain/message/schedule.ts).
     select greatest(90, max((limits ->> 'retentionDays')::integer),
       max((limits ->> 'retentionDays')::integer + (limits ->> 'scheduleHorizonDays')::integer + 7)) as days
     from tenant_limits

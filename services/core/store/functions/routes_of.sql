@@ -1,4 +1,4 @@
--- Returns the routes in force of these tenants, as core/domain/route.ts expects them.
+-- Returns the routes in force of these tenants, as core/domain/routing/route.ts expects them.
 create or replace function routes_of(tenant_ids uuid[])
 returns table (tenant_id uuid, channel text, version integer, strategy text, steps json, failover_on text[], max_wait_ms integer,
   receipt_timeout_ms integer)

@@ -51,7 +51,7 @@ create table tenant_limits (
   updated_at timestamptz not null default now()
 );
 
--- Brakes on a tenant's channels whose bounce or complaint rate is too high (core/domain/decide-brake.ts). When a brake is lifted
+-- Brakes on a tenant's channels whose bounce or complaint rate is too high (core/domain/tenant/decide-brake.ts). When a brake is lifted
 -- its row stays, without a level.
 create table brakes (
   tenant_id uuid not null references tenants on delete cascade,
@@ -193,7 +193,7 @@ create index provider_accounts_route on provider_accounts (tenant_id, channel, s
 create index provider_accounts_replaced on provider_accounts (previous_until) where previous_until is not null;
 create index provider_accounts_to_verify on provider_accounts (verify_requested_at) where verify_requested_at is not null;
 
--- How accounts are chosen for a tenant's messages of a channel (core/domain/route.ts), if the tenant has set a route. A change
+-- How accounts are chosen for a tenant's messages of a channel (core/domain/routing/route.ts), if the tenant has set a route. A change
 -- inserts a row with the next version, so that past decisions can be recomputed. `steps`: [{accountId, weight}].
 create table routes (
   tenant_id uuid not null references tenants on delete cascade,
@@ -242,7 +242,7 @@ create index audit_log_tenant on audit_log (tenant_id, at desc, seq desc);
 -- Messages -----------------------------------------------------------------------------------------------------------
 -- A message's place is (seq, purge_on): a number that the api reserves before acceptance, and the Monday on which retention ends
 -- and the partition is dropped. All keys are places and so ascend; with random ids every inserted row of a large table would
--- dirty a page of its own. The public id hides the place (core/domain/message-id.ts).
+-- dirty a page of its own. The public id hides the place (core/domain/storage/message-id.ts).
 
 -- Numbers are reserved 1,024 at a time: each value of the sequence is a block.
 create sequence message_blocks;
@@ -380,7 +380,7 @@ create table live_messages (
 create index live_messages_due on live_messages (tenant_id, account_id, priority, due_at);
 
 -- Recipients that a tenant's messages must not be sent to. `address_key` is a keyed hash of tenant, channel and normalized
--- address (core/domain/address-key.ts); entries are found by it whether or not the address is stored. A recipient has one entry
+-- address (core/domain/recipient/address-key.ts); entries are found by it whether or not the address is stored. A recipient has one entry
 -- per reason; adding another one replaces it.
 create table suppressions (
   seq bigint generated always as identity primary key,
@@ -443,7 +443,7 @@ create table message_results (
   delivered_at timestamptz,
   final boolean not null,
   -- Further facts from receipts. `partial`: some segments may have arrived. `late_bounce`: a bounce came after the delivery.
-  -- `segment_states`: states by copy and segment (core/domain/reported-copies.ts), if `status` does not imply them. `engagement`:
+  -- `segment_states`: states by copy and segment (core/domain/receipts/reported-copies.ts), if `status` does not imply them. `engagement`:
   -- when the message was first opened and so on, in milliseconds since the epoch.
   partial boolean not null default false,
   late_bounce boolean not null default false,
@@ -550,7 +550,7 @@ create table attempt_log (
   message_status text not null,
   message_reason text,
   message_failure jsonb,
-  -- The account that was to send the message next, and why that one (core/domain/failover.ts); null for none.
+  -- The account that was to send the message next, and why that one (core/domain/routing/failover.ts); null for none.
   rerouted jsonb,
   -- For an accepted attempt, copied from its result: the keys by which receipts find it, and until when they were awaited.
   provider_message_id text,
@@ -598,7 +598,7 @@ create view attempts with (security_invoker) as
   from message_results where started_at is not null;
 
 -- Everything that happened to a message after its acceptance. An attempt that was never begun is not an event. Events store no
--- id: it is computed from the message's place and the event's number (`core/domain/event-id.ts`).
+-- id: it is computed from the message's place and the event's number (`core/domain/webhooks/event-id.ts`).
 create view events with (security_invoker) as
   select event_seq, message_seq, purge_on, tenant_id, type, source, applied, details, at from event_log
   union all
@@ -1139,7 +1139,7 @@ create table usage_moves (
   -- For each of them: the account in the state that is no longer live, and how long its receipt took.
   account_ids uuid[],
   receipt_ms bigint[],
-  -- Whether the calls that caused the moves speak for or against these accounts (core/domain/call-end.ts), and how long each
+  -- Whether the calls that caused the moves speak for or against these accounts (core/domain/sending/call-end.ts), and how long each
   -- took; null if no call was made. A message that waits again after a call has a row from `in_progress` to `in_progress`.
   call_end text,
   call_ms integer[]
@@ -1202,7 +1202,7 @@ create table usage_counts (
 create index usage_counts_period on usage_counts (period);
 
 -- Time until a provider accepted a message (`provider`), and from then until its receipt reported the outcome (`receipt`):
--- numbers of messages by duration (core/domain/time-buckets.ts).
+-- numbers of messages by duration (core/domain/tenant/time-buckets.ts).
 create table usage_times (
   tenant_id uuid not null,
   dimension text not null,
@@ -1229,7 +1229,7 @@ create table account_counts (
   -- Messages that a receipt reported as such; negative if messages counted earlier were later reported as the other.
   delivered bigint not null,
   undelivered bigint not null,
-  -- Numbers of calls by duration (core/domain/time-buckets.ts).
+  -- Numbers of calls by duration (core/domain/tenant/time-buckets.ts).
   call_times bigint[] not null,
   primary key (tenant_id, account_id, period)
 ) with (fillfactor = 70);

@@ -1,0 +1,14 @@
+import { AppError } from '#core/domain/fault/app-error.ts';
+
+const KIB = 1024;
+
+/**
+ * Returns the error for a request beyond its limit, which the message names.
+ * @param besides what does not count towards it.
+ */
+export function tooLarge(bytesMax: number, besides = ''): AppError {
+  const [size, unit] = bytesMax < KIB * KIB ? [bytesMax / KIB, 'KiB'] : [bytesMax / KIB / KIB, 'MiB'];
+  return new AppError('payload_too_large', {
+    message: `Request is too large: it may have ${size} ${unit}${besides}`,
+  });
+}

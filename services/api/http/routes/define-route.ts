@@ -1,0 +1,158 @@
+import type { FastifyReply, FastifyRequest, FastifySchema } from 'fastify';
+import { Readable } from 'node:stream';
+import { z } from 'zod';
+import { unknownField, type Warnings } from '#core/domain/fault/warning.ts';
+import type { CallerOf, RouteAuth } from '../../auth/auth.ts';
+import { goneSignal } from './gone-signal.ts';
+import { requestClaim, withoutKey } from './request-claim.ts';
+import { warningsOf, withWarnings } from './request-warnings.ts';
+import type { Answer, RequestFacts, Route, RouteDocs, RouteModule } from './route.ts';
+import { takeUpload, type Upload } from '../input/upload.ts';
+
+/** What a route declares besides its handler. */
+type Declared = Omit<Route<RouteAuth, z.ZodObject, z.ZodObject, z.ZodType, z.ZodType>, 'handler'>;
+
+/** Declares one route: authentication, input, output and documentation in one place, beside the handler. */
+export function defineRoute<
+  const A extends RouteAuth,
+  P extends z.ZodObject,
+  Q extends z.ZodObject,
+  B extends z.ZodType,
+  R extends z.ZodType,
+>(route: Route<A, P, Q, B, R>): RouteModule {
+  return (app) => {
+    const docs = docsOf(route);
+    const { large, upload, fingerprinted = (sent: unknown) => sent } = route;
+    const uploads = new WeakMap<FastifyRequest, Upload>();
+    assertWarns(route.path, docs, route.response);
+    app.route({
+      method: route.method,
+      url: route.path,
+      config: { auth: route.auth, docs, ...(large === undefined ? {} : { exemptBytes: large.exempt }) },
+      ...(large === undefined ? {} : { bodyLimit: large.bytesMax }),
+      // A HEAD request would read the whole file and discard it.
+      ...(route.download === undefined ? {} : { exposeHeadRoute: false }),
+      schema: schemaOf(route, docs.status),
+      ...(upload === undefined
+        ? {}
+        : {
+            preParsing: (request, _reply, payload, done) => {
+              takeUpload(app, request, upload).then((file) => {
+                uploads.set(request, file);
+                done(null, payload);
+              }, done);
+            },
+          }),
+      handler: async (request, reply) => {
+        const warnings = inputWarnings(route, request);
+        const answer = await route.handler({
+          caller: request.caller as CallerOf<A>,
+          params: request.params as z.output<P>,
+          query: request.query as z.output<Q>,
+          body: (docs.idempotent ? withoutKey(request.body) : request.body) as z.output<B>,
+          upload: uploads.get(request) ?? null,
+          idempotency: docs.idempotent
+            ? requestClaim(app.fingerprintKey, request, { path: route.path, fingerprinted, warnings })
+            : null,
+          warnings,
+          request: factsOf(request),
+          gone: () => goneSignal(request.response),
+        });
+        return send(reply, docs.status, answer, warnings);
+      },
+    });
+  };
+}
+
+function docsOf(route: Declared): RouteDocs {
+  const hasAnswer = route.response !== undefined || route.download !== undefined;
+  return {
+    operation: route.operation,
+    status: route.status ?? (hasAnswer ? 200 : 204),
+    idempotent: route.idempotent ?? false,
+    hasInput: route.body !== undefined || route.query !== undefined,
+    errors: route.errors ?? [],
+    ...(route.versioned === undefined ? {} : { versioned: route.versioned }),
+    ...(route.csv === undefined ? {} : { csv: route.csv }),
+    ...(route.upload === undefined ? {} : { upload: route.upload }),
+    ...(route.download === undefined ? {} : { download: route.download }),
+    ...(route.examples === undefined ? {} : { examples: route.examples }),
+  };
+}
+
+function schemaOf(route: Declared, status: number): FastifySchema {
+  const { params, query, body, response } = route;
+  return {
+    summary: route.summary,
+    description: route.description,
+    tags: [route.tag],
+    operationId: route.operation,
+    ...(params === undefined ? {} : { params }),
+    ...(query === undefined ? {} : { querystring: query }),
+    ...(body === undefined ? {} : { body }),
+    ...(response === undefined ? {} : { response: { [status]: response } }),
+  };
+}
+
+/** Returns the warnings that reading the input gave, and those about input that the route does not take. */
+function inputWarnings({ body, query }: Pick<Declared, 'body' | 'query'>, request: FastifyRequest): Warnings {
+  const warnings = warningsOf(request.body, request.query);
+  if (body === undefined && isGiven(request.body)) {
+    warnings.add({ field: 'body', message: 'Ignored: this request takes no body' });
+  }
+  if (query === undefined) {
+    for (const name of Object.keys(request.query ?? {})) {
+      warnings.add(unknownField('', name, [], 'query parameter').warning);
+    }
+  }
+  return warnings;
+}
+
+function factsOf(request: FastifyRequest): RequestFacts {
+  const { id, ip, appName, bodyBytes, span } = request;
+  const { auth } = request.routeOptions.config;
+  return {
+    id,
+    ip,
+    appName,
+    role: auth !== undefined && 'role' in auth ? auth.role : null,
+    bodyBytes,
+    traceparent: span?.traceparent ?? null,
+    ifMatch: request.headers['if-match'] ?? null,
+    accept: request.headers.accept ?? '',
+  };
+}
+
+/** Asserts that a route that may ignore unknown input has `warnings` in its answer, so that it can name that input. */
+function assertWarns(path: string, { hasInput }: RouteDocs, response: z.ZodType | undefined): void {
+  if (!hasInput || response === undefined) return;
+  const canWarn = response instanceof z.ZodObject && Object.hasOwn(response.shape, 'warnings');
+  if (!canWarn) throw new Error(`the response of ${path} lacks warningsField`);
+}
+
+function isGiven(body: unknown): boolean {
+  return body !== undefined && body !== null && (typeof body !== 'object' || Object.keys(body).length > 0);
+}
+
+function send(
+  reply: FastifyReply,
+  status: number,
+  answer: Answer<unknown>,
+  warnings: Warnings,
+): FastifyReply {
+  reply.code(answer.status ?? status);
+  if (answer.messageId !== undefined) reply.request.messageId = answer.messageId;
+  if (answer.replayed === true) reply.header('idempotent-replayed', 'true');
+  for (const [name, value] of Object.entries(answer.headers ?? {})) reply.header(name, value);
+  if (answer.download !== undefined) {
+    const { type, name, parts, signal } = answer.download;
+    reply.headers({
+      'content-disposition': `attachment; filename="${name}"`,
+      'x-content-type-options': 'nosniff',
+    });
+    return reply.type(type).send(Readable.from(parts, { signal }));
+  }
+  if (answer.csv !== undefined) return reply.type('text/csv; charset=utf-8').send(answer.csv);
+  // A replay has the stored warnings of the first answer.
+  return reply.send(answer.replayed === true ? answer.body : withWarnings(answer.body, warnings));
+}

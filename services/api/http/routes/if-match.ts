@@ -1,0 +1,21 @@
+import { AppError, validationFailed } from '#core/domain/fault/app-error.ts';
+
+/** Syntax of a version from a client: `"3"`; `*` matches any. */
+export const IF_MATCH = /^(?:\*|"\d{1,10}")$/;
+
+/** Formats a version for the `ETag` header. */
+export const etagOf = (version: number): string => `"${version}"`;
+
+/**
+ * Checks that a change is based on the current version.
+ * @param header The request's `If-Match`; null without one, which matches everything.
+ * @throws AppError `validation_failed` for an invalid header, `version_mismatch` for another version.
+ */
+export function assertMatches(header: string | null, version: number): void {
+  if (header === null || header === '*') return;
+  if (!IF_MATCH.test(header)) {
+    const message = 'Must be a version in double quotes, as ETag has it';
+    throw validationFailed({ field: 'If-Match', rule: 'version', message });
+  }
+  if (header !== etagOf(version)) throw new AppError('version_mismatch');
+}

@@ -1,0 +1,40 @@
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { pathOf } from '../input/path-of.ts';
+
+export type KnownMethods = {
+  /** Returns the methods that a path supports; undefined for an unknown path. */
+  readonly of: (url: string) => readonly string[] | undefined;
+  /**
+   * Whether the router found a route with a parameter for a path that is a route of its own, but not with this method: `PATCH
+   * /v1/messages/batch` is not a change of the message `batch`.
+   */
+  readonly isMistaken: (request: FastifyRequest) => boolean;
+};
+
+type Known = { readonly pattern: RegExp; readonly methods: Set<string> };
+
+/** Collects the methods of the routes that are registered from now on. */
+export function knownMethods(app: FastifyInstance): KnownMethods {
+  const routes = new Map<string, Known>();
+  app.addHook('onRoute', ({ url, method }) => {
+    const source = url
+      .replace(/[.*+?^${}()|[\]\\]/g, (c) => (c === '*' ? '.*' : `\\${c}`))
+      .replace(/:[A-Za-z]+/g, '[^/]+');
+    const route = routes.get(url) ?? { pattern: new RegExp(`^${source}$`), methods: new Set(['OPTIONS']) };
+    for (const one of [method].flat()) route.methods.add(one);
+    routes.set(url, route);
+  });
+  return {
+    of(url) {
+      const path = pathOf(url);
+      const own = routes.get(path);
+      const found =
+        own === undefined ? [...routes.values()].filter(({ pattern }) => pattern.test(path)) : [own];
+      return found.length === 0
+        ? undefined
+        : [...new Set(found.flatMap(({ methods }) => [...methods]))].toSorted();
+    },
+    isMistaken: ({ url, method, routeOptions }) =>
+      routeOptions.url?.includes(':') === true && routes.get(pathOf(url))?.methods.has(method) === false,
+  };
+}
