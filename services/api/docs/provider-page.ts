@@ -23,6 +23,9 @@ const MODES = {
   none: 'None.',
 } as const;
 
+const ENVIRONMENT =
+  'The commands read `DESPATCH_URL`, `DESPATCH_TOKEN` (sign-in token), `DESPATCH_TENANT` (slug) and `DESPATCH_KEY` (service key) from the environment.';
+
 /** Renders the page of one provider from its schemas and its guide. The page is self-contained. */
 export function providerPage(provider: AnyProvider): string {
   const { guide, channel, id, name } = provider;
@@ -58,6 +61,7 @@ export function providerPage(provider: AnyProvider): string {
       '<h2 id="secrets">Secrets: <code>secretConfig</code></h2>',
       settingsTable(shown.secretConfigSchema, []),
       '<h2 id="create">Create the provider account</h2>',
+      `<p>${prose(ENVIRONMENT)}</p>`,
       request(
         ['Authorization: Bearer $DESPATCH_TOKEN', 'X-Tenant-Slug: $DESPATCH_TENANT'],
         '/v1/admin/providers',

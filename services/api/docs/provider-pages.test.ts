@@ -105,6 +105,13 @@ describe.each([...PROVIDERS])('the page of %s', (id, provider) => {
     );
   });
 
+  test('explains every variable of its commands before the first one', async () => {
+    const [, before = '', commands = ''] = /^([\s\S]*?)(<pre>[\s\S]*)$/.exec(await read()) ?? [];
+    const used = new Set([...commands.matchAll(/\$([A-Z_]+)/g)].map(([, name]) => name));
+    expect(used.size).toBeGreaterThan(2);
+    expect([...used].filter((name) => !before.includes(`<code>${name}</code>`))).toEqual([]);
+  });
+
   test('shows message requests that the API accepts', async () => {
     const bodies = bodiesOf(await read(), '/v1/messages');
     expect(bodies.length).toBeGreaterThan(0);
