@@ -31,7 +31,9 @@ export function topicArn(events: string) {
       'Must be the ARN of a standard SNS topic',
     )
     .optional()
-    .describe(`ARN of the SNS topic that ${events} are published to. Receipts of no other topic are taken.`);
+    .describe(
+      `ARN of the SNS topic that ${events} are published to. Receipts from other topics are refused.`,
+    );
 }
 
 export const configurationSet = z

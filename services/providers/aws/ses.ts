@@ -33,7 +33,7 @@ import { sesGuide } from './guide.ts';
 
 const config = z.object({
   ...awsSettings,
-  from: mailAddress('Own sender address, verified with SES; used with `fromName`.').optional(),
+  from: mailAddress('Default sender address, verified with SES; used with `fromName`.').optional(),
   fromName: headerText('Sender name used with `from` when the message gives none.').optional(),
   configurationSetName: configurationSet.describe(
     'Configuration set whose event destination reports on the mails. How long SES tries to deliver one is its setting too.',

@@ -36,9 +36,7 @@ export const whatsappConfig = z.object({
   from: z
     .string()
     .regex(/^\+[1-9]\d{1,14}$/, 'Must be an E.164 number')
-    .describe(
-      'Sender: the E.164 number of a WhatsApp sender. Variables of a template are a list, or an object whose keys count from 1; buttons go in the order of their places.',
-    ),
+    .describe('Sender: the E.164 number of a WhatsApp sender.'),
 });
 
 export const secrets = z.object({

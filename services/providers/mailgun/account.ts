@@ -13,8 +13,8 @@ export const config = z.object({
   region: z
     .enum(['us', 'eu'])
     .default('us')
-    .describe('Where the domain lives: us or eu. Default us; in the other one it is unknown.'),
-  from: mailAddress('Own sender address; used with `fromName`.').optional(),
+    .describe('Region of the domain: us or eu. Default us; the other region does not know the domain.'),
+  from: mailAddress('Default sender address; used with `fromName`.').optional(),
   fromName: headerText('Sender name used with `from` when the message gives none.').optional(),
   replyTo: mailAddress('Where replies go when the message does not say.').optional(),
 });
@@ -22,7 +22,7 @@ export const config = z.object({
 export const secrets = z.object({
   apiKey: token('API key of the account, or sending key of the domain.'),
   webhookSigningKey: optionalToken(
-    'HTTP webhook signing key. Without it receipts are trusted for the secret in their URL.',
+    'HTTP webhook signing key. Without it, only the secret in the receipt URL authenticates receipts.',
   ),
 });
 

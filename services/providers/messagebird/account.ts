@@ -16,7 +16,7 @@ export const config = z.object({
 export const secrets = z.object({
   accessKey: token('Access key of the REST API.'),
   signingKey: optionalToken(
-    'Signing key of the account. With it, reports that are not signed are refused; without it the token in the receipt URL vouches for them.',
+    'Signing key of the account. If it is set, unsigned receipts are refused; else only the token in the receipt URL authenticates them.',
   ),
 });
 

@@ -15,7 +15,7 @@ export const config = z
       .refine(isSmsSender, SMS_SENDER_RULE)
       .optional()
       .describe(
-        'Sender: an E.164 number, a short code or an alphanumeric sender id, from which Plivo takes spaces and signs out. This or powerpackUuid.',
+        'Sender: an E.164 number, a short code or an alphanumeric sender id; Plivo removes spaces and punctuation. This or powerpackUuid.',
       ),
     powerpackUuid: z
       .uuid('Must be a UUID')

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { headerText, mailAddress, token } from '../fields.ts';
 
 export const config = z.object({
-  from: mailAddress('Own sender address, confirmed with Postmark; used with `fromName`.').optional(),
+  from: mailAddress('Default sender address, confirmed with Postmark; used with `fromName`.').optional(),
   fromName: headerText('Sender name used with `from` when the message gives none.').optional(),
   replyTo: mailAddress('Where replies go when the message does not say.').optional(),
   messageStream: z

@@ -6,7 +6,9 @@ export const ORIGIN = 'https://api.resend.com';
 const PREFIX = 'whsec_';
 
 export const config = z.object({
-  from: mailAddress('Own sender address, of a domain verified with Resend; used with `fromName`.').optional(),
+  from: mailAddress(
+    'Default sender address, of a domain verified with Resend; used with `fromName`.',
+  ).optional(),
   fromName: headerText('Sender name used with `from` when the message gives none.').optional(),
   replyTo: mailAddress('Where replies go when the message does not say.').optional(),
 });
@@ -18,7 +20,7 @@ export const secrets = z.object({
     .regex(/^whsec_[A-Za-z0-9+/]{22,128}={0,2}$/, 'Must be whsec_ and then base64')
     .optional()
     .describe(
-      'Signing secret of the webhook (begins with whsec_). Without it receipts are trusted for the secret in their URL.',
+      'Signing secret of the webhook (begins with whsec_). Without it, only the secret in the receipt URL authenticates receipts.',
     ),
 });
 

@@ -24,7 +24,7 @@ import { publicKeyOf, sendgridReceipts } from './receipts.ts';
 import { sendgridGuide } from './guide.ts';
 
 const config = z.object({
-  from: mailAddress('Own sender address, verified with SendGrid; used with `fromName`.').optional(),
+  from: mailAddress('Default sender address, verified with SendGrid; used with `fromName`.').optional(),
   fromName: headerText('Sender name used with `from` when the message gives none.').optional(),
   region: z
     .enum(['global', 'eu'])
@@ -39,7 +39,7 @@ const config = z.object({
     )
     .optional()
     .describe(
-      'Verification key of the signed event webhook. Without it receipts are trusted for the secret in their URL.',
+      'Verification key of the signed event webhook. Without it, only the secret in the receipt URL authenticates receipts.',
     ),
 });
 

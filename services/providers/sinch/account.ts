@@ -10,7 +10,7 @@ export const config = z.object({
   region: z
     .enum(['us', 'eu', 'br', 'ca', 'au'])
     .default('us')
-    .describe('Where the service plan lives: us, eu, br, ca or au. Default us.'),
+    .describe('Region of the service plan: us, eu, br, ca or au. Default us.'),
   from: z
     .string()
     .refine(isSmsSender, SMS_SENDER_RULE)
@@ -23,7 +23,7 @@ export const config = z.object({
 export const secrets = z.object({
   apiToken: token('API token of the service plan.'),
   webhookSecret: optionalToken(
-    'Secret that Sinch signs its callbacks with, where Sinch has switched signing on for the service plan. Unsigned callbacks are refused then; without it the token in the receipt URL vouches for them.',
+    'Secret with which Sinch signs its callbacks, if Sinch has switched signing on for the service plan. If it is set, unsigned callbacks are refused; else only the token in the receipt URL authenticates them.',
   ),
 });
 

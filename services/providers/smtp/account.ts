@@ -25,12 +25,12 @@ export const config = z.object({
   secure: z
     .boolean()
     .optional()
-    .describe('True speaks TLS from the first byte. Default: true on port 465, else false.'),
+    .describe('Whether to use TLS from the first byte. Default: true on port 465, else false.'),
   requireTls: z
     .boolean()
     .optional()
     .describe(
-      'True refuses to go on without STARTTLS. Default: true on port 587 and with a username, else false.',
+      'Whether to refuse servers without STARTTLS. Default: true on port 587 and with a username, else false.',
     ),
   username: headerText('User name; needs a password, or oauthIssuer with its secrets.').optional(),
   oauthIssuer: z
@@ -46,7 +46,7 @@ export const config = z.object({
     .describe(
       'Directory of the mailbox at microsoft: its id or domain. Default common; needed without a refresh token.',
     ),
-  from: mailAddress('Own sender address; used with `fromName`.').optional(),
+  from: mailAddress('Default sender address; used with `fromName`.').optional(),
   fromName: headerText('Sender name used with `from` when the message gives none.').optional(),
   replyTo: mailAddress('Where replies go when the message does not say.').optional(),
   clientName: z

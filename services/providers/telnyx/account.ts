@@ -24,7 +24,7 @@ export const config = z
       .string()
       .regex(/^[A-Za-z0-9+/]{43}=$/, 'Must be 32 bytes in base64')
       .describe(
-        'Public key of the account, in base64, that reports on messages are signed for. Portal: Account Settings, Keys & Credentials, Public Key.',
+        'Public key of the account, in base64, which verifies signed receipts. Portal: Account Settings, Keys & Credentials, Public Key.',
       ),
   })
   .refine((value) => value.from !== undefined || value.messagingProfileId !== undefined, {

@@ -57,9 +57,7 @@ export const whatsappConfig = z
       .string()
       .regex(/^\+[1-9]\d{1,14}$/, 'Must be an E.164 number')
       .optional()
-      .describe(
-        'Sender: the E.164 number of a WhatsApp sender. This or messagingServiceSid. The name of a template is its ContentSid (HX and 32 hexadecimal digits), in whose language it goes out; variables are its ContentVariables, those of its header and buttons among them. Files keep the name that their link has.',
-      ),
+      .describe('Sender: the E.164 number of a WhatsApp sender. This or messagingServiceSid.'),
     ...rest,
   })
   .refine(hasSender, NO_SENDER);

@@ -54,7 +54,7 @@ export const whatsappGuide: ProviderGuide<'whatsapp'> = {
       '`ContentSid` is the name, `ContentVariables` are the variables, including those of header and buttons; the template defines the language.',
     'template.header': null,
     'template.buttons': null,
-    media: '`MediaUrl`.',
+    media: '`MediaUrl`. Files keep the name in their link.',
     'media.caption': '`Body`. Refused with a document, because Twilio would not show it.',
     'media.filename': null,
     expiresAt: '`ValidityPeriod`, if less than 10 hours are left.',

@@ -20,7 +20,7 @@ const rest = {
     .regex(/^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i, 'Must be a UUID')
     .optional()
     .describe(
-      'Id of the application that calls of the Messages API speak for; needs secretConfig.privateKey. Without it they go by API key and secret, and Vonage may send no receipts.',
+      'Id of the application that the Messages API calls use; needs secretConfig.privateKey. Without it they use API key and secret, and Vonage may send no receipts.',
     ),
   region: z
     .enum(['global', 'eu', 'us', 'ap'])
@@ -45,7 +45,7 @@ export const smsConfig = z.object({
     .enum(SIGNATURE_METHODS)
     .default('md5hash')
     .describe(
-      'How the SMS API signs receipts, as the settings of the account have it: md5hash (the default), md5, sha1, sha256 or sha512. The Messages API has one way alone.',
+      'How the SMS API signs receipts, as the settings of the account have it: md5hash (the default), md5, sha1, sha256 or sha512. The Messages API ignores this.',
     ),
   ...dltSettings,
 });
@@ -69,7 +69,7 @@ export const secrets = z.object({
     .optional()
     .describe('Private key of the application, PEM; line breaks may be written as \\n.'),
   signatureSecret: optionalToken(
-    'Signature secret of the account, which receipts are signed with. With it, those without a signature are refused; without it, the token in the receipt URL is what vouches for them.',
+    'Secret with which the account signs receipts. If it is set, unsigned receipts are refused; else only the token in the receipt URL authenticates them.',
   ),
 });
 

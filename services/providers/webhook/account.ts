@@ -24,7 +24,7 @@ export const CONFIGS = {
   push: z.object({ url }),
   email: z.object({
     url,
-    from: mailAddress('Own sender address; used with `fromName`.').optional(),
+    from: mailAddress('Default sender address; used with `fromName`.').optional(),
     fromName: headerText('Sender name used with `from` when the message gives none.').optional(),
   }),
 } satisfies Record<Channel, z.ZodObject>;

@@ -37,7 +37,7 @@ const config = z.object({
 const secrets = z.object({
   accessToken: token('Access token of a system user with whatsapp_business_messaging.'),
   appSecret: optionalToken(
-    'Secret of the app that the access token belongs to. Receipts are signed with it; without it they are trusted for the secret in their URL. Calls prove that they know it; an app that requires such a proof refuses calls without it.',
+    'Secret of the app that the access token belongs to. Receipts are signed with it; without it, only the secret in the receipt URL authenticates them. Calls prove that they know it; an app that requires such a proof refuses calls without it.',
   ),
 });
 
