@@ -6,7 +6,7 @@ export const apnsGuide: ProviderGuide<'push'> = {
   credentials: [
     'In the Apple Developer account open Membership details. The `Team ID` is `teamId`.',
     'Under Certificates, Identifiers & Profiles > Keys create a key with Apple Push Notifications service. Its id is `keyId`; the file AuthKey_<id>.p8 can be downloaded once, and its content is `privateKey`.',
-    '`bundleId` is the bundle id of the app under Identifiers. Apps that run from Xcode have sandbox tokens: store a second provider with `environment` sandbox for them.',
+    '`bundleId` is the bundle id of the app under Identifiers. Apps that run from Xcode have sandbox tokens: store a second provider account with `environment` sandbox for them.',
   ],
   account: {
     publicConfig: { teamId: 'ABCDE12345', keyId: 'FGHIJ67890', bundleId: 'com.example.app' },
@@ -33,7 +33,7 @@ export const apnsGuide: ProviderGuide<'push'> = {
   limits: [
     'A notification has at most 4096 bytes.',
     'A message with only `data` is a silent notification. Apple delivers those less often than visible ones.',
-    'A token that is no longer valid ends the message as `invalid_recipient`. Remove it from your list.',
+    'A message to a token that is no longer valid ends as `failed` with the class `invalid_recipient`, and the token is added to the suppression list.',
   ],
   unsupported: [
     'Receipts: `sent` is the last state of a message.',

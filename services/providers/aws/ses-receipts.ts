@@ -74,7 +74,7 @@ export const sesReceipts: ReceiptDefinition<{ readonly topicArn?: string | undef
     steps: [
       'In the console of Amazon SES, under Configuration sets, create a set and name it in configurationSetName.',
       'In the set, under Event destinations, create one of the type Amazon SNS with the events that you want (sends, deliveries, hard bounces, complaints, rejects, rendering failures, and opens, clicks and subscriptions), and put the ARN of its standard topic into topicArn.',
-      'In the console of Amazon SNS, create a subscription of this topic with the protocol HTTPS and the receipt URL of this provider as its endpoint. Leave raw message delivery off.',
+      'In the console of Amazon SNS, create a subscription of this topic with the protocol HTTPS and the receipt URL of this provider account as its endpoint. Leave raw message delivery off.',
       'The subscription is confirmed by itself.',
     ],
   },

@@ -35,7 +35,7 @@ export const smsReceipts: ReceiptDefinition<{ readonly topicArn?: string | undef
     steps: [
       'With the mode eum: in the console of AWS End User Messaging SMS, under Configuration sets, create a set and name it in configurationSetName. Publish of SNS itself reports nothing.',
       'In the set, under Event destinations, create one of the type Amazon SNS with all SMS events, and put the ARN of its standard topic into topicArn.',
-      'In the console of Amazon SNS, create a subscription of this topic with the protocol HTTPS and the receipt URL of this provider as its endpoint. Leave raw message delivery off.',
+      'In the console of Amazon SNS, create a subscription of this topic with the protocol HTTPS and the receipt URL of this provider account as its endpoint. Leave raw message delivery off.',
       'The subscription is confirmed by itself.',
     ],
   },

@@ -34,7 +34,7 @@ export const fcmGuide: ProviderGuide<'push'> = {
   ],
   limits: [
     'Names and values of `data` have at most 4096 bytes in total. Names that Firebase or Apple reserve are refused.',
-    'A token that is no longer registered ends the message as `invalid_recipient`. Remove it from your list.',
+    'A message to a token that is no longer registered ends as `failed` with the class `invalid_recipient`, and the token is added to the suppression list.',
   ],
   unsupported: [
     'Receipts: `sent` is the last state of a message.',

@@ -57,7 +57,7 @@ export const infobipSmsReceipts = receiptsSetUp([
 export const infobipWhatsappReceipts = receiptsSetUp(
   [
     'Nothing to configure for delivery reports: each message carries their address.',
-    'To learn what was read, add a subscription under Developer Tools > Subscriptions Management of the Infobip portal, for the channel WhatsApp and the event Seen, with the receipt URL of this provider as its notification profile.',
+    'To learn what was read, add a subscription under Developer Tools > Subscriptions Management of the Infobip portal, for the channel WhatsApp and the event Seen, with the receipt URL of this provider account as its notification profile.',
   ],
   ['read'],
 );

@@ -52,10 +52,10 @@ export const mailgunReceipts: ReceiptDefinition<unknown, Account['secrets']> = {
   setup: {
     mode: 'manual',
     steps: [
-      'In Mailgun open Send > Sending > Webhooks, choose the domain of this provider and add a webhook.',
-      'Enter the receipt URL of this provider for delivered, permanent failure, spam complaints and unsubscribes.',
+      'In Mailgun open Send > Sending > Webhooks, choose the domain of this provider account and add a webhook.',
+      'Enter the receipt URL of this provider account for delivered, permanent failure, spam complaints and unsubscribes.',
       'For engagement enter it for opened and clicked too, and switch on tracking for the domain.',
-      'Put the HTTP webhook signing key (Account settings > API security) into the secret webhookSigningKey of this provider.',
+      'Put the HTTP webhook signing key (Account settings > API security) into the secret webhookSigningKey of this provider account.',
     ],
   },
   engagement: ['opened', 'clicked', 'complained', 'unsubscribed'],

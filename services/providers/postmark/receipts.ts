@@ -35,8 +35,8 @@ export const postmarkReceipts: ReceiptDefinition<unknown, unknown> = {
   setup: {
     mode: 'manual',
     steps: [
-      'In Postmark open Servers, your server, the message stream of this provider, then Webhooks, and add a webhook.',
-      'Enter the receipt URL of this provider as the Webhook URL. Basic authentication is not needed: the URL itself is the secret.',
+      'In Postmark open Servers, your server, the message stream of this provider account, then Webhooks, and add a webhook.',
+      'Enter the receipt URL of this provider account as the Webhook URL. Basic authentication is not needed: the URL itself is the secret.',
       'Choose Delivery, Bounce, Spam Complaint and Subscription Change, and leave "Include message content" off.',
       'For engagement choose Open and Link Click too, and switch on open and link tracking in the settings of the stream.',
     ],

@@ -44,10 +44,10 @@ export const resendReceipts: ReceiptDefinition<unknown, Account['secrets']> = {
   setup: {
     mode: 'manual',
     steps: [
-      'In Resend open Webhooks and add a webhook with the receipt URL of this provider as its endpoint.',
+      'In Resend open Webhooks and add a webhook with the receipt URL of this provider account as its endpoint.',
       'Choose the events email.sent, email.delivered, email.bounced, email.failed, email.suppressed and email.complained.',
       'For engagement choose email.opened and email.clicked too, and switch on tracking for the domain.',
-      'Put the signing secret that Resend then shows (whsec_...) into the secret webhookSecret of this provider.',
+      'Put the signing secret that Resend then shows (whsec_...) into the secret webhookSecret of this provider account.',
     ],
   },
   engagement: ['opened', 'clicked', 'complained'],

@@ -50,9 +50,9 @@ export const sendgridReceipts: ReceiptDefinition<
     mode: 'manual',
     steps: [
       'In the SendGrid console open Settings > Mail Settings > Event Webhooks and create a webhook.',
-      'Enter the receipt URL of this provider as its Post URL.',
+      'Enter the receipt URL of this provider account as its Post URL.',
       'Choose all deliverability events, and those engagement events that you want to see.',
-      'Switch on Signed Event Webhook, save, and put the verification key that SendGrid then shows into the setting webhookPublicKey of this provider.',
+      'Switch on Signed Event Webhook, save, and put the verification key that SendGrid then shows into the setting webhookPublicKey of this provider account.',
       'SendGrid also reports messages that other programs send through the same account; Despatch ignores them.',
     ],
   },

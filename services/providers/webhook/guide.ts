@@ -13,8 +13,8 @@ function guideFor<C extends Channel>(
   return {
     documentation: 'https://www.standardwebhooks.com',
     credentials: [
-      'There is no vendor: `url` is the address at which your own gateway accepts messages. The guide to own gateways in the documentation describes the call.',
-      'Generate 24 to 64 random bytes, write `whsec_` and the bytes in base64, and give the same `signingSecret` to the gateway and to this provider.',
+      'There is no vendor: `url` is the address at which your own gateway accepts messages. The guide “Your own gateway” in the documentation describes the call.',
+      'Generate 24 to 64 random bytes, write `whsec_` and the bytes in base64, and give the same `signingSecret` to the gateway and to this provider account.',
     ],
     account: {
       publicConfig: { url: URL_EXAMPLE, ...own },

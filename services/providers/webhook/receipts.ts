@@ -46,7 +46,7 @@ export const gatewayReceipts: ReceiptDefinition<unknown, Account['secrets']> = {
     mode: 'manual',
     steps: [
       'Have your gateway post its reports to the receiptUrl that each message carries, as JSON, signed by Standard Webhooks with the secret in signingSecret.',
-      'The guide to own gateways in the API documentation describes the format.',
+      'The guide “Your own gateway” in the API documentation describes the format.',
     ],
   },
   bytesMax: BYTES_MAX,

@@ -47,10 +47,10 @@ export const whatsappReceipts: ReceiptDefinition<unknown, { readonly appSecret?:
     mode: 'manual',
     steps: [
       'In the App Dashboard of Meta for Developers open WhatsApp > Configuration.',
-      'Enter the receipt URL of this provider as the Callback URL, and the part after its last slash as the Verify token.',
+      'Enter the receipt URL of this provider account as the Callback URL, and the part after its last slash as the Verify token.',
       'Subscribe to the field messages.',
-      'Put the app secret (App settings > Basic) into the secret appSecret of this provider, so that signatures are verified.',
-      'An app has one Callback URL: if several numbers have separate providers, override it for each number.',
+      'Put the app secret (App settings > Basic) into the secret appSecret of this provider account, so that signatures are verified.',
+      'An app has one Callback URL: if several numbers have separate provider accounts, override it for each number.',
     ],
   },
   // Meta batches up to a thousand reports in at most three megabytes.
