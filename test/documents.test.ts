@@ -1,5 +1,5 @@
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
-import { dirname, join, relative } from 'node:path';
+import { basename, dirname, join, relative } from 'node:path';
 import { expect, test } from 'vitest';
 import { NOTES } from '../deploy/restore/tenant-histories.ts';
 import { projectRoot } from './support/command.ts';
@@ -84,6 +84,17 @@ test.each(['Restore', 'A restored etcd'])('%s begins by turning off what undoes 
   const [, section = ''] = guide.split(`\n## ${title}\n`);
   const [beginning] = section.split('\n2. ');
   expect(beginning).toContain('turn off automated sync');
+});
+
+test('the guarantees of the fault suite name existing test files', () => {
+  const text = readFileSync(join(projectRoot, 'test/fault/README.md'), 'utf8');
+  const [, table = ''] = /\| guarantee \| here \| elsewhere \|\n([\s\S]*?)\n\n/.exec(text) ?? [];
+  const named = table
+    .split('\n')
+    .flatMap((row) => [...(row.split('|')[3] ?? '').matchAll(/`([\w-]+)`/g)].map(([, name = '']) => name));
+  expect(named.length).toBeGreaterThan(40);
+  const files = new Set(['services', 'test'].flatMap(filesIn).map((path) => basename(path)));
+  expect(named.filter((name) => !files.has(`${name}.test.ts`))).toEqual([]);
 });
 
 /** Returns the file, or all files below the folder. */
