@@ -62,7 +62,7 @@ const httpEnv = defineEnvGroup({
       { min: 1_024, max: 1_073_741_824, default: DEFAULT_HTTP_LIMITS.bodyBytesPerSecondMin },
     ),
     REQUEST_MEMORY_BYTES_MAX: whole(
-      'Memory that bodies of requests, and long answers that wait to be read, may reserve in one process, in bytes; what does not fit waits for two seconds, and is answered with 503 then. Nobody may hold more than what is left free, so that one tenant alone gets half. The process takes up to eight times as much for what it makes of them, and has not freed yet.',
+      'Memory that bodies of requests, and long answers that wait to be read, may reserve in one process, in bytes; what does not fit waits for two seconds, and is answered with 503 then. Nobody may hold more than what is left free, so that one tenant alone gets half. The process needs up to eight times as much memory, for parsed bodies and for what is not yet freed.',
       { min: 33_554_432, max: 17_179_869_184, default: DEFAULT_HTTP_LIMITS.memoryBytesMax },
     ),
     CONNECTIONS_MAX: whole('Client connections per process; further ones are closed at once.', {
@@ -71,7 +71,7 @@ const httpEnv = defineEnvGroup({
       default: DEFAULT_HTTP_LIMITS.connectionsMax,
     }),
     EVENT_LOOP_DELAY_MAX_MS: whole(
-      'Requests are answered with 503 while the process is behind by more than this, as the mean of a second, in milliseconds. 0: never.',
+      "Requests are answered with 503 while the event loop's mean delay over a second exceeds this, in milliseconds. 0: never.",
       { min: 0, max: 60_000, default: DEFAULT_HTTP_LIMITS.loopDelayMaxMs },
     ),
     SHUTDOWN_DELAY_MS: whole(

@@ -136,7 +136,7 @@ const egressEnv = defineEnvGroup({
   shape: {
     EGRESS_ALLOW_CIDRS: egressAllowCidrs,
     EGRESS_DNS_SERVERS: list(
-      'Name servers that tenant-supplied hosts are asked of, for example `10.96.0.10` or `[fd00::53]:5353`. Empty: those of the machine.',
+      'Name servers that resolve tenant-supplied hosts, for example `10.96.0.10` or `[fd00::53]:5353`. Empty: those of the machine.',
       { item: isNameServer, rule: 'must be a list of IP addresses, each with or without a port' },
     ),
     PROVIDER_BASE_URLS: list(

@@ -43,7 +43,7 @@ const Owner = withRules(
       // is no host name with a dot.
       email: text({
         description:
-          'E-mail address in ASCII characters without quotes, its domain with a dot; an internationalized domain in its ASCII form, such as xn--exmple-cua.de. Whoever first signs in with this address, verified by the issuer, takes the place.',
+          'Email address in ASCII characters without quotes, its domain with a dot; an internationalized domain in its ASCII form, such as xn--exmple-cua.de. The first user who signs in with this address, verified by the issuer, becomes an owner.',
         max: 254,
         pattern: DOTTED_ADDRESS,
       }).exactOptional(),
@@ -54,7 +54,7 @@ const Owner = withRules(
       }).exactOptional(),
     })
     .meta({
-      description: 'A user, named by exactly one of e-mail address and subject.',
+      description: 'A user, named by exactly one of email address and subject.',
       'x-kubernetes-map-type': 'atomic',
     }),
   [
@@ -94,7 +94,9 @@ const Encryption = z
       max: 3_650,
     }).default(90),
   })
-  .meta({ description: "The key that encrypts the credentials of the tenant's provider accounts." });
+  .meta({
+    description: "The key that encrypts the secrets of the tenant's provider accounts and webhook endpoints.",
+  });
 
 export const TenantSpec = withRules(
   z
