@@ -89,8 +89,14 @@ describe('fields that every provider would refuse have faults', () => {
 });
 
 describe('mail headers', () => {
-  const withHeaders = (headers: Record<string, string>) =>
-    faultsOf({ channel: 'email', to: 'a@example.com', from: 'b@example.com', subject: 'Hello', headers });
+  const mailWith = (headers: Record<string, string>) => ({
+    channel: 'email',
+    to: 'a@example.com',
+    from: 'b@example.com',
+    subject: 'Hello',
+    headers,
+  });
+  const withHeaders = (headers: Record<string, string>) => faultsOf(mailWith(headers));
 
   test.each([
     'List-Archive',
@@ -114,5 +120,21 @@ describe('mail headers', () => {
 
   test.each(['List-', 'List-Other', 'Bcc', 'X-SMTPAPI'])('%s is refused', (name) => {
     expect(withHeaders({ [name]: 'value' })).toEqual([`headers.${name} header`]);
+  });
+
+  test.each([
+    'X-SMTPAPI',
+    'x-sg-eid',
+    'X-Mailgun-Tag',
+    'X-MC-Tags',
+    'X-PM-Tag',
+    'X-SES-A',
+    'X-MSYS-API',
+    'X-Mailjet-A',
+  ])('%s is refused, because providers read it as a command, and the fault says so', (name) => {
+    const parsed = SendMessage.safeParse(mailWith({ [name]: 'value' }));
+    expect(parsed.error?.issues.map(({ message }) => message)).toEqual([
+      'Must not be a header that providers read as a command',
+    ]);
   });
 });

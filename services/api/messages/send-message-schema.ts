@@ -107,26 +107,32 @@ const Sms = z.object({
 /** The `List-` headers are those of RFC 2369, RFC 2919 (`Id`) and RFC 8058 (`Unsubscribe-Post`). */
 const HEADER_NAME =
   /^(?:List-(?:Archive|Help|Id|Owner|Post|Subscribe|Unsubscribe|Unsubscribe-Post)|Feedback-ID|Precedence|Auto-Submitted|In-Reply-To|References|Importance|X-[A-Za-z0-9-]{1,60})$/i;
-/** Headers that are commands to the provider: with them a message could change which account sends and what is sent. */
-const PROVIDER_HEADER = /^X-(?:SMTPAPI|SG-|Mailgun-|MC-|PM-|SES-|MSYS-|Mailjet-)/i;
+/** Prefixes of headers that are commands to the provider: a message could change with them which account sends and what is sent. */
+const PROVIDER_HEADERS = ['SMTPAPI', 'SG-', 'Mailgun-', 'MC-', 'PM-', 'SES-', 'MSYS-', 'Mailjet-'].map(
+  (name) => `X-${name}`,
+);
+const PROVIDER_HEADER = new RegExp(`^(?:${PROVIDER_HEADERS.join('|')})`, 'i');
 
 const headers = atMostPairs(HEADERS_MAX, z.record(z.string(), z.string().max(998).nullable()))
   .check((context) => {
     for (const [name, value] of Object.entries(context.value)) {
-      if (!HEADER_NAME.test(name) || PROVIDER_HEADER.test(name)) {
+      const isCommand = PROVIDER_HEADER.test(name);
+      if (isCommand || !HEADER_NAME.test(name)) {
         context.issues.push({
           code: 'custom',
           input: context.value,
           params: { rule: 'header' },
           path: [name],
-          message: 'Must be one of the headers that the API allows',
+          message: isCommand
+            ? 'Must not be a header that providers read as a command'
+            : 'Must be one of the headers that the API allows',
         });
       } else if (value !== null && !isLine(value))
         context.issues.push({ ...lineIssue(context.value), path: [name] });
     }
   })
   .describe(
-    'At most 50: `List-Archive`, `List-Help`, `List-Id`, `List-Owner`, `List-Post`, `List-Subscribe`, `List-Unsubscribe`, `List-Unsubscribe-Post`, `In-Reply-To`, `References`, `Importance`, `Precedence`, `Auto-Submitted`, `Feedback-ID`, `X-*`.',
+    `At most ${HEADERS_MAX}: \`List-Archive\`, \`List-Help\`, \`List-Id\`, \`List-Owner\`, \`List-Post\`, \`List-Subscribe\`, \`List-Unsubscribe\`, \`List-Unsubscribe-Post\`, \`In-Reply-To\`, \`References\`, \`Importance\`, \`Precedence\`, \`Auto-Submitted\`, \`Feedback-ID\`, \`X-*\`. Providers read some names as commands: those that begin with ${PROVIDER_HEADERS.map((name) => `\`${name}\``).join(', ')} are refused.`,
   );
 
 const attachment = z.object({
