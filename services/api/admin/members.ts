@@ -44,7 +44,7 @@ const roleField = z
 const Member = z
   .object({
     userId: z.uuid().describe('An invitation has its own id until the first sign-in.'),
-    subject: z.string().nullable().describe('Null for an invitation by e-mail that is not accepted yet.'),
+    subject: z.string().nullable().describe('Null for an invitation by email that is not accepted yet.'),
     email: z
       .string()
       .nullable()
@@ -75,7 +75,7 @@ const AddMember = z
       .string()
       .max(254, 'Must have at most 254 characters')
       .refine((email) => isLine(email) && normalAddress(email) !== undefined, {
-        error: 'Must be an e-mail address',
+        error: 'Must be an email address',
         params: { rule: 'email' },
       })
       .optional()
@@ -156,7 +156,7 @@ function invite(deps: AdminDeps): RouteModule {
     operation: 'addMember',
     summary: "Add a member, or change a member's role",
     description:
-      'By the subject that the issuer assigns to the user, or by e-mail: that invitation is accepted at the first sign-in with this verified address. If the person is already a member, sets their role.',
+      'By the subject that the issuer assigns to the user, or by email: that invitation is accepted at the first sign-in with this verified address. If the person is already a member, sets their role.',
     tag,
     auth,
     body: AddMember,

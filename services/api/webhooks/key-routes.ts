@@ -54,7 +54,11 @@ const RotateKey = z
     graceSeconds: graceSecondsField('For at most how many more seconds the previous keys are shown.'),
     idempotencyKey: idempotencyKeyField,
   })
-  .meta({ id: 'RotateWebhookKey', description: 'A key to create.', examples: [{ graceSeconds: 86_400 }] });
+  .meta({
+    id: 'RotateWebhookKey',
+    description: 'How to rotate the webhook key.',
+    examples: [{ graceSeconds: 86_400 }],
+  });
 
 const Key = Jwk.extend(warningsField).meta({
   id: 'WebhookKey',

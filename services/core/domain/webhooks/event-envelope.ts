@@ -46,7 +46,7 @@ const seq = z
   .min(1)
   .max(SEQ_MAX)
   .describe(
-    "Number of the event in the tenant's feed: 1, 2, and so on, in the order in which events happened.",
+    'Number of the event: 1, 2, and so on, in the order in which events happened. In calls to a webhook endpoint, and in answers to requests with `endpointId`, it counts the events of that endpoint; else those of the tenant.',
   );
 
 const messageData = z.object({
