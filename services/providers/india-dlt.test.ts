@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { createProviderContexts } from './context.ts';
 import type { HttpRequest } from './provider.ts';
-import { findProvider, parseAccount } from './registry.ts';
+import { findProvider, parseAccount, parsePublicConfig } from './registry.ts';
 
 const DLT = { dltEntityId: '1101568700000000001', dltTemplateId: '1107160000000000002' };
 const [ENTITY, TEMPLATE] = [DLT.dltEntityId, DLT.dltTemplateId];
@@ -138,6 +138,11 @@ describe.each(CASES)('$provider $publicConfig.api$publicConfig.mode', (one) => {
     const { publicConfig, secretConfig } = one;
     const template = { ...publicConfig, dltTemplateId: TEMPLATE };
     expect(parseAccount(definitionOf(one.provider), template, secretConfig)).toMatchObject({
+      ok: false,
+      details: [{ field: 'publicConfig.dltEntityId', rule: 'required' }],
+    });
+    // A change of the settings alone is parsed without the secret.
+    expect(parsePublicConfig(definitionOf(one.provider), template)).toMatchObject({
       ok: false,
       details: [{ field: 'publicConfig.dltEntityId', rule: 'required' }],
     });

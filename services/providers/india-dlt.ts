@@ -28,7 +28,7 @@ export type DltConfig = {
 };
 
 /** A template always belongs to an entity. */
-export function checkDlt({ config }: { readonly config: DltConfig }): readonly FieldFault[] {
+export function checkDlt(config: DltConfig): readonly FieldFault[] {
   if (config.dltTemplateId === undefined || config.dltEntityId !== undefined) return [];
   return [{ field: 'publicConfig.dltEntityId', rule: 'required', message: 'Required with dltTemplateId' }];
 }

@@ -127,6 +127,11 @@ export type ProviderDefinition<
     readonly hostOf: (config: z.output<Config>) => string;
   };
   /**
+   * Checks rules that need several settings together and no secret. Runs when the settings are valid one by one, also for a change
+   * that keeps the stored secret; fields are named `publicConfig.x`.
+   */
+  checkConfig?(config: z.output<Config>): readonly FieldFault[];
+  /**
    * Checks rules that need config and secrets together, for example a user name that requires a password. Runs only when
    * both halves are valid on their own; fields are named `publicConfig.x` or `secretConfig.x`.
    */
@@ -149,13 +154,14 @@ export type ProviderDefinition<
 /** A provider without its message and account types, as the registry and the worker handle it. */
 export type AnyProvider = Omit<
   ProviderDefinition,
-  'secretRoute' | 'tenantHost' | 'receipts' | 'lookup' | 'guide' | 'check' | 'send' | 'verify'
+  'secretRoute' | 'tenantHost' | 'receipts' | 'lookup' | 'guide' | 'checkConfig' | 'check' | 'send' | 'verify'
 > & {
   readonly guide: AnyGuide;
   readonly receipts: ReceiptDefinition<never, never> | 'simulated' | null;
   readonly lookup?: LookupDefinition<never, never>;
   readonly secretRoute: Readonly<Record<string, boolean | ((config: never) => unknown)>>;
   readonly tenantHost?: { readonly setting: string; readonly hostOf: (config: never) => string };
+  checkConfig?(config: never): readonly FieldFault[];
   check?(account: never): readonly FieldFault[];
   send(message: never, account: never, context: ProviderContext): Promise<Outcome>;
   verify(account: never, context: ProviderContext): Promise<Verification>;

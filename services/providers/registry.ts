@@ -50,6 +50,15 @@ export function parseAccount(
 
 /** Parses the non-secret half only, for a change that keeps the stored secrets. */
 export function parsePublicConfig(provider: AnyProvider, publicConfig: unknown): ParsedHalf {
+  const config = parseSettings(provider, publicConfig);
+  if (!config.ok) return config;
+  // Here and not in `parseAccount`: otherwise a change that keeps the secret could store settings that no worker can use.
+  const faults = provider.checkConfig?.(config.value as never) ?? [];
+  return faults.length === 0 ? config : { ok: false, details: faults };
+}
+
+/** Parses each setting on its own, in order to compare settings that may not fit together. */
+export function parseSettings(provider: AnyProvider, publicConfig: unknown): ParsedHalf {
   return parseHalf('publicConfig', provider.config, publicConfig);
 }
 

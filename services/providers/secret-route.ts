@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { AnyProvider } from './provider.ts';
-import { parsePublicConfig } from './registry.ts';
+import { parseSettings } from './registry.ts';
 
 /**
  * Returns the settings, as `publicConfig.x`, whose change would send an account's secrets elsewhere or in another way. Compares
@@ -13,8 +13,8 @@ export function secretRouteChanges(
   before: unknown,
   after: unknown,
 ): readonly string[] {
-  const old = parsePublicConfig(provider, before);
-  const next = parsePublicConfig(provider, after);
+  const old = parseSettings(provider, before);
+  const next = parseSettings(provider, after);
   return Object.entries(provider.secretRoute)
     .filter(([field, part]) => {
       if (part === false) return false;

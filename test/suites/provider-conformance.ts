@@ -7,7 +7,7 @@ import { createHttpClient, type HttpClient } from '#core/platform/http/http-clie
 import { createProviderContexts } from '#providers/context.ts';
 import type { AnyProvider, ProviderContext, Verification } from '#providers/provider.ts';
 import { secretStrings } from '#providers/redact.ts';
-import { describeProvider, parseAccount, parsePublicConfig } from '#providers/registry.ts';
+import { describeProvider, parseAccount, parsePublicConfig, parseSettings } from '#providers/registry.ts';
 import { secretRouteChanges } from '#providers/secret-route.ts';
 import { startStandIn, type Received, type Reply, type StandIn } from '#providers/stand-in.ts';
 
@@ -333,7 +333,7 @@ export function httpProviderSuite(subject: HttpProviderCase): void {
 /** Returns the destinations of one message and one credential check, and what their calls show of the credential. */
 async function routesOf(subject: HttpProviderCase, publicConfig: unknown): Promise<string> {
   const { provider, account, message } = subject;
-  const config = parsePublicConfig(provider, publicConfig);
+  const config = parseSettings(provider, publicConfig);
   if (!config.ok)
     throw new Error(`The suite was given a setting that is not valid: ${JSON.stringify(config)}`);
   const parsed = parseAccount(provider, account.publicConfig, account.secretConfig);

@@ -40,7 +40,7 @@ export type SmsAccount = {
   readonly secrets: z.output<typeof awsSecrets>;
 };
 
-export function checkAccount({ config }: Pick<SmsAccount, 'config'>): readonly FieldFault[] {
+export function checkMode(config: SmsAccount['config']): readonly FieldFault[] {
   if (config.mode === 'eum') return [];
   const needsEum = (['configurationSetName', 'topicArn'] as const)
     .filter((field) => config[field] !== undefined)

@@ -12,7 +12,7 @@ import { checkDlt, dltRoute } from '../india-dlt.ts';
 import { defineProvider, type Verification } from '../provider.ts';
 import { awsSecrets, secretsToRedact } from './account.ts';
 import { judgeAwsError, judgeAwsXmlError, verificationOfAwsRefusal, xmlText } from './api-error.ts';
-import { checkAccount, config, type SmsAccount } from './sms-account.ts';
+import { checkMode, config, type SmsAccount } from './sms-account.ts';
 import { callEum, callSns, publish, sendTextMessage } from './sms-calls.ts';
 import { EUM_CODES, NUMBER_REFUSED, OPTED_OUT, SNS_CODES } from './sms-outcomes.ts';
 import { smsReceipts } from './sms-receipts.ts';
@@ -45,7 +45,7 @@ export const awsSms = defineProvider({
     topicArn: false,
     ...dltRoute,
   },
-  check: (account) => [...checkAccount(account), ...checkDlt(account)],
+  checkConfig: (settings) => [...checkMode(settings), ...checkDlt(settings)],
 
   async send(message, account, context): Promise<Outcome> {
     const isSns = account.config.mode === 'sns';

@@ -32,7 +32,7 @@ const sms = defineProvider({
   config: smsConfig,
   secrets,
   secretRoute: { ...secretRoute, ...dltRoute },
-  check: checkDlt,
+  checkConfig: checkDlt,
   verify: checkCredential,
 
   send(message, account, context) {

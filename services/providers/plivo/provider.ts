@@ -42,7 +42,7 @@ export default defineProvider({
   config,
   secrets,
   secretRoute: { authId: true, from: false, powerpackUuid: false, ...dltRoute },
-  check: checkDlt,
+  checkConfig: checkDlt,
 
   async send(message, account, context): Promise<Outcome> {
     if (isTooLong(message.content.body)) return refusedFor(BODY_TOO_LONG);

@@ -34,7 +34,8 @@ const sms = defineProvider({
   config: smsConfig,
   secrets,
   secretRoute: { ...secretRoute, api: true, signatureMethod: false, ...dltRoute },
-  check: (account) => [...checkAccount(account), ...checkDlt(account)],
+  checkConfig: checkDlt,
+  check: checkAccount,
   verify: checkCredential,
 
   async send(message, account, context) {

@@ -377,6 +377,57 @@ describe('a stored secret', () => {
     expect(body.configPublic).toEqual(publicConfig);
   });
 
+  test.each([
+    [
+      'infobip',
+      { baseUrl: 'x.api.infobip.com', from: 'ACMEIN' },
+      { apiKey: CANARY },
+      { dltTemplateId: '1107' },
+      ['dltEntityId'],
+    ],
+    [
+      'vonage',
+      { apiKey: 'abcd1234', from: 'ACMEIN' },
+      { apiSecret: CANARY },
+      { dltTemplateId: '1107' },
+      ['dltEntityId'],
+    ],
+    [
+      'plivo',
+      { authId: 'MAXXXXXXXXXXXXXXXXXX', from: 'ACMEIN' },
+      { authToken: CANARY },
+      { dltTemplateId: '1107' },
+      ['dltEntityId'],
+    ],
+    [
+      'aws-sms',
+      { region: 'ap-south-1', accessKeyId: 'AKIAIOSFODNN7EXAMPLE', mode: 'sns' },
+      { secretAccessKey: CANARY },
+      { dltTemplateId: '1107', configurationSetName: 'events', originationIdentity: 'pool-1' },
+      ['configurationSetName', 'originationIdentity', 'dltEntityId'],
+    ],
+  ])(
+    'of %s is kept by a change of settings only if all the settings fit together, as at creation',
+    async (provider, settings, secretConfig, change, fields) => {
+      const account = { provider, label: 'Text', publicConfig: settings, secretConfig };
+      const id = await created(account);
+      const before = await row(id);
+      const publicConfig = { ...settings, ...change };
+      const patched = await asAdmin('PATCH', `${PATH}/${id}`, { publicConfig });
+      expect(patched.status).toBe(400);
+      expect(patched.body.details.map((detail: { field: string }) => detail.field)).toEqual(
+        fields.map((field) => `publicConfig.${field}`),
+      );
+      expect(await row(id)).toEqual(before);
+      const posted = await asAdmin('POST', PATH, { ...account, publicConfig });
+      expect([posted.status, posted.body.code, posted.body.details]).toEqual([
+        400,
+        patched.body.code,
+        patched.body.details,
+      ]);
+    },
+  );
+
   test('sent again with a new host is re-encrypted and queued for verification', async () => {
     const id = await created(smtp());
     await api.admin`update provider_accounts set status = 'active', verify_requested_at = null where id = ${id}`;
