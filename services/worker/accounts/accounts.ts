@@ -26,8 +26,11 @@ export type AccountLookup =
    * caller can retry without loss.
    */
   | { readonly kind: 'unavailable' }
-  /** The account was deleted or its key destroyed. */
-  | { readonly kind: 'unusable'; readonly code: string };
+  /** The account was deleted or its key destroyed, or this build refuses its settings. */
+  | {
+      readonly kind: 'unusable';
+      readonly code: 'provider_deleted' | 'credentials_unreadable' | 'config_invalid';
+    };
 
 /** The account with each secret that the vendor may have signed with, the current secret first. */
 export type AccountsInForce =

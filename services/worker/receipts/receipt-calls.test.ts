@@ -33,6 +33,8 @@ function setup(withSurplus: Set<string> | 'everyone', onBegun: () => void = () =
   const calls: StoredReceiptCall[] = [];
   const passedOver: (readonly string[])[] = [];
   const settled: number[] = [];
+  const postponed: number[] = [];
+  const refused: SettledReceiptCalls['refused'][number][] = [];
   const works: ReceiptWork[] = [];
   let commits = 0;
   const turns: (() => void)[] = [];
@@ -52,19 +54,22 @@ function setup(withSurplus: Set<string> | 'everyone', onBegun: () => void = () =
         for (const one of taken) calls.splice(calls.indexOf(one), 1);
         return taken;
       },
-      async settleReceiptCalls({ done, begun }: SettledReceiptCalls) {
+      async settleReceiptCalls({ done, begun, again, refused: rejected }: SettledReceiptCalls) {
         if (begun.length > 0) {
           commits++;
           onBegun();
         }
         if (done.includes(-1)) throw new Error('away');
         settled.push(...done);
+        postponed.push(...again.map(({ id }) => id));
+        refused.push(...rejected);
       },
     },
     accounts: {
       async inForce(id) {
         if (id === COUNTING.id) return { kind: 'ready', accounts: [COUNTING] };
         if (id.startsWith('slow')) await slow.promise;
+        if (id.startsWith('misconfigured')) return { kind: 'unusable', code: 'config_invalid' };
         return { kind: 'unusable', code: 'provider_deleted' };
       },
     },
@@ -98,7 +103,19 @@ function setup(withSurplus: Set<string> | 'everyone', onBegun: () => void = () =
       receivedMs: Date.now(),
       tries: 1,
     } as unknown as StoredReceiptCall);
-  return { reader, bring, settled, passedOver, turns, works, failed, begun: () => commits, slow };
+  return {
+    reader,
+    bring,
+    settled,
+    postponed,
+    refused,
+    passedOver,
+    turns,
+    works,
+    failed,
+    begun: () => commits,
+    slow,
+  };
 }
 
 test('receipt calls of a tenant with surplus wait for a turn, and those of others do not', async () => {
@@ -176,6 +193,16 @@ test('a call whose credential is slow to load does not delay other tenants', asy
   await reader.drain();
   await reader.read();
   expect(settled).toEqual([2, 4, 1, 3]);
+});
+
+test('a call for an account whose settings cannot be used is read again, and one for a deleted account is given up', async () => {
+  const { reader, bring, settled, postponed, refused } = setup(new Set());
+  bring(1, 'misconfigured');
+  bring(2, 'deleted');
+  await reader.read();
+  await reader.drain();
+  expect([settled, postponed]).toEqual([[2], [1]]);
+  expect(refused).toEqual([{ account_id: 'deleted account', reason: 'unreadable' }]);
 });
 
 test('small calls are settled while large calls of several tenants wait for their turns', async () => {

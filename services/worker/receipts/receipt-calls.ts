@@ -239,9 +239,11 @@ async function readOne(
   let readMs = 0;
   const found =
     call.accountVersion === null
-      ? ({ kind: 'unusable' } as const)
+      ? ({ kind: 'unusable', code: 'provider_deleted' } as const)
       : await deps.accounts.inForce(call.accountId, call.accountVersion, call.receivedMs);
-  if (found.kind === 'unavailable')
+  // Settings can be mended; a deleted account or a destroyed key does not come back.
+  const isMendable = found.kind === 'unusable' && found.code === 'config_invalid';
+  if (found.kind === 'unavailable' || isMendable)
     return { call, provider: 'unknown', reading: { kind: 'undecided' }, readMs };
   if (found.kind === 'unusable')
     return { call, provider: 'unknown', reading: { kind: 'unreadable' }, readMs };
