@@ -184,6 +184,33 @@ test('the fingerprint covers only the fields sent, so two releases compute the s
   expect(await print(newer, { noteText: 'a', color: 'blue' })).not.toBe(first);
 });
 
+test.each([
+  ['as a whole', { replayed: true }],
+  ['in part', { hasStored: true }],
+])(
+  'an answer that another release stored %s is sent as it is, with fields that this release lacks or requires',
+  async (_, stored) => {
+    const body = { color: 'red', parts: [{ size: 1 }] };
+    await using app = await setup(undefined, [
+      defineRoute({
+        method: 'POST',
+        path: '/v1/notes',
+        operation: 'makeNote',
+        summary: 'Make a note',
+        description: 'For this test.',
+        tag: 'Messages',
+        auth: { kind: 'none' },
+        status: 201,
+        response: z.object({ id: z.string(), parts: z.array(z.object({ name: z.string() })) }),
+        handler: async () => ({ body: body as never, ...stored }),
+      }),
+    ]);
+    const answer = await app.inject({ method: 'POST', url: '/v1/notes' });
+    expect([answer.statusCode, answer.body]).toEqual([201, JSON.stringify(body)]);
+    expect(answer.headers['content-type']).toBe('application/json; charset=utf-8');
+  },
+);
+
 test('requests that fail because the database is away share one line, and keep their own', async () => {
   const messages: string[] = [];
   const log = createLogger({

@@ -150,7 +150,8 @@ export function sendBatchRoute(deps: SendBatchDeps): RouteModule {
           left.length === 0
             ? {}
             : rateHeaders({ limit, remaining: Math.min(...left), passed: true, retryAfter: 1 });
-        return { body: bodyOf(settled.draft, results), headers };
+        const hasStored = results.some(({ kind }) => kind === 'replayed');
+        return { body: bodyOf(settled.draft, results), headers, hasStored };
       }
     }
   }

@@ -331,6 +331,22 @@ describe('idempotency', () => {
     expect(await messageCount(tenant.tenantId)).toBe(1);
   });
 
+  test('a replay returns what another release answered, with fields that this one lacks or requires', async () => {
+    const tenant = await api.tenant();
+    const once = { ...LEAST.sms, idempotencyKey: 'k' };
+    const { body } = await send(api.first, tenant.key, once);
+    const { enqueuedAt: _, ...stored } = { ...body, color: 'red' };
+    await api.admin`
+      update idempotency_keys set response = ${JSON.stringify(stored)}::text::json where tenant_id = ${tenant.tenantId}`;
+    const again = await send(other, tenant.key, once);
+    expect([again.status, again.body]).toEqual([202, stored]);
+    const batch = await request(other, 'POST', '/v1/messages/batch', {
+      body: { messages: [once] },
+      headers: { 'x-service-key': tenant.key.text },
+    });
+    expect([batch.status, batch.body.items]).toEqual([202, [{ index: 0, ...stored, replayed: true }]]);
+  });
+
   test('the same key with a different payload is 409', async () => {
     const tenant = await api.tenant();
     await send(api.first, tenant.key, LEAST.sms, { 'idempotency-key': 'k' });

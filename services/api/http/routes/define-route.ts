@@ -1,5 +1,6 @@
 import type { FastifyReply, FastifyRequest, FastifySchema } from 'fastify';
 import { Readable } from 'node:stream';
+import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import { unknownField, type Warnings } from '#core/domain/fault/warning.ts';
 import type { CallerOf, RouteAuth } from '../../auth/auth.ts';
@@ -58,7 +59,7 @@ export function defineRoute<
           request: factsOf(request),
           gone: () => goneSignal(request.response),
         });
-        return send(reply, docs.status, answer, warnings);
+        return send(reply, docs.status, answer, warnings, route.response);
       },
     });
   };
@@ -139,6 +140,7 @@ function send(
   status: number,
   answer: Answer<unknown>,
   warnings: Warnings,
+  response: z.ZodType | undefined,
 ): FastifyReply {
   reply.code(answer.status ?? status);
   if (answer.messageId !== undefined) reply.request.messageId = answer.messageId;
@@ -153,6 +155,18 @@ function send(
     return reply.type(type).send(Readable.from(parts, { signal }));
   }
   if (answer.csv !== undefined) return reply.type('text/csv; charset=utf-8').send(answer.csv);
+  if (answer.replayed === true || answer.hasStored === true) {
+    reply.serializer((body) => storedJson(response, body)).type('application/json; charset=utf-8');
+  }
   // A replay has the stored warnings of the first answer.
   return reply.send(answer.replayed === true ? answer.body : withWarnings(answer.body, warnings));
+}
+
+/**
+ * Serializes an answer that was stored: exactly as it was first sent, also if that was by another release, whose schema had fewer
+ * fields or more. The schema only restores the order of the fields.
+ */
+function storedJson(response: z.ZodType | undefined, body: unknown): string {
+  const encoded = response?.safeEncode(body);
+  return JSON.stringify(encoded?.success && isDeepStrictEqual(encoded.data, body) ? encoded.data : body);
 }

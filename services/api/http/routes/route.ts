@@ -74,6 +74,8 @@ export type Answer<Body> = {
   readonly status?: number;
   /** Whether the body is the answer to an earlier request with the same idempotency key. */
   readonly replayed?: boolean;
+  /** Whether parts of the body are answers to earlier requests. */
+  readonly hasStored?: boolean;
   readonly headers?: Readonly<Record<string, string>>;
   /** Sent instead of the body, as `text/csv`. */
   readonly csv?: string;
