@@ -22,7 +22,8 @@ const DESCRIPTION = `Send sms, email, push and whatsapp messages through your ow
 
 Fields of requests may be written in camelCase or snake_case. Unknown fields and query parameters are ignored and listed in
 \`warnings\` of the answer, if it has that field, with the right name if a similar one exists. A null is the same as an
-absent field, except in PATCH, where it clears an optional field, and in maps of your own keys. Times are ISO 8601 in UTC.
+absent field, except in PATCH, where it clears an optional field, and in maps of your own keys. Times are ISO 8601, in
+answers in UTC; a time in a request has any time zone, and may have no seconds.
 Every error has the same body, see \`Error\`; branch on \`statusCode\` and \`code\`.
 
 Answers gain fields and, rarely, values over time: ignore unknown ones.`;

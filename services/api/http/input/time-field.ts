@@ -4,10 +4,19 @@ import { z } from 'zod';
 const EARLIEST = Date.parse('0001-01-01T00:00:00Z');
 const LATEST = Date.parse('9999-12-31T23:59:59.999Z');
 
-/** A point in time as text with a time zone; its year in UTC is 1 to 9999. */
+/** zod requires seconds, as RFC 3339 does; ISO 8601 does not, and Java's OffsetDateTime leaves them out where they are zero. */
+const TIME = {
+  pattern: new RegExp(
+    [{ precision: null }, { precision: -1 }]
+      .map((format) => z.regexes.datetime({ ...format, offset: true }).source)
+      .join('|'),
+  ),
+};
+
+/** A point in time as text with a time zone, with or without seconds; its year in UTC is 1 to 9999. */
 export function timeField(): z.ZodISODateTime {
   return z.iso
-    .datetime({ offset: true, error: 'Must be an ISO 8601 time with a time zone' })
+    .datetime({ offset: true, error: 'Must be an ISO 8601 time with a time zone', ...TIME })
     .check((context) => {
       // A text that is no time has no year.
       if (context.issues.length > 0) return;
