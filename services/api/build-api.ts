@@ -38,7 +38,7 @@ import { createSending } from './messages/sending.ts';
 import { createReceiptIntake } from './receipts/receipt-intake.ts';
 import { createPublicKeys } from './webhooks/public-keys.ts';
 import { suppressRecipient } from './unsubscribe/suppress-recipient.ts';
-import { createUncountedSends } from './auth/uncounted-sends.ts';
+import { createUncountedSends, uncountedLimit } from './auth/uncounted-sends.ts';
 
 export type ApiSettings = {
   /** Root secret of all keys that the api derives. */
@@ -113,10 +113,11 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
     platformAdmins: new Set(settings.platformAdmins),
     sendLimit: sendRateLimit,
     refusalBeforeWork(caller) {
-      const { name, value: limit } = sendRateLimit(caller);
-      const retryAfter = uncounted.retryAfter(caller.key.id, limit);
+      const { value: sends } = sendRateLimit(caller);
+      const retryAfter = uncounted.retryAfter(caller.key.id, sends);
       if (retryAfter === undefined) return undefined;
       metrics.rejected('rate', caller.tenant.id);
+      const { name, value: limit } = uncountedLimit(sends);
       return { name, limit, passed: false, remaining: 0, retryAfter };
     },
   });

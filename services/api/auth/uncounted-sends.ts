@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache';
+import type { NamedLimit } from '#core/domain/fault/app-error.ts';
 
 /** Tracks sends of service keys that were refused or replayed: they use up no limit but cost work. */
 export type UncountedSends = {
@@ -19,12 +20,21 @@ export type UncountedSends = {
 
 /** One bucket per second. Two calls 59.01 seconds apart can fall into buckets that are 60 apart. */
 const BUCKETS = 61;
-/** The least allowance, so that a key with a small limit can still repeat accepted requests. */
-const ALLOWED_MIN = 60;
+/**
+ * The least allowance. Replays count toward no limit, so a key with a small one may repeat accepted requests far more often; as
+ * many cost a process a second of work a minute.
+ */
+const ALLOWED_MIN = 600;
 const BATCH_SHARE_MAX = 0.25;
 const KEYS_MAX = 20_000;
 
-const allowedOf = (limit: number): number => Math.max(limit, ALLOWED_MIN);
+/**
+ * Returns how many uncounted sends a key may make in a minute.
+ * @param limit the key's requests per minute.
+ */
+export function uncountedLimit(limit: number): NamedLimit {
+  return { name: 'uncountedSendsPerMinute', value: Math.max(limit, ALLOWED_MIN) };
+}
 
 type Window = { second: number; total: number; readonly counts: Uint32Array };
 
@@ -65,7 +75,8 @@ export function createUncountedSends(now: () => number = () => performance.now()
   return {
     note: (keyId) => add(keyId, 1),
     noteBatch(keyId, limit, messages) {
-      if (messages > 0) add(keyId, Math.min(messages, Math.ceil(allowedOf(limit) * BATCH_SHARE_MAX)));
+      if (messages > 0)
+        add(keyId, Math.min(messages, Math.ceil(uncountedLimit(limit).value * BATCH_SHARE_MAX)));
     },
     retryAfter(keyId, limit) {
       const known = windows.get(keyId);
@@ -73,7 +84,7 @@ export function createUncountedSends(now: () => number = () => performance.now()
       const { second, total, counts } = advance(known);
       let left = total;
       for (let age = BUCKETS - 1; age >= 0; age -= 1) {
-        if (left < allowedOf(limit)) return age === BUCKETS - 1 ? undefined : BUCKETS - 1 - age;
+        if (left < uncountedLimit(limit).value) return age === BUCKETS - 1 ? undefined : BUCKETS - 1 - age;
         left -= counts[(second - age + BUCKETS) % BUCKETS] as number;
       }
       return BUCKETS;

@@ -8,6 +8,7 @@ import { LIMIT_NAMES } from '#core/domain/tenant/plan.ts';
 import { MESSAGE_STATES } from '#core/domain/message/message-state.ts';
 import { HARD_BOUNCES } from '#core/domain/recipient/suppression-cause.ts';
 import { USER_LIMIT } from '../auth/authenticate.ts';
+import { uncountedLimit } from '../auth/uncounted-sends.ts';
 import openApiDocument from '../openapi.json' with { type: 'json' };
 import { EXAMPLE_LANGUAGES, OPERATION_EXAMPLES } from './examples.ts';
 import { GUIDES, readGuides } from './guides.ts';
@@ -54,7 +55,8 @@ test('the guide to own gateways lists the codes that suppress a recipient', () =
 
 test('no guide names an error code or a limit that does not exist', () => {
   const testLimit = dailyLimit({ messagesPerDay: 1 }, true);
-  const known = new Set<string>([...ERROR_CODES, ...LIMIT_NAMES, USER_LIMIT.name, testLimit.name]);
+  const others = [USER_LIMIT, testLimit, uncountedLimit(1)].map(({ name }) => name);
+  const known = new Set<string>([...ERROR_CODES, ...LIMIT_NAMES, ...others]);
   const codes = [...text.matchAll(/(?:4\d\d|503)\*{0,2} `([a-z_]+)`/g)].map(([, code = '']) => code);
   const limits = [...text.matchAll(/`(\w+(?:PerDay|PerMinute|Max))`/g)].map(([, name = '']) => name);
   expect(codes.length).toBeGreaterThan(2);

@@ -390,9 +390,9 @@ describe('limits', () => {
   test.each(['permissive', 'strict'])(
     'invalid messages in a %s batch count like single ones: a key that sends many is rate limited',
     async (mode) => {
-      const fresh = await api.tenant();
-      const key = await api.key(fresh.tenantId, { rateLimitRpm: 72 });
-      const faulty = { mode, messages: times(35, INVALID) };
+      const fresh = await api.tenant({ batchMessagesMax: 200 });
+      const key = await api.key(fresh.tenantId, { rateLimitRpm: 700 });
+      const faulty = { mode, messages: times(200, INVALID) };
       const status = mode === 'strict' ? 400 : 202;
       // A batch counts as a quarter of what the key is allowed at most, so that its sender can correct it.
       for (const _ of times(3, null)) expect((await sendBatch(key, faulty)).status).toBe(status);
@@ -401,32 +401,32 @@ describe('limits', () => {
       const held = await sendBatch(key, { messages: [sms] });
       expect(held).toMatchObject({
         status: 429,
-        body: { code: 'rate_limited', limit: { name: 'rateLimitRpm', value: 72 } },
+        body: { code: 'rate_limited', limit: { name: 'uncountedSendsPerMinute', value: 700 } },
       });
       expect((await send(api.first, fresh.key, sms)).status).toBe(202);
     },
   );
 
   test('messages that a limit refuses, and those of replays, count like single ones too', async () => {
-    const fresh = await api.tenant({ backlogMax: 40 });
-    const key = await api.key(fresh.tenantId, { rateLimitRpm: 100 });
+    const fresh = await api.tenant({ backlogMax: 152, batchMessagesMax: 200 });
+    const key = await api.key(fresh.tenantId, { rateLimitRpm: 600 });
     const once = { headers: { 'idempotency-key': 'once' } };
-    const full = { messages: times(36, sms) };
+    const full = { messages: times(151, sms) };
     expect((await sendBatch(key, full, once)).status).toBe(202);
-    expect(codesOf(await sendBatch(key, full))).toEqual([...times(4, 'taken'), ...times(32, 'backlog_full')]);
+    expect(codesOf(await sendBatch(key, full))).toEqual(['taken', ...times(150, 'backlog_full')]);
     for (const _ of times(3, null))
       expect((await sendBatch(key, full, once)).headers['idempotent-replayed']).toBe('true');
     expect(await sendBatch(key, full, once)).toMatchObject({
       status: 429,
-      body: { code: 'rate_limited', limit: { name: 'rateLimitRpm', value: 100 } },
+      body: { code: 'rate_limited', limit: { name: 'uncountedSendsPerMinute', value: 600 } },
     });
   });
 
   test('a batch that is too large for one request does not count with its messages', async () => {
-    const fresh = await api.tenant({ batchMessagesMax: 30 });
+    const fresh = await api.tenant({ batchMessagesMax: 150 });
     const key = await api.key(fresh.tenantId, { rateLimitRpm: 60 });
     for (const _ of times(8, null))
-      expect((await sendBatch(key, { messages: times(31, sms) })).status).toBe(400);
+      expect((await sendBatch(key, { messages: times(151, sms) })).status).toBe(400);
     expect((await send(api.first, key, sms)).status).toBe(202);
   });
 

@@ -10,6 +10,7 @@ import {
   type Reply,
   type TestApi,
 } from '#test/support/api.ts';
+import type { TestKey } from '#test/support/service-keys.ts';
 
 let api: TestApi;
 let other: Instance;
@@ -27,6 +28,22 @@ const statuses = (replies: readonly Reply[], status: number) =>
 async function messageCount(tenantId: string): Promise<number> {
   const [row] = await api.admin`select count(*)::integer as n from messages where tenant_id = ${tenantId}`;
   return row?.['n'] as number;
+}
+
+/** What a key with a small limit may send in a minute without being counted. */
+const ALLOWED = 600;
+
+/** Uses up a part of that by messages that fail validation. */
+async function spendUncounted(key: TestKey, sends: number): Promise<void> {
+  for (let left = sends; left > 0; left -= ALLOWED / 4) {
+    const messages = Array.from({ length: Math.min(left, ALLOWED / 4) }, () => ({ channel: 'sms' }));
+    const headers = { 'x-service-key': key.text };
+    const { status } = await request(api.first, 'POST', '/v1/messages/batch', {
+      body: { messages },
+      headers,
+    });
+    expect(status).toBe(202);
+  }
 }
 
 describe('the daily limit', () => {
@@ -214,35 +231,37 @@ describe('sends that store no message', () => {
     ['that are replays', () => PUSH, () => ({ 'idempotency-key': 'used' }), 202],
     ['that fail validation', () => ({ ...PUSH, to: '' }), () => ({}), 400],
   ];
-  test.each(REFUSED)(
-    '%s are held to the same rate limit as accepted sends',
-    async (_, body, headers, first) => {
-      const tenant = await api.tenant({}, { accounts: false });
-      await seedAccount(api.admin, tenant.tenantId, { channel: 'push' });
-      const key = await api.key(tenant.tenantId, { rateLimitRpm: LIMIT });
-      const accepted = await send(api.first, key, PUSH, { 'idempotency-key': 'used' });
-      expect(accepted.status).toBe(202);
-      const replies: Reply[] = [];
-      for (let i = 0; i < LIMIT + 15; i++) replies.push(await send(api.first, key, body(i), headers(i)));
-      const done = statuses(replies, first).length;
-      // The client may get an answer before the process has counted the request.
-      expect(done).toBeGreaterThanOrEqual(LIMIT);
-      expect(done).toBeLessThanOrEqual(LIMIT + 2);
-      const held = statuses(replies, 429);
-      expect(held).toHaveLength(replies.length - done);
-      for (const { body: said, headers: by } of held) {
-        expect(said).toMatchObject({ code: 'rate_limited', limit: { name: 'rateLimitRpm', value: LIMIT } });
-        expect(Number(by['retry-after'])).toSatisfy((s: number) => s >= 1 && s <= 61);
-      }
-      // The hold affects neither another key of the tenant nor reads with this key.
-      expect((await send(api.first, tenant.key, PUSH)).status).toBe(202);
-      expect((await get(api.first, '/v1/messages', key)).status).toBe(200);
-    },
-  );
+  test.each(REFUSED)('%s are held to a limit of their own', async (_, body, headers, first) => {
+    const tenant = await api.tenant({ batchMessagesMax: 200 }, { accounts: false });
+    await seedAccount(api.admin, tenant.tenantId, { channel: 'push' });
+    const key = await api.key(tenant.tenantId, { rateLimitRpm: LIMIT });
+    const accepted = await send(api.first, key, PUSH, { 'idempotency-key': 'used' });
+    expect(accepted.status).toBe(202);
+    await spendUncounted(key, ALLOWED - LIMIT);
+    const replies: Reply[] = [];
+    for (let i = 0; i < LIMIT + 15; i++) replies.push(await send(api.first, key, body(i), headers(i)));
+    const done = statuses(replies, first).length;
+    // The client may get an answer before the process has counted the request.
+    expect(done).toBeGreaterThanOrEqual(LIMIT);
+    expect(done).toBeLessThanOrEqual(LIMIT + 2);
+    const held = statuses(replies, 429);
+    expect(held).toHaveLength(replies.length - done);
+    for (const { body: said, headers: by } of held) {
+      expect(said).toMatchObject({
+        code: 'rate_limited',
+        limit: { name: 'uncountedSendsPerMinute', value: ALLOWED },
+      });
+      expect(Number(by['retry-after'])).toSatisfy((s: number) => s >= 1 && s <= 61);
+    }
+    // The hold affects neither another key of the tenant nor reads with this key.
+    expect((await send(api.first, tenant.key, PUSH)).status).toBe(202);
+    expect((await get(api.first, '/v1/messages', key)).status).toBe(200);
+  });
 
   test('over the rate limit, each with a new idempotency key, are counted until even replays are refused', async () => {
-    const tenant = await api.tenant();
+    const tenant = await api.tenant({ batchMessagesMax: 200 });
     const key = await api.key(tenant.tenantId, { rateLimitRpm: 1 });
+    await spendUncounted(key, ALLOWED - 60);
     const once = (i: number) => send(api.first, key, LEAST.sms, { 'idempotency-key': `k${i}` });
     expect([(await once(0)).status, (await once(1)).status, (await once(0)).status]).toEqual([202, 429, 202]);
     for (let i = 2; i < 65; i++) expect((await once(i)).status).toBe(429);
@@ -345,6 +364,22 @@ describe('idempotency', () => {
       headers: { 'x-service-key': tenant.key.text },
     });
     expect([batch.status, batch.body.items]).toEqual([202, [{ index: 0, ...stored, replayed: true }]]);
+  });
+
+  test('replays beyond the limit of a key leave all of it to new messages, until their own limit is reached', async () => {
+    const tenant = await api.tenant({ batchMessagesMax: 200 });
+    const key = await api.key(tenant.tenantId, { rateLimitRpm: 2 });
+    const once = { ...LEAST.sms, idempotencyKey: 'k' };
+    for (let i = 0; i < 62; i++) expect((await send(api.first, key, once)).status).toBe(202);
+    expect((await send(api.first, key, LEAST.sms)).status).toBe(202);
+    await spendUncounted(key, ALLOWED);
+    const held = await send(api.first, key, once);
+    expect([held.status, held.body.code, held.body.limit]).toEqual([
+      429,
+      'rate_limited',
+      { name: 'uncountedSendsPerMinute', value: ALLOWED },
+    ]);
+    expect(Number(held.headers['retry-after'])).toBeGreaterThan(0);
   });
 
   test('the same key with a different payload is 409', async () => {
