@@ -4,7 +4,7 @@ import { auditLogRoute } from './audit-log.ts';
 import { limitsRoute } from './limits.ts';
 import { meRoute } from './me.ts';
 import { memberRoutes } from './members.ts';
-import { messageRoutes } from './message-routes.ts';
+import { channelRouteRoutes } from './channel-routes.ts';
 import { platformUsageRoute } from './platform-usage.ts';
 import { providerCatalogRoute } from './provider-catalog.ts';
 import { providerAccountRoutes } from './provider-accounts/account-routes.ts';
@@ -21,7 +21,7 @@ export function adminRoutes(deps: AdminDeps): RouteModule[] {
     ...memberRoutes(deps),
     providerCatalogRoute(),
     ...providerAccountRoutes(deps),
-    ...messageRoutes(deps),
+    ...channelRouteRoutes(deps),
     simulateRouteRoute(deps),
     ...apiKeyRoutes(deps),
     limitsRoute(deps),

@@ -16,14 +16,8 @@ import { scanPastMessages } from '#core/store/past-messages.ts';
 import { usageAccounts } from '#core/store/usage.ts';
 import { iso } from '../http/iso.ts';
 import type { AdminDeps } from './admin-deps.ts';
-import {
-  assertSteps,
-  ChannelParams,
-  currentRoute,
-  isSameRoute,
-  SetRoute,
-  toNewRoute,
-} from './message-routes.ts';
+import { assertSteps, currentRoute, isSameRoute, toNewRoute } from './route-change.ts';
+import { ChannelParams, SetRoute } from './route-schemas.ts';
 import { warningsField } from '../http/routes/request-warnings.ts';
 import { defineRoute } from '../http/routes/define-route.ts';
 import type { RouteModule } from '../http/routes/route.ts';

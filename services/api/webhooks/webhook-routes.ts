@@ -2,7 +2,7 @@ import type { RouteModule } from '../http/routes/route.ts';
 import { deliveryRoutes } from './delivery-routes.ts';
 import { endpointMoveRoutes } from './endpoint-moves.ts';
 import { endpointRoutes } from './endpoint-routes.ts';
-import { endpointTestRoute } from './endpoint-test.ts';
+import { testEndpointRoute } from './test-endpoint-route.ts';
 import { replayEventRoute } from './replay-event-route.ts';
 import { webhookKeyRoutes } from './key-routes.ts';
 import type { WebhookDeps } from './webhook-deps.ts';
@@ -12,7 +12,7 @@ export function webhookRoutes(deps: WebhookDeps): RouteModule[] {
   return [
     ...endpointRoutes(deps),
     ...endpointMoveRoutes(deps),
-    endpointTestRoute(deps),
+    testEndpointRoute(deps),
     ...deliveryRoutes(deps),
     replayEventRoute(deps),
     ...webhookKeyRoutes(deps),

@@ -70,7 +70,7 @@ const TestedEndpoint = z
   });
 
 /** Makes a worker call an endpoint and waits for the result: the api itself makes no outbound calls. */
-export function endpointTestRoute(deps: WebhookDeps): RouteModule {
+export function testEndpointRoute(deps: WebhookDeps): RouteModule {
   const { sql } = deps;
   return defineRoute({
     method: 'POST',
