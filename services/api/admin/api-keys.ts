@@ -221,7 +221,7 @@ function list({ read, cursors }: AdminDeps): RouteModule {
     errors: ['invalid_cursor'],
     handler: async ({ caller: { tenant }, query: { limit, cursor, ...filter }, gone }) => {
       const pages = { list: 'api-keys', of: tenant.id, ...filter };
-      const before = cursor === undefined ? undefined : Number(cursors.open(pages, cursor));
+      const before = cursors.position<number>(pages, cursor);
       const { rows, next } = await read(tenant.id, gone(), (tx) =>
         filteredPage({
           limit,
@@ -234,7 +234,7 @@ function list({ read, cursors }: AdminDeps): RouteModule {
       return {
         body: {
           items: rows.map(viewApiKey),
-          nextCursor: next === undefined ? null : cursors.seal(pages, String(next)),
+          nextCursor: cursors.next(pages, next),
         },
       };
     },

@@ -78,8 +78,7 @@ export function auditLogRoute({ read, cursors }: AdminDeps): RouteModule {
     errors: ['invalid_cursor'],
     handler: async ({ caller: { tenant }, query: { limit, cursor, actor, action, since }, gone }) => {
       const pages = { list: 'audit-log', of: tenant.id, actor, action, since };
-      const before =
-        cursor === undefined ? undefined : (JSON.parse(cursors.open(pages, cursor)) as AuditPosition);
+      const before = cursors.position<AuditPosition>(pages, cursor);
       const filter = { actor, action, since: since && new Date(since).toISOString() };
       const { rows, next } = await read(tenant.id, gone(), (tx) =>
         filteredPage({
@@ -97,7 +96,7 @@ export function auditLogRoute({ read, cursors }: AdminDeps): RouteModule {
             changes: [...record.changes],
             at: record.at.toISOString(),
           })),
-          nextCursor: next === undefined ? null : cursors.seal(pages, JSON.stringify(next)),
+          nextCursor: cursors.next(pages, next),
         },
       };
     },

@@ -111,8 +111,7 @@ function list({ read, cursors }: AdminDeps): RouteModule {
     errors: ['invalid_cursor'],
     handler: async ({ caller: { tenant }, query: { limit, cursor }, gone }) => {
       const pages = { list: 'members', of: tenant.id };
-      const after =
-        cursor === undefined ? undefined : (JSON.parse(cursors.open(pages, cursor)) as MemberPosition);
+      const after = cursors.position<MemberPosition>(pages, cursor);
       const rows = await read(tenant.id, gone(), (tx) =>
         listMembers(tenant.id, tx, { after, most: limit + 1 }),
       );
@@ -121,7 +120,7 @@ function list({ read, cursors }: AdminDeps): RouteModule {
           rows,
           limit,
           ({ member }) => viewMember(member),
-          ({ position }) => cursors.seal(pages, JSON.stringify(position)),
+          ({ position }) => cursors.next(pages, position),
         ),
       };
     },

@@ -161,15 +161,14 @@ function list({ sql, cursors }: AdminDeps): RouteModule {
     errors: ['invalid_cursor'],
     handler: async ({ caller, query: { limit, cursor } }) => {
       const pages = { list: 'tenants', of: caller.isPlatformAdmin ? null : caller.user.id };
-      const after =
-        cursor === undefined ? undefined : (JSON.parse(cursors.open(pages, cursor)) as TenantPosition);
+      const after = cursors.position<TenantPosition>(pages, cursor);
       const rows = await withDatabaseDeadline(listTenants(sql, { member: pages.of, after, most: limit + 1 }));
       return {
         body: pageFrom(
           rows,
           limit,
           ({ tenant }) => viewTenant(tenant),
-          ({ position }) => cursors.seal(pages, JSON.stringify(position)),
+          ({ position }) => cursors.next(pages, position),
         ),
       };
     },

@@ -114,7 +114,7 @@ export function readEventRoutes({ read, cursors, loadIds }: ReadEventsDeps): Rou
     const filter = { type, since, test, endpointId };
     // Tests break this (mutant: feed-cursor): a cursor is valid for its own tenant, endpoint and filter only.
     const scope = ['feed', tenantId, filter, afterSeq];
-    const from = cursor === undefined ? undefined : Number(cursors.open(scope, cursor));
+    const from = cursors.position<number>(scope, cursor);
     const { events: ids } = await loadIds();
     const found = await read(tenantId, gone, async (tx) => {
       const isMasked = endpointId === undefined ? false : await masksRecipients(tenantId, tx, endpointId);
@@ -139,7 +139,7 @@ export function readEventRoutes({ read, cursors, loadIds }: ReadEventsDeps): Rou
     return {
       body: {
         items: found.rows.map(toEnvelope),
-        nextCursor: found.next === undefined ? null : cursors.seal(scope, String(found.next)),
+        nextCursor: cursors.next(scope, found.next),
         lastSeq: found.lastSeq,
       },
     };

@@ -149,8 +149,7 @@ export function cancelMessagesRoute(deps: CancelMessagesDeps): RouteModule {
       const until = performance.now() + CALL_MS_MAX;
       const fitting = { ...filter, ...modeFor(caller) };
       const search = ['cancel', tenantId, fitting];
-      const from =
-        cursor === undefined ? undefined : (JSON.parse(cursors.open(search, cursor)) as LivePosition);
+      const from = cursors.position<LivePosition>(search, cursor);
       const { live, ended, stoppedAt } = await read(tenantId, signal, (tx) =>
         findCancelable(tenantId, tx, fitting, { most: MESSAGES_MAX + 1, ms: FIND_MS_MAX, from }),
       );
@@ -180,9 +179,9 @@ export function cancelMessagesRoute(deps: CancelMessagesDeps): RouteModule {
       const isDone = done === live.length;
       const next = isDone ? stoppedAt : from;
       const more = !isDone || stoppedAt !== undefined;
-      const nextCursor = more && next !== undefined ? cursors.seal(search, JSON.stringify(next)) : undefined;
+      const nextCursor = more ? cursors.next(search, next) : null;
       return {
-        body: { ...counts, final, more, ...(nextCursor === undefined ? {} : { nextCursor }) },
+        body: { ...counts, final, more, ...(nextCursor === null ? {} : { nextCursor }) },
       };
     },
   });

@@ -123,8 +123,7 @@ function readsBelow(
       const filter = { ...where, accountId, parentId, ...modeFor(caller, where.test) };
       // Tests break this (mutant: cursor-tenant): a cursor is valid for its own tenant only.
       const scope = ['messages', tenantId, filter];
-      const before =
-        cursor === undefined ? undefined : (JSON.parse(cursors.open(scope, cursor)) as MessagePosition);
+      const before = cursors.position<MessagePosition>(scope, cursor);
       // A key asks for messages of the mode that it never sees.
       if (where.test !== undefined && where.test !== filter.test)
         return { body: { items: [], nextCursor: null } };
@@ -137,7 +136,7 @@ function readsBelow(
           scan: (range) => scanMessages(tenantId, tx, filter, range),
         }),
       );
-      const nextCursor = next === undefined ? null : cursors.seal(scope, JSON.stringify(next));
+      const nextCursor = cursors.next(scope, next);
       return { body: { items: rows.map(toMessage), nextCursor } };
     },
   });
@@ -176,12 +175,12 @@ function readsBelow(
     async handler({ caller, params, query: { limit, cursor }, gone }) {
       const { id: tenantId } = caller.tenant;
       const scope = ['attempts', tenantId, params.id];
-      const before = cursor === undefined ? undefined : Number(cursors.open(scope, cursor));
+      const before = cursors.position<number>(scope, cursor);
       const address = await addressOf(loadIds, caller, params.id);
       const rows = await read(tenantId, gone(), async (tx) =>
         listAttempts(tenantId, tx, await keyAt(tenantId, tx, address), { before, most: limit + 1 }),
       );
-      return { body: pageFrom(rows, limit, toAttempt, ({ number }) => cursors.seal(scope, String(number))) };
+      return { body: pageFrom(rows, limit, toAttempt, ({ number }) => cursors.next(scope, number)) };
     },
   });
 
@@ -201,7 +200,7 @@ function readsBelow(
     async handler({ caller, params, query: { limit, cursor }, gone }) {
       const { id: tenantId } = caller.tenant;
       const scope = ['events', tenantId, params.id];
-      const before = cursor === undefined ? undefined : Number(cursors.open(scope, cursor));
+      const before = cursors.position<number>(scope, cursor);
       const address = await addressOf(loadIds, caller, params.id);
       const { events: ids } = await loadIds();
       const rows = await read(tenantId, gone(), async (tx) => {
@@ -213,7 +212,7 @@ function readsBelow(
         return all.map((row, n) => ({ ...row, id: idsOfAll[n] ?? '' }));
       });
       return {
-        body: pageFrom(rows, limit, toEvent, ({ event_seq }) => cursors.seal(scope, String(event_seq))),
+        body: pageFrom(rows, limit, toEvent, ({ event_seq }) => cursors.next(scope, event_seq)),
       };
     },
   });

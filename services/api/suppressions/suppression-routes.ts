@@ -103,7 +103,7 @@ function list({ read, cursors, addressKeys }: SuppressionDeps): RouteModule {
     errors: ['invalid_cursor'],
     handler: async ({ caller: { tenant }, query: { limit, cursor, address, ...filter }, gone }) => {
       const pages = { list: 'suppressions', of: tenant.id, address, ...filter };
-      const before = cursor === undefined ? undefined : Number(cursors.open(pages, cursor));
+      const before = cursors.position<number>(pages, cursor);
       const addresses = address === undefined ? undefined : addressNames(addressKeys, tenant.id, address);
       const { rows, next } = await read(tenant.id, gone(), (tx) =>
         filteredPage({
@@ -117,7 +117,7 @@ function list({ read, cursors, addressKeys }: SuppressionDeps): RouteModule {
       return {
         body: {
           items: rows.map(viewSuppression),
-          nextCursor: next === undefined ? null : cursors.seal(pages, String(next)),
+          nextCursor: cursors.next(pages, next),
         },
       };
     },

@@ -80,7 +80,7 @@ function list({ read, cursors, loadIds }: WebhookDeps): RouteModule {
     handler: async ({ caller: { tenant }, params, query: { limit, cursor, ...filter }, gone }) => {
       const { since } = filter;
       const pages = { list: 'deliveries', of: tenant.id, endpoint: params.id, ...filter };
-      const before = cursor === undefined ? undefined : Number(cursors.open(pages, cursor));
+      const before = cursors.position<number>(pages, cursor);
       const ids = await loadIds();
       const { endpoint, rows, next } = await read(tenant.id, gone(), async (tx) => {
         const found = await requireEndpoint(tenant.id, tx, params.id);
@@ -97,7 +97,7 @@ function list({ read, cursors, loadIds }: WebhookDeps): RouteModule {
       return {
         body: {
           items: rows.map((delivery) => viewDelivery(ids.deliveries, endpoint, delivery)),
-          nextCursor: next === undefined ? null : cursors.seal(pages, String(next)),
+          nextCursor: cursors.next(pages, next),
         },
       };
     },

@@ -119,7 +119,7 @@ function list({ read, cursors }: WebhookDeps): RouteModule {
     errors: ['invalid_cursor'],
     handler: async ({ caller: { tenant, role }, query: { limit, cursor, ...filter }, gone }) => {
       const pages = { list: 'webhook-endpoints', of: tenant.id, ...filter };
-      const before = cursor === undefined ? undefined : Number(cursors.open(pages, cursor));
+      const before = cursors.position<number>(pages, cursor);
       const rows = await read(tenant.id, gone(), (tx) =>
         listEndpoints(tenant.id, tx, { ...filter, before, most: limit + 1 }),
       );
@@ -128,7 +128,7 @@ function list({ read, cursors }: WebhookDeps): RouteModule {
           rows,
           limit,
           (endpoint) => viewEndpoint(endpoint, role),
-          ({ number }) => cursors.seal(pages, String(number)),
+          ({ number }) => cursors.next(pages, number),
         ),
       };
     },

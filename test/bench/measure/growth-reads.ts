@@ -47,7 +47,7 @@ export async function readFigures(
   // The scope of a key of mode `live`, which covers all messages of the database.
   const scopeOf = (tenantId: string): unknown => ['messages', tenantId, { test: false }];
   const pageBefore = ({ tenantId, enqueuedAt, seq }: StoredMessage): string =>
-    `/v1/messages?cursor=${cursors.seal(scopeOf(tenantId), JSON.stringify({ enqueuedAt, seq }))}`;
+    `/v1/messages?cursor=${cursors.next(scopeOf(tenantId), { enqueuedAt, seq })}`;
   const sampled = {
     get: [
       await sampleMessages(admin, SAMPLES, { of: 'all' }),

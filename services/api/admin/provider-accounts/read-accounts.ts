@@ -32,7 +32,7 @@ export function listAccountsRoute({ read, cursors, receiptUrls }: AdminDeps): Ro
     handler: async ({ caller, query: { limit, cursor, ...filter }, gone }) => {
       const { tenant } = caller;
       const pages = { list: 'providers', of: tenant.id, ...filter };
-      const before = cursor === undefined ? undefined : Number(cursors.open(pages, cursor));
+      const before = cursors.position<number>(pages, cursor);
       const rows = await read(tenant.id, gone(), (tx) =>
         listAccounts(tenant.id, tx, { ...filter, before, most: limit + 1 }),
       );
@@ -41,7 +41,7 @@ export function listAccountsRoute({ read, cursors, receiptUrls }: AdminDeps): Ro
           rows,
           limit,
           ({ account }) => viewAccountFor(receiptUrls, caller, account),
-          ({ seq }) => cursors.seal(pages, String(seq)),
+          ({ seq }) => cursors.next(pages, seq),
         ),
       };
     },

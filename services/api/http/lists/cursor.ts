@@ -15,10 +15,20 @@ import { canonicalJson } from '../routes/idempotency.ts';
  * list, tenant and filter that it was created for.
  */
 export type Cursors = {
-  /** @param list Everything that must be equal on the next page: route, tenant, filter (not `limit`). */
-  readonly seal: (list: unknown, position: string) => string;
-  /** @throws AppError `invalid_cursor`. */
-  readonly open: (list: unknown, cursor: string) => string;
+  /**
+   * Returns the cursor of the next page; null on the last one.
+   * @param list Everything that must be equal on the next page: route, tenant, filter (not `limit`).
+   * @param position Where the next page begins; undefined on the last one.
+   */
+  readonly next: (list: unknown, position: number | object | undefined) => string | null;
+  /**
+   * Returns the position that `next` was given for the same list; undefined without a cursor.
+   * @throws AppError `invalid_cursor`.
+   */
+  readonly position: <Position extends number | object>(
+    list: unknown,
+    cursor: string | undefined,
+  ) => Position | undefined;
 };
 
 /** The MAC is the block that the cipher begins with, too: two positions never share one (as in RFC 5297). */
@@ -36,19 +46,22 @@ export function createCursors(subkey: KeyObject): Cursors {
       .subarray(0, MAC_BYTES);
 
   return {
-    seal: (list, position) => {
+    next: (list, at) => {
+      if (at === undefined) return null;
+      const position = JSON.stringify(at);
       const mac = sign(list, position);
       const cipher = createCipheriv(CIPHER, cipherKey, mac);
       return Buffer.concat([mac, cipher.update(position), cipher.final()]).toString('base64url');
     },
-    open: (list, cursor) => {
+    position: <Position>(list: unknown, cursor: string | undefined) => {
+      if (cursor === undefined) return undefined;
       const bytes = Buffer.from(cursor, 'base64url');
       if (bytes.length <= MAC_BYTES || bytes.toString('base64url') !== cursor) throw invalidCursor();
       const mac = bytes.subarray(0, MAC_BYTES);
       const cipher = createDecipheriv(CIPHER, cipherKey, mac);
       const position = Buffer.concat([cipher.update(bytes.subarray(MAC_BYTES)), cipher.final()]).toString();
       if (!timingSafeEqual(mac, sign(list, position))) throw invalidCursor();
-      return position;
+      return JSON.parse(position) as Position;
     },
   };
 }
@@ -64,12 +77,12 @@ export function pageFrom<Row, Item>(
   rows: readonly Row[],
   limit: number,
   toItem: (row: Row) => Item,
-  seal: (last: Row) => string,
+  next: (last: Row) => string | null,
 ): { items: Item[]; nextCursor: string | null } {
   const page = rows.slice(0, limit);
   const last = page.at(-1);
   return {
     items: page.map(toItem),
-    nextCursor: rows.length > limit && last !== undefined ? seal(last) : null,
+    nextCursor: rows.length > limit && last !== undefined ? next(last) : null,
   };
 }
