@@ -261,7 +261,7 @@ function suspend(deps: AdminDeps): RouteModule {
     response: Tenant,
     errors: ['insufficient_role', 'managed_by_cluster', 'invalid_state'],
     handler: async ({ caller, params, body, request }) => ({
-      body: await moveSuspension(deps, caller, params.id as TenantId, body.reason, request),
+      body: await moveSuspension(deps, { caller, id: params.id as TenantId, request }, body.reason),
     }),
   });
 }
@@ -279,7 +279,7 @@ function resume(deps: AdminDeps): RouteModule {
     response: Tenant,
     errors: ['insufficient_role', 'managed_by_cluster', 'invalid_state'],
     handler: async ({ caller, params, request }) => ({
-      body: await moveSuspension(deps, caller, params.id as TenantId, null, request),
+      body: await moveSuspension(deps, { caller, id: params.id as TenantId, request }, null),
     }),
   });
 }
@@ -360,12 +360,13 @@ function remove(deps: AdminDeps): RouteModule {
   });
 }
 
+/** Which tenant a call is about, and who makes the call. */
+type TenantCall = { readonly caller: UserCaller; readonly id: TenantId; readonly request: RequestFacts };
+
 async function moveSuspension(
   deps: AdminDeps,
-  caller: UserCaller,
-  id: TenantId,
+  { caller, id, request }: TenantCall,
   reason: SuspensionReason | null,
-  request: RequestFacts,
 ): Promise<z.output<typeof Tenant>> {
   await reach(deps.sql, caller, id);
   if (!caller.isPlatformAdmin) throw insufficientRole('platform admin');

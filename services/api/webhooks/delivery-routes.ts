@@ -193,10 +193,7 @@ function recover(deps: WebhookDeps): RouteModule {
       const tenantId = caller.tenant.id;
       const { recovered, nextSince } = await changeEndpoint(
         deps,
-        caller,
-        id,
-        request,
-        'due',
+        { caller, id, request, changed: 'due' },
         async ({ tx, audit }, endpoint) => {
           const result = await recoverDeliveries(tenantId, tx, id, { since, until });
           const facts = { since, until, recovered: result.recovered };

@@ -104,16 +104,20 @@ export async function requireEndpoint(
   return endpoint;
 }
 
+/** Which endpoint a call is about, and who makes the call. */
+export type EndpointCall = {
+  readonly caller: MemberCaller;
+  readonly id: string;
+  readonly request: RequestFacts;
+};
+
 /**
  * Runs one change of one endpoint and publishes its audit entry after the commit.
- * @param changed the fields that the change may affect.
+ * @param call with `changed`, the fields that the change may affect.
  */
 export async function changeEndpoint<T>(
   deps: WebhookDeps,
-  caller: MemberCaller,
-  id: string,
-  request: RequestFacts,
-  changed: ChangeOfEndpoint,
+  { caller, id, request, changed }: EndpointCall & { readonly changed: ChangeOfEndpoint },
   work: (change: Change, endpoint: EndpointRecord) => Promise<T>,
 ): Promise<T> {
   const tenantId = caller.tenant.id;

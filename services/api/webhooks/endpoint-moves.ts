@@ -5,10 +5,9 @@ import { createInTenant } from '../changes/change-tenant.ts';
 import { earlierAnswer } from '../http/routes/earlier-answer.ts';
 import { iso } from '../http/iso.ts';
 import { scopeOf } from '../changes/change-scope.ts';
-import type { MemberCaller } from '../auth/auth.ts';
 import { defineRoute } from '../http/routes/define-route.ts';
-import { IdParams, type RequestFacts, type RouteModule } from '../http/routes/route.ts';
-import { changeEndpoint, nameOf, requireEndpoint } from './endpoint-change.ts';
+import { IdParams, type RouteModule } from '../http/routes/route.ts';
+import { changeEndpoint, nameOf, requireEndpoint, type EndpointCall } from './endpoint-change.ts';
 import { RotateSecret } from './endpoint-schema.ts';
 import { Endpoint, RotatedSecret, viewEndpoint } from './endpoint-view.ts';
 import { shownSecrets } from './shown-secret.ts';
@@ -80,7 +79,7 @@ function pause(deps: WebhookDeps): RouteModule {
     params: IdParams,
     response: Endpoint,
     handler: async ({ caller, params, request }) => ({
-      body: await move(deps, caller, params.id, request, 'pause'),
+      body: await move(deps, { caller, id: params.id, request }, 'pause'),
     }),
   });
 }
@@ -98,26 +97,18 @@ function resume(deps: WebhookDeps): RouteModule {
     params: IdParams,
     response: Endpoint,
     handler: async ({ caller, params, request }) => ({
-      body: await move(deps, caller, params.id, request, 'resume'),
+      body: await move(deps, { caller, id: params.id, request }, 'resume'),
     }),
   });
 }
 
 /** Idempotent: a repeated call changes nothing. */
-async function move(
-  deps: WebhookDeps,
-  caller: MemberCaller,
-  id: string,
-  request: RequestFacts,
-  name: 'pause' | 'resume',
-): Promise<Endpoint> {
+async function move(deps: WebhookDeps, call: EndpointCall, name: 'pause' | 'resume'): Promise<Endpoint> {
+  const { caller, id } = call;
   const tenantId = caller.tenant.id;
   const endpoint = await changeEndpoint(
     deps,
-    caller,
-    id,
-    request,
-    'settings',
+    { ...call, changed: 'settings' },
     async ({ tx, audit }, before) => {
       if (!(await moveEndpointTo(tenantId, tx, id, name))) return before;
       const after = await requireEndpoint(tenantId, tx, id);

@@ -191,10 +191,7 @@ function update(deps: WebhookDeps): RouteModule {
       const storeKey = await firstSigningKey(deps, tenantId, signatures);
       const after = await changeEndpoint(
         deps,
-        caller,
-        id,
-        request,
-        isCalledAnew(change) ? 'secrets' : 'settings',
+        { caller, id, request, changed: isCalledAnew(change) ? 'secrets' : 'settings' },
         async ({ tx, audit }, current) => {
           assertHeadersStay(current, change);
           if (change.ordered === true && !current.ordered) await assertReleased(tenantId, tx, id);
@@ -227,10 +224,14 @@ function remove(deps: WebhookDeps): RouteModule {
     auth: writer,
     params: IdParams,
     handler: async ({ caller, params: { id }, request }) => {
-      await changeEndpoint(deps, caller, id, request, 'secrets', async ({ tx, audit }, endpoint) => {
-        await deleteEndpoint(caller.tenant.id, tx, id);
-        await audit('webhook_endpoint.deleted', id, {}, { name: nameOf(endpoint) });
-      });
+      await changeEndpoint(
+        deps,
+        { caller, id, request, changed: 'secrets' },
+        async ({ tx, audit }, endpoint) => {
+          await deleteEndpoint(caller.tenant.id, tx, id);
+          await audit('webhook_endpoint.deleted', id, {}, { name: nameOf(endpoint) });
+        },
+      );
       return { body: undefined };
     },
   });

@@ -53,10 +53,7 @@ export function replayEventRoute(deps: WebhookDeps): RouteModule {
       const place = ids.events.decode(params.id);
       const deliveryId = await changeEndpoint(
         deps,
-        caller,
-        endpointId,
-        request,
-        'due',
+        { caller, id: endpointId, request, changed: 'due' },
         async ({ tx, audit }, endpoint) => {
           if (place === undefined) throw notFound();
           const { verdict, seq } = await replayEvent(tenantId, tx, endpointId, place);

@@ -88,10 +88,7 @@ export function testEndpointRoute(deps: WebhookDeps): RouteModule {
       const tenantId = caller.tenant.id;
       const test = await changeEndpoint(
         deps,
-        caller,
-        id,
-        request,
-        'test',
+        { caller, id, request, changed: 'test' },
         async ({ tx, audit }, endpoint) => {
           const asked = await askEndpointTest(tenantId, tx, id);
           if (asked === undefined) {

@@ -18,12 +18,17 @@ export const writer = { kind: 'bearer', role: 'admin' } as const;
 export const reader = { kind: 'bearer', role: 'viewer' } as const;
 export const errors = ['invalid_state', 'dependency_unavailable'] as const;
 
+/** Which account a call is about, and who makes the call. */
+export type AccountCall = {
+  readonly caller: MemberCaller;
+  readonly id: string;
+  readonly request: RequestFacts;
+};
+
 /** Runs one change of one account and publishes its audit entries after the commit. */
 export async function changeAccount<T>(
   deps: AdminDeps,
-  caller: MemberCaller,
-  id: string,
-  request: RequestFacts,
+  { caller, id, request }: AccountCall,
   work: (change: Change, account: ProviderAccount) => Promise<T>,
 ): Promise<T> {
   const result = await changeTenant(deps, scopeOf(caller, request), async (change) =>

@@ -7,12 +7,11 @@ import {
   setAccountStatus,
   wakeWaiting,
 } from '#core/store/provider-accounts.ts';
-import type { MemberCaller } from '../../auth/auth.ts';
 import { defineRoute } from '../../http/routes/define-route.ts';
-import { IdParams, type RequestFacts, type RouteModule } from '../../http/routes/route.ts';
+import { IdParams, type RouteModule } from '../../http/routes/route.ts';
 import type { AdminDeps } from '../admin-deps.ts';
 import { Provider, viewAccountFor } from './account-view.ts';
-import { changeAccount, requireAccount, tag, writer } from './change-account.ts';
+import { changeAccount, requireAccount, tag, writer, type AccountCall } from './change-account.ts';
 
 export function verifyAccountRoute(deps: AdminDeps): RouteModule {
   return defineRoute({
@@ -31,9 +30,7 @@ export function verifyAccountRoute(deps: AdminDeps): RouteModule {
     handler: async ({ caller, params, request }) => {
       const account = await changeAccount(
         deps,
-        caller,
-        params.id,
-        request,
+        { caller, id: params.id, request },
         async ({ tx, audit }, { id, status, label: name }) => {
           if (status === 'disabled')
             throw new AppError('invalid_state', { message: 'Provider account is disabled' });
@@ -59,7 +56,7 @@ export function enableAccountRoute(deps: AdminDeps): RouteModule {
     params: IdParams,
     response: Provider,
     handler: async ({ caller, params, request }) => ({
-      body: await move(deps, caller, params.id, request, 'active'),
+      body: await move(deps, { caller, id: params.id, request }, 'active'),
     }),
   });
 }
@@ -76,7 +73,7 @@ export function disableAccountRoute(deps: AdminDeps): RouteModule {
     params: IdParams,
     response: Provider,
     handler: async ({ caller, params, request }) => ({
-      body: await move(deps, caller, params.id, request, 'disabled'),
+      body: await move(deps, { caller, id: params.id, request }, 'disabled'),
     }),
   });
 }
@@ -93,11 +90,15 @@ export function deleteAccountRoute(deps: AdminDeps): RouteModule {
     auth: writer,
     params: IdParams,
     handler: async ({ caller, params, request }) => {
-      await changeAccount(deps, caller, params.id, request, async ({ tx, audit }, { id, label: name }) => {
-        await deleteAccount(caller.tenant.id, tx, id);
-        await wakeWaiting(caller.tenant.id, tx, id);
-        await audit('provider.deleted', id, {}, { name });
-      });
+      await changeAccount(
+        deps,
+        { caller, id: params.id, request },
+        async ({ tx, audit }, { id, label: name }) => {
+          await deleteAccount(caller.tenant.id, tx, id);
+          await wakeWaiting(caller.tenant.id, tx, id);
+          await audit('provider.deleted', id, {}, { name });
+        },
+      );
       return { body: undefined };
     },
   });
@@ -106,12 +107,11 @@ export function deleteAccountRoute(deps: AdminDeps): RouteModule {
 /** Idempotent: a repeated call changes nothing. */
 async function move(
   deps: AdminDeps,
-  caller: MemberCaller,
-  id: string,
-  request: RequestFacts,
+  call: AccountCall,
   to: 'active' | 'disabled',
 ): Promise<z.output<typeof Provider>> {
-  const account = await changeAccount(deps, caller, id, request, async ({ tx, audit }, before) => {
+  const { caller } = call;
+  const account = await changeAccount(deps, call, async ({ tx, audit }, before) => {
     if ((before.status === 'disabled') === (to === 'disabled')) return before;
     await setAccountStatus(caller.tenant.id, tx, before.id, to);
     await wakeWaiting(caller.tenant.id, tx, before.id);

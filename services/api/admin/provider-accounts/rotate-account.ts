@@ -56,9 +56,7 @@ export function replaceSecretRoute(deps: AdminDeps): RouteModule {
       const ciphertext = await encryptSecrets(deps.keyring, caller.tenant.id, before.id, parsed.secrets);
       const replaced = await changeAccount(
         deps,
-        caller,
-        params.id,
-        request,
+        { caller, id: params.id, request },
         async ({ tx, audit }, account) => {
           const { id } = account;
           assertUnchanged(before, account);

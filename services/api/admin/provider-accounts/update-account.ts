@@ -12,8 +12,6 @@ import type { AnyProvider } from '#providers/provider.ts';
 import { parseAccount, parsePublicConfig } from '#providers/registry.ts';
 import { defineRoute } from '../../http/routes/define-route.ts';
 import { IdParams, type RouteModule } from '../../http/routes/route.ts';
-import { changeTenant } from '../../changes/change-tenant.ts';
-import { scopeOf } from '../../changes/change-scope.ts';
 import type { AdminDeps } from '../admin-deps.ts';
 import { UpdateProvider } from './account-schemas.ts';
 import {
@@ -26,10 +24,19 @@ import {
   settingsRejected,
 } from './account-secret.ts';
 import { Provider, viewAccountFor } from './account-view.ts';
-import { catalogEntry, errors, peek, requireAccount, secretChanged, tag, writer } from './change-account.ts';
+import {
+  catalogEntry,
+  changeAccount,
+  errors,
+  peek,
+  requireAccount,
+  secretChanged,
+  tag,
+  writer,
+} from './change-account.ts';
 
 export function updateAccountRoute(deps: AdminDeps): RouteModule {
-  const { sql, keyring, notify, receiptUrls, isBlockedHost } = deps;
+  const { sql, keyring, receiptUrls, isBlockedHost } = deps;
   return defineRoute({
     method: 'PATCH',
     path: '/v1/admin/providers/:id',
@@ -72,8 +79,7 @@ export function updateAccountRoute(deps: AdminDeps): RouteModule {
         ciphertext !== undefined ||
         (publicConfig !== undefined &&
           (before.status === 'invalid' || isOtherConfig(provider, before.configPublic, publicConfig)));
-      const account = await changeTenant(deps, scopeOf(caller, request), async (change) => {
-        const current = await requireAccount(caller, change.tx, id);
+      const account = await changeAccount(deps, { caller, id, request }, async (change, current) => {
         if (publicConfig !== undefined || ciphertext !== undefined) assertUnchanged(before, current);
         await updateAccount(tenantId, change.tx, id, {
           label,
@@ -92,7 +98,6 @@ export function updateAccountRoute(deps: AdminDeps): RouteModule {
         }
         return requireAccount(caller, change.tx, id);
       });
-      notify('account', { tenantId, id });
       return { body: viewAccountFor(receiptUrls, caller, account) };
     },
   });
