@@ -9,7 +9,7 @@ import { platformUsageRoute } from './platform-usage.ts';
 import { providerCatalogRoute } from './provider-catalog.ts';
 import { providerAccountRoutes } from './provider-accounts/account-routes.ts';
 import { simulateRouteRoute } from './simulate-route.ts';
-import { tenantRoutes } from './tenants.ts';
+import { tenantRoutes } from './tenants/tenant-routes.ts';
 import { usageRoute } from './usage.ts';
 import type { RouteModule } from '../http/routes/route.ts';
 

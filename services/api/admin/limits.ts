@@ -14,7 +14,7 @@ import {
 import { readLimits } from '#core/store/tenants.ts';
 import { withTenant } from '#core/store/tenant-scope.ts';
 import type { AdminDeps } from './admin-deps.ts';
-import { Brake } from './tenant-view.ts';
+import { Brake } from './tenants/tenant-view.ts';
 import { defineRoute } from '../http/routes/define-route.ts';
 import type { RouteModule } from '../http/routes/route.ts';
 

@@ -6,7 +6,7 @@ import {
   type PlatformUsageGroup,
 } from '#core/domain/tenant/usage-query.ts';
 import { readPlatformUsage, type PlatformUsageKey } from '#core/store/platform-usage.ts';
-import { insufficientRole } from '../auth/assert-role.ts';
+import { assertPlatformAdmin } from '../auth/assert-role.ts';
 import type { AdminDeps } from './admin-deps.ts';
 import { usageCsv, usageFields, usageGroupFields, usageItems, usageStatusExample } from './usage-items.ts';
 import {
@@ -96,7 +96,7 @@ export function platformUsageRoute({
     csv: true,
     errors: ['insufficient_role'],
     handler: async ({ caller, query: { since, until, groupBy, format }, request, gone }) => {
-      if (!caller.isPlatformAdmin) throw insufficientRole('platform admin');
+      assertPlatformAdmin(caller);
       const groups = groupsOf<PlatformUsageGroup>(groupBy);
       const span = usageSpanOf(askedSpan(since, until), 'day', Date.now());
       if ('refused' in span)

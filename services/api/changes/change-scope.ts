@@ -17,6 +17,11 @@ export function scopeOf(caller: MemberCaller, request: RequestFacts): ChangeScop
   return { tenantId: caller.tenant.id, origin: originOf(caller, request), by };
 }
 
+/** Returns the scope of a change that a platform admin makes, who need not be a member. */
+export function adminScope(tenantId: TenantId, caller: UserCaller, request: RequestFacts): ChangeScope {
+  return { tenantId, origin: originOf(caller, request), by: null };
+}
+
 export function originOf(caller: UserCaller | MemberCaller, request: RequestFacts): AuditOrigin {
   return { actor: caller.user.id, ip: request.ip, requestId: request.id, appName: request.appName };
 }

@@ -4,7 +4,7 @@ import { CHANNELS } from '#core/domain/message/channel.ts';
 import { TENANT_STATES } from '#core/domain/tenant/tenant-state.ts';
 import type { TenantFacts } from '#core/store/directory.ts';
 import { SUSPENSION_REASONS, type SuspensionReason } from '#core/store/tenants.ts';
-import { warningsField } from '../http/routes/request-warnings.ts';
+import { warningsField } from '../../http/routes/request-warnings.ts';
 
 export const Brake = z
   .object({

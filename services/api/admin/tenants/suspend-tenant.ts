@@ -1,0 +1,87 @@
+import { z } from 'zod';
+import { AppError } from '#core/domain/fault/app-error.ts';
+import type { TenantId } from '#core/domain/storage/ids.ts';
+import { setSuspension, SUSPENSION_REASONS, type SuspensionReason } from '#core/store/tenants.ts';
+import { assertPlatformAdmin } from '../../auth/assert-role.ts';
+import type { UserCaller } from '../../auth/auth.ts';
+import { adminScope } from '../../changes/change-scope.ts';
+import { changeTenant } from '../../changes/change-tenant.ts';
+import { defineRoute } from '../../http/routes/define-route.ts';
+import { IdParams, type RequestFacts, type RouteModule } from '../../http/routes/route.ts';
+import type { AdminDeps } from '../admin-deps.ts';
+import { assertUnmanaged, reach, requireTenant, tenantRouteAuth, tenantRouteTag } from './tenant-access.ts';
+import { Tenant, viewTenant } from './tenant-view.ts';
+
+const SuspendTenant = z.object({ reason: z.enum(SUSPENSION_REASONS).default('manual') }).meta({
+  id: 'SuspendTenant',
+  description: 'Why a tenant is suspended.',
+  examples: [{ reason: 'billing' }],
+});
+
+export function suspendTenantRoute(deps: AdminDeps): RouteModule {
+  return defineRoute({
+    method: 'POST',
+    path: '/v1/admin/tenants/:id/suspend',
+    operation: 'suspendTenant',
+    summary: 'Suspend a tenant',
+    description:
+      'For platform admins. Calls with its keys and writes of its members are refused; queued messages are held and nothing is lost. Repeating the call changes the reason. A tenant that is suspended because its cluster resource was deleted can be suspended as well: a new resource then resumes it only after a call to resume it.',
+    tag: tenantRouteTag,
+    auth: tenantRouteAuth,
+    params: IdParams,
+    body: SuspendTenant,
+    response: Tenant,
+    errors: ['insufficient_role', 'managed_by_cluster', 'invalid_state'],
+    handler: async ({ caller, params, body, request }) => ({
+      body: await moveSuspension(deps, { caller, id: params.id as TenantId, request }, body.reason),
+    }),
+  });
+}
+
+export function resumeTenantRoute(deps: AdminDeps): RouteModule {
+  return defineRoute({
+    method: 'POST',
+    path: '/v1/admin/tenants/:id/resume',
+    operation: 'resumeTenant',
+    summary: 'Resume a suspended tenant',
+    description: 'For platform admins. Held messages continue from where they were.',
+    tag: tenantRouteTag,
+    auth: tenantRouteAuth,
+    params: IdParams,
+    response: Tenant,
+    errors: ['insufficient_role', 'managed_by_cluster', 'invalid_state'],
+    handler: async ({ caller, params, request }) => ({
+      body: await moveSuspension(deps, { caller, id: params.id as TenantId, request }, null),
+    }),
+  });
+}
+
+/** Which tenant a call is about, and who makes the call. */
+type TenantCall = { readonly caller: UserCaller; readonly id: TenantId; readonly request: RequestFacts };
+
+async function moveSuspension(
+  deps: AdminDeps,
+  { caller, id, request }: TenantCall,
+  reason: SuspensionReason | null,
+): Promise<z.output<typeof Tenant>> {
+  await reach(deps.sql, caller, id);
+  assertPlatformAdmin(caller);
+  const { tenant, isChanged } = await changeTenant(deps, adminScope(id, caller, request), async (change) => {
+    const { status } = change.tenant;
+    assertUnmanaged(change);
+    if (status !== 'active' && status !== 'suspended') throw new AppError('invalid_state');
+    // Read under the lock: another admin may have changed the reason at the same time.
+    const before = await requireTenant(change.tx, id);
+    // A suspension that a deleted resource left behind becomes the caller's, so that a new resource does not lift it.
+    const isOfResource = before.suspendedBy?.includes('/') === true;
+    if (status === 'active' ? reason === null : reason === before.suspensionReason && !isOfResource)
+      return { tenant: before, isChanged: false };
+    await setSuspension(id, change.tx, reason, caller.user.id);
+    const changes = [{ field: 'suspension', from: before.suspensionReason, to: reason }];
+    const details = { name: before.name, changes };
+    await change.audit(reason === null ? 'tenant.resumed' : 'tenant.suspended', id, { reason }, details);
+    return { tenant: await requireTenant(change.tx, id), isChanged: true };
+  });
+  if (isChanged) deps.notify('tenant', { tenantId: id });
+  return viewTenant(tenant);
+}
