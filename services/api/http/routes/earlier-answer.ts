@@ -1,7 +1,8 @@
 import type { TenantId } from '#core/domain/storage/ids.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
-import { createOnce, type CreateResult, type IdempotencyClaim } from './idempotency.ts';
+import { findAnswer } from '#core/store/idempotency.ts';
 import { inSlot, type SharedSlots } from '../admission/shared-slots.ts';
+import { replayOf, type CreateResult, type IdempotencyClaim } from './idempotency.ts';
 
 /** Looks up stored answers, in turns, because a look-up waits for a call with the same key that is under way. */
 export type Replays = {
@@ -23,22 +24,7 @@ export async function earlierAnswer<Body>(
   restore?: (stored: Body, nonce: Uint8Array) => Body,
 ): Promise<CreateResult<Body> | null> {
   if (claim === null) return null;
-  const isTenant = typeof of === 'string';
-  try {
-    return await inSlot(slots, isTenant ? of : of.creator, () =>
-      createOnce<Body>(sql, {
-        tenantId: isTenant ? of : null,
-        claim,
-        create: () => Promise.reject(new NothingStored()),
-        ...(restore === undefined ? {} : { restore }),
-      }),
-    );
-  } catch (error) {
-    if (error instanceof NothingStored) return null;
-    throw error;
-  }
-}
-
-class NothingStored extends Error {
-  override readonly name = 'NothingStored';
+  const [tenantId, owner] = typeof of === 'string' ? [of, of] : [null, of.creator];
+  const stored = await inSlot(slots, owner, () => findAnswer(sql, tenantId, claim));
+  return stored === undefined ? null : replayOf(stored, claim, restore);
 }

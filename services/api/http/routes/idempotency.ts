@@ -3,16 +3,12 @@ import { z } from 'zod';
 import { AppError, validationFailed } from '#core/domain/fault/app-error.ts';
 import type { TenantId } from '#core/domain/storage/ids.ts';
 import type { Warnings } from '#core/domain/fault/warning.ts';
-import { type Json, type Sql, type TransactionSql } from '#core/platform/postgres/postgres.ts';
-import { DATABASE_DEADLINE_MS, transactionWithin } from '#core/store/tenant-scope.ts';
+import type { Json, Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
+import { createOnce as storeOnce, type ScopedKey, type StoredAnswer } from '#core/store/idempotency.ts';
 import { withWarnings } from './request-warnings.ts';
 
 /** A request's idempotency key in a comparable form. */
-export type IdempotencyClaim = {
-  /** SHA-256 of owner, method, route and key. */
-  readonly scope: Buffer;
-  /** HMAC of the body in canonical form. */
-  readonly fingerprint: Buffer;
+export type IdempotencyClaim = ScopedKey & {
   /** Warnings of the answer: stored with it, so that a replay returns the same ones. */
   readonly warnings: Warnings;
 };
@@ -104,13 +100,11 @@ export type CreateResult<Body> = {
 };
 
 /**
- * Runs a create once per idempotency key, in one transaction with its claim: a concurrent duplicate waits for the first
- * request and gets its answer; a create that throws stores nothing. Without a claim it just runs. Within `create`,
- * `app.tenant` is set if there is a tenant.
+ * Runs a create once per idempotency key and answers a repeated request with the first answer.
  * @param restore Rebuilds the original body from what was stored; needed only when the body contains a secret.
  * @throws AppError `idempotency_mismatch`; any error of `create`.
  */
-export function createOnce<Body>(
+export async function createOnce<Body>(
   sql: Sql,
   options: {
     readonly tenantId: TenantId | null;
@@ -120,48 +114,33 @@ export function createOnce<Body>(
   },
 ): Promise<CreateResult<Body>> {
   const { tenantId, claim, create, restore } = options;
-  return transactionWithin(
-    sql,
-    async (tx): Promise<CreateResult<Body>> => {
-      if (tenantId !== null) {
-        // Disables sequential scans, as `withTenant` does.
-        await tx`select set_config('app.tenant', ${tenantId}, true), set_config('enable_seqscan', 'off', true)`;
-      }
-      const earlier = claim === null ? undefined : await claimed(tx, tenantId, claim);
-      if (earlier !== undefined) {
-        const { response, nonce } = earlier;
-        const body = restore === undefined || nonce === null ? response : restore(response as Body, nonce);
-        return { status: earlier.status, body: body as Body, replayed: true };
-      }
-      const created = await create(tx);
-      if (claim !== null) await store(tx, claim, created);
-      return { status: created.status, body: created.body, replayed: false };
+  const result = await storeOnce(sql, {
+    tenantId,
+    key: claim,
+    create,
+    answerOf: ({ status, body, stored, nonce = null }) => {
+      const response = stored ?? (body as Json);
+      return { status, response: claim === null ? response : withWarnings(response, claim.warnings), nonce };
     },
-    DATABASE_DEADLINE_MS,
-  );
+  });
+  if ('earlier' in result) return replayOf(result.earlier, claim, restore);
+  return { status: result.made.status, body: result.made.body, replayed: false };
 }
 
-type ClaimRow = { fingerprint: Buffer; status: number; response: unknown; nonce: Buffer | null };
-
-async function claimed(
-  tx: TransactionSql,
-  tenantId: TenantId | null,
-  { scope, fingerprint }: IdempotencyClaim,
-): Promise<ClaimRow | undefined> {
-  const [row] = await tx<ClaimRow[]>`
-    select fingerprint, status, response, nonce
-    from claim_idempotency(array[${scope}::bytea], array[${tenantId}::uuid], array[${fingerprint}::bytea])`;
-  if (row !== undefined && !row.fingerprint.equals(fingerprint)) throw new AppError('idempotency_mismatch');
-  return row;
-}
-
-async function store<Body>(
-  tx: TransactionSql,
-  { scope, warnings }: IdempotencyClaim,
-  created: Created<Body>,
-): Promise<void> {
-  const response = JSON.stringify(withWarnings(created.stored ?? (created.body as Json), warnings));
-  const nonce = created.nonce === undefined ? null : Buffer.from(created.nonce);
-  await tx`select store_idempotent_response(array[${scope}::bytea], array[${created.status}::smallint],
-    array[${response}::text::json], array[${nonce}::bytea])`;
+/**
+ * Returns a stored answer as a replay.
+ * @throws AppError `idempotency_mismatch` if it is the answer to another request.
+ */
+export function replayOf<Body>(
+  { fingerprint, status, response, nonce }: StoredAnswer,
+  claim: IdempotencyClaim | null,
+  restore?: (stored: Body, nonce: Uint8Array) => Body,
+): CreateResult<Body> {
+  if (claim !== null && !fingerprint.equals(claim.fingerprint)) throw new AppError('idempotency_mismatch');
+  const body = response as Body;
+  return {
+    status,
+    body: restore === undefined || nonce === null ? body : restore(body, nonce),
+    replayed: true,
+  };
 }
