@@ -15,6 +15,15 @@ test('a failed load is not cached', async () => {
   expect(await cache.get('k', () => Promise.resolve(2))).toBe(2);
 });
 
+test('a load that finds nothing is shared and not cached', async () => {
+  const cache = createFreshCache<number>(10);
+  let asked = 0;
+  const load = () => Promise.resolve(++asked > 1 ? asked : null);
+  expect(await Promise.all([cache.get('k', load), cache.get('k', load)])).toEqual([null, null]);
+  expect(cache.peek('k')).toBeUndefined();
+  expect(await cache.get('k', load)).toBe(2);
+});
+
 test('a value that is loaded during drop, dropWhere or clear is returned but not cached', async () => {
   for (const drop of ['drop', 'dropWhere', 'clear'] as const) {
     const cache = createFreshCache<string>(10);

@@ -10,10 +10,10 @@ const KEPT_SHARE_MIN = 0.5;
 /**
  * Caches values from the database for at most `ttlMs`, and for a random time of at least half of it: copies that were loaded
  * together, as after a start, would otherwise all be loaded again together, while requests wait. Concurrent misses of one key
- * share a single load; a failed load is not cached. A key that is dropped while it is being loaded is not cached either.
+ * share a single load; a failed load is not cached, and neither is null, the result of a load that found nothing. A key that is dropped while it is being loaded is not cached either.
  */
 export type FreshCache<Value> = {
-  readonly get: (key: string, load: () => Promise<Value>) => Promise<Value>;
+  readonly get: <Found extends Value | null>(key: string, load: () => Promise<Found>) => Promise<Found>;
   /** Returns the cached copy without loading. */
   readonly peek: (key: string) => Value | undefined;
   readonly drop: (key: string) => void;
@@ -35,9 +35,9 @@ export function createFreshCache<Value extends {}>(
     ttlResolution: 0,
     ...(weight === undefined ? {} : { maxSize: weight.max, sizeCalculation: weight.of }),
   });
-  const loading = new Map<string, Promise<Value>>();
+  const loading = new Map<string, Promise<Value | null>>();
 
-  async function load(key: string, ask: () => Promise<Value>): Promise<Value> {
+  async function load<Found extends Value | null>(key: string, ask: () => Promise<Found>): Promise<Found> {
     const asked = performance.now();
     const question = ask();
     loading.set(key, question);
@@ -46,7 +46,7 @@ export function createFreshCache<Value extends {}>(
       // The age counts from the start of the load: the answer may be that old.
       const keptMs = ttlMs * (KEPT_SHARE_MIN + (1 - KEPT_SHARE_MIN) * Math.random());
       const ttl = keptMs - (performance.now() - asked);
-      if (loading.get(key) === question && ttl > 0) values.set(key, value, { ttl });
+      if (value !== null && loading.get(key) === question && ttl > 0) values.set(key, value, { ttl });
       return value;
     } finally {
       if (loading.get(key) === question) loading.delete(key);
@@ -54,10 +54,10 @@ export function createFreshCache<Value extends {}>(
   }
 
   return {
-    get(key, ask) {
+    get<Found extends Value | null>(key: string, ask: () => Promise<Found>) {
       const known = values.get(key);
-      if (known !== undefined) return Promise.resolve(known);
-      return loading.get(key) ?? load(key, ask);
+      if (known !== undefined) return Promise.resolve(known as Found);
+      return (loading.get(key) as Promise<Found> | undefined) ?? load(key, ask);
     },
     peek: (key) => values.get(key),
     drop(key) {

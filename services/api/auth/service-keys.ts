@@ -50,17 +50,9 @@ export function createServiceKeys(deps: ServiceKeysDeps): ServiceKeys {
 
   async function find(keyId: string): Promise<CallerFacts | null> {
     if (unknown.peek(keyId) !== undefined) return null;
-    try {
-      return await known.get(keyId, async () => {
-        const facts = await findCaller(keyId);
-        if (facts === null) throw new NoSuchKeyError();
-        return facts;
-      });
-    } catch (error) {
-      if (!(error instanceof NoSuchKeyError)) throw error;
-      await unknown.get(keyId, async () => 'none');
-      return null;
-    }
+    const facts = await known.get(keyId, () => findCaller(keyId));
+    if (facts === null) await unknown.get(keyId, async () => 'none');
+    return facts;
   }
 
   /** Returns the cached facts of a text that was verified before; otherwise undefined. */
@@ -123,8 +115,4 @@ export function createServiceKeys(deps: ServiceKeysDeps): ServiceKeys {
 
 function digestOf(text: string): Buffer {
   return hash('sha256', text, 'buffer');
-}
-
-class NoSuchKeyError extends Error {
-  override readonly name = 'NoSuchKeyError';
 }
