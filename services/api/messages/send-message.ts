@@ -6,6 +6,7 @@ import { COUNTED_BYTES_MIN, INLINE_BYTES_MAX } from '#core/domain/message/conten
 import type { TenantId } from '#core/domain/storage/ids.ts';
 import { SMS_ENCODINGS } from '#core/domain/message/segments.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
+import type { RejectionReason } from '#core/platform/telemetry/metrics.ts';
 import type { AcceptRow, Verdict } from '#core/store/acceptance.ts';
 import type { AcceptBatcher } from './accept-batcher.ts';
 import { accountFor, loadRouting } from './account-for.ts';
@@ -21,7 +22,7 @@ import { messageWarnings } from './message-warnings.ts';
 import { warningsField } from '../http/routes/request-warnings.ts';
 import { newMessageRow, recordKeptFrom, sendsPerMinute, type Accepted } from './new-message.ts';
 import { countedAgainst, refusalOf } from './refusal-of.ts';
-import { rejectionReason, type RejectionReason } from './rejection-reason.ts';
+import { rejectionReason } from './rejection-reason.ts';
 import { rememberedRefusal } from './remembered-refusal.ts';
 import { defineRoute } from '../http/routes/define-route.ts';
 import type { Answer, RouteContext, RouteModule } from '../http/routes/route.ts';
@@ -30,7 +31,7 @@ import { attachedLength, SEND_BYTES_MAX, SendMessage } from './send-message-sche
 
 export type AcceptMetrics = {
   readonly accepted: (channel: Channel, tenantId: TenantId) => void;
-  readonly rejected: (reason: RejectionReason | 'validation', tenantId: TenantId) => void;
+  readonly rejected: (reason: RejectionReason, tenantId: TenantId) => void;
   readonly replayed: () => void;
 };
 

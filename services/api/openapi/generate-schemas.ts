@@ -1,3 +1,5 @@
+import { INT32_MAX } from '#core/domain/int32-max.ts';
+
 export type Json = Record<string, unknown>;
 
 /** Keywords of a JSON Schema that contain subschemas: by name, a single one, or a list. */
@@ -73,8 +75,6 @@ function constAsEnum({ const: only, ...schema }: Json): Json {
     ? { ...schema, type: 'string', enum: [only] }
     : { ...schema, ...(only === undefined ? {} : { const: only }) };
 }
-
-const INT32_MAX = 2_147_483_647;
 
 /** Bounds that are only the safe integer range of JavaScript are removed. */
 function integerBounds(schema: Json): Json {
