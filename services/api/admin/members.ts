@@ -27,15 +27,12 @@ import { warningsField } from '../http/routes/request-warnings.ts';
 import { defineRoute } from '../http/routes/define-route.ts';
 import type { RouteModule } from '../http/routes/route.ts';
 import { pageOf, pageQuery } from '../http/lists/page.ts';
-import { isLine, text } from '../http/input/fields.ts';
+import { isLine, text, uuidField } from '../http/input/fields.ts';
 
 const tag = 'Members';
 const auth = { kind: 'bearer', role: 'admin' } as const;
 const UserParams = z.object({
-  userId: z
-    .uuid()
-    .transform((id) => id.toLowerCase())
-    .describe('The `userId` of a member or an invitation.'),
+  userId: uuidField().describe('The `userId` of a member or an invitation.'),
 });
 const roleField = z
   .enum(ROLES)

@@ -12,10 +12,10 @@ import {
   STEP_WEIGHT_MAX,
 } from '#core/domain/routing/route.ts';
 import { warningsField } from '../http/routes/request-warnings.ts';
+import { uuidField } from '../http/input/fields.ts';
 
 export const ChannelParams = z.object({ channel: z.enum(CHANNELS).describe('Channel of the route.') });
 
-const providerId = z.uuid().transform((id) => id.toLowerCase());
 const strategy = z
   .enum(ROUTE_STRATEGIES)
   .describe(
@@ -93,7 +93,7 @@ export const SetRoute = z
     steps: z
       .array(
         z.object({
-          providerId: providerId.describe(
+          providerId: uuidField().describe(
             'A provider account of the channel. A deleted one only if the current route has it.',
           ),
           weight: weight.default(1),

@@ -29,6 +29,7 @@ import { PAGE_SIZE_MAX, pageOf, pageQuery } from '../http/lists/page.ts';
 import { warningsField } from '../http/routes/request-warnings.ts';
 import { utcTimeField } from '../http/input/time-field.ts';
 import { standaloneSchema } from './standalone-schema.ts';
+import { uuidField } from '../http/input/fields.ts';
 
 export type ReadEventsDeps = {
   readonly read: ReadTenant;
@@ -91,9 +92,7 @@ const query = z.object({
     .optional()
     .describe('Only events of this type, or with this prefix: `message.*`.'),
   since: utcTimeField().optional().describe('Only events at or after this time.'),
-  endpointId: z
-    .uuid()
-    .transform((id) => id.toLowerCase())
+  endpointId: uuidField()
     .optional()
     .describe(
       'Only events that this webhook endpoint receives, with its own numbers: `data.seq`, `afterSeq` and `lastSeq` are those of its own feed, and recipients are masked if the endpoint has `maskRecipients`.',

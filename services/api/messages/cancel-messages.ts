@@ -21,7 +21,7 @@ import { assertMemberUntilCommit } from '../auth/assert-member.ts';
 import { auditTo } from '../changes/change-tenant.ts';
 import { scopeOf } from '../changes/change-scope.ts';
 import type { KeyCaller, MemberCaller } from '../auth/auth.ts';
-import { text } from '../http/input/fields.ts';
+import { text, uuidField } from '../http/input/fields.ts';
 import type { Cursors } from '../http/lists/cursor.ts';
 import type { ReadTenant } from '../http/lists/reads.ts';
 import { warningsField } from '../http/routes/request-warnings.ts';
@@ -54,11 +54,7 @@ const CancelMessages = z
   .object({
     filter: z
       .object({
-        batchId: z
-          .uuid()
-          .transform((id) => id.toLowerCase())
-          .optional()
-          .describe('As returned by `POST /v1/messages/batch`.'),
+        batchId: uuidField().optional().describe('As returned by `POST /v1/messages/batch`.'),
         externalId: text(1, 255).optional().describe('As given with the message.'),
         tag: text(1, 64).optional().describe('One of the tags.'),
         channel: z.enum(CHANNELS).optional(),

@@ -25,7 +25,7 @@ import { acceptedEvent, Attempt, Event, Message, toAttempt, toEvent, toMessage }
 import { defineRoute } from '../http/routes/define-route.ts';
 import { IdParams, type RouteModule } from '../http/routes/route.ts';
 import { pageOf, pageQuery } from '../http/lists/page.ts';
-import { text } from '../http/input/fields.ts';
+import { text, uuidField } from '../http/input/fields.ts';
 import { utcTimeField } from '../http/input/time-field.ts';
 
 export type ReadMessagesDeps = {
@@ -44,21 +44,9 @@ const filter = {
   channel: z.enum(CHANNELS).optional().describe('Only messages of this channel.'),
   to: text(1, 200).optional().describe('As sent, or in normalized form.'),
   externalId: text(1, 255).optional().describe('As given with the message.'),
-  batchId: z
-    .uuid()
-    .transform((id) => id.toLowerCase())
-    .optional()
-    .describe('Only messages of this batch.'),
-  parentMessageId: z
-    .uuid()
-    .transform((id) => id.toLowerCase())
-    .optional()
-    .describe('Only messages that send this message again.'),
-  providerId: z
-    .uuid()
-    .transform((id) => id.toLowerCase())
-    .optional()
-    .describe('Only messages of this provider account.'),
+  batchId: uuidField().optional().describe('Only messages of this batch.'),
+  parentMessageId: uuidField().optional().describe('Only messages that send this message again.'),
+  providerId: uuidField().optional().describe('Only messages of this provider account.'),
   tag: text(1, 64).optional().describe('One of the tags.'),
   metadata: z
     .record(text(1, 64), text(0, 500))

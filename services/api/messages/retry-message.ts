@@ -33,6 +33,7 @@ import { refusalOf } from './refusal-of.ts';
 import { rejectionReason } from './rejection-reason.ts';
 import { retriedMessage, type Retried } from './retried-message.ts';
 import { ACCEPTED_EXAMPLE, AcceptedMessage, type AcceptMetrics } from './send-message.ts';
+import { uuidField } from '../http/input/fields.ts';
 
 export type RetryMessageDeps = {
   readonly sql: Sql;
@@ -50,9 +51,7 @@ export type RetryMessageDeps = {
 
 const RetryMessage = z
   .object({
-    providerId: z
-      .uuid()
-      .transform((id) => id.toLowerCase())
+    providerId: uuidField()
       .optional()
       .describe(
         'The only provider account that may send the message. Defaults to the account that the first message named, else to the route of the channel.',

@@ -7,7 +7,7 @@ import { normalNumber } from '#core/domain/recipient/phone-number.ts';
 import { pushDataFault } from '#core/domain/message/push-data.ts';
 import { isSmsSender, SMS_SENDER_RULE } from '#core/domain/message/sms-sender.ts';
 import { exactNumbers } from '../http/input/exact-numbers.ts';
-import { atMostPairs, isLine, lineIssue, lineText, text } from '../http/input/fields.ts';
+import { atMostPairs, isLine, lineIssue, lineText, text, uuidField } from '../http/input/fields.ts';
 import { idempotencyKeyField } from '../http/routes/idempotency.ts';
 import { timeField } from '../http/input/time-field.ts';
 import { whatsappMedia, whatsappTemplate } from './whatsapp-fields.ts';
@@ -66,11 +66,7 @@ const every = {
     .enum(PRIORITIES)
     .default('normal')
     .describe('Priority relative to the other messages of the tenant.'),
-  providerId: z
-    .uuid()
-    .transform((id) => id.toLowerCase())
-    .optional()
-    .describe('Sends through this provider account only.'),
+  providerId: uuidField().optional().describe('Sends through this provider account only.'),
   metadata: metadata.optional().describe("Caller's own data, returned with the record."),
   tags: z
     .array(text(1, 64))

@@ -9,7 +9,7 @@ import {
 import { createInTenant } from '../changes/change-tenant.ts';
 import { earlierAnswer } from '../http/routes/earlier-answer.ts';
 import { scopeOf } from '../changes/change-scope.ts';
-import { graceSecondsField } from '../http/input/fields.ts';
+import { graceSecondsField, uuidField } from '../http/input/fields.ts';
 import { warningsField } from '../http/routes/request-warnings.ts';
 import { defineRoute } from '../http/routes/define-route.ts';
 import { idempotencyKeyField } from '../http/routes/idempotency.ts';
@@ -81,10 +81,7 @@ function show({ publicKeys }: WebhookDeps): RouteModule {
     tag,
     auth: { kind: 'none' },
     params: z.object({
-      tenantId: z
-        .uuid()
-        .transform((id) => id.toLowerCase())
-        .describe('The id of the tenant.'),
+      tenantId: uuidField().describe('The id of the tenant.'),
     }),
     response: Jwks,
     handler: async ({ params }) => {

@@ -6,16 +6,14 @@ import { defineRoute } from '../http/routes/define-route.ts';
 import { IdParams, type RouteModule } from '../http/routes/route.ts';
 import { changeEndpoint, nameOf } from './endpoint-change.ts';
 import type { WebhookDeps } from './webhook-deps.ts';
+import { uuidField } from '../http/input/fields.ts';
 
 const ENDPOINT_ID = '5d0c7a3e-2b41-4c6f-9e8d-7a6b5c4d3e2f';
 const DELIVERY_ID = 'c4a1f0d2-6e5b-4a39-8b7c-1d2e3f4a5b6c';
 
 const ReplayEvent = z
   .object({
-    endpointId: z
-      .uuid()
-      .transform((id) => id.toLowerCase())
-      .describe('The webhook endpoint that receives the event.'),
+    endpointId: uuidField().describe('The webhook endpoint that receives the event.'),
   })
   .meta({
     id: 'ReplayEvent',

@@ -27,6 +27,9 @@ export function atMostPairs<K extends z.core.$ZodRecordKey, V extends z.ZodType>
     .meta({ maxProperties: most });
 }
 
+/** A UUID in any case, as the database writes it. */
+export const uuidField = () => z.uuid().transform((id) => id.toLowerCase());
+
 /** Text of `min` to `max` Unicode code points. */
 export function text(min: number, max: number): z.ZodString {
   return z

@@ -7,6 +7,7 @@ import type { CallerOf, RouteAuth } from '../../auth/auth.ts';
 import type { IdempotencyClaim } from './idempotency.ts';
 import type { Tag } from './tags.ts';
 import type { Upload, UploadRules } from '../input/upload.ts';
+import { uuidField } from '../input/fields.ts';
 
 /** What the OpenAPI document says of a route besides its schemas. */
 export type RouteDocs = {
@@ -147,8 +148,5 @@ export type Route<
 
 /** Path parameter `id`: a UUID in any case. */
 export const IdParams = z.object({
-  id: z
-    .uuid()
-    .transform((id) => id.toLowerCase())
-    .describe('Id of the resource in the path.'),
+  id: uuidField().describe('Id of the resource in the path.'),
 });
