@@ -13,10 +13,10 @@ import { scopeOf } from '../../changes/change-scope.ts';
 import type { AdminDeps } from '../admin-deps.ts';
 
 /** The OpenAPI tag and the auth that the routes of provider accounts share. */
-export const tag = 'Providers';
-export const writer = { kind: 'bearer', role: 'admin' } as const;
-export const reader = { kind: 'bearer', role: 'viewer' } as const;
-export const errors = ['invalid_state', 'dependency_unavailable'] as const;
+export const accountRouteTag = 'Providers';
+export const accountRouteWriter = { kind: 'bearer', role: 'admin' } as const;
+export const accountRouteReader = { kind: 'bearer', role: 'viewer' } as const;
+export const accountRouteErrors = ['invalid_state', 'dependency_unavailable'] as const;
 
 /** Which account a call is about, and who makes the call. */
 export type AccountCall = {
@@ -38,7 +38,12 @@ export async function changeAccount<T>(
   return result;
 }
 
-export function peek(sql: AdminDeps['sql'], caller: MemberCaller, id: string): Promise<ProviderAccount> {
+/** Reads an account before it is changed, without a lock. */
+export function readAccount(
+  sql: AdminDeps['sql'],
+  caller: MemberCaller,
+  id: string,
+): Promise<ProviderAccount> {
   return withTenant(sql, caller.tenant.id, (tx) => requireAccount(caller, tx, id));
 }
 

@@ -13,7 +13,7 @@ import type { AdminDeps } from '../admin-deps.ts';
 import { CreateProvider } from './account-schemas.ts';
 import { assertHostAllowed, assertNoSecret, encryptSecrets, settingsRejected } from './account-secret.ts';
 import { Provider, receiptUrlOf, viewAccount } from './account-view.ts';
-import { catalogEntry, tag, writer } from './change-account.ts';
+import { accountRouteTag, accountRouteWriter, catalogEntry } from './change-account.ts';
 
 export function createAccountRoute(deps: AdminDeps): RouteModule {
   const { keyring, notify, isBlockedHost } = deps;
@@ -24,8 +24,8 @@ export function createAccountRoute(deps: AdminDeps): RouteModule {
     summary: 'Store the credentials of a provider account',
     description:
       'The catalog lists the settings and secrets that a provider requires. Secrets are encrypted at once with a key of the tenant, and never returned. The account is `unverified`, and a check of it starts automatically.',
-    tag,
-    auth: writer,
+    tag: accountRouteTag,
+    auth: accountRouteWriter,
     idempotent: true,
     body: CreateProvider,
     status: 201,

@@ -11,7 +11,13 @@ import { defineRoute } from '../../http/routes/define-route.ts';
 import { IdParams, type RouteModule } from '../../http/routes/route.ts';
 import type { AdminDeps } from '../admin-deps.ts';
 import { Provider, viewAccountFor } from './account-view.ts';
-import { changeAccount, requireAccount, tag, writer, type AccountCall } from './change-account.ts';
+import {
+  type AccountCall,
+  accountRouteTag,
+  accountRouteWriter,
+  changeAccount,
+  requireAccount,
+} from './change-account.ts';
 
 export function verifyAccountRoute(deps: AdminDeps): RouteModule {
   return defineRoute({
@@ -21,8 +27,8 @@ export function verifyAccountRoute(deps: AdminDeps): RouteModule {
     summary: "Check a provider account's credentials",
     description:
       'The check runs soon and sends no message; `lastVerification`, `status` and `statusReason` show its result.',
-    tag,
-    auth: writer,
+    tag: accountRouteTag,
+    auth: accountRouteWriter,
     params: IdParams,
     status: 202,
     response: Provider,
@@ -51,8 +57,8 @@ export function enableAccountRoute(deps: AdminDeps): RouteModule {
     operation: 'enableProvider',
     summary: 'Enable a disabled provider account',
     description: 'An account that is not disabled does not change.',
-    tag,
-    auth: writer,
+    tag: accountRouteTag,
+    auth: accountRouteWriter,
     params: IdParams,
     response: Provider,
     handler: async ({ caller, params, request }) => ({
@@ -68,8 +74,8 @@ export function disableAccountRoute(deps: AdminDeps): RouteModule {
     operation: 'disableProvider',
     summary: 'Disable a provider account',
     description: 'No message is sent through it until it is enabled again.',
-    tag,
-    auth: writer,
+    tag: accountRouteTag,
+    auth: accountRouteWriter,
     params: IdParams,
     response: Provider,
     handler: async ({ caller, params, request }) => ({
@@ -86,8 +92,8 @@ export function deleteAccountRoute(deps: AdminDeps): RouteModule {
     summary: 'Delete a provider account',
     description:
       'Its secret is removed at once. Messages that waited for it move to another account, if there is one.',
-    tag,
-    auth: writer,
+    tag: accountRouteTag,
+    auth: accountRouteWriter,
     params: IdParams,
     handler: async ({ caller, params, request }) => {
       await changeAccount(

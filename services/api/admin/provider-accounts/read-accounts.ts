@@ -10,7 +10,7 @@ import { pageOf, pageQuery } from '../../http/lists/page.ts';
 import type { AdminDeps } from '../admin-deps.ts';
 import { readRecent } from './account-health-route.ts';
 import { Provider, viewAccountFor } from './account-view.ts';
-import { reader, requireAccount, tag } from './change-account.ts';
+import { accountRouteReader, accountRouteTag, requireAccount } from './change-account.ts';
 
 export function listAccountsRoute({ read, cursors, receiptUrls }: AdminDeps): RouteModule {
   return defineRoute({
@@ -19,8 +19,8 @@ export function listAccountsRoute({ read, cursors, receiptUrls }: AdminDeps): Ro
     operation: 'listProviders',
     summary: 'List provider accounts',
     description: 'Newest first. An account must match all filters.',
-    tag,
-    auth: reader,
+    tag: accountRouteTag,
+    auth: accountRouteReader,
     query: z.object({
       ...pageQuery,
       channel: z.enum(CHANNELS).optional().describe('Only accounts of this channel.'),
@@ -55,8 +55,8 @@ export function showAccountRoute({ read, receiptUrls }: AdminDeps): RouteModule 
     operation: 'getProvider',
     summary: 'Show a provider account',
     description: 'Everything but its secrets, with the results of its recent calls and receipts.',
-    tag,
-    auth: reader,
+    tag: accountRouteTag,
+    auth: accountRouteReader,
     params: IdParams,
     response: Provider,
     handler: async ({ caller, params, gone }) => {

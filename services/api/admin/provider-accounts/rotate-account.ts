@@ -23,14 +23,14 @@ import {
 import { assertUnchanged, encryptSecrets, settingsRejected } from './account-secret.ts';
 import { receiptUrlOf } from './account-view.ts';
 import {
+  accountRouteErrors,
+  accountRouteTag,
+  accountRouteWriter,
   catalogEntry,
   changeAccount,
-  errors,
-  peek,
+  readAccount,
   requireAccount,
   secretChanged,
-  tag,
-  writer,
 } from './change-account.ts';
 
 export function replaceSecretRoute(deps: AdminDeps): RouteModule {
@@ -41,14 +41,14 @@ export function replaceSecretRoute(deps: AdminDeps): RouteModule {
     summary: "Replace a provider account's secret",
     description:
       'Takes effect for the next message. The account becomes `unverified` again, and a check starts automatically. The previous secret is kept, encrypted, for 15 minutes.',
-    tag,
-    auth: writer,
+    tag: accountRouteTag,
+    auth: accountRouteWriter,
     params: IdParams,
     body: ReplaceProviderSecret,
     response: ProviderSecret,
-    errors,
+    errors: accountRouteErrors,
     handler: async ({ caller, params, body, warnings, request }) => {
-      const before = await peek(deps.sql, caller, params.id);
+      const before = await readAccount(deps.sql, caller, params.id);
       const provider = catalogEntry(before.provider);
       const parsed = parseAccount(provider, before.configPublic, body.secretConfig);
       if (!parsed.ok) throw settingsRejected(parsed.details);
@@ -82,8 +82,8 @@ export function rotateReceiptUrlRoute(deps: AdminDeps): RouteModule {
     summary: "Replace a provider account's receipt URL",
     description:
       'The previous URL stays valid for `graceSeconds`, 7 days by default, so that it can be replaced at the provider and reports under way still arrive; with 0 it is refused at once. Older URLs are refused from now on.',
-    tag,
-    auth: writer,
+    tag: accountRouteTag,
+    auth: accountRouteWriter,
     params: IdParams,
     idempotent: true,
     body: RotateReceiptUrl,

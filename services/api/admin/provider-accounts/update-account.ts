@@ -25,14 +25,14 @@ import {
 } from './account-secret.ts';
 import { Provider, viewAccountFor } from './account-view.ts';
 import {
+  accountRouteErrors,
+  accountRouteTag,
+  accountRouteWriter,
   catalogEntry,
   changeAccount,
-  errors,
-  peek,
+  readAccount,
   requireAccount,
   secretChanged,
-  tag,
-  writer,
 } from './change-account.ts';
 
 export function updateAccountRoute(deps: AdminDeps): RouteModule {
@@ -44,16 +44,16 @@ export function updateAccountRoute(deps: AdminDeps): RouteModule {
     summary: 'Change a provider account',
     description:
       'Absent fields keep their values. `publicConfig` replaces all settings, null removes them. A change of where or how the secret is sent (host, port, encryption, user, account at the vendor) requires `secretConfig` in the same call. New settings or a new secret are `unverified`, and a check of them starts automatically. 409 `invalid_state`: the account was changed by another call in the meantime.',
-    tag,
-    auth: writer,
+    tag: accountRouteTag,
+    auth: accountRouteWriter,
     params: IdParams,
     body: UpdateProvider,
     response: Provider,
-    errors: [...errors, 'url_blocked'],
+    errors: [...accountRouteErrors, 'url_blocked'],
     handler: async ({ caller, params, body, warnings, request }) => {
       const { label, secretConfig, rateLimitPerSecond } = body;
       const publicConfig = body.publicConfig === null ? {} : body.publicConfig;
-      const before = await peek(sql, caller, params.id);
+      const before = await readAccount(sql, caller, params.id);
       if (Object.values(body).every((value) => value === undefined))
         return { body: viewAccountFor(receiptUrls, caller, before) };
       const tenantId = caller.tenant.id;
