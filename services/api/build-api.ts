@@ -26,7 +26,7 @@ import { sendRateLimit } from './messages/new-message.ts';
 import { DEFAULT_DOWNLOAD_LIMITS, type DownloadLimits } from './http/lists/download-time.ts';
 import { createReads, type ReadsOptions } from './http/lists/reads.ts';
 import { createSharedPauses } from './http/admission/shared-pauses.ts';
-import { createRateMemory } from './auth/rate-memory.ts';
+import { createRateMemory } from './caches/rate-memory.ts';
 import { createServiceKeys } from './auth/service-keys.ts';
 import { createNoticeExchange } from './auth/notice-exchange.ts';
 import { writeKeyUse } from './auth/key-use.ts';

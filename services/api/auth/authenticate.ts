@@ -19,8 +19,8 @@ import type {
 } from './auth.ts';
 import type { VerifyToken } from './bearer.ts';
 import { createCallCounter, type RateVerdict } from './call-counter.ts';
-import { createFreshCache } from './fresh-cache.ts';
-import { createRateMemory } from './rate-memory.ts';
+import { createFreshCache } from '../caches/fresh-cache.ts';
+import { createRateMemory } from '../caches/rate-memory.ts';
 import type { ServiceKeys } from './service-keys.ts';
 
 export type AuthenticateDeps = {

@@ -1,5 +1,5 @@
 import type { RateTaken } from '#core/store/directory.ts';
-import { createRateMemory, type RateMemory } from './rate-memory.ts';
+import { createRateMemory, type RateMemory } from '../caches/rate-memory.ts';
 
 export type RateVerdict = {
   readonly passed: boolean;

@@ -4,7 +4,7 @@ import type { ApiKeyId } from '#core/domain/storage/ids.ts';
 import { hashKeySecret, keyIdOf, parseServiceKey } from '#core/domain/tenant/service-key.ts';
 import type { CallerFacts, DirectoryStore } from '#core/store/directory.ts';
 import type { FindCaller } from './caller-lookup.ts';
-import { createFreshCache } from './fresh-cache.ts';
+import { createFreshCache } from '../caches/fresh-cache.ts';
 
 export type ServiceKeys = {
   /** Returns synchronously for a cached key. @throws AppError 401 for an invalid, expired or revoked key. */

@@ -1,6 +1,6 @@
 import { backlogLimit, dailyLimit } from '#core/domain/tenant/mode-limits.ts';
 import type { KeyCaller } from '../auth/auth.ts';
-import { createRateMemory } from '../auth/rate-memory.ts';
+import { createRateMemory } from '../caches/rate-memory.ts';
 
 const LIMITS = { daily_limit_reached: dailyLimit, backlog_full: backlogLimit } as const;
 const VERDICTS = Object.keys(LIMITS) as (keyof typeof LIMITS)[];

@@ -1,6 +1,6 @@
 import type { AppError } from '#core/domain/fault/app-error.ts';
 import type { KeyCaller } from '../auth/auth.ts';
-import type { RateMemory } from '../auth/rate-memory.ts';
+import type { RateMemory } from '../caches/rate-memory.ts';
 import { rateHeaders } from '../http/rate-headers.ts';
 import { sendsPerMinute } from './new-message.ts';
 import { countedAgainst, refusalOf } from './refusal-of.ts';

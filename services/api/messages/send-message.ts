@@ -15,7 +15,7 @@ import type { KeyCaller } from '../auth/auth.ts';
 import type { FullLimits } from './full-limits.ts';
 import type { LargeContents } from './large-contents.ts';
 import { rateHeaders } from '../http/rate-headers.ts';
-import type { RateMemory } from '../auth/rate-memory.ts';
+import type { RateMemory } from '../caches/rate-memory.ts';
 import type { UncountedSends } from '../auth/uncounted-sends.ts';
 import type { MessagePlaces, NewPlace } from './message-places.ts';
 import { messageWarnings } from './message-warnings.ts';

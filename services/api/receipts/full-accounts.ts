@@ -1,4 +1,4 @@
-import { createFreshCache } from '../auth/fresh-cache.ts';
+import { createFreshCache } from '../caches/fresh-cache.ts';
 
 /**
  * Accounts whose backlog was just reported as full: their calls are refused without a query and without reading the body.

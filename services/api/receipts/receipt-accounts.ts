@@ -1,6 +1,6 @@
 import { createMicroBatch } from '#core/platform/process/micro-batch.ts';
 import type { ReceiptAccount } from '#core/store/receipt-calls.ts';
-import { createFreshCache } from '../auth/fresh-cache.ts';
+import { createFreshCache } from '../caches/fresh-cache.ts';
 import type { Notice } from '#core/domain/tenant/notice.ts';
 
 export type ReceiptAccounts = {

@@ -1,7 +1,7 @@
 import type { TenantId } from '#core/domain/storage/ids.ts';
 import { createMicroBatch } from '#core/platform/process/micro-batch.ts';
 import type { WebhookKey } from '#core/store/webhook-keys.ts';
-import { createFreshCache } from '../auth/fresh-cache.ts';
+import { createFreshCache } from '../caches/fresh-cache.ts';
 
 export type PublicKeys = {
   /**

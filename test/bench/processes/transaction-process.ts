@@ -16,7 +16,7 @@ import { createAuthentication } from '../../../services/api/auth/authenticate.ts
 import { createTokenVerifier } from '../../../services/api/auth/bearer.ts';
 import { createCallerLookup } from '../../../services/api/auth/caller-lookup.ts';
 import { apiConfig } from '../../../services/api/config.ts';
-import { createRateMemory } from '../../../services/api/auth/rate-memory.ts';
+import { createRateMemory } from '../../../services/api/caches/rate-memory.ts';
 import { createIdLoader } from '#core/domain/storage/id-loader.ts';
 import { createFullLimits } from '../../../services/api/messages/full-limits.ts';
 import { createMessagePlaces } from '../../../services/api/messages/message-places.ts';
