@@ -7,6 +7,7 @@ import {
 } from '#core/platform/telemetry/metrics.ts';
 import { createControllerMetrics } from '../services/controller/metrics/controller-metrics.ts';
 import { timedStore } from '#core/platform/postgres/timed-store.ts';
+import { gaugeStore } from '#core/store/gauges.ts';
 import { workerStore } from '#core/store/worker-store.ts';
 import { managedTenantStore } from '#core/store/managed-tenants.ts';
 import { webhookStore } from '#core/store/webhook-deliveries.ts';
@@ -70,6 +71,7 @@ async function exposedMetrics(): Promise<MetricCatalog> {
   // The stores only provide the names of their operations.
   timedStore(directoryStore(undefined as never), api.database);
   timedStore(workerStore(undefined as never, 0, undefined as never), worker.database);
+  timedStore(gaugeStore(undefined as never, undefined as never), worker.database);
   timedStore(
     webhookStore(undefined as never, undefined as never, undefined as never, createWebhookMemory()),
     worker.database,

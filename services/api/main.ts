@@ -1,6 +1,6 @@
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { openHealthServer } from '#core/platform/process/health.ts';
+import { openHealthServer, READINESS_KEPT_MS } from '#core/platform/process/health.ts';
 import { createAuditTrail } from '#core/platform/telemetry/audit-trail.ts';
 import { createLineSink } from '#core/platform/telemetry/line-sink.ts';
 import { createLogger, standardOutput } from '#core/platform/telemetry/logger.ts';
@@ -10,7 +10,9 @@ import { openNats } from '#core/platform/nats/nats.ts';
 import { openKeyring } from '#core/platform/vault/open-keyring.ts';
 import { clockOffsetSeconds } from '#core/platform/postgres/clock-offset.ts';
 import { connectionStates, openPostgres } from '#core/platform/postgres/postgres.ts';
+import { shareAnswer } from '#core/platform/process/share-answer.ts';
 import { drain, watchForEnd } from '#core/platform/process/shutdown.ts';
+import { paced } from '#core/platform/telemetry/paced.ts';
 import { startTelemetry, traceFields } from '#core/platform/telemetry/telemetry.ts';
 import { VERSION } from '#core/platform/process/version.ts';
 import { requiredSchemaVersion } from '#core/store/migration-files.ts';
@@ -38,7 +40,8 @@ stack.use(await startTelemetry({ ...observability.telemetry, serviceName: 'despa
 
 const metrics = createApiMetrics(config.tenantMetrics);
 collectProcessMetrics(metrics, { component: 'api', version: VERSION });
-const { sql } = stack.use(openPostgres({ ...config.postgres, applicationName: 'despatch-api' }));
+const sends = stack.use(openPostgres({ ...config.postgres, applicationName: 'despatch-api' }));
+const { sql } = sends;
 const reads = stack.use(
   openPostgres({
     ...config.postgres,
@@ -56,8 +59,8 @@ const changes = stack.use(
     applicationName: 'despatch-api-change',
   }),
 );
-metrics.clockOffset.from(() => clockOffsetSeconds(sql));
-metrics.poolConnections.from(() => connectionStates(sql, reads.sql, changes.sql));
+metrics.clockOffset.from(paced(() => clockOffsetSeconds(sql)));
+metrics.poolConnections.from(paced(() => connectionStates(sql, [sends, reads, changes])));
 const nats = stack.use(await openNats({ config: config.nats, log, name: 'despatch-api' }));
 nats.onConnection(metrics.natsConnection);
 const keyring = stack.use(
@@ -86,7 +89,10 @@ const api = await buildApi({
     httpLimits: http.limits,
   },
 });
-const schema = schemaReadiness(sql, requiredSchemaVersion(), logReadiness(log));
+const schema = shareAnswer(
+  schemaReadiness(sql, requiredSchemaVersion(), logReadiness(log)),
+  READINESS_KEPT_MS,
+);
 const health = stack.use(
   await openHealthServer({
     ...observability.metrics,

@@ -1,6 +1,6 @@
 import { createAuditTrail } from '#core/platform/telemetry/audit-trail.ts';
 import { boundedStore } from '#core/platform/postgres/bounded-store.ts';
-import { openHealthServer } from '#core/platform/process/health.ts';
+import { openHealthServer, READINESS_KEPT_MS } from '#core/platform/process/health.ts';
 import { openKube } from './kube/kube.ts';
 import { createLogger } from '#core/platform/telemetry/logger.ts';
 import { logReadiness } from '#core/platform/telemetry/log-readiness.ts';
@@ -9,7 +9,9 @@ import { createControllerMetrics } from './metrics/controller-metrics.ts';
 import { openNats } from '#core/platform/nats/nats.ts';
 import { clockOffsetSeconds } from '#core/platform/postgres/clock-offset.ts';
 import { connectionStates, openPostgres } from '#core/platform/postgres/postgres.ts';
+import { shareAnswer } from '#core/platform/process/share-answer.ts';
 import { watchForEnd } from '#core/platform/process/shutdown.ts';
+import { paced } from '#core/platform/telemetry/paced.ts';
 import { startTelemetry, traceFields } from '#core/platform/telemetry/telemetry.ts';
 import { timedStore } from '#core/platform/postgres/timed-store.ts';
 import { openVaultKeys } from '#core/platform/vault/vault-keys.ts';
@@ -41,9 +43,10 @@ const metrics = createControllerMetrics({
   leaseName: election.leaseName,
 });
 collectProcessMetrics(metrics, { component: 'controller', version: VERSION });
-const { sql } = stack.use(openPostgres({ ...config.postgres, applicationName: 'despatch-controller' }));
-metrics.clockOffset.from(() => clockOffsetSeconds(sql));
-metrics.poolConnections.from(() => connectionStates(sql));
+const pool = stack.use(openPostgres({ ...config.postgres, applicationName: 'despatch-controller' }));
+const { sql } = pool;
+metrics.clockOffset.from(paced(() => clockOffsetSeconds(sql)));
+metrics.poolConnections.from(paced(() => connectionStates(sql, [pool])));
 const nats = stack.use(await openNats({ config: config.nats, log, name: 'despatch-controller' }));
 nats.onConnection(metrics.natsConnection);
 const keys = stack.use(
@@ -103,7 +106,7 @@ await runManager({
   controllers: controller.loops,
   elector,
   openHealth: (checks) => openHealthServer({ ...observability.metrics, metrics, ...checks }),
-  ready: schemaReadiness(sql, requiredSchemaVersion(), logReadiness(log)),
+  ready: shareAnswer(schemaReadiness(sql, requiredSchemaVersion(), logReadiness(log)), READINESS_KEPT_MS),
   whileLeading: controller.whileLeading,
   shutdownGraceMs: reconciling.shutdownGraceMs,
 });

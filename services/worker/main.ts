@@ -1,5 +1,5 @@
 import { createEgressGuard } from '#core/platform/http/egress-guard.ts';
-import { openHealthServer } from '#core/platform/process/health.ts';
+import { openHealthServer, READINESS_KEPT_MS } from '#core/platform/process/health.ts';
 import { createHttpClient } from '#core/platform/http/http-client.ts';
 import { createHostResolver } from '#core/platform/http/host-resolver.ts';
 import { createAuditTrail } from '#core/platform/telemetry/audit-trail.ts';
@@ -11,6 +11,7 @@ import { openNats } from '#core/platform/nats/nats.ts';
 import { openKeyring } from '#core/platform/vault/open-keyring.ts';
 import { clockOffsetSeconds } from '#core/platform/postgres/clock-offset.ts';
 import { connectionStates, openPostgres, withDeadline } from '#core/platform/postgres/postgres.ts';
+import { shareAnswer } from '#core/platform/process/share-answer.ts';
 import { drain, watchForEnd } from '#core/platform/process/shutdown.ts';
 import { paced } from '#core/platform/telemetry/paced.ts';
 import { startTelemetry, traceFields } from '#core/platform/telemetry/telemetry.ts';
@@ -20,6 +21,7 @@ import { createIdLoader } from '#core/domain/storage/id-loader.ts';
 import { addressKeyRoot } from '#core/domain/recipient/address-key.ts';
 import { receiptKey } from '#core/domain/receipts/receipt-token.ts';
 import { unsubscribeKey } from '#core/domain/recipient/unsubscribe-token.ts';
+import { gaugeStore } from '#core/store/gauges.ts';
 import { workerStore } from '#core/store/worker-store.ts';
 import { requiredSchemaVersion } from '#core/store/migration-files.ts';
 import { schemaReadiness } from '#core/store/schema-readiness.ts';
@@ -31,6 +33,7 @@ import { workerConfig } from './config.ts';
 import { connectWorker } from './connect-worker.ts';
 import { createCredentials } from './accounts/credentials.ts';
 import { createEvents } from './events.ts';
+import { sampleDatabase } from './sample-database.ts';
 import { createEndpointSecrets } from './webhooks/endpoint-secrets.ts';
 import { createWebhookMemory } from './webhooks/webhook-memory.ts';
 
@@ -43,6 +46,10 @@ const GATEWAY_PORTS = [443];
 const REPLACED_CREDENTIALS_MAX = 1_000;
 /** A separate pool for webhooks, so that their queries and those for messages never wait for each other. */
 const WEBHOOK_CONNECTIONS = 3;
+/** A separate pool for what metrics show, so that claims and results never wait for scrapes. */
+const GAUGE_CONNECTIONS = 2;
+/** In milliseconds; a read that takes longer shows nothing. */
+const GAUGE_TIMEOUT_MS_MAX = 5_000;
 
 /** How long a secret stays valid after it was replaced. */
 const REPLACED_STALE_MS = 15 * 60_000;
@@ -63,21 +70,35 @@ const metrics = createWorkerMetrics({
   tenantsMax: config.tenantMetrics.tenantsMax,
 });
 collectProcessMetrics(metrics, { component: 'worker', version: VERSION });
-const { sql } = stack.use(openPostgres({ ...config.postgres, applicationName: 'despatch-worker' }));
+const pool = stack.use(openPostgres({ ...config.postgres, applicationName: 'despatch-worker' }));
+const { sql } = pool;
 const store = timedStore(
   workerStore(sql, config.postgres.statementTimeoutMs + 1_000, addressKeyRoot(config.receipts.pepper)),
   metrics.database,
 );
-const webhooksSql = stack.use(
+const webhooksPool = stack.use(
   openPostgres({ ...config.postgres, poolMax: WEBHOOK_CONNECTIONS, applicationName: 'despatch-webhooks' }),
-).sql;
+);
 const webhooks = timedStore(
   webhookStore(
-    webhooksSql,
+    webhooksPool.sql,
     (work) => withDeadline(work, config.postgres.statementTimeoutMs + 1_000),
     createIdLoader(store.messageIdKey),
     createWebhookMemory(),
   ),
+  metrics.database,
+);
+const gaugeTimeoutMs = Math.min(config.postgres.statementTimeoutMs, GAUGE_TIMEOUT_MS_MAX);
+const gaugesPool = stack.use(
+  openPostgres({
+    ...config.postgres,
+    poolMax: GAUGE_CONNECTIONS,
+    statementTimeoutMs: gaugeTimeoutMs,
+    applicationName: 'despatch-gauges',
+  }),
+);
+const gauges = timedStore(
+  gaugeStore(gaugesPool.sql, (work) => withDeadline(work, gaugeTimeoutMs + 1_000)),
   metrics.database,
 );
 const keyring = stack.use(
@@ -138,37 +159,20 @@ const consumer = connectWorker({
   log,
   inFlightMax: config.delivery.settings.inFlightMax,
 });
-metrics.poolConnections.from(() => connectionStates(sql, webhooksSql));
+metrics.poolConnections.from(paced(() => connectionStates(gaugesPool.sql, [pool, webhooksPool, gaugesPool])));
 metrics.circuitState.from(worker.circuitStates);
 metrics.inFlight.from(() => worker.inFlight());
 metrics.credentialsAutonomy.from(credentials.autonomySeconds);
-metrics.backlog.from(store.backlogTotal);
-metrics.scheduled.from(store.scheduledTotal);
-metrics.braked.from(store.brakedTotal);
-metrics.brakedChannels.from(async () =>
-  (await store.brakedChannels()).map(({ level, channels }) => ({ labels: { level }, value: channels })),
-);
-metrics.clockOffset.from(() => clockOffsetSeconds(sql));
-metrics.partitionsDue.from(async () =>
-  (await store.partitionsDue()).map(({ task, partitions }) => ({ labels: { task }, value: partitions })),
-);
-metrics.oldestDeletion.from(store.oldestDeletionSeconds);
+metrics.clockOffset.from(paced(() => clockOffsetSeconds(sql)));
+sampleDatabase(metrics, gauges, webhooks);
 metrics.oldestDue.from(() => worker.overdue().oldestDueSeconds);
 metrics.oldestScheduled.from(() => worker.overdue().oldestScheduledSeconds);
-metrics.oldestReceipt.from(store.oldestReceiptSeconds);
-metrics.oldestChange.from(store.oldestChangeSeconds);
-metrics.oldestUsage.from(paced(store.oldestUsageSeconds));
-metrics.webhooksOldestUnmatched.from(paced(webhooks.oldestUnmatchedSeconds));
-metrics.webhooksOldestDue.from(paced(webhooks.oldestDueSeconds));
-metrics.webhookEndpoints.from(async () =>
-  (await webhooks.endpointCounts()).map(({ status, endpoints }) => ({
-    labels: { status },
-    value: endpoints,
-  })),
-);
 metrics.webhooksInFlight.from(worker.webhooksInFlight);
 
-const schema = schemaReadiness(sql, requiredSchemaVersion(), logReadiness(log));
+const schema = shareAnswer(
+  schemaReadiness(sql, requiredSchemaVersion(), logReadiness(log)),
+  READINESS_KEPT_MS,
+);
 stack.use(
   await openHealthServer({
     ...config.observability.metrics,

@@ -1,5 +1,6 @@
 import { ADDRESS_KEYS } from './seed.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
+import { gaugeStore, type GaugeStore } from '#core/store/gauges.ts';
 import { workerStore, type WorkerStore } from '#core/store/worker-store.ts';
 import { testDatabase, type TestDatabase } from './servers.ts';
 
@@ -12,6 +13,7 @@ export async function setupStores(): Promise<
     api: Sql;
     worker: Sql;
     store: WorkerStore;
+    gauges: GaugeStore;
     urls: { api: string; worker: string; admin: string };
     open: TestDatabase['open'];
   }
@@ -23,6 +25,7 @@ export async function setupStores(): Promise<
     api: database.open('api', CONNECTIONS_MAX),
     worker,
     store: workerStore(worker, 10_000, ADDRESS_KEYS),
+    gauges: gaugeStore(worker, (work) => work),
     urls: { api: database.apiUrl, worker: database.workerUrl, admin: database.superuserUrl },
     open: database.open,
     [Symbol.asyncDispose]: () => database[Symbol.asyncDispose](),

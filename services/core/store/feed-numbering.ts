@@ -12,7 +12,7 @@ export type NumberingPass = {
 
 /** The worker's access to the numbering of event feeds. */
 export function feedNumberingStore(sql: Sql, bounded: Bounded) {
-  const { count, rowsOf } = boundedQueries(bounded);
+  const { rowsOf } = boundedQueries(bounded);
   return {
     /**
      * Numbers the changes committed since the previous pass; one worker at a time.
@@ -26,7 +26,5 @@ export function feedNumberingStore(sql: Sql, bounded: Bounded) {
       );
       return pass ?? { outcome: 'idle', numbered: 0, endpointTenants: [] };
     },
-    /** Returns how long the oldest event has waited for its number; 0 if none waits. */
-    oldestChangeSeconds: () => count(sql`select oldest_change_seconds() as n`),
   };
 }

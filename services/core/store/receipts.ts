@@ -27,7 +27,7 @@ type TakeReceiptCalls = {
 
 /** The worker's side of receipts: vendors' calls as they were stored, and the reports that they hold. */
 export function receiptStore(sql: Sql, bounded: Bounded, addressKeys: AddressKeyRoot) {
-  const { count, rowsOf, value } = boundedQueries(bounded);
+  const { rowsOf, value } = boundedQueries(bounded);
   return {
     /**
      * Settles receipts whose turn it is, in one transaction that holds them and their messages.
@@ -74,8 +74,6 @@ export function receiptStore(sql: Sql, bounded: Bounded, addressKeys: AddressKey
           ${[...genuine]}::uuid[], ${asJson(sql, refused)})`,
       );
     },
-    /** How long the oldest call has waited; 0 without any. */
-    oldestReceiptSeconds: () => count(sql`select oldest_receipt_seconds() as n`),
     async messageIdKey(): Promise<Buffer> {
       return (await value<Buffer>(sql`select message_id_key() as n`)) ?? Buffer.alloc(0);
     },

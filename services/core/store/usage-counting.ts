@@ -3,7 +3,7 @@ import type { BrakeLevel } from '#core/domain/tenant/brake.ts';
 import type { Channel } from '#core/domain/message/channel.ts';
 import type { BrakeDecision, BrakeWindow } from '#core/domain/tenant/decide-brake.ts';
 import type { StatedLimits } from '#core/domain/tenant/plan.ts';
-import { boundedQueries, type Bounded } from './bounded-queries.ts';
+import type { Bounded } from './bounded-queries.ts';
 import { asJson, type Sql } from '#core/platform/postgres/postgres.ts';
 
 /** The result of one counting pass; see SQL `count_usage`. */
@@ -31,7 +31,6 @@ export type DecidedBrake = BrakeDecision &
 
 /** The worker's access to the counting of usage. */
 export function usageCountingStore(sql: Sql, bounded: Bounded) {
-  const { count } = boundedQueries(bounded);
   return {
     /**
      * Adds up the moves of messages that were committed since the previous pass; one worker at a time.
@@ -46,8 +45,6 @@ export function usageCountingStore(sql: Sql, bounded: Bounded) {
       );
       return { outcome: pass?.outcome ?? 'idle', windows: pass?.windows ?? [] };
     },
-    /** Returns how long the oldest move has waited to be counted; 0 if none waits. */
-    oldestUsageSeconds: () => count(sql`select oldest_usage_seconds() as n`),
     /**
      * Applies brakes; skips those that are in force already, or whose window was restarted since.
      * @returns an audit log entry for each that was applied.

@@ -1,9 +1,7 @@
 import type { AddressKeyRoot } from '#core/domain/recipient/address-key.ts';
-import type { BrakeLevel } from '#core/domain/tenant/brake.ts';
 import type { Channel } from '#core/domain/message/channel.ts';
 import type { FailoverFacts, Rerouted } from '#core/domain/routing/failover.ts';
 import { isWaiting, type MessageState } from '#core/domain/message/message-state.ts';
-import type { PartitionTask } from '#core/domain/storage/partition-task.ts';
 import type { Limits } from '#core/domain/tenant/plan.ts';
 import type { Route } from '#core/domain/routing/route.ts';
 import type { LeftReason, UnsentReason } from '#core/domain/routing/skipped-account.ts';
@@ -215,16 +213,6 @@ export function workerStore(sql: Sql, deadlineMs: number, addressKeys: AddressKe
       rowsOf<{ tenantId: string; limits: Limits | null }>(
         sql`select tenant_id, limits from tenant_limits_of(${[...ids]}::uuid[])`,
       ),
-    /**
-     * Returns the number of messages for which a provider may still be called, of all active tenants, without scheduled messages
-     * and those behind a brake.
-     */
-    backlogTotal: () => count(sql`select backlog as n from message_totals()`),
-    scheduledTotal: () => count(sql`select scheduled as n from message_totals()`),
-    brakedTotal: () => count(sql`select braked as n from message_totals()`),
-    /** Counts the braked channels of all active tenants by level; levels without channels are left out. */
-    brakedChannels: () =>
-      rowsOf<{ level: BrakeLevel; channels: number }>(sql`select level, channels from count_brakes()`),
 
     // Upkeep ----------------------------------------------------------------------------------------------------------
     /**
@@ -248,14 +236,6 @@ export function workerStore(sql: Sql, deadlineMs: number, addressKeys: AddressKe
     maintain: () => maintainPartitions(sql, bounded),
     /** Makes partitions ahead and nothing else; as `maintain`, one worker at a time. */
     makePartitions: () => makePartitions(sql, bounded),
-    /**
-     * Returns the tasks that `maintain` has left. `blocked`: rows of the week are in the default partition, and are moved when the
-     * partition is made unless they are too many.
-     */
-    partitionsDue: () =>
-      rowsOf<{ task: PartitionTask; partitions: number }>(sql`select task, partitions from partitions_due()`),
-    /** Returns for how long the oldest deletion of a tenant has been under way; 0 if there is none. */
-    oldestDeletionSeconds: () => count(sql`select oldest_deletion_seconds() as n`),
     /** Deletes secrets that were replaced more than a quarter of an hour ago. */
     async forgetReplacedSecrets(): Promise<void> {
       await bounded(sql`select forget_replaced_secrets()`);

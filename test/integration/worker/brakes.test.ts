@@ -116,8 +116,11 @@ function reportComplaint(b: Awaited<ReturnType<typeof setup>>, seq: number) {
 
 test('messages behind an abuse brake count as braked, not as backlog; channels count by level', async () => {
   await using b = await setup();
-  const totals = async () => [await b.store.backlogTotal(), await b.store.brakedTotal()];
-  const channels = () => b.store.brakedChannels();
+  const totals = async () => {
+    const { backlog, braked } = await b.gauges.messageTotals();
+    return [backlog, braked];
+  };
+  const channels = () => b.gauges.brakedChannels();
   await b.accept(4);
   await b.accept(3, { channel: 'email' });
   await b.accept(2, { test: true });

@@ -252,5 +252,5 @@ test('after concurrent claims, completions and cancels each message has one end'
     expect([status === 'canceled', events]).toEqual(canceled.has(seq) ? [true, 1] : [false, 0]);
   }
   const left = rows.filter(({ live }) => live === 1).length;
-  expect(await b.store.backlogTotal()).toBe(left);
+  expect((await b.gauges.messageTotals()).backlog).toBe(left);
 });

@@ -130,7 +130,7 @@ describe('claims', () => {
     expect(await states(b)).toEqual(['expired', 'held', 'sending', 'sending']);
     const [ended] = await b.admin`select failure ->> 'class' as class, final from despatch.message_results`;
     expect(ended).toEqual({ class: 'expired', final: true });
-    expect(await b.store.backlogTotal()).toBe(3);
+    expect((await b.gauges.messageTotals()).backlog).toBe(3);
   });
 
   test('accountsOf lists the accounts of a tenant by age, without disabled ones', async () => {

@@ -18,7 +18,7 @@ describe('completions', () => {
     expect(applied.size).toBe(3);
     expect(await states(b)).toEqual(['sent', 'sent', 'sent']);
     expect(await liveCount(b)).toBe(0);
-    expect(await b.store.backlogTotal()).toBe(0);
+    expect((await b.gauges.messageTotals()).backlog).toBe(0);
     const [attempt] =
       await b.admin`select outcome, ended_at is not null as ended from despatch.attempts limit 1`;
     expect(attempt).toEqual({ outcome: 'accepted', ended: true });
@@ -31,7 +31,7 @@ describe('completions', () => {
     await b.store.complete([completionOf(message, accepted)]);
     expect((await b.store.complete([completionOf(message, transient)])).size).toBe(0);
     expect(await states(b)).toEqual(['sent']);
-    expect(await b.store.backlogTotal()).toBe(0);
+    expect((await b.gauges.messageTotals()).backlog).toBe(0);
   });
 
   test('a worker paused past its lease cannot complete a message that has a later attempt', async () => {

@@ -239,11 +239,11 @@ describe('suspension', () => {
     await seedAccount(b.admin, other.tenantId);
     await b.accept(3);
     await b.accept(2, {}, other);
-    expect(await b.store.backlogTotal()).toBe(5);
+    expect((await b.gauges.messageTotals()).backlog).toBe(5);
     await moveSuspension(b.admin, b.tenant.tenantId, 'billing');
-    expect(await b.store.backlogTotal()).toBe(2);
+    expect((await b.gauges.messageTotals()).backlog).toBe(2);
     await moveSuspension(b.admin, b.tenant.tenantId, null);
-    expect(await b.store.backlogTotal()).toBe(5);
+    expect((await b.gauges.messageTotals()).backlog).toBe(5);
   });
 
   test('hides the reason and the next attempt time of a message until its release', async () => {

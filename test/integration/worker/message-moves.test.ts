@@ -281,7 +281,7 @@ test('these functions together make every state transition of the table', () => 
 test('messages that wait or are held on the day of their purge are canceled with an event, and none before', async () => {
   const planted = await plant(['queued', 'held', 'deferred', 'sending']);
   const { seqs, tenantId } = planted;
-  const backlog = await b.store.backlogTotal();
+  const backlog = (await b.gauges.messageTotals()).backlog;
   // In pages, each of which may be full of messages that are to be kept or ended.
   const end = () => b.store.endOutlived({ readsMax: 2, most: 1 });
   const outlive = (days: number) =>
@@ -297,7 +297,7 @@ test('messages that wait or are held on the day of their purge are canceled with
     join despatch.events e on e.message_seq = r.seq where r.tenant_id = ${tenantId}`;
   const told = { code: 'retention_over', final: true, type: 'message.canceled', source: 'worker' };
   expect(ended).toEqual(Array.from({ length: 3 }, () => ({ status: 'canceled', ...told })));
-  expect(await b.store.backlogTotal()).toBe(backlog - 3);
+  expect((await b.gauges.messageTotals()).backlog).toBe(backlog - 3);
   expect((await statesOf(planted)).get(seqs[3] ?? 0)).toBe('sending');
 });
 

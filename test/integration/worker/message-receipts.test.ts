@@ -228,7 +228,7 @@ describe('a receipt for a message that waits for its second call', () => {
     ]);
     await again(b);
     expect(await b.store.claim([message.seq], terms())).toEqual([]);
-    expect(await b.store.backlogTotal()).toBe(0);
+    expect((await b.gauges.messageTotals()).backlog).toBe(0);
     expect((await b.admin`select content from despatch.messages`)[0]?.['content']).toBeNull();
     expect(await b.admin`select from despatch.receipts`).toHaveLength(0);
     expect(await b.admin`select from despatch.awaited_receipts`).toHaveLength(0);

@@ -84,7 +84,7 @@ describe('messages that arrive before the partition of their week', () => {
       expect.stringMatching(/^message_results_\d{8}$/),
       expect.stringMatching(/^messages_\d{8}$/),
     ]);
-    expect(await b.store.partitionsDue()).toEqual([]);
+    expect(await b.gauges.partitionsDue()).toEqual([]);
     expect(await b.store.maintain()).toEqual(NOTHING);
   });
 
@@ -140,7 +140,7 @@ describe('a week whose message is being sent when its Monday comes', () => {
     const kept = { ...NOTHING, unsettled: ['2020-01-06'] };
     expect(await b.store.maintain()).toEqual({ ...kept, dropped: [later] });
     expect(await b.store.maintain()).toEqual(kept);
-    expect(await b.store.partitionsDue()).toEqual([{ task: 'drop', partitions: 1 }]);
+    expect(await b.gauges.partitionsDue()).toEqual([{ task: 'drop', partitions: 1 }]);
 
     await b.admin`update despatch.live_messages set lease_until = now() - interval '1 second'`;
     const [lost] = await b.store.lost([seq]);
@@ -149,7 +149,7 @@ describe('a week whose message is being sent when its Monday comes', () => {
     expect(await states(b)).toEqual(['deferred']);
     expect(await b.store.endOutlived(PAGE)).toBe(1);
     expect(await states(b)).toEqual(['canceled']);
-    expect(await b.store.backlogTotal()).toBe(0);
+    expect((await b.gauges.messageTotals()).backlog).toBe(0);
     expect(await b.store.maintain()).toEqual({ ...NOTHING, dropped: [old] });
   });
 

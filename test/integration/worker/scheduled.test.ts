@@ -152,7 +152,10 @@ describe('a scheduled message', () => {
   test('does not count in the backlog until it is queued', async () => {
     await using b = await setupMessages();
     const rows = Array.from({ length: 4 }, (_, i) => acceptRow(b.tenant, scheduled(i === 0 ? 0 : 60_000)));
-    const totals = () => Promise.all([b.store.backlogTotal(), b.store.scheduledTotal()]);
+    const totals = async () => {
+      const { backlog, scheduled } = await b.gauges.messageTotals();
+      return [backlog, scheduled];
+    };
     await acceptBatch(b.api, [...rows, acceptRow(b.tenant)], 0);
     expect(await totals()).toEqual([1, 4]);
     const [a = 0, c = 0, d = 0] = rows.map(({ seq }) => seq);

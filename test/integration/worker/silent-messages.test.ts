@@ -165,7 +165,7 @@ describe('a message without a receipt within the receipt timeout of its route', 
     expect(await recordOf(seq)).toMatchObject({ attemptCount: 2, duplicateRisk: true, routeVersion: 1 });
     const awaited = await b.admin`select from despatch.awaited_receipts where seq = ${seq}`;
     expect([awaited.length, await waitsLeft(seq)]).toEqual([1, 0]);
-    expect(await b.store.backlogTotal()).toBe(0);
+    expect((await b.gauges.messageTotals()).backlog).toBe(0);
     await expect.poll(async () => (await b.store.countUsage(500, 0), miscounts(b.admin)), POLL).toEqual([]);
   });
 
@@ -398,7 +398,7 @@ describe('a receipt of the first account still counts', () => {
     await report('first', 'delivered');
     await expect.poll(() => statusOf(seq), POLL).toBe('delivered');
     expect(await stateOf(seq)).toMatchObject({ account: 'first', final: true, duplicate_risk: true });
-    expect(await b.store.backlogTotal()).toBe(0);
+    expect((await b.gauges.messageTotals()).backlog).toBe(0);
     await expect.poll(async () => (await b.store.countUsage(500, 0), miscounts(b.admin)), POLL).toEqual([]);
   });
 
@@ -455,7 +455,7 @@ describe('a receipt of the first account still counts', () => {
     await report('first', 'delivered');
     await expect.poll(() => statusOf(seq), POLL).toBe('delivered');
     await expect.poll(async () => (await b.store.countUsage(500, 0), miscounts(b.admin)), POLL).toEqual([]);
-    expect(await b.store.backlogTotal()).toBe(0);
+    expect((await b.gauges.messageTotals()).backlog).toBe(0);
   });
 
   test('after the second account refused the message, which remains sent by the first', async () => {

@@ -46,7 +46,7 @@ test('a message to a suppressed recipient is not claimed and ends with the reaso
   const [event] =
     await b.admin`select type, source, details from despatch.event_log where message_seq = ${stopped}`;
   expect(event).toEqual({ type: 'message.suppressed', source: 'worker', details: { reason: 'opt_out' } });
-  expect(await b.store.backlogTotal()).toBe(1);
+  expect((await b.gauges.messageTotals()).backlog).toBe(1);
 });
 
 test('findWaitingDue finds the suppressed messages of a lane and no others', async () => {

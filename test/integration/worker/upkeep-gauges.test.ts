@@ -4,7 +4,7 @@ import { setupMessages } from '#test/support/setup-messages.ts';
 
 test('partitionsDue counts partitions to create or drop until maintenance has run', async () => {
   await using b = await setupMessages();
-  expect(await b.store.partitionsDue()).toEqual([]);
+  expect(await b.gauges.partitionsDue()).toEqual([]);
   const [last] = await b.admin<{ name: string }[]>`
     select max(relname) as name from pg_class where relname ~ '^attempt_log_[0-9]{8}$'`;
   await b.admin.unsafe(`drop table despatch.${last?.name}`);
@@ -12,12 +12,12 @@ test('partitionsDue counts partitions to create or drop until maintenance has ru
     `create table despatch.messages_20200106 partition of despatch.messages for values from ('2020-01-06') to ('2020-01-13')`,
   );
   await b.admin.unsafe('alter table despatch.messages_20200106 owner to despatch_definer');
-  expect(await b.store.partitionsDue()).toEqual([
+  expect(await b.gauges.partitionsDue()).toEqual([
     { task: 'drop', partitions: 1 },
     { task: 'make', partitions: 1 },
   ]);
   await b.store.maintain();
-  expect(await b.store.partitionsDue()).toEqual([]);
+  expect(await b.gauges.partitionsDue()).toEqual([]);
 });
 
 test('partitionsDue counts a week with rows in the default partition as blocked', async () => {
@@ -27,32 +27,32 @@ test('partitionsDue counts a week with rows in the default partition as blocked'
     select tableoid::regclass::text as name from despatch.messages`;
   await b.admin.unsafe(`drop table ${kept?.name}`);
   await b.accept();
-  expect(await b.store.partitionsDue()).toEqual([{ task: 'blocked', partitions: 1 }]);
+  expect(await b.gauges.partitionsDue()).toEqual([{ task: 'blocked', partitions: 1 }]);
 });
 
 test('oldestDeletionSeconds is the age of the oldest tenant deletion, or 0 without one', async () => {
   await using b = await setupMessages();
-  expect(await b.store.oldestDeletionSeconds()).toBe(0);
+  expect(await b.gauges.oldestDeletionSeconds()).toBe(0);
   for (const minutes of [10, 90]) {
     const { tenantId } = await seedTenant(b.admin);
     await b.admin`update despatch.tenants set status = 'deleting', updated_at = now() - ${minutes} * interval '1 minute'
       where id = ${tenantId}`;
   }
-  const seconds = await b.store.oldestDeletionSeconds();
+  const seconds = await b.gauges.oldestDeletionSeconds();
   expect(seconds).toBeGreaterThanOrEqual(90 * 60);
   expect(seconds).toBeLessThan(91 * 60);
 });
 
 test('oldestUsageSeconds is the age of the oldest move that is not counted, or 0', async () => {
   await using b = await setupMessages();
-  const minutes = async (): Promise<number> => Math.floor((await b.store.oldestUsageSeconds()) / 60);
-  expect(await b.store.oldestUsageSeconds()).toBe(0);
+  const minutes = async (): Promise<number> => Math.floor((await b.gauges.oldestUsageSeconds()) / 60);
+  expect(await b.gauges.oldestUsageSeconds()).toBe(0);
   await b.accept();
   await b.admin`update despatch.usage_moves set at = now() - interval '20 minutes'`;
   await b.accept();
   expect(await minutes()).toBe(20);
   expect((await b.store.countUsage(100, 0)).outcome).toBe('counted');
-  expect(await b.store.oldestUsageSeconds()).toBe(0);
+  expect(await b.gauges.oldestUsageSeconds()).toBe(0);
   await b.accept();
   await b.admin`update despatch.usage_moves set at = now() - interval '5 minutes'`;
   expect(await minutes()).toBe(5);
@@ -67,11 +67,11 @@ test('oldestReceiptSeconds is the age of the oldest call that is not read or rec
     b.admin`insert into despatch.receipts (tenant_id, account_id, receipt, apply_at, waiting)
       select l.id, case when l.n > 1 then gen_random_uuid() end, 'delivered', now() - ${minutes} * interval '1 minute', ${isWaiting}
       from (select gen_random_uuid() as id, n from generate_series(1, ${lanes}::integer) as n) l, generate_series(1, ${each})`;
-  const minutes = async (): Promise<number> => Math.floor((await b.store.oldestReceiptSeconds()) / 60);
-  expect(await b.store.oldestReceiptSeconds()).toBe(0);
+  const minutes = async (): Promise<number> => Math.floor((await b.gauges.oldestReceiptSeconds()) / 60);
+  expect(await b.gauges.oldestReceiptSeconds()).toBe(0);
   await plant(1, 1, 60, true);
   await plant(1, 1, -60);
-  expect(await b.store.oldestReceiptSeconds()).toBe(0);
+  expect(await b.gauges.oldestReceiptSeconds()).toBe(0);
   await plant(3, 2, 10);
   expect(await minutes()).toBe(10);
   await plant(2, 1, 20);

@@ -1,4 +1,6 @@
-import type { Sql } from './postgres.ts';
+import { withDeadline, type Sql } from './postgres.ts';
+
+const DEADLINE_MS = 5_000;
 
 /**
  * Returns by how many seconds this process's clock is ahead of the database's; negative where it is behind. It takes the
@@ -6,9 +8,10 @@ import type { Sql } from './postgres.ts';
  */
 export async function clockOffsetSeconds(sql: Sql, now: () => number = Date.now): Promise<number> {
   const asked = now();
-  const [row] = await sql<
-    { ms: number }[]
-  >`select extract(epoch from clock_timestamp())::float8 * 1000 as ms`;
+  const [row] = await withDeadline(
+    sql<{ ms: number }[]>`select extract(epoch from clock_timestamp())::float8 * 1000 as ms`,
+    DEADLINE_MS,
+  );
   if (row === undefined) throw new Error('The database told no time');
   return ((asked + now()) / 2 - row.ms) / 1_000;
 }

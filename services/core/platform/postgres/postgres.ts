@@ -23,7 +23,11 @@ export type PostgresConfig = {
   readonly applicationName: string;
 };
 
-export type Postgres = AsyncDisposable & { readonly sql: Sql };
+export type Postgres = AsyncDisposable & {
+  readonly sql: Sql;
+  /** The name of its connections in pg_stat_activity. */
+  readonly name: string;
+};
 
 /**
  * Returns a parameter of type `json`, which is parsed once, where it is read; `sql.json` creates a `jsonb`, which is parsed
@@ -58,6 +62,7 @@ export function openPostgres(config: PostgresConfig): Postgres {
   observeBackends(sql, silent.add);
   return {
     sql,
+    name,
     async [Symbol.asyncDispose]() {
       silent[Symbol.dispose]();
       await endPool(sql);
@@ -132,22 +137,22 @@ function uniqueName(applicationName: string): string {
   return newProcessName(`${applicationName}@${hostname().slice(-31)}`);
 }
 
-/** Returns the number of connections of this process's pools by state (`active`, `idle`, …); its own queries count as active. */
+/**
+ * Returns the number of connections of these pools by state (`active`, `idle`, …), as the server sees them; the one that asks
+ * counts as active.
+ */
 export async function connectionStates(
-  ...pools: readonly Sql[]
+  sql: Sql,
+  pools: readonly Pick<Postgres, 'name'>[],
 ): Promise<{ labels: { state: string }; value: number }[]> {
-  const states = new Map<string, number>();
-  for (const rows of await Promise.all(pools.map(statesOf))) {
-    for (const { state, n } of rows) states.set(state, (states.get(state) ?? 0) + n);
-  }
-  return [...states].map(([state, value]) => ({ labels: { state }, value }));
+  const work = sql<{ state: string; n: number }[]>`
+    select coalesce(state, 'unknown') as state, count(*) as n from pg_stat_activity
+    where application_name = any (${pools.map(({ name }) => name)}::text[]) group by 1`;
+  return (await withDeadline(work, STATES_MS)).map(({ state, n }) => ({ labels: { state }, value: n }));
 }
 
-async function statesOf(sql: Sql): Promise<readonly { state: string; n: number }[]> {
-  return sql<{ state: string; n: number }[]>`
-    select coalesce(state, 'unknown') as state, count(*) as n from pg_stat_activity
-    where application_name = current_setting('application_name') group by 1`;
-}
+/** In milliseconds. A gauge shows nothing sooner, but a query that the driver loses must not keep its next reads waiting. */
+const STATES_MS = 5_000;
 
 /**
  * Bounds a database call. The driver can lose a queued query when its connection closes (postgres#1186), so every call needs a

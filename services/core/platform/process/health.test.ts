@@ -1,5 +1,7 @@
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
 import { expect, test, vi } from 'vitest';
-import { openHealthServer, type HealthOptions } from './health.ts';
+import { CONNECTIONS_MAX, EXPOSITION_KEPT_MS, openHealthServer, type HealthOptions } from './health.ts';
 import {
   METRIC_OUTCOMES,
   collectProcessMetrics,
@@ -19,7 +21,7 @@ async function setup(options: Partial<HealthOptions> = {}) {
     ...options,
   });
   const get = (path: string, method = 'GET') => fetch(`http://127.0.0.1:${server.port}${path}`, { method });
-  return { get, [Symbol.asyncDispose]: () => server[Symbol.asyncDispose]() };
+  return { get, port: server.port, [Symbol.asyncDispose]: () => server[Symbol.asyncDispose]() };
 }
 
 test('a live and ready process answers 200 on /healthz and /readyz', async () => {
@@ -75,6 +77,57 @@ test('failing metrics are answered 500 without the reason', async () => {
   await using b = await setup({ metrics: { expose: () => Promise.reject(new Error('canary')) } });
   const answer = await b.get('/metrics');
   expect([answer.status, await answer.text()]).toEqual([500, 'failed\n']);
+});
+
+test('100 concurrent scrapes read each source of a gauge once', async () => {
+  const metrics = createWorkerMetrics();
+  const pending = Promise.withResolvers<number>();
+  const reads = { backlog: 0, partitions: 0 };
+  metrics.backlog.from(() => {
+    reads.backlog += 1;
+    return pending.promise;
+  });
+  metrics.partitionsDue.from(() => {
+    reads.partitions += 1;
+    return [];
+  });
+  await using b = await setup({ metrics });
+  const scrapes = Promise.all(Array.from({ length: 100 }, () => b.get('/metrics')));
+  await vi.waitFor(() => expect(reads.backlog).toBeGreaterThan(0));
+  pending.resolve(5);
+  for (const answer of await scrapes)
+    expect(await answer.text()).toContain('\ndespatch_backlog_messages 5\n');
+  expect(reads).toEqual({ backlog: 1, partitions: 1 });
+});
+
+test('a scrape gets a fresh text when that of the previous run is no longer kept', async () => {
+  let now = 1_000;
+  let runs = 0;
+  const expose = () => Promise.resolve({ contentType: 'text/plain', text: `run ${++runs}` });
+  await using b = await setup({ metrics: { expose }, now: () => now });
+  const scrape = async () => (await b.get('/metrics')).text();
+  expect(await scrape()).toBe('run 1');
+  now += EXPOSITION_KEPT_MS - 1;
+  expect(await scrape()).toBe('run 1');
+  now += 1;
+  expect(await scrape()).toBe('run 2');
+});
+
+test('a connection above the limit closes the oldest one, so that a probe is always answered', async () => {
+  await using b = await setup();
+  const opened: Socket[] = [];
+  for (let i = 0; i < CONNECTIONS_MAX; i += 1) {
+    const socket = connect(b.port, '127.0.0.1');
+    opened.push(socket);
+    await once(socket, 'connect');
+  }
+  const [oldest] = opened;
+  if (oldest === undefined) throw new Error('No connection was opened');
+  const closed = once(oldest.resume(), 'close');
+  expect((await b.get('/healthz')).status).toBe(200);
+  await closed;
+  expect(opened.filter((socket) => socket.closed)).toEqual([oldest]);
+  for (const socket of opened) socket.destroy();
 });
 
 test('the api exposes its metrics, and bounded series start at 0', async () => {

@@ -1,8 +1,9 @@
 import { once } from 'node:events';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
 import type { Exposition } from '../telemetry/base-metrics.ts';
 import { within } from './deadline.ts';
+import { shareAnswer } from './share-answer.ts';
 
 /** Names of the failing checks, for example `database`; empty means ready. */
 export type Readiness = { readonly failing: readonly string[] };
@@ -12,25 +13,48 @@ export type HealthOptions = {
   /** 0 selects any free port. */
   readonly port: number;
   readonly metrics: { readonly expose: () => Promise<Exposition> };
-  /** Whether the process should get traffic. No answer within two seconds means no. */
+  /**
+   * Whether the process should get traffic. No answer within two seconds means no. It is asked for each request, so that an end
+   * shows at once; what it asks of others is to be shared (`shareAnswer`, `READINESS_KEPT_MS`).
+   */
   readonly ready: () => Readiness | Promise<Readiness>;
   /** False requests a restart. It must never depend on another service. Default: true. */
   readonly live?: () => boolean;
+  /** Milliseconds of a monotonic clock. */
+  readonly now?: () => number;
 };
 
 export type HealthServer = AsyncDisposable & { readonly port: number };
 
 const READY_DEADLINE_MS = 2_000;
 
-/** Serves `/healthz`, `/readyz` and `/metrics` on a port of its own, which no ingress publishes. */
+/**
+ * How long an exposition is served after it was made. Shorter than any scrape interval, so that each of several Prometheus
+ * replicas gets values of its own moment.
+ */
+export const EXPOSITION_KEPT_MS = 1_000;
+
+/** How long the answer of a readiness check that asks the database is given again. */
+export const READINESS_KEPT_MS = 1_000;
+
+/** Open connections: probes, a few Prometheus replicas, and people who look. */
+export const CONNECTIONS_MAX = 128;
+
+/**
+ * Serves `/healthz`, `/readyz` and `/metrics` on a port of its own, which no ingress publishes. Callers have no credentials, so
+ * what they cost the database does not grow with their number: all share one exposition at a time, and connections are few.
+ */
 export async function openHealthServer(options: HealthOptions): Promise<HealthServer> {
+  const expose = shareAnswer(options.metrics.expose, EXPOSITION_KEPT_MS, options.now);
   const server = createServer((request, response) => {
-    answer(request, options).then(
+    answer(request, { ...options, metrics: { expose } }).then(
       (reply) => send(response, reply, request.method === 'HEAD'),
       () => send(response, { status: 500, type: 'text/plain', body: 'failed\n' }, false),
     );
   });
   server.requestTimeout = 10_000;
+  server.headersTimeout = 5_000;
+  boundConnections(server);
   server.listen(options.port, options.host);
   await once(server, 'listening');
   return {
@@ -42,6 +66,19 @@ export async function openHealthServer(options: HealthOptions): Promise<HealthSe
       await closed;
     },
   };
+}
+
+/** Closes the oldest connection for each one too many: a refusal of new ones would let idle callers lock the kubelet out. */
+function boundConnections(server: Server): void {
+  const open = new Set<Socket>();
+  server.on('connection', (socket) => {
+    open.add(socket);
+    socket.once('close', () => open.delete(socket));
+    const [oldest] = open;
+    if (oldest === undefined || open.size <= CONNECTIONS_MAX) return;
+    open.delete(oldest);
+    oldest.destroy();
+  });
 }
 
 type Reply = { readonly status: number; readonly type: string; readonly body: string };

@@ -47,3 +47,25 @@ test('a failure is cached in the same way, and is replaced by the next read', as
   now += 500;
   expect(await read()).toBe(1);
 });
+
+test('a read that failed slowly is repeated after a minute', async () => {
+  let now = 0;
+  let fails = true;
+  const read = paced(
+    async () => {
+      now += 6_000;
+      if (fails) throw new Error('away');
+      return 1;
+    },
+    () => now,
+  );
+  await expect(read()).rejects.toThrow('away');
+  fails = false;
+  now += 59_999;
+  await expect(read()).rejects.toThrow('away');
+  now += 1;
+  expect(await read()).toBe(1);
+  now += 60_000;
+  expect(await read()).toBe(1);
+  expect(now).toBe(132_000);
+});
