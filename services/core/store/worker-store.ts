@@ -28,6 +28,7 @@ import type {
   WaitingRow,
 } from './lane.ts';
 import { lookupStore } from './lookups.ts';
+import { endOutlived, type OutlivedPage } from './outlived-messages.ts';
 import { maintainPartitions, makePartitions } from './partitions.ts';
 import { receiptStore } from './receipts.ts';
 import { silentMessageStore } from './silent-messages.ts';
@@ -215,23 +216,11 @@ export function workerStore(sql: Sql, deadlineMs: number, addressKeys: AddressKe
       ),
 
     // Upkeep ----------------------------------------------------------------------------------------------------------
-    /**
-     * Ends messages by name that still wait when their retention is over, before their records are dropped.
-     * @param size how many messages one statement reads and ends at most.
-     * @returns how many it ended.
-     */
-    async endOutlived({ readsMax, most }: { readsMax: number; most: number }): Promise<number> {
-      let total = 0;
-      let after: number | null = 0;
-      while (after !== null) {
-        const [page]: { ended: number; nextSeq: number | null }[] = await rowsOf(
-          sql`select ended, next_seq from end_outlived(${after}, ${readsMax}, ${most})`,
-        );
-        total += page?.ended ?? 0;
-        after = page?.nextSeq ?? null;
-      }
-      return total;
-    },
+    /** Returns the purge days that have come and of which messages are still live. */
+    unsettledDays: async (): Promise<string[]> =>
+      (await bounded(sql<{ day: string }[]>`select unsettled_days() as day`)).map(({ day }) => day),
+    /** Ends messages by name that still wait when their retention is over, before their records are dropped. */
+    endOutlived: (size: OutlivedPage) => endOutlived(sql, bounded, size),
     /** Makes partitions ahead and drops expired ones. One worker at a time does this; the others return at once. */
     maintain: () => maintainPartitions(sql, bounded),
     /** Makes partitions ahead and nothing else; as `maintain`, one worker at a time. */

@@ -6,12 +6,22 @@ const NOTHING: Maintained = { made: 0, dropped: [], busy: [], unsettled: [], fai
 const failure = (code: string) =>
   Object.assign(new Error(`refused ${code}`), { name: 'PostgresError', code });
 
-/** Runs upkeep. @param ended how the end of outlived messages fails; null: not at all. */
-async function run(result: Partial<Maintained> | 'elsewhere', ended: Error | null = null) {
+type Ended = { readonly days?: readonly string[]; readonly ended?: number | 'elsewhere' | Error };
+
+/** Runs upkeep. @param ended the answer of the end of outlived messages, or how it fails. */
+async function run(
+  result: Partial<Maintained> | 'elsewhere',
+  { days = ['2026-01-05'], ended = 0 }: Ended = {},
+) {
   const told: string[] = [];
   const outcome = await maintain({
     store: {
-      endOutlived: async () => (ended === null ? 0 : Promise.reject(ended)),
+      unsettledDays: async () => [...days],
+      endOutlived: async () => {
+        if (ended instanceof Error) throw ended;
+        if (ended !== 0) told.push('ended');
+        return ended;
+      },
       maintain: async () => (
         told.push('maintain'),
         result === 'elsewhere' ? result : { ...NOTHING, ...result }
@@ -41,7 +51,7 @@ test.each<
 
 test('partitions are made and tables purged although outlived messages could not be ended', async () => {
   const refused = failure('57014');
-  const { outcome, told } = await run({ busy: ['messages'] }, refused);
+  const { outcome, told } = await run({ busy: ['messages'] }, { ended: refused });
   expect(told).toEqual(['maintain', 'reported', 'again']);
   expect(outcome).toEqual(new AggregateError([refused], 'Upkeep failed for: live_messages'));
 });
@@ -49,7 +59,7 @@ test('partitions are made and tables purged although outlived messages could not
 test('the error of a run names everything that failed', async () => {
   const errors = [failure('57014'), failure('42501'), failure('42501')];
   const failures = ['suppressions', 'usage_counts'].map((what, i) => ({ what, error: errors[i + 1] }));
-  const { outcome, told } = await run({ failures }, errors[0]);
+  const { outcome, told } = await run({ failures }, { ended: errors[0] ?? 0 });
   expect(outcome).toEqual(
     new AggregateError(errors, 'Upkeep failed for: live_messages, suppressions, usage_counts'),
   );
@@ -58,11 +68,20 @@ test('the error of a run names everything that failed', async () => {
 
 test('upkeep is not tried while the database is lost', async () => {
   const lost = failure('57P01');
-  expect(await run({}, lost)).toEqual({ outcome: lost, told: [] });
+  expect(await run({}, { ended: lost })).toEqual({ outcome: lost, told: [] });
+});
+
+test('live messages are read only if a week with some of them is over', async () => {
+  expect((await run({}, { ended: 2 })).told).toEqual(['ended', 'maintain', 'reported']);
+  expect((await run({}, { days: [], ended: 2 })).told).toEqual(['maintain', 'reported']);
+});
+
+test('a worker leaves upkeep to the one that ends outlived messages', async () => {
+  expect(await run({}, { ended: 'elsewhere' })).toEqual({ outcome: 'unfinished', told: ['ended'] });
 });
 
 test('an error is reported although another worker does the rest', async () => {
   const refused = failure('57014');
-  const { outcome } = await run('elsewhere', refused);
+  const { outcome } = await run('elsewhere', { ended: refused });
   expect(outcome).toEqual(new AggregateError([refused], 'Upkeep failed for: live_messages'));
 });

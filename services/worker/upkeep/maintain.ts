@@ -4,7 +4,7 @@ import type { WorkerStore } from '#core/store/worker-store.ts';
 import { throwFailures } from './throw-failures.ts';
 
 export type MaintainDeps = {
-  readonly store: Pick<WorkerStore, 'endOutlived' | 'maintain'>;
+  readonly store: Pick<WorkerStore, 'unsettledDays' | 'endOutlived' | 'maintain'>;
   /** Called by the worker that did the upkeep, also where parts of it failed. */
   readonly onMaintained: (result: Maintained) => void;
   /** Called if something has to wait for other sessions, or for messages to be settled. */
@@ -24,10 +24,11 @@ export async function maintain({
   retrySoon,
 }: MaintainDeps): Promise<'unfinished' | undefined> {
   const failures: UpkeepFailure[] = [];
-  await store.endOutlived(OUTLIVED_PAGE).catch((error: unknown) => {
+  const ended = await endOutlived(store).catch((error: unknown) => {
     if (isUnreachable(error)) throw error;
     failures.push({ what: 'live_messages', error });
   });
+  if (ended === 'elsewhere') return 'unfinished';
   const result = await store.maintain();
   let isDone = result !== 'elsewhere';
   if (result !== 'elsewhere') {
@@ -40,4 +41,9 @@ export async function maintain({
   }
   throwFailures(failures);
   return isDone ? undefined : 'unfinished';
+}
+
+/** Reads all live messages, and so only if a week with some of them is over. */
+async function endOutlived(store: MaintainDeps['store']): Promise<number | 'elsewhere'> {
+  return (await store.unsettledDays()).length === 0 ? 0 : store.endOutlived(OUTLIVED_PAGE);
 }

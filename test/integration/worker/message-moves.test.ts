@@ -301,6 +301,17 @@ test('messages that wait or are held on the day of their purge are canceled with
   expect((await statesOf(planted)).get(seqs[3] ?? 0)).toBe('sending');
 });
 
+test('one worker at a time ends messages that have outlived their retention', async () => {
+  const { seqs } = await plant(['queued']);
+  await b.admin`update despatch.live_messages set purge_on = current_date where seq = any (${seqs}::bigint[])`;
+  const end = () => b.store.endOutlived({ readsMax: 100, most: 100 });
+  await b.admin.begin(async (tx) => {
+    await tx`select pg_advisory_xact_lock(hashtext('despatch.maintain'))`;
+    expect(await end()).toBe('elsewhere');
+  });
+  expect(await end()).toBe(1);
+});
+
 const NO_ROUTE = { class: 'no_route', code: 'no_route', retryable: false };
 
 test.each([
