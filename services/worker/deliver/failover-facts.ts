@@ -3,7 +3,8 @@ import type { AttemptOutcome } from '#core/domain/sending/outcome.ts';
 import { FAILOVER_CLASSES, FAILOVER_DEFAULT, routeByAge, type Route } from '#core/domain/routing/route.ts';
 import { createMicroBatch } from '#core/platform/process/micro-batch.ts';
 import type { ClaimedMessage } from '#core/store/claimed-message.ts';
-import type { WorkerStore, FailoverRow } from '#core/store/worker-store.ts';
+import type { FailoverRow } from '#core/store/waiting-messages.ts';
+import type { WorkerStore } from '#core/store/worker-store.ts';
 import { askUntilAnswered, type AskUntilAnsweredDeps } from '../ask-until-answered.ts';
 
 /** The facts of a failover decision, and the provider of each usable account. */

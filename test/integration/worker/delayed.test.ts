@@ -11,7 +11,7 @@ import { decideWaiting } from '#core/domain/sending/decide-waiting.ts';
 import type { Rerouted } from '#core/domain/routing/failover.ts';
 import type { Route } from '#core/domain/routing/route.ts';
 import type { ClosedReason } from '#core/domain/routing/skipped-account.ts';
-import type { DelayedMessage } from '#core/store/worker-store.ts';
+import type { DelayedMessage } from '#core/store/waiting-messages.ts';
 import type { Fault } from '#providers/stand-in.ts';
 import { setupWorkers } from '#test/support/setup-workers.ts';
 import { seedAccount } from '#test/support/seed.ts';
