@@ -6,7 +6,8 @@ path "transit/encrypt/despatch-*" {
 }
 
 # To create the key of a new tenant. `+` matches one segment, so a key's config, rotation and deletion are out of reach; the
-# parameters allow no other kind of key, and an existing key stays as it is.
+# parameters allow no other kind of key, and an existing key stays as it is. A prefix cannot be combined with `+`, and `despatch-*`
+# would grant the rotation of keys too, so this path also allows to create keys of other names on this mount, never to use them.
 path "transit/keys/+" {
   capabilities = ["create", "update"]
   required_parameters = ["type", "derived", "exportable", "convergent_encryption"]

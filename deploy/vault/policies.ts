@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises';
+import { refuseSharedKeys } from './refuse-shared-keys.ts';
 import type { VaultAdmin } from './vault-admin.ts';
 
 export const VAULT_SERVICES = ['api', 'worker', 'controller'] as const;
@@ -13,9 +14,14 @@ export type PolicyNames = {
   readonly namePrefix?: string | undefined;
 };
 
-/** Mounts transit and writes one policy per service. Idempotent. @throws when Vault refuses a step. */
+/**
+ * Mounts transit and writes one policy per service. Idempotent.
+ * @throws when Vault refuses a step, or another policy grants keys that would be this installation's.
+ */
 export async function writePolicies(vault: VaultAdmin, names: PolicyNames): Promise<void> {
-  const { transitMount = 'transit', namePrefix = 'despatch-' } = names;
+  const { transitMount = 'transit', keyPrefix = 'despatch-', namePrefix = 'despatch-' } = names;
+  const own = VAULT_SERVICES.map((service) => `${namePrefix}${service}`);
+  await refuseSharedKeys(vault, { transitMount, keyPrefix }, own);
   await vault.mount(`sys/mounts/${transitMount}`, 'transit');
   for (const service of VAULT_SERVICES) {
     const policy = await policyText(service, names);

@@ -28,7 +28,7 @@ export type ClusterAccess = {
   readonly reviewerToken?: string | undefined;
 };
 
-/** Idempotent. @throws when Vault refuses a step. */
+/** Idempotent. @throws when Vault refuses a step, or another installation's policies grant the same keys. */
 export async function configureVaultForKubernetes(setup: KubernetesSetup): Promise<void> {
   const { mount = 'kubernetes', namePrefix = 'despatch-', audience = 'vault', cluster } = setup;
   const vault = createVaultAdmin(setup);

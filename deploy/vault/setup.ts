@@ -17,7 +17,7 @@ export type VaultSetup = VaultAccess &
 
 export type AppRoleCredentials = { readonly roleId: string; readonly secretId: string };
 
-/** Idempotent. @throws when Vault refuses a step. */
+/** Idempotent. @throws when Vault refuses a step, or another installation's policies grant the same keys. */
 export async function configureVault(setup: VaultSetup): Promise<Record<VaultService, AppRoleCredentials>> {
   const { approleMount = 'approle', namePrefix = 'despatch-' } = setup;
   const vault = createVaultAdmin(setup);

@@ -51,6 +51,7 @@ export type ValuesInput = {
   readonly own: Pick<ReleaseBackends, 'natsUrl'>;
   /** Prefix of the names of the release's Vault roles. */
   readonly vaultRolePrefix: string;
+  readonly vaultKeyPrefix: string;
   readonly tag: string;
   readonly nodeAddress: string;
   readonly ownsDefinitions: boolean;
@@ -62,7 +63,16 @@ const SMALL = { resources: { requests: { cpu: '10m', memory: '64Mi' } } };
 
 /** Returns the values of a production release, adapted to a smaller machine and to the stand-ins of providers and issuer. */
 export function releaseValues(input: ValuesInput): object {
-  const { backends, own, vaultRolePrefix, tag, nodeAddress, ownsDefinitions, watchNamespaces } = input;
+  const {
+    backends,
+    own,
+    vaultRolePrefix,
+    vaultKeyPrefix,
+    tag,
+    nodeAddress,
+    ownsDefinitions,
+    watchNamespaces,
+  } = input;
   const role = (service: string): string => `${vaultRolePrefix}${service}`;
   // The servers run outside the cluster.
   const outside = [{ ipBlock: { cidr: `${backends.host}/32` } }];
@@ -81,6 +91,7 @@ export function releaseValues(input: ValuesInput): object {
     },
     vault: {
       address: backends.vault.tlsAddress,
+      keyPrefix: vaultKeyPrefix,
       caSecret: SECRETS.authority,
       auth: {
         kubernetes: {

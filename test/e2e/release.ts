@@ -27,6 +27,8 @@ export type Release = {
   readonly namespace: string;
   readonly tenantNamespace: string;
   readonly own: ReleaseBackends;
+  /** First part of the names of its tenants' keys. */
+  readonly vaultKeyPrefix: string;
   /**
    * Installs or upgrades the release and waits until it is ready.
    * @param tag of the image.
@@ -75,7 +77,12 @@ export async function prepareRelease(options: ReleaseOptions): Promise<Release> 
   const peppers = { keys: randomBytes(32).toString('hex'), receipts: randomBytes(32).toString('hex') };
   await kubectl.apply(...releaseSecrets(namespace, peppers, backends, own));
   const vaultRolePrefix = `${name}-`;
-  await allowReleaseIntoVault(backends.vault, { namespace, rolePrefix: vaultRolePrefix });
+  const vaultKeyPrefix = `despatch-${name}-`;
+  await allowReleaseIntoVault(backends.vault, {
+    namespace,
+    rolePrefix: vaultRolePrefix,
+    keyPrefix: vaultKeyPrefix,
+  });
 
   let origin = '';
   const here = ['--namespace', namespace];
@@ -101,11 +108,13 @@ export async function prepareRelease(options: ReleaseOptions): Promise<Release> 
     namespace,
     tenantNamespace,
     own,
+    vaultKeyPrefix,
     async deploy(tag, { watched: watchNamespaces = [tenantNamespace], set = [] } = {}) {
       const values = releaseValues({
         backends,
         own,
         vaultRolePrefix,
+        vaultKeyPrefix,
         tag,
         nodeAddress: environment.nodeAddress,
         ownsDefinitions,

@@ -43,12 +43,17 @@ export async function connectVault(kubectl: Kubectl, vault: VaultServer): Promis
 /** Creates one Vault role for each service of a release, which only its own service account may use. */
 export async function allowReleaseIntoVault(
   vault: VaultServer,
-  { namespace, rolePrefix }: { readonly namespace: string; readonly rolePrefix: string },
+  {
+    namespace,
+    rolePrefix,
+    keyPrefix,
+  }: { readonly namespace: string; readonly rolePrefix: string; readonly keyPrefix: string },
 ): Promise<void> {
   await configureVaultForKubernetes({
     address: vault.address,
     rootToken: vault.rootToken,
     namePrefix: rolePrefix,
+    keyPrefix,
     releaseNamespace: namespace,
     serviceAccounts: { api: 'despatch-api', worker: 'despatch-worker', controller: 'despatch-controller' },
   });

@@ -120,7 +120,7 @@ async function purge(scene: Scene): Promise<void> {
   await step('a purge leaves no row and no key', async () => {
     const tenant = await stage.newTenant(release, 'purged', { deletionPolicy: 'Purge' });
     const rows = () => release.own.ask((sql) => rowsNaming(sql, tenant.id));
-    const key = () => backends.vault.request('GET', `transit/keys/despatch-${tenant.id}`);
+    const key = () => backends.vault.request('GET', `transit/keys/${release.vaultKeyPrefix}${tenant.id}`);
     assert.deepEqual((await sender.many(release.origin(), tenant.key, 20)).counts, { 202: 20 });
     assert.notDeepEqual(await rows(), {});
     assert.equal((await key()).status, 200);

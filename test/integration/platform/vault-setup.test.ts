@@ -23,6 +23,22 @@ describe('policies for another mount and key prefix', () => {
     expect(await allowed('transit/decrypt/staging-a')).toEqual(['deny']);
   });
 
+  test('are refused where another installation has a prefix that begins it, or that it begins', async () => {
+    await using vault = await testVault();
+    const prepare = (name: string, keyPrefix: string, transitMount = vault.mount) =>
+      configureVault({ ...vault, transitMount, keyPrefix, namePrefix: `${vault.mount}-${name}-` });
+    await prepare('prod', 'despatch-prod-');
+    await prepare('prod', 'despatch-prod-');
+    for (const keyPrefix of ['despatch-', 'despatch-prod-', 'despatch-prod-eu-']) {
+      await expect(prepare('other', keyPrefix)).rejects.toThrow(
+        `Policy ${vault.mount}-prod-api grants keys of ${vault.mount} that begin with "despatch-prod-"`,
+      );
+    }
+    await prepare('staging', 'despatch-staging-');
+    await prepare('elsewhere', 'despatch-', `${vault.mount}-more`);
+    await vault.request('DELETE', `sys/mounts/${vault.mount}-more`);
+  });
+
   type Vault = Awaited<ReturnType<typeof testVault>>;
   async function logIn(
     vault: Vault,
@@ -50,7 +66,11 @@ describe('roles for service accounts', () => {
     const server = createServer((request, response) => {
       void text(request).then((body) => {
         const path = (request.url ?? '').replace('/v1/', '');
-        asked.push({ method: request.method ?? '', path, body: JSON.parse(body) as Record<string, unknown> });
+        asked.push({
+          method: request.method ?? '',
+          path,
+          body: JSON.parse(body || '{}') as Record<string, unknown>,
+        });
         response.writeHead(204).end();
       });
     });
@@ -89,7 +109,8 @@ describe('roles for service accounts', () => {
         token_max_ttl: 86_400,
       });
     }
-    expect(asked.map(({ method, path }) => `${method} ${path}`).slice(0, 6)).toEqual([
+    expect(asked.map(({ method, path }) => `${method} ${path}`).slice(0, 7)).toEqual([
+      'GET sys/policies/acl?list=true',
       'POST sys/mounts/transit',
       'PUT sys/policies/acl/despatch-api',
       'PUT sys/policies/acl/despatch-worker',
