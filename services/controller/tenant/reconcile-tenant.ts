@@ -107,7 +107,7 @@ async function applyTenant(
   try {
     const stored = await deps.store.find(slugOf(tenant));
     isFound = true;
-    if (stored !== undefined && stored.ownerRef !== keyOf(tenant)) return slugConflict(tenant, stored);
+    if (stored !== undefined && stored.ownerRef !== keyOf(tenant)) return slugConflict(tenant, stored, log);
     if (stored?.status === 'deleting') return await awaitPurge(deps, tenant, stored);
     if (stored !== undefined && isSuspendedByAdmin(stored)) return suspendedByAdmin(stored);
     const revision = planRevision(plan) ?? (stored && lastKnownPlan(stored));
@@ -150,7 +150,7 @@ async function apply(
       return done(id);
     }
     case 'taken':
-      return { ...NOTHING, verdict: failed('SlugConflict', `The slug ${wanted.slug} is taken`) };
+      return { ...NOTHING, verdict: slugTaken(wanted.slug) };
     case 'purging':
       return purgingEarlier(PURGING_RECHECK_MS);
     case 'stale':
@@ -159,12 +159,15 @@ async function apply(
   }
 }
 
-function slugConflict(tenant: TenantResource, { ownerRef }: StoredTenant): Applied {
-  const holder = ownerRef === null ? 'was created through the API' : `belongs to ${ownerRef}`;
-  return {
-    ...NOTHING,
-    verdict: failed('SlugConflict', `The tenant with the slug ${slugOf(tenant)} ${holder}`),
-  };
+/** The log alone says who has the slug: whoever may create Tenants could learn the names of others' by guessing slugs. */
+function slugConflict(tenant: TenantResource, { ownerRef }: StoredTenant, log: Logger): Applied {
+  const slug = slugOf(tenant);
+  log.info({ slug, holder: ownerRef ?? 'the API' }, 'The slug of a tenant is taken');
+  return { ...NOTHING, verdict: slugTaken(slug) };
+}
+
+function slugTaken(slug: string): Verdict {
+  return failed('SlugConflict', `The slug ${slug} is taken`);
 }
 
 function suspendedByAdmin({ suspensionReason }: StoredTenant): Applied {

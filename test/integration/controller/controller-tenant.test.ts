@@ -11,6 +11,7 @@ import {
 import type { TenantId } from '#core/domain/storage/ids.ts';
 import { BUILT_IN_PLANS } from '#core/domain/tenant/plan.ts';
 import { DependencyError } from '#core/domain/fault/dependency-error.ts';
+import { silentLogger } from '#core/platform/telemetry/logger.ts';
 import { KeyringError } from '#core/platform/vault/keyring.ts';
 import type { GoneResource, OwnedSlug } from '#core/store/managed-tenants.ts';
 import { projectRoot } from '#test/support/command.ts';
@@ -244,10 +245,14 @@ describe('ownership of a tenant', () => {
     const first = s.putTenant({ slug });
     const second = s.putTenant({ slug, deletionPolicy: 'Purge' });
     await s.reconcile(first);
-    await s.reconcile(second);
+    const logged: unknown[] = [];
+    const log = { ...silentLogger, info: (facts: unknown) => void logged.push(facts) };
+    await s.reconcilerWith({})(second, AbortSignal.timeout(20_000), log);
+    expect(logged).toEqual([{ slug, holder: first }]);
+    // The status tells those who guess slugs nothing about the other's resource.
     expect(condition(second, 'Applied')).toMatchObject({
       reason: 'SlugConflict',
-      message: expect.stringContaining(first),
+      message: `The slug ${slug} is taken`,
     });
     s.remove(second);
     await s.reconcile(second);
