@@ -29,7 +29,6 @@ import {
   type Panel,
 } from './analysis/monitoring-files.ts';
 import { queryFacts, withoutMacros } from './analysis/promql.ts';
-import { createWebhookMemory } from '../services/worker/webhooks/webhook-memory.ts';
 
 const rules = readRules();
 const alerts = alertsOf(rules);
@@ -72,10 +71,7 @@ async function exposedMetrics(): Promise<MetricCatalog> {
   timedStore(directoryStore(undefined as never), api.database);
   timedStore(workerStore(undefined as never, 0, undefined as never), worker.database);
   timedStore(gaugeStore(undefined as never, undefined as never), worker.database);
-  timedStore(
-    webhookStore(undefined as never, undefined as never, undefined as never, createWebhookMemory()),
-    worker.database,
-  );
+  timedStore(webhookStore(undefined as never, undefined as never, undefined as never), worker.database);
   timedStore(managedTenantStore(undefined as never, '', undefined as never), controller.database);
   collectProcessMetrics(api, { component: 'api', version: '1' });
   collectProcessMetrics(worker, { component: 'worker', version: '1' });

@@ -35,7 +35,6 @@ import { createCredentials } from './accounts/credentials.ts';
 import { createEvents } from './events.ts';
 import { sampleDatabase } from './sample-database.ts';
 import { createEndpointSecrets } from './webhooks/endpoint-secrets.ts';
-import { createWebhookMemory } from './webhooks/webhook-memory.ts';
 
 /** Ports for mail submission; in the operator's own allowed ranges all ports are open. */
 const SUBMISSION_PORTS = [25, 465, 587, 2525];
@@ -84,7 +83,6 @@ const webhooks = timedStore(
     webhooksPool.sql,
     (work) => withDeadline(work, config.postgres.statementTimeoutMs + 1_000),
     createIdLoader(store.messageIdKey),
-    createWebhookMemory(),
   ),
   metrics.database,
 );

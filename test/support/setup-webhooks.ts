@@ -4,7 +4,6 @@ import type { DeliveryClaim } from '#core/store/delivery-claim.ts';
 import { type DeliveryCompletion, webhookStore, type WebhookStore } from '#core/store/webhook-deliveries.ts';
 import { acceptBatch, acceptRow, seedAccount, type SeededTenant, seedTenant } from '#test/support/seed.ts';
 import { setupStores } from './setup-stores.ts';
-import { createWebhookMemory } from '../../services/worker/webhooks/webhook-memory.ts';
 
 export const LEASE_MS = 60_000;
 
@@ -17,7 +16,7 @@ export async function setupWebhooks() {
   const tenant = await seedTenant(admin, { messagesPerDay: 1_000_000 });
   await seedAccount(admin, tenant.tenantId);
   const loadIds = createIdLoader(store.messageIdKey);
-  const webhooks = webhookStore(worker, direct, loadIds, createWebhookMemory());
+  const webhooks = webhookStore(worker, direct, loadIds);
 
   async function endpoint(settings: Record<string, unknown> = {}, of = tenant.tenantId): Promise<string> {
     const row = {

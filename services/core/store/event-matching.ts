@@ -6,7 +6,7 @@ import { asJson, type Sql } from '#core/platform/postgres/postgres.ts';
 import type { boundedQueries } from './bounded-queries.ts';
 import type { DeliveryClaim, WebhookEndpoint } from './delivery-claim.ts';
 import { HISTORY_TYPES, isEvent, messageSeqOf, type EventRow, type FeedRow } from './feed.ts';
-import type { MatchedPositions, StoredPosition } from './webhook-memory.ts';
+import type { MatchedPositions, StoredPosition } from './matched-positions.ts';
 
 export type EventMatchingDeps = Pick<ReturnType<typeof boundedQueries>, 'rowsOf'> & {
   readonly sql: Sql;

@@ -4,12 +4,14 @@ import type { StoredEvent } from '#core/domain/webhooks/event-envelope.ts';
 import type { LoadIds } from '#core/domain/storage/id-loader.ts';
 import { asJson, type Json, type Sql, type TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { bisectFaults } from '#core/domain/storage/bisect-faults.ts';
+import { createBehindTenants } from './behind-tenants.ts';
 import { boundedQueries, type Bounded } from './bounded-queries.ts';
 import { camelRows } from './camel-rows.ts';
+import { createDueEndpoints, type DueLook } from './due-endpoints.ts';
 import { eventMatching } from './event-matching.ts';
 import type { DeliveryClaim, WebhookEndpoint } from './delivery-claim.ts';
 import { HISTORY_TYPES, messageSeqOf, toStoredEvents, type EventRow } from './feed.ts';
-import type { DueLook, WebhookMemory } from './webhook-memory.ts';
+import { createMatchedPositions } from './matched-positions.ts';
 
 /** A finished call. */
 export type DeliveryAttempt = {
@@ -66,12 +68,14 @@ export type DeliveryClaimTerms = {
 };
 
 /**
- * Creates the worker's side of webhook endpoints.
+ * Creates the worker's side of webhook endpoints. It remembers what its queries found, so that the next ones read less; forgetting
+ * any of it, as at a restart, costs no more than another look.
  * @param bounded gives a query its deadline.
- * @param memory which endpoints have something due, which tenants are behind, and how far feeds are matched; queries use and
- * update it.
  */
-export function webhookStore(sql: Sql, bounded: Bounded, loadIds: LoadIds, memory: WebhookMemory) {
+export function webhookStore(sql: Sql, bounded: Bounded, loadIds: LoadIds) {
+  const due = createDueEndpoints();
+  const behind = createBehindTenants();
+  const positions = createMatchedPositions();
   const { count, rowsOf } = boundedQueries(bounded);
 
   async function toEvents<Row extends EventRow>(
@@ -119,7 +123,7 @@ export function webhookStore(sql: Sql, bounded: Bounded, loadIds: LoadIds, memor
   }
 
   return {
-    matchEvents: eventMatching({ sql, positions: memory.matched, rowsOf, toEvents, loadEndpoints }),
+    matchEvents: eventMatching({ sql, positions, rowsOf, toEvents, loadEndpoints }),
 
     /**
      * Returns tenants with endpoints that are matched less far than the tenant's feed goes: among the tenants to which numbering
@@ -133,7 +137,7 @@ export function webhookStore(sql: Sql, bounded: Bounded, loadIds: LoadIds, memor
           select tenant_ids, newest_pass, is_whole
           from tenants_behind(${afterPass}, ${[...among]}::uuid[])`,
       );
-      if (row !== undefined) memory.behind.found(row.tenantIds, row.isWhole);
+      if (row !== undefined) behind.found(row.tenantIds, row.isWhole);
       return row ?? { tenantIds: [], newestPass: null, isWhole: false };
     },
 
@@ -147,7 +151,7 @@ export function webhookStore(sql: Sql, bounded: Bounded, loadIds: LoadIds, memor
           select tenant_ids, next_id as next from endpoints_behind(${after}, ${most})`,
       );
       // The calls before have reported the tenants of the earlier pages.
-      if (row !== undefined) memory.behind.found(row.tenantIds, row.next === null);
+      if (row !== undefined) behind.found(row.tenantIds, row.next === null);
       return row ?? { tenantIds: [], next: null };
     },
 
@@ -169,14 +173,14 @@ export function webhookStore(sql: Sql, bounded: Bounded, loadIds: LoadIds, memor
       readonly failures: readonly Error[];
     }> {
       const leaseEndsAt = performance.now() + leaseMs;
-      const { since, known } = memory.due.look(after, endpointsMax);
+      const { since, known } = due.look(after, endpointsMax);
       const [look] = await rowsOf<ClaimLook>(
         sql`
           select claims, seen, earliest, next_id as next, looked_at from claim_deliveries(${after}, ${endpointsMax}, ${claimsMax},
             ${tenantClaimsMax}, ${[...busy]}::uuid[], ${leaseMs}, ${since}::text::timestamptz, ${asJson(sql, known)})`,
       );
       if (look === undefined) return { claims: [], next: null, failures: [] };
-      memory.due.looked(look);
+      due.looked(look);
       if (look.claims.length === 0) return { claims: [], next: look.next, failures: [] };
       const [endpoints, { events, failures }] = await Promise.all([
         loadEndpoints(look.claims.map(({ endpoint_id: id }) => id)),
@@ -287,12 +291,12 @@ export function webhookStore(sql: Sql, bounded: Bounded, loadIds: LoadIds, memor
      * that looks have found behind, or all tenants if there was no look lately.
      */
     async oldestUnmatchedSeconds(): Promise<number> {
-      const asked = memory.behind.all();
+      const asked = behind.all();
       const [row] = await rowsOf<{ seconds: number; tenantIds: string[] }>(
         sql`
           select seconds, tenant_ids from oldest_unmatched(${asked === undefined ? null : [...asked]}::uuid[])`,
       );
-      if (asked !== undefined && row !== undefined) memory.behind.left(asked, row.tenantIds);
+      if (asked !== undefined && row !== undefined) behind.left(asked, row.tenantIds);
       return row?.seconds ?? 0;
     },
 

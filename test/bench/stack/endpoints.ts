@@ -13,7 +13,6 @@ import { eventBody } from '../../../services/worker/webhooks/event-body.ts';
 import type { BenchTenant } from './seed.ts';
 import { storeSentMessages } from './sent-messages.ts';
 import type { BenchStack, World } from './stack.ts';
-import { createWebhookMemory } from '../../../services/worker/webhooks/webhook-memory.ts';
 
 export type BenchEndpoint = {
   readonly id: string;
@@ -132,7 +131,6 @@ function storeOf(admin: Sql): WebhookStore {
     admin,
     direct,
     createIdLoader(() => loadMessageIdKey(admin)),
-    createWebhookMemory(),
   );
 }
 

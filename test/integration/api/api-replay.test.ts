@@ -8,7 +8,6 @@ import { webhookStore, type WebhookStore } from '#core/store/webhook-deliveries.
 import { completionOf } from '#test/support/completion-of.ts';
 import { get, LEAST, request, send, startTestApi, type ApiTenant, type TestApi } from '#test/support/api.ts';
 import { ADDRESS_KEYS, moveSuspension } from '#test/support/seed.ts';
-import { createWebhookMemory } from '../../../services/worker/webhooks/webhook-memory.ts';
 
 let api: TestApi;
 let store: WorkerStore;
@@ -17,7 +16,7 @@ beforeAll(async () => {
   api = await startTestApi();
   const worker = api.database.open('worker', 2);
   store = workerStore(worker, 10_000, ADDRESS_KEYS);
-  webhooks = webhookStore(worker, (work) => work, createIdLoader(store.messageIdKey), createWebhookMemory());
+  webhooks = webhookStore(worker, (work) => work, createIdLoader(store.messageIdKey));
 });
 afterAll(() => api[Symbol.asyncDispose]());
 

@@ -13,7 +13,6 @@ import {
   succeeded,
   upTo,
 } from '#test/support/setup-webhooks.ts';
-import { createWebhookMemory } from '../../../services/worker/webhooks/webhook-memory.ts';
 
 describe('webhook claims', () => {
   test('take endpoints in turn, even if one of them has a large backlog', async () => {
@@ -75,10 +74,7 @@ describe('webhook claims', () => {
         return isRefused ? sql`select 1 / 0` : sql(strings, ...(values as never[]));
       },
     });
-    const { claims, failures } = await b.claim(
-      {},
-      webhookStore(refusing, direct, b.loadIds, createWebhookMemory()),
-    );
+    const { claims, failures } = await b.claim({}, webhookStore(refusing, direct, b.loadIds));
     expect(new Map(claims.map(({ endpoint, events }) => [endpoint.id, events.length]))).toEqual(
       new Map([ids[0], ids[2]].map((id) => [id, 2])),
     );
@@ -130,7 +126,7 @@ describe('webhook claims', () => {
     await b.send(2);
     const [lost] = (await b.match(1)).claims;
     if (lost === undefined) throw new Error('nothing was claimed');
-    const other = webhookStore(b.worker, direct, b.loadIds, createWebhookMemory());
+    const other = webhookStore(b.worker, direct, b.loadIds);
     expect(await b.claims({}, other)).toEqual([]);
     await b.over();
     const [found] = await b.claims({}, other);
@@ -157,7 +153,7 @@ describe('webhook claims', () => {
     await b.endpoint({ rate_limit_per_second: 500 });
     await b.send(400);
     await b.matchAll();
-    const workers = upTo(4).map(() => webhookStore(b.worker, direct, b.loadIds, createWebhookMemory()));
+    const workers = upTo(4).map(() => webhookStore(b.worker, direct, b.loadIds));
     const claimed = (
       await Promise.all(workers.flatMap((worker) => [b.claims({}, worker), b.claims({}, worker)]))
     ).flat();
@@ -176,7 +172,7 @@ describe('webhook claims', () => {
     const id = await b.endpoint({ status: 'failing', failures: 4 });
     await b.send(5);
     await b.match();
-    const workers = upTo(4).map(() => webhookStore(b.worker, direct, b.loadIds, createWebhookMemory()));
+    const workers = upTo(4).map(() => webhookStore(b.worker, direct, b.loadIds));
     const claimed = (await Promise.all(workers.map((worker) => b.claims({}, worker)))).flat();
     expect(seqsOf(claimed)).toEqual([1]);
     expect(await b.due(id)).toMatchObject([
@@ -378,7 +374,7 @@ test('a search for webhook claims reads no rows of paused endpoints and none due
   await queue(later, 'infinity');
   const connection = await b.admin.reserve();
   await connection`set search_path = despatch`;
-  const counted = webhookStore(connection, direct, b.loadIds, createWebhookMemory());
+  const counted = webhookStore(connection, direct, b.loadIds);
   const pages = async (): Promise<number> => {
     await connection`select pg_stat_force_next_flush()`;
     const [row] = await connection<{ n: number }[]>`

@@ -3,7 +3,6 @@ import { webhookStore } from '#core/store/webhook-deliveries.ts';
 import { rowsRead } from '#test/support/rows-read.ts';
 import { seedTenant } from '#test/support/seed.ts';
 import { direct, LEASE_MS, seqsOf, setupWebhooks, succeeded, upTo } from '#test/support/setup-webhooks.ts';
-import { createWebhookMemory } from '../../../services/worker/webhooks/webhook-memory.ts';
 
 describe('a webhook endpoint', () => {
   test('changes its health under a lock and for the called version only, with an event each', async () => {
@@ -129,7 +128,7 @@ describe('a webhook endpoint', () => {
     const connection = await b.admin.reserve();
     try {
       await connection`set search_path = despatch`;
-      const store = webhookStore(connection, direct, b.loadIds, createWebhookMemory());
+      const store = webhookStore(connection, direct, b.loadIds);
       const { next } = await store.endpointsBehind(null, 500);
       expect(next).toBeNull();
       await b.admin`update despatch.feed set numbered_at = now() - interval '100 seconds'`;

@@ -4,7 +4,6 @@ import type { DeliveryClaim } from '#core/store/delivery-claim.ts';
 import { webhookStore } from '#core/store/webhook-deliveries.ts';
 import { acceptBatch, acceptRow, moveSuspension, seedAccount, seedTenant } from '#test/support/seed.ts';
 import { direct, LEASE_MS, seqsOf, setupWebhooks, upTo } from '#test/support/setup-webhooks.ts';
-import { createWebhookMemory } from '../../../services/worker/webhooks/webhook-memory.ts';
 
 const claimsOf = (claims: readonly DeliveryClaim[], id: string): number =>
   claims.filter(({ endpoint }) => endpoint.tenantId === id).length;
@@ -40,7 +39,7 @@ describe('webhook matching', () => {
   test('leaves no gaps and no duplicates with concurrent workers', async () => {
     await using b = await setupWebhooks();
     const ids = [await b.endpoint(), await b.endpoint({ event_types: ['message.queued'] })];
-    const workers = upTo(3).map(() => webhookStore(b.worker, direct, b.loadIds, createWebhookMemory()));
+    const workers = upTo(3).map(() => webhookStore(b.worker, direct, b.loadIds));
     const sent: number[] = [];
     for (let round = 0; round < 10; round += 1) {
       sent.push(...(await b.send(1 + (round % 4))));
@@ -122,7 +121,7 @@ describe('webhook matching', () => {
     expect(await b.feed(locked)).toHaveLength(2);
     // Two workers match at the same time: one of them stores nothing and is told so.
     await b.send(1);
-    const workers = upTo(3).map(() => webhookStore(b.worker, direct, b.loadIds, createWebhookMemory()));
+    const workers = upTo(3).map(() => webhookStore(b.worker, direct, b.loadIds));
     const matched = await Promise.all(workers.map((worker) => b.match(0, worker)));
     const appended = matched.filter(({ isLeftDue }) => isLeftDue);
     expect(appended.length).toBeGreaterThan(0);
@@ -218,12 +217,10 @@ describe('webhook matching', () => {
         return isRefused ? sql`select 1 / 0` : sql(strings, ...(values as never[]));
       },
     });
-    const { behind, failures } = await b.match(
-      5,
-      webhookStore(refusing, direct, b.loadIds, createWebhookMemory()),
-      LEASE_MS,
-      [b.tenant.tenantId, other.tenantId],
-    );
+    const { behind, failures } = await b.match(5, webhookStore(refusing, direct, b.loadIds), LEASE_MS, [
+      b.tenant.tenantId,
+      other.tenantId,
+    ]);
     expect((await b.feed(readable)).map(({ message }) => message)).toEqual(sent);
     expect(behind).toEqual([]);
     expect(failures.map(({ message }) => message)).toEqual([

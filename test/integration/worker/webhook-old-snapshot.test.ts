@@ -2,7 +2,6 @@ import { expect, test } from 'vitest';
 import { webhookStore } from '#core/store/webhook-deliveries.ts';
 import { holdSnapshot } from '#test/support/hold-snapshot.ts';
 import { direct, setupWebhooks, succeeded } from '#test/support/setup-webhooks.ts';
-import { createWebhookMemory } from '../../../services/worker/webhooks/webhook-memory.ts';
 
 const median = (some: readonly number[]) => some.toSorted((x, y) => x - y)[some.length >> 1] ?? Number.NaN;
 
@@ -20,7 +19,7 @@ test(
     await b.endpoint({ rate_limit_per_second: 1_000 });
     const connection = await b.admin.reserve();
     await connection`set search_path = despatch`;
-    const counted = webhookStore(connection, direct, b.loadIds, createWebhookMemory());
+    const counted = webhookStore(connection, direct, b.loadIds);
     // The search for open claims reads the rows of one lease, so the lease is short.
     const leaseMs = 1_000;
     const pages = async (): Promise<number> => {

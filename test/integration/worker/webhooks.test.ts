@@ -10,7 +10,6 @@ import { seedAccount, seedTenant, type SeededTenant } from '#test/support/seed.t
 import { startWebhookReceiver, type WebhookReceiver } from '#test/support/webhook-receiver.ts';
 import type { Worker } from '../../../services/worker/build-worker.ts';
 import { createEndpointSecrets } from '../../../services/worker/webhooks/endpoint-secrets.ts';
-import { createWebhookMemory } from '../../../services/worker/webhooks/webhook-memory.ts';
 
 const SECRET = `whsec_${randomBytes(32).toString('base64')}`;
 /** Long enough for every receiver that answers, even on a busy machine. */
@@ -35,7 +34,7 @@ beforeAll(async () => {
       {},
       {
         webhooksOn: ({ worker: sql, store }) => ({
-          store: webhookStore(sql, (work) => work, createIdLoader(store.messageIdKey), createWebhookMemory()),
+          store: webhookStore(sql, (work) => work, createIdLoader(store.messageIdKey)),
           secrets: createEndpointSecrets({
             decrypter: { decrypt: async () => Buffer.from(SECRET) },
             entriesMax: 100,

@@ -1,4 +1,18 @@
-import type { MatchedPositions, StoredPosition } from '#core/store/webhook-memory.ts';
+/** How far tenants' feeds are matched for endpoints that no recent event matched, beyond the stored position. */
+export type MatchedPositions = {
+  readonly of: (endpoint: StoredPosition) => number;
+  /** Notes a position. @returns whether it is time to store it. */
+  note(endpoint: StoredPosition, upto: number): boolean;
+  forget(endpointId: string): void;
+};
+
+export type StoredPosition = {
+  readonly id: string;
+  readonly version: number;
+  readonly matchedTo: number;
+  /** The start time of the database server that returned `matchedTo`. */
+  readonly server: number;
+};
 
 /** Maximum number of endpoints remembered. */
 const ENDPOINTS_MAX = 20_000;

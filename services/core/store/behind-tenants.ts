@@ -1,4 +1,12 @@
-import type { BehindTenants } from '#core/store/webhook-memory.ts';
+/** Tenants with an endpoint that was behind when a worker looked. */
+export type BehindTenants = {
+  /** @param isComplete whether no tenant is behind except those found so far. */
+  found(tenantIds: readonly string[], isComplete: boolean): void;
+  /** Returns undefined if there was no complete look lately. */
+  all(): readonly string[] | undefined;
+  /** Replaces the state of the `asked` tenants: only those in `behind` are still behind. */
+  left(asked: readonly string[], behind: readonly string[]): void;
+};
 
 /** Findings older than this no longer tell which tenants are behind. */
 const LOOK_AGE_MAX_MS = 30_000;

@@ -1,5 +1,26 @@
 import { createDutyCycle } from '#core/domain/queue/duty-cycle.ts';
-import type { DueEndpoints } from '#core/store/webhook-memory.ts';
+
+/** Endpoints that had deliveries due when they were last looked at. A look at all endpoints is a **round** of calls. */
+export type DueEndpoints = {
+  /**
+   * Returns where the next call looks.
+   * @param after null: a new round begins. @param most endpoints that the call looks at: it needs to know no more than these and
+   * the one after them.
+   */
+  look(after: string | null, most: number): { readonly since: string; readonly known: readonly object[] };
+  looked(look: DueLook): void;
+};
+
+/** The findings of a call. */
+export type DueLook = {
+  readonly seen: readonly string[];
+  /** Since when each of them has something due; null: it has nothing. */
+  readonly earliest: readonly (Date | null)[];
+  /** Where the next call of the round begins; null: the round is over. */
+  readonly next: string | null;
+  /** By the database's clock. */
+  readonly lookedAt: Date;
+};
 
 /** A row may become visible this long after the time stored in it, because its commit takes time. */
 const COMMIT_MS = 5_000;
