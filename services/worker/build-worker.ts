@@ -9,6 +9,7 @@ import type { ProviderCall } from '#providers/context.ts';
 import type { ProviderContext } from '#providers/provider.ts';
 import { afterAttempt } from './after-attempt.ts';
 import { createAccountStatus } from './accounts/account-status.ts';
+import { accountTasks, type AccountTaskName } from './accounts/account-tasks.ts';
 import { createAccounts } from './accounts/accounts.ts';
 import { createBreakers, type Breakers } from './accounts/breakers.ts';
 import type { Credentials } from './accounts/credentials.ts';
@@ -40,8 +41,8 @@ import { NUMBERING_GAP_MS } from './upkeep/number-events.ts';
 import { upkeepTasks, type UpkeepTaskName } from './upkeep/upkeep-tasks.ts';
 import { createScheduledMoves } from './claim/scheduled-moves.ts';
 import { createTenantMoves } from './claim/tenant-moves.ts';
-import { verifyRequested } from './accounts/verify.ts';
-import { startWebhooks, type StartWebhooksDeps } from './webhooks/start-webhooks.ts';
+import { webhookTasks, type WebhookTaskName } from './webhooks/webhook-tasks.ts';
+import { createWebhooks, type WebhooksDeps } from './webhooks/webhooks.ts';
 
 export type WorkerSettings = {
   /** A name for people; other processes may have the same one. */
@@ -79,10 +80,7 @@ export type WorkerDeps = {
   /** Undefined: mails contain no unsubscribe information. */
   readonly unsubscribing?: UnsubscribeSettings | undefined;
   readonly contextOf: (call: ProviderCall) => ProviderContext;
-  /** Absent: this worker calls no webhook endpoint. */
-  readonly webhooks?:
-    | Pick<StartWebhooksDeps, 'store' | 'secrets' | 'http' | 'allowHttp' | 'settings'>
-    | undefined;
+  readonly webhooks: Pick<WebhooksDeps, 'store' | 'secrets' | 'http' | 'allowHttp' | 'settings'>;
   readonly events: WorkerEvents;
   readonly settings: WorkerSettings;
 };
@@ -109,11 +107,10 @@ export type Worker = {
   readonly overdue: () => Overdue;
 };
 
-type TaskName = ClaimTaskName | ReceiptTaskName | UpkeepTaskName | 'verify';
+type TaskName = ClaimTaskName | ReceiptTaskName | WebhookTaskName | UpkeepTaskName | AccountTaskName;
 
 /** Time until the policies of tenants that are new to this worker are read, all in one query. */
 const UNKNOWN_POLICY_MS = 50;
-const VERIFY_MS = 5_000;
 
 /** Assembles the worker and starts its periodic tasks. Opens no connections itself. */
 export function buildWorker(deps: WorkerDeps): Worker {
@@ -127,9 +124,8 @@ export function buildWorker(deps: WorkerDeps): Worker {
   let overdue: Overdue = { oldestDueSeconds: 0, oldestScheduledSeconds: 0 };
   const aborted = new AbortController();
   const stopped = new AbortController();
-  const startTask = startTaskWith(events);
   // Started below, once all parts exist that they run.
-  const tasks = createTasks<TaskName>(startTask);
+  const tasks = createTasks<TaskName>(startTaskWith(events));
   const { wake } = tasks;
 
   const queue = createFairQueue<Wake>({
@@ -285,15 +281,14 @@ export function buildWorker(deps: WorkerDeps): Worker {
     now: () => performance.now(),
   });
 
-  const webhooks =
-    deps.webhooks &&
-    startWebhooks({
-      ...deps.webhooks,
-      isSending,
-      expected: expectedDeliveries,
-      events,
-      task: startTask,
-    });
+  const webhooks = createWebhooks({
+    ...deps.webhooks,
+    isSending,
+    expected: expectedDeliveries,
+    events,
+    onDue: () => wake('webhook_deliveries'),
+    onBehind: (delayMs) => wake('webhook_matching', delayMs),
+  });
 
   tasks.start({
     ...claimTasks({
@@ -322,11 +317,12 @@ export function buildWorker(deps: WorkerDeps): Worker {
       isStopping,
       wake,
     }),
+    ...webhookTasks(webhooks),
     ...upkeepTasks({
       store,
       partitionMaker,
       events,
-      onToMatch: (tenantIds) => webhooks?.matchSoon(tenantIds),
+      onToMatch: webhooks.matchSoon,
       onBraked(entry) {
         events.brakeApplied(entry);
         moves.add(entry.tenantId);
@@ -336,32 +332,28 @@ export function buildWorker(deps: WorkerDeps): Worker {
       forgetUnused() {
         deps.credentials.forgetStale();
         deps.replacedCredentials.forgetStale();
-        webhooks?.forgetStale();
+        webhooks.forgetStale();
         for (const expected of [expectedReceipts, expectedDeliveries]) expected.forgetIdle(performance.now());
       },
       isStopping,
       wake,
     }),
-    verify: {
-      everyMs: VERIFY_MS,
-      work: () =>
-        verifyRequested({
-          store,
-          accounts,
-          breakers,
-          contextOf,
-          deadlineMs,
-          isStopping,
-          onVerified: events.accountVerified,
-          onAdapterFault: events.adapterFault,
-        }),
-    },
+    ...accountTasks({
+      store,
+      accounts,
+      breakers,
+      contextOf,
+      deadlineMs,
+      isStopping,
+      onVerified: events.accountVerified,
+      onAdapterFault: events.adapterFault,
+    }),
   });
 
   return {
     identity,
     inFlight: () => dispatcher.inFlight,
-    webhooksInFlight: () => webhooks?.inFlight() ?? 0,
+    webhooksInFlight: webhooks.inFlight,
     circuitStates: breakers.counts,
     overdue: () => overdue,
     wake(payload, kind) {
@@ -390,13 +382,13 @@ export function buildWorker(deps: WorkerDeps): Worker {
       // From here on nothing is claimed, however long a task takes to end, and no call begins.
       const ended = dispatcher.stop();
       const hungUp = lookups.stop();
-      await Promise.all([ended, hungUp, webhooks?.stop(), tasks.stop()]);
+      await Promise.all([ended, hungUp, webhooks.stop(), tasks.stop()]);
       // Waits for work that was taken just before the stop.
-      await Promise.all([lookups.stop(), reader?.drain(), applier.drain()]);
+      await Promise.all([lookups.stop(), webhooks.stop(), reader?.drain(), applier.drain()]);
     },
     abandon() {
       aborted.abort();
-      webhooks?.abandon();
+      webhooks.abandon();
     },
   };
 }

@@ -38,6 +38,7 @@ test.each<[string, WorkerNotice, readonly string[]]>([
   ['route', { tenantId: ID }, [`forget ${ID}`]],
   ['endpoint', { id: ID }, [`endpoint ${ID} secrets`]],
   ['endpoint', { id: ID, changed: 'due' }, [`endpoint ${ID} due`]],
+  ['endpoint', { id: ID, changed: 'test' }, ['wake endpoint_tests']],
   ['endpoint', { id: 'no id' }, []],
   ['tenant', { tenantId: 'no id' }, []],
   ['key', { id: ID, tenantId: ID }, []],

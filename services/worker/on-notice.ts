@@ -8,7 +8,7 @@ import type { TenantMoves } from './claim/tenant-moves.ts';
 import type { ReceiptTimeouts } from './deliver/receipt-timeouts.ts';
 import type { WorkerEvents } from './events.ts';
 import type { PartitionMaker } from './upkeep/partition-maker.ts';
-import type { RunningWebhooks } from './webhooks/start-webhooks.ts';
+import type { Webhooks } from './webhooks/webhooks.ts';
 
 /** The content of a change notice; `changed` says what changed about an endpoint. */
 export type WorkerNotice = {
@@ -26,10 +26,18 @@ export type OnNoticeDeps = {
   readonly moves: Pick<TenantMoves, 'add'>;
   readonly partitionMaker: Pick<PartitionMaker, 'request'>;
   readonly receiptTimeouts: Pick<ReceiptTimeouts, 'forget'>;
-  readonly webhooks: Pick<RunningWebhooks, 'endpointChanged'> | undefined;
+  readonly webhooks: Pick<Webhooks, 'endpointChanged'>;
   readonly events: Pick<WorkerEvents, 'taskFailed'>;
   readonly wake: (
-    task: 'sweep' | 'late_receipts' | 'tenant_moves' | 'policies' | 'partitions' | 'verify' | 'lookups',
+    task:
+      | 'sweep'
+      | 'late_receipts'
+      | 'tenant_moves'
+      | 'policies'
+      | 'partitions'
+      | 'verify'
+      | 'lookups'
+      | 'endpoint_tests',
     delayMs?: number,
   ) => void;
 };
@@ -51,7 +59,7 @@ export function onNotice(deps: OnNoticeDeps): (kind: string, notice: WorkerNotic
       wake('late_receipts');
     }
     if (kind === 'route' && tenantId !== undefined) deps.receiptTimeouts.forget(tenantId);
-    if (kind === 'endpoint' && id !== undefined && isUuid(id)) deps.webhooks?.endpointChanged(id, changed);
+    if (kind === 'endpoint' && id !== undefined && isUuid(id)) endpointChanged(id, changed, deps);
     if (kind === 'tenant' && tenantId !== undefined && isUuid(tenantId)) tenantChanged(tenantId, deps);
   };
 }
@@ -67,6 +75,11 @@ function accountChanged(
     .resumeLookups(id)
     .then(() => wake('lookups'))
     .catch((error: unknown) => events.taskFailed('lookups', error));
+}
+
+function endpointChanged(id: string, changed: ChangeOfEndpoint, { webhooks, wake }: OnNoticeDeps): void {
+  if (changed === 'test') wake('endpoint_tests');
+  else webhooks.endpointChanged(id, changed);
 }
 
 function tenantChanged(tenantId: string, { moves, partitionMaker, wake }: OnNoticeDeps): void {

@@ -102,7 +102,7 @@ export function readLiterals(): Set<string> {
 
 /** Reads the names of the tasks that a worker repeats, and of the writes whose failures it counts like those of tasks. */
 export function readTasks(): Set<string> {
-  const called = foundIn('services/worker', /\b(?:task|taskFailed)\('([a-z_]+)',/g);
+  const called = foundIn('services/worker', /\btaskFailed\('([a-z_]+)',/g);
   return called.union(foundIn('services/worker', /\b([a-z_]+): \{\s*everyMs:/g));
 }
 

@@ -2,6 +2,7 @@ import { createEgressGuard } from '#core/platform/http/egress-guard.ts';
 import { createHttpClient } from '#core/platform/http/http-client.ts';
 import { silentLogger } from '#core/platform/telemetry/logger.ts';
 import { createWorkerMetrics } from '#core/platform/telemetry/metrics.ts';
+import type { WebhookStore } from '#core/store/webhook-deliveries.ts';
 import { createProviderContexts } from '#providers/context.ts';
 import {
   buildWorker,
@@ -10,8 +11,11 @@ import {
   type WorkerSettings,
 } from '../../services/worker/build-worker.ts';
 import { createEvents } from '../../services/worker/events.ts';
+import { createEndpointSecrets } from '../../services/worker/webhooks/endpoint-secrets.ts';
 
-export type TestWorkerOptions = Pick<WorkerDeps, 'store' | 'credentials' | 'receipts' | 'webhooks'> & {
+export type TestWorkerOptions = Pick<WorkerDeps, 'store' | 'credentials' | 'receipts'> & {
+  /** Default: there are no webhook endpoints. */
+  readonly webhooks?: WorkerDeps['webhooks'] | undefined;
   /** Default: no secret was replaced. */
   readonly replacedCredentials?: WorkerDeps['credentials'];
   /** Origin of the Twilio stand-in. */
@@ -28,6 +32,21 @@ const NONE: WorkerDeps['credentials'] = {
   invalidate: () => undefined,
   forgetStale: () => undefined,
   autonomySeconds: () => null,
+};
+
+const NO_ENDPOINTS: WebhookStore = {
+  matchEvents: async () => ({ claims: [], isLeftDue: false, behind: [], missed: [], failures: [] }),
+  tenantsBehind: async () => ({ tenantIds: [], newestPass: 1, isWhole: true }),
+  endpointsBehind: async () => ({ tenantIds: [], next: null }),
+  claimDeliveries: async () => ({ claims: [], next: null, failures: [] }),
+  completeDeliveries: async () => ({ stale: 0 }),
+  changeEndpoint: async () => undefined,
+  changedEndpoints: async () => [],
+  takeEndpointTests: async () => [],
+  storeEndpointTest: async () => undefined,
+  endpointCounts: async () => [],
+  oldestUnmatchedSeconds: async () => 0,
+  oldestDueSeconds: async () => 0,
 };
 
 /** Starts a worker in this process that calls a stand-in. The stack stops it. */
@@ -50,7 +69,17 @@ export function startTestWorker(stack: AsyncDisposableStack, options: TestWorker
     credentials,
     replacedCredentials: replacedCredentials ?? NONE,
     receipts,
-    webhooks,
+    webhooks: webhooks ?? {
+      store: NO_ENDPOINTS,
+      secrets: createEndpointSecrets({
+        decrypter: { decrypt: () => Promise.reject(new Error('there are no secrets')) },
+        entriesMax: 1,
+        ttlMs: 1,
+      }),
+      http,
+      allowHttp: false,
+      settings: { inFlightMax: 1, deadlineMs: 1_000, leaseMs: 60_000 },
+    },
     contextOf: createProviderContexts({
       http,
       resolve: guard.resolve,
