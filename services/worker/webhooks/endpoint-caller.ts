@@ -297,6 +297,8 @@ export function createEndpointCaller(deps: EndpointCallerDeps): EndpointCaller {
   }
 
   function noteHealth(entry: Entry, endpoint: WebhookEndpoint, delivered: DeliveredEvent): void {
+    // The endpoint was changed during the call: what an old address answered says nothing about the new one.
+    if (endpoint.version < entry.run.endpoint.version) return;
     const { succeeded, response, retryAfterMs } = delivered;
     const status = response?.status ?? null;
     entry.failures = succeeded ? 0 : entry.failures + 1;

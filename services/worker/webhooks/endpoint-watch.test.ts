@@ -130,3 +130,11 @@ test('answers to calls with outdated endpoint settings do not change its health'
   await s.stored();
   expect(s.health()).toMatchObject({ status: 'active', failures: 2 });
 });
+
+test('an outdated answer that comes while nothing is being stored ends the wait for its result', async () => {
+  const s = setup();
+  s.watch.note({ ...s.endpoint, version: 2 }, FAILURE);
+  await s.stored();
+  s.watch.note(s.endpoint, FAILURE);
+  expect(s.known).toEqual([true, false]);
+});

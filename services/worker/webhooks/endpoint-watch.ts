@@ -11,7 +11,7 @@ export type EndpointWatchDeps = {
   /**
    * Called when the results of calls were stored.
    * @param failures of the endpoint since its last success, if it is active and calls need not wait; else undefined, as also when it
-   * was deleted or changed meanwhile.
+   * was deleted or changed meanwhile. Called too for a call that was ignored because the endpoint has changed since.
    */
   readonly onKnown: (endpoint: WebhookEndpoint, failures: number | undefined) => void;
   readonly onMoved: (endpoint: WebhookEndpoint, health: EndpointHealth) => void;
@@ -88,7 +88,11 @@ export function createEndpointWatch(deps: EndpointWatchDeps): EndpointWatch {
         return;
       const of = known ?? { endpoint, calls: [], storing: undefined, isLeft: false };
       // The endpoint was changed while these calls were under way: what an old address answered says nothing about the new one.
-      if (endpoint.version < of.endpoint.version) return;
+      if (endpoint.version < of.endpoint.version) {
+        // The caller may wait for this result; a write under way ends its wait as well.
+        if (of.storing === undefined) deps.onKnown(of.endpoint, undefined);
+        return;
+      }
       if (endpoint.version > of.endpoint.version) of.calls = [];
       watched.set(endpoint.id, of);
       of.endpoint = endpoint;

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { createExpectedWork } from '#core/domain/queue/expected-work.ts';
 import type { HttpRequest, HttpResult } from '#core/domain/sending/http-exchange.ts';
 import {
+  ERROR,
   OK,
   TENANT,
   claimOf,
@@ -11,6 +12,13 @@ import {
   messageOf,
   scriptedWebhooks,
 } from '#test/support/scripted-webhooks.ts';
+
+const ASKS_FOR_A_WAIT: HttpResult = {
+  kind: 'response',
+  status: 503,
+  headers: { 'retry-after': '60' },
+  text: '',
+};
 
 describe('matching', () => {
   const tenants = Array.from({ length: 120 }, () => randomUUID());
@@ -146,6 +154,32 @@ describe('concurrent calls', () => {
       await expect.poll(() => s.completions.length).toBe(tenants * 300 + 20);
     },
   );
+
+  test('continue after a change, whatever an earlier address still answers', async () => {
+    const before = endpointOf({ url: 'https://before.example/' });
+    const after = { ...before, url: 'https://after.example/', version: 2 };
+    const [old, slow] = [hold(() => ASKS_FOR_A_WAIT), hold()];
+    const s = scriptedWebhooks([claimOf(before, [1])], (call) => {
+      if (call.url === before.url) return old.answer(call);
+      return messageOf(call) === 2 ? ERROR : slow.answer(call);
+    });
+    await s.webhooks.claim();
+    await expect.poll(() => s.calls.length).toBe(1);
+    s.webhooks.endpointChanged(before.id, 'secrets');
+    s.left.push(claimOf(after, [2]));
+    await s.webhooks.claim();
+    await expect.poll(() => s.health.get(before.id)?.failures).toBe(1);
+    s.left.push(claimOf(after, [3]));
+    await s.webhooks.claim();
+    await expect.poll(() => s.calls.length).toBe(3);
+    old.release();
+    await expect.poll(() => s.completions.length).toBe(2);
+    s.left.push(claimOf(after, [4]));
+    await s.webhooks.claim();
+    await expect.poll(() => s.calls.length).toBe(4);
+    slow.release();
+    await expect.poll(() => s.completions.length).toBe(4);
+  });
 
   test('end and are recorded when the worker stops, and no more are begun', async () => {
     const many = Array.from({ length: 50 }, (_, i) => i);
