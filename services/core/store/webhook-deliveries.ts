@@ -332,17 +332,16 @@ function toEndpoint({ keyId, keyCiphertext, ...endpoint }: EndpointRow): Webhook
 }
 
 function toCompletion({ claim, messages, attempts, again, uncalled }: DeliveryCompletion, now: number) {
-  const { ordered } = claim.endpoint;
   return {
     due_id: claim.dueId,
     claim: claim.claim,
-    messages: ordered ? messages : [],
+    messages,
     attempts: attempts.map(({ durationMs, ...attempt }) => ({ ...attempt, duration_ms: durationMs })),
     again: again.map(({ seq, attempts: made, dueAt, messageSeq }) => ({
       seq,
       attempts: made,
       due_in_ms: dueAt === 'after_earlier' ? null : Math.max(0, dueAt.getTime() - now),
-      message_seq: ordered ? messageSeq : null,
+      message_seq: messageSeq,
     })),
     uncalled,
   };

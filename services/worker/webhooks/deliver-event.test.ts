@@ -115,7 +115,7 @@ describe('a claimed event', () => {
       status: 500,
       answer: 'no',
     });
-    expect(again).toMatchObject([{ seq: 2, attempts: 1, messageSeq: null }]);
+    expect(again).toMatchObject([{ seq: 2, attempts: 1, messageSeq: 2 }]);
     const failed = attempts.find(({ seq }) => seq === 2);
     const inMs = Number(again[0]?.dueAt) - Number(failed?.at) - (failed?.durationMs ?? 0);
     expect(inMs).toBeGreaterThan(3_000);

@@ -97,6 +97,12 @@ describe('an ordered endpoint', () => {
     ]);
   });
 
+  test('that was none when an event failed finds the message of the event in its row', async () => {
+    const s = scriptedWebhooks([claimOf(endpointOf(), [5])], () => ERROR);
+    await s.webhooks.claim();
+    await expect.poll(() => s.completions[0]?.again).toMatchObject([{ seq: 1, attempts: 1, messageSeq: 5 }]);
+  });
+
   test('receives events concurrently once a later claim shows it as unordered', async () => {
     const slow = hold();
     const endpoint = endpointOf({ ordered: true });

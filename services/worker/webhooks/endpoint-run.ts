@@ -91,12 +91,13 @@ export function createEndpointRun(
   }
 
   function putBackFailed(delivery: Delivery, attempts: number, dueAt: Date): void {
-    const { message: messageSeq } = delivery;
-    if (messageSeq !== null) {
-      putBack.add(messageSeq);
-      apart.add(messageSeq);
+    const { message, claimed } = delivery;
+    if (message !== null) {
+      putBack.add(message);
+      apart.add(message);
     }
-    delivery.open.again.push({ seq: delivery.claimed.seq, attempts, dueAt, messageSeq });
+    // With its message even if nothing waits for it now: the endpoint may become ordered before the retry.
+    delivery.open.again.push({ seq: claimed.seq, attempts, dueAt, messageSeq: claimed.messageSeq });
   }
 
   function putBackUncalled(delivery: Delivery): void {

@@ -154,6 +154,35 @@ describe('webhook completions', () => {
     expect(seqsOf(await b.claims())).toEqual([1]);
   });
 
+  test('keep the order of messages whose retries were pending when the endpoint became ordered', async () => {
+    await using b = await setupWebhooks();
+    const id = await b.endpoint();
+    const [x = 0] = await b.send(1);
+    const [claim] = (await b.match(1)).claims;
+    if (claim === undefined) throw new Error('nothing was claimed');
+    const again = [{ seq: 1, attempts: 1, dueAt: new Date(), messageSeq: x }];
+    await b.webhooks.completeDeliveries([
+      { ...partsOf(claim), attempts: [attemptOf(claim, 1, false)], again, uncalled: [] },
+    ]);
+    const [retry] = await b.claims();
+    if (retry === undefined) throw new Error('nothing was claimed again');
+    await b.admin`update despatch.webhook_endpoints set ordered = true where id = ${id}`;
+    await b.admin`select despatch.move_messages(${[x]}::bigint[], 'expired', null)`;
+    await b.number();
+    await b.match();
+    // Its lease is long, so that the later event can be claimed beside it.
+    await b.admin`update despatch.due_deliveries set due_at = now() + interval '1 hour' where first_seq = 1`;
+    const [later] = await b.claims();
+    if (later === undefined) throw new Error('the later event was not claimed');
+    expect([seqsOf([later]), ...later.blocked]).toEqual([[2], x]);
+    const behind = { seq: 2, attempts: 0, dueAt: 'after_earlier' as const, messageSeq: x };
+    await b.webhooks.completeDeliveries([{ ...partsOf(later), attempts: [], again: [behind], uncalled: [] }]);
+    expect(await b.claims()).toEqual([]);
+    // The retry was claimed before the endpoint became ordered; its end releases the later event all the same.
+    await b.webhooks.completeDeliveries([succeeded(retry)]);
+    expect(seqsOf(await b.claims())).toEqual([2]);
+  });
+
   test('let no event wait for an earlier one if the endpoint is no longer ordered', async () => {
     await using b = await setupWebhooks();
     const id = await b.endpoint({ ordered: true });

@@ -2,8 +2,8 @@
 -- attempts, and inserts a row for each event that must be called for again. Events that were not called for stay in stretches,
 -- {first, last}, so that an endpoint that is not called keeps as few rows as before. Ignores a claim that another worker holds by
 -- now, and returns how many those are.
--- `messages`: for a claim of an ordered endpoint, the messages whose events it held; the earliest waiting event of each becomes
--- due now. An event in `again` without `due_in_ms` waits for an earlier event of its message.
+-- `messages`: the messages whose events the claim held; if the endpoint is ordered by now, the earliest waiting event of each
+-- becomes due now. An event in `again` without `due_in_ms` waits for an earlier event of its message.
 create or replace function complete_deliveries(completions json) returns integer
 language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
   set enable_seqscan = off set jit = off as $$
@@ -11,7 +11,10 @@ declare
   at_now timestamptz;
   -- Due rows of ordered endpoints, and due rows for which no call was made.
   in_order bigint[] := array(
-    select c.due_id from json_to_recordset(completions) as c (due_id bigint, messages bigint[]) where cardinality(c.messages) > 0);
+    select c.due_id from json_to_recordset(completions) as c (due_id bigint, messages bigint[])
+    join due_deliveries d on d.id = any (array[c.due_id])
+    join webhook_endpoints w on w.id = any (array[d.endpoint_id])
+    where w.ordered and cardinality(c.messages) > 0);
   given_back bigint[] := array(
     select c.due_id from json_to_recordset(completions) as c (due_id bigint, attempts json) where json_array_length(c.attempts) = 0);
   locked uuid[];
@@ -75,7 +78,9 @@ begin
     update due_deliveries d set due_at = at_now
     where d.due_at = 'infinity' and d.id = any (array(
       select y.id from (
-        select distinct u.message_seq from json_to_recordset(completions) as c (messages bigint[]), unnest(c.messages) as u (message_seq)
+        select distinct u.message_seq from json_to_recordset(completions) as c (due_id bigint, messages bigint[]),
+          unnest(c.messages) as u (message_seq)
+        where c.due_id = any (in_order)
       ) m
       cross join unnest(locked) as e (id)
       cross join lateral (

@@ -919,7 +919,7 @@ create table due_deliveries (
   first_seq bigint not null,
   last_seq bigint not null,
   purge_on date not null,
-  -- For a single event of an ordered endpoint: its message. Later events of that message wait for it.
+  -- For a single event: its message. Later events of that message wait for it while the endpoint is ordered.
   message_seq bigint,
   -- Number of calls made for it.
   attempts smallint not null default 0,
