@@ -77,7 +77,10 @@ export const Endpoint = z
       .nullable()
       .describe('For `disabled`: `gone` if it answered 410; `failing` if it failed for five days.'),
     failures: z.int().min(0).max(INT32_MAX).describe('Number of failed calls since the last successful one.'),
-    failingSince: z.iso.datetime().nullable().describe('Time of the first of these failures.'),
+    failingSince: z.iso
+      .datetime()
+      .nullable()
+      .describe('Time of the first of these failures; once `failing`, of the one that made it so.'),
     ...shared,
     lastSeq: z
       .int()

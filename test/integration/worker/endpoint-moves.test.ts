@@ -28,6 +28,7 @@ type Shown = EndpointHealth & { readonly isDeleted: boolean };
 type Planted = Readonly<Record<State, string>>;
 
 const SINCE = new Date('2026-01-02T03:04:05Z');
+const MOVED_AT = new Date('2026-01-04T03:04:05Z');
 const CALL_AT = new Date('2026-01-03T03:04:05Z');
 const STATES: readonly State[] = [...ENDPOINT_STATUSES, 'deleted'];
 
@@ -70,7 +71,7 @@ async function shown(planted: Planted): Promise<Record<State, Shown>> {
 function tabled(name: EndpointMoveName, state: State, before: Shown, callAt: Date | null): Shown {
   if (state === 'deleted' || !canMoveEndpoint(name, state)) return before;
   return {
-    ...moveEndpoint(before, name, SINCE.getTime(), callAt),
+    ...moveEndpoint(before, name, MOVED_AT.getTime(), callAt),
     isDeleted: ENDPOINT_MOVES[name].to === 'deleted',
   };
 }
@@ -141,7 +142,7 @@ test.each(STORED)('a worker stores the transition %s only from the states of the
     const { status, statusReason, failures, failingSince, callAt } = moveEndpoint(
       { ...before, status: known },
       name,
-      Date.now(),
+      MOVED_AT.getTime(),
       later,
     );
     await b.worker`

@@ -35,7 +35,7 @@ describe('a webhook endpoint', () => {
     const three = afterAll([failure, failure, failure]);
     expect(three).toEqual({ ...FINE, failures: 3, failingSince: new Date(AT) });
     const four = decideHealth(three, { ...failure, at: AT + 1_000 }, 0.5);
-    expect(four).toMatchObject({ status: 'failing', failures: 4, failingSince: new Date(AT) });
+    expect(four).toMatchObject({ status: 'failing', failures: 4, failingSince: new Date(AT + 1_000) });
     expect(waitOf(four, AT + 1_000)).toBe(5_000);
   });
 
@@ -92,6 +92,17 @@ describe('a webhook endpoint', () => {
   test('is not disabled by two failures with days between them', () => {
     const one = decideHealth(FINE, failure, 0);
     expect(decideHealth(one, { ...failure, at: AT + 2 * FAILING_MS_MAX }, 0).status).toBe('active');
+  });
+
+  test('that failed once long ago is failing for five days of its own before it is disabled', () => {
+    const one = decideHealth(FINE, failure, 0);
+    const at = AT + 2 * FAILING_MS_MAX;
+    const late = { ...failure, at };
+    const failing = afterAll([late, late, late], one);
+    expect(failing).toMatchObject({ status: 'failing', failures: 4, failingSince: new Date(at) });
+    const probe = { ...failure, isProbe: true };
+    expect(decideHealth(failing, { ...probe, at: at + FAILING_MS_MAX - 1 }, 0).status).toBe('failing');
+    expect(decideHealth(failing, { ...probe, at: at + FAILING_MS_MAX }, 0).status).toBe('disabled');
   });
 
   test.each([FINE, FAILING])('that answers 410 is disabled at once', (health) => {

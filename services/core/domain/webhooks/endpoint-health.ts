@@ -25,7 +25,7 @@ const GONE = 410;
 
 /**
  * Returns the endpoint's health after a call: a success makes it active, four consecutive failures make it failing, and five days
- * of failures, or a 410 at once, disable it. `paused` and `disabled` do not change. The moves are those of `ENDPOINT_MOVES`.
+ * of failed probes, or a 410 at once, disable it. `paused` and `disabled` do not change. The moves are those of `ENDPOINT_MOVES`.
  * @param random uniform in [0, 1).
  * @returns `health` itself if nothing changes.
  */
@@ -51,12 +51,12 @@ function afterFailure(health: EndpointHealth, call: EndpointCall, random: number
   const failures = health.failures + 1;
   if (failures < FAILURES_UNTIL_FAILING && health.status === 'active')
     return moveEndpoint(health, 'count', at, askedMs > 0 ? later(at + askedMs) : null);
+  const callAt = at + Math.max(askedMs, probeDelayMs(failures, random));
+  if (health.status === 'active') return moveEndpoint(health, 'fail', at, later(callAt));
   if (at - (health.failingSince?.getTime() ?? at) >= FAILING_MS_MAX)
     return moveEndpoint(health, 'give_up', at);
-  const callAt = at + Math.max(askedMs, probeDelayMs(failures, random));
   // The answer to the probe is newer than those of other calls, and `callAt` the end of the probe's lease.
-  if (health.status === 'failing') return moveEndpoint(health, 'fail_again', at, new Date(callAt));
-  return moveEndpoint(health, 'fail', at, later(callAt));
+  return moveEndpoint(health, 'fail_again', at, new Date(callAt));
 }
 
 /** Returns the delay of the next probe: exponential backoff from five seconds to five minutes. */

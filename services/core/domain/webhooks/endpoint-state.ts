@@ -7,7 +7,7 @@ export type EndpointHealth = {
   readonly status: EndpointStatus;
   /** Only for `disabled`: `gone` or `failing`. */
   readonly statusReason: string | null;
-  /** Number of failed calls since the last success, and the time of the first of them. */
+  /** Number of failed calls since the last success, and the time of the first of them or, once `failing`, of the one that made it so. */
   readonly failures: number;
   readonly failingSince: Date | null;
   /** No call begins before this time; null if calls need not wait. */
@@ -22,8 +22,11 @@ export type EndpointMove = {
   readonly to: EndpointStatus | 'same' | 'deleted';
   /** Only for moves to `disabled`. */
   readonly reason: 'gone' | 'failing' | null;
-  /** The effect on `failures` and `failingSince`. `counted`: increments `failures` and keeps the time of the first one. */
-  readonly failures: 'kept' | 'counted' | 'forgotten';
+  /**
+   * The effect on `failures` and `failingSince`. `counted`: increments `failures` and keeps the time of the first one. `begun`:
+   * increments `failures`, whose time is that of the move.
+   */
+  readonly failures: 'kept' | 'counted' | 'begun' | 'forgotten';
   /**
    * When the endpoint is called next. `asked`: when the answer asks for it, else unchanged. `put_off`: not before the move's
    * `callAt`.
@@ -43,11 +46,11 @@ export const ENDPOINT_MOVES = {
   clear: worker({ from: ['active'], to: 'same', failures: 'forgotten', calls: 'kept' }),
   /** A call has failed, but not yet often enough to make the endpoint failing. */
   count: worker({ from: ['active'], to: 'same', failures: 'counted', calls: 'asked' }),
-  /** The fourth consecutive call has failed. */
+  /** The fourth consecutive call has failed. The earlier ones may be days older, with no call between them. */
   fail: worker({
     from: ['active'],
     to: 'failing',
-    failures: 'counted',
+    failures: 'begun',
     calls: 'put_off',
     tells: 'endpoint.failing',
   }),
@@ -61,9 +64,9 @@ export const ENDPOINT_MOVES = {
   fail_again: worker({ from: ['failing'], to: 'same', failures: 'counted', calls: 'put_off' }),
   /** A call has succeeded. */
   recover: worker({ from: ['failing'], to: 'active', failures: 'forgotten', calls: 'at_once' }),
-  /** All calls have failed for five days. */
+  /** All probes have failed for five days. */
   give_up: worker({
-    from: ['active', 'failing'],
+    from: ['failing'],
     to: 'disabled',
     reason: 'failing',
     failures: 'counted',
@@ -136,6 +139,7 @@ function failuresAfter(
 ): Pick<EndpointHealth, 'failures' | 'failingSince'> {
   if (become === 'kept') return { failures, failingSince };
   if (become === 'forgotten') return { failures: 0, failingSince: null };
+  if (become === 'begun') return { failures: failures + 1, failingSince: new Date(at) };
   return { failures: failures + 1, failingSince: failingSince ?? new Date(at) };
 }
 

@@ -815,7 +815,8 @@ create table webhook_endpoints (
   status text not null default 'active' check (status in ('active', 'failing', 'paused', 'disabled')),
   -- For `disabled`: `gone` (it answered 410), `failing` (it failed for five days).
   status_reason text,
-  -- Number of failed calls since the last success, and the time of the first of them.
+  -- Number of failed calls since the last success, and the time of the first of them or, once `failing`, of the one that made
+  -- it so.
   failures integer not null default 0,
   failing_since timestamptz,
   -- No call begins before this time: the endpoint fails, or asked for a pause.
