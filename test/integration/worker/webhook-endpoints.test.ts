@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { webhookStore } from '#core/store/webhook-deliveries.ts';
 import { rowsRead } from '#test/support/rows-read.ts';
-import { seedTenant } from '#test/support/seed.ts';
+import { moveSuspension, seedTenant } from '#test/support/seed.ts';
 import { direct, LEASE_MS, seqsOf, setupWebhooks, succeeded, upTo } from '#test/support/setup-webhooks.ts';
 
 describe('a webhook endpoint', () => {
@@ -38,6 +38,20 @@ describe('a webhook endpoint', () => {
     await b.admin`update despatch.webhook_endpoints set version = 2 where id = ${changed}`;
     await b.admin`update despatch.webhook_endpoints set deleted_at = now() where id = ${deleted}`;
     expect(await b.webhooks.changedEndpoints(known)).toEqual([changed, deleted]);
+  });
+
+  test('is neither called nor tested any more once the deletion of its tenant has begun', async () => {
+    await using b = await setupWebhooks();
+    const id = await b.endpoint();
+    await b.admin`insert into despatch.endpoint_tests (endpoint_id, tenant_id) values (${id}, ${b.tenant.tenantId})`;
+    const suspended = await seedTenant(b.admin);
+    const theirs = await b.endpoint({}, suspended.tenantId);
+    await moveSuspension(b.admin, suspended.tenantId, 'manual');
+    const known = [id, theirs].map((one) => ({ id: one, version: 1 }));
+    expect(await b.webhooks.changedEndpoints(known)).toEqual([]);
+    await b.admin`update despatch.tenants set status = 'deleting' where id = ${b.tenant.tenantId}`;
+    expect(await b.webhooks.changedEndpoints(known)).toEqual([id]);
+    expect(await b.webhooks.takeEndpointTests(10)).toEqual([]);
   });
 
   test('is tested once per request, and again if the test stored no result', async () => {

@@ -1,5 +1,5 @@
 -- Returns endpoints with everything that a call needs, ciphertexts included; the previous secret only while it is still used to
--- sign.
+-- sign. A tenant that is being deleted has none.
 create or replace function load_endpoints(ids uuid[])
 returns table (id uuid, number bigint, tenant_id uuid, url text, headers jsonb, event_types text[], final_only boolean,
   channels text[], tags text[], ordered boolean, mask_recipients boolean, signatures text[], status text, failures integer,
@@ -10,6 +10,7 @@ language sql stable security definer set search_path = despatch, pg_temp as $$
     w.mask_recipients, w.signatures, w.status, w.failures, w.failing_since, w.version, w.secret,
     case when w.previous_until > now() then w.previous_secret end, w.client_certificate, k.id, k.ciphertext
   from webhook_endpoints w
+  join tenants t on t.id = w.tenant_id and t.status in ('active', 'suspended')
   left join lateral (
     select x.id, x.ciphertext from webhook_keys x
     where x.tenant_id = w.tenant_id and x.signs_from <= now() and x.ciphertext is not null and 'v1a' = any (w.signatures)
