@@ -84,6 +84,19 @@ describe('webhook matching', () => {
     expect([claimsOf(claims, b.tenant.tenantId), claims.length, isLeftDue]).toEqual([2, 3, true]);
   });
 
+  test('appends nothing that was matched by filters which have changed since', async () => {
+    await using b = await setupWebhooks();
+    const id = await b.endpoint();
+    await b.send(2);
+    const late = webhookStore(b.worker, direct, async () => {
+      await b.admin`update despatch.webhook_endpoints set event_types = '{message.failed}', version = 2`;
+      return b.loadIds();
+    });
+    expect(await b.match(1, late)).toMatchObject({ claims: [], missed: [b.tenant.tenantId] });
+    await b.match(1);
+    expect(await b.feed(id)).toEqual([]);
+  });
+
   test('appends nothing that another worker has already appended', async () => {
     await using b = await setupWebhooks();
     const id = await b.endpoint();
@@ -91,6 +104,7 @@ describe('webhook matching', () => {
     const ask = {
       endpoint_id: id,
       expected: 0,
+      version: 1,
       server: await b.server(),
       upto: 2,
       feed_seqs: [1],
@@ -168,6 +182,7 @@ describe('webhook matching', () => {
     const ask = {
       endpoint_id: mine,
       expected: 0,
+      version: 1,
       server: await b.server(),
       upto: 9,
       feed_seqs: [1, 2],

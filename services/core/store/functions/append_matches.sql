@@ -1,8 +1,8 @@
 -- Appends events to the feeds of endpoints, and inserts due rows for them in stretches of at most 100 events. `matches`:
--- {endpoint_id, expected, server, upto, feed_seqs, message_seqs, numbers, days}: the tenant's feed has been matched up to
--- `expected` and, with this call, up to `upto`, as read from the database server with the start time `server`
+-- {endpoint_id, version, expected, server, upto, feed_seqs, message_seqs, numbers, days}: the tenant's feed has been matched up to
+-- `expected` and, with this call, by the filters of the endpoint's `version`, up to `upto`, as read from the database server with the start time `server`
 -- (`endpoints_to_match`); the lists name the matching events in feed order.
--- Skips an endpoint that has been matched beyond `expected`, or whose row is locked; the caller retries it. The first stretch of
+-- Skips an endpoint that has been matched beyond `expected`, that has changed, or whose row is locked; the caller retries it. The first stretch of
 -- an endpoint is claimed for the caller if the endpoint may be called now and `claims_most`, and `tenant_most` for each tenant,
 -- permit it. Returns a row for each
 -- stretch, or a single row without one for an endpoint that no event matched.
@@ -26,9 +26,11 @@ begin
     with reach as materialized (
       select m.*, w.tenant_id, r.last_seq as base, r.matched_at as was_at, greatest(at_now, r.matched_at) as at,
         w.status = 'active' and not w.ordered and w.rate_limit_per_second is null and w.call_at <= at_now as ready
-      from json_to_recordset(matches) as m (endpoint_id uuid, expected bigint, server bigint, upto bigint, feed_seqs bigint[],
-        message_seqs bigint[], numbers bigint[], days date[], claimable boolean)
+      from json_to_recordset(matches) as m (endpoint_id uuid, version integer, expected bigint, server bigint, upto bigint,
+        feed_seqs bigint[], message_seqs bigint[], numbers bigint[], days date[], claimable boolean)
       join webhook_endpoints w on w.id = m.endpoint_id and w.id = any (locked) and w.deleted_at is null
+        -- Events that an endpoint no longer asks for are not stored, and none is missed that it asks for now.
+        and w.version = m.version
       join endpoint_reach r on r.id = any (array[m.endpoint_id])
       -- Tests break this (mutant: matched-once): what another worker has matched is not matched again.
       where r.matched_to = m.expected
