@@ -86,6 +86,7 @@ export function claimOf(
     purgeOn: '2026-02-02',
     attempts: 0,
     manual: false,
+    isProbe: endpoint.status === 'failing',
     events: messages.map((messageSeq, i) => ({ seq: i + 1, event: eventOf(messageSeq), messageSeq })),
     blocked: new Set(),
     leaseEndsAt: performance.now() + 60_000,

@@ -51,6 +51,8 @@ export type DeliveryClaim = {
   readonly attempts: number;
   /** Whether a person requested it: one call, without a retry after a failure. */
   readonly manual: boolean;
+  /** Whether it is the single call of an endpoint that was failing when it was claimed. */
+  readonly isProbe: boolean;
   /** In their order, without events whose message is purged. */
   readonly events: readonly ClaimedEvent[];
   /** Messages with an earlier event that still waits; only for an ordered endpoint. */

@@ -201,7 +201,7 @@ export function eventMatching({ sql, positions, rowsOf, toEvents, loadEndpoints 
         event: { ...event, seq: firstSeq + nth },
         messageSeq: messageSeqOf(row),
       }));
-      const none = { attempts: 0, manual: false, blocked: new Set<number>() };
+      const none = { attempts: 0, manual: false, isProbe: false, blocked: new Set<number>() };
       return [{ ...none, dueId, claim, endpoint, purgeOn, events, leaseEndsAt }];
     });
     return {

@@ -187,7 +187,7 @@ export function webhookStore(sql: Sql, bounded: Bounded, loadIds: LoadIds) {
         readClaimed(look.claims),
       ]);
       const claims = look.claims.flatMap(
-        ({ due_id: dueId, claim, endpoint_id, purge_on, attempts, manual }) => {
+        ({ due_id: dueId, claim, endpoint_id, purge_on, attempts, manual, probe: isProbe }) => {
           const endpoint = endpoints.get(endpoint_id);
           const told = events.get(dueId);
           if (endpoint === undefined || told === undefined) return [];
@@ -198,6 +198,7 @@ export function webhookStore(sql: Sql, bounded: Bounded, loadIds: LoadIds) {
             purgeOn: purge_on,
             attempts,
             manual,
+            isProbe,
             events: told.map(({ row, event }) => ({ seq: row.seq, event, messageSeq: messageSeqOf(row) })),
             blocked: new Set(told.filter(({ row }) => row.blocked).map(({ row }) => row.messageSeq)),
             leaseEndsAt,
@@ -320,6 +321,7 @@ type ClaimLook = DueLook & {
     readonly purge_on: string;
     readonly attempts: number;
     readonly manual: boolean;
+    readonly probe: boolean;
   }[];
 };
 

@@ -8,7 +8,6 @@ import {
 } from '#core/domain/webhooks/claim-room.ts';
 import { deliveryDelayMs } from '#core/domain/webhooks/delivery-schedule.ts';
 import { FAILURES_UNTIL_FAILING } from '#core/domain/webhooks/endpoint-health.ts';
-import type { EndpointStatus } from '#core/domain/webhooks/endpoint-state.ts';
 import { slotsLeftTo } from '#core/domain/queue/fair-share.ts';
 import type { ClaimedEvent, DeliveryClaim, WebhookEndpoint } from '#core/store/delivery-claim.ts';
 import { createCallTurns, type CallTurnsDeps } from './call-turns.ts';
@@ -91,7 +90,6 @@ const FULL_CLAIM = 20;
 const CALLS_PER_ENDPOINT_MAX = 20;
 /** Time reserved within the lease to record the end of a call. */
 const RECORD_MS = 2_000;
-const MAY_BE_CALLED: ReadonlySet<EndpointStatus> = new Set(['active', 'failing']);
 
 type Entry = {
   readonly run: EndpointRun;
@@ -140,8 +138,7 @@ export function createEndpointCaller(deps: EndpointCallerDeps): EndpointCaller {
       entry.claims += some.length;
       // For an ordered endpoint the claims of one query form one sequence.
       entry.run.add(some.toSorted((a, b) => (a.events[0]?.seq ?? 0) - (b.events[0]?.seq ?? 0)));
-      // The endpoint may have been paused between the claim and the reading of its settings.
-      if (isStopping || !MAY_BE_CALLED.has(first.endpoint.status)) entry.run.giveBack();
+      if (isStopping || !mayBeCalled(first)) entry.run.giveBack();
       if (entry.ready === undefined) void loadKeys(id, entry);
       turns.add(entry);
     }
@@ -279,7 +276,7 @@ export function createEndpointCaller(deps: EndpointCallerDeps): EndpointCaller {
       delivered,
       isExhausted: !delivered.succeeded && againAt === null,
     });
-    if (body !== undefined) noteHealth(entry, endpoint, delivered);
+    if (body !== undefined) noteHealth(entry, claim, delivered);
   }
 
   function bodyOf(endpoint: WebhookEndpoint, { event, seq }: ClaimedEvent): Buffer | undefined {
@@ -296,7 +293,11 @@ export function createEndpointCaller(deps: EndpointCallerDeps): EndpointCaller {
     return delayMs === null ? null : new Date(deps.now() + Math.max(delayMs, retryAfterMs));
   }
 
-  function noteHealth(entry: Entry, endpoint: WebhookEndpoint, delivered: DeliveredEvent): void {
+  function noteHealth(
+    entry: Entry,
+    { endpoint, isProbe }: Pick<DeliveryClaim, 'endpoint' | 'isProbe'>,
+    delivered: DeliveredEvent,
+  ): void {
     // The endpoint was changed during the call: what an old address answered says nothing about the new one.
     if (endpoint.version < entry.run.endpoint.version) return;
     const { succeeded, response, retryAfterMs } = delivered;
@@ -304,7 +305,6 @@ export function createEndpointCaller(deps: EndpointCallerDeps): EndpointCaller {
     entry.failures = succeeded ? 0 : entry.failures + 1;
     const isOut = entry.failures >= FAILURES_UNTIL_FAILING || status === 410 || retryAfterMs !== undefined;
     if (!succeeded && isOut) entry.isHeld = true;
-    const isProbe = endpoint.status === 'failing';
     deps.watch.note(endpoint, { succeeded, status, retryAfterMs, isProbe });
   }
 
@@ -363,6 +363,11 @@ export function createEndpointCaller(deps: EndpointCallerDeps): EndpointCaller {
       return inFlight;
     },
   };
+}
+
+/** Whether calls may be made: the endpoint may have been paused, or may have failed, between the claim and the reading of its settings. */
+function mayBeCalled({ endpoint: { status }, isProbe }: DeliveryClaim): boolean {
+  return status === 'active' || (status === 'failing' && isProbe);
 }
 
 /**

@@ -234,6 +234,14 @@ describe('an endpoint', () => {
     expect([s.health.size, s.failed]).toEqual([0, []]);
   });
 
+  test('gets the events back that were claimed before it was failing, so that a single one is its probe', async () => {
+    const failing = endpointOf({ status: 'failing', failures: 4, failingSince: new Date() });
+    const s = scriptedWebhooks([claimOf(failing, [1, 2, 3], { isProbe: false })], () => ERROR);
+    await s.webhooks.claim();
+    await expect.poll(() => s.completions).toMatchObject([{ again: [], uncalled: [{ first: 1, last: 3 }] }]);
+    expect(s.calls).toEqual([]);
+  });
+
   test('becomes active when a probe succeeds', async () => {
     const failing = endpointOf({ status: 'failing', failures: 5, failingSince: new Date() });
     const s = scriptedWebhooks([claimOf(failing, [1])], () => OK);

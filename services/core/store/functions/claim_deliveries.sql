@@ -33,6 +33,8 @@ declare
   taken bigint[] := '{}';
   -- The tenant of each row in `taken`.
   taken_of uuid[] := '{}';
+  -- The failing endpoints of rows in `taken`.
+  probed uuid[] := '{}';
   picked bigint[];
   hop integer := 0;
   n integer;
@@ -166,6 +168,7 @@ begin
       taken := taken || picked;
       taken_of := taken_of || array_fill(endpoint.tenant_id, array[cardinality(picked)]);
       if endpoint.status = 'failing' then
+        probed := probed || candidate;
         update webhook_endpoints w set call_at = at_now + lease where w.id = candidate;
       end if;
     end if;
@@ -174,7 +177,8 @@ begin
       order by d.due_at limit 1);
   end loop;
   select coalesce(json_agg(d), '[]') into claims from (
-    select x.id as due_id, x.claim, x.endpoint_id, x.purge_on, x.attempts, x.manual from due_deliveries x where x.id = any (taken)
+    select x.id as due_id, x.claim, x.endpoint_id, x.purge_on, x.attempts, x.manual, x.endpoint_id = any (probed) as probe
+    from due_deliveries x where x.id = any (taken)
     order by x.endpoint_id, x.due_at, x.first_seq
   ) d;
   return next;
