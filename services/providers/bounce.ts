@@ -1,5 +1,6 @@
 import type { Failure, FailureClass } from '#core/domain/sending/failure.ts';
 import { redact } from './redact.ts';
+import { PROVIDER_CODE_MAX, vendorText } from './vendor-text.ts';
 
 type Meaning = { readonly class: FailureClass; readonly code: string };
 
@@ -54,7 +55,7 @@ export function bounceFailure(bounce: Bounce, hidden: readonly string[]): Failur
   const { status, text, providerCode = status } = bounce;
   return {
     ...(bounce.meaning ?? meaningOf(bounce)),
-    ...(providerCode ? { providerCode: redact(providerCode, hidden).slice(0, 64) } : {}),
+    ...(providerCode ? { providerCode: vendorText(redact(providerCode, hidden), PROVIDER_CODE_MAX) } : {}),
     ...(text ? { providerMessage: redact(text, hidden) } : {}),
   };
 }

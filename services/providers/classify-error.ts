@@ -2,6 +2,7 @@ import type { Failure, FailureClass } from '#core/domain/sending/failure.ts';
 import type { HttpResult, Verification } from './provider.ts';
 import { createRedactor } from './redact.ts';
 import { unreached } from './unreached.ts';
+import { PROVIDER_CODE_MAX, vendorText } from './vendor-text.ts';
 
 /** The meaning of a refusal: its class, our stable reason, and whether a retry of the same message may succeed. */
 export type ErrorMeaning = {
@@ -134,7 +135,9 @@ export function failureOf(
   return {
     class: meaning.class,
     code: meaning.code,
-    ...(providerCode === undefined ? {} : { providerCode: redact(providerCode).slice(0, 64) }),
+    ...(providerCode === undefined
+      ? {}
+      : { providerCode: vendorText(redact(providerCode), PROVIDER_CODE_MAX) }),
     ...(providerMessage === undefined ? {} : { providerMessage: redact(providerMessage) }),
     httpStatus: response.status,
   };

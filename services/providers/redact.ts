@@ -1,5 +1,6 @@
 import { flatCopy } from '#core/domain/text/flat-copy.ts';
 import { createWordHider } from './hide-words.ts';
+import { vendorText } from './vendor-text.ts';
 
 const MARK = '[redacted]';
 const TEXT_LENGTH_MAX = 300;
@@ -48,13 +49,7 @@ export function createRedactor(hidden: readonly string[], lengthMax = TEXT_LENGT
     // A secret that the cut divides is not found, and its first part is at most this far from the end.
     const whole = start === text ? hiding : hiding.slice(0, Math.max(0, hiding.length - longest));
     const clean = whole.replaceAll(PLACEHOLDER, MARK).replace(ADDRESS, MARK).trim();
-    // A cut inside a surrogate pair leaves a lone surrogate, which the database does not accept.
-    return flatCopy(
-      clean
-        .slice(0, lengthMax)
-        .replace(/[\ud800-\udbff]$/, '')
-        .toWellFormed(),
-    );
+    return flatCopy(vendorText(clean, lengthMax));
   };
 }
 

@@ -10,6 +10,7 @@ import {
   type ReceiptVerdict,
 } from '../receipt.ts';
 import { GENUINE, isSame, isTimely, MISMATCH, MISSING, UNSIGNED, UNTIMELY } from '../signature.ts';
+import { PROVIDER_CODE_MAX, vendorText } from '../vendor-text.ts';
 import { MESSAGEBIRD_CODES, MESSAGEBIRD_REASONS } from './outcomes.ts';
 
 const SIGNATURE = 'messagebird-signature-jwt';
@@ -127,6 +128,6 @@ function failureOf(errorCode: string | null, statusReason: string): Failure {
     (errorCode !== null && Object.hasOwn(MESSAGEBIRD_CODES, errorCode)
       ? MESSAGEBIRD_CODES[errorCode]
       : undefined) ?? (Object.hasOwn(MESSAGEBIRD_REASONS, reason) ? MESSAGEBIRD_REASONS[reason] : undefined);
-  const code = errorCode ? { providerCode: errorCode.slice(0, 64) } : {};
+  const code = errorCode ? { providerCode: vendorText(errorCode, PROVIDER_CODE_MAX) } : {};
   return { class: known?.class ?? 'unknown', code: known?.code ?? 'undelivered', ...code };
 }

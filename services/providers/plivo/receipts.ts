@@ -10,6 +10,7 @@ import {
 } from '../receipt.ts';
 import { GENUINE, hmac, isSame, MISMATCH, MISSING } from '../signature.ts';
 import { sortedParameters } from '../sorted-parameters.ts';
+import { PROVIDER_CODE_MAX, vendorText } from '../vendor-text.ts';
 import { PLIVO_CODES } from './outcomes.ts';
 
 /** https://www.plivo.com/docs/messaging/api/message/message-status-callbacks */
@@ -150,6 +151,6 @@ export function meaningOf(
 function failureOf(errorCode: string | null): Failure {
   const known =
     errorCode !== null && Object.hasOwn(PLIVO_CODES, errorCode) ? PLIVO_CODES[errorCode] : undefined;
-  const code = errorCode ? { providerCode: errorCode.slice(0, 64) } : {};
+  const code = errorCode ? { providerCode: vendorText(errorCode, PROVIDER_CODE_MAX) } : {};
   return { class: known?.class ?? 'unknown', code: known?.code ?? 'undelivered', ...code };
 }

@@ -12,6 +12,7 @@ import {
   type ReceiptDefinition,
 } from '../receipt.ts';
 import { GENUINE, isTimely, MISMATCH, MISSING, UNTIMELY } from '../signature.ts';
+import { PROVIDER_CODE_MAX, vendorText } from '../vendor-text.ts';
 import { TELNYX_CODES } from './outcomes.ts';
 
 /** 64 bytes in canonical base64. */
@@ -112,7 +113,7 @@ export function meaningOf(
 
 function failureOf(errorCode: string | number | undefined): Failure {
   if (errorCode === undefined) return { class: 'unknown', code: 'undelivered' };
-  const providerCode = String(errorCode).slice(0, 64);
+  const providerCode = vendorText(String(errorCode), PROVIDER_CODE_MAX);
   const known = Object.hasOwn(TELNYX_CODES, providerCode) ? TELNYX_CODES[providerCode] : undefined;
   return { class: known?.class ?? 'unknown', code: known?.code ?? 'undelivered', providerCode };
 }

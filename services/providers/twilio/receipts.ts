@@ -8,6 +8,7 @@ import {
 } from '../receipt.ts';
 import { GENUINE, hmac, isSame, MISMATCH, MISSING } from '../signature.ts';
 import { sortedParameters } from '../sorted-parameters.ts';
+import { PROVIDER_CODE_MAX, vendorText } from '../vendor-text.ts';
 import { TWILIO_CODES } from './outcomes.ts';
 
 /** The query parameter of the callback URL that carries the message's id; the signature covers it. */
@@ -111,6 +112,6 @@ export function meaningOf(
 
 function failureOf(errorCode: string | null): Failure {
   const known = errorCode === null ? undefined : TWILIO_CODES[errorCode];
-  const code = errorCode ? { providerCode: errorCode.slice(0, 64) } : {};
+  const code = errorCode ? { providerCode: vendorText(errorCode, PROVIDER_CODE_MAX) } : {};
   return { class: known?.class ?? 'unknown', code: known?.code ?? 'undelivered', ...code };
 }

@@ -8,6 +8,7 @@ import {
   type ReceiptDefinition,
 } from '../receipt.ts';
 import { UNSIGNED } from '../signature.ts';
+import { PROVIDER_CODE_MAX, vendorText } from '../vendor-text.ts';
 import type { SignatureMethod } from './account.ts';
 import { codeOfType } from './messages-api.ts';
 import { MESSAGES_CODES, SMS_RECEIPT_CODES } from './outcomes.ts';
@@ -171,7 +172,9 @@ function failureOf(providerCode: string | undefined, table: CodeTable): Failure 
   return {
     class: known?.class ?? 'unknown',
     code: known?.code ?? 'undelivered',
-    ...(providerCode === undefined || providerCode === '' ? {} : { providerCode: providerCode.slice(0, 64) }),
+    ...(providerCode === undefined || providerCode === ''
+      ? {}
+      : { providerCode: vendorText(providerCode, PROVIDER_CODE_MAX) }),
   };
 }
 

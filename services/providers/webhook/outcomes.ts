@@ -12,6 +12,7 @@ import {
   type VendorError,
 } from '../classify-error.ts';
 import { redact } from '../redact.ts';
+import { PROVIDER_CODE_MAX, vendorText } from '../vendor-text.ts';
 
 /** The failure classes that a gateway may report, each with its default meaning. */
 const MEANINGS = {
@@ -60,7 +61,7 @@ export function reportedFailure(reported: Reported | undefined): Failure {
   return {
     class: meaning?.class ?? 'unknown',
     code: meaning?.code ?? 'undelivered',
-    ...(code === undefined ? {} : { providerCode: redact(code, []).slice(0, 64) }),
+    ...(code === undefined ? {} : { providerCode: vendorText(redact(code, []), PROVIDER_CODE_MAX) }),
     ...(message === undefined ? {} : { providerMessage: redact(message, []) }),
   };
 }

@@ -282,6 +282,21 @@ describe('a gateway', () => {
     }
   });
 
+  test("an id of the gateway's loses what the database does not accept", async () => {
+    await using http = createHttpClient();
+    await using standIn = await startGatewayStandIn(SECRET);
+    const context = contextAt(sms, http, standIn.origin);
+    const answered = ['a\0b', 'a\ud800', '\0', 'x'.repeat(256)];
+    const stored: unknown[] = [];
+    for (const providerMessageId of answered) {
+      standIn.fail({ kind: 'reply', status: 200, body: { providerMessageId } });
+      stored.push(await sms.send(smsMessage, credentials, context));
+    }
+    expect(stored).toMatchObject(
+      ['ab', 'a\ufffd', null, null].map((providerMessageId) => ({ kind: 'accepted', providerMessageId })),
+    );
+  });
+
   test("gets the message's sender before the account's, and none if there is none", async () => {
     await using http = createHttpClient();
     await using standIn = await startGatewayStandIn(SECRET);

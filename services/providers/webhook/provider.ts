@@ -20,12 +20,15 @@ import { judgeRefusal } from './outcomes.ts';
 import { checkPayload, messagePayload, senderUsed } from './payload.ts';
 import { gatewayReceipts } from './receipts.ts';
 import { signedHeaders } from '../standard-webhook.ts';
+import { vendorName } from '../vendor-text.ts';
 import { emailGuide, pushGuide, smsGuide, whatsappGuide } from './guide.ts';
 
 /** Longer texts are not searched for in a gateway's failure text. */
 const HIDDEN_CHARACTERS_MAX = 4_096;
 
-const Accepted = z.looseObject({ providerMessageId: z.string().min(1).max(255).optional().catch(undefined) });
+const Accepted = z.looseObject({
+  providerMessageId: z.string().max(255).transform(vendorName).optional().catch(undefined),
+});
 
 const common = {
   dedupe: 'key',

@@ -11,6 +11,7 @@ import {
 } from '../receipt.ts';
 import { redact } from '../redact.ts';
 import { GENUINE, hmac, isSame, MISMATCH, MISSING, UNSIGNED } from '../signature.ts';
+import { PROVIDER_CODE_MAX, vendorText } from '../vendor-text.ts';
 import { WHATSAPP_CODES } from './outcomes.ts';
 
 const SIGNATURE = 'x-hub-signature-256';
@@ -138,7 +139,7 @@ function failureOf({ errors = [], recipient_id: recipient }: Status): Failure {
   return {
     class: known?.class ?? 'unknown',
     code: known?.code ?? 'undelivered',
-    ...(code ? { providerCode: redact(code, hidden).slice(0, 64) } : {}),
+    ...(code ? { providerCode: vendorText(redact(code, hidden), PROVIDER_CODE_MAX) } : {}),
     ...(message ? { providerMessage: redact(message, hidden) } : {}),
   };
 }

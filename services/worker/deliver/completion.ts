@@ -6,6 +6,7 @@ import type { Json } from '#core/platform/postgres/postgres.ts';
 import type { ClaimedMessage } from '#core/store/claimed-message.ts';
 import type { Completion } from '#core/store/completion.ts';
 import { namesItsOwnIdAlone } from '#providers/registry.ts';
+import { vendorName } from '#providers/vendor-text.ts';
 import type { Delivered } from './deliver.ts';
 
 /**
@@ -27,9 +28,10 @@ export function toCompletion(
     outcome_reason: outcome.kind === 'not_started' ? outcome.reason : failure?.code,
     failure,
     http_status: httpStatusOf(outcome),
-    provider_message_id: outcome.kind === 'accepted' ? storable(outcome.providerMessageId) : undefined,
+    provider_message_id: outcome.kind === 'accepted' ? vendorName(outcome.providerMessageId) : undefined,
     found_by_id: outcome.kind === 'accepted' && namesItsOwnIdAlone(provider) ? true : undefined,
-    sent_from: outcome.kind === 'accepted' && message.sender === null ? storable(outcome.sender) : undefined,
+    sent_from:
+      outcome.kind === 'accepted' && message.sender === null ? vendorName(outcome.sender) : undefined,
     // The row is stored as waiting; `returnSent` then sets it back to sent in the same transaction.
     status: next.returned ? 'deferred' : next.status,
     reason: next.returned ? 'failed_over' : (next.reason ?? undefined),
@@ -58,14 +60,6 @@ export function toCompletion(
 /** Prefix of the simulators' provider ids. */
 const SIMULATOR = 'simulator-';
 
-/** Maximum stored length of a provider's id or sender, in characters. */
-const VENDOR_NAME_MAX = 512;
-
-/** Drops a longer value: nobody can search for it, and a batch records hundreds of them. */
-function storable(name: string | null | undefined): string | undefined {
-  return name == null || name.length > VENDOR_NAME_MAX ? undefined : name;
-}
-
 /**
  * Returns the same row without text chosen by the provider, for a row that the database rejects: the outcome matters more than
  * its description.
@@ -74,6 +68,7 @@ export function withoutVendorWords(row: Completion): Completion {
   return {
     ...row,
     provider_message_id: undefined,
+    sent_from: undefined,
     failure: bare(row.failure),
     failure_shown: bare(row.failure_shown),
   };

@@ -5,7 +5,8 @@ import type { WorkerStore } from '#core/store/worker-store.ts';
 import type { DueLookup } from '#core/store/lookups.ts';
 import type { LookupReport } from '#providers/lookup.ts';
 import { createRedactor } from '#providers/redact.ts';
-import { storable, toReport } from '../receipts/to-report.ts';
+import { vendorName } from '#providers/vendor-text.ts';
+import { toReport } from '../receipts/to-report.ts';
 import { resultOf, type Asked } from './ask-account.ts';
 
 export type SettleAskedDeps = {
@@ -57,9 +58,9 @@ function rowsOf(asked: readonly Asked[], receivedMs: number) {
 /** Returns the provider's id of messages that were known only by our reference. */
 function foundId({ due, answer }: Asked) {
   if (answer.kind !== 'found' || due.providerMessageId !== null) return [];
-  if (answer.providerMessageId === undefined) return [];
+  const provider_message_id = vendorName(answer.providerMessageId);
+  if (provider_message_id === undefined) return [];
   const { seq, purgeOn, tenantId } = due;
-  const provider_message_id = storable(answer.providerMessageId);
   return [{ seq, purge_on: purgeOn, tenant_id: tenantId, provider_message_id }];
 }
 

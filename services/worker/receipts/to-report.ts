@@ -5,6 +5,7 @@ import type { MessageIds } from '#core/domain/storage/message-id.ts';
 import type { ReportRow } from '#core/store/receipt-reports.ts';
 import { PROVIDER_STATUS_MAX, type ParsedReceipt } from '#providers/receipt.ts';
 import type { Redactor } from '#providers/redact.ts';
+import { vendorName, vendorText } from '#providers/vendor-text.ts';
 
 export type ReportedPlace = { readonly id: string; readonly seq: number; readonly purgeOn: string };
 
@@ -17,8 +18,6 @@ export type ReportOrigin = {
   /** Whether the report is certainly the vendor's. */
   readonly verified: boolean;
 };
-
-const VENDOR_ID_MAX = 512;
 
 /** Returns the place of the message whose reference the vendor reports. */
 export function placeOf(reference: string | undefined, ids: MessageIds): ReportedPlace | undefined {
@@ -37,33 +36,26 @@ export function toReport(
     message_seq: place?.seq,
     purge_on: place?.purgeOn,
     message_id: place?.id,
-    provider_message_id: storable(one.providerMessageId),
+    provider_message_id: vendorName(one.providerMessageId),
     receipt: one.state,
     temporary: one.isTemporary,
     failure: one.failure && storableFailure(one.failure, redact),
-    segment: storable(one.segment),
+    segment: one.segment === undefined ? undefined : vendorText(one.segment),
     engagement: one.engagement,
     // Cut after the redaction, because a placeholder may be longer than the secret that it replaces.
-    provider_status: storable(redact(one.providerStatus).slice(0, PROVIDER_STATUS_MAX)),
+    provider_status: vendorText(redact(one.providerStatus), PROVIDER_STATUS_MAX),
     verified,
     happened_ms: plausible(one.at, receivedMs),
     report_key: keyOf(one, accountId),
   };
 }
 
-/** Removes what the database accepts in no text: NUL and lone surrogates. */
-export function storable(text: string): string;
-export function storable(text: string | undefined): string | undefined;
-export function storable(text: string | undefined): string | undefined {
-  return text?.slice(0, VENDOR_ID_MAX).replaceAll('\0', '').toWellFormed();
-}
-
 function storableFailure(failure: Failure, redact: Redactor): Failure {
   const { code, providerCode, providerMessage } = failure;
   return {
     ...failure,
-    code: storable(code),
-    ...(providerCode === undefined ? {} : { providerCode: storable(providerCode) }),
+    code: vendorText(code),
+    ...(providerCode === undefined ? {} : { providerCode: vendorText(providerCode) }),
     ...(providerMessage === undefined ? {} : { providerMessage: redact(providerMessage) }),
   };
 }

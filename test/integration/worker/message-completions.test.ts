@@ -70,6 +70,18 @@ describe('completions', () => {
     expect(await states(b)).toEqual(['sent']);
   });
 
+  test("a vendor's id with characters that the database does not accept is recorded with all others", async () => {
+    await using b = await setupMessages();
+    const claimed = await b.store.claim(await b.accept(3), terms());
+    const ids = ['a', 'b\0', 'c\ud800'];
+    const applied = await b.store.complete(
+      claimed.map((m, i) => completionOf(m, { kind: 'accepted', providerMessageId: ids[i] ?? null })),
+    );
+    expect(applied.size).toBe(3);
+    const stored = await b.admin`select provider_message_id as id from despatch.message_results`;
+    expect(stored.map(({ id }) => id as string).toSorted()).toEqual(['a', 'b', 'c\ufffd']);
+  });
+
   test('a transiently rejected message is not claimed before its next attempt time', async () => {
     await using b = await setupMessages();
     const wakes = await b.accept();
