@@ -9,7 +9,7 @@ import type { Dispatcher } from './dispatcher.ts';
 import type { DueLooks } from './due-looks.ts';
 import { refreshPolicies } from './policies.ts';
 import type { ScheduledMoves } from './scheduled-moves.ts';
-import { sweep, type Overdue } from './sweep.ts';
+import { sweep, type Overdue, type SweepDeps } from './sweep.ts';
 import type { TenantMoves } from './tenant-moves.ts';
 
 /** Tasks that run the work which a sweep finds. */
@@ -45,11 +45,12 @@ export function claimTasks({
   wake,
   now,
 }: ClaimTasksDeps): Record<ClaimTaskName, Task> {
+  const swept: SweepDeps = { looks, dispatcher, moves, scheduled, delayed, closed };
   return {
     sweep: {
       everyMs: sweepMs,
       async work() {
-        onSwept(await sweep(looks, dispatcher, moves, scheduled, delayed, closed, now()));
+        onSwept(await sweep(swept, now()));
         wake('tenant_moves');
         wake('delayed_moves');
         wake('closed_lanes');

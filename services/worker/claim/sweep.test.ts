@@ -29,16 +29,18 @@ test('marks every due lane, and measures the longest wait of open lanes that are
       ]),
   };
   const overdue = await sweep(
-    looks,
     {
-      mark: ({ accountId }) => marked.push(accountId),
-      isOpen: (accountId) => ['open', 'slowed'].includes(accountId),
-      whyClosed: (accountId) => WHY[accountId],
+      looks,
+      dispatcher: {
+        mark: ({ accountId }) => marked.push(accountId),
+        isOpen: (accountId) => ['open', 'slowed'].includes(accountId),
+        whyClosed: (accountId) => WHY[accountId],
+      },
+      moves: { add: () => undefined },
+      scheduled: { add: () => undefined },
+      delayed: { add: ({ accountId }) => delayed.push(accountId) },
+      closed: { add: ({ accountId }) => closed.push(accountId) },
     },
-    { add: () => undefined },
-    { add: () => undefined },
-    { add: ({ accountId }) => delayed.push(accountId) },
-    { add: ({ accountId }) => closed.push(accountId) },
     NOW,
   );
   expect([overdue, marked, delayed, closed]).toEqual([
@@ -59,12 +61,14 @@ test('adds tenants to hold, release and queue, and counts the wait of due schedu
   ];
   const scheduled: [string, number][] = [];
   const overdue = await sweep(
-    { dueLanes: () => Promise.resolve(found) },
-    { mark: () => undefined, isOpen: () => true, whyClosed: () => undefined },
-    { add: (tenantId) => added.push(tenantId) },
-    { add: (tenantId, oldestDue) => scheduled.push([tenantId, oldestDue.getTime()]) },
-    { add: () => undefined },
-    { add: ({ accountId }) => added.push(accountId) },
+    {
+      looks: { dueLanes: () => Promise.resolve(found) },
+      dispatcher: { mark: () => undefined, isOpen: () => true, whyClosed: () => undefined },
+      moves: { add: (tenantId) => added.push(tenantId) },
+      scheduled: { add: (tenantId, oldestDue) => scheduled.push([tenantId, oldestDue.getTime()]) },
+      delayed: { add: () => undefined },
+      closed: { add: ({ accountId }) => added.push(accountId) },
+    },
     NOW,
   );
   expect(added).toEqual(['inactive', 'h', 'r']);

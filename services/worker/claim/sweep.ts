@@ -14,61 +14,65 @@ export type Overdue = {
   readonly oldestScheduledSeconds: number;
 };
 
+export type SweepDeps = {
+  readonly looks: Pick<DueLooks, 'dueLanes'>;
+  readonly dispatcher: Pick<Dispatcher, 'mark' | 'isOpen' | 'whyClosed'>;
+  /** Gets suspended and resumed tenants. */
+  readonly moves: Pick<TenantMoves, 'add'>;
+  /** Gets tenants with due scheduled messages. */
+  readonly scheduled: Pick<ScheduledMoves, 'add'>;
+  /** Gets due lanes whose account gate is closed. */
+  readonly delayed: Pick<DelayedMoves, 'add'>;
+  /** Gets lanes that are not claimed from: those of inactive tenants, and those whose gate does not open again within the second. */
+  readonly closed: Pick<ClosedLanes, 'add'>;
+};
+
 /**
- * Queries all tenants for work that no wake-up announces: due retries and messages with a lost wake-up, whose lanes are marked in
- * `dispatcher`; due scheduled messages, passed to `scheduled`; suspended and resumed tenants, passed to `moves`; lanes with a
- * closed account gate, and of inactive tenants, passed to `delayed`, and to `closed` unless the gate opens for a part of every second.
+ * Queries all tenants for work that no wake-up announces, such as due retries and messages with a lost wake-up, marks the due lanes
+ * and passes the rest on.
+ * @param now in milliseconds since the epoch.
  */
-export async function sweep(
-  looks: Pick<DueLooks, 'dueLanes'>,
-  dispatcher: Pick<Dispatcher, 'mark' | 'isOpen' | 'whyClosed'>,
-  moves: Pick<TenantMoves, 'add'>,
-  scheduled: Pick<ScheduledMoves, 'add'>,
-  delayed: Pick<DelayedMoves, 'add'>,
-  closed: Pick<ClosedLanes, 'add'>,
-  now: number,
-): Promise<Overdue> {
+export async function sweep(deps: SweepDeps, now: number): Promise<Overdue> {
+  const { looks, scheduled, closed, moves } = deps;
+  let oldestDue = now;
+  let oldestScheduled = now;
   // Tests break this (mutant: sweep): due messages are found without their wake-ups.
-  const found = await looks.dueLanes();
-  for (const one of found) {
-    if (one.task === 'queue') scheduled.add(one.tenantId, one.oldestDue);
-    else if (one.task === 'review') closed.add(one);
-    else if (one.task !== 'due') moves.add(one.tenantId);
-    else {
-      const why = dispatcher.whyClosed(one.accountId);
-      if (why !== undefined) delayed.add(one);
-      if (why !== 'rate_used_up' && !dispatcher.isOpen(one.accountId)) closed.add(one);
+  const tasks = await looks.dueLanes();
+  for (const found of tasks) {
+    switch (found.task) {
+      case 'due':
+        takeDue(found, deps);
+        if (isLate(found, deps)) oldestDue = Math.min(oldestDue, found.oldestDue.getTime());
+        break;
+      case 'queue':
+        scheduled.add(found.tenantId, found.oldestDue);
+        oldestScheduled = Math.min(oldestScheduled, found.oldestDue.getTime());
+        break;
+      case 'review':
+        closed.add(found);
+        break;
+      case 'hold':
+      case 'release':
+        moves.add(found.tenantId);
+        break;
     }
   }
-  const queueing = oldestScheduled(found, now);
-  const oldest = Math.min(queueing, markDue(found, dispatcher, now));
   return {
-    oldestDueSeconds: (now - oldest) / 1_000,
-    oldestScheduledSeconds: (now - queueing) / 1_000,
+    oldestDueSeconds: (now - Math.min(oldestDue, oldestScheduled)) / 1_000,
+    oldestScheduledSeconds: (now - oldestScheduled) / 1_000,
   };
 }
 
-/** Returns the earliest instant of the scheduled messages that are due, in ms since the epoch; `now` if there are none. */
-function oldestScheduled(found: readonly SweepTask[], now: number): number {
-  return Math.min(now, ...found.flatMap((one) => (one.task === 'queue' ? [one.oldestDue.getTime()] : [])));
+type FoundLane = Extract<SweepTask, { task: 'due' }>;
+
+function takeDue(lane: FoundLane, { dispatcher, delayed, closed }: SweepDeps): void {
+  const why = dispatcher.whyClosed(lane.accountId);
+  if (why !== undefined) delayed.add(lane);
+  if (why !== 'rate_used_up' && !dispatcher.isOpen(lane.accountId)) closed.add(lane);
+  dispatcher.mark(lane, { swept: true });
 }
 
-/**
- * Marks the due lanes.
- * @returns since when the oldest message has waited, in ms since the epoch.
- */
-function markDue(
-  found: readonly SweepTask[],
-  dispatcher: Pick<Dispatcher, 'mark' | 'isOpen'>,
-  now: number,
-): number {
-  let oldest = now;
-  for (const lane of found) {
-    if (lane.task !== 'due') continue;
-    dispatcher.mark(lane, { swept: true });
-    // A message that waits for its account gate, or for its turn in a slowed channel, is not late.
-    if (!lane.isSlowed && dispatcher.isOpen(lane.accountId))
-      oldest = Math.min(oldest, lane.oldestDue.getTime());
-  }
-  return oldest;
+/** A message that waits for its account gate, or for its turn in a slowed channel, is not late. */
+function isLate({ accountId, isSlowed }: FoundLane, { dispatcher }: SweepDeps): boolean {
+  return !isSlowed && dispatcher.isOpen(accountId);
 }
