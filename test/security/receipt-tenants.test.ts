@@ -101,7 +101,7 @@ async function work(provider: ProviderKind): Promise<string[]> {
     onAdapterFault: (_, error) => {
       throw error;
     },
-    pace: { run: (commit) => commit(), runSurplus: (commit) => commit(), withSurplus: () => new Set() },
+    pace: { run: (_, commit) => commit(), withSurplus: () => new Set() },
     onSettled: () => undefined,
     onMore: () => undefined,
     onFailed(error) {

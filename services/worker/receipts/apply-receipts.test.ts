@@ -24,8 +24,7 @@ function setupWith(store: ReceiptApplierDeps['store']) {
     store,
     pace: {
       withSurplus: () => new Set(),
-      run: (work) => work(),
-      runSurplus: (work) => work(),
+      run: (_, work) => work(),
     },
     isSending: () => true,
     onApplied: (results) => void applied.push(...results.map(({ tenantId }) => tenantId)),
@@ -58,8 +57,10 @@ function setup(due: Record<string, number>, withSurplus: ReturnType<ReceiptPace[
     store: store as never,
     pace: {
       withSurplus: () => withSurplus,
-      run: (work) => work(),
-      runSurplus: (work) => new Promise<void>((resolve) => turns.push(resolve)).then(() => work()),
+      async run(kind, work) {
+        if (kind === 'surplus') await new Promise<void>((resolve) => turns.push(resolve));
+        return await work();
+      },
     },
     isSending: () => true,
     onApplied: (results) => void applied.push(...results.map(({ tenantId }) => tenantId)),

@@ -9,7 +9,7 @@ import {
 import { DependencyError } from '#core/domain/fault/dependency-error.ts';
 import { hasAnySurplus } from '#core/domain/queue/expected-work.ts';
 import type { WorkerStore } from '#core/store/worker-store.ts';
-import type { ReceiptPace, ReceiptWork } from './receipt-pace.ts';
+import type { ReceiptPace, ReceiptWork, ReceiptWorkKind } from './receipt-pace.ts';
 
 export type ReceiptApplierDeps = {
   readonly store: Pick<WorkerStore, 'applyReceipts' | 'putOffReceipts'>;
@@ -46,17 +46,21 @@ export function createReceiptApplier(deps: ReceiptApplierDeps): ReceiptApplier {
    * Applies one batch of due receipts.
    * @returns whether there may be more.
    */
-  async function applySome(run: ReceiptPace['run'], without: readonly string[]): Promise<boolean> {
-    const most = isSending() ? (run === pace.runSurplus ? SURPLUS_MAX : WHILE_SENDING_MAX) : AT_ONCE_MAX;
+  async function applySome(kind: ReceiptWorkKind, without: readonly string[]): Promise<boolean> {
+    const most = isSending() ? (kind === 'surplus' ? SURPLUS_MAX : WHILE_SENDING_MAX) : AT_ONCE_MAX;
     try {
-      const { results } = await run(() => store.applyReceipts(most, decideReceipts, without), workOf);
+      const { results } = await pace.run(
+        kind,
+        () => store.applyReceipts(most, decideReceipts, without),
+        workOf,
+      );
       deps.onApplied(results);
       return results.length >= most && !isStopping();
     } catch (error) {
       if (!isReceiptAtFault(error)) throw error;
     }
     for (let count = 0; count < most && !isStopping(); count += 1)
-      if (!(await applyOne(run, without))) return false;
+      if (!(await applyOne(kind, without))) return false;
     return !isStopping();
   }
 
@@ -65,11 +69,11 @@ export function createReceiptApplier(deps: ReceiptApplierDeps): ReceiptApplier {
    * receipt is put off.
    * @returns whether there may be more.
    */
-  async function applyOne(run: ReceiptPace['run'], without: readonly string[]): Promise<boolean> {
+  async function applyOne(kind: ReceiptWorkKind, without: readonly string[]): Promise<boolean> {
     let due: readonly DueReceipt[] = [];
     const decide = (one: readonly DueReceipt[]): ReceiptDecisions => decideReceipts((due = one));
     try {
-      const { results } = await run(() => store.applyReceipts(1, decide, without), workOf);
+      const { results } = await pace.run(kind, () => store.applyReceipts(1, decide, without), workOf);
       deps.onApplied(results);
       return results.length > 0;
     } catch (error) {
@@ -88,7 +92,7 @@ export function createReceiptApplier(deps: ReceiptApplierDeps): ReceiptApplier {
   }
 
   async function applySurplus(): Promise<void> {
-    while (await applySome(pace.runSurplus, []));
+    while (await applySome('surplus', []));
   }
 
   return {
@@ -97,7 +101,7 @@ export function createReceiptApplier(deps: ReceiptApplierDeps): ReceiptApplier {
         const withSurplus = pace.withSurplus();
         if (hasAnySurplus(withSurplus)) applyLater();
         if (withSurplus === 'everyone') return;
-        isFull = await applySome(pace.run, [...withSurplus]);
+        isFull = await applySome('expected', [...withSurplus]);
         if (isFull) onBatch?.();
       }
     },

@@ -79,12 +79,12 @@ function setup(withSurplus: Set<string> | 'everyone', onBegun: () => void = () =
     onAdapterFault: () => undefined,
     pace: {
       withSurplus: () => withSurplus,
-      run: async (commit, workOf) => {
+      async run(kind, commit, workOf) {
+        if (kind === 'surplus') await new Promise<void>((resolve) => turns.push(resolve));
         const result = await commit();
-        works.push(workOf(result));
+        if (kind === 'expected') works.push(workOf(result));
         return result;
       },
-      runSurplus: (commit) => new Promise<void>((resolve) => turns.push(resolve)).then(() => commit()),
     },
     onSettled: () => undefined,
     onMore: () => undefined,

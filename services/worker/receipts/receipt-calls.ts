@@ -8,7 +8,7 @@ import type { ProviderContext } from '#providers/provider.ts';
 import { reportingProviders } from '#providers/registry.ts';
 import { Deadline, within } from '#core/platform/process/deadline.ts';
 import type { Accounts } from '../accounts/accounts.ts';
-import type { ReceiptPace, ReceiptWork } from './receipt-pace.ts';
+import type { ReceiptPace, ReceiptWork, ReceiptWorkKind } from './receipt-pace.ts';
 import { readCall, REPORT_WEIGHT, type CallReading, type ReadCallDeps } from './read-call.ts';
 import {
   REPORTS_AT_ONCE,
@@ -102,7 +102,7 @@ export function createReceiptReader(deps: ReceiptReaderDeps): ReceiptReader {
         reportsMax,
         // Only the commit waits for its turn: slow work before it, such as fetching a certificate, does not block the applying of
         // receipts.
-        pace: (commit, calls) => runnerOf(calls, pace)(commit, () => workOf(calls, deps.now())),
+        pace: (commit, calls) => pace.run(kindOf(calls, pace), commit, () => workOf(calls, deps.now())),
       },
     );
     for (const { call, provider, reading } of settled) deps.onRead(provider, reading, call);
@@ -195,9 +195,9 @@ function bytesOf(calls: readonly StoredReceiptCall[]): number {
 }
 
 /** Commits that also contain calls of tenants without surplus do not wait for a rest. */
-function runnerOf(calls: readonly SettledPart[], pace: ReceiptPace): ReceiptPace['run'] {
+function kindOf(calls: readonly SettledPart[], pace: ReceiptPace): ReceiptWorkKind {
   const withSurplus = pace.withSurplus();
-  return calls.every(({ call }) => hasSurplus(withSurplus, call.tenantId)) ? pace.runSurplus : pace.run;
+  return calls.every(({ call }) => hasSurplus(withSurplus, call.tenantId)) ? 'surplus' : 'expected';
 }
 
 function workOf(calls: readonly SettledPart[], now: number): ReceiptWork {

@@ -27,9 +27,9 @@ function setup(isSending = true) {
   return {
     pace,
     stop,
-    few: () => pace.run(work, workOf('quiet', 1)),
-    surplus: () => pace.run(work, workOf('loud', STORM)),
-    rested: () => pace.runSurplus(work, workOf('loud', STORM)),
+    few: () => pace.run('expected', work, workOf('quiet', 1)),
+    surplus: () => pace.run('expected', work, workOf('loud', STORM)),
+    rested: () => pace.run('surplus', work, workOf('loud', STORM)),
   };
 }
 
@@ -64,6 +64,7 @@ test('the time in which receipts were read before their turn counts too', async 
   const { pace, rested } = setup();
   const begun = performance.now();
   await pace.run(
+    'expected',
     () => Promise.resolve(),
     () => ({ receipts: new Map([['loud', STORM]]), waitedMs: 0, readMs: STEP_MS }),
   );
@@ -95,6 +96,7 @@ test('while no messages are sent, batches run concurrently and no tenant has sur
 test('a failed batch rejects for its caller, and the next one runs', async () => {
   const { pace, few } = setup();
   const failing = pace.run(
+    'expected',
     () => Promise.reject(new Error('away')),
     () => ({ receipts: new Map(), waitedMs: 0 }),
   );

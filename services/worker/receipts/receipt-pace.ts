@@ -23,17 +23,20 @@ export type ReceiptPaceDeps = {
  * work on surplus receipts a rest is left to messages, and the tenants of the surplus wait until the rest is over.
  */
 export type ReceiptPace = {
-  /** Runs work on expected receipts. */
-  readonly run: Run;
-  /** Runs work on receipts of tenants with surplus, or of everyone, after the rests. */
-  readonly runSurplus: Run;
+  /** Runs work in its turn. */
+  readonly run: <Result>(
+    kind: ReceiptWorkKind,
+    work: () => Promise<Result>,
+    workOf: (result: Result) => ReceiptWork,
+  ) => Promise<Result>;
   /** Returns the tenants whose receipts must wait for the rests; none while no messages are sent. */
   readonly withSurplus: () => TenantsWithSurplus;
 };
 
-type Run = <Result>(work: () => Promise<Result>, workOf: (result: Result) => ReceiptWork) => Promise<Result>;
+/** `surplus`: work on receipts of tenants with surplus, or of everyone, which waits for the rests. */
+export type ReceiptWorkKind = 'expected' | 'surplus';
 
-type Job = { readonly isSurplus: boolean; readonly start: () => Promise<void> };
+type Job = { readonly kind: ReceiptWorkKind; readonly start: () => Promise<void> };
 
 const NOBODY: ReadonlySet<string> = new Set();
 
@@ -48,7 +51,7 @@ export function createReceiptPace({ expected, isSending, signal }: ReceiptPaceDe
     clearTimeout(timer);
     while (jobs.length > 0 && (running === 0 || !isSending())) {
       const restMs = isSending() && !signal.aborted ? restUntil - performance.now() : 0;
-      const next = jobs.findIndex(({ isSurplus }) => restMs <= 0 || !isSurplus);
+      const next = jobs.findIndex(({ kind }) => restMs <= 0 || kind === 'expected');
       if (next === -1) {
         timer = setTimeout(pump, restMs);
         return;
@@ -75,8 +78,8 @@ export function createReceiptPace({ expected, isSending, signal }: ReceiptPaceDe
     });
   }
 
-  function runner(isSurplus: boolean): Run {
-    return (work, workOf) =>
+  return {
+    run: (kind, work, workOf) =>
       new Promise((resolve, reject) => {
         async function start(): Promise<void> {
           const startedAt = performance.now();
@@ -88,14 +91,9 @@ export function createReceiptPace({ expected, isSending, signal }: ReceiptPaceDe
             reject(error);
           }
         }
-        jobs.push({ isSurplus, start });
+        jobs.push({ kind, start });
         pump();
-      });
-  }
-
-  return {
-    run: runner(false),
-    runSurplus: runner(true),
+      }),
     withSurplus: () => (isSending() ? expected.withSurplus(performance.now()) : NOBODY),
   };
 }
