@@ -4,7 +4,7 @@ import type { Breaker } from '#core/domain/sending/breaker.ts';
 import type { ReceiptDecisions } from '#core/domain/receipts/decide-receipts.ts';
 import type { LookupPause } from '#core/domain/receipts/decide-lookup.ts';
 import type { EndpointHealth } from '#core/domain/webhooks/endpoint-state.ts';
-import type { FailureClass } from '#core/domain/sending/failure.ts';
+import { ADAPTER_FAULT, type FailureClass } from '#core/domain/sending/failure.ts';
 import type { AttemptOutcome } from '#core/domain/sending/outcome.ts';
 import type { Settlement } from '#core/domain/sending/settlement.ts';
 import type { ClaimedMessage } from '#core/store/claimed-message.ts';
@@ -281,5 +281,5 @@ function sendableSince({ waitsSince, releasedAt }: ClaimedMessage): number {
 function givenUpBecause({ status, failure }: Settlement): GivenUpReason | null {
   if (failure === null || status === 'sent') return null;
   if (status !== 'unknown') return failure.class;
-  return failure.code === 'worker_lost' || failure.code === 'adapter_fault' ? failure.code : 'no_answer';
+  return failure.code === 'worker_lost' || failure.code === ADAPTER_FAULT ? failure.code : 'no_answer';
 }

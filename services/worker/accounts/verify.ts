@@ -1,4 +1,5 @@
 import { Deadline } from '#core/platform/process/deadline.ts';
+import { ADAPTER_FAULT } from '#core/domain/sending/failure.ts';
 import { verificationReason } from '#core/domain/account/verification-reason.ts';
 import type { Verification } from '#providers/provider.ts';
 import type { ProviderAccountRow } from '#core/store/called-accounts.ts';
@@ -57,6 +58,6 @@ async function tryAccount(account: Account, deps: VerifyDeps): Promise<Verificat
     return await provider.verify({ config, secrets } as never, context);
   } catch (error) {
     deps.onAdapterFault(provider.id, error);
-    return { kind: 'unknown', failure: { class: 'provider_unavailable', code: 'adapter_fault' } };
+    return { kind: 'unknown', failure: { class: 'provider_unavailable', code: ADAPTER_FAULT } };
   }
 }

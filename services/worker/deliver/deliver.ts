@@ -1,4 +1,5 @@
 import type { OutboundMessage } from '#core/domain/message/content.ts';
+import { ADAPTER_FAULT } from '#core/domain/sending/failure.ts';
 import type { AttemptOutcome, Outcome } from '#core/domain/sending/outcome.ts';
 import type { ClaimedMessage } from '#core/store/claimed-message.ts';
 import type { AnyProvider, ProviderContext } from '#providers/provider.ts';
@@ -14,7 +15,7 @@ import { callDeadlineMs } from './call-deadline.ts';
 import type { Contents } from './contents.ts';
 import { findAccount } from './find-account.ts';
 import { isKeyForgotten, KEY_EXPIRED } from './key-known-until.ts';
-import { ADAPTER_FAULT, noteCall } from './note-call.ts';
+import { noteCall } from './note-call.ts';
 import { toOutbound } from './to-outbound.ts';
 
 export type DeliverDeps = {
@@ -68,7 +69,7 @@ async function deliver(message: ClaimedMessage, deps: DeliverDeps): Promise<Deli
     );
   } catch (error) {
     deps.onAdapterFault(provider.id, error, message);
-    outcome = { kind: 'ambiguous', failure: ADAPTER_FAULT };
+    outcome = { kind: 'ambiguous', failure: { class: 'unknown', code: ADAPTER_FAULT } };
   } finally {
     release();
   }

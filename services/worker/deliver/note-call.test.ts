@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Outcome } from '#core/domain/sending/outcome.ts';
 import type { Breakers } from '../accounts/breakers.ts';
-import { ADAPTER_FAULT, noteCall } from './note-call.ts';
+import { noteCall } from './note-call.ts';
 
 function faultOf(outcome: Outcome, isProbe = false): boolean | undefined {
   let noted: { fault: boolean } | undefined;
@@ -14,7 +14,11 @@ function faultOf(outcome: Outcome, isProbe = false): boolean | undefined {
 
 test.each<[what: string, outcome: Outcome, isFault: boolean]>([
   ['no answer', { kind: 'ambiguous', failure: { class: 'provider_unavailable', code: 'timeout' } }, true],
-  ['an adapter that threw', { kind: 'ambiguous', failure: ADAPTER_FAULT }, true],
+  [
+    'an adapter that threw',
+    { kind: 'ambiguous', failure: { class: 'unknown', code: 'adapter_fault' } },
+    true,
+  ],
   [
     'an answer that leaves open whether the provider has the message',
     { kind: 'ambiguous', failure: { class: 'unknown', code: 'not_in_log' } },

@@ -1,9 +1,6 @@
-import { isProviderFault, type Failure } from '#core/domain/sending/failure.ts';
+import { ADAPTER_FAULT, isProviderFault } from '#core/domain/sending/failure.ts';
 import type { Outcome } from '#core/domain/sending/outcome.ts';
 import type { Breakers } from '../accounts/breakers.ts';
-
-/** The adapter threw: a bug, after which nobody knows whether a request was sent. */
-export const ADAPTER_FAULT: Failure = { class: 'unknown', code: 'adapter_fault' };
 
 /** Counts a call for the breaker of its account. */
 export function noteCall(
@@ -22,6 +19,6 @@ function isFault(outcome: Outcome): boolean {
   return (
     (outcome.kind === 'rejected_transient' && isProviderFault(outcome.failure.class)) ||
     (outcome.kind === 'ambiguous' &&
-      (isProviderFault(outcome.failure.class) || outcome.failure === ADAPTER_FAULT))
+      (isProviderFault(outcome.failure.class) || outcome.failure.code === ADAPTER_FAULT))
   );
 }

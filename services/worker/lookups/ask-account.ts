@@ -1,4 +1,5 @@
 import type { LookupResult } from '#core/domain/receipts/decide-lookup.ts';
+import { ADAPTER_FAULT } from '#core/domain/sending/failure.ts';
 import { Deadline } from '#core/platform/process/deadline.ts';
 import type { DueLookup } from '#core/store/lookups.ts';
 import type { ProviderCall } from '#providers/context.ts';
@@ -56,7 +57,7 @@ async function ask(due: DueLookup, account: Account, deps: AskAccountDeps): Prom
     return await lookup.ask({ messageId, providerMessageId }, { config, secrets } as never, context);
   } catch (error) {
     deps.onAdapterFault(provider.id, error);
-    return { kind: 'unanswered', failure: unreached('adapter_fault') };
+    return { kind: 'unanswered', failure: unreached(ADAPTER_FAULT) };
   }
 }
 

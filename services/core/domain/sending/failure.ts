@@ -25,6 +25,9 @@ export type Failure = {
   readonly httpStatus?: number;
 };
 
+/** Code of the failure of an adapter that threw, which is a bug: nobody knows whether it sent a request. */
+export const ADAPTER_FAULT = 'adapter_fault';
+
 /** Whether the failure concerns the provider or its account, not one recipient; only such failures affect a breaker. */
 export function isProviderFault(failureClass: FailureClass): boolean {
   return failureClass === 'provider_unavailable' || failureClass === 'provider_throttled';

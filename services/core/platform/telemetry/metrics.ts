@@ -3,7 +3,7 @@ import { BATCH_MODES, type BatchMode } from '#core/domain/message/batch-answer.t
 import { BRAKE_LEVELS, type BrakeLevel } from '#core/domain/tenant/brake.ts';
 import { CHANNELS, type Channel } from '#core/domain/message/channel.ts';
 import { ENDPOINT_STATUSES } from '#core/domain/webhooks/endpoint-state.ts';
-import { FAILURE_CLASSES, type FailureClass } from '#core/domain/sending/failure.ts';
+import { ADAPTER_FAULT, FAILURE_CLASSES, type FailureClass } from '#core/domain/sending/failure.ts';
 import { PARTITION_TASKS } from '#core/domain/storage/partition-task.ts';
 import type { LeftReason } from '#core/domain/routing/skipped-account.ts';
 import { createBaseMetrics, SECONDS } from './base-metrics.ts';
@@ -33,7 +33,7 @@ const CIRCUIT_STATES = ['open', 'probing'] as const;
  * Why a message was given up. A failure class names the cause; `no_answer`: the last call got no answer, so the result is
  * unknown; `worker_lost` and `adapter_fault` are Despatch's own faults.
  */
-export const GIVEN_UP_REASONS = [...FAILURE_CLASSES, 'no_answer', 'worker_lost', 'adapter_fault'] as const;
+export const GIVEN_UP_REASONS = [...FAILURE_CLASSES, 'no_answer', 'worker_lost', ADAPTER_FAULT] as const;
 export type GivenUpReason = (typeof GIVEN_UP_REASONS)[number];
 
 /** How the wait for a message's result ended: a report arrived, a lookup found it, or neither happened before the wait ended. */
