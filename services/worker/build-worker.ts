@@ -2,7 +2,6 @@ import { createFairQueue } from '#core/domain/queue/fair-queue.ts';
 import { newProcessName } from '#core/domain/storage/ids.ts';
 import { createIdLoader } from '#core/domain/storage/id-loader.ts';
 import { createExpectedWork } from '#core/domain/queue/expected-work.ts';
-import type { ReceiptKey } from '#core/domain/receipts/receipt-token.ts';
 import { decodeWakes, RECEIPT_WAKE, type Wake } from '#core/domain/queue/wake.ts';
 import type { WorkerStore } from '#core/store/worker-store.ts';
 import type { ProviderCall } from '#providers/context.ts';
@@ -30,7 +29,7 @@ import { createReceiptApplier } from './receipts/apply-receipts.ts';
 import { createReceiptReader } from './receipts/receipt-calls.ts';
 import { createReceiptPace } from './receipts/receipt-pace.ts';
 import { receiptTasks, type ReceiptTaskName } from './receipts/receipt-tasks.ts';
-import { receiptUrlFor } from './receipts/receipt-url-for.ts';
+import { receiptUrlFor, type ReceiptSettings } from './receipts/receipt-url-for.ts';
 import { unsubscribeUrlFor, type UnsubscribeSettings } from './deliver/unsubscribe-url-for.ts';
 import { traceReceipts } from './receipts/trace-receipts.ts';
 import { startTaskWith } from './start-task.ts';
@@ -43,32 +42,7 @@ import { createScheduledMoves } from './claim/scheduled-moves.ts';
 import { createTenantMoves } from './claim/tenant-moves.ts';
 import { webhookTasks, type WebhookTaskName } from './webhooks/webhook-tasks.ts';
 import { createWebhooks, type WebhooksDeps } from './webhooks/webhooks.ts';
-
-export type WorkerSettings = {
-  /** A name for people; other processes may have the same one. */
-  readonly name: string;
-  /** The most provider calls at once. */
-  readonly inFlightMax: number;
-  /** The most wake-ups of one tenant that are kept in memory; further messages stay in the database. */
-  readonly queuedPerTenantMax: number;
-  /** The most wake-ups of all tenants that are kept in memory. */
-  readonly queuedMax: number;
-  /** Total time of one provider call in milliseconds, unless the provider asks for more. */
-  readonly deadlineMs: number;
-  /** Length of a claim's lease in milliseconds; an attempt that is not recorded by then counts as lost. */
-  readonly leaseMs: number;
-  /** The most bytes in memory of contents that are stored apart from their messages. */
-  readonly largeContentBytesMax: number;
-  /** Time between two sweeps, in milliseconds. */
-  readonly sweepMs: number;
-};
-
-/** Settings of receipt URLs. */
-export type ReceiptSettings = {
-  readonly publicBaseUrl: string;
-  /** Key of the tokens in receipt URLs. */
-  readonly receiptKey: ReceiptKey;
-};
+import type { WorkerSettings } from './worker-settings.ts';
 
 export type WorkerDeps = {
   readonly store: WorkerStore;

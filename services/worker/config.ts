@@ -20,7 +20,7 @@ import {
   webhooksEnv,
 } from '#core/platform/config/environment.ts';
 import { isNameServer } from '#core/platform/http/host-resolver.ts';
-import type { WorkerSettings } from './build-worker.ts';
+import type { WorkerSettings } from './worker-settings.ts';
 
 const deliveryEnv = defineEnvGroup({
   title: 'Delivery',

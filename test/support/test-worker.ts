@@ -4,14 +4,10 @@ import { silentLogger } from '#core/platform/telemetry/logger.ts';
 import { createWorkerMetrics } from '#core/platform/telemetry/metrics.ts';
 import type { WebhookStore } from '#core/store/webhook-deliveries.ts';
 import { createProviderContexts } from '#providers/context.ts';
-import {
-  buildWorker,
-  type Worker,
-  type WorkerDeps,
-  type WorkerSettings,
-} from '../../services/worker/build-worker.ts';
+import { buildWorker, type Worker, type WorkerDeps } from '../../services/worker/build-worker.ts';
 import { createEvents } from '../../services/worker/events.ts';
 import { createEndpointSecrets } from '../../services/worker/webhooks/endpoint-secrets.ts';
+import type { WorkerSettings } from '../../services/worker/worker-settings.ts';
 
 export type TestWorkerOptions = Pick<WorkerDeps, 'store' | 'credentials' | 'receipts'> & {
   /** Default: there are no webhook endpoints. */

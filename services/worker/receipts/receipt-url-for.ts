@@ -1,7 +1,13 @@
-import { receiptToken, receiptUrl } from '#core/domain/receipts/receipt-token.ts';
+import { receiptToken, receiptUrl, type ReceiptKey } from '#core/domain/receipts/receipt-token.ts';
 import { receiptsOf } from '#providers/registry.ts';
 import type { Account } from '../accounts/accounts.ts';
-import type { ReceiptSettings } from '../build-worker.ts';
+
+/** Settings of receipt URLs. */
+export type ReceiptSettings = {
+  readonly publicBaseUrl: string;
+  /** Key of the tokens in receipt URLs. */
+  readonly receiptKey: ReceiptKey;
+};
 
 /**
  * Returns where the vendor can report on messages of the account; undefined if the vendor sends no reports or the service has no
