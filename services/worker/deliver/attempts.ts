@@ -56,24 +56,24 @@ export function createAttempts({ deliver, recorder, events }: AttemptsDeps): Att
 
   return {
     begin(message, ended) {
-      const { seq, attempt: number } = message;
+      const { seq, attempt } = message;
       const earlier = inHand.get(seq);
-      if (earlier !== undefined && (message.action === 'lost' || earlier >= number)) return false;
+      if (earlier !== undefined && (message.action === 'lost' || earlier >= attempt)) return false;
       // The set is usually empty; checking that first avoids building the key.
       if (unrecorded.size > 0) {
-        const attempt = attemptOf(message);
-        if (message.action === 'send' && unrecorded.has(attempt)) return false;
-        unrecorded.delete(attempt);
+        const key = attemptKey(message);
+        if (message.action === 'send' && unrecorded.has(key)) return false;
+        unrecorded.delete(key);
       }
-      inHand.set(seq, number);
+      inHand.set(seq, attempt);
       const end = (settlement: Settlement | null): void => {
-        if (inHand.get(seq) === number) inHand.delete(seq);
+        if (inHand.get(seq) === attempt) inHand.delete(seq);
         ended(settlement);
       };
       void withSpan('process message', processSpan(message), () => run(message)).then(
         end,
         (error: unknown) => {
-          unrecorded.set(attemptOf(message), true);
+          unrecorded.set(attemptKey(message), true);
           events.recordLost(message, error);
           end(null);
         },
@@ -88,7 +88,7 @@ export function createAttempts({ deliver, recorder, events }: AttemptsDeps): Att
   };
 }
 
-const attemptOf = ({ seq, attempt }: ClaimedMessage): string => `${seq} ${attempt}`;
+const attemptKey = ({ seq, attempt }: ClaimedMessage): string => `${seq} ${attempt}`;
 
 /**
  * The process that made the attempt is gone, so it is unknown whether the provider got the message. The provider is known, and

@@ -49,10 +49,10 @@ export function toCompletion(
     returns: next.returned ? true : undefined,
     receipts: next.receipts.length === 0 ? undefined : next.receipts,
     discard: message.discard,
-    // Refusals by simulators suppress nobody: their recipients are chosen in order to be refused repeatedly.
     ...(callMs === undefined || outcome.kind === 'not_started'
       ? {}
       : { call_end: callEndOf(outcome), call_ms: Math.round(callMs) }),
+    // Refusals by simulators suppress nobody: their recipients are chosen in order to be refused repeatedly.
     suppress: message.provider.startsWith(SIMULATOR) ? undefined : (causeOfRefusal(outcome) ?? undefined),
   };
 }
