@@ -156,16 +156,11 @@ export function createReceiptReader(deps: ReceiptReaderDeps): ReceiptReader {
       if (calls.length === 0) return { isFull: false };
       const turns = createLoopTurns(BYTES_IN_A_TURN);
       const reading = { ...deps, ids: (await deps.loadIds()).messages, turns };
-      const read: Settled[] = [];
-      const readings = calls.map((call) => ({
-        call,
-        end: readOne(call, reading).then((one) => (read.push(one), one)),
-      }));
+      const readings = calls.map((call) => beginReading(call, reading));
       await within(Promise.all(readings.map(({ end }) => end)), READING_MS_MAX, () => undefined);
-      // Copied, because slow readings go on.
-      const judged = [...read];
-      const isJudged = new Set(judged.map(({ call }) => call));
-      const slow = readings.filter(({ call }) => !isJudged.has(call));
+      // Slow readings go on, so all are divided at the same moment.
+      const slow = readings.filter(({ read }) => read === undefined);
+      const judged = readings.flatMap(({ read }) => read ?? []);
       settleLater(
         slow.map(({ call }) => call),
         Promise.all(slow.map(({ end }) => end)),
@@ -230,6 +225,20 @@ function waitedMs(calls: readonly StoredReceiptCall[], now: number): number {
 function againMs({ reading, call: { tries } }: Settled): number | undefined {
   if (reading.kind !== 'undecided' || tries >= TRIES_MAX) return undefined;
   return Math.min(AGAIN_MS_MAX, AGAIN_MS_MIN * 2 ** Math.min(tries, 10));
+}
+
+/** A reading under way; `read` is set once it has ended. */
+type Reading = { readonly call: StoredReceiptCall; readonly end: Promise<Settled>; read?: Settled };
+
+function beginReading(call: StoredReceiptCall, deps: Parameters<typeof readOne>[1]): Reading {
+  const reading: Reading = {
+    call,
+    end: readOne(call, deps).then((read) => {
+      reading.read = read;
+      return read;
+    }),
+  };
+  return reading;
 }
 
 async function readOne(
