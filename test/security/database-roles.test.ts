@@ -28,6 +28,7 @@ const KEYED_OTHERWISE = new Set([
   'feed_passes',
   'usage_moves',
   'usage_passes',
+  'outlived_days',
 ]);
 const DENIED = '42501';
 
@@ -76,6 +77,7 @@ async function seedEverything(): Promise<SeededTenant & { accountId: string }> {
   const { seq, purge_on } = row;
   await admin`insert into message_results (seq, purge_on, tenant_id, status, attempt, duplicate_risk, final, expires_at, updated_at)
     values (${seq}, ${purge_on}, ${tenantId}, 'sent', 1, false, false, now(), now())`;
+  await admin`insert into outlived_days select ${purge_on}::date + n, now() from generate_series(0, 1) n on conflict do nothing`;
   await admin`insert into awaited_receipts values (${seq}, ${purge_on}, ${tenantId}, now())`;
   await admin`insert into lookups values (${seq}, ${purge_on}, ${tenantId}, ${accountId}, now(), now(), now())`;
   await admin`insert into failover_waits values (${seq}, ${purge_on}, ${tenantId}, now())`;

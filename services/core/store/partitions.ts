@@ -12,8 +12,8 @@ export type Maintained = {
   /** Tables with locks held by other sessions: to be retried soon. */
   readonly busy: readonly string[];
   /**
-   * Purge days that have come, whose records are kept because messages of them have not been settled: to be retried soon. The
-   * list may name a day whose last message was settled in the meantime.
+   * Purge days that have come, whose records are kept because messages of them have not been settled, or because their ends have
+   * not been counted and told: to be retried soon. The list may name a day that no longer needs it.
    */
   readonly unsettled: readonly string[];
   /** In the order in which they were tried; the last one may have ended the run, because the database was lost. */

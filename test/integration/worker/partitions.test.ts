@@ -1,5 +1,11 @@
 import { describe, expect, test } from 'vitest';
+import type { TenantId } from '#core/domain/storage/ids.ts';
+import { createEventIds } from '#core/domain/webhooks/event-id.ts';
+import { scanFeed } from '#core/store/feed.ts';
+import { loadMessageIdKey } from '#core/store/message-places.ts';
 import type { Maintained } from '#core/store/partitions.ts';
+import { withTenant } from '#core/store/tenant-scope.ts';
+import { readUsage } from '#core/store/usage.ts';
 import { completionOf } from '#test/support/completion-of.ts';
 import { rowsTouched } from '#test/support/rows-read.ts';
 import {
@@ -150,6 +156,72 @@ describe('a week whose message is being sent when its Monday comes', () => {
     expect(await b.store.endOutlived(PAGE)).toBe(1);
     expect(await states(b)).toEqual(['canceled']);
     expect((await b.gauges.messageTotals()).backlog).toBe(0);
+    await tellAll(b);
+    expect(await b.store.maintain()).toEqual(kept);
+    await b.admin`update despatch.outlived_days set ended_at = now() - interval '5 minutes'`;
+    expect(await b.store.maintain()).toEqual({ ...NOTHING, dropped: [old] });
+  });
+
+  test.each(['a partition of its own', 'the default partition'])(
+    'is kept in %s until readers have been told how upkeep ended its messages',
+    async (place) => {
+      await using b = await setupMessages();
+      const old =
+        place === 'the default partition'
+          ? []
+          : await Promise.all(
+              ['messages', 'event_log', 'message_results'].map((of) => makeOldPartition(b, '2024-01-08', of)),
+            );
+      const [seq = 0] = await b.accept();
+      await tellAll(b);
+      await backdate(b, [seq], '2024-01-08');
+      const kept = { ...NOTHING, unsettled: ['2024-01-08'] };
+      expect(await b.store.endOutlived(PAGE)).toBe(1);
+      expect(await b.store.maintain()).toEqual(kept);
+      // However long the counting and the numbering are late.
+      await b.admin`update despatch.outlived_days set ended_at = ended_at - interval '5 minutes'`;
+      await b.admin`update despatch.changes set at = at - interval '5 minutes'`;
+      expect(await b.store.maintain()).toEqual(kept);
+      await b.store.countUsage(100, 0);
+      expect(await b.store.maintain()).toEqual(kept);
+      await tellAll(b);
+      expect(await told(b)).toEqual({ usage: { canceled: 1 }, events: ['message.canceled'] });
+      // Receipts of ended messages do not keep a week.
+      await b.admin`insert into despatch.usage_moves (at, purge_on, was, became, seqs)
+        values (now(), '2024-01-08', 'sent', 'delivered', ${[seq]})`;
+      await b.admin`insert into despatch.changes (tenant_ids, counts, seqs, purge_ons, numbers)
+        values (${[b.tenant.tenantId]}, '{1}', ${[seq]}, '{2024-01-08}', '{1}')`;
+      const after = await b.store.maintain();
+      expect(after).toEqual({ ...NOTHING, dropped: old.toSorted() });
+      expect(await b.admin`select from despatch.message_results`).toHaveLength(0);
+    },
+  );
+
+  test('is kept for minutes after its messages were ended, so that endpoints get the events', async () => {
+    await using b = await setupMessages();
+    const old = await makeOldPartition(b, '2020-01-06');
+    const [seq = 0] = await b.accept();
+    await backdate(b, [seq], '2020-01-06');
+    await b.store.endOutlived(PAGE);
+    await tellAll(b);
+    expect(await b.store.maintain()).toEqual({ ...NOTHING, unsettled: ['2020-01-06'] });
+    await b.admin`update despatch.outlived_days set ended_at = now() - interval '5 minutes'`;
+    expect(await b.store.maintain()).toEqual({ ...NOTHING, dropped: [old] });
+  });
+
+  test('is kept until the call that ended a message by itself is counted and told', async () => {
+    await using b = await setupMessages();
+    const old = await makeOldPartition(b, '2020-01-06');
+    const [seq = 0] = await b.accept();
+    await tellAll(b);
+    await backdate(b, [seq], '2020-01-06');
+    const [claimed] = await b.claimDue(1, 60_000);
+    await b.store.complete(claimed === undefined ? [] : [completionOf(claimed, accepted)]);
+    const kept = { ...NOTHING, unsettled: ['2020-01-06'] };
+    expect(await b.store.maintain()).toEqual(kept);
+    await b.store.countUsage(100, 0);
+    expect(await b.store.maintain()).toEqual(kept);
+    await tellAll(b);
     expect(await b.store.maintain()).toEqual({ ...NOTHING, dropped: [old] });
   });
 
@@ -218,10 +290,32 @@ async function backdate(b: MessageBench, seqs: readonly number[], monday: string
     await b.admin`update ${b.admin(`despatch.${table}`)} set purge_on = ${monday} where seq = any (${[...seqs]}::bigint[])`;
 }
 
-async function makeOldPartition(b: MessageBench, monday: string): Promise<string> {
-  const name = `messages_${monday.replaceAll('-', '')}`;
+/** Counts the moves of messages, and numbers their events. */
+async function tellAll({ store }: MessageBench): Promise<void> {
+  while ((await store.countUsage(1_000, 0)).outcome === 'more');
+  while ((await store.numberChanges(1_000, 0)).outcome === 'more');
+}
+
+/** Returns what the tenant reads about its messages: their number by state, and the events since the acceptance. */
+async function told({ api, tenant }: MessageBench) {
+  const tenantId = tenant.tenantId as TenantId;
+  return withTenant(api, tenantId, async (tx) => {
+    const span = { since: Date.parse('2020-01-01'), until: Date.parse('2100-01-01') };
+    const groups = new Set(['status'] as const);
+    const { counts } = await readUsage(tenantId, tx, { dimension: 'day', groups, span, most: 10 });
+    const ids = createEventIds(await loadMessageIdKey(api));
+    const { found } = await scanFeed(tenantId, tx, ids, {}, { before: 0, rows: 10, most: 10 });
+    return {
+      usage: Object.fromEntries(counts.map(({ status, messages }) => [status, messages])),
+      events: found.map(({ type }) => type).filter((type) => type !== 'message.queued'),
+    };
+  });
+}
+
+async function makeOldPartition(b: MessageBench, monday: string, of = 'messages'): Promise<string> {
+  const name = `${of}_${monday.replaceAll('-', '')}`;
   await b.admin.unsafe(
-    `create table despatch.${name} partition of despatch.messages for values from ('${monday}') to (date '${monday}' + 7)`,
+    `create table despatch.${name} partition of despatch.${of} for values from ('${monday}') to (date '${monday}' + 7)`,
   );
   await b.admin.unsafe(`alter table despatch.${name} owner to despatch_definer`);
   return name;

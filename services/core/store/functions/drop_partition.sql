@@ -1,5 +1,5 @@
--- Drops a partition whose rows are no longer needed; does nothing for any other, nor while messages of its week are live
--- (`unsettled_days`). Returns whether it dropped one.
+-- Drops a partition whose rows are no longer needed; does nothing for any other, nor while messages of its week are live, or have
+-- ended and their ends are not counted and told (`unsettled_days`). Returns whether it dropped one.
 create or replace function drop_partition(of_parent text, of_monday date) returns boolean
 language plpgsql security definer set search_path = despatch, pg_temp set lock_timeout = '1s' as $$
 begin

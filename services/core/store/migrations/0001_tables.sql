@@ -475,6 +475,12 @@ create view message_states with (security_invoker) as
     false, null, expires_at, null, null, null, case when status = 'sending' then started_at else updated_at end, reassigned, null
   from live_messages;
 
+-- The purge days of which upkeep has ended messages that still waited, and when it last did (`end_outlived`).
+create table outlived_days (
+  purge_on date primary key,
+  ended_at timestamptz not null
+);
+
 -- Sent messages whose provider will report, until it has reported or the wait ends.
 create table awaited_receipts (
   seq bigint primary key,
@@ -1268,7 +1274,7 @@ begin
     using (exists (select from members m where m.user_id = users.id and m.tenant_id = current_tenant()));
   create policy definer on users to despatch_definer using (true) with check (true);
   foreach t in array array['counter_locks', 'rate_windows', 'account_rates', 'lookup_turns', 'gone_resources', 'message_id_key',
-    'workers', 'changes', 'feed_passes', 'usage_moves', 'usage_passes'] loop
+    'workers', 'changes', 'feed_passes', 'usage_moves', 'usage_passes', 'outlived_days'] loop
     execute format('alter table %I enable row level security', t);
     execute format('alter table %I force row level security', t);
     execute format('create policy definer on %I to despatch_definer using (true) with check (true)', t);
