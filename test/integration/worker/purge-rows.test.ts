@@ -109,6 +109,32 @@ test('upkeep ends at once when the database is lost', async () => {
   expect(await b.admin`select from despatch.workers`).toHaveLength(1);
 });
 
+/** A message may be scheduled 365 days ahead and postponed by 7, and is kept for 365 days and until a Monday. */
+const RECORD_DAYS_MAX = 365 + 7 + 365 + 6;
+
+test('workers, routes and accounts outlive every record that names them', async () => {
+  await using b = await setupMessages();
+  for (const [name, days] of [
+    ['named', RECORD_DAYS_MAX],
+    ['gone', RECORD_DAYS_MAX + 31],
+  ] as const) {
+    const at = `${days} days`;
+    await b.admin`insert into despatch.workers (name, first_claim_at) values (${name}, now() - ${at}::interval)`;
+    await b.admin`
+      insert into despatch.routes (tenant_id, channel, version, strategy, steps, failover_on, created_at, replaced_at)
+      values (${b.tenant.tenantId}, 'sms', ${days}, 'priority', '[]', '{}', '2020-01-01', now() - ${at}::interval)`;
+    await b.admin`
+      insert into despatch.provider_accounts (id, tenant_id, provider, channel, label, status, config_public, updated_at, emptied_at)
+      values (gen_random_uuid(), ${b.tenant.tenantId}, 'twilio', 'sms', ${name}, 'deleted', '{}', '2020-01-01', now() - ${at}::interval)`;
+  }
+  await b.store.maintain();
+  const left = await b.admin<{ what: string }[]>`
+    select name as what from despatch.workers where name in ('named', 'gone')
+    union all select version::text from despatch.routes where replaced_at is not null
+    union all select label from despatch.provider_accounts where emptied_at is not null`;
+  expect(left.map(({ what }) => what)).toEqual(['named', String(RECORD_DAYS_MAX), 'named']);
+});
+
 test('replaced routes are purged after their messages, the current route never', async () => {
   await using b = await setupStores();
   await b.admin`

@@ -34,17 +34,19 @@ begin
         )
         select x.id from accounts a join receipt_calls x on x.account_id = a.account_id
         where not exists (select from provider_accounts p where p.id = a.account_id) limit most));
+    -- What records name is kept for 25 months, longer than any record: a message may be scheduled 365 days ahead and be postponed
+    -- by 7, is kept for 365 days, and up to 6 more until a Monday, which makes 743 days.
     when 'workers' then
       -- No recorded attempt names them any more. A worker that is still running gets a new number.
       delete from workers w where w.id = any (array(
-        select x.id from workers x where x.first_claim_at < now() - interval '2 years' limit most));
+        select x.id from workers x where x.first_claim_at < now() - interval '25 months' limit most));
     when 'routes' then
-      -- Longer than the longest retention: every message that this version routed is gone.
+      -- Every message that this version routed is gone.
       delete from routes r where r.ctid = any (array(
-        select x.ctid from routes x where x.replaced_at < now() - interval '2 years' limit most));
+        select x.ctid from routes x where x.replaced_at < now() - interval '25 months' limit most));
     when 'provider_accounts' then
       -- Deleted for an hour, so that no process has a copy of them: those without a message are left out of every look for lanes.
-      -- They go after the longest retention, because records name them until then.
+      -- They go after the last record that names them.
       update provider_accounts p set emptied_at = now() where p.id = any (array(
         select x.id from provider_accounts x
         where x.status = 'deleted' and x.emptied_at is null and x.updated_at < now() - interval '1 hour'
@@ -55,7 +57,7 @@ begin
         return n;
       end if;
       delete from provider_accounts p where p.id = any (array(
-        select x.id from provider_accounts x where x.emptied_at < now() - interval '2 years'
+        select x.id from provider_accounts x where x.emptied_at < now() - interval '25 months'
         order by x.emptied_at limit most for update skip locked));
     when 'rate_windows' then
       delete from rate_windows r where r.ctid = any (array(
