@@ -100,13 +100,15 @@ function nextSchedule(
   sendAt: number,
   limits: Limits,
 ): { readonly sendAt: number; readonly expiresAt: number } | 'unchanged' {
-  if (found === undefined || found.sendAt === null) throw notScheduled(found?.status ?? status);
+  if (found === undefined || found.sendAt === null || found.retentionDays === null)
+    throw notScheduled(found?.status ?? status);
   const message = {
     status: found.status,
     sendAt: found.sendAt.getTime(),
     expiresAt: found.expiresAt.getTime(),
     isDue: found.isDue === true,
     purgeOn,
+    retentionDays: found.retentionDays,
     moves,
   };
   const decision = decideReschedule(message, sendAt, found.now.getTime(), limits);
@@ -125,7 +127,7 @@ function nextSchedule(
       throw tooFar(limits.scheduleHorizonDays);
     case 'no_place': {
       const latest = new Date(decision.latest + (aheadMs ?? 0)).toISOString();
-      const message = `Must not lie after ${latest}, or its record would not be kept for ${limits.retentionDays} days`;
+      const message = `Must not lie after ${latest}, or its record would not be kept for ${found.retentionDays} days`;
       throw validationFailed({ field: 'sendAt', rule: 'max', message });
     }
   }

@@ -11,6 +11,8 @@ export type LockedSchedule = {
   readonly expiresAt: Date;
   /** Whether its instant has come. */
   readonly isDue: boolean | null;
+  /** How long its record is kept, as the plan said when it was accepted; null for a message that was not scheduled. */
+  readonly retentionDays: number | null;
   /** By the database's clock. */
   readonly now: Date;
 };
@@ -21,7 +23,11 @@ export type LockedSchedule = {
  */
 export async function lockSchedule(tx: TransactionSql, seq: number): Promise<LockedSchedule | undefined> {
   const [row] = camelRows<LockedSchedule>(
-    await tx`select status, send_at, expires_at, is_due, now_at as now from lock_schedule(${seq})`.values(),
+    // The retention never changes, so it need not be read after the lock.
+    await tx`
+      select s.status, s.send_at, s.expires_at, s.is_due, s.now_at as now,
+        (select l.retention_days from live_messages l where l.seq = ${seq}) as retention_days
+      from lock_schedule(${seq}) s`.values(),
   );
   return row;
 }

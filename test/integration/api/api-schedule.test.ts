@@ -277,6 +277,29 @@ describe('rescheduling a message', () => {
     for (const sendAt of [null, 'soon', undefined]) expect((await patch(id, sendAt)).status).toBe(400);
   });
 
+  test.each([
+    { change: 'an upgrade', before: 30, after: 60 },
+    { change: 'a downgrade', before: 90, after: 30 },
+  ])('follows the retention of its acceptance after $change of the plan', async ({ before, after }) => {
+    const own = await api.tenant({ scheduleHorizonDays: 90, retentionDays: before });
+    const reply = await send(api.first, own.key, {
+      ...LEAST.sms,
+      sendAt: ahead(DAY_MS),
+      ttlSeconds: before * 86_400,
+    });
+    const { id } = reply.body;
+    await api.admin`update tenant_limits set limits = jsonb_set(limits, '{retentionDays}', to_jsonb(${after}::int))
+      where tenant_id = ${own.tenantId}`;
+    api.first.notice('tenant', { tenantId: own.tenantId });
+    expect((await patch(id, ahead(DAY_MS + 3_600_000), own.key)).status).toBe(200);
+    expect((await patch(id, ahead(8 * DAY_MS - MINUTE_MS), own.key)).status).toBe(200);
+    const message = expect.stringContaining(`not be kept for ${before} days`);
+    expect(await patch(id, ahead(16 * DAY_MS), own.key)).toMatchObject({
+      status: 400,
+      body: { details: [{ field: 'sendAt', rule: 'max', message }] },
+    });
+  });
+
   test.each(['queued', 'held', 'deferred', 'sending'])(
     'is refused while the message is %s',
     async (state) => {

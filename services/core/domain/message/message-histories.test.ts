@@ -149,7 +149,7 @@ const GOES_ON: readonly (End | undefined)[] = ['unwanted', 'busy', 'unauthorized
 const RECEIPT_WAIT_MS = 60_000;
 /** States in which receipts do not count. */
 const DEAF: readonly MessageState[] = ['canceled', 'failed', 'expired', 'suppressed'];
-const LIMITS = { scheduleHorizonDays: 30, retentionDays: 30 };
+const LIMITS = { scheduleHorizonDays: 30 };
 const PURGE_ON = '2028-01-03';
 
 /** Creates the message as the database would store it; the decisions move it. */
@@ -477,7 +477,7 @@ function createWorld(of: Terms) {
 
   function reschedule(after: number): void {
     const isDue = now >= sendAt;
-    const message = { status, sendAt, expiresAt, isDue, purgeOn: PURGE_ON, moves: 0 };
+    const message = { status, sendAt, expiresAt, isDue, purgeOn: PURGE_ON, retentionDays: 30, moves: 0 };
     const decision = decideReschedule(message, now + after, now, LIMITS);
     const isWaitingForIt = status === 'scheduled' && !isDue;
     expect(decision.kind === 'move' || decision.kind === 'unchanged').toBe(isWaitingForIt);

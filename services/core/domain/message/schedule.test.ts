@@ -53,22 +53,41 @@ const limits = fc.record({
   scheduleHorizonDays: fc.integer({ min: 1, max: 365 }),
   retentionDays: fc.integer({ min: 1, max: 365 }),
 });
-/** A message that was accepted some time ago, in the place that it was given then. */
+/**
+ * A message that was accepted some time ago under other limits, in the place that it was given then, and has been moved since.
+ * `of`: the limits in force; `first`: the send time at its acceptance.
+ */
 const moved = fc
-  .record({ now, limits, age: fc.integer({ min: 0, max: DAY_MS }), first: ahead, next: ahead })
-  .map(({ now: at, limits: of, age, first, next }) => {
+  .record({
+    now,
+    limits,
+    before: limits,
+    age: fc.integer({ min: 0, max: DAY_MS }),
+    first: ahead,
+    moves: fc.array(ahead, { maxLength: 3 }),
+    next: fc.oneof(ahead, fc.integer({ min: 0, max: 20 * DAY_MS })),
+    lifetimePart: fc.double({ min: 0.001, max: 1, noNaN: true }),
+  })
+  .map(({ now: at, limits: of, before, age, first: ahead, moves, next, lifetimePart }) => {
     const acceptedAt = at - age;
-    const sendAt = Math.min(at + Math.abs(first) + 1, acceptedAt + of.scheduleHorizonDays * DAY_MS);
-    const from = keptFrom(sendAt, acceptedAt, of.scheduleHorizonDays) ?? acceptedAt;
-    const message: Scheduled = {
+    const first = Math.min(at + Math.abs(ahead) + 1, acceptedAt + before.scheduleHorizonDays * DAY_MS);
+    const from = keptFrom(first, acceptedAt, before.scheduleHorizonDays) ?? acceptedAt;
+    const lifetime = Math.ceil(before.retentionDays * DAY_MS * lifetimePart);
+    let message: Scheduled = {
       status: 'scheduled',
-      sendAt,
-      expiresAt: sendAt + 3_600_000,
-      isDue: sendAt <= at,
-      purgeOn: purgeDay(from, of.retentionDays),
+      sendAt: first,
+      expiresAt: first + lifetime,
+      isDue: first <= at,
+      purgeOn: purgeDay(from, before.retentionDays),
+      retentionDays: before.retentionDays,
       moves: 0,
     };
-    return { message, at, of, wish: at + next };
+    for (const move of moves) {
+      const decision = decideReschedule(message, at + move, at, of);
+      if (decision.kind !== 'move' || decision.sendAt === at) continue;
+      message = { ...message, sendAt: decision.sendAt, expiresAt: decision.expiresAt };
+    }
+    return { message, first, lifetime, at, of, wish: at + next };
   });
 
 test('a message can be rescheduled at most a hundred times, and may stay unchanged after that', () => {
@@ -94,23 +113,25 @@ test('only a scheduled message that is not due can be rescheduled', () => {
 
 test('a rescheduled message keeps its lifetime and retention, and is never due in the past', () => {
   fc.assert(
-    fc.property(moved, ({ message, at, of, wish }) => {
+    fc.property(moved, ({ message, lifetime, at, of, wish }) => {
       const decision = decideReschedule(message, wish, at, of);
       if (decision.kind !== 'move') return;
       expect(decision.sendAt).toBe(Math.max(wish, at));
       expect(decision.sendAt).toBeLessThanOrEqual(at + of.scheduleHorizonDays * DAY_MS);
-      expect(decision.expiresAt - decision.sendAt).toBe(3_600_000);
-      expect(Date.parse(message.purgeOn)).toBeGreaterThanOrEqual(decision.sendAt + of.retentionDays * DAY_MS);
+      expect(decision.expiresAt - decision.sendAt).toBe(lifetime);
+      const purged = Date.parse(message.purgeOn);
+      expect(purged).toBeGreaterThanOrEqual(decision.sendAt + message.retentionDays * DAY_MS);
+      expect(purged).toBeGreaterThanOrEqual(decision.expiresAt);
     }),
     { numRuns: 2_000 },
   );
 });
 
-test('within the horizon, a message can be moved to any earlier time and up to a week later', () => {
+test('within the horizon, a message can be moved to any earlier time and up to a week after the first, whatever the plan is now', () => {
   fc.assert(
-    fc.property(moved, ({ message, at, of, wish }) => {
-      if (message.isDue || wish > message.sendAt + 7 * DAY_MS || wish > at + of.scheduleHorizonDays * DAY_MS)
-        return;
+    fc.property(moved, ({ message, first, at, of, wish }) => {
+      if (message.isDue || wish > Math.max(message.sendAt, first + 7 * DAY_MS)) return;
+      if (wish > at + of.scheduleHorizonDays * DAY_MS) return;
       const { kind } = decideReschedule(message, wish, at, of);
       expect(kind).toBe(wish === message.sendAt ? 'unchanged' : 'move');
     }),
@@ -123,7 +144,8 @@ test('a no_place refusal has the latest send time that is possible', () => {
     fc.property(moved, ({ message, at, of, wish }) => {
       const decision = decideReschedule(message, wish, at, of);
       if (decision.kind !== 'no_place') return;
-      expect(decideReschedule(message, decision.latest, at, of).kind).toBe('move');
+      const { kind } = decideReschedule(message, decision.latest, at, of);
+      expect(kind).toBe(decision.latest === message.sendAt ? 'unchanged' : 'move');
       expect(decideReschedule(message, decision.latest + 1, at, of).kind).toBe('no_place');
     }),
     { numRuns: 2_000 },

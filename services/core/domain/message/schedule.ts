@@ -1,6 +1,5 @@
 import { DAY_MS } from '../text/duration.ts';
 import type { MessageState } from './message-state.ts';
-import { purgeDay } from '../storage/purge-day.ts';
 
 /**
  * Minimum time by which a scheduled message can be postponed while its record keeps its place. `partition_tasks` creates
@@ -49,6 +48,8 @@ export type Scheduled = {
   readonly isDue: boolean;
   /** The Monday on which its record is dropped. */
   readonly purgeOn: string;
+  /** How long its record is kept, as its sender's plan said when it was accepted: its place depends on it. */
+  readonly retentionDays: number;
   /** How often it has been moved. */
   readonly moves: number;
 };
@@ -64,7 +65,7 @@ export type Rescheduling =
   /** It was moved `RESCHEDULES_MAX` times. */
   | { readonly kind: 'worn' }
   | { readonly kind: 'too_far' }
-  /** Its record would be dropped before the end of its retention. */
+  /** Its record would be dropped before the end of its retention, or of its lifetime. */
   | { readonly kind: 'no_place'; readonly latest: number };
 
 /**
@@ -75,7 +76,7 @@ export function decideReschedule(
   message: Scheduled,
   sendAt: number,
   now: number,
-  { scheduleHorizonDays, retentionDays }: { scheduleHorizonDays: number; retentionDays: number },
+  { scheduleHorizonDays }: { readonly scheduleHorizonDays: number },
 ): Rescheduling {
   if (message.status !== 'scheduled' || message.isDue) return { kind: 'not_scheduled' };
   if (sendAt === message.sendAt) return { kind: 'unchanged' };
@@ -83,9 +84,8 @@ export function decideReschedule(
   const schedule = scheduleOf(sendAt, now, scheduleHorizonDays);
   if (schedule.kind === 'too_far') return { kind: 'too_far' };
   const at = schedule.kind === 'now' ? now : schedule.at;
-  // An earlier time is always allowed: a longer retention applies only to messages accepted since it was set.
-  if (at > message.sendAt && purgeDay(at, retentionDays) > message.purgeOn) {
-    return { kind: 'no_place', latest: Date.parse(message.purgeOn) - retentionDays * DAY_MS };
-  }
-  return { kind: 'move', sendAt: at, expiresAt: message.expiresAt + at - message.sendAt };
+  const lifetime = message.expiresAt - message.sendAt;
+  const latest = Date.parse(message.purgeOn) - Math.max(message.retentionDays * DAY_MS, lifetime);
+  if (at > message.sendAt && at > latest) return { kind: 'no_place', latest };
+  return { kind: 'move', sendAt: at, expiresAt: at + lifetime };
 }

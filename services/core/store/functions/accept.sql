@@ -105,7 +105,7 @@ begin
     insert into rate_windows (subject, second, counts, total, uses)
     select n.subject, n.second, n.counts, n.total, 1 from rated n where n.slot is null
   ), accepted as materialized (
-    select r.*, g.tenant_id, g.api_key_id, g.test from request r join admitted g on g.caller = r.caller where r.nth <= g.calls
+    select r.*, g.tenant_id, g.api_key_id, g.test, g.retention_days from request r join admitted g on g.caller = r.caller where r.nth <= g.calls
   ), used as materialized (
     -- Each level is reported once a day, even if the limit is changed meanwhile: by a refusal if it is now below what was used.
     select g.*, g.was_scheduled + coalesce(s.calls, 0) as scheduled,
@@ -138,7 +138,7 @@ begin
       a.route_skipped, case when a.status = 'scheduled' then coalesce(a.scheduled_at, a.send_at) end, a.enqueued_at from accepted a
   ), queued as (
     insert into live_messages (seq, purge_on, tenant_id, account_id, due_at, status, priority, channel, test, pinned,
-      marketing, address_key, segments, content_bytes, next_attempt_at, expires_at, updated_at)
+      marketing, address_key, segments, content_bytes, next_attempt_at, expires_at, updated_at, retention_days)
     select a.seq, a.purge_on, a.tenant_id, a.account_id, -- No wake-up is published for scheduled messages, so that they need no time for it:
       case when a.status = 'scheduled' then greatest(a.send_at, now_at)
         else greatest(a.send_at, now_at + make_interval(secs => sweep_after_ms / 1000.0)) end,
@@ -147,7 +147,7 @@ begin
       case when a.status = 'scheduled' or a.send_at > now_at then a.send_at end, -- By the database's clock, whatever the api's clock says.
       -- A lifetime starts at the time given in the 202, unless the clock that produced that time is wrong.
       case when a.lifetime_ms is null or a.enqueued_at between now_at - interval '5 s' and now_at + interval '5 s' then a.expires_at
-        else now_at + make_interval(secs => a.lifetime_ms / 1000.0) end, a.enqueued_at
+        else now_at + make_interval(secs => a.lifetime_ms / 1000.0) end, a.enqueued_at, case when a.status = 'scheduled' then a.retention_days end
     from accepted a
   ), noted as (
     insert into usage_moves (at, purge_on, became, seqs)

@@ -337,6 +337,8 @@ create table live_messages (
   -- in `live_messages_due`, however many messages become due at one instant.
   priority smallint not null,
   segments smallint,
+  -- For a message that was scheduled: the retention of the plan under which it was accepted, which chose its place.
+  retention_days smallint,
   retries smallint not null default 0,
   ambiguous smallint not null default 0,
   -- The start of the first ambiguous attempt.
