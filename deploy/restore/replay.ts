@@ -270,6 +270,7 @@ async function settleBrake(
     const { count: rows } = await tx`
       update brakes set level = null, lifted_at = ${at} where tenant_id = ${tenantId} and channel = ${channel} and level is not null`;
     await tx`delete from final_stretches where tenant_id = ${tenantId} and channel = ${channel}`;
+    await tx`update final_hours set rated = 0, hard_bounces = 0, complaints = 0 where tenant_id = ${tenantId} and channel = ${channel}`;
     count('brakes lifted', rows);
     return;
   }

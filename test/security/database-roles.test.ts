@@ -109,7 +109,7 @@ async function seedEverything(): Promise<SeededTenant & { accountId: string }> {
   await admin`insert into brakes (tenant_id, channel, level, reason, rate, bound, applied_at, gap_ms, next_at)
     values (${tenantId}, 'push', 'slowed', 'complaint_rate', 0.004, 0.003, now(), 1, now())`;
   await admin`insert into final_stretches values (${tenantId}, 'push', 0, 1, 0, 0)`;
-  await admin`insert into final_hours values (${tenantId}, 'push', now(), 1)`;
+  await admin`insert into final_hours values (${tenantId}, 'push', now(), 1, 1, 0, 0)`;
   await admin`insert into feed_heads values (${tenantId}, 0, now())`;
   const [endpoint] = await admin<{ id: string }[]>`
     insert into webhook_endpoints (tenant_id, url, event_types, secret, matched_to)

@@ -28,9 +28,9 @@ const DESCRIPTIONS: Readonly<Record<LimitName, string>> = {
   retentionDays:
     'How many days the record of a message is kept. With fewer than 8, the answer to a request with an idempotency key, which contains the recipient, may be kept for longer than the record: for 7 to 14 days.',
   hardBounceRateMax:
-    'Part of a channel\'s last 1,000 final messages that may have bounced for good. Above it, the channel is slowed to a tenth; from twice the rate on, it is held. Text from "0.0001" to "1"; "1" disables the brake.',
+    'Part of a channel\'s final messages, measured over 1,000 or more, that may have bounced for good. Above it, the channel is slowed to a tenth; from twice the rate on, it is held. Text from "0.0001" to "1"; "1" disables the brake.',
   complaintRateMax:
-    'Part of a channel\'s last 1,000 final messages whose recipients may have complained. Above it, the channel is slowed to a tenth; from twice the rate on, it is held. Text from "0.0001" to "1"; "1" disables the brake.',
+    'Part of a channel\'s final messages, measured over 1,000 or more, whose recipients may have complained. Above it, the channel is slowed to a tenth; from twice the rate on, it is held. Text from "0.0001" to "1"; "1" disables the brake.',
 };
 
 type LimitField<Name extends LimitName> = Name extends RateLimitName ? z.ZodString : z.ZodInt;

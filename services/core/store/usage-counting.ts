@@ -9,11 +9,11 @@ import { asJson, type Sql } from '#core/platform/postgres/postgres.ts';
 /** The result of one counting pass; see SQL `count_usage`. */
 export type CountingPass = {
   readonly outcome: 'counted' | 'more' | 'idle' | 'early' | 'elsewhere';
-  /** Windows of channels that changed in this pass and contain a bounce or a complaint. */
+  /** Those of channels that changed in this pass and have a bounce or a complaint. */
   readonly windows: readonly CountedWindow[];
 };
 
-/** The last final messages of a tenant's channel; see SQL `count_finals`. */
+/** The final messages of a tenant's channel that count for its brake; see SQL `count_finals`. */
 export type CountedWindow = BrakeWindow & {
   readonly tenantId: string;
   readonly channel: Channel;

@@ -475,11 +475,13 @@ test('a successful call makes an account healthy whose breaker was opened by an 
 test('a worker holds a channel with too many hard bounces until its brake is lifted', async () => {
   await using b = await setup();
   const { tenantId } = b.tenant;
-  // The window lacks only its last report, which is stored but not counted yet.
+  // The window lacks only its last message, whose report is stored but not counted yet.
   await b.admin`insert into despatch.final_stretches (tenant_id, channel, stretch, finals, hard_bounces, complaints)
-    select ${tenantId}, 'sms', n, 50, case n when 0 then 199 else 0 end, 0 from generate_series(0, 19) n`;
+    select ${tenantId}, 'sms', n, case n when 19 then 49 else 50 end, case n when 0 then 199 else 0 end, 0
+    from generate_series(0, 19) n`;
   await b.admin`insert into despatch.usage_moves (at, purge_on, tells, seqs, account_ids)
-    values (clock_timestamp(), current_date, 'hard_bounce', '{1}', array[${b.accountId}::uuid])`;
+    select clock_timestamp(), current_date, tells, '{1}', array[${b.accountId}::uuid]
+    from unnest('{final,hard_bounce}'::text[]) tells`;
   await b.admin`update despatch.usage_passes set at = now() - interval '1 minute'`;
   const worker = b.startWorker();
   const brakes = () => b.admin`select channel, level, rate::float8 from despatch.brakes`;

@@ -13,7 +13,11 @@ export const Brake = z
       .enum(BRAKE_LEVELS)
       .describe('`slowed`: the channel sends a tenth of what it sent before; `held`: its messages wait.'),
     reason: z.enum(BRAKE_REASONS),
-    rate: z.number().min(0).max(1).describe("Share of the channel's last 1,000 final messages."),
+    rate: z
+      .number()
+      .min(0)
+      .max(1)
+      .describe('Share of the final messages over which it was measured, 1,000 or more of the channel.'),
     bound: z
       .number()
       .min(0)

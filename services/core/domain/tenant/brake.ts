@@ -22,8 +22,8 @@ export type Brake = {
 };
 
 /**
- * Minimum number of a channel's final messages before a brake is applied. They are counted in stretches of fifty (SQL
- * `count_finals`): a rate covers the last twenty full stretches and the one being filled.
+ * Minimum number of final messages over which a rate is measured. The last ones are counted in stretches of fifty (SQL
+ * `count_finals`): twenty full stretches and the one being filled.
  */
 export const BRAKE_WINDOW = 1_000;
 /** A slowed channel sends per hour this part of the messages that became final in its busiest hour. */

@@ -9,6 +9,7 @@ const window = (over: Partial<BrakeWindow> = {}): BrakeWindow => ({
   finals: 1_000,
   hardBounces: 0,
   complaints: 0,
+  hours: [],
   level: null,
   ...over,
 });
@@ -18,6 +19,14 @@ const windows = fc.record({
   finals: fc.integer({ min: 1, max: 1_049 }),
   hardBounces: fc.nat({ max: 1_100 }),
   complaints: fc.nat({ max: 1_100 }),
+  hours: fc.array(
+    fc.record({
+      finals: fc.nat({ max: 3_000 }),
+      hardBounces: fc.nat({ max: 400 }),
+      complaints: fc.nat({ max: 20 }),
+    }),
+    { maxLength: 12 },
+  ),
   level: fc.option(fc.constantFrom(...BRAKE_LEVELS)),
 });
 
@@ -40,7 +49,8 @@ describe('a brake', () => {
       fc.property(windows, limits, (found, bounds) => {
         const decision = decideBrake(found, bounds);
         if (decision === null) return;
-        expect(found.finals).toBeGreaterThanOrEqual(BRAKE_WINDOW);
+        const inHours = found.hours.reduce((sum, { finals }) => sum + finals, 0);
+        expect(Math.max(found.finals, inHours)).toBeGreaterThanOrEqual(BRAKE_WINDOW);
         expect(found.level === null || (found.level === 'slowed' && decision.level === 'held')).toBe(true);
       }),
     );
@@ -49,7 +59,7 @@ describe('a brake', () => {
   test('slows above a bound and holds from twice the bound on', () => {
     fc.assert(
       fc.property(windows, limits, ({ hardBounces, complaints }, bounds) => {
-        const found = { finals: 1_000, hardBounces, complaints, level: null };
+        const found = window({ hardBounces, complaints });
         const over = (times: bigint, isReached: (a: bigint, b: bigint) => boolean): boolean =>
           [
             [hardBounces, bounds.hardBounceRateMax] as const,
@@ -65,6 +75,51 @@ describe('a brake', () => {
     const all = window({ hardBounces: 1_200 });
     expect(decideBrake(all, { hardBounceRateMax: 1, complaintRateMax })).toBeNull();
     expect(decideBrake(all, { hardBounceRateMax, complaintRateMax })?.rate).toBe(1);
+  });
+});
+
+const HOUR = { finals: 0, hardBounces: 0, complaints: 0 };
+
+describe('reports about messages of an earlier hour', () => {
+  const since = (n: number) => Array.from({ length: n }, () => ({ ...HOUR, finals: 40 }));
+  const mailing = (complaints: number) =>
+    window({ finals: 1_049, hours: [...since(30), { ...HOUR, finals: 50_000, complaints }, ...since(3)] });
+
+  test.each([
+    [50, null],
+    [150, null],
+    [160, { level: 'slowed', reason: 'complaint_rate', rate: 0.0032, bound: 0.003 }],
+    [1_500, { level: 'held', reason: 'complaint_rate', rate: 0.0299, bound: 0.003 }],
+  ])('count against its messages: %i complaints about 50,000', (n, decision) => {
+    expect(decideBrake(mailing(n), FREE)).toEqual(decision);
+  });
+
+  test('count the same with whatever was sent well since', () => {
+    const bad = { ...HOUR, finals: 2_000, hardBounces: 500 };
+    const good = fc.array(fc.nat({ max: 1_000_000 }), { maxLength: 10 });
+    fc.assert(
+      fc.property(good, (newer) => {
+        const hours = [...newer.map((finals) => ({ ...HOUR, finals: 1_000 + finals })), bad];
+        expect(decideBrake(window({ hours }), FREE)).toMatchObject({ level: 'held', rate: 0.25 });
+      }),
+    );
+  });
+
+  test('never brake a channel of which no thousand consecutive messages exceed a bound', () => {
+    const mild = fc.record({
+      finals: fc.nat({ max: 5_000 }),
+      part: fc.double({ min: 0, max: 1, noNaN: true }),
+    });
+    fc.assert(
+      fc.property(fc.array(mild, { maxLength: 50 }), (parts) => {
+        const hours = parts.map(({ finals, part }) => ({
+          finals,
+          hardBounces: Math.floor(finals * hardBounceRateMax * part),
+          complaints: Math.floor(finals * complaintRateMax * part),
+        }));
+        expect(decideBrake(window({ hours }), FREE)).toBeNull();
+      }),
+    );
   });
 });
 

@@ -29,8 +29,8 @@ export type Limits = {
   /** How long a message's record is kept, in days. */
   readonly retentionDays: number;
   /**
-   * Maximum hard-bounce rate of a channel's last 1,000 final messages, from 0.0001 to 1, with four decimals. Above it the channel
-   * is slowed, at twice the rate held.
+   * Maximum hard-bounce rate of a channel's final messages, measured over 1,000 or more, from 0.0001 to 1, with four decimals.
+   * Above it the channel is slowed, at twice the rate held.
    */
   readonly hardBounceRateMax: number;
   /** Maximum complaint rate; otherwise like `hardBounceRateMax`. */

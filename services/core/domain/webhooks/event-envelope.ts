@@ -142,7 +142,11 @@ const brakeData = z.object({
       '`slowed`: the channel sends a tenth of what it sent before; `held`: its messages wait. In `tenant.brake_lifted`: the level of the lifted brake.',
     ),
   reason: z.enum(BRAKE_REASONS),
-  rate: z.number().min(0).max(1).describe("Share of the channel's last 1,000 final messages."),
+  rate: z
+    .number()
+    .min(0)
+    .max(1)
+    .describe('Share of the final messages over which it was measured, 1,000 or more of the channel.'),
   bound: z
     .number()
     .min(0)

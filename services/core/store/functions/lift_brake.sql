@@ -1,5 +1,5 @@
--- Lifts the brakes of the transaction's tenant, of one channel or of all, and restarts their windows: messages that became final
--- before no longer count. Writes an event for each. Returns the channels and levels that were lifted.
+-- Lifts the brakes of the transaction's tenant, of one channel or of all, and restarts their rates: messages that became final
+-- before no longer count, nor do later reports about them. Writes an event for each. Returns the channels and levels that were lifted.
 create or replace function lift_brake(of_tenant uuid, of_channel text) returns table (channel text, level text)
 language plpgsql security definer set search_path = despatch, pg_temp as $$
 #variable_conflict use_column
@@ -17,6 +17,8 @@ begin
   loop
     update brakes b set level = null, lifted_at = clock_timestamp() where b.tenant_id = of_tenant and b.channel = lifted.channel;
     delete from final_stretches s where s.tenant_id = of_tenant and s.channel = lifted.channel;
+    update final_hours h set rated = 0, hard_bounces = 0, complaints = 0
+    where h.tenant_id = of_tenant and h.channel = lifted.channel and (h.rated, h.hard_bounces, h.complaints) <> (0, 0, 0);
     perform note_tenant_event(of_tenant, 'tenant.brake_lifted', jsonb_build_object('channel', lifted.channel, 'level', lifted.level,
       'reason', lifted.reason, 'rate', lifted.rate, 'bound', lifted.bound));
     return query select lifted.channel, lifted.level;

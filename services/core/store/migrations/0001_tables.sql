@@ -64,7 +64,7 @@ create table brakes (
   -- For a slowed channel: the milliseconds between two messages, and when the next one may be sent (`take_brake_turns`).
   gap_ms float8 not null check (gap_ms > 0),
   next_at timestamptz not null,
-  -- When the brake was last lifted: messages that became final before do not count.
+  -- When the brake was last lifted: messages that became final before do not count, nor do reports about them.
   lifted_at timestamptz,
   primary key (tenant_id, channel)
 );
@@ -1150,6 +1150,8 @@ create table usage_moves (
   -- For each of them: the account in the state that is no longer live, and how long its receipt took.
   account_ids uuid[],
   receipt_ms bigint[],
+  -- For each message of a report: when it became final. A report counts among the messages that became final with that one.
+  final_at timestamptz[],
   -- Whether the calls that caused the moves speak for or against these accounts (core/domain/sending/call-end.ts), and how long each
   -- took; null if no call was made. A message that waits again after a call has a row from `in_progress` to `in_progress`.
   call_end text,
@@ -1159,9 +1161,9 @@ create index usage_moves_xid on usage_moves (xid);
 -- As for `changes`.
 alter table usage_moves replica identity full;
 
--- The last final messages of a tenant's channel, in the order in which they became final, in stretches of fifty; rates are
--- computed over the last twenty full stretches and the current one. A report that arrives later counts in the channel's current
--- stretch.
+-- The last final messages of a tenant's channel, in the order in which they became final, in stretches of fifty: the last twenty
+-- full stretches and the current one. With the reports that came together with a message's becoming final, so that a channel that
+-- begins to bounce is braked within minutes; all reports are in `final_hours`.
 create table final_stretches (
   tenant_id uuid not null references tenants on delete cascade,
   channel text not null,
@@ -1172,12 +1174,17 @@ create table final_stretches (
   primary key (tenant_id, channel, stretch)
 ) with (fillfactor = 70);
 
--- How many messages became final in each hour of the last eight days: a channel's throughput before it is slowed.
+-- How many messages became final in each hour of the last eight days, and before that in as many hours as make 1,000 messages: a
+-- channel's throughput before it is slowed, and the messages that reports are compared with.
 create table final_hours (
   tenant_id uuid not null references tenants on delete cascade,
   channel text not null,
   hour timestamptz not null,
   finals integer not null,
+  -- Those that became final since the channel's brake was last lifted, and the reports about them.
+  rated integer not null,
+  hard_bounces integer not null,
+  complaints integer not null,
   primary key (tenant_id, channel, hour)
 ) with (fillfactor = 70);
 
