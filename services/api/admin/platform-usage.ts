@@ -22,6 +22,7 @@ import {
   usageQuery,
 } from './usage-request.ts';
 import { warningsField } from '../http/routes/request-warnings.ts';
+import { pageQuery } from '../http/lists/page.ts';
 import { defineRoute } from '../http/routes/define-route.ts';
 import type { RouteModule } from '../http/routes/route.ts';
 import { inSlot } from '../http/admission/shared-slots.ts';
@@ -48,6 +49,10 @@ const PlatformUsage = z
           }),
       )
       .max(USAGE_ITEMS_MAX),
+    nextCursor: z
+      .string()
+      .nullable()
+      .describe('With `limit`: `cursor` of the next tenants; null if none follow, and without `limit`.'),
     ...warningsField,
   })
   .meta({
@@ -70,9 +75,13 @@ const PlatformUsage = z
             timeToReceipt: { p50: 2_048, p95: 9_742 },
           },
         ],
+        nextCursor: null,
       },
     ],
   });
+
+/** Tenants of a page: with each day of a month they fill an answer. */
+const TENANTS_MAX = 1_000;
 
 /** In whose name slots and turns of the event loop are taken. */
 const OWNER = 'platform usage';
@@ -81,28 +90,51 @@ export function platformUsageRoute({
   sql,
   slots,
   pauses,
-}: Pick<AdminDeps, 'sql' | 'slots' | 'pauses'>): RouteModule {
+  cursors,
+}: Pick<AdminDeps, 'sql' | 'slots' | 'pauses' | 'cursors'>): RouteModule {
   return defineRoute({
     method: 'GET',
     path: '/v1/admin/platform/usage',
     operation: 'getPlatformUsage',
     summary: 'Count the messages of all tenants',
     description:
-      'For platform admins: the counts of `GET /v1/admin/usage`, for all tenants. By any of `tenant`, `day`, `channel` and `status`; without `groupBy` everything is one item. Messages of a deleted tenant are no longer counted.',
+      'For platform admins: the counts of `GET /v1/admin/usage`, for all tenants. By any of `tenant`, `day`, `channel` and `status`; without `groupBy` everything is one item. At most 10,000 items: with many tenants ask for one of them (`tenant`), or by `tenant` for some at a time (`limit`). Messages of a deleted tenant are no longer counted.',
     tag: 'Usage',
     auth: { kind: 'user' },
-    query: z.object({ ...usageQuery, groupBy: groupByField(PLATFORM_USAGE_GROUPS, 'tenant,channel') }),
+    query: z.object({
+      ...usageQuery,
+      groupBy: groupByField(PLATFORM_USAGE_GROUPS, 'tenant,channel'),
+      tenant: z.string().min(1).max(63).optional().describe('Slug of the only tenant to count.'),
+      limit: z
+        .int()
+        .min(1)
+        .max(TENANTS_MAX)
+        .optional()
+        .describe(
+          'Number of tenants to count, in the order of their slugs; only by `tenant`. Those without messages in the period are left out.',
+        ),
+      cursor: pageQuery.cursor.describe('`nextCursor` of the previous tenants; only with `limit`.'),
+    }),
     response: PlatformUsage,
     csv: true,
-    errors: ['insufficient_role'],
-    handler: async ({ caller, query: { since, until, groupBy, format }, request, gone }) => {
+    errors: ['insufficient_role', 'invalid_cursor'],
+    handler: async ({ caller, query, request, gone }) => {
+      const { since, until, groupBy, format, tenant, limit, cursor } = query;
       assertPlatformAdmin(caller);
       const groups = groupsOf<PlatformUsageGroup>(groupBy);
       const span = usageSpanOf(askedSpan(since, until), 'day', Date.now());
       if ('refused' in span)
         throw validationFailed({ field: span.field, rule: 'range', message: span.refused });
-      const load = () => readPlatformUsage(sql, span, groups, USAGE_ROWS_MAX + 1);
-      const rows = await inSlot(slots, OWNER, load, gone());
+      if (limit !== undefined && !groups.has('tenant'))
+        throw validationFailed({ field: 'limit', rule: 'combination', message: 'Needs `groupBy=tenant`' });
+      if (cursor !== undefined && limit === undefined)
+        throw validationFailed({ field: 'cursor', rule: 'combination', message: 'Needs `limit`' });
+      // Without the span: its end may be the present.
+      const list = { list: 'platform usage', tenant, groupBy };
+      const after = cursors.position<string>(list, cursor);
+      const page = limit === undefined ? undefined : { tenants: limit, after };
+      const load = () => readPlatformUsage(sql, { span, groups, tenant, page, most: USAGE_ROWS_MAX + 1 });
+      const { rows, next } = await inSlot(slots, OWNER, load, gone());
       const counts = rows.flatMap((row) => (row.counts === null ? [{ ...row, status: row.what }] : []));
       if (counts.length > USAGE_ROWS_MAX) throw tooManyItems();
       const times = rows.flatMap((row) =>
@@ -116,7 +148,12 @@ export function platformUsageRoute({
         group === 'tenant' ? ['tenantId', 'tenantSlug'] : [group],
       );
       return {
-        body: { ...spanShown(span), groupBy: [...groups], items },
+        body: {
+          ...spanShown(span),
+          groupBy: [...groups],
+          items,
+          nextCursor: cursors.next(list, next),
+        },
         ...(asksForCsv(format, request) ? { csv: await usageCsv(columns, items, byStatus, pause) } : {}),
       };
     },

@@ -31,7 +31,10 @@ export type UsageQuestion = {
   readonly most: number;
 };
 
-/** Returns a tenant's counts, by state within the groups, and its durations, in the order of the groups. */
+/**
+ * Returns a tenant's counts, by state within the groups, and its durations, in the order of the groups; no durations if grouped by
+ * state, because they are not of one state.
+ */
 export async function readUsage(
   tenantId: TenantId,
   tx: TransactionSql,
@@ -51,7 +54,9 @@ export async function readUsage(
       select ${key}, u.status, sum(u.messages)::float8 as messages, sum(u.segments)::float8 as segments
       from usage_counts u where ${where}
       group by 1, 2, 3, 4 having sum(u.messages) <> 0 order by 1, 2, 3, 4 limit ${most}`,
-    tx<UsageTimes[]>`
+    groups.has('status')
+      ? []
+      : tx<UsageTimes[]>`
       select s.period, s.channel, s.value, s.until, array_agg(s.n order by s.nth) as counts
       from (
         select ${key}, u.until, b.nth, sum(b.n)::float8 as n

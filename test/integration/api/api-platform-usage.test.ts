@@ -47,6 +47,61 @@ test('platform usage is summed over all tenants or grouped by tenant', async () 
   ]);
 });
 
+test('platform usage can be asked for one tenant', async () => {
+  const [first] = tenants;
+  const { body } = await ask(`tenant=${first?.slug}&groupBy=channel`);
+  expect(body.items).toMatchObject([
+    { channel: 'email', messages: 1 },
+    { channel: 'sms', messages: 15 },
+  ]);
+  expect(body.nextCursor).toBeNull();
+  expect((await ask('tenant=nobody')).body.items).toEqual([]);
+});
+
+test('platform usage by tenant can be read in pages, also of more tenants than an answer has items', async () => {
+  await api.admin`
+    with t as (
+      insert into tenants (id, slug, name) select gen_random_uuid(), 'many-' || lpad(n::text, 5, '0'), 'x'
+      from generate_series(1, 10_001) n returning id)
+    insert into usage_counts select id, 'day', '2026-01-05Z', 'sms', '', 'delivered', 1, 1 from t`;
+  expect((await ask('groupBy=tenant')).body).toMatchObject({ code: 'validation_failed' });
+  const seen: string[] = [];
+  let cursor: string | null = null;
+  do {
+    const { body } = await ask(`groupBy=tenant&limit=1000${cursor === null ? '' : `&cursor=${cursor}`}`);
+    seen.push(...(body.items as { tenantSlug: string }[]).map(({ tenantSlug }) => tenantSlug));
+    cursor = body.nextCursor;
+  } while (cursor !== null);
+  expect(seen).toHaveLength(10_001 + tenants.length);
+  expect(new Set(seen).size).toBe(seen.length);
+  for (const { slug } of tenants) expect(seen).toContain(slug);
+  await api.admin`delete from usage_counts where tenant_id in (select id from tenants where slug like 'many-%')`;
+  await api.admin`delete from tenants where slug like 'many-%'`;
+});
+
+test('a page of platform usage ends with its last tenant, and has no times by status', async () => {
+  const [first, second] = tenants;
+  const page = await ask('groupBy=tenant,day&limit=1');
+  expect(page.body.items).toMatchObject([
+    { tenantId: first?.id, day: '2026-01-05' },
+    { tenantId: first?.id, day: '2026-01-06' },
+  ]);
+  const rest = await ask(`groupBy=tenant,day&limit=1&cursor=${page.body.nextCursor}`);
+  expect(rest.body.items.map(({ tenantId }: { tenantId: string }) => tenantId)).toEqual([
+    second?.id,
+    second?.id,
+  ]);
+  expect(rest.body.nextCursor).toBeNull();
+  const [byStatus] = (await ask('groupBy=tenant,status&limit=1')).body.items;
+  expect(byStatus).not.toHaveProperty('timeToProvider');
+  for (const query of [
+    'limit=5',
+    'groupBy=tenant&cursor=x',
+    `groupBy=tenant&limit=1&cursor=${page.body.nextCursor}`,
+  ])
+    expect((await ask(query)).status).toBe(400);
+});
+
 test('platform usage is available as CSV', async () => {
   const headers = { authorization: `Bearer ${api.platformAdmin.token}` };
   const url =

@@ -20,12 +20,12 @@ export type Cursors = {
    * @param list Everything that must be equal on the next page: route, tenant, filter (not `limit`).
    * @param position Where the next page begins; undefined on the last one.
    */
-  readonly next: (list: unknown, position: number | object | undefined) => string | null;
+  readonly next: (list: unknown, position: number | string | object | undefined) => string | null;
   /**
    * Returns the position that `next` was given for the same list; undefined without a cursor.
    * @throws AppError `invalid_cursor`.
    */
-  readonly position: <Position extends number | object>(
+  readonly position: <Position extends number | string | object>(
     list: unknown,
     cursor: string | undefined,
   ) => Position | undefined;
