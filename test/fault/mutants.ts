@@ -20,7 +20,7 @@ export const MUTANTS: readonly FaultMutant[] = [
     changes: {
       'commit-before-202': [
         /await (batch\.add\(.*\));/,
-        `{ verdict: { verdict: 'accepted', response: null, retryAfter: null, remaining: 1 } };
+        `{ verdict: 'accepted' as const, response: null, retryAfter: null, remaining: 1 };
         void $1.catch(() => {});`,
       ],
     },
@@ -33,7 +33,7 @@ export const MUTANTS: readonly FaultMutant[] = [
     changes: {
       'receipt-before-commit': [
         /await (batch\.add\(.*\));/,
-        `{ verdict: 'stored' as const };
+        `'stored' as const;
         void $1.catch(() => {});`,
       ],
     },

@@ -10,7 +10,8 @@ const KEPT_SHARE_MIN = 0.5;
 /**
  * Caches values from the database for at most `ttlMs`, and for a random time of at least half of it: copies that were loaded
  * together, as after a start, would otherwise all be loaded again together, while requests wait. Concurrent misses of one key
- * share a single load; a failed load is not cached, and neither is null, the result of a load that found nothing. A key that is dropped while it is being loaded is not cached either.
+ * share a single load; a failed load is not cached, and neither is null, the result of a load that found nothing. A key that is
+ * dropped while it is being loaded is not cached either.
  */
 export type FreshCache<Value> = {
   readonly get: <Found extends Value | null>(key: string, load: () => Promise<Found>) => Promise<Found>;

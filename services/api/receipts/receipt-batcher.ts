@@ -1,6 +1,4 @@
-import { bisectFaults } from '#core/domain/storage/bisect-faults.ts';
-import { createMicroBatch } from '#core/platform/process/micro-batch.ts';
-import { createQueueRoom } from '#core/platform/process/queue-room.ts';
+import { createCommitBatcher } from '#core/platform/process/commit-batcher.ts';
 import type { TenantId } from '#core/domain/storage/ids.ts';
 import type { NewReceiptCall, ReceiptCallVerdict } from '#core/store/receipt-calls.ts';
 
@@ -32,65 +30,33 @@ export type ReceiptBatcherOptions = {
   readonly queuedBytesMax?: number;
 };
 
-type Settled = { readonly verdict: ReceiptCallVerdict } | { readonly error: unknown };
-
-/** Longer than a commit takes on a healthy database. */
-const OVERLAP_AFTER_MS = 50;
 /**
  * Longer than for messages: vendors can wait, and during a flood messages get most commits. A single call is stored
  * immediately.
  */
 const GATHER_MS = 15;
-const ENOUGH = 32;
 
 /** Batches the calls of vendors into few commits. */
 export function createReceiptBatcher(options: ReceiptBatcherOptions): ReceiptBatcher {
-  const {
-    storeReceiptCalls,
-    onStored,
-    callsMax = 128,
-    bytesMax = 256 * 1024,
-    queuedMax = 2_000,
-    queuedBytesMax = 64 * 1024 * 1024,
-  } = options;
-  const room = createQueueRoom({ itemsMax: queuedMax, bytesMax: queuedBytesMax });
-
-  const settle = (calls: readonly NewReceiptCall[]): Promise<readonly Settled[]> =>
-    bisectFaults<NewReceiptCall, Settled>(
-      calls,
-      async (some) => (await storeReceiptCalls(some)).map((verdict) => ({ verdict })),
-      (some, error) => some.map(() => ({ error })),
-    );
-
-  const batch = createMicroBatch<TenantReceiptCall, Settled>({
-    itemsMax: callsMax,
-    weightMax: bytesMax,
-    weightOf: ({ body }) => body.length,
-    flushesMax: 2,
-    overlapAfterMs: OVERLAP_AFTER_MS,
-    gatherMs: GATHER_MS,
-    enough: ENOUGH,
-    queuedMax,
-    // A flood of one tenant waits behind itself, however many accounts it has: other tenants' calls are in the next commit.
+  const { storeReceiptCalls, onStored, callsMax, ...bounds } = options;
+  const batch = createCommitBatcher<TenantReceiptCall, ReceiptCallVerdict>({
+    ...bounds,
+    rowsMax: callsMax,
+    store: storeReceiptCalls,
+    // However many accounts the tenant has.
     ownerOf: ({ tenantId }) => tenantId,
-    async flush(calls) {
-      const settled = await settle(calls);
-      if (settled.some((one) => 'verdict' in one && one.verdict === 'stored')) onStored();
-      return settled;
+    bytesOf: ({ body }) => body.length,
+    gatherMs: GATHER_MS,
+    onSettled(_, verdicts) {
+      if (verdicts.includes('stored')) onStored();
     },
   });
 
   return {
     async store(call) {
-      const leave = room.enter(call.tenantId, call.body.length);
-      try {
-        // Tests break this (mutant: receipt-before-commit): a call is answered once it is stored.
-        const settled = await batch.add(call);
-        if ('error' in settled) throw settled.error;
-        return settled.verdict;
-      } finally {
-        leave();
-      }
+      // Tests break this (mutant: receipt-before-commit): a call is answered once it is stored.
+      const verdict = await batch.add(call);
+      return verdict;
     },
     drain: () => batch.drain(),
   };
