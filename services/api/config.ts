@@ -140,7 +140,10 @@ const accessEnv = defineEnvGroup({
     }),
     OIDC_AUDIENCE: text("The api's name in the tokens' `aud`."),
     OIDC_JWKS_URL: optional(
-      url("The issuer's keys. Absent: found through its discovery document.", ['http:', 'https:']),
+      url(
+        "The issuer's keys. Absent: found through its discovery document, which must name an https URL if the issuer has one.",
+        ['http:', 'https:'],
+      ),
     ),
     OIDC_ALGORITHMS: list('Signature algorithms that are accepted. Empty: RS256 and ES256.', {
       item: (name) => ALGORITHMS.has(name),

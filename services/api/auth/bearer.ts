@@ -4,7 +4,6 @@ import {
   customFetch,
   errors,
   jwtVerify,
-  type FetchImplementation,
   type JWTHeaderParameters,
   type JWTPayload,
   type JWTVerifyGetKey,
@@ -12,6 +11,7 @@ import {
 import { unavailable } from '#core/domain/fault/app-error.ts';
 import { DependencyError } from '#core/domain/fault/dependency-error.ts';
 import type { Identity } from '#core/store/directory.ts';
+import { discoveryUrl, fetchDiscovered } from './discover-keys.ts';
 
 export type OidcConfig = {
   /** Must match the tokens exactly. */
@@ -173,26 +173,4 @@ function isTokensFault(error: unknown): boolean {
     error instanceof errors.JWKSMultipleMatchingKeys ||
     error instanceof errors.JOSENotSupported
   );
-}
-
-function discoveryUrl(issuer: string): string {
-  return `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`;
-}
-
-/**
- * Returns a fetch of the keys that asks the discovery document each time where they are: an issuer may move them, and may leave
- * the previous ones in place.
- */
-function fetchDiscovered(issuer: string): FetchImplementation {
-  return async (url, options) => fetch(await discoverJwksUrl(issuer, url, options.signal), options);
-}
-
-async function discoverJwksUrl(issuer: string, url: string, signal: AbortSignal): Promise<string> {
-  const response = await fetch(url, { signal, redirect: 'error' });
-  if (!response.ok) throw new Error(`the issuer's discovery document answered ${response.status}`);
-  const document = (await response.json()) as { issuer?: unknown; jwks_uri?: unknown };
-  if (document.issuer !== issuer || typeof document.jwks_uri !== 'string') {
-    throw new Error("the issuer's discovery document is not its own");
-  }
-  return document.jwks_uri;
 }
