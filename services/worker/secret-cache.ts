@@ -4,6 +4,7 @@ import { DependencyError } from '#core/domain/fault/dependency-error.ts';
 import { HOUR_MS } from '#core/domain/text/duration.ts';
 import type { TenantId } from '#core/domain/storage/ids.ts';
 import { within } from '#core/platform/process/deadline.ts';
+import { doubledMs } from '#core/platform/process/pause.ts';
 import type { KeyDecrypter } from '#core/platform/vault/keyring.ts';
 
 export type SecretRequest = {
@@ -63,8 +64,7 @@ type Entry<Secret> = {
 };
 
 const STALE_MS_DEFAULT = HOUR_MS;
-const RETRY_MS_MIN = 1_000;
-const RETRY_MS_MAX = 5_000;
+const RETRY = { minMs: 1_000, maxMs: 5_000 };
 /** A caller with a usable cached secret waits at most this long for a fresh one. */
 const REFRESH_WAIT_MS = 250;
 const ACTIVE_MS = 300_000;
@@ -97,9 +97,8 @@ export function createSecretCache<Secret>(options: SecretCacheOptions<Secret>): 
     }
     // After its key is destroyed, a secret must no longer be used.
     if (result.reason === 'missing') delete entry.held;
-    const waitMs =
-      Math.min(RETRY_MS_MAX, RETRY_MS_MIN * 2 ** Math.min(entry.failures, 8)) * (0.8 + 0.2 * random());
-    entry.failure = { reason: result.reason, retryAt: now() + Math.max(RETRY_MS_MIN, waitMs) };
+    const waitMs = doubledMs(entry.failures, RETRY) * (0.8 + 0.2 * random());
+    entry.failure = { reason: result.reason, retryAt: now() + Math.max(RETRY.minMs, waitMs) };
     entry.failures += 1;
     return heldResult(entry, now()) ?? result;
   };

@@ -3,7 +3,7 @@ import { isKubeError, KubeError, unanswered } from '../kube/kube-error.ts';
 import type { KubeList, KubeObject, KubeResource } from '../kube/kube-object.ts';
 import type { Logger } from '#core/platform/telemetry/logger.ts';
 import { Deadline } from '#core/platform/process/deadline.ts';
-import { pause } from '#core/platform/process/pause.ts';
+import { backoffMs, pause } from '#core/platform/process/pause.ts';
 import { createResourceCache, type CacheWriter, type IndexOf, type ResourceCache } from './resource-cache.ts';
 
 /** Keeps a cache in sync with the API server. */
@@ -45,8 +45,7 @@ export type ReflectorOptions<T extends KubeObject> = {
   readonly silenceMsMax?: number;
 };
 
-const BACK_OFF_MS_MIN = 800;
-const BACK_OFF_MS_MAX = 30_000;
+const BACK_OFF = { minMs: 800, maxMs: 30_000 };
 /** A watch that lasted this long was healthy, even if nothing happened. */
 const GOOD_WATCH_MS = 10_000;
 
@@ -234,7 +233,6 @@ async function watchTurn<T extends KubeObject>(scope: Scope<T>, from: string): P
 
 /** 0.8 s, then random up to a ceiling that doubles to 30 s; never sooner than the server asks. */
 function backOffMs(failures: number, error?: unknown): number {
-  const ceiling = Math.min(BACK_OFF_MS_MAX, BACK_OFF_MS_MIN * 2 ** Math.min(failures, 10));
-  const delay = BACK_OFF_MS_MIN + Math.random() * (ceiling - BACK_OFF_MS_MIN);
+  const delay = backoffMs(failures, BACK_OFF);
   return error instanceof KubeError ? Math.max(delay, error.retryAfterMs ?? 0) : delay;
 }

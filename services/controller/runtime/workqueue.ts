@@ -1,3 +1,4 @@
+import { doubledMs } from '#core/platform/process/pause.ts';
 import { createTokenBucket, type Rate } from '../token-bucket.ts';
 
 /** The metrics of a queue; times in seconds. */
@@ -15,17 +16,18 @@ export type WorkqueueOptions = {
   readonly metrics?: WorkqueueMetrics;
   /**
    * Rate of all keys' retries together: `burst` at once, then `perSecond`. Default 100 and 10. Other adds are not limited, and no
-   * retry waits for longer than `RETRY_MS_MAX`, however many keys fail.
+   * retry waits for longer than `RETRY`'s maximum, however many keys fail.
    */
   readonly retries?: Rate;
   /** Spreads retries over 80 to 100 % of their delay. */
   readonly random?: () => number;
 };
 
-/** The delay after a key's first failure, doubled by each further one. */
-const RETRY_MS_MIN = 200;
-/** After an outage of any length a change must be in force within a minute. */
-const RETRY_MS_MAX = 30_000;
+/**
+ * The delay after a key's first failure, doubled by each further one up to the maximum: after an outage of any length a change must
+ * be in force within a minute.
+ */
+const RETRY = { minMs: 200, maxMs: 30_000 };
 
 /** Node fires immediately for longer delays. Firing early is harmless: the key is only reconciled once more. */
 const TIMER_MS_MAX = 2 ** 31 - 1;
@@ -64,7 +66,7 @@ export function createWorkqueue(options: WorkqueueOptions = {}): Workqueue {
   const idle: ((key: string | undefined) => void)[] = [];
   const delayed = new Map<string, { readonly at: number; readonly timer: NodeJS.Timeout }>();
   const failures = new Map<string, number>();
-  const retryBucket = createTokenBucket(retries, RETRY_MS_MAX);
+  const retryBucket = createTokenBucket(retries, RETRY.maxMs);
   let isShutDown = false;
 
   metrics?.running(() => {
@@ -125,9 +127,9 @@ export function createWorkqueue(options: WorkqueueOptions = {}): Workqueue {
       const count = failures.get(key) ?? 0;
       failures.set(key, count + 1);
       metrics?.retried();
-      const backOff = Math.min(RETRY_MS_MAX, RETRY_MS_MIN * 2 ** Math.min(count, 30));
+      const backOff = doubledMs(count, RETRY);
       const spread = 0.8 + 0.2 * random();
-      const delayMs = Math.max(backOff * spread, Math.min(retryBucket.take(), RETRY_MS_MAX * spread));
+      const delayMs = Math.max(backOff * spread, Math.min(retryBucket.take(), RETRY.maxMs * spread));
       addAfter(key, delayMs);
       return delayMs;
     },

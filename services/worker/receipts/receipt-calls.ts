@@ -7,6 +7,7 @@ import type { ProviderCall } from '#providers/context.ts';
 import type { ProviderContext } from '#providers/provider.ts';
 import { reportingProviders } from '#providers/registry.ts';
 import { Deadline, within } from '#core/platform/process/deadline.ts';
+import { doubledMs } from '#core/platform/process/pause.ts';
 import type { Accounts } from '../accounts/accounts.ts';
 import type { ReceiptPace, ReceiptWork, ReceiptWorkKind } from './receipt-pace.ts';
 import { readCall, REPORT_WEIGHT, type CallReading, type ReadCallDeps } from './read-call.ts';
@@ -60,8 +61,7 @@ const GAP_MS = 100;
  * for as long as one such commit takes.
  */
 const SURPLUS_REPORTS_AT_ONCE = 64;
-const AGAIN_MS_MIN = 1_000;
-const AGAIN_MS_MAX = 600_000;
+const AGAIN = { minMs: 1_000, maxMs: 600_000 };
 /** About two days with growing pauses. A credential that cannot be read for so long is lost. */
 const TRIES_MAX = 300;
 
@@ -224,7 +224,7 @@ function waitedMs(calls: readonly StoredReceiptCall[], now: number): number {
 /** Returns when an undecided call is read again, in milliseconds; undefined for a call that is settled. */
 function againMs({ reading, call: { tries } }: Settled): number | undefined {
   if (reading.kind !== 'undecided' || tries >= TRIES_MAX) return undefined;
-  return Math.min(AGAIN_MS_MAX, AGAIN_MS_MIN * 2 ** Math.min(tries, 10));
+  return doubledMs(tries, AGAIN);
 }
 
 /** A reading under way; `read` is set once it has ended. */

@@ -1,10 +1,19 @@
-const DELAY_MS_MIN = 100;
-const DELAY_MS_MAX = 5_000;
+/** Bounds of a delay that doubles with each failure. */
+export type DelayBounds = { readonly minMs: number; readonly maxMs: number };
 
-/** Returns an exponential backoff from 100 ms to 5 s, random above the minimum, so that many processes do not retry together. */
-export function backoffMs(attempt: number): number {
-  const ceiling = Math.min(DELAY_MS_MAX, DELAY_MS_MIN * 2 ** Math.min(attempt, 10));
-  return DELAY_MS_MIN + Math.random() * (ceiling - DELAY_MS_MIN);
+const USUAL: DelayBounds = { minMs: 100, maxMs: 5_000 };
+
+/** Returns the minimum, doubled `times` times, but at most the maximum. */
+export function doubledMs(times: number, { minMs, maxMs }: DelayBounds): number {
+  return Math.min(maxMs, minMs * 2 ** Math.min(times, 30));
+}
+
+/**
+ * Returns an exponential backoff, random above the minimum, so that many processes do not retry together. Default: from 100 ms to
+ * 5 s.
+ */
+export function backoffMs(attempt: number, bounds: DelayBounds = USUAL): number {
+  return bounds.minMs + Math.random() * (doubledMs(attempt, bounds) - bounds.minMs);
 }
 
 /** Resolves after the time, or at once when the signal is aborted. Never rejects. */
