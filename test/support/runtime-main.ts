@@ -59,6 +59,8 @@ const loop = createControllerLoop({
   name: 'config',
   keys: () => reflector.cache.keys(),
   log,
+  workers: 4,
+  timeoutMs: 60_000,
   isLeading: elector.isLeading,
   metrics: metrics.reconciles,
   queueMetrics: metrics.workqueue('config'),

@@ -6,6 +6,7 @@ import {
   type ControllerLoopOptions,
   type ReconcileMetrics,
 } from './controller-loop.ts';
+import { UNMEASURED_LOOP } from '#test/support/unmeasured-loop.ts';
 
 beforeEach(() => {
   vi.useFakeTimers();
@@ -20,6 +21,7 @@ type Setup = { readonly loop: ControllerLoop; readonly end: AbortController; rea
 function setup(options: Partial<ControllerLoopOptions>): Setup {
   const passes: string[] = [];
   const loop = createControllerLoop({
+    ...UNMEASURED_LOOP,
     name: 'tenant',
     keys: () => [],
     log: silentLogger,
@@ -37,6 +39,7 @@ function setup(options: Partial<ControllerLoopOptions>): Setup {
 test('start enqueues all known objects and drops keys enqueued before it', async () => {
   const passes: string[] = [];
   const loop = createControllerLoop({
+    ...UNMEASURED_LOOP,
     name: 'tenant',
     keys: () => ['a/x', 'a/y'],
     log: silentLogger,

@@ -52,22 +52,22 @@ export type ControllerLoopOptions = {
   readonly keys: () => Iterable<string>;
   readonly reconcile: Reconcile;
   readonly log: Logger;
-  /** Concurrent passes. Default 4. */
-  readonly workers?: number;
-  /** Maximum duration of a pass, in milliseconds. Default 60,000. */
-  readonly timeoutMs?: number;
+  /** Concurrent passes. */
+  readonly workers: number;
+  /** Maximum duration of a pass, in milliseconds. */
+  readonly timeoutMs: number;
   /** False: no pass starts. Called right before each pass, so that a process that was suspended for a while starts none. */
-  readonly isLeading?: () => boolean;
-  readonly metrics?: ReconcileMetrics;
-  readonly queueMetrics?: WorkqueueMetrics;
+  readonly isLeading: () => boolean;
+  readonly metrics: ReconcileMetrics;
+  readonly queueMetrics: WorkqueueMetrics;
 };
 
 export function createControllerLoop(options: ControllerLoopOptions): ControllerLoop {
-  const { name, metrics, workers = 4 } = options;
-  const queue = createWorkqueue(options.queueMetrics === undefined ? {} : { metrics: options.queueMetrics });
+  const { name, metrics, workers } = options;
+  const queue = createWorkqueue({ metrics: options.queueMetrics });
   let isStarted = false;
   let working: readonly Promise<void>[] = [];
-  metrics?.concurrency(name, workers);
+  metrics.concurrency(name, workers);
 
   return {
     name,
@@ -92,7 +92,7 @@ export function createControllerLoop(options: ControllerLoopOptions): Controller
 async function work(queue: Workqueue, options: ControllerLoopOptions, signal: AbortSignal): Promise<void> {
   for (let key = await queue.get(); key !== undefined; key = await queue.get()) {
     // After an abort the queue is about to be shut down.
-    if (!signal.aborted && options.isLeading?.() !== false) await pass(queue, key, options, signal);
+    if (!signal.aborted && options.isLeading()) await pass(queue, key, options, signal);
     queue.done(key);
   }
 }
@@ -104,7 +104,7 @@ async function pass(
   options: ControllerLoopOptions,
   signal: AbortSignal,
 ): Promise<void> {
-  const { name: controller, metrics, timeoutMs = 60_000 } = options;
+  const { name: controller, metrics, timeoutMs } = options;
   const log = options.log.child({ controller, ...parseKey(key), reconcileId: randomUUID() });
   using limit = new Deadline(timeoutMs, {
     parent: signal,
@@ -112,8 +112,8 @@ async function pass(
   });
   const startedAt = performance.now();
   const finished = (result: 'success' | 'requeue_after' | 'error'): void =>
-    metrics?.finished(controller, { result, seconds: (performance.now() - startedAt) / 1_000 });
-  metrics?.started(controller);
+    metrics.finished(controller, { result, seconds: (performance.now() - startedAt) / 1_000 });
+  metrics.started(controller);
   try {
     const { requeueAfterMs } = await options.reconcile(key, limit.signal, log);
     queue.forget(key);

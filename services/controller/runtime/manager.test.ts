@@ -5,6 +5,7 @@ import { silentLogger } from '#core/platform/telemetry/logger.ts';
 import type { EndWatch, Ending } from '#core/platform/process/shutdown.ts';
 import { createMemoryKube, type MemoryKube } from '#test/support/memory-kube.ts';
 import { createControllerLoop, type Reconcile } from './controller-loop.ts';
+import { UNMEASURED_LOOP } from '#test/support/unmeasured-loop.ts';
 import type { HealthChecks } from './health-checks.ts';
 import { createElector } from './leader.ts';
 import { LEASES, type Lease } from './lease.ts';
@@ -64,6 +65,7 @@ function start(kube: MemoryKube, name: string, options: ProcessOptions = {}): Pr
           log: silentLogger,
         });
   const loop = createControllerLoop({
+    ...UNMEASURED_LOOP,
     name: 'tenant',
     keys: () => reflector.cache.keys(),
     log: silentLogger,
