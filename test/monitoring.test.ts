@@ -14,7 +14,7 @@ import { webhookStore } from '#core/store/webhook-deliveries.ts';
 import { directoryStore } from '#core/store/directory.ts';
 import { PROVIDERS } from '#providers/registry.gen.ts';
 import { CONTROLLERS } from '../services/controller/build-controller.ts';
-import { CONDITION_TYPES } from '../services/controller/conditions.ts';
+import { CONDITION_TYPES } from '../services/controller/resources/own-conditions.ts';
 import { catalogOf, queryFaults, type MetricCatalog } from './analysis/metric-catalog.ts';
 import {
   alertsOf,

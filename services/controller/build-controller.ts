@@ -9,7 +9,7 @@ import type { KeyKeeper } from '#core/platform/vault/vault-keys.ts';
 import type { ManagedTenantStore } from '#core/store/managed-tenants.ts';
 import { ensureBuiltInPlans } from './plan/ensure-built-in-plans.ts';
 import { createPlanReconciler } from './plan/reconcile-plan.ts';
-import { createResourceWriter } from './resource-writer.ts';
+import { createResourceWriter } from './resources/resource-writer.ts';
 import { PLANS, TENANTS } from './resources/kube-resources.ts';
 import type { PlanResource, PlanStatus } from './resources/plan-resource.ts';
 import type { TenantResource } from './resources/tenant-resource.ts';
@@ -27,7 +27,7 @@ import { createPurges } from './tenant/purge-slice.ts';
 import { createTenantReconciler } from './tenant/reconcile-tenant.ts';
 import { TENANT_FINALIZER } from './tenant/tenant-deps.ts';
 import { trackConvergence } from './tenant/track-convergence.ts';
-import { shouldReconcile } from './should-reconcile.ts';
+import { shouldReconcile } from './runtime/should-reconcile.ts';
 
 export type ControllerDeps = {
   readonly kube: KubeClient;

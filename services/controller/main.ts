@@ -20,7 +20,7 @@ import { managedTenantStore } from '#core/store/managed-tenants.ts';
 import { requiredSchemaVersion } from '#core/store/migration-files.ts';
 import { schemaReadiness } from '#core/store/schema-readiness.ts';
 import { buildController, CONTROLLERS } from './build-controller.ts';
-import { CONDITION_TYPES } from './conditions.ts';
+import { CONDITION_TYPES } from './resources/own-conditions.ts';
 import { controllerConfig } from './config.ts';
 import { createEventRecorder } from './runtime/event-recorder.ts';
 import { createElector } from './runtime/leader.ts';

@@ -5,7 +5,7 @@ import {
   type Controller,
   type ControllerDeps,
 } from '../../services/controller/build-controller.ts';
-import { CONDITION_TYPES } from '../../services/controller/conditions.ts';
+import { CONDITION_TYPES } from '../../services/controller/resources/own-conditions.ts';
 import { createControllerMetrics } from '../../services/controller/metrics/controller-metrics.ts';
 
 /** Builds a controller that leads and tells nobody of what it does. */

@@ -1,6 +1,6 @@
 import { isAway } from '#core/domain/fault/dependency-error.ts';
 import { Deadline } from '#core/platform/process/deadline.ts';
-import type { Rate, TokenBucket } from '../token-bucket.ts';
+import type { Rate, TokenBucket } from './token-bucket.ts';
 import { aborted, KubeError, unanswered } from './kube-error.ts';
 import { pause, backoffMs } from '#core/platform/process/pause.ts';
 

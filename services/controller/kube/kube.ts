@@ -1,4 +1,4 @@
-import { createTokenBucket } from '../token-bucket.ts';
+import { createTokenBucket } from './token-bucket.ts';
 import { kubeObjects, type KubeObjects, type KubePlace } from './kube-api.ts';
 import type { KubeApplyOptions, KubeCall, KubeClient, KubeDraft, KubeListOptions } from './kube-client.ts';
 import { openKubeCredentials, type KubeCredentialsOptions } from './kube-credentials.ts';

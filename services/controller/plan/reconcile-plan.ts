@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { conditionsOf, ownConditions, type Finding } from '../conditions.ts';
+import { conditionsOf, ownConditions, type Finding } from '../resources/own-conditions.ts';
 import type { PlanResource, PlanStatus } from '../resources/plan-resource.ts';
 import type { Reconcile } from '../runtime/controller-loop.ts';
 import type { PlanDeps } from './plan-deps.ts';

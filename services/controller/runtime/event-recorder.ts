@@ -4,7 +4,7 @@ import { LRUCache } from 'lru-cache';
 import type { KubeClient } from '../kube/kube-client.ts';
 import type { KubeResource } from '../kube/kube-object.ts';
 import { microTime } from '../kube/kube-time.ts';
-import { createTokenBucket, type Rate } from '../token-bucket.ts';
+import { createTokenBucket, type Rate } from '../kube/token-bucket.ts';
 import type { Logger } from '#core/platform/telemetry/logger.ts';
 import { within } from '#core/platform/process/deadline.ts';
 import { pause } from '#core/platform/process/pause.ts';

@@ -1,5 +1,5 @@
 import { doubledMs } from '#core/platform/process/pause.ts';
-import { createTokenBucket, type Rate } from '../token-bucket.ts';
+import { createTokenBucket, type Rate } from '../kube/token-bucket.ts';
 
 /** The metrics of a queue; times in seconds. */
 export type WorkqueueMetrics = {

@@ -1,5 +1,5 @@
 import { KeyringError } from '#core/platform/vault/keyring.ts';
-import type { Finding } from '../conditions.ts';
+import type { Finding } from '../resources/own-conditions.ts';
 import { keyOf } from '../kube/kube-object.ts';
 import type { TenantResource } from '../resources/tenant-resource.ts';
 import type { ReconcileResult } from '../runtime/controller-loop.ts';

@@ -2,7 +2,7 @@ import { writtenLimits } from '../resources/limit-fields.ts';
 import type { TenantId } from '#core/domain/storage/ids.ts';
 import type { Limits } from '#core/domain/tenant/plan.ts';
 import type { KeyFacts } from '#core/platform/vault/vault-keys.ts';
-import { wholeSeconds } from '../conditions.ts';
+import { wholeSeconds } from '../resources/own-conditions.ts';
 import type { TenantResource } from '../resources/tenant-resource.ts';
 import { slugOf, type PlanRevision } from './wanted-tenant.ts';
 import type { Facts } from './write-status.ts';

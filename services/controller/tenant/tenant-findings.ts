@@ -1,4 +1,4 @@
-import type { Finding } from '../conditions.ts';
+import type { Finding } from '../resources/own-conditions.ts';
 import type { Condition } from '../resources/condition.ts';
 
 export type Verdict = { readonly ok: boolean; readonly reason: string; readonly message: string };

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { conditionsOf } from '../conditions.ts';
+import { conditionsOf } from '../resources/own-conditions.ts';
 import { TenantResource } from '../resources/tenant-resource.ts';
 import { notReady } from './tenant-findings.ts';
 import { writeNotReady, writeStatus } from './write-status.ts';

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { conditionsOf, ownConditions, type Finding } from '../conditions.ts';
+import { conditionsOf, ownConditions, type Finding } from '../resources/own-conditions.ts';
 import type { TenantResource } from '../resources/tenant-resource.ts';
 import type { TenantStatus } from '../resources/tenant-status.ts';
 import type { TenantDeps } from './tenant-deps.ts';

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { KubeObject } from './kube/kube-object.ts';
+import type { KubeObject } from '../kube/kube-object.ts';
 
 /**
  * Returns whether a change of an object requires a pass. A status change does not: only we write our part of the status, and an

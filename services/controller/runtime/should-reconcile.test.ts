@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { KubeMeta } from './kube/kube-object.ts';
+import type { KubeMeta } from '../kube/kube-object.ts';
 import { shouldReconcile } from './should-reconcile.ts';
 
 const META: KubeMeta = {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { conditionsOf, wholeSeconds, type Finding } from './conditions.ts';
+import { conditionsOf, wholeSeconds, type Finding } from './own-conditions.ts';
 
 const EARLY = new Date('2026-01-01T00:00:00.789Z');
 const LATE = new Date('2026-01-02T00:00:00.123Z');

@@ -1,6 +1,6 @@
-import type { KubeClient } from './kube/kube-client.ts';
-import { isGone } from './kube/kube-error.ts';
-import type { KubeObject, KubeResource } from './kube/kube-object.ts';
+import type { KubeClient } from '../kube/kube-client.ts';
+import { isGone } from '../kube/kube-error.ts';
+import type { KubeObject, KubeResource } from '../kube/kube-object.ts';
 
 /** What a reconciler may change of an object: its finalizers and its status. */
 export type ResourceWriter<T, Status> = {

@@ -1,4 +1,4 @@
-import type { Condition } from './resources/condition.ts';
+import type { Condition } from './condition.ts';
 
 /** The types of condition that this controller writes, by kind. Other writers may add theirs to the same list. */
 export const CONDITION_TYPES = {
