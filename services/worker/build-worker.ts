@@ -38,6 +38,7 @@ import { createTasks } from './tasks.ts';
 import { createPartitionMaker } from './upkeep/partition-maker.ts';
 import { NUMBERING_GAP_MS } from './upkeep/number-events.ts';
 import { upkeepTasks, type UpkeepTaskName } from './upkeep/upkeep-tasks.ts';
+import { createResolveWaiting } from './claim/resolve-waiting.ts';
 import { createScheduledMoves } from './claim/scheduled-moves.ts';
 import { createTenantMoves } from './claim/tenant-moves.ts';
 import { webhookTasks, type WebhookTaskName } from './webhooks/webhook-tasks.ts';
@@ -174,9 +175,15 @@ export function buildWorker(deps: WorkerDeps): Worker {
     wake,
   });
   const looks = createDueLooks({ store, now: () => performance.now() });
+  const resolve = createResolveWaiting({
+    store,
+    endedUncalled: events.endedUncalled,
+    failedOver: events.failedOver,
+  });
   const dispatcher = createDispatcher({
     queue,
     store,
+    resolve,
     dueFrom: looks.dueFrom,
     breakers,
     deliver,
@@ -234,13 +241,7 @@ export function buildWorker(deps: WorkerDeps): Worker {
   }
 
   const moves = createTenantMoves({ store, onReleased: () => wake('sweep'), isStopping });
-  const moving = {
-    store,
-    mark: dispatcher.mark,
-    endedUncalled: events.endedUncalled,
-    failedOver: events.failedOver,
-    isStopping,
-  };
+  const moving = { store, resolve, mark: dispatcher.mark, isStopping };
   const delayed = createDelayedMoves({
     ...moving,
     dueFrom: looks.dueFrom,

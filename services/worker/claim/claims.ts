@@ -15,11 +15,11 @@ import {
 import { createLaneReviews, REVIEW_PAGE } from './lane-reviews.ts';
 import type { Lanes } from './lanes.ts';
 import { createNamedClaims, type NamedClaimsDeps } from './named-claims.ts';
-import { createRefusedMessages } from './refused-messages.ts';
+import { createRefusedMessages, type RefusedMessagesDeps } from './refused-messages.ts';
 import type { UnansweredClaims } from './unanswered-claims.ts';
 import { createUnansweredSearch, type UnansweredSearchDeps } from './unanswered-search.ts';
 
-export type ClaimsDeps = Pick<NamedClaimsDeps, 'terms' | 'begin'> &
+export type ClaimsDeps = Pick<NamedClaimsDeps, 'terms' | 'begin' | 'resolve'> &
   Pick<LaneClaimsDeps, 'dueFrom'> &
   Pick<UnansweredSearchDeps, 'inHand'> & {
     readonly store: NamedClaimsDeps['store'] &
@@ -32,7 +32,7 @@ export type ClaimsDeps = Pick<NamedClaimsDeps, 'terms' | 'begin'> &
     readonly unanswered: UnansweredClaims;
     /** Blocks claims for a moment. */
     readonly pause: () => void;
-    readonly events: NamedClaimsDeps['events'] & { claimFailed(error: unknown): void };
+    readonly events: RefusedMessagesDeps['events'] & { claimFailed(error: unknown): void };
   };
 
 /** Claims the messages that the fair queue has picked, and decides about those that cannot be claimed. */

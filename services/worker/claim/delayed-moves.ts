@@ -6,16 +6,15 @@ import type { WhyClosed } from './closed-accounts.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import type { DueLooks } from './due-looks.ts';
 import { laneKey } from './lanes.ts';
-import { resolveWaiting, type ResolveDeps } from './resolve-waiting.ts';
+import type { ResolveWaiting } from './resolve-waiting.ts';
 import { takeTurns } from './take-turns.ts';
 
 export type DelayedMovesDeps = {
-  readonly store: ResolveDeps['store'] & Pick<WorkerStore, 'delayedLanes' | 'findDelayed' | 'findWaiting'>;
+  readonly store: Pick<WorkerStore, 'delayedLanes' | 'findDelayed' | 'findWaiting'>;
   readonly dueFrom: DueLooks['dueFrom'];
   readonly whyClosed: WhyClosed;
+  readonly resolve: ResolveWaiting;
   readonly mark: Dispatcher['mark'];
-  readonly endedUncalled: ResolveDeps['endedUncalled'];
-  readonly failedOver: ResolveDeps['failedOver'];
   readonly isStopping: () => boolean;
 };
 
@@ -36,7 +35,7 @@ const MOVED_AT_ONCE = 500;
 const POSITIONS_MAX = 10_000;
 
 export function createDelayedMoves(deps: DelayedMovesDeps): DelayedMoves {
-  const { store, dueFrom, whyClosed, mark, endedUncalled, failedOver, isStopping } = deps;
+  const { store, dueFrom, whyClosed, resolve, mark, isStopping } = deps;
   const added = new Map<string, Lane>();
   const positions = new LRUCache<string, DelayedMessage>({ max: POSITIONS_MAX });
 
@@ -51,7 +50,7 @@ export function createDelayedMoves(deps: DelayedMovesDeps): DelayedMoves {
     const movable = page.flatMap(({ seq, isMovable }) => (isMovable ? [seq] : []));
     if (movable.length === 0) return false;
     const rows = await store.findWaiting(movable);
-    const { lanes, moved } = await resolveWaiting(rows, { store, endedUncalled, failedOver, whyClosed });
+    const { lanes, moved } = await resolve(rows, whyClosed);
     for (const one of lanes) mark(one);
     return last !== undefined && moved > 0;
   }

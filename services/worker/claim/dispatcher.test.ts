@@ -4,6 +4,7 @@ import type { Wake } from '#core/domain/queue/wake.ts';
 import type { ClaimedMessage } from '#core/store/claimed-message.ts';
 import type { Lane, WaitingRow } from '#core/store/lane.ts';
 import { createDispatcher, type DispatcherDeps } from './dispatcher.ts';
+import { createResolveWaiting, type ResolveDeps } from './resolve-waiting.ts';
 
 const wake = (seq: number): Wake => ({
   seq,
@@ -43,35 +44,43 @@ const never = (): never => {
 const refused = () =>
   Promise.reject(Object.assign(new Error('no'), { name: 'PostgresError', code: '23514' }));
 
+type Store = DispatcherDeps['store'] & ResolveDeps['store'];
+
 /** Creates a dispatcher whose claims the test answers. Begun attempts end when the test says so. */
-function setup(store: Partial<DispatcherDeps['store']> = {}) {
+function setup(store: Partial<Store> = {}) {
   const claims: { seqs: number[]; answer: (claimed: ClaimedMessage[]) => void }[] = [];
   const claimedLanes: Lane[] = [];
   const told: string[] = [];
   const begun: { seq: number; end: () => void }[] = [];
   const blocked = new Map<string, number>();
+  const all: Store = {
+    claim: (seqs) => new Promise((answer) => claims.push({ seqs: seqs.toSorted((a, b) => a - b), answer })),
+    claimDue: (lanes) => {
+      for (const { tenantId, accountId } of lanes) claimedLanes.push({ tenantId, accountId });
+      return Promise.resolve([]);
+    },
+    findWaiting: () => Promise.resolve([]),
+    findWaitingDue: () => Promise.resolve({ rows: [], next: undefined }),
+    claimedBy: never,
+    claimedIn: never,
+    dueSeqs: never,
+    tryClaim: never,
+    accountsOf: never,
+    routesOf: never,
+    moveMessages: never,
+    returnSent: never,
+    assignAccounts: never,
+    lost: never,
+    ...store,
+  };
   const dispatcher = createDispatcher({
     queue: createFairQueue<Wake>({ queuedPerTenantMax: 1_000, queuedMax: 5_000, slots: 1_000 }),
-    store: {
-      claim: (seqs) => new Promise((answer) => claims.push({ seqs: seqs.toSorted((a, b) => a - b), answer })),
-      claimDue: (lanes) => {
-        for (const { tenantId, accountId } of lanes) claimedLanes.push({ tenantId, accountId });
-        return Promise.resolve([]);
-      },
-      findWaiting: () => Promise.resolve([]),
-      findWaitingDue: () => Promise.resolve({ rows: [], next: undefined }),
-      claimedBy: never,
-      claimedIn: never,
-      dueSeqs: never,
-      tryClaim: never,
-      accountsOf: never,
-      routesOf: never,
-      moveMessages: never,
-      returnSent: never,
-      assignAccounts: never,
-      lost: never,
-      ...store,
-    },
+    store: all,
+    resolve: createResolveWaiting({
+      store: all,
+      endedUncalled: ({ seq }, reason) => told.push(`${seq} ${reason}`),
+      failedOver: never,
+    }),
     dueFrom: () => undefined,
     breakers: {
       blockedUntil: (accountId) => blocked.get(accountId) ?? 0,
@@ -93,8 +102,6 @@ function setup(store: Partial<DispatcherDeps['store']> = {}) {
       claimFailed: (error) => told.push(`failed: ${String(error)}`),
       recordLost: never,
       claimRefused: ({ seq }) => told.push(`${seq} refused`),
-      endedUncalled: ({ seq }, reason) => told.push(`${seq} ${reason}`),
-      failedOver: never,
     },
   });
   const offer = (...seqs: number[]): void => seqs.forEach((seq) => dispatcher.offer(wake(seq)));
@@ -211,7 +218,7 @@ test('a rate-limited account is claimed by lane, once a second when tokens are s
 function refusing(bad: number, ...seqs: number[]) {
   const left = new Set(seqs);
   const isRefused = (some: Iterable<number>) => [...some].includes(bad);
-  const store: Partial<DispatcherDeps['store']> = {
+  const store: Partial<Store> = {
     claimDue: (lanes) => {
       if (lanes.some(({ accountId }) => accountId === `account ${bad % 3}`) && left.has(bad))
         return refused();

@@ -17,6 +17,7 @@ import { createUnansweredClaims } from './unanswered-claims.ts';
 export type DispatcherDeps = {
   readonly queue: FairQueue<Wake>;
   readonly store: ClaimsDeps['store'];
+  readonly resolve: ClaimsDeps['resolve'];
   readonly dueFrom: ClaimsDeps['dueFrom'];
   readonly breakers: Pick<Breakers, 'blockedUntil' | 'health'>;
   readonly deliver: AttemptsDeps['deliver'];
@@ -67,13 +68,10 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   const gates = createAccountGates(deps.breakers, now, Date.now);
   const unanswered = createUnansweredClaims(markDue, 2 * deps.leaseMs);
   const limiter = createClaimLimiter(Math.min(CLAIM_MAX, Math.floor(deps.inFlightMax / 4)), pump);
-  const lanes = createLanes({
-    closedUntil: gates.closedUntil,
-    onOpen: markDue,
-    now,
-  });
+  const lanes = createLanes({ closedUntil: gates.closedUntil, onOpen: markDue, now });
   const claims = createClaims({
     store,
+    resolve: deps.resolve,
     dueFrom: deps.dueFrom,
     terms: { worker: deps.worker, leaseMs: deps.leaseMs },
     queue,

@@ -6,13 +6,14 @@ import type { WaitingRow } from '#core/store/lane.ts';
 import type { AccountGates } from './account-gates.ts';
 import type { Lanes } from './lanes.ts';
 import type { RefusedMessages, RefusedMessagesDeps } from './refused-messages.ts';
-import { resolveWaiting, type ResolveDeps } from './resolve-waiting.ts';
+import type { ResolveWaiting } from './resolve-waiting.ts';
 
 /** A message and its lane. */
 export type Named = Omit<Wake, 'priority'>;
 
 export type NamedClaimsDeps = {
-  readonly store: ResolveDeps['store'] & RefusedMessagesDeps['store'] & Pick<WorkerStore, 'claim'>;
+  readonly store: RefusedMessagesDeps['store'] & Pick<WorkerStore, 'claim' | 'findWaiting'>;
+  readonly resolve: ResolveWaiting;
   readonly terms: MessageClaimTerms;
   readonly lanes: Pick<Lanes, 'mark'>;
   readonly gates: Pick<AccountGates, 'noteLimit'>;
@@ -24,10 +25,6 @@ export type NamedClaimsDeps = {
   readonly noteUnanswered: (message: Named) => void;
   /** Reports a failure of the database. */
   readonly fail: (error: unknown) => void;
-  readonly events: RefusedMessagesDeps['events'] & {
-    endedUncalled: ResolveDeps['endedUncalled'];
-    failedOver: ResolveDeps['failedOver'];
-  };
 };
 
 export type NamedClaims = {
@@ -38,7 +35,7 @@ export type NamedClaims = {
 };
 
 export function createNamedClaims(deps: NamedClaimsDeps): NamedClaims {
-  const { store, lanes, gates, events, fail } = deps;
+  const { store, lanes, gates, fail } = deps;
 
   /** Claims the messages. @returns those that were not claimed. */
   async function claimEach(named: readonly Named[]): Promise<number[]> {
@@ -93,8 +90,7 @@ export function createNamedClaims(deps: NamedClaimsDeps): NamedClaims {
     try {
       const rows = await waiting;
       for (const row of rows) gates.noteLimit(row.accountId, row.rateLimitPerSecond);
-      const { endedUncalled, failedOver } = events;
-      const resolved = await resolveWaiting(rows, { store, endedUncalled, failedOver });
+      const resolved = await deps.resolve(rows);
       for (const lane of resolved.lanes) lanes.mark(lane, { ahead: true });
       for (const message of resolved.lost) deps.begin(message, null);
       return resolved.moved + resolved.lost.length;

@@ -19,8 +19,14 @@ export type ResolveDeps = {
   readonly endedUncalled: (message: WaitingRow, reason: FailureClass | 'suppressed') => void;
   readonly failedOver: (failover: FailoverLabels) => void;
   /** Absent: messages that wait for an account keep waiting. */
-  readonly whyClosed?: WhyClosed;
+  readonly whyClosed?: WhyClosed | undefined;
 };
+
+/**
+ * Decides about waiting messages and carries that out. Messages that have changed since they were read are skipped.
+ * @param whyClosed absent: messages that wait for an account keep waiting.
+ */
+export type ResolveWaiting = (rows: readonly WaitingRow[], whyClosed?: WhyClosed) => Promise<Resolved>;
 
 export type Resolved = {
   /** Lanes with messages that can be claimed now. */
@@ -31,7 +37,10 @@ export type Resolved = {
   readonly moved: number;
 };
 
-/** Carries out the decisions about waiting messages. Messages that have changed since they were read are skipped. */
+export function createResolveWaiting(deps: Omit<ResolveDeps, 'whyClosed'>): ResolveWaiting {
+  return (rows, whyClosed) => resolveWaiting(rows, { ...deps, whyClosed });
+}
+
 export async function resolveWaiting(rows: readonly WaitingRow[], deps: ResolveDeps): Promise<Resolved> {
   const { accounts, routes } = await routingFor(rows, deps);
   const closed =

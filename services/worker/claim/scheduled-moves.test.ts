@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import type { WaitingRow } from '#core/store/lane.ts';
-import { createScheduledMoves } from './scheduled-moves.ts';
+import { createResolveWaiting, type ResolveDeps } from './resolve-waiting.ts';
+import { createScheduledMoves, type ScheduledMovesDeps } from './scheduled-moves.ts';
 
 const row = (tenantId: string, seq: number): WaitingRow => ({
   status: 'scheduled',
@@ -38,36 +39,36 @@ function setup(due: Record<string, number>, { isMovedElsewhere = false, isExpire
   const asked: number[] = [];
   const marked = new Set<string>();
   let stopping = false;
-  const moves = createScheduledMoves({
-    store: {
-      findScheduledDue(tenantId, most, dueFrom) {
-        asked.push(dueFrom.getTime());
-        const left = due[tenantId];
-        if (left === undefined) return Promise.reject(new Error(tenantId));
-        const first = tenants.indexOf(tenantId) * 1_000_000;
-        return Promise.resolve(
-          Array.from({ length: Math.min(most, left) }, (_, i) => ({
-            ...row(tenantId, first + i),
-            isExpired,
-          })),
-        );
-      },
-      moveMessages(seqs, status) {
-        const tenantId = tenants[Math.floor((seqs[0] ?? 0) / 1_000_000)] ?? '';
-        done.push(`${tenantId} ${seqs.length} ${status}`);
-        if (isMovedElsewhere) return Promise.resolve(new Set());
-        due[tenantId] = (due[tenantId] ?? 0) - seqs.length;
-        return Promise.resolve(new Set(seqs));
-      },
-      accountsOf: () => Promise.resolve([]),
-      routesOf: () => Promise.resolve([]),
-      returnSent: () => Promise.resolve(new Set()),
-      assignAccounts: () => Promise.resolve(new Set()),
-      lost: () => Promise.resolve([]),
+  const store: ScheduledMovesDeps['store'] & ResolveDeps['store'] = {
+    findScheduledDue(tenantId, most, dueFrom) {
+      asked.push(dueFrom.getTime());
+      const left = due[tenantId];
+      if (left === undefined) return Promise.reject(new Error(tenantId));
+      const first = tenants.indexOf(tenantId) * 1_000_000;
+      return Promise.resolve(
+        Array.from({ length: Math.min(most, left) }, (_, i) => ({
+          ...row(tenantId, first + i),
+          isExpired,
+        })),
+      );
     },
+    moveMessages(seqs, status) {
+      const tenantId = tenants[Math.floor((seqs[0] ?? 0) / 1_000_000)] ?? '';
+      done.push(`${tenantId} ${seqs.length} ${status}`);
+      if (isMovedElsewhere) return Promise.resolve(new Set());
+      due[tenantId] = (due[tenantId] ?? 0) - seqs.length;
+      return Promise.resolve(new Set(seqs));
+    },
+    accountsOf: () => Promise.resolve([]),
+    routesOf: () => Promise.resolve([]),
+    returnSent: () => Promise.resolve(new Set()),
+    assignAccounts: () => Promise.resolve(new Set()),
+    lost: () => Promise.resolve([]),
+  };
+  const moves = createScheduledMoves({
+    store,
+    resolve: createResolveWaiting({ store, endedUncalled: () => undefined, failedOver: () => undefined }),
     mark: (lane) => marked.add(`${lane.tenantId} ${lane.accountId}`),
-    endedUncalled: () => undefined,
-    failedOver: () => undefined,
     isStopping: () => stopping,
   });
   return { moves, done, asked, marked, stop: () => (stopping = true) };

@@ -1,13 +1,12 @@
 import type { WorkerStore } from '#core/store/worker-store.ts';
 import type { Dispatcher } from './dispatcher.ts';
-import { resolveWaiting, type ResolveDeps } from './resolve-waiting.ts';
+import type { ResolveWaiting } from './resolve-waiting.ts';
 import { takeTurns } from './take-turns.ts';
 
 export type ScheduledMovesDeps = {
-  readonly store: ResolveDeps['store'] & Pick<WorkerStore, 'findScheduledDue'>;
+  readonly store: Pick<WorkerStore, 'findScheduledDue'>;
+  readonly resolve: ResolveWaiting;
   readonly mark: Dispatcher['mark'];
-  readonly endedUncalled: ResolveDeps['endedUncalled'];
-  readonly failedOver: ResolveDeps['failedOver'];
   readonly isStopping: () => boolean;
 };
 
@@ -29,13 +28,13 @@ const MOVED_AT_ONCE = 500;
 type Due = { readonly tenantId: string; readonly dueFrom: Date };
 
 export function createScheduledMoves(deps: ScheduledMovesDeps): ScheduledMoves {
-  const { store, mark, endedUncalled, failedOver, isStopping } = deps;
+  const { store, resolve, mark, isStopping } = deps;
   const waiting = new Map<string, Due>();
 
   /** Moves one batch. @returns whether there may be more to move. */
   async function moveSome({ tenantId, dueFrom }: Due): Promise<boolean> {
     const rows = await store.findScheduledDue(tenantId, MOVED_AT_ONCE, dueFrom);
-    const { lanes, moved } = await resolveWaiting(rows, { store, endedUncalled, failedOver });
+    const { lanes, moved } = await resolve(rows);
     for (const lane of lanes) mark(lane);
     // If nothing was moved, another worker is moving these messages.
     return rows.length === MOVED_AT_ONCE && moved > 0;

@@ -17,7 +17,7 @@ import { setupWorkers } from '#test/support/setup-workers.ts';
 import { seedAccount } from '#test/support/seed.ts';
 import type { FailoverLabels } from '#core/platform/telemetry/metrics.ts';
 import { createDelayedMoves } from '../../../services/worker/claim/delayed-moves.ts';
-import { resolveWaiting } from '../../../services/worker/claim/resolve-waiting.ts';
+import { createResolveWaiting, resolveWaiting } from '../../../services/worker/claim/resolve-waiting.ts';
 
 const POLL = { interval: 20, timeout: 10_000 };
 const down: Fault = { kind: 'reply', status: 503, body: 'down' };
@@ -47,8 +47,11 @@ async function setup(maxWaitMs: number | null = 0, failoverOn: string[] = []) {
       dueFrom: () => undefined,
       whyClosed: (id) => closed.get(id),
       mark: ({ accountId }) => marked.add(accountId),
-      endedUncalled: () => undefined,
-      failedOver: (failover) => void counted.push(failover),
+      resolve: createResolveWaiting({
+        store: b.store,
+        endedUncalled: () => undefined,
+        failedOver: (failover) => void counted.push(failover),
+      }),
       isStopping: () => false,
     });
     const run = async () => {
