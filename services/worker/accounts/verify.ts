@@ -1,24 +1,18 @@
-import { Deadline } from '#core/platform/process/deadline.ts';
 import { ADAPTER_FAULT } from '#core/domain/sending/failure.ts';
 import { verificationReason } from '#core/domain/account/verification-reason.ts';
 import type { Verification } from '#providers/provider.ts';
 import type { ProviderAccountRow } from '#core/store/called-accounts.ts';
 import type { WorkerStore } from '#core/store/worker-store.ts';
-import type { ProviderCall } from '#providers/context.ts';
-import type { ProviderContext } from '#providers/provider.ts';
 import type { Account, Accounts } from './accounts.ts';
 import type { Breakers } from './breakers.ts';
+import { callAdapter, type CallAdapterDeps } from './call-adapter.ts';
 
-export type VerifyDeps = {
+export type VerifyDeps = Omit<CallAdapterDeps, 'signal'> & {
   readonly store: Pick<WorkerStore, 'takeVerifications' | 'noteVerification' | 'loadAccounts'>;
   readonly accounts: Accounts;
   readonly breakers: Pick<Breakers, 'reset'>;
-  readonly contextOf: (call: ProviderCall) => ProviderContext;
-  readonly deadlineMs: number;
   readonly isStopping: () => boolean;
   readonly onVerified: (accountId: string, result: Verification['kind']) => void;
-  /** Called when an adapter throws, which is a bug; the check then counts as unanswered. */
-  readonly onAdapterFault: (provider: string, error: unknown) => void;
 };
 
 const CHECKS_AT_ONCE = 16;
@@ -50,14 +44,16 @@ async function verifyOne(row: ProviderAccountRow, deps: VerifyDeps): Promise<voi
   if (result.kind === 'valid') deps.breakers.reset(row.id);
 }
 
-async function tryAccount(account: Account, deps: VerifyDeps): Promise<Verification> {
-  const { id: accountId, provider, version, config, secrets } = account;
-  using deadline = new Deadline(deps.deadlineMs);
-  try {
-    const context = deps.contextOf({ provider: provider.id, accountId, version, until: deadline.signal });
-    return await provider.verify({ config, secrets } as never, context);
-  } catch (error) {
-    deps.onAdapterFault(provider.id, error);
-    return { kind: 'unknown', failure: { class: 'provider_unavailable', code: ADAPTER_FAULT } };
-  }
+function tryAccount(account: Account, deps: VerifyDeps): Promise<Verification> {
+  const failed = {
+    kind: 'unknown',
+    failure: { class: 'provider_unavailable', code: ADAPTER_FAULT },
+  } as const;
+  const { provider } = account;
+  return callAdapter<Verification>(
+    account,
+    deps,
+    (known, context) => provider.verify(known, context),
+    failed,
+  );
 }

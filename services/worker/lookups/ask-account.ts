@@ -1,23 +1,18 @@
 import type { LookupResult } from '#core/domain/receipts/decide-lookup.ts';
 import { ADAPTER_FAULT } from '#core/domain/sending/failure.ts';
-import { Deadline } from '#core/platform/process/deadline.ts';
 import type { DueLookup } from '#core/store/lookups.ts';
-import type { ProviderCall } from '#providers/context.ts';
 import type { LookupAnswer, LookupReport } from '#providers/lookup.ts';
-import type { ProviderContext } from '#providers/provider.ts';
 import { secretStrings } from '#providers/redact.ts';
 import { unreached } from '#providers/unreached.ts';
 import type { Account, Accounts } from '../accounts/accounts.ts';
+import { callAdapter, type CallAdapterDeps } from '../accounts/call-adapter.ts';
 
-export type AskAccountDeps = {
+export type AskAccountDeps = CallAdapterDeps & {
   readonly accounts: Pick<Accounts, 'get'>;
-  readonly contextOf: (call: ProviderCall) => ProviderContext;
   /** Total time of one lookup in milliseconds; shorter than the lease. */
   readonly deadlineMs: number;
   /** Aborted when the worker stops, which ends the calls under way. */
   readonly signal: AbortSignal;
-  /** Called when an adapter throws, which is a bug; the lookup counts as unanswered. */
-  readonly onAdapterFault: (provider: string, error: unknown) => void;
 };
 
 /** A lookup and the provider's answer. */
@@ -46,19 +41,18 @@ async function askOne(due: DueLookup, deps: AskAccountDeps): Promise<Asked> {
 }
 
 async function ask(due: DueLookup, account: Account, deps: AskAccountDeps): Promise<LookupAnswer> {
-  const { id: accountId, provider, version, config, secrets } = account;
-  const { lookup } = provider;
+  const { lookup } = account.provider;
   const { messageId, providerMessageId } = due;
   if (lookup === undefined || (lookup.by === 'id' && providerMessageId === null))
     return { kind: 'unanswerable' };
-  using deadline = new Deadline(deps.deadlineMs, { parent: deps.signal });
-  try {
-    const context = deps.contextOf({ provider: provider.id, accountId, version, until: deadline.signal });
-    return await lookup.ask({ messageId, providerMessageId }, { config, secrets } as never, context);
-  } catch (error) {
-    deps.onAdapterFault(provider.id, error);
-    return { kind: 'unanswered', failure: unreached(ADAPTER_FAULT) };
-  }
+  const failed = { kind: 'unanswered', failure: unreached(ADAPTER_FAULT) } as const;
+  const question = { messageId, providerMessageId };
+  return callAdapter<LookupAnswer>(
+    account,
+    deps,
+    (known, context) => lookup.ask(question, known, context),
+    failed,
+  );
 }
 
 /** Returns the part of an answer that the decisions depend on. */

@@ -3,12 +3,12 @@ import type { LoadIds } from '#core/domain/storage/id-loader.ts';
 import { createLoopTurns } from '#core/platform/process/loop-turns.ts';
 import type { StoredReceiptCall } from '#core/store/receipt-reports.ts';
 import type { WorkerStore } from '#core/store/worker-store.ts';
-import type { ProviderCall } from '#providers/context.ts';
 import type { ProviderContext } from '#providers/provider.ts';
 import { reportingProviders } from '#providers/registry.ts';
-import { Deadline, within } from '#core/platform/process/deadline.ts';
+import { within } from '#core/platform/process/deadline.ts';
 import { doubledMs } from '#core/platform/process/pause.ts';
 import type { Accounts } from '../accounts/accounts.ts';
+import { callAdapter, type CallAdapterDeps } from '../accounts/call-adapter.ts';
 import type { ReceiptPace, ReceiptWork, ReceiptWorkKind } from './receipt-pace.ts';
 import { readCall, REPORT_WEIGHT, type CallReading, type ReadCallDeps } from './read-call.ts';
 import {
@@ -19,24 +19,21 @@ import {
   type SettledPart,
 } from './settle-calls.ts';
 
-export type ReceiptReaderDeps = Omit<ReadCallDeps, 'turns' | 'ids' | 'spent'> & {
-  readonly loadIds: LoadIds;
-  readonly store: Pick<WorkerStore, 'takeReceiptCalls' | 'settleReceiptCalls'>;
-  readonly accounts: Pick<Accounts, 'inForce'>;
-  readonly contextOf: (call: ProviderCall) => ProviderContext;
-  readonly deadlineMs: number;
-  readonly onRead: (provider: string, reading: CallReading, call: StoredReceiptCall) => void;
-  /** Called when an adapter throws, which is a bug; the call is given up. */
-  readonly onAdapterFault: (provider: string, error: unknown) => void;
-  readonly pace: ReceiptPace;
-  /** Called when there may be receipts to apply. */
-  readonly onSettled: () => void;
-  /** Called when there may be more calls to take. */
-  readonly onMore: () => void;
-  /** Called when calls that were to be settled later were not; their leases end and they are taken again. */
-  readonly onFailed: (error: unknown) => void;
-  readonly now: () => number;
-};
+export type ReceiptReaderDeps = Omit<ReadCallDeps, 'turns' | 'ids' | 'spent'> &
+  Omit<CallAdapterDeps, 'signal'> & {
+    readonly loadIds: LoadIds;
+    readonly store: Pick<WorkerStore, 'takeReceiptCalls' | 'settleReceiptCalls'>;
+    readonly accounts: Pick<Accounts, 'inForce'>;
+    readonly onRead: (provider: string, reading: CallReading, call: StoredReceiptCall) => void;
+    readonly pace: ReceiptPace;
+    /** Called when there may be receipts to apply. */
+    readonly onSettled: () => void;
+    /** Called when there may be more calls to take. */
+    readonly onMore: () => void;
+    /** Called when calls that were to be settled later were not; their leases end and they are taken again. */
+    readonly onFailed: (error: unknown) => void;
+    readonly now: () => number;
+  };
 
 const CALLS_AT_ONCE = 200;
 /** Bytes of calls and of their reports in one turn of the event loop: a few milliseconds of work. */
@@ -256,24 +253,18 @@ async function readOne(
     return { call, provider: 'unknown', reading: { kind: 'undecided' }, readMs };
   if (found.kind === 'unusable')
     return { call, provider: 'unknown', reading: { kind: 'unreadable' }, readMs };
-  const [account] = found.accounts;
-  const provider = account.provider.id;
-  using deadline = new Deadline(deps.deadlineMs);
-  const context = deps.contextOf({
-    provider,
-    accountId: account.id,
-    version: account.version,
-    until: deadline.signal,
-  });
-  try {
-    const spent = (ms: number): void => void (readMs += ms);
-    const given = await readCall(call, found.accounts, context, { ...deps, spent });
-    const reading = given.kind === 'confirm' ? await confirm(given.url, context) : given;
-    return { call, provider, reading, readMs };
-  } catch (error) {
-    deps.onAdapterFault(provider, error);
-    return { call, provider, reading: { kind: 'unreadable' }, readMs };
-  }
+  const { accounts } = found;
+  const spent = (ms: number): void => void (readMs += ms);
+  const reading = await callAdapter<CallReading>(
+    accounts[0],
+    deps,
+    async (_, context) => {
+      const given = await readCall(call, accounts, context, { ...deps, spent });
+      return given.kind === 'confirm' ? await confirm(given.url, context) : given;
+    },
+    { kind: 'unreadable' },
+  );
+  return { call, provider: accounts[0].provider.id, reading, readMs };
 }
 
 /** Confirms a subscription by a GET to its URL: before that the vendor sends no receipts. */
