@@ -13,7 +13,7 @@ import { acceptBatch, acceptRow, seedAccount, seedTenant, type SeededTenant } fr
 import { deliveryReport, REPORTING, type Named } from '#test/support/vendor-reports.ts';
 import { setupStores } from '#test/support/setup-stores.ts';
 import type { Account } from '../../services/worker/accounts/accounts.ts';
-import { createReceiptReader } from '../../services/worker/receipts/receipt-calls.ts';
+import { createReceiptReader } from '../../services/worker/receipts/receipt-reader.ts';
 
 /** The key with which the ids of the planted messages are encoded. */
 const ID_KEY = Buffer.alloc(16);

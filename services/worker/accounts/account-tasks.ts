@@ -1,5 +1,5 @@
 import type { Task } from '../tasks.ts';
-import { verifyRequested, type VerifyDeps } from './verify.ts';
+import { verifyRequested, type VerifyDeps } from './verify-requested.ts';
 
 export type AccountTaskName = 'verify';
 

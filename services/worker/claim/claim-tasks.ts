@@ -7,7 +7,7 @@ import type { ClosedLanes } from './closed-lanes.ts';
 import type { DelayedMoves } from './delayed-moves.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import type { DueLooks } from './due-looks.ts';
-import { refreshPolicies } from './policies.ts';
+import { refreshPolicies } from './refresh-policies.ts';
 import type { ScheduledMoves } from './scheduled-moves.ts';
 import { sweep, type Overdue, type SweepDeps } from './sweep.ts';
 import type { TenantMoves } from './tenant-moves.ts';

@@ -31,7 +31,7 @@ export type DueLooksDeps = {
 const LATE_COMMIT_MS = 5_000;
 
 /** `dueFrom`: first by priority, then by the priority of scheduled messages. */
-type DueLane = Lane & {
+type LookedLane = Lane & {
   readonly isActive: boolean;
   readonly isSlowed: boolean;
   readonly dueFrom: (number | null)[];
@@ -40,7 +40,7 @@ type DueLane = Lane & {
 export function createDueLooks({ store, now }: DueLooksDeps): DueLooks {
   /** By the database's clock, in ms since the epoch. */
   let after: number | undefined;
-  let lanes = new Map<string, DueLane>();
+  let lanes = new Map<string, LookedLane>();
   /** Full looks cost little, except beside an old snapshot, when a scan passes every message that was sent since it (ADR 25). */
   const full = createDutyCycle(now);
 
@@ -54,7 +54,7 @@ export function createDueLooks({ store, now }: DueLooksDeps): DueLooks {
   }
 
   function lookAfter(instant: number): Promise<DueRow[]> {
-    const isOlder = ({ dueFrom }: DueLane): boolean => dueFrom.some((at) => at !== null && at < instant);
+    const isOlder = ({ dueFrom }: LookedLane): boolean => dueFrom.some((at) => at !== null && at < instant);
     const older = [...lanes.values()].filter(isOlder).map(({ tenantId, accountId, dueFrom }) => ({
       tenantId,
       accountId,
@@ -86,8 +86,8 @@ export function createDueLooks({ store, now }: DueLooksDeps): DueLooks {
 
 const NOTHING_DUE: readonly null[] = Array.from({ length: 2 * SCHEDULED_PRIORITY }, () => null);
 
-function lanesOf(rows: readonly DueRow[]): Map<string, DueLane> {
-  const lanes = new Map<string, DueLane>();
+function lanesOf(rows: readonly DueRow[]): Map<string, LookedLane> {
+  const lanes = new Map<string, LookedLane>();
   for (const row of rows) {
     if (row.task !== 'due') continue;
     const { tenantId, accountId, isActive, isSlowed, priority, dueAt } = row;
@@ -101,7 +101,7 @@ function lanesOf(rows: readonly DueRow[]): Map<string, DueLane> {
 }
 
 /** Returns the tasks for each lane, and those for each tenant once. */
-function tasksOf(lanes: ReadonlyMap<string, DueLane>, rows: readonly DueRow[]): SweepTask[] {
+function tasksOf(lanes: ReadonlyMap<string, LookedLane>, rows: readonly DueRow[]): SweepTask[] {
   const due: SweepTask[] = [];
   const held = new Set<string>();
   const inactive: SweepTask[] = [];

@@ -2,10 +2,10 @@ import { askableProviders } from '#providers/registry.ts';
 import type { WorkerEvents } from '../events.ts';
 import type { Lookups } from '../lookups/lookups.ts';
 import type { Task } from '../tasks.ts';
-import type { ReceiptApplier } from './apply-receipts.ts';
+import type { ReceiptApplier } from './receipt-applier.ts';
 import { expireReceipts, type ExpireReceiptsDeps } from './expire-receipts.ts';
-import type { ReceiptReader } from './receipt-calls.ts';
-import { failOverSilent, type SilentMessagesDeps } from './silent-messages.ts';
+import type { ReceiptReader } from './receipt-reader.ts';
+import { failOverSilent, type SilentMessagesDeps } from './fail-over-silent.ts';
 
 export type ReceiptTaskName = 'receipts' | 'receipt_calls' | 'late_receipts' | 'silent_messages' | 'lookups';
 

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { ProviderAccountRow } from '#core/store/called-accounts.ts';
 import type { ProviderContext, Verification } from '#providers/provider.ts';
 import type { AccountLookup } from './accounts.ts';
-import { verifyRequested, type VerifyDeps } from './verify.ts';
+import { verifyRequested, type VerifyDeps } from './verify-requested.ts';
 
 const VALID: Verification = { kind: 'valid' };
 const REFUSED: Verification = {

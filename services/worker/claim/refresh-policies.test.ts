@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { TenantPolicy } from '#core/domain/queue/fair-queue.ts';
 import { BUILT_IN_PLANS } from '#core/domain/tenant/plan.ts';
-import { refreshPolicies } from './policies.ts';
+import { refreshPolicies } from './refresh-policies.ts';
 
 test('each queued tenant gets the weight and cap of its limits, or those of the free plan', async () => {
   const policies: Record<string, TenantPolicy> = {};

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { DueReceipt, ReceiptResult } from '#core/domain/receipts/decide-receipts.ts';
-import { createReceiptApplier, type ReceiptApplierDeps } from './apply-receipts.ts';
+import { createReceiptApplier, type ReceiptApplierDeps } from './receipt-applier.ts';
 import type { ReceiptPace } from './receipt-pace.ts';
 
 type Result = Pick<ReceiptResult, 'tenantId'>;

@@ -1,3 +1,4 @@
+import { chunks } from '#core/domain/chunks.ts';
 import type { FairQueue, TenantPolicy } from '#core/domain/queue/fair-queue.ts';
 import { BUILT_IN_PLANS, type Limits } from '#core/domain/tenant/plan.ts';
 import type { WorkerStore } from '#core/store/worker-store.ts';
@@ -9,11 +10,9 @@ export async function refreshPolicies(
   store: Pick<WorkerStore, 'tenantLimits'>,
   queue: Pick<FairQueue<unknown>, 'tenantIds' | 'setPolicy'>,
 ): Promise<void> {
-  const ids = queue.tenantIds();
-  for (let i = 0; i < ids.length; i += TENANTS_AT_ONCE) {
-    for (const row of await store.tenantLimits(ids.slice(i, i + TENANTS_AT_ONCE))) {
-      queue.setPolicy(row.tenantId, policyOf(row.limits ?? BUILT_IN_PLANS.free));
-    }
+  for (const some of chunks(queue.tenantIds(), TENANTS_AT_ONCE)) {
+    for (const { tenantId, limits } of await store.tenantLimits(some))
+      queue.setPolicy(tenantId, policyOf(limits ?? BUILT_IN_PLANS.free));
   }
 }
 

@@ -4,7 +4,7 @@ import { createIdLoader } from '#core/domain/storage/id-loader.ts';
 import type { SettledReceiptCalls, StoredReceiptCall } from '#core/store/receipt-reports.ts';
 import type { ProviderContext } from '#providers/provider.ts';
 import type { Account } from '../accounts/accounts.ts';
-import { createReceiptReader } from './receipt-calls.ts';
+import { createReceiptReader } from './receipt-reader.ts';
 import type { ReceiptWork } from './receipt-pace.ts';
 
 /** An account of a vendor that signs nothing; the body of a call is its number of reports. */
