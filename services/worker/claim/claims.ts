@@ -19,6 +19,31 @@ import { createRefusedMessages, type RefusedMessagesDeps } from './refused-messa
 import type { UnansweredClaims } from './unanswered-claims.ts';
 import { createUnansweredSearch, type UnansweredSearchDeps } from './unanswered-search.ts';
 
+/*
+ * From a wake-up, and from the sweep, to an attempt:
+ *
+ *   wake-up ── offer ──► fair queue             sweep (due-looks) ── mark ──► lanes ◄── mark ── retry timer
+ *               │        (wakes by tenant)                                     │
+ *               └─ gate closed or queue full: mark ──────────────────────────► │ onOpen, once the account gate
+ *                           │                                                  │ is open: queue.markDue
+ *                           ▼                                                  ▼
+ *                         pump: claim-limiter admits a claim; the fair queue gives the slots of a turn to tenants
+ *                           │
+ *                           ▼
+ *                         claims.run
+ *        named-claims ◄─────┴─────► unanswered-search, then lane-claims (one lane of each tenant at a time)
+ *        the turn's wake-ups        the turn's refills
+ *             │  │                       │  │
+ *             │  └── not claimed ────────┼──┴─► decide (named-claims): resolve-waiting ends, holds or moves
+ *             │                          │      messages; lanes that it names are marked, lost attempts begin
+ *             ▼                          ▼
+ *           begin ──► attempts.begin: deliver, then recorder.record ──► account gate notes the end,
+ *                     the slot is released, a near retry gets a timer, and pump runs again
+ *
+ * A claim that the database refuses goes through refused-messages, one without an answer is kept in unanswered-claims. The sweep
+ * passes on what is no claim: lanes with a closed gate (closed-lanes, delayed-moves), scheduled messages and tenants to hold.
+ */
+
 export type ClaimsDeps = Pick<NamedClaimsDeps, 'terms' | 'begin' | 'resolve'> &
   Pick<LaneClaimsDeps, 'dueFrom'> &
   Pick<UnansweredSearchDeps, 'inHand'> & {
@@ -98,8 +123,8 @@ export function createClaims(deps: ClaimsDeps): Claims {
       }
     }
 
-    const lost = [...open].filter(({ tenantId }) => unanswered.isDue(tenantId));
-    if (lost.length > 0 && isAlone()) await endOnFailure(lost, () => search(lost));
+    const toSearch = [...open].filter(({ tenantId }) => unanswered.isDue(tenantId));
+    if (toSearch.length > 0 && isAlone()) await endOnFailure(toSearch, () => search(toSearch));
     while (open.size > 0) {
       const asks = [...open].flatMap(nextAsk);
       const asking = new Set(asks.map(({ refill }) => refill));

@@ -59,7 +59,8 @@ const BUSY_MS = 1_000;
 
 /**
  * Creates the dispatcher. It picks the next tenants, claims their messages in batches, begins one attempt per claimed message,
- * and releases the slot when the attempt is recorded. All of its state can be read from the database again.
+ * and releases the slot when the attempt is recorded. All of its state can be read from the database again. A diagram of the calls
+ * between its parts: `claims.ts`.
  */
 export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   const { queue, store, events } = deps;
