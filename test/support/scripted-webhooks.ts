@@ -89,6 +89,7 @@ export function claimOf(
     isProbe: endpoint.status === 'failing',
     events: messages.map((messageSeq, i) => ({ seq: i + 1, event: eventOf(messageSeq), messageSeq })),
     blocked: new Set(),
+    waitsSince: Date.now(),
     leaseEndsAt: performance.now() + 60_000,
     ...more,
   };

@@ -57,6 +57,11 @@ export type DeliveryClaim = {
   readonly events: readonly ClaimedEvent[];
   /** Messages with an earlier event that still waits; only for an ordered endpoint. */
   readonly blocked: ReadonlySet<number>;
+  /**
+   * Since when workers alone have kept the events waiting, in milliseconds since the epoch: not while the endpoint could not be
+   * called, as when it was paused or failing, nor because of its rate limit.
+   */
+  readonly waitsSince: number;
   /** By `performance.now()`. */
   readonly leaseEndsAt: number;
 };

@@ -202,7 +202,8 @@ export function eventMatching({ sql, positions, rowsOf, toEvents, loadEndpoints 
         messageSeq: messageSeqOf(row),
       }));
       const none = { attempts: 0, manual: false, isProbe: false, blocked: new Set<number>() };
-      return [{ ...none, dueId, claim, endpoint, purgeOn, events, leaseEndsAt }];
+      const waitsSince = Math.min(Date.now(), ...events.slice(0, 1).map(({ event }) => event.at.getTime()));
+      return [{ ...none, dueId, claim, endpoint, purgeOn, events, waitsSince, leaseEndsAt }];
     });
     return {
       claims,

@@ -173,6 +173,7 @@ export function webhookStore(sql: Sql, bounded: Bounded, loadIds: LoadIds) {
       readonly failures: readonly Error[];
     }> {
       const leaseEndsAt = performance.now() + leaseMs;
+      const askedAt = Date.now();
       const { since, known } = due.look(after, endpointsMax);
       const [look] = await rowsOf<ClaimLook>(
         sql`
@@ -187,7 +188,7 @@ export function webhookStore(sql: Sql, bounded: Bounded, loadIds: LoadIds) {
         readClaimed(look.claims),
       ]);
       const claims = look.claims.flatMap(
-        ({ due_id: dueId, claim, endpoint_id, purge_on, attempts, manual, probe: isProbe }) => {
+        ({ due_id: dueId, claim, endpoint_id, purge_on, attempts, manual, probe: isProbe, waited_ms }) => {
           const endpoint = endpoints.get(endpoint_id);
           const told = events.get(dueId);
           if (endpoint === undefined || told === undefined) return [];
@@ -199,6 +200,7 @@ export function webhookStore(sql: Sql, bounded: Bounded, loadIds: LoadIds) {
             attempts,
             manual,
             isProbe,
+            waitsSince: askedAt - waited_ms,
             events: told.map(({ row, event }) => ({ seq: row.seq, event, messageSeq: messageSeqOf(row) })),
             blocked: new Set(told.filter(({ row }) => row.blocked).map(({ row }) => row.messageSeq)),
             leaseEndsAt,
@@ -322,6 +324,7 @@ type ClaimLook = DueLook & {
     readonly attempts: number;
     readonly manual: boolean;
     readonly probe: boolean;
+    readonly waited_ms: number;
   }[];
 };
 

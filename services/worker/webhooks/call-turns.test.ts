@@ -25,7 +25,7 @@ function setup({ slots = 100, isSending = false, beginMs = 0 } = {}) {
       const until = performance.now() + beginMs;
       while (performance.now() < until);
     },
-    waitsSince: () => undefined,
+    waitsSince: () => 0,
     hasSlot: () => inFlight < slots,
     isSending: () => isSending,
     withSurplus: () => withSurplus,

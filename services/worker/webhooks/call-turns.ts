@@ -5,8 +5,8 @@ export type CallTurnsDeps<Entry, Call> = {
   /** Returns the next call of an entry; undefined: none may begin now; `over_share`: its tenant has its share of the slots. */
   readonly next: (entry: Entry) => Call | 'over_share' | undefined;
   readonly begin: (entry: Entry, call: Call) => void;
-  /** Returns since when the call's event has waited, in ms since the epoch; undefined for a retry, because its wait is intended. */
-  readonly waitsSince: (call: Call) => number | undefined;
+  /** Returns since when only this process and the others like it have kept the call waiting, in ms since the epoch. */
+  readonly waitsSince: (entry: Entry, call: Call) => number;
   /** Whether a slot is free. */
   readonly hasSlot: () => boolean;
   /** Whether messages are being sent; they have priority. */
@@ -96,7 +96,7 @@ export function createCallTurns<Entry extends { readonly tenantId: string }, Cal
       turns.add(entry);
       begun++;
       calls.set(entry.tenantId, (calls.get(entry.tenantId) ?? 0) + 1);
-      oldestAt = Math.min(oldestAt, deps.waitsSince(call) ?? Number.POSITIVE_INFINITY);
+      oldestAt = Math.min(oldestAt, deps.waitsSince(entry, call));
       deps.begin(entry, call);
     }
     if (begun > 0) rest(deps.use(calls) / begun, performance.now() - begunAt, oldestAt);
@@ -113,7 +113,7 @@ export function createCallTurns<Entry extends { readonly tenantId: string }, Cal
       kind: 'events',
       tookMs: WHOLE_CALL * begunMs * surplus,
       isSending: deps.isSending(),
-      waitedMs: Number.isFinite(oldestAt) ? deps.now() - oldestAt : 0,
+      waitedMs: deps.now() - oldestAt,
     });
   }
 

@@ -66,6 +66,8 @@ export type EndpointCaller = {
    * their share of the claims.
    */
   readonly busy: readonly string[];
+  /** Returns for how long workers alone have kept the longest waiting of these claims waiting, in milliseconds. */
+  waitedMs(claims: readonly DeliveryClaim[]): number;
   /** Endpoints with claims under way, each as it was claimed last. */
   readonly endpoints: readonly WebhookEndpoint[];
   /**
@@ -103,6 +105,8 @@ type Entry = {
   failures: number;
   /** Whether calls are blocked until the endpoint's stored health is known. */
   isHeld: boolean;
+  /** When it last had as many calls as an endpoint may have, in milliseconds since the epoch: until then it waited for itself. */
+  fullAt: number;
 };
 
 export function createEndpointCaller(deps: EndpointCallerDeps): EndpointCaller {
@@ -110,7 +114,7 @@ export function createEndpointCaller(deps: EndpointCallerDeps): EndpointCaller {
   const turns = createCallTurns<Entry, Delivery>({
     next: nextOf,
     begin,
-    waitsSince: ({ open, claimed }) => (open.claim.attempts === 0 ? claimed.event.at.getTime() : undefined),
+    waitsSince: (entry, { open }) => Math.max(open.claim.waitsSince, entry.fullAt),
     hasSlot: () => inFlight < deps.inFlightMax,
     isSending: deps.isSending,
     withSurplus: deps.withSurplus,
@@ -160,6 +164,7 @@ export function createEndpointCaller(deps: EndpointCallerDeps): EndpointCaller {
       claims: 0,
       failures: 0,
       isHeld: false,
+      fullAt: 0,
     };
     entries.set(id, entry);
     return entry;
@@ -224,7 +229,12 @@ export function createEndpointCaller(deps: EndpointCallerDeps): EndpointCaller {
     return slotsLeftTo({ held, heldMax: deps.inFlightMax, weight: 1 }, shared) > 0;
   }
 
+  function noteIfFull(entry: Entry): void {
+    if (entry.run.underWay >= CALLS_PER_ENDPOINT_MAX) entry.fullAt = deps.now();
+  }
+
   function begin(entry: Entry, delivery: Delivery): void {
+    noteIfFull(entry);
     inFlight++;
     heldBy.set(entry.tenantId, (heldBy.get(entry.tenantId) ?? 0) + 1);
     void call(entry, delivery).finally(() => {
@@ -255,6 +265,7 @@ export function createEndpointCaller(deps: EndpointCallerDeps): EndpointCaller {
       body === undefined ? unreadable(deps.now()) : await deliverEvent(ready, claimed.event.id, body, deps);
     callMs += (delivered.durationMs - callMs) * CALL_WEIGHT;
     const attempt = claim.attempts + 1;
+    noteIfFull(entry);
     const againAt = delivered.succeeded || claim.manual ? null : againAfter(attempt, delivered);
     entry.run.end(delivery, {
       attempt: {
@@ -334,6 +345,14 @@ export function createEndpointCaller(deps: EndpointCallerDeps): EndpointCaller {
         ...tenantsWithTheirShare(held, roomNow(), (deps.inFlightMax * WAIT_MS) / callMs),
       ];
     },
+    waitedMs: (claims) =>
+      Math.max(
+        0,
+        ...claims.map(
+          ({ endpoint, waitsSince }) =>
+            deps.now() - Math.max(waitsSince, entries.get(endpoint.id)?.fullAt ?? 0),
+        ),
+      ),
     get endpoints() {
       return [...entries.values()].map(({ run }) => run.endpoint);
     },

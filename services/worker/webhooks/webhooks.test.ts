@@ -86,13 +86,22 @@ describe('concurrent calls', () => {
     expect(few.calls).toHaveLength(400);
   });
 
-  test('of a tenant with surplus rest while messages are sent, and those of others do not', async () => {
+  test.each([
+    ['events that are new', { ageMs: 0, waitedMs: 0, events: 40, beforeRest: 20 }],
+    [
+      'old events of an endpoint that was paused',
+      { ageMs: 86_400_000, waitedMs: 0, events: 40, beforeRest: 20 },
+    ],
+    ['late events, but for its limit', { ageMs: 120_000, waitedMs: 120_000, events: 60, beforeRest: 40 }],
+  ])('of a tenant with surplus rest while messages are sent, for %s', async (_, late) => {
     const loud = endpointOf({ tenantId: randomUUID(), url: 'https://loud.example/' });
     const quiet = endpointOf({ tenantId: randomUUID(), url: 'https://quiet.example/' });
     const isLoud = ({ url }: HttpRequest) => url.includes('loud');
-    const many = Array.from({ length: 40 }, (_, i) => i);
-    const claims = [claimOf(loud, many), claimOf(quiet, [1])];
-    const s = scriptedWebhooks(claims.slice(0, 1), () => OK, {
+    const many = Array.from({ length: late.events }, (_none, i) => i);
+    const surplus = claimOf(loud, many, { waitsSince: Date.now() - late.waitedMs });
+    const at = new Date(Date.now() - late.ageMs);
+    const events = surplus.events.map((one) => ({ ...one, event: { ...one.event, at } }));
+    const s = scriptedWebhooks([{ ...surplus, events }], () => OK, {
       isSending: true,
       expected: {
         ...createExpectedWork(),
@@ -105,12 +114,12 @@ describe('concurrent calls', () => {
       },
     });
     await s.webhooks.claim();
-    await expect.poll(() => s.calls.length).toBe(20);
-    s.left.push(...claims.slice(1));
+    await expect.poll(() => s.calls.length).toBe(late.beforeRest);
+    s.left.push(claimOf(quiet, [1]));
     await s.webhooks.claim();
     await expect.poll(() => s.completions.length).toBe(2);
-    expect(s.calls.findIndex((call) => !isLoud(call))).toBe(20);
-    expect(s.calls).toHaveLength(41);
+    expect(s.calls.findIndex((call) => !isLoud(call))).toBe(late.beforeRest);
+    expect(s.calls).toHaveLength(late.events + 1);
   });
 
   test('of an endpoint that hangs do not delay other endpoints', async () => {

@@ -183,7 +183,7 @@ export function createWebhooks(deps: WebhooksDeps): Webhooks {
         () => store.claimDeliveries(ask),
         (claimed) => ({
           surplus: surplusOf(claimed.claims.map(({ endpoint }) => endpoint.tenantId)),
-          waitedMs: oldestMs(claimed.claims),
+          waitedMs: caller.waitedMs(claimed.claims),
         }),
       );
       failed.push(...failures);
@@ -221,7 +221,7 @@ export function createWebhooks(deps: WebhooksDeps): Webhooks {
             isLeftDue: isDue,
           } = await pace(
             () => store.matchEvents(ids, terms),
-            (matched) => ({ surplus: surplusOf(ids), waitedMs: oldestMs(matched.claims) }),
+            (matched) => ({ surplus: surplusOf(ids), waitedMs: caller.waitedMs(matched.claims) }),
           );
           failed.push(...failures);
           caller.take(claims);
@@ -256,12 +256,4 @@ export function createWebhooks(deps: WebhooksDeps): Webhooks {
     abandon: () => aborted.abort(),
     inFlight: () => caller.inFlight,
   };
-}
-
-/** Returns the longest time that a claimed event had waited; retries are left out, because their wait is intended. */
-function oldestMs(claims: Awaited<ReturnType<WebhookStore['claimDeliveries']>>['claims']): number {
-  const times = claims.flatMap(({ attempts, events }) =>
-    attempts > 0 || events[0] === undefined ? [] : [events[0].event.at.getTime()],
-  );
-  return times.length === 0 ? 0 : Math.max(0, Date.now() - Math.min(...times));
 }

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { TenantId } from '#core/domain/storage/ids.ts';
 import { withTenant } from '#core/store/tenant-scope.ts';
 import { webhookStore } from '#core/store/webhook-deliveries.ts';
-import { deleteEndpoint } from '#core/store/webhook-endpoints.ts';
+import { deleteEndpoint, moveEndpointTo } from '#core/store/webhook-endpoints.ts';
 import { moveSuspension, seedAccount, seedTenant } from '#test/support/seed.ts';
 import {
   direct,
@@ -229,6 +229,27 @@ describe('webhook claims', () => {
     expect(await b.claims()).toEqual([]);
     await b.admin`update despatch.webhook_endpoints set call_at = now()`;
     expect(seqsOf(await b.claims())).toEqual([1, 2]);
+  });
+
+  test('tell since when workers keep events waiting, whatever their endpoint waited for before', async () => {
+    await using b = await setupWebhooks();
+    const HOUR_MS = 3_600_000;
+    const [idle, slow] = [await b.endpoint(), await b.endpoint({ rate_limit_per_second: 100 })];
+    const [paused, held] = [await b.endpoint({ status: 'paused' }), await b.endpoint()];
+    await b.send(1);
+    await b.match();
+    await b.admin`update despatch.due_deliveries set due_at = now() - interval '1 hour'`;
+    await b.admin`update despatch.webhook_endpoints set updated_at = now() - interval '1 hour'`;
+    await b.admin`update despatch.webhook_endpoints set call_at = now() - interval '1 second' where id = ${held}`;
+    await withTenant(b.api, b.tenant.tenantId as TenantId, (tx) =>
+      moveEndpointTo(b.tenant.tenantId as TenantId, tx, paused, 'resume'),
+    );
+    const claims = await b.claims();
+    const isLate = (id: string) => {
+      const waitsSince = claims.find(({ endpoint }) => endpoint.id === id)?.waitsSince ?? Number.NaN;
+      return Math.round((Date.now() - waitsSince) / HOUR_MS);
+    };
+    expect([idle, slow, paused, held].map(isLate)).toEqual([1, 0, 0, 0]);
   });
 
   test('continue for a suspended tenant and end with the deletion of the endpoint', async () => {

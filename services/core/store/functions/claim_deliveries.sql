@@ -33,8 +33,11 @@ declare
   taken bigint[] := '{}';
   -- The tenant of each row in `taken`.
   taken_of uuid[] := '{}';
-  -- The failing endpoints of rows in `taken`.
+  -- The endpoints of rows in `taken`, and how long each has been kept waiting by workers alone; of these the failing ones.
+  asked uuid[] := '{}';
+  waits double precision[] := '{}';
   probed uuid[] := '{}';
+  waits_from timestamptz;
   picked bigint[];
   hop integer := 0;
   n integer;
@@ -162,11 +165,16 @@ begin
         update due_deliveries d set claim = nextval('delivery_claim'), due_at = at_now + lease, last_seq = c.keep_to
         from chosen c where d.id = c.id returning d.id
       )
-      select array_agg(c.id) into picked from claimed c;
+      select array_agg(c.id), (select min(d.due_at) from due d join chosen o on o.id = d.id) into picked, waits_from from claimed c;
     end if;
     if picked is not null then
       taken := taken || picked;
       taken_of := taken_of || array_fill(endpoint.tenant_id, array[cardinality(picked)]);
+      asked := asked || candidate;
+      -- Not the time for which the endpoint could not be called: it was paused, had failed, or had asked for a wait. An endpoint with
+      -- a rate limit waits for that.
+      waits := waits || case when endpoint.rate_limit_per_second is null then
+        1000 * extract(epoch from at_now - greatest(waits_from, endpoint.call_at, endpoint.updated_at))::double precision else 0 end;
       if endpoint.status = 'failing' then
         probed := probed || candidate;
         update webhook_endpoints w set call_at = at_now + lease where w.id = candidate;
@@ -177,7 +185,8 @@ begin
       order by d.due_at limit 1);
   end loop;
   select coalesce(json_agg(d), '[]') into claims from (
-    select x.id as due_id, x.claim, x.endpoint_id, x.purge_on, x.attempts, x.manual, x.endpoint_id = any (probed) as probe
+    select x.id as due_id, x.claim, x.endpoint_id, x.purge_on, x.attempts, x.manual, x.endpoint_id = any (probed) as probe,
+      waits[array_position(asked, x.endpoint_id)] as waited_ms
     from due_deliveries x where x.id = any (taken)
     order by x.endpoint_id, x.due_at, x.first_seq
   ) d;
