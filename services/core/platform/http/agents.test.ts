@@ -2,7 +2,7 @@ import { X509Certificate } from 'node:crypto';
 import { createSecureServer, createServer, type Http2Server, type ServerHttp2Session } from 'node:http2';
 import { createServer as createPlainServer, type ServerResponse } from 'node:http';
 import { createServer as createHttpsServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
+import { createServer as createTcpServer, type AddressInfo } from 'node:net';
 import { getCACertificates, setDefaultCACertificates, type TLSSocket } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { STAND_IN_CERTIFICATE, STAND_IN_KEY } from '#providers/smtp/stand-in-certificate.ts';
@@ -193,6 +193,27 @@ describe('over TLS', () => {
     server.close();
     expect(results).toMatchObject([{ status: 200 }, { kind: 'not_sent', code: 'tls' }]);
   });
+
+  test.each(['refuses connections', 'never answers'])(
+    "a tenant's host is called at its next address while the first one %s",
+    async (first) => {
+      const guard = {
+        resolve: async () => ({ kind: 'address', address: '127.0.0.2', others: ['127.0.0.1'] }) as const,
+      };
+      await using http = createHttpClient({ guard, connectTimeoutMs: 1_000 });
+      const server = createHttpsServer(identity, (_, response) => response.end());
+      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+      const { port } = server.address() as AddressInfo;
+      const silent = createTcpServer((socket) => socket.on('error', () => {}));
+      if (first === 'never answers')
+        await new Promise<void>((resolve) => silent.listen(port, '127.0.0.2', resolve));
+      const called = await http({ method: 'GET', isTenantHost: true, url: `https://mail.test:${port}/` });
+      server.closeAllConnections();
+      server.close();
+      silent.close();
+      expect(called).toMatchObject({ status: 200 });
+    },
+  );
 
   test('a client certificate is used on its own connections, and the guard still applies', async () => {
     const certificate = {

@@ -117,34 +117,48 @@ export function createAgents(options: AgentsOptions): Agents {
   };
 }
 
+type Connector = ReturnType<typeof buildConnector>;
+type Callback = Parameters<Connector>[1];
+
+/** The most addresses of a tenant's host that are tried for one connection. */
+const ADDRESSES_MAX = 3;
+/** Faults of an address that another address of the same host may not have. */
+const UNREACHED = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'EADDRNOTAVAIL',
+  'ETIMEDOUT',
+  'UND_ERR_CONNECT_TIMEOUT',
+]);
+
 /**
- * Returns a connector that connects to the one address that the guard has checked, so that a second DNS resolution cannot change
- * it. The certificate is still verified against the host name.
+ * Returns a connector that connects to an address that the guard has checked, so that a second DNS resolution cannot change it: to
+ * the next one if an address is not reached within its part of the timeout. The certificate is still verified against the host name.
  */
 function guardedConnector(
   guard: AgentsOptions['guard'],
   timeout: number,
   shown: { readonly cert?: string; readonly key?: string } = {},
-): ReturnType<typeof buildConnector> {
-  const connect = buildConnector({
-    timeout,
-    allowH2: false,
-    ciphers: TENANT_HOST_CIPHERS,
-    ...shown,
-  });
+): Connector {
+  const connectors = Array.from({ length: ADDRESSES_MAX }, (_, i) =>
+    buildConnector({ timeout: timeout / (i + 1), allowH2: false, ciphers: TENANT_HOST_CIPHERS, ...shown }),
+  );
   return (options, callback) => {
     const port = Number(options.port) || (options.protocol === 'https:' ? 443 : 80);
     const checked = guard?.resolve(options.hostname, port) ?? REFUSED;
     checked.then(
       (resolved) => {
         if (resolved.kind === 'refused') return callback(new EgressError(resolved.code), null);
-        try {
-          // Tests break this (mutant: pinned-address): a tenant's host is called at the address that was checked.
-          connect({ ...options, hostname: resolved.address }, callback);
-        } catch (error) {
-          // TLS throws synchronously for an invalid client certificate; an uncaught exception here would end the process.
-          callback(error as Error, null);
-        }
+        const addresses = [resolved.address, ...(resolved.others ?? [])].slice(0, ADDRESSES_MAX);
+        const connect = connectors[addresses.length - 1] as Connector;
+        // Tests break this (mutant: pinned-address): a tenant's host is called at an address that was checked.
+        connectInTurn(
+          addresses,
+          (address, then) => connect({ ...options, hostname: address }, then),
+          callback,
+        );
       },
       (error: unknown) => callback(error as Error, null),
     );
@@ -152,6 +166,33 @@ function guardedConnector(
 }
 
 const REFUSED = Promise.resolve({ kind: 'refused', code: 'egress_blocked' } as const);
+
+/** Connects to the first of these addresses that is reached. */
+function connectInTurn(
+  addresses: readonly string[],
+  connect: (address: string, then: Callback) => void,
+  then: Callback,
+  failedBefore?: Error,
+): void {
+  const [address = '', ...others] = addresses;
+  try {
+    connect(address, (error, socket) => {
+      if (error === null) return then(null, socket);
+      // The first fault says most about the host: the other addresses may have no route at all.
+      const failed = failedBefore ?? error;
+      if (!isUnreached(error)) then(error, null);
+      else if (others.length === 0) then(failed, null);
+      else connectInTurn(others, connect, then, failed);
+    });
+  } catch (error) {
+    // TLS throws synchronously for an invalid client certificate; an uncaught exception here would end the process.
+    then(error as Error, null);
+  }
+}
+
+function isUnreached(error: Error): boolean {
+  return UNREACHED.has(String((error as NodeJS.ErrnoException).code));
+}
 
 class EgressError extends Error {
   readonly code: string;

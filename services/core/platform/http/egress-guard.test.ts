@@ -100,6 +100,18 @@ describe('a public host', () => {
     expect(await guardOver([]).resolve(address, 587)).toMatchObject({ kind: 'address', address });
   });
 
+  test('resolves to its other addresses too, one of the other family first', async () => {
+    const others = ['93.184.215.15', '93.184.215.16'];
+    expect(await guardOver([PUBLIC_V4, ...others, PUBLIC_V6]).resolve('mail.example', 587)).toEqual({
+      kind: 'address',
+      address: PUBLIC_V4,
+      others: [PUBLIC_V6, ...others],
+    });
+    expect(await guardOver([PUBLIC_V4, '127.0.0.1']).resolve('mail.example', 587)).toMatchObject({
+      kind: 'refused',
+    });
+  });
+
   test.each([[22], [80], [5432], [6379]])('is refused on port %i', async (port) => {
     expect(await guardOver([PUBLIC_V4]).resolve('mail.example', port)).toEqual({
       kind: 'refused',

@@ -14,12 +14,17 @@ export type EgressGuardOptions = {
 };
 
 export type ResolvedHost =
-  | { readonly kind: 'address'; readonly address: string }
+  | {
+      readonly kind: 'address';
+      readonly address: string;
+      /** Further addresses, checked like the first one, in the order in which to try them; absent if there are none. */
+      readonly others?: readonly string[];
+    }
   | { readonly kind: 'refused'; readonly code: 'dns' | 'egress_blocked' };
 
 export type EgressGuard = {
   /**
-   * Resolves a host chosen by a tenant, and checks every address and the port. The caller connects to the returned address, so
+   * Resolves a host chosen by a tenant, and checks every address and the port. The caller connects to a returned address, so
    * that a second resolution cannot change it.
    */
   readonly resolve: (host: string, port: number) => Promise<ResolvedHost>;
@@ -56,9 +61,15 @@ export function createEgressGuard(options: EgressGuardOptions): EgressGuard {
     if (addresses === undefined || first === undefined) return { kind: 'refused', code: 'dns' };
     const isOpened = (address: Address) => isInside(address, allowed);
     const isFine = (address: Address) => isOpened(address) || (isGlobal(address) && ports.has(port));
-    return addresses.every(isFine)
-      ? { kind: 'address', address: first.toString() }
-      : { kind: 'refused', code: 'egress_blocked' };
+    if (!addresses.every(isFine)) return { kind: 'refused', code: 'egress_blocked' };
+    // Where one family has no route, the other one may have.
+    const rest = addresses.slice(1);
+    const ofOtherFamily = rest.filter((one) => one.kind() !== first.kind()).slice(0, 1);
+    const others = [...ofOtherFamily, ...rest.filter((one) => !ofOtherFamily.includes(one))];
+    const address = first.toString();
+    return others.length === 0
+      ? { kind: 'address', address }
+      : { kind: 'address', address, others: others.map(String) };
   }
 
   return { resolve };
