@@ -1,6 +1,6 @@
 import { databaseFaultOf, isPlaceRefused } from '#core/domain/storage/database-fault.ts';
 import type { Nats } from '#core/platform/nats/nats-types.ts';
-import { findRefused } from '#core/platform/process/find-refused.ts';
+import { findFaults } from '#core/domain/storage/bisect-faults.ts';
 import { createMicroBatch } from '#core/platform/process/micro-batch.ts';
 import { createQueueRoom } from '#core/platform/process/queue-room.ts';
 import type { AcceptRow } from '#core/store/acceptance.ts';
@@ -73,7 +73,7 @@ export function createBatchAccepts(deps: BatchAcceptsDeps): BatchAccepts {
 
   /** @throws `error` when no single message is at fault, or too many are. */
   async function unstorableOf(rows: readonly AcceptRow[], error: unknown): Promise<Unstorable> {
-    const refused = await findRefused(rows, (some) => tryBatch(some, SWEEP_AFTER_MS), PROBES_MAX);
+    const refused = await findFaults(rows, (some) => tryBatch(some, SWEEP_AFTER_MS), PROBES_MAX);
     if (refused === undefined || refused.length === 0) throw error;
     for (const one of refused) onRefused(rows[one.index] as AcceptRow, one.error);
     return { kind: 'unstorable', indexes: refused.map(({ index }) => index) };

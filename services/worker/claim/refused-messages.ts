@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache';
 import { databaseFaultOf, isDamage } from '#core/domain/storage/database-fault.ts';
 import { UNPROCESSABLE } from '#core/domain/sending/decide-waiting.ts';
 import { MINUTE_MS } from '#core/domain/text/duration.ts';
-import { findRefused } from '#core/platform/process/find-refused.ts';
+import { findFaults } from '#core/domain/storage/bisect-faults.ts';
 import type { MessageClaimTerms } from '#core/store/claimed-message.ts';
 import type { Lane, WaitingRow } from '#core/store/lane.ts';
 import type { WorkerStore } from '#core/store/worker-store.ts';
@@ -133,7 +133,7 @@ export function createRefusedMessages(deps: RefusedMessagesDeps): RefusedMessage
         const seqs = some.map(({ seq }) => seq);
         for (const seq of await store.tryClaim(seqs, terms)) passed.add(seq);
       };
-      const found = (await findRefused(messages, probe, PROBES_MAX, REFUSED_MAX)) ?? [];
+      const found = (await findFaults(messages, probe, PROBES_MAX, REFUSED_MAX)) ?? [];
       const refused = found.map(({ index, error }) => ({ message: messages[index] as Named, error }));
       if (refused.length === REFUSED_MAX) await findWitness(messages.slice(REFUSED_MAX), passed, probe);
       const certain = passed.size > 0 ? refused : refused.filter(({ message }) => isConfirmed(message));

@@ -1,5 +1,6 @@
-import { expect, test } from 'vitest';
-import { bisectFaults } from './bisect-faults.ts';
+import * as fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { bisectFaults, findFaults } from './bisect-faults.ts';
 
 const refusal = Object.assign(new Error('no'), { name: 'PostgresError', code: '22P05' });
 const away = Object.assign(new Error('away'), { name: 'PostgresError', code: '57P01' });
@@ -50,4 +51,54 @@ test('an error while failing one half does not keep the other half from being st
   };
   await expect(bisectFaults(['a', 'b', 'c', 'd'], store, fail)).rejects.toBe(away);
   expect(stored).toEqual(['b', 'c', 'd']);
+});
+
+function prober(bad: ReadonlySet<number>) {
+  let probes = 0;
+  return {
+    probes: () => probes,
+    probe: async (items: readonly number[]) => {
+      probes++;
+      if (items.some((item) => bad.has(item))) throw refusal;
+    },
+  };
+}
+
+describe('a search for faults that stores nothing', () => {
+  test('finds the refused items and no others', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(fc.boolean(), { minLength: 1, maxLength: 80 }), async (isBad) => {
+        const items = [...isBad.keys()];
+        const bad = new Set(items.filter((i) => isBad[i]));
+        const { probe } = prober(bad);
+        const found = await findFaults(items, probe, Number.POSITIVE_INFINITY);
+        expect(found?.map(({ index }) => index)).toEqual([...bad]);
+      }),
+    );
+  });
+
+  test('finds one refused item of 500 with at most 18 probes', async () => {
+    const { probe, probes } = prober(new Set([321]));
+    const found = await findFaults([...Array(500).keys()], probe, 100);
+    expect(found).toMatchObject([{ index: 321, error: refusal }]);
+    expect(probes()).toBeLessThanOrEqual(18);
+  });
+
+  test('gives up after the maximum number of probes', async () => {
+    const items = [...Array(500).keys()];
+    const { probe, probes } = prober(new Set(items));
+    expect(await findFaults(items, probe, 64)).toBeUndefined();
+    expect(probes()).toBe(64);
+  });
+
+  test('ends when it has found as many refused items as were asked for', async () => {
+    const { probe, probes } = prober(new Set(Array(128).keys()));
+    const found = await findFaults([...Array(128).keys()], probe, 64, 2);
+    expect(found?.map(({ index }) => index)).toEqual([0, 1]);
+    expect(probes()).toBe(8);
+  });
+
+  test('rejects with an error that is not about an item', async () => {
+    await expect(findFaults([1, 2], () => Promise.reject(away), 64)).rejects.toBe(away);
+  });
 });
