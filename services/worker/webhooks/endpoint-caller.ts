@@ -8,7 +8,6 @@ import {
 } from '#core/domain/webhooks/claim-room.ts';
 import { deliveryDelayMs } from '#core/domain/webhooks/delivery-schedule.ts';
 import { FAILURES_UNTIL_FAILING } from '#core/domain/webhooks/endpoint-health.ts';
-import { slotsLeftTo } from '#core/domain/queue/fair-share.ts';
 import type { ClaimedEvent, DeliveryClaim, WebhookEndpoint } from '#core/store/delivery-claim.ts';
 import { createCallTurns, type CallTurnsDeps } from './call-turns.ts';
 import {
@@ -24,6 +23,7 @@ import type { EndpointSecrets } from './endpoint-secrets.ts';
 import type { EndpointWatch } from './endpoint-watch.ts';
 import { eventBody } from './event-body.ts';
 import { createKeylessEndpoints } from './keyless-endpoints.ts';
+import { createSlotShares } from './slot-shares.ts';
 
 export type EndpointCallerDeps = DeliverEventDeps &
   Pick<CallTurnsDeps<Entry, Delivery>, 'isSending' | 'withSurplus' | 'use'> & {
@@ -74,7 +74,7 @@ export type EndpointCaller = {
    * Ends the wait for the stored health of an endpoint.
    * @param failures its consecutive failures; undefined: no call may be made now.
    */
-  known(endpoint: WebhookEndpoint, failures: number | undefined): void;
+  healthStored(endpoint: WebhookEndpoint, failures: number | undefined): void;
   /** Returns an endpoint's claimed events that are not under way, so that they are claimed again with the changed endpoint. */
   endpointChanged(endpointId: string): void;
   /** Begins no more calls, waits for those under way, and records them. */
@@ -115,15 +115,14 @@ export function createEndpointCaller(deps: EndpointCallerDeps): EndpointCaller {
     next: nextOf,
     begin,
     waitsSince: (entry, { open }) => Math.max(open.claim.waitsSince, entry.fullAt),
-    hasSlot: () => inFlight < deps.inFlightMax,
+    hasSlot: () => slots.hasSlot,
     isSending: deps.isSending,
     withSurplus: deps.withSurplus,
     use: deps.use,
     now: deps.now,
   });
-  const heldBy = new Map<string, number>();
+  const slots = createSlotShares(deps.inFlightMax);
   const keyless = createKeylessEndpoints();
-  let inFlight = 0;
   /** Average duration of a call. */
   let callMs = 0;
   let isStopping = false;
@@ -213,7 +212,7 @@ export function createEndpointCaller(deps: EndpointCallerDeps): EndpointCaller {
   function nextOf(entry: Entry): Delivery | 'over_share' | undefined {
     if (entry.ready === undefined || entry.isHeld) return undefined;
     if (entry.run.underWay >= CALLS_PER_ENDPOINT_MAX) return undefined;
-    if (!hasShare(entry.tenantId)) return 'over_share';
+    if (!slots.hasShare(entry.tenantId)) return 'over_share';
     const before = entry.run.waitingClaims;
     const delivery = entry.run.next();
     if (delivery === undefined) closeIfOver(entry.run.endpoint.id, entry);
@@ -222,26 +221,15 @@ export function createEndpointCaller(deps: EndpointCallerDeps): EndpointCaller {
     return delivery;
   }
 
-  function hasShare(tenantId: string): boolean {
-    const held = heldBy.get(tenantId) ?? 0;
-    const tenants = heldBy.size + (held === 0 ? 1 : 0);
-    const shared = { slots: deps.inFlightMax, taken: inFlight, tenants, weights: tenants };
-    return slotsLeftTo({ held, heldMax: deps.inFlightMax, weight: 1 }, shared) > 0;
-  }
-
   function noteIfFull(entry: Entry): void {
     if (entry.run.underWay >= CALLS_PER_ENDPOINT_MAX) entry.fullAt = deps.now();
   }
 
   function begin(entry: Entry, delivery: Delivery): void {
     noteIfFull(entry);
-    inFlight++;
-    heldBy.set(entry.tenantId, (heldBy.get(entry.tenantId) ?? 0) + 1);
+    slots.take(entry.tenantId);
     void call(entry, delivery).finally(() => {
-      inFlight--;
-      const held = (heldBy.get(entry.tenantId) ?? 1) - 1;
-      if (held === 0) heldBy.delete(entry.tenantId);
-      else heldBy.set(entry.tenantId, held);
+      slots.free(entry.tenantId);
       turns.slotFreed();
       turns.add(entry);
       endIfIdle();
@@ -322,7 +310,7 @@ export function createEndpointCaller(deps: EndpointCallerDeps): EndpointCaller {
   const roomNow = (): number => (isStopping ? 0 : claimRoom([...entries.values()].map(heldClaims)));
 
   function endIfIdle(): void {
-    if (inFlight === 0) idle?.();
+    if (slots.inFlight === 0) idle?.();
   }
 
   return {
@@ -356,7 +344,7 @@ export function createEndpointCaller(deps: EndpointCallerDeps): EndpointCaller {
     get endpoints() {
       return [...entries.values()].map(({ run }) => run.endpoint);
     },
-    known(endpoint, failures) {
+    healthStored(endpoint, failures) {
       const entry = entries.get(endpoint.id);
       if (entry === undefined) return;
       entry.isHeld = false;
@@ -374,17 +362,17 @@ export function createEndpointCaller(deps: EndpointCallerDeps): EndpointCaller {
     async stop() {
       isStopping = true;
       for (const entry of entries.values()) entry.run.giveBack();
-      if (inFlight > 0) await new Promise<void>((resolve) => (idle = resolve));
+      if (slots.inFlight > 0) await new Promise<void>((resolve) => (idle = resolve));
       await deps.watch.drain();
       await deps.recorder.drain();
     },
     get inFlight() {
-      return inFlight;
+      return slots.inFlight;
     },
   };
 }
 
-/** Whether calls may be made: the endpoint may have been paused, or may have failed, between the claim and the reading of its settings. */
+/** Whether calls may be made: the endpoint may have been paused, or have failed, between the claim and the reading of its settings. */
 function mayBeCalled({ endpoint: { status }, isProbe }: DeliveryClaim): boolean {
   return status === 'active' || (status === 'failing' && isProbe);
 }

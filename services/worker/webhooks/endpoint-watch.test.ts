@@ -30,7 +30,7 @@ function setup() {
         return now;
       },
     },
-    onKnown: (_endpoint, failures) => void known.push(failures !== undefined),
+    onStored: (_endpoint, failures) => void known.push(failures !== undefined),
     onMoved: () => undefined,
     onFailed: (error) => void failed.push(error),
     random: () => 0.5,

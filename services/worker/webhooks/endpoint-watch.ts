@@ -13,7 +13,7 @@ export type EndpointWatchDeps = {
    * @param failures of the endpoint since its last success, if it is active and calls need not wait; else undefined, as also when it
    * was deleted or changed meanwhile. Called too for a call that was ignored because the endpoint has changed since.
    */
-  readonly onKnown: (endpoint: WebhookEndpoint, failures: number | undefined) => void;
+  readonly onStored: (endpoint: WebhookEndpoint, failures: number | undefined) => void;
   readonly onMoved: (endpoint: WebhookEndpoint, health: EndpointHealth) => void;
   readonly onFailed: (error: unknown) => void;
   readonly random: () => number;
@@ -68,12 +68,12 @@ export function createEndpointWatch(deps: EndpointWatchDeps): EndpointWatch {
           deps.onMoved(endpoint, health);
         isFailing = health !== undefined && health.failures > 0;
         const mayCall = health?.status === 'active' && (health.callAt?.getTime() ?? 0) <= decidedAt;
-        deps.onKnown(endpoint, mayCall ? health.failures : undefined);
+        deps.onStored(endpoint, mayCall ? health.failures : undefined);
       }
     } catch (error) {
       isFailing = false;
       deps.onFailed(error);
-      deps.onKnown(of.endpoint, undefined);
+      deps.onStored(of.endpoint, undefined);
     } finally {
       // Cleared in the same tick, so that a call that ends right afterwards starts a new write.
       of.storing = undefined;
@@ -90,7 +90,7 @@ export function createEndpointWatch(deps: EndpointWatchDeps): EndpointWatch {
       // The endpoint was changed while these calls were under way: what an old address answered says nothing about the new one.
       if (endpoint.version < of.endpoint.version) {
         // The caller may wait for this result; a write under way ends its wait as well.
-        if (of.storing === undefined) deps.onKnown(of.endpoint, undefined);
+        if (of.storing === undefined) deps.onStored(of.endpoint, undefined);
         return;
       }
       if (endpoint.version > of.endpoint.version) of.calls = [];

@@ -97,7 +97,7 @@ export function createWebhooks(deps: WebhooksDeps): Webhooks {
   });
   const watch = createEndpointWatch({
     store,
-    onKnown: (endpoint, failures) => caller.known(endpoint, failures),
+    onStored: (endpoint, failures) => caller.healthStored(endpoint, failures),
     onMoved: events.endpointMoved,
     onFailed: (error) => events.taskFailed('endpoint_health', error),
     random: Math.random,
