@@ -35,7 +35,10 @@ export type Matched = {
   readonly isLeftDue: boolean;
   /** Tenants with events that are not matched yet. */
   readonly behind: readonly string[];
-  /** Tenants with an endpoint that another worker has locked or has just matched, or that has just changed; they are matched again in a moment. */
+  /**
+   * Tenants with an endpoint that another worker has locked or has just matched, or that has just changed; they are matched again in
+   * a moment.
+   */
   readonly missed: readonly string[];
   /** One error for each tenant that could not be matched. A later look finds these tenants as ones that are behind. */
   readonly failures: readonly Error[];

@@ -372,7 +372,7 @@ export function createEndpointCaller(deps: EndpointCallerDeps): EndpointCaller {
   };
 }
 
-/** Whether calls may be made: the endpoint may have been paused, or have failed, between the claim and the reading of its settings. */
+/** Whether calls may be made: the endpoint may have been paused, or have failed, between the claim and the read of its settings. */
 function mayBeCalled({ endpoint: { status }, isProbe }: DeliveryClaim): boolean {
   return status === 'active' || (status === 'failing' && isProbe);
 }

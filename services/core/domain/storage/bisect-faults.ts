@@ -32,8 +32,8 @@ export async function bisectFaults<Item, Result>(
 }
 
 /**
- * Returns which items the database rejects, found by bisection. Nothing stays stored: for items that are stored in one transaction or
- * not at all. `bisectFaults` is for items that do not depend on each other; it stores all but the rejected ones.
+ * Returns which items the database rejects, found by bisection. Nothing stays stored: for items that are stored in one transaction
+ * or not at all. `bisectFaults` is for items that do not depend on each other; it stores all but the rejected ones.
  * @param probe tries to store some of the items, rolls back, and throws the database's error.
  * @param probesMax maximum number of probes.
  * @param most the search ends when it has found so many. Default: it finds all.

@@ -7,7 +7,7 @@ export type EndpointHealth = {
   readonly status: EndpointStatus;
   /** Only for `disabled`: `gone` or `failing`. */
   readonly statusReason: string | null;
-  /** Number of failed calls since the last success, and the time of the first of them or, once `failing`, of the one that made it so. */
+  /** Failed calls since the last success, and the time of the first of them or, once `failing`, of the one that made it so. */
   readonly failures: number;
   readonly failingSince: Date | null;
   /** No call begins before this time; null if calls need not wait. */

@@ -134,8 +134,9 @@ const UNREACHED = new Set([
 ]);
 
 /**
- * Returns a connector that connects to an address that the guard has checked, so that a second DNS resolution cannot change it: to
- * the next one if an address is not reached within its part of the timeout. The certificate is still verified against the host name.
+ * Returns a connector that connects to an address that the guard has checked, so that a second DNS resolution cannot change it:
+ * to the next one if an address is not reached within its part of the timeout. The certificate is still verified against the host
+ * name.
  */
 function guardedConnector(
   guard: AgentsOptions['guard'],

@@ -171,10 +171,10 @@ begin
       taken := taken || picked;
       taken_of := taken_of || array_fill(endpoint.tenant_id, array[cardinality(picked)]);
       asked := asked || candidate;
-      -- Not the time for which the endpoint could not be called: it was paused, had failed, or had asked for a wait. An endpoint with
-      -- a rate limit waits for that.
-      waits := waits || case when endpoint.rate_limit_per_second is null then
-        1000 * extract(epoch from at_now - greatest(waits_from, endpoint.call_at, endpoint.updated_at))::double precision else 0 end;
+      -- Not the time for which the endpoint could not be called: it was paused, had failed, or had asked for a wait. An endpoint
+      -- with a rate limit waits for that.
+      waits := waits || case when endpoint.rate_limit_per_second is not null then 0 else 1000
+        * extract(epoch from at_now - greatest(waits_from, endpoint.call_at, endpoint.updated_at))::double precision end;
       if endpoint.status = 'failing' then
         probed := probed || candidate;
         update webhook_endpoints w set call_at = at_now + lease where w.id = candidate;
