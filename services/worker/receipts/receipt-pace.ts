@@ -1,4 +1,4 @@
-import type { ExpectedWork, TenantsWithSurplus } from '#core/domain/queue/expected-work.ts';
+import { NOBODY, type ExpectedWork, type TenantsWithSurplus } from '#core/domain/queue/expected-work.ts';
 import { extendRest } from '#core/domain/queue/rest-beside-sends.ts';
 
 /** The extent of a piece of work on receipts. */
@@ -37,8 +37,6 @@ export type ReceiptPace = {
 export type ReceiptWorkKind = 'expected' | 'surplus';
 
 type Job = { readonly kind: ReceiptWorkKind; readonly start: () => Promise<void> };
-
-const NOBODY: ReadonlySet<string> = new Set();
 
 export function createReceiptPace({ expected, isSending, signal }: ReceiptPaceDeps): ReceiptPace {
   const jobs: Job[] = [];

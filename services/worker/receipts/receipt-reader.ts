@@ -1,4 +1,4 @@
-import { hasAnySurplus, hasSurplus } from '#core/domain/queue/expected-work.ts';
+import { hasAnySurplus, hasSurplus, NOBODY } from '#core/domain/queue/expected-work.ts';
 import type { LoadIds } from '#core/domain/storage/id-loader.ts';
 import { createLoopTurns } from '#core/platform/process/loop-turns.ts';
 import type { StoredReceiptCall } from '#core/store/receipt-reports.ts';
@@ -63,8 +63,6 @@ const AGAIN = { minMs: 1_000, maxMs: 600_000 };
 const TRIES_MAX = 300;
 
 const READABLE = reportingProviders();
-
-const NOBODY: ReadonlySet<string> = new Set();
 
 type Settled = Omit<ReadCall, 'againMs'>;
 

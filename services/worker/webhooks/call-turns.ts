@@ -1,4 +1,4 @@
-import { hasSurplus, type TenantsWithSurplus } from '#core/domain/queue/expected-work.ts';
+import { hasSurplus, NOBODY, type TenantsWithSurplus } from '#core/domain/queue/expected-work.ts';
 import { extendRest } from '#core/domain/queue/rest-beside-sends.ts';
 
 export type CallTurnsDeps<Entry, Call> = {
@@ -35,7 +35,6 @@ export type CallTurns<Entry> = {
 const TURN_MAX = 32;
 /** A call's total CPU time, with its writing, answer and record, as a multiple of the time that beginning it takes. */
 const WHOLE_CALL = 3;
-const NOBODY: ReadonlySet<string> = new Set();
 
 /**
  * Creates the turns of a worker's calls: one of each entry in turn. While messages are sent, surplus calls are followed by a rest,
