@@ -204,9 +204,15 @@ describe('a week whose message is being sent when its Monday comes', () => {
     await backdate(b, [seq], '2020-01-06');
     await b.store.endOutlived(PAGE);
     await tellAll(b);
+    await b.admin`
+      insert into despatch.due_deliveries (endpoint_id, tenant_id, first_seq, last_seq, purge_on, due_at)
+      values (gen_random_uuid(), ${b.tenant.tenantId}, 1, 1, '2020-01-06', now())`;
+    const deliveries = async () => (await b.admin`select from despatch.due_deliveries`).length;
     expect(await b.store.maintain()).toEqual({ ...NOTHING, unsettled: ['2020-01-06'] });
+    expect(await deliveries()).toBe(1);
     await b.admin`update despatch.outlived_days set ended_at = now() - interval '5 minutes'`;
     expect(await b.store.maintain()).toEqual({ ...NOTHING, dropped: [old] });
+    expect(await deliveries()).toBe(0);
   });
 
   test('is kept until the call that ended a message by itself is counted and told', async () => {

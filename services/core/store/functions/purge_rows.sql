@@ -11,9 +11,13 @@ declare
 begin
   case of_table
     when 'due_deliveries' then
-      -- Deliveries of events that have been dropped: their endpoints were paused or failing until then.
+      -- Deliveries of events that have been dropped: their endpoints were paused or failing until then. Those of a day that is
+      -- kept so that endpoints are told how its messages ended stay with it.
+      if exists (select from due_deliveries x where has_served('endpoint_feed', x.purge_on, today)) then
+        unsettled := array(select unsettled_days());
+      end if;
       delete from due_deliveries d where d.id = any (array(
-        select x.id from due_deliveries x where has_served('endpoint_feed', x.purge_on, today)
+        select x.id from due_deliveries x where has_served('endpoint_feed', x.purge_on, today) and x.purge_on <> all (unsettled)
         order by x.purge_on limit most for update skip locked));
     when 'webhook_endpoints' then
       return purge_deleted_endpoints(most, today);
