@@ -35,14 +35,20 @@ export const noteBrake: Note = (history, entry) => {
   if (channel === null || level === null || reason === null) return lose(history, entry);
   if (typeof rate !== 'number' || typeof bound !== 'number' || typeof gapMs !== 'number')
     return lose(history, entry);
-  history.brakes.set(channel, { applied: { level, reason, rate, bound, gapMs }, at });
+  history.brakes.set(channel, {
+    applied: { level, reason, rate, bound, gapMs, at },
+    liftedAt: history.brakes.get(channel)?.liftedAt ?? null,
+    isLifted: false,
+  });
 };
 
 export const noteLiftedBrakes: Note = (history, entry) => {
   const { channels } = entry.facts;
   if (!Array.isArray(channels)) return lose(history, entry);
-  for (const channel of channels as readonly string[])
-    history.brakes.set(channel, { applied: null, at: entry.at });
+  for (const channel of channels as readonly string[]) {
+    const applied = history.brakes.get(channel)?.applied ?? null;
+    history.brakes.set(channel, { applied, liftedAt: entry.at, isLifted: true });
+  }
 };
 
 function suspensionFor(reason: string | null, { at, actor }: AuditEntry): LastSuspension {

@@ -259,29 +259,38 @@ async function settleSuspension(
   if (isRetained) await tx`update tenants set owner_uid = null where id = ${tenantId}`;
 }
 
-/** Releases a brake that was lifted, and applies one that was applied since. */
+/**
+ * Releases a brake that was lifted, and applies one that was applied since. The time of the last lift is stored in either case: reports
+ * about messages that were final before it do not count.
+ */
 async function settleBrake(
   tx: TransactionSql,
   tenantId: string,
-  { channel, applied, at }: LastBrake & { readonly channel: string },
+  { channel, applied, liftedAt, isLifted }: LastBrake & { readonly channel: string },
   count: Count,
 ): Promise<void> {
-  if (applied === null) {
-    const { count: rows } = await tx`
-      update brakes set level = null, lifted_at = ${at} where tenant_id = ${tenantId} and channel = ${channel} and level is not null`;
+  if (liftedAt !== null) {
     await tx`delete from final_stretches where tenant_id = ${tenantId} and channel = ${channel}`;
     await tx`update final_hours set rated = 0, hard_bounces = 0, complaints = 0 where tenant_id = ${tenantId} and channel = ${channel}`;
+  }
+  if (applied === null) {
+    const { count: rows } = await tx`
+      update brakes set level = null, lifted_at = ${liftedAt}
+      where tenant_id = ${tenantId} and channel = ${channel} and level is not null`;
     count('brakes lifted', rows);
     return;
   }
-  const { level, reason, rate, bound, gapMs } = applied;
-  const { count: rows } = await tx`
-    insert into brakes as b (tenant_id, channel, level, reason, rate, bound, applied_at, gap_ms, next_at)
-    values (${tenantId}, ${channel}, ${level}, ${reason}, ${rate}, ${bound}, ${at}, ${gapMs}, now())
+  const { reason, rate, bound, gapMs, at } = applied;
+  const level = isLifted ? null : applied.level;
+  const [brake] = await tx<{ was: string | null }[]>`
+    insert into brakes as b (tenant_id, channel, level, reason, rate, bound, applied_at, gap_ms, next_at, lifted_at)
+    values (${tenantId}, ${channel}, ${level}, ${reason}, ${rate}, ${bound}, ${at}, ${gapMs}, now(), ${liftedAt})
     on conflict (tenant_id, channel) do update set level = excluded.level, reason = excluded.reason, rate = excluded.rate,
-      bound = excluded.bound, applied_at = excluded.applied_at, gap_ms = excluded.gap_ms, next_at = excluded.next_at
-    where b.level is distinct from excluded.level`;
-  count(`channels ${level}`, rows);
+      bound = excluded.bound, applied_at = excluded.applied_at, gap_ms = excluded.gap_ms, next_at = excluded.next_at,
+      lifted_at = coalesce(excluded.lifted_at, b.lifted_at)
+    returning old.level as was`;
+  const was = brake?.was ?? null;
+  if (was !== level) count(level === null ? 'brakes lifted' : `channels ${level}`, 1);
 }
 
 async function settleMember(

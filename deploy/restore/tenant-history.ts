@@ -51,15 +51,19 @@ export type LastSuppression = {
 };
 
 export type LastBrake = {
-  /** Null: the brake ended up lifted. */
+  /** The brake that was applied last; null if that was before the restored time. */
   readonly applied: {
     readonly level: string;
     readonly reason: string;
     readonly rate: number;
     readonly bound: number;
     readonly gapMs: number;
+    readonly at: string;
   } | null;
-  readonly at: string;
+  /** When a brake was last lifted; null if none was. */
+  readonly liftedAt: string | null;
+  /** Whether the last brake was lifted. */
+  readonly isLifted: boolean;
 };
 
 /** What happened to one tenant after the time that the database was restored to. Changes with each entry that is noted. */

@@ -169,7 +169,7 @@ beforeAll(async () => {
   await platform(other.id, 'suspend');
   const delivery = workerStore(api.database.open('worker', 1), 10_000, ADDRESS_KEYS);
   const applied = createAuditTrail(log);
-  const brake = async (channel: 'sms' | 'email'): Promise<void> => {
+  const brake = async (channel: 'sms' | 'email' | 'push'): Promise<void> => {
     const facts = { level: 'held', reason: 'complaint_rate', rate: 0.01, bound: 0.003 } as const;
     const decided = { ...facts, tenantId: other.id, channel, gapMs: 1_000, liftedAt: null };
     for (const entry of await delivery.applyBrakes([decided])) applied(entry);
@@ -255,6 +255,7 @@ beforeAll(async () => {
   done(await api.callAs('owner', merging, 'DELETE', `/v1/admin/members/${leaver.userId}`));
   await putMerging({ role: 'viewer' }, `/${demoted.userId}`);
   await platform(other.id, 'resume');
+  await brake('push');
   await platform(other.id, 'lift-brake');
   await brake('email');
   await platform(suspended.id, 'suspend');
@@ -344,6 +345,10 @@ async function state(): Promise<Record<string, unknown>> {
     brakes: (
       await restored`select channel from brakes where tenant_id = ${other.id} and level is not null order by channel`
     ).map(({ channel }) => channel as string),
+    // Reports about messages that were final before a lift must not count.
+    lifted: (
+      await restored`select channel from brakes where tenant_id = ${other.id} and lifted_at is not null order by channel`
+    ).map(({ channel }) => channel as string),
     retained: RETAINED.map((name) => facts(ids[name])),
     owned: RETAINED.filter((name) => of(tenants, ids[name])?.['owner_uid'] !== null),
     suppressed: [
@@ -380,6 +385,7 @@ const REVIVED = {
   retained: ['active', 'active', 'suspended billing', 'active'],
   owned: RETAINED,
   brakes: ['sms'],
+  lifted: [],
   messages: 3,
   contents: [true, true, true, true],
 };
@@ -405,6 +411,7 @@ const REPLAYED = {
   retained: ['suspended manual', 'suspended abuse', 'suspended billing', 'active'],
   owned: [],
   brakes: ['email'],
+  lifted: ['push', 'sms'],
   messages: 0,
   // A message that waits again keeps its content, for the worker.
   contents: [false, false, true, true],
