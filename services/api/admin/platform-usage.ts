@@ -98,7 +98,7 @@ export function platformUsageRoute({
     operation: 'getPlatformUsage',
     summary: 'Count the messages of all tenants',
     description:
-      'For platform admins: the counts of `GET /v1/admin/usage`, for all tenants. By any of `tenant`, `day`, `channel` and `status`; without `groupBy` everything is one item. At most 10,000 items: with many tenants ask for one of them (`tenant`), or by `tenant` for some at a time (`limit`). Messages of a deleted tenant are no longer counted.',
+      'For platform admins: the counts of `GET /v1/admin/usage`, for all tenants. By any of `tenant`, `day`, `channel` and `status`; without `groupBy` everything is one item. At most 10,000 items: with many tenants ask for one of them (`tenant`), or by `tenant` for some at a time (`limit`); CSV has the address of the next ones in the header `Link`. Messages of a deleted tenant are no longer counted.',
     tag: 'Usage',
     auth: { kind: 'user' },
     query: z.object({
@@ -147,17 +147,22 @@ export function platformUsageRoute({
       const columns = [...groups].flatMap((group) =>
         group === 'tenant' ? ['tenantId', 'tenantSlug'] : [group],
       );
-      return {
-        body: {
-          ...spanShown(span),
-          groupBy: [...groups],
-          items,
-          nextCursor: cursors.next(list, next),
-        },
-        ...(asksForCsv(format, request) ? { csv: await usageCsv(columns, items, byStatus, pause) } : {}),
-      };
+      const nextCursor = cursors.next(list, next);
+      const body = { ...spanShown(span), groupBy: [...groups], items, nextCursor };
+      if (!asksForCsv(format, request)) return { body };
+      const csv = await usageCsv(columns, items, byStatus, pause);
+      if (nextCursor === null) return { body, csv };
+      return { body, csv, headers: { link: nextLink({ ...query, format: 'csv', cursor: nextCursor }) } };
     },
   });
+}
+
+/** Returns the header that leads to the next page (RFC 8288), relative to the request's address. */
+function nextLink(query: Readonly<Record<string, unknown>>): string {
+  const given = Object.entries(query).flatMap(([name, value]): [string, string][] =>
+    value === undefined ? [] : [[name, String(value)]],
+  );
+  return `<?${new URLSearchParams(given)}>; rel="next"`;
 }
 
 function nameOf({ tenantId, period, channel }: PlatformUsageKey): string {

@@ -102,6 +102,21 @@ test('a page of platform usage ends with its last tenant, and has no times by st
     expect((await ask(query)).status).toBe(400);
 });
 
+test('platform usage as CSV leads from page to page', async () => {
+  const headers = { authorization: `Bearer ${api.platformAdmin.token}`, accept: 'text/csv' };
+  const path = '/v1/admin/platform/usage';
+  const get = (query: string) => api.app.inject({ method: 'GET', url: `${path}${query}`, headers });
+  const first = await get('?since=2026-01-06T00:00:00Z&until=2026-01-07T00:00:00Z&groupBy=tenant&limit=1');
+  const [, next = ''] = /^<(\?[^>]+)>; rel="next"$/.exec(String(first.headers['link'])) ?? [];
+  const second = await get(next);
+  expect(second.headers['link']).toBeUndefined();
+  const [one, other] = [first, second].map(({ body }) => body.split('\r\n'));
+  expect(other?.[0]).toBe(one?.[0]);
+  expect([one?.[1], other?.[1]].map((line) => line?.split(',')[0])).toEqual(
+    tenants.slice(0, 2).map(({ id }) => id),
+  );
+});
+
 test('platform usage is available as CSV', async () => {
   const headers = { authorization: `Bearer ${api.platformAdmin.token}` };
   const url =
