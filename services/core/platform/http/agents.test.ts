@@ -1,9 +1,11 @@
 import { X509Certificate } from 'node:crypto';
+import { once } from 'node:events';
 import { createSecureServer, createServer, type Http2Server, type ServerHttp2Session } from 'node:http2';
 import { createServer as createPlainServer, type ServerResponse } from 'node:http';
 import { createServer as createHttpsServer } from 'node:https';
-import { createServer as createTcpServer, type AddressInfo } from 'node:net';
+import { connect, createServer as createTcpServer, type AddressInfo, type Socket } from 'node:net';
 import { getCACertificates, setDefaultCACertificates, type TLSSocket } from 'node:tls';
+import { Worker } from 'node:worker_threads';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { STAND_IN_CERTIFICATE, STAND_IN_KEY } from '#providers/smtp/stand-in-certificate.ts';
 import { createHttpClient } from './http-client.ts';
@@ -150,6 +152,18 @@ describe('a call', () => {
     server.close();
   });
 
+  test("to a tenant's host without TLS is connected once TCP is, however long the answer takes", async () => {
+    const resolve = async () => ({ kind: 'address', address: '127.0.0.1' }) as const;
+    await using http = createHttpClient({ guard: { resolve }, connectTimeoutMs: 200 });
+    const server = createPlainServer((_, response) => void setTimeout(() => response.end(), 600));
+    await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+    const { port } = server.address() as AddressInfo;
+    const called = await http({ method: 'GET', isTenantHost: true, url: `http://mail.test:${port}/` });
+    server.closeAllConnections();
+    server.close();
+    expect(called).toMatchObject({ status: 200 });
+  });
+
   test('in a burst leaves no idle connection open for longer than a few seconds', async () => {
     await using http = createHttpClient();
     const server = createPlainServer({ keepAliveTimeout: 0 }, (_, response) => response.end());
@@ -194,26 +208,92 @@ describe('over TLS', () => {
     expect(results).toMatchObject([{ status: 200 }, { kind: 'not_sent', code: 'tls' }]);
   });
 
-  test.each(['refuses connections', 'never answers'])(
+  /** Serves at the address, where TLS begins only after a time, in milliseconds. */
+  async function serveLate(address: string, afterMs: number) {
+    const server = createHttpsServer(identity, (_, response) => response.end());
+    const sockets: Socket[] = [];
+    const front = createTcpServer({ pauseOnConnect: true }, (socket) => {
+      sockets.push(socket.on('error', () => {}));
+      setTimeout(() => {
+        server.emit('connection', socket);
+        socket.resume();
+      }, afterMs);
+    });
+    await new Promise<void>((resolve) => front.listen(0, address, resolve));
+    return {
+      port: (front.address() as AddressInfo).port,
+      [Symbol.asyncDispose]: async () => {
+        for (const socket of sockets) socket.destroy();
+        await new Promise((resolve) => front.close(resolve));
+      },
+    };
+  }
+
+  /** Listens in a thread that accepts no connection, and fills the queue of these: the next one is not answered. */
+  async function listenWithoutAccepting(address: string, port: number): Promise<AsyncDisposable> {
+    const listening = `const { parentPort } = require('node:worker_threads');
+      require('node:net').createServer().listen({ host: '${address}', port: ${port}, backlog: 1 }, () => {
+        parentPort.postMessage('listening');
+        Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
+      });`;
+    const thread = new Worker(listening, { eval: true });
+    await once(thread, 'message');
+    const queued: Socket[] = [];
+    const isQueued = (): Promise<boolean> =>
+      new Promise((resolve) => {
+        const socket = connect(port, address, () => resolve(true)).on('error', () => resolve(false));
+        queued.push(socket);
+        setTimeout(() => resolve(false), 200);
+      });
+    while (await isQueued());
+    return {
+      [Symbol.asyncDispose]: async () => {
+        for (const socket of queued) socket.destroy();
+        await thread.terminate();
+      },
+    };
+  }
+
+  const guardOf = (address: string, ...others: string[]) => ({
+    resolve: async () => ({ kind: 'address', address, others }) as const,
+  });
+
+  test.each(['refuses connections', 'does not answer'])(
     "a tenant's host is called at its next address while the first one %s",
     async (first) => {
-      const guard = {
-        resolve: async () => ({ kind: 'address', address: '127.0.0.2', others: ['127.0.0.1'] }) as const,
-      };
-      await using http = createHttpClient({ guard, connectTimeoutMs: 1_000 });
-      const server = createHttpsServer(identity, (_, response) => response.end());
-      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-      const { port } = server.address() as AddressInfo;
-      const silent = createTcpServer((socket) => socket.on('error', () => {}));
-      if (first === 'never answers')
-        await new Promise<void>((resolve) => silent.listen(port, '127.0.0.2', resolve));
-      const called = await http({ method: 'GET', isTenantHost: true, url: `https://mail.test:${port}/` });
-      server.closeAllConnections();
-      server.close();
-      silent.close();
-      expect(called).toMatchObject({ status: 200 });
+      await using http = createHttpClient({
+        guard: guardOf('127.0.0.2', '127.0.0.1'),
+        connectTimeoutMs: 1_500,
+      });
+      await using server = await serveLate('127.0.0.1', 0);
+      await using _ =
+        first === 'does not answer' ? await listenWithoutAccepting('127.0.0.2', server.port) : null;
+      expect(
+        await http({ method: 'GET', isTenantHost: true, url: `https://mail.test:${server.port}/` }),
+      ).toMatchObject({ status: 200 });
     },
   );
+
+  test.each([
+    ['the first', guardOf('127.0.0.1', '127.0.0.2', '127.0.0.3')],
+    ['the last, after two that refuse connections,', guardOf('127.0.0.3', '127.0.0.2', '127.0.0.1')],
+  ])('%s of several addresses has the whole timeout for TLS', async (_, guard) => {
+    await using http = createHttpClient({ guard, connectTimeoutMs: 3_000 });
+    await using server = await serveLate('127.0.0.1', 1_700);
+    expect(
+      await http({ method: 'GET', isTenantHost: true, url: `https://mail.test:${server.port}/` }),
+    ).toMatchObject({ status: 200 });
+  });
+
+  test('a connection to one of several addresses that begins no TLS is given up at the timeout', async () => {
+    await using http = createHttpClient({ guard: guardOf('127.0.0.1', '127.0.0.2'), connectTimeoutMs: 500 });
+    await using server = await serveLate('127.0.0.1', 5_000);
+    const begunAt = performance.now();
+    expect(
+      await http({ method: 'GET', isTenantHost: true, url: `https://mail.test:${server.port}/` }),
+    ).toEqual({ kind: 'not_sent', code: 'connect_timeout' });
+    expect(performance.now() - begunAt).toBeLessThan(3_000);
+  });
 
   test('a client certificate is used on its own connections, and the guard still applies', async () => {
     const certificate = {

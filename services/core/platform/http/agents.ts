@@ -1,12 +1,12 @@
-import type { LookupFunction } from 'node:net';
+import type { LookupFunction, Socket } from 'node:net';
 import { LRUCache } from 'lru-cache';
-import { Agent, buildConnector, type Dispatcher } from 'undici';
+import { Agent, buildConnector, errors, type Dispatcher } from 'undici';
 import type { HttpRequest } from '#core/domain/sending/http-exchange.ts';
 import { TENANT_HOST_CIPHERS } from '#core/domain/account/tls-ciphers.ts';
 import type { EgressGuard } from './egress-guard.ts';
 
 export type AgentsOptions = {
-  /** DNS, TCP and TLS together. Default 5 s. */
+  /** DNS, TCP and TLS together, over all addresses that are tried; for a tenant's host without the DNS. Default 5 s. */
   readonly connectTimeoutMs: number;
   /** Default: no limit. Connections are then bounded by the number of calls under way. */
   readonly connectionsPerOrigin?: number | undefined;
@@ -124,8 +124,10 @@ type Callback = Parameters<Connector>[1];
 const ADDRESSES_MAX = 3;
 /** Faults of an address that another address of the same host may not have. */
 const UNREACHED = new Set([
+  'EAFNOSUPPORT',
   'ECONNREFUSED',
   'ECONNRESET',
+  'EHOSTDOWN',
   'EHOSTUNREACH',
   'ENETUNREACH',
   'EADDRNOTAVAIL',
@@ -135,17 +137,16 @@ const UNREACHED = new Set([
 
 /**
  * Returns a connector that connects to an address that the guard has checked, so that a second DNS resolution cannot change it:
- * to the next one if an address is not reached within its part of the timeout. The certificate is still verified against the host
+ * to the next one if an address is not reached within its share of the time. The certificate is still verified against the host
  * name.
  */
 function guardedConnector(
   guard: AgentsOptions['guard'],
-  timeout: number,
+  timeoutMs: number,
   shown: { readonly cert?: string; readonly key?: string } = {},
 ): Connector {
-  const connectors = Array.from({ length: ADDRESSES_MAX }, (_, i) =>
-    buildConnector({ timeout: timeout / (i + 1), allowH2: false, ciphers: TENANT_HOST_CIPHERS, ...shown }),
-  );
+  // Without a timeout of its own: it would be the same for every connection.
+  const connect = buildConnector({ timeout: 0, allowH2: false, ciphers: TENANT_HOST_CIPHERS, ...shown });
   return (options, callback) => {
     const port = Number(options.port) || (options.protocol === 'https:' ? 443 : 80);
     const checked = guard?.resolve(options.hostname, port) ?? REFUSED;
@@ -153,11 +154,11 @@ function guardedConnector(
       (resolved) => {
         if (resolved.kind === 'refused') return callback(new EgressError(resolved.code), null);
         const addresses = [resolved.address, ...(resolved.others ?? [])].slice(0, ADDRESSES_MAX);
-        const connect = connectors[addresses.length - 1] as Connector;
         // Tests break this (mutant: pinned-address): a tenant's host is called at an address that was checked.
         connectInTurn(
           addresses,
           (address, then) => connect({ ...options, hostname: address }, then),
+          performance.now() + timeoutMs,
           callback,
         );
       },
@@ -171,19 +172,30 @@ const REFUSED = Promise.resolve({ kind: 'refused', code: 'egress_blocked' } as c
 /** Connects to the first of these addresses that is reached. */
 function connectInTurn(
   addresses: readonly string[],
-  connect: (address: string, then: Callback) => void,
+  connect: (address: string, then: Callback) => unknown,
+  endsAt: number,
   then: Callback,
   failedBefore?: Error,
 ): void {
   const [address = '', ...others] = addresses;
   try {
-    connect(address, (error, socket) => {
-      if (error === null) return then(null, socket);
+    const socket = connect(address, (error, connected) => {
+      clearTimeout(timer);
+      if (error === null) return then(null, connected);
       // The first fault says most about the host: the other addresses may have no route at all.
       const failed = failedBefore ?? error;
       if (!isUnreached(error)) then(error, null);
-      else if (others.length === 0) then(failed, null);
-      else connectInTurn(others, connect, then, failed);
+      else if (others.length === 0 || performance.now() >= endsAt) then(failed, null);
+      else connectInTurn(others, connect, endsAt, then, failed);
+    }) as Socket;
+    const giveUp = (): void => void socket.destroy(new errors.ConnectTimeoutError());
+    const leftMs = (): number => Math.max(1, endsAt - performance.now());
+    let timer = setTimeout(giveUp, leftMs() / addresses.length);
+    // Then the address is reached: TLS on it may take all the time that is left. Without TLS the connector's own listener, which
+    // runs next, ends the wait.
+    socket.prependOnceListener('connect', () => {
+      clearTimeout(timer);
+      timer = setTimeout(giveUp, leftMs());
     });
   } catch (error) {
     // TLS throws synchronously for an invalid client certificate; an uncaught exception here would end the process.

@@ -195,6 +195,8 @@ const CODES: Readonly<Record<string, string>> = {
   EAI_AGAIN: 'dns',
   EAI_FAIL: 'dns',
   ECONNREFUSED: 'connect_refused',
+  EAFNOSUPPORT: 'unreachable',
+  EHOSTDOWN: 'unreachable',
   EHOSTUNREACH: 'unreachable',
   ENETUNREACH: 'unreachable',
   ETIMEDOUT: 'connect_timeout',
