@@ -59,7 +59,7 @@ export type DeliveryClaim = {
   readonly blocked: ReadonlySet<number>;
   /**
    * Since when workers alone have kept the events waiting, in milliseconds since the epoch: not while the endpoint could not be
-   * called, as when it was paused or failing, nor because of its rate limit.
+   * called, as when it was paused or failing, nor because of its rate limit or because it wants its events in order.
    */
   readonly waitsSince: number;
   /** By `performance.now()`. */

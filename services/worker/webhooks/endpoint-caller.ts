@@ -114,7 +114,7 @@ export function createEndpointCaller(deps: EndpointCallerDeps): EndpointCaller {
   const turns = createCallTurns<Entry, Delivery>({
     next: nextOf,
     begin,
-    waitsSince: (entry, { open }) => Math.max(open.claim.waitsSince, entry.fullAt),
+    waitsSince: (_, { open }) => waitsSince(open.claim),
     hasSlot: () => slots.hasSlot,
     isSending: deps.isSending,
     withSurplus: deps.withSurplus,
@@ -307,6 +307,14 @@ export function createEndpointCaller(deps: EndpointCallerDeps): EndpointCaller {
     deps.watch.note(endpoint, { succeeded, status, retryAfterMs, isProbe });
   }
 
+  /** Returns since when workers alone have kept the events waiting. Those of an ordered endpoint wait for its earlier events. */
+  function waitsSince({
+    endpoint,
+    waitsSince: since,
+  }: Pick<DeliveryClaim, 'endpoint' | 'waitsSince'>): number {
+    return endpoint.ordered ? deps.now() : Math.max(since, entries.get(endpoint.id)?.fullAt ?? 0);
+  }
+
   const roomNow = (): number => (isStopping ? 0 : claimRoom([...entries.values()].map(heldClaims)));
 
   function endIfIdle(): void {
@@ -333,14 +341,7 @@ export function createEndpointCaller(deps: EndpointCallerDeps): EndpointCaller {
         ...tenantsWithTheirShare(held, roomNow(), (deps.inFlightMax * WAIT_MS) / callMs),
       ];
     },
-    waitedMs: (claims) =>
-      Math.max(
-        0,
-        ...claims.map(
-          ({ endpoint, waitsSince }) =>
-            deps.now() - Math.max(waitsSince, entries.get(endpoint.id)?.fullAt ?? 0),
-        ),
-      ),
+    waitedMs: (claims) => Math.max(0, ...claims.map((claim) => deps.now() - waitsSince(claim))),
     get endpoints() {
       return [...entries.values()].map(({ run }) => run.endpoint);
     },

@@ -93,8 +93,13 @@ describe('concurrent calls', () => {
       { ageMs: 86_400_000, waitedMs: 0, events: 40, beforeRest: 20 },
     ],
     ['late events, but for its limit', { ageMs: 120_000, waitedMs: 120_000, events: 60, beforeRest: 40 }],
+    [
+      'late events of an endpoint that wants them in order',
+      { ageMs: 120_000, waitedMs: 120_000, events: 40, beforeRest: 20, ordered: true },
+    ],
   ])('of a tenant with surplus rest while messages are sent, for %s', async (_, late) => {
-    const loud = endpointOf({ tenantId: randomUUID(), url: 'https://loud.example/' });
+    const ordered = 'ordered' in late;
+    const loud = endpointOf({ tenantId: randomUUID(), url: 'https://loud.example/', ordered });
     const quiet = endpointOf({ tenantId: randomUUID(), url: 'https://quiet.example/' });
     const isLoud = ({ url }: HttpRequest) => url.includes('loud');
     const many = Array.from({ length: late.events }, (_none, i) => i);

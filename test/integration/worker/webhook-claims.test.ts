@@ -236,6 +236,7 @@ describe('webhook claims', () => {
     const HOUR_MS = 3_600_000;
     const [idle, slow] = [await b.endpoint(), await b.endpoint({ rate_limit_per_second: 100 })];
     const [paused, held] = [await b.endpoint({ status: 'paused' }), await b.endpoint()];
+    const ordered = await b.endpoint({ ordered: true });
     await b.send(1);
     await b.match();
     await b.admin`update despatch.due_deliveries set due_at = now() - interval '1 hour'`;
@@ -249,7 +250,7 @@ describe('webhook claims', () => {
       const waitsSince = claims.find(({ endpoint }) => endpoint.id === id)?.waitsSince ?? Number.NaN;
       return Math.round((Date.now() - waitsSince) / HOUR_MS);
     };
-    expect([idle, slow, paused, held].map(isLate)).toEqual([1, 0, 0, 0]);
+    expect([idle, slow, paused, held, ordered].map(isLate)).toEqual([1, 0, 0, 0, 0]);
   });
 
   test('continue for a suspended tenant and end with the deletion of the endpoint', async () => {

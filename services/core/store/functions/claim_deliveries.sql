@@ -172,8 +172,8 @@ begin
       taken_of := taken_of || array_fill(endpoint.tenant_id, array[cardinality(picked)]);
       asked := asked || candidate;
       -- Not the time for which the endpoint could not be called: it was paused, had failed, or had asked for a wait. An endpoint
-      -- with a rate limit waits for that.
-      waits := waits || case when endpoint.rate_limit_per_second is not null then 0 else 1000
+      -- with a rate limit waits for that, and an ordered one for the end of its claim before.
+      waits := waits || case when endpoint.ordered or endpoint.rate_limit_per_second is not null then 0 else 1000
         * extract(epoch from at_now - greatest(waits_from, endpoint.call_at, endpoint.updated_at))::double precision end;
       if endpoint.status = 'failing' then
         probed := probed || candidate;
