@@ -50,8 +50,8 @@ export type SettledReceiptCalls = {
   readonly begun: readonly number[];
   /** Ids of settled calls. */
   readonly done: readonly number[];
-  /** Calls to parse again later. */
-  readonly again: readonly { readonly id: number; readonly ms: number }[];
+  /** Calls to parse again later. `misconfigured`: for that their account needs other settings. */
+  readonly again: readonly { readonly id: number; readonly ms: number; readonly misconfigured: boolean }[];
   /** Accounts that received a genuine call. */
   readonly genuine: readonly string[];
   readonly refused: readonly { readonly account_id: string; readonly reason: string }[];

@@ -31,8 +31,8 @@ export type CallReading =
   | { readonly kind: 'forged'; readonly reason: ForgeryReason }
   /** The call is not in the vendor's format, or its account takes no receipts. */
   | { readonly kind: 'unreadable' }
-  /** The call is read again later. */
-  | { readonly kind: 'undecided' };
+  /** The call is read again later. `isMisconfigured`: it waits for usable settings of its account. */
+  | { readonly kind: 'undecided'; readonly isMisconfigured?: boolean };
 
 export type ReadCallDeps = {
   readonly publicBaseUrl: string;

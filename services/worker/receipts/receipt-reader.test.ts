@@ -33,7 +33,7 @@ function setup(withSurplus: Set<string> | 'everyone', onBegun: () => void = () =
   const calls: StoredReceiptCall[] = [];
   const passedOver: (readonly string[])[] = [];
   const settled: number[] = [];
-  const postponed: number[] = [];
+  const postponed: SettledReceiptCalls['again'][number][] = [];
   const refused: SettledReceiptCalls['refused'][number][] = [];
   const works: ReceiptWork[] = [];
   let commits = 0;
@@ -63,7 +63,7 @@ function setup(withSurplus: Set<string> | 'everyone', onBegun: () => void = () =
         }
         if (done.includes(-1)) throw new Error('away');
         settled.push(...done);
-        postponed.push(...again.map(({ id }) => id));
+        postponed.push(...again);
         refused.push(...rejected);
       },
     },
@@ -71,6 +71,7 @@ function setup(withSurplus: Set<string> | 'everyone', onBegun: () => void = () =
       async inForce(id) {
         if (id === COUNTING.id) return { kind: 'ready', accounts: [COUNTING] };
         if (id.startsWith('slow')) await slow.promise;
+        if (id.startsWith('sealed')) return { kind: 'unavailable' };
         if (id.startsWith('misconfigured')) return { kind: 'unusable', code: 'config_invalid' };
         return { kind: 'unusable', code: 'provider_deleted' };
       },
@@ -202,9 +203,14 @@ test('a call for an account whose settings cannot be used is read again, and one
   const { reader, bring, settled, postponed, refused } = setup(new Set());
   bring(1, 'misconfigured');
   bring(2, 'deleted');
+  bring(3, 'sealed');
   await reader.read();
   await reader.drain();
-  expect([settled, postponed]).toEqual([[2], [1]]);
+  expect(settled).toEqual([2]);
+  expect(postponed).toEqual([
+    { id: 1, ms: 2_000, misconfigured: true },
+    { id: 3, ms: 2_000, misconfigured: false },
+  ]);
   expect(refused).toEqual([{ account_id: 'deleted account', reason: 'unreadable' }]);
 });
 

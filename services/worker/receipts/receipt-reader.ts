@@ -59,7 +59,7 @@ const GAP_MS = 100;
  */
 const SURPLUS_REPORTS_AT_ONCE = 64;
 const AGAIN = { minMs: 1_000, maxMs: 600_000 };
-/** About two days with growing pauses. A credential that cannot be read for so long is lost. */
+/** About two days with growing pauses. A credential that cannot be read for so long is lost, and settings are not mended. */
 const TRIES_MAX = 300;
 
 const READABLE = reportingProviders();
@@ -248,7 +248,7 @@ async function readOne(
   // Settings can be mended; a deleted account or a destroyed key does not come back.
   const isMendable = found.kind === 'unusable' && found.code === 'config_invalid';
   if (found.kind === 'unavailable' || isMendable)
-    return { call, provider: 'unknown', reading: { kind: 'undecided' }, readMs };
+    return { call, provider: 'unknown', reading: { kind: 'undecided', isMisconfigured: isMendable }, readMs };
   if (found.kind === 'unusable')
     return { call, provider: 'unknown', reading: { kind: 'unreadable' }, readMs };
   const { accounts } = found;

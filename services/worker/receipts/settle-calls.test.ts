@@ -42,19 +42,29 @@ const doneBy = (commits: readonly SettledReceiptCalls[]) => commits.map(({ done 
 test('calls that are settled together share a commit', async () => {
   const { deps, commits } = database();
   const again: ReadCall = { ...read(3), reading: { kind: 'undecided' }, againMs: 2_000 };
+  const misconfigured: ReadCall = {
+    ...read(6),
+    reading: { kind: 'undecided', isMisconfigured: true },
+    againMs: 1_000,
+  };
+  const givenUp: ReadCall = { ...read(7), reading: { kind: 'undecided' } };
   const forged: ReadCall = { ...read(4), reading: { kind: 'forged', reason: 'signature_missing' } };
   const unreadable: ReadCall = { ...read(5), reading: { kind: 'unreadable' } };
-  await settleCalls([read(1), read(2), again, forged, unreadable], deps);
+  await settleCalls([read(1), read(2), again, forged, unreadable, misconfigured, givenUp], deps);
   expect(commits).toEqual([
     {
       reports: [{ call_id: 1 }, { call_id: 2 }],
       begun: [],
-      done: [4, 5, 1, 2],
-      again: [{ id: 3, ms: 2_000 }],
+      done: [4, 5, 7, 1, 2],
+      again: [
+        { id: 3, ms: 2_000, misconfigured: false },
+        { id: 6, ms: 1_000, misconfigured: true },
+      ],
       genuine: ['account 1', 'account 2'],
       refused: [
         { account_id: 'account 4', reason: 'signature_missing' },
         { account_id: 'account 5', reason: 'unreadable' },
+        { account_id: 'account 7', reason: 'unreadable' },
       ],
     },
   ]);

@@ -132,20 +132,26 @@ function rowsOf(pieces: readonly Piece[]): SettledReceiptCalls {
     reports: pieces.flatMap(({ reports }) => reports),
     begun: pieces.flatMap(({ of, isLast }) => (isLast ? [] : [of.call.id])),
     done: ended.flatMap(({ call, againMs }) => (againMs === undefined ? [call.id] : [])),
-    again: ended.flatMap(({ call, againMs }) =>
-      againMs === undefined ? [] : [{ id: call.id, ms: againMs }],
+    again: ended.flatMap(({ call, reading, againMs: ms }) =>
+      ms === undefined ? [] : [{ id: call.id, ms, misconfigured: isMisconfigured(reading) }],
     ),
     genuine: [...new Set(pieces.filter(isRead).map(({ of }) => of.call.accountId))],
-    refused: ended.flatMap(({ reading, call }) => {
-      const reason = reasonOf(reading);
-      return reason === undefined ? [] : [{ account_id: call.accountId, reason }];
+    refused: ended.flatMap((one) => {
+      const reason = reasonOf(one);
+      return reason === undefined ? [] : [{ account_id: one.call.accountId, reason }];
     }),
   };
 }
 
-/** Returns why the caller, the tenant's vendor or a forger, is not believed; undefined if it is. */
-function reasonOf(reading: CallReading): string | undefined {
+function isMisconfigured(reading: CallReading): boolean {
+  return reading.kind === 'undecided' && reading.isMisconfigured === true;
+}
+
+/** Returns why nothing of the call, of the tenant's vendor or a forger, is believed; undefined if it is, or not settled yet. */
+function reasonOf({ reading, againMs }: Pick<ReadCall, 'reading' | 'againMs'>): string | undefined {
   if (reading.kind === 'forged') return reading.reason;
+  // No try could read it, and there will be no other.
+  if (reading.kind === 'undecided' && againMs === undefined) return 'unreadable';
   return reading.kind === 'unreadable' ? 'unreadable' : undefined;
 }
 

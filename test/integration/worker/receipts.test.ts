@@ -645,7 +645,7 @@ test('a receipt call counts its undecided readings, and not the times that a lea
   await stores.admin`update despatch.receipt_calls set leased_until = now() - interval '1 s'`;
   expect(await take()).toEqual({ id, tries: 1 });
   const none = { reports: [], begun: [], done: [], genuine: [], refused: [] };
-  await stores.store.settleReceiptCalls({ ...none, again: [{ id, ms: 0 }] });
+  await stores.store.settleReceiptCalls({ ...none, again: [{ id, ms: 0, misconfigured: false }] });
   expect(await take()).toEqual({ id, tries: 2 });
 });
 

@@ -82,4 +82,18 @@ test('oldestReceiptSeconds is the age of the oldest call that is not read or rec
   expect(await minutes()).toBe(20);
   await b.admin`delete from despatch.receipts`;
   expect(await minutes()).toBe(15);
+  const postpone = async (misconfigured: boolean) => {
+    const [call] = await b.admin<{ id: number }[]>`select id from despatch.receipt_calls order by id limit 1`;
+    const none = { reports: [], begun: [], done: [], genuine: [], refused: [] };
+    await b.store.settleReceiptCalls({ ...none, again: [{ id: call?.id ?? 0, ms: 600_000, misconfigured }] });
+  };
+  // As while Vault is away.
+  await postpone(false);
+  expect(await minutes()).toBe(15);
+  await postpone(true);
+  expect(await minutes()).toBe(0);
+  await b.admin`insert into despatch.receipt_calls (tenant_id, account_id, method, receipt_version, query, headers, body,
+      received_at, due_at)
+    values (gen_random_uuid(), gen_random_uuid(), 'POST', 1, '', '{}', '', now() - interval '7 minutes', now())`;
+  expect(await minutes()).toBe(7);
 });

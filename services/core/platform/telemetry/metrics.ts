@@ -493,7 +493,7 @@ export function createWorkerMetrics({ providers = [], tenantsMax = 0 }: WorkerMe
     oldestReceipt: sampled(
       registry,
       'despatch_receipts_oldest_seconds',
-      'For how long the oldest call of a vendor has waited to be read, or the oldest receipt to be applied; every worker shows the same.',
+      'For how long the oldest call of a vendor has waited to be read, or the oldest receipt to be applied; every worker shows the same. Calls that wait for usable settings of their account do not count.',
     ),
     eventsNumbered: new Counter({
       name: 'despatch_events_numbered_total',

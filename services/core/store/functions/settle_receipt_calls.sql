@@ -1,7 +1,7 @@
 -- Replaces receipt calls by the receipts parsed from them, in one commit: a receipt is always in one of the two, whichever
 -- process dies. `reports`: the parsed receipts, each with its call's id; `begun`: calls that stay because more of their reports
--- follow; `done`: settled calls; `again`: calls to read again after the given milliseconds; `genuine`: accounts whose calls were
--- authentic; `refused`: {account_id, reason} of calls that were not.
+-- follow; `done`: settled calls; `again`: {id, ms, misconfigured} of calls to read again after these milliseconds; `genuine`: accounts
+-- whose calls were authentic; `refused`: {account_id, reason} of calls that were not, or that were given up.
 create or replace function settle_receipt_calls(reports json, begun bigint[], done bigint[], again json, genuine uuid[], refused json)
 returns void
 language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
@@ -30,8 +30,9 @@ begin
   join receipt_calls c on c.id = r.call_id
   where r.call_id = any (mine);
   delete from receipt_calls c where c.id = any (done);
-  update receipt_calls c set due_at = at_now + make_interval(secs => a.ms / 1000.0), leased_until = '-infinity', tries = c.tries + 1
-  from json_to_recordset(again) as a (id bigint, ms bigint) where c.id = a.id;
+  update receipt_calls c set due_at = at_now + make_interval(secs => a.ms / 1000.0), leased_until = '-infinity', tries = c.tries + 1,
+    misconfigured = coalesce(a.misconfigured, false)
+  from json_to_recordset(again) as a (id bigint, ms bigint, misconfigured boolean) where c.id = a.id;
   -- All rows are locked before one is changed, in the order in which other transactions lock them, to avoid deadlocks.
   perform from provider_accounts p
   where p.id = any (genuine || refusers)

@@ -712,7 +712,9 @@ create table receipt_calls (
   due_at timestamptz not null,
   leased_until timestamptz not null default '-infinity',
   -- How often it was read without a decision. A call whose lease ended was not read.
-  tries smallint not null default 0
+  tries smallint not null default 0,
+  -- Whether the last of these found settings of the account that cannot be used.
+  misconfigured boolean not null default false
 ) with (fillfactor = 45, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000);
 -- Read once and deleted: compression would cost more than it saves.
 alter table receipt_calls alter body set storage external;
