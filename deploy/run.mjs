@@ -77,7 +77,11 @@ async function main() {
   const [script, ...args] = process.argv.slice(2);
   if (script === undefined) throw new Error('usage: node deploy/run.mjs script [arguments]');
   if (needsInstall()) await install();
-  const child = spawn(chooseNode(), [resolve(root, script), ...args], { stdio: 'inherit' });
+  const child = spawn(chooseNode(), [resolve(root, script), ...args], {
+    stdio: 'inherit',
+    // Downloads trust the certificates that the system trusts, such as that of a company's proxy.
+    env: { NODE_USE_SYSTEM_CA: '1', ...process.env },
+  });
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
     process.on(signal, () => {
       // A terminal sends Ctrl-C to the whole process group, so the script has received it already.
