@@ -2,6 +2,8 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
+import { EXPOSITION_KEPT_MS } from '#core/platform/process/health.ts';
 import { startChild, untilReady, type Child } from '../../deploy/servers/child.ts';
 import { projectRoot } from './command.ts';
 
@@ -21,6 +23,7 @@ export type ServiceProcess = AsyncDisposable & {
   readonly end: () => Promise<string>;
   /** Returns everything that it has written. */
   readonly log: () => Promise<string>;
+  /** Returns the metrics of a moment after the call. */
   readonly metrics: () => Promise<string>;
   readonly readiness: () => Promise<{ readonly status: number; readonly failing: readonly string[] }>;
 };
@@ -77,7 +80,11 @@ export async function startServiceProcess(options: ServiceProcessOptions): Promi
       return child?.endedWith() ?? 'never started';
     },
     log: () => readFile(logFile, 'utf8'),
-    metrics: async () => (await fetch(`${metricsOrigin}/metrics`)).text(),
+    async metrics() {
+      // By then an exposition that was made before the call is no longer served.
+      await setTimeout(EXPOSITION_KEPT_MS);
+      return (await fetch(`${metricsOrigin}/metrics`)).text();
+    },
     readiness,
     [Symbol.asyncDispose]: async () => child?.stop('SIGKILL'),
   };
