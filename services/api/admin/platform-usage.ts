@@ -158,11 +158,11 @@ export function platformUsageRoute({
 }
 
 /** Returns the header that leads to the next page (RFC 8288), relative to the request's address. */
-function nextLink(query: Readonly<Record<string, unknown>>): string {
+function nextLink(query: Readonly<Record<string, string | string[] | number | undefined>>): string {
   const given = Object.entries(query).flatMap(([name, value]): [string, string][] =>
     value === undefined ? [] : [[name, String(value)]],
   );
-  return `<?${new URLSearchParams(given)}>; rel="next"`;
+  return `<?${new URLSearchParams(given).toString()}>; rel="next"`;
 }
 
 function nameOf({ tenantId, period, channel }: PlatformUsageKey): string {
