@@ -1,3 +1,5 @@
+import { createHoldings } from '#core/domain/queue/holdings.ts';
+
 export type ContentBudget = {
   /**
    * Waits for room for a content. Resolves to the function that frees it, or to undefined if there was none in time.
@@ -179,17 +181,6 @@ type Part = ReturnType<typeof createPart>;
 
 /** A part of the budget, and what each tenant holds of it. */
 function createPart(bytesMax: number) {
-  const held = new Map<string, number>();
-  let free = bytesMax;
-  return {
-    bytesMax,
-    free: () => free,
-    heldBy: (tenantId: string) => held.get(tenantId) ?? 0,
-    hold(tenantId: string, bytes: number): void {
-      free -= bytes;
-      const own = (held.get(tenantId) ?? 0) + bytes;
-      if (own > 0) held.set(tenantId, own);
-      else held.delete(tenantId);
-    },
-  };
+  const held = createHoldings();
+  return { bytesMax, free: () => bytesMax - held.total, heldBy: held.of, hold: held.add };
 }

@@ -1,4 +1,5 @@
 import { slotsLeftTo } from '#core/domain/queue/fair-share.ts';
+import { createHoldings } from '#core/domain/queue/holdings.ts';
 
 /** The slots in which a worker calls endpoints, and which tenants hold them. */
 export type SlotShares = {
@@ -12,31 +13,22 @@ export type SlotShares = {
 
 /** @param inFlightMax number of slots. */
 export function createSlotShares(inFlightMax: number): SlotShares {
-  const heldBy = new Map<string, number>();
-  let inFlight = 0;
+  const slots = createHoldings();
 
   return {
     get inFlight() {
-      return inFlight;
+      return slots.total;
     },
     get hasSlot() {
-      return inFlight < inFlightMax;
+      return slots.total < inFlightMax;
     },
     hasShare(tenantId) {
-      const held = heldBy.get(tenantId) ?? 0;
-      const tenants = heldBy.size + (held === 0 ? 1 : 0);
-      const shared = { slots: inFlightMax, taken: inFlight, tenants, weights: tenants };
+      const held = slots.of(tenantId);
+      const tenants = slots.owners + (held === 0 ? 1 : 0);
+      const shared = { slots: inFlightMax, taken: slots.total, tenants, weights: tenants };
       return slotsLeftTo({ held, heldMax: inFlightMax, weight: 1 }, shared) > 0;
     },
-    take(tenantId) {
-      inFlight++;
-      heldBy.set(tenantId, (heldBy.get(tenantId) ?? 0) + 1);
-    },
-    free(tenantId) {
-      inFlight--;
-      const held = (heldBy.get(tenantId) ?? 1) - 1;
-      if (held === 0) heldBy.delete(tenantId);
-      else heldBy.set(tenantId, held);
-    },
+    take: (tenantId) => slots.add(tenantId, 1),
+    free: (tenantId) => slots.add(tenantId, -1),
   };
 }

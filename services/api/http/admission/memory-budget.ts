@@ -1,3 +1,4 @@
+import { createHoldings } from '#core/domain/queue/holdings.ts';
 import { mayWait } from './may-wait.ts';
 
 /** Memory reserved for one request. */
@@ -38,14 +39,11 @@ const PATIENCE_MS = 2_000;
  */
 export function createMemoryBudget(bytesMax: number): MemoryBudget {
   const waiting = new Set<Waiting>();
-  const owned = new Map<string, number>();
-  let all = 0;
+  const held = createHoldings();
 
   function take(owner: string, bytes: number): boolean {
-    const own = (owned.get(owner) ?? 0) + bytes;
-    if (own > bytesMax - all - bytes) return false;
-    all += bytes;
-    owned.set(owner, own);
+    if (held.of(owner) + bytes > bytesMax - held.total - bytes) return false;
+    held.add(owner, bytes);
     return true;
   }
 
@@ -58,21 +56,18 @@ export function createMemoryBudget(bytesMax: number): MemoryBudget {
 
   function reserve(owner: string, bytes: number): Reservation | undefined {
     if (!take(owner, bytes)) return undefined;
-    let held = bytes;
+    let reserved = bytes;
     let isOver = false;
     return {
       grow(more) {
         if (isOver || !take(owner, more)) return false;
-        held += more;
+        reserved += more;
         return true;
       },
       release() {
         if (isOver) return;
         isOver = true;
-        all -= held;
-        const rest = (owned.get(owner) ?? 0) - held;
-        if (rest > 0) owned.set(owner, rest);
-        else owned.delete(owner);
+        held.add(owner, -reserved);
         admit();
       },
     };
@@ -103,6 +98,6 @@ export function createMemoryBudget(bytesMax: number): MemoryBudget {
         waiting.add(one);
       });
     },
-    taken: () => all,
+    taken: () => held.total,
   };
 }
