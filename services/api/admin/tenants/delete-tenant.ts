@@ -1,12 +1,15 @@
 import type { TenantId } from '#core/domain/storage/ids.ts';
 import { beginDeletion } from '#core/store/tenants.ts';
-import { assertPlatformAdmin } from '../../auth/assert-role.ts';
-import { adminScope } from '../../changes/change-scope.ts';
-import { changeTenant } from '../../changes/change-tenant.ts';
 import { defineRoute } from '../../http/routes/define-route.ts';
 import { IdParams, type RouteModule } from '../../http/routes/route.ts';
 import type { AdminDeps } from '../admin-deps.ts';
-import { assertUnmanaged, reach, requireTenant, tenantRouteAuth, tenantRouteTag } from './tenant-access.ts';
+import {
+  assertUnmanaged,
+  changeAsAdmin,
+  requireTenant,
+  tenantRouteAuth,
+  tenantRouteTag,
+} from './tenant-access.ts';
 import { Tenant, viewTenant } from './tenant-view.ts';
 
 const DELETION = `For platform admins; cannot be undone. From now on, calls with its keys and writes of its members are refused, and waiting messages are no longer sent. A controller then deletes every row of the tenant, destroys its encryption key and finally deletes the tenant itself; calls to providers that are under way end first. Until then the tenant has the status \`deleting\` and its slug stays taken; afterwards the answer is 404. Repeating the call changes nothing.
@@ -28,9 +31,7 @@ export function deleteTenantRoute(deps: AdminDeps): RouteModule {
     errors: ['insufficient_role', 'managed_by_cluster'],
     handler: async ({ caller, params, request }) => {
       const id = params.id as TenantId;
-      const { tenant: before } = await reach(deps.sql, caller, id);
-      assertPlatformAdmin(caller);
-      const tenant = await changeTenant(deps, adminScope(id, caller, request), async (change) => {
+      const tenant = await changeAsAdmin(deps, { caller, id, request }, async (change, before) => {
         assertUnmanaged(change);
         if (change.tenant.status !== 'deleting') {
           await beginDeletion(id, change.tx);

@@ -2,13 +2,10 @@ import { z } from 'zod';
 import { CHANNELS } from '#core/domain/message/channel.ts';
 import type { TenantId } from '#core/domain/storage/ids.ts';
 import { liftBrakes } from '#core/store/tenants.ts';
-import { assertPlatformAdmin } from '../../auth/assert-role.ts';
-import { adminScope } from '../../changes/change-scope.ts';
-import { changeTenant } from '../../changes/change-tenant.ts';
 import { defineRoute } from '../../http/routes/define-route.ts';
 import { IdParams, type RouteModule } from '../../http/routes/route.ts';
 import type { AdminDeps } from '../admin-deps.ts';
-import { reach, requireTenant, tenantRouteAuth, tenantRouteTag } from './tenant-access.ts';
+import { changeAsAdmin, requireTenant, tenantRouteAuth, tenantRouteTag } from './tenant-access.ts';
 import { Tenant, viewTenant } from './tenant-view.ts';
 
 const LiftBrake = z.object({ channel: z.enum(CHANNELS).optional() }).meta({
@@ -33,9 +30,7 @@ export function liftBrakeRoute(deps: AdminDeps): RouteModule {
     errors: ['insufficient_role'],
     handler: async ({ caller, params, body: { channel }, request }) => {
       const id = params.id as TenantId;
-      const { tenant: before } = await reach(deps.sql, caller, id);
-      assertPlatformAdmin(caller);
-      const tenant = await changeTenant(deps, adminScope(id, caller, request), async (change) => {
+      const tenant = await changeAsAdmin(deps, { caller, id, request }, async (change, before) => {
         const lifted = await liftBrakes(id, change.tx, channel);
         if (lifted.length > 0) {
           const changes = lifted.map((one) => ({

@@ -2,14 +2,17 @@ import { z } from 'zod';
 import { AppError } from '#core/domain/fault/app-error.ts';
 import type { TenantId } from '#core/domain/storage/ids.ts';
 import { setSuspension, SUSPENSION_REASONS, type SuspensionReason } from '#core/store/tenants.ts';
-import { assertPlatformAdmin } from '../../auth/assert-role.ts';
-import type { UserCaller } from '../../auth/auth.ts';
-import { adminScope } from '../../changes/change-scope.ts';
-import { changeTenant } from '../../changes/change-tenant.ts';
 import { defineRoute } from '../../http/routes/define-route.ts';
-import { IdParams, type RequestFacts, type RouteModule } from '../../http/routes/route.ts';
+import { IdParams, type RouteModule } from '../../http/routes/route.ts';
 import type { AdminDeps } from '../admin-deps.ts';
-import { assertUnmanaged, reach, requireTenant, tenantRouteAuth, tenantRouteTag } from './tenant-access.ts';
+import {
+  assertUnmanaged,
+  changeAsAdmin,
+  requireTenant,
+  tenantRouteAuth,
+  tenantRouteTag,
+  type TenantCall,
+} from './tenant-access.ts';
 import { Tenant, viewTenant } from './tenant-view.ts';
 
 const SuspendTenant = z.object({ reason: z.enum(SUSPENSION_REASONS).default('manual') }).meta({
@@ -56,17 +59,13 @@ export function resumeTenantRoute(deps: AdminDeps): RouteModule {
   });
 }
 
-/** Which tenant a call is about, and who makes the call. */
-type TenantCall = { readonly caller: UserCaller; readonly id: TenantId; readonly request: RequestFacts };
-
 async function moveSuspension(
   deps: AdminDeps,
-  { caller, id, request }: TenantCall,
+  call: TenantCall,
   reason: SuspensionReason | null,
 ): Promise<z.output<typeof Tenant>> {
-  await reach(deps.sql, caller, id);
-  assertPlatformAdmin(caller);
-  const { tenant, isChanged } = await changeTenant(deps, adminScope(id, caller, request), async (change) => {
+  const { caller, id } = call;
+  const { tenant, isChanged } = await changeAsAdmin(deps, call, async (change) => {
     const { status } = change.tenant;
     assertUnmanaged(change);
     if (status !== 'active' && status !== 'suspended') throw new AppError('invalid_state');

@@ -5,8 +5,12 @@ import type { Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { directoryStore, type TenantFacts } from '#core/store/directory.ts';
 import { withDatabaseDeadline } from '#core/store/tenant-scope.ts';
 import { findTenant } from '#core/store/tenants.ts';
+import { assertPlatformAdmin } from '../../auth/assert-role.ts';
 import type { UserCaller } from '../../auth/auth.ts';
-import type { Change } from '../../changes/change-tenant.ts';
+import { adminScope } from '../../changes/change-scope.ts';
+import { changeTenant, type Change } from '../../changes/change-tenant.ts';
+import type { RequestFacts } from '../../http/routes/route.ts';
+import type { AdminDeps } from '../admin-deps.ts';
 
 /** The OpenAPI tag and the auth that the routes of tenants share. */
 export const tenantRouteTag = 'Tenants';
@@ -35,6 +39,28 @@ export async function requireTenant(tx: TransactionSql, id: TenantId): Promise<T
   const tenant = await findTenant(tx, id);
   if (tenant === undefined) throw notFound();
   return tenant;
+}
+
+/** Which tenant a call is about, and who makes the call. */
+export type TenantCall = {
+  readonly caller: UserCaller;
+  readonly id: TenantId;
+  readonly request: RequestFacts;
+};
+
+/**
+ * Runs one change that only platform admins may make.
+ * @param work gets the tenant as it was read before the lock.
+ * @throws AppError `not_found`, `insufficient_role`; any error of `work`.
+ */
+export async function changeAsAdmin<T>(
+  deps: AdminDeps,
+  { caller, id, request }: TenantCall,
+  work: (change: Change, before: TenantFacts) => Promise<T>,
+): Promise<T> {
+  const { tenant: before } = await reach(deps.sql, caller, id);
+  assertPlatformAdmin(caller);
+  return changeTenant(deps, adminScope(id, caller, request), (change) => work(change, before));
 }
 
 /** @throws AppError `managed_by_cluster` */
