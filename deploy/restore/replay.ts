@@ -269,10 +269,7 @@ async function settleBrake(
   { channel, applied, liftedAt, isLifted }: LastBrake & { readonly channel: string },
   count: Count,
 ): Promise<void> {
-  if (liftedAt !== null) {
-    await tx`delete from final_stretches where tenant_id = ${tenantId} and channel = ${channel}`;
-    await tx`update final_hours set rated = 0, hard_bounces = 0, complaints = 0 where tenant_id = ${tenantId} and channel = ${channel}`;
-  }
+  if (liftedAt !== null) await tx`select restart_rates(${tenantId}, ${channel})`;
   if (applied === null) {
     const { count: rows } = await tx`
       update brakes set level = null, lifted_at = ${liftedAt}

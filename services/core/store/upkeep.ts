@@ -11,7 +11,7 @@ export function upkeepStore(sql: Sql, bounded: Bounded) {
     settleContents: (most: number) => count(sql`select settle_contents(${most}) as n`),
     /** Releases events that still wait for their order although their endpoint no longer asks for it. Returns how many. */
     releaseDeliveries: (most: number) => count(sql`select release_deliveries(${most}) as n`),
-    /** Returns the purge days that have come and of which messages are still live. */
+    /** Returns the purge days that have come and whose records are still needed. */
     unsettledDays: async (): Promise<string[]> =>
       (await bounded(sql<{ day: string }[]>`select unsettled_days() as day`)).map(({ day }) => day),
     /** Ends messages by name that still wait when their retention is over, before their records are dropped. */

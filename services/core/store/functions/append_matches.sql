@@ -1,13 +1,10 @@
 -- Appends events to the feeds of endpoints, and inserts due rows for them in stretches of at most 100 events. `matches`:
 -- {endpoint_id, version, expected, server, upto, feed_seqs, message_seqs, numbers, days}: the tenant's feed has been matched up to
 -- `expected` and, with this call, by the filters of the endpoint's `version`, up to `upto`, as read from the database server with
--- the start time `server`
--- (`endpoints_to_match`); the lists name the matching events in feed order.
+-- the start time `server` (`endpoints_to_match`); the lists name the matching events in feed order.
 -- Skips an endpoint that has been matched beyond `expected`, that has changed, or whose row is locked; the caller retries it. The
--- first stretch of
--- an endpoint is claimed for the caller if the endpoint may be called now and `claims_most`, and `tenant_most` for each tenant,
--- permit it. Returns a row for each
--- stretch, or a single row without one for an endpoint that no event matched.
+-- first stretch of an endpoint is claimed for the caller if the endpoint may be called now and `claims_most`, and `tenant_most`
+-- for each tenant, permit it. Returns a row for each stretch, or a single row without one for an endpoint that no event matched.
 create or replace function append_matches(matches json, claims_most integer, tenant_most integer, lease_ms integer)
 returns table (endpoint_id uuid, due_id bigint, first_seq bigint, last_seq bigint, purge_on date, claim bigint)
 language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan

@@ -16,9 +16,7 @@ begin
     order by b.channel for update
   loop
     update brakes b set level = null, lifted_at = clock_timestamp() where b.tenant_id = of_tenant and b.channel = lifted.channel;
-    delete from final_stretches s where s.tenant_id = of_tenant and s.channel = lifted.channel;
-    update final_hours h set rated = 0, hard_bounces = 0, complaints = 0
-    where h.tenant_id = of_tenant and h.channel = lifted.channel and (h.rated, h.hard_bounces, h.complaints) <> (0, 0, 0);
+    perform restart_rates(of_tenant, lifted.channel);
     perform note_tenant_event(of_tenant, 'tenant.brake_lifted', jsonb_build_object('channel', lifted.channel, 'level', lifted.level,
       'reason', lifted.reason, 'rate', lifted.rate, 'bound', lifted.bound));
     return query select lifted.channel, lifted.level;
