@@ -6,7 +6,7 @@ import { configTable } from '#core/platform/config/config-table.ts';
 import { generateChart } from '../deploy/chart/generate-chart.ts';
 import { readDeployments } from './configuration.ts';
 import { generateOpenapi } from './api/openapi/generate-openapi.ts';
-import { generateMoves } from './core/store/generate-moves.ts';
+import { generateMoves } from './core/store/schema/generate-moves.ts';
 import { generateCrds } from './controller/generate-crds.ts';
 import { generateRegistry } from './providers/generate.ts';
 

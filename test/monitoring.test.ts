@@ -7,11 +7,11 @@ import {
 } from '#core/platform/telemetry/metrics.ts';
 import { createControllerMetrics } from '../services/controller/metrics/controller-metrics.ts';
 import { timedStore } from '#core/platform/postgres/timed-store.ts';
-import { gaugeStore } from '#core/store/gauges.ts';
+import { gaugeStore } from '#core/store/upkeep/gauges.ts';
 import { workerStore } from '#core/store/worker-store.ts';
-import { managedTenantStore } from '#core/store/managed-tenants.ts';
-import { webhookStore } from '#core/store/webhook-deliveries.ts';
-import { directoryStore } from '#core/store/directory.ts';
+import { managedTenantStore } from '#core/store/tenants/managed-tenants.ts';
+import { webhookStore } from '#core/store/webhooks/webhook-deliveries.ts';
+import { directoryStore } from '#core/store/tenants/directory.ts';
 import { PROVIDERS } from '#providers/registry.gen.ts';
 import { CONTROLLERS } from '../services/controller/build-controller.ts';
 import { CONDITION_TYPES } from '../services/controller/resources/own-conditions.ts';

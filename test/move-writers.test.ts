@@ -28,7 +28,7 @@ const ENDPOINT_WRITERS: Readonly<Record<string, readonly string[]>> = {
   complete_deliveries: ['update call_at'],
   store_endpoint_health: ['update call_at failing_since failures status status_reason'],
   purge_endpoints: ['delete'],
-  'core/store/webhook-endpoints.ts': [
+  'core/store/webhooks/webhook-endpoints.ts': [
     'insert',
     'update call_at',
     'update call_at failing_since failures status status_reason',
@@ -43,7 +43,7 @@ const ENDPOINT_WRITERS: Readonly<Record<string, readonly string[]>> = {
 /** The code that stores a state of provider accounts and tenants, each under its table of moves. */
 const STATE_WRITERS: Readonly<Record<'provider_accounts' | 'tenants', readonly string[]>> = {
   provider_accounts: [
-    'core/store/provider-accounts.ts',
+    'core/store/accounts/provider-accounts.ts',
     'note_account_result',
     'note_verification',
     'restore/replay.ts',

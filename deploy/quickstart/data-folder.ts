@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { mkdir, readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { migrationFiles, migrationSql } from '#core/store/migration-files.ts';
+import { migrationFiles, migrationSql } from '#core/store/schema/migration-files.ts';
 import { serverFolder } from '../servers/server-folder.ts';
 import { unprivilegedUser } from '../servers/unprivileged-user.ts';
 import { newState, readState, staleness, type State } from './state.ts';

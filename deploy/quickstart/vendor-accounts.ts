@@ -2,7 +2,7 @@ import { accountSecretBinding } from '#core/domain/storage/binding.ts';
 import type { TenantId } from '#core/domain/storage/ids.ts';
 import { createMessageIds } from '#core/domain/storage/message-id.ts';
 import { receiptKey, receiptToken, receiptUrl } from '#core/domain/receipts/receipt-token.ts';
-import { loadMessageIdKey } from '#core/store/message-places.ts';
+import { loadMessageIdKey } from '#core/store/messages/message-places.ts';
 import type { AccountOf } from '#providers/stand-in.ts';
 import type { WorkerView } from './worker-view.ts';
 

@@ -15,9 +15,9 @@ import { drain, watchForEnd } from '#core/platform/process/shutdown.ts';
 import { paced } from '#core/platform/telemetry/paced.ts';
 import { startTelemetry, traceFields } from '#core/platform/telemetry/telemetry.ts';
 import { VERSION } from '#core/platform/process/version.ts';
-import { requiredSchemaVersion } from '#core/store/migration-files.ts';
-import { schemaReadiness } from '#core/store/schema-readiness.ts';
-import { DATABASE_DEADLINE_MS } from '#core/store/tenant-scope.ts';
+import { requiredSchemaVersion } from '#core/store/schema/migration-files.ts';
+import { schemaReadiness } from '#core/store/schema/schema-readiness.ts';
+import { DATABASE_DEADLINE_MS } from '#core/store/query/tenant-scope.ts';
 import { buildApi } from './build-api.ts';
 import { apiConfig } from './config.ts';
 

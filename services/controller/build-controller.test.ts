@@ -1,7 +1,7 @@
 import { afterEach, expect, test, vi } from 'vitest';
 import type { TenantId } from '#core/domain/storage/ids.ts';
 import type { KeyKeeper } from '#core/platform/vault/vault-keys.ts';
-import type { ManagedTenantStore } from '#core/store/managed-tenants.ts';
+import type { ManagedTenantStore } from '#core/store/tenants/managed-tenants.ts';
 import { buildMemoryController } from '#test/support/build-memory-controller.ts';
 import { createMemoryKube } from '#test/support/memory-kube.ts';
 import { KubeError } from './kube/kube-error.ts';

@@ -6,7 +6,7 @@ import { keyOf } from './kube/kube-object.ts';
 import type { Logger } from '#core/platform/telemetry/logger.ts';
 import type { ControllerMetrics } from './metrics/controller-metrics.ts';
 import type { KeyKeeper } from '#core/platform/vault/vault-keys.ts';
-import type { ManagedTenantStore } from '#core/store/managed-tenants.ts';
+import type { ManagedTenantStore } from '#core/store/tenants/managed-tenants.ts';
 import { ensureBuiltInPlans } from './plan/ensure-built-in-plans.ts';
 import { createPlanReconciler } from './plan/reconcile-plan.ts';
 import { createResourceWriter } from './resources/resource-writer.ts';

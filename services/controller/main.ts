@@ -16,9 +16,9 @@ import { startTelemetry, traceFields } from '#core/platform/telemetry/telemetry.
 import { timedStore } from '#core/platform/postgres/timed-store.ts';
 import { openVaultKeys } from '#core/platform/vault/vault-keys.ts';
 import { VERSION } from '#core/platform/process/version.ts';
-import { managedTenantStore } from '#core/store/managed-tenants.ts';
-import { requiredSchemaVersion } from '#core/store/migration-files.ts';
-import { schemaReadiness } from '#core/store/schema-readiness.ts';
+import { managedTenantStore } from '#core/store/tenants/managed-tenants.ts';
+import { requiredSchemaVersion } from '#core/store/schema/migration-files.ts';
+import { schemaReadiness } from '#core/store/schema/schema-readiness.ts';
 import { buildController, CONTROLLERS } from './build-controller.ts';
 import { CONDITION_TYPES } from './resources/own-conditions.ts';
 import { controllerConfig } from './config.ts';

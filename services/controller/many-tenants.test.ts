@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { BUILT_IN_PLANS } from '#core/domain/tenant/plan.ts';
 import { KeyringError } from '#core/platform/vault/keyring.ts';
-import type { ManagedTenantStore, PurgeOutcome, StoredTenant } from '#core/store/managed-tenants.ts';
+import type { ManagedTenantStore, PurgeOutcome, StoredTenant } from '#core/store/tenants/managed-tenants.ts';
 import { buildMemoryController } from '#test/support/build-memory-controller.ts';
 import { createMemoryKube } from '#test/support/memory-kube.ts';
 import { writtenLimits } from './resources/limit-fields.ts';

@@ -1,7 +1,7 @@
 import { compare as compareVersions } from 'semver';
 import { isLockRefused } from '#core/domain/storage/database-fault.ts';
 import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
-import { functionsDigest, type FunctionFile } from '#core/store/migration-files.ts';
+import { functionsDigest, type FunctionFile } from '#core/store/schema/migration-files.ts';
 
 export type AppliedFunctions = {
   /** Names of functions that were new or whose text had changed. */

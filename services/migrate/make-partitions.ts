@@ -1,6 +1,6 @@
 import { isLockRefused } from '#core/domain/storage/database-fault.ts';
 import type { Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
-import { tryMaintenanceLock } from '#core/store/partitions.ts';
+import { tryMaintenanceLock } from '#core/store/upkeep/partitions.ts';
 
 /**
  * Creates the missing partitions, so that a new table has them before its first row. One transaction per partition, because each

@@ -6,7 +6,7 @@ import {
   migrationFiles,
   migrationSql,
   type FunctionFile,
-} from '#core/store/migration-files.ts';
+} from '#core/store/schema/migration-files.ts';
 import { applyFunctions, type AppliedFunctions } from './apply-functions.ts';
 import { createLockRetries, type LockWait } from './lock-retries.ts';
 import { makePartitions } from './make-partitions.ts';

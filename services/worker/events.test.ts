@@ -4,8 +4,8 @@ import type { AttemptOutcome } from '#core/domain/sending/outcome.ts';
 import { settle } from '#core/domain/sending/settle.ts';
 import { createLogger, silentLogger } from '#core/platform/telemetry/logger.ts';
 import { createWorkerMetrics } from '#core/platform/telemetry/metrics.ts';
-import type { ClaimedMessage } from '#core/store/claimed-message.ts';
-import type { WaitingRow } from '#core/store/lane.ts';
+import type { ClaimedMessage } from '#core/store/sending/claimed-message.ts';
+import type { WaitingRow } from '#core/store/sending/lane.ts';
 import { createEvents } from './events.ts';
 
 const NOW = Date.parse('2026-01-01T00:00:00Z');

@@ -7,12 +7,12 @@ import type { EndpointHealth } from '#core/domain/webhooks/endpoint-state.ts';
 import { ADAPTER_FAULT, type FailureClass } from '#core/domain/sending/failure.ts';
 import type { AttemptOutcome } from '#core/domain/sending/outcome.ts';
 import type { Settlement } from '#core/domain/sending/settlement.ts';
-import type { ClaimedMessage } from '#core/store/claimed-message.ts';
-import type { WaitingRow } from '#core/store/lane.ts';
-import type { DueLookup, SilentMessages } from '#core/store/lookups.ts';
-import type { Maintained } from '#core/store/partitions.ts';
-import type { StoredReceiptCall } from '#core/store/receipt-reports.ts';
-import type { WebhookEndpoint } from '#core/store/delivery-claim.ts';
+import type { ClaimedMessage } from '#core/store/sending/claimed-message.ts';
+import type { WaitingRow } from '#core/store/sending/lane.ts';
+import type { DueLookup, SilentMessages } from '#core/store/receipts/lookups.ts';
+import type { Maintained } from '#core/store/upkeep/partitions.ts';
+import type { StoredReceiptCall } from '#core/store/receipts/receipt-reports.ts';
+import type { WebhookEndpoint } from '#core/store/webhooks/delivery-claim.ts';
 import type { Logger } from '#core/platform/telemetry/logger.ts';
 import type {
   FailoverLabels,

@@ -9,7 +9,7 @@ import {
   newKeyId,
   parseServiceKey,
 } from '#core/domain/tenant/service-key.ts';
-import type { ApiKeyFacts, CallerFacts, TenantFacts } from '#core/store/directory.ts';
+import type { ApiKeyFacts, CallerFacts, TenantFacts } from '#core/store/tenants/directory.ts';
 import {
   LEAST,
   request,

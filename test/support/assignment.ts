@@ -1,4 +1,4 @@
-import type { Assignment } from '#core/store/waiting-messages.ts';
+import type { Assignment } from '#core/store/sending/waiting-messages.ts';
 
 /** Returns an assignment that moves a message to another account, as if its account had been disabled. */
 export function assignmentOf(seq: number, from: string, to: string): Assignment {

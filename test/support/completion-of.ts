@@ -1,8 +1,8 @@
 import { settle } from '#core/domain/sending/settle.ts';
 import type { AttemptedMessage } from '#core/domain/sending/settlement.ts';
 import type { AttemptOutcome } from '#core/domain/sending/outcome.ts';
-import type { ClaimedMessage } from '#core/store/claimed-message.ts';
-import type { Completion } from '#core/store/completion.ts';
+import type { ClaimedMessage } from '#core/store/sending/claimed-message.ts';
+import type { Completion } from '#core/store/sending/completion.ts';
 import { toCompletion } from '../../services/worker/deliver/completion.ts';
 
 /**

@@ -4,8 +4,8 @@ import type { StoredEvent } from '#core/domain/webhooks/event-envelope.ts';
 import { createExpectedWork, type ExpectedWork } from '#core/domain/queue/expected-work.ts';
 import type { HttpRequest, HttpResult } from '#core/domain/sending/http-exchange.ts';
 import type { TenantId } from '#core/domain/storage/ids.ts';
-import type { DeliveryClaim, WebhookEndpoint } from '#core/store/delivery-claim.ts';
-import type { DeliveryCompletion, WebhookStore } from '#core/store/webhook-deliveries.ts';
+import type { DeliveryClaim, WebhookEndpoint } from '#core/store/webhooks/delivery-claim.ts';
+import type { DeliveryCompletion, WebhookStore } from '#core/store/webhooks/webhook-deliveries.ts';
 import { createEndpointSecrets } from '../../services/worker/webhooks/endpoint-secrets.ts';
 import { createWebhooks } from '../../services/worker/webhooks/webhooks.ts';
 

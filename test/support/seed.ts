@@ -7,7 +7,7 @@ import { BUILT_IN_PLANS, type Limits } from '#core/domain/tenant/plan.ts';
 import { purgeDay } from '#core/domain/storage/purge-day.ts';
 import { secret } from '#core/domain/storage/secret.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
-import { acceptMessages, type AcceptRow, type Verdict as Accepted } from '#core/store/acceptance.ts';
+import { acceptMessages, type AcceptRow, type Verdict as Accepted } from '#core/store/messages/acceptance.ts';
 
 /** A tenant whose rows were written over the superuser's connection before a test. */
 export type SeededTenant = { readonly tenantId: string; readonly slug: string; readonly apiKeyId: string };

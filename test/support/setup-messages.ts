@@ -1,6 +1,6 @@
 import type { AttemptOutcome } from '#core/domain/sending/outcome.ts';
-import type { MessageClaimTerms } from '#core/store/claimed-message.ts';
-import type { DueRow, EarlierLook, SearchedLane, WaitingRow } from '#core/store/lane.ts';
+import type { MessageClaimTerms } from '#core/store/sending/claimed-message.ts';
+import type { DueRow, EarlierLook, SearchedLane, WaitingRow } from '#core/store/sending/lane.ts';
 import { acceptBatch, acceptRow, seedAccount, type SeededTenant, seedTenant } from '#test/support/seed.ts';
 import { setupStores } from './setup-stores.ts';
 

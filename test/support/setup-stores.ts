@@ -1,6 +1,6 @@
 import { ADDRESS_KEYS } from './seed.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
-import { gaugeStore, type GaugeStore } from '#core/store/gauges.ts';
+import { gaugeStore, type GaugeStore } from '#core/store/upkeep/gauges.ts';
 import { workerStore, type WorkerStore } from '#core/store/worker-store.ts';
 import { testDatabase, type TestDatabase } from './servers.ts';
 

@@ -1,7 +1,11 @@
 import { createIdLoader } from '#core/domain/storage/id-loader.ts';
 import { matchesEndpoint } from '#core/domain/webhooks/webhook-endpoint.ts';
-import type { DeliveryClaim } from '#core/store/delivery-claim.ts';
-import { type DeliveryCompletion, webhookStore, type WebhookStore } from '#core/store/webhook-deliveries.ts';
+import type { DeliveryClaim } from '#core/store/webhooks/delivery-claim.ts';
+import {
+  type DeliveryCompletion,
+  webhookStore,
+  type WebhookStore,
+} from '#core/store/webhooks/webhook-deliveries.ts';
 import { acceptBatch, acceptRow, seedAccount, type SeededTenant, seedTenant } from '#test/support/seed.ts';
 import { setupStores } from './setup-stores.ts';
 

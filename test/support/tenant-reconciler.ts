@@ -7,7 +7,7 @@ import { BUILT_IN_PLANS } from '#core/domain/tenant/plan.ts';
 import { createLogger } from '#core/platform/telemetry/logger.ts';
 import { openVaultKeyring } from '#core/platform/vault/vault-keyring.ts';
 import { openVaultKeys } from '#core/platform/vault/vault-keys.ts';
-import { managedTenantStore } from '#core/store/managed-tenants.ts';
+import { managedTenantStore } from '#core/store/tenants/managed-tenants.ts';
 import type { VaultService } from '../../deploy/vault/policies.ts';
 import { PlanResource } from '../../services/controller/resources/plan-resource.ts';
 import { TenantResource } from '../../services/controller/resources/tenant-resource.ts';

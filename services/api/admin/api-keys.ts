@@ -23,8 +23,8 @@ import {
   updateApiKey,
   type ApiKey as ApiKeyRecord,
   type ListedApiKey,
-} from '#core/store/api-keys.ts';
-import { withTenant } from '#core/store/tenant-scope.ts';
+} from '#core/store/tenants/api-keys.ts';
+import { withTenant } from '#core/store/query/tenant-scope.ts';
 import { assertBelow } from '../changes/assert-below.ts';
 import { changeTenant, createInTenant, type Change } from '../changes/change-tenant.ts';
 import { iso } from '../http/iso.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { scanAudit, type AuditPosition, type ListedAudit } from '#core/store/audit-log.ts';
+import { scanAudit, type AuditPosition, type ListedAudit } from '#core/store/tenants/audit-log.ts';
 import type { AdminDeps } from './admin-deps.ts';
 import { filteredPage } from '../http/lists/filtered-page.ts';
 import { defineRoute } from '../http/routes/define-route.ts';

@@ -1,8 +1,8 @@
 import type { z } from 'zod';
 import { AppError } from '#core/domain/fault/app-error.ts';
 import { auditChanges } from '#core/domain/tenant/audit-change.ts';
-import { storeRoute } from '#core/store/routes.ts';
-import { withTenant } from '#core/store/tenant-scope.ts';
+import { storeRoute } from '#core/store/accounts/routes.ts';
+import { withTenant } from '#core/store/query/tenant-scope.ts';
 import { assertMatches, etagOf } from '../http/routes/if-match.ts';
 import { defineRoute } from '../http/routes/define-route.ts';
 import type { RouteModule } from '../http/routes/route.ts';

@@ -11,8 +11,8 @@ import {
   BUILT_IN_PLANS,
   type LimitName,
 } from '#core/domain/tenant/plan.ts';
-import { readLimits } from '#core/store/tenants.ts';
-import { withTenant } from '#core/store/tenant-scope.ts';
+import { readLimits } from '#core/store/tenants/tenants.ts';
+import { withTenant } from '#core/store/query/tenant-scope.ts';
 import type { AdminDeps } from './admin-deps.ts';
 import { Brake } from './tenants/tenant-view.ts';
 import { defineRoute } from '../http/routes/define-route.ts';

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { ROLES } from '#core/domain/tenant/role.ts';
 import { TENANT_STATES } from '#core/domain/tenant/tenant-state.ts';
-import { directoryStore } from '#core/store/directory.ts';
+import { directoryStore } from '#core/store/tenants/directory.ts';
 import type { AdminDeps } from './admin-deps.ts';
 import { defineRoute } from '../http/routes/define-route.ts';
 import type { RouteModule } from '../http/routes/route.ts';

@@ -14,8 +14,8 @@ import {
   type Member as MemberRecord,
   type MemberPosition,
   type Person,
-} from '#core/store/members.ts';
-import { withTenant } from '#core/store/tenant-scope.ts';
+} from '#core/store/tenants/members.ts';
+import { withTenant } from '#core/store/query/tenant-scope.ts';
 import { assertBelow } from '../changes/assert-below.ts';
 import { changeTenant, type Change } from '../changes/change-tenant.ts';
 import { insufficientRole } from '../auth/assert-role.ts';

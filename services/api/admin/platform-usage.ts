@@ -5,7 +5,7 @@ import {
   usageSpanOf,
   type PlatformUsageGroup,
 } from '#core/domain/tenant/usage-query.ts';
-import { readPlatformUsage, type PlatformUsageKey } from '#core/store/platform-usage.ts';
+import { readPlatformUsage, type PlatformUsageKey } from '#core/store/tenants/platform-usage.ts';
 import { assertPlatformAdmin } from '../auth/assert-role.ts';
 import type { AdminDeps } from './admin-deps.ts';
 import { usageCsv, usageFields, usageGroupFields, usageItems, usageStatusExample } from './usage-items.ts';

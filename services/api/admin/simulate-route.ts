@@ -11,9 +11,9 @@ import {
   type Simulator,
 } from '#core/domain/routing/simulate-route.ts';
 import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
-import { listSendingAccounts, type MessagePosition } from '#core/store/messages.ts';
-import { scanPastMessages } from '#core/store/past-messages.ts';
-import { usageAccounts } from '#core/store/usage.ts';
+import { listSendingAccounts, type MessagePosition } from '#core/store/messages/messages.ts';
+import { scanPastMessages } from '#core/store/messages/past-messages.ts';
+import { usageAccounts } from '#core/store/tenants/usage.ts';
 import { iso } from '../http/iso.ts';
 import type { AdminDeps } from './admin-deps.ts';
 import { assertSteps, currentRoute, isSameRoute, toNewRoute } from './route-change.ts';

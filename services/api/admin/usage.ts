@@ -8,7 +8,7 @@ import {
   usageSpanOf,
   type UsageGroup,
 } from '#core/domain/tenant/usage-query.ts';
-import { readUsage, usageAccounts, type UsageKey } from '#core/store/usage.ts';
+import { readUsage, usageAccounts, type UsageKey } from '#core/store/tenants/usage.ts';
 import type { AdminDeps } from './admin-deps.ts';
 import { usageCsv, usageFields, usageGroupFields, usageItems, usageStatusExample } from './usage-items.ts';
 import {

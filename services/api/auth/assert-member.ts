@@ -2,7 +2,7 @@ import { notFound } from '#core/domain/fault/app-error.ts';
 import type { TenantId, UserId } from '#core/domain/storage/ids.ts';
 import type { Role } from '#core/domain/tenant/role.ts';
 import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
-import { findRole, lockRole } from '#core/store/members.ts';
+import { findRole, lockRole } from '#core/store/tenants/members.ts';
 import type { RequestFacts } from '../http/routes/route.ts';
 import { assertRole } from './assert-role.ts';
 import type { MemberCaller } from './auth.ts';

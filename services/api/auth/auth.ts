@@ -2,8 +2,8 @@ import type { ApiKeyId, UserId } from '#core/domain/storage/ids.ts';
 import type { Role, Scope } from '#core/domain/tenant/role.ts';
 import type { Route } from '#core/domain/routing/route.ts';
 import type { KeyMode } from '#core/domain/tenant/service-key.ts';
-import type { TenantFacts } from '#core/store/directory.ts';
-import type { SendingAccount } from '#core/store/messages.ts';
+import type { TenantFacts } from '#core/store/tenants/directory.ts';
+import type { SendingAccount } from '#core/store/messages/messages.ts';
 import type { RateVerdict } from './call-counter.ts';
 
 /**

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { UserId } from '#core/domain/storage/ids.ts';
-import type { Membership } from '#core/store/directory.ts';
+import type { Membership } from '#core/store/tenants/directory.ts';
 import { createAuthentication, USER_LIMIT } from './authenticate.ts';
 import type { ServiceKeys } from './service-keys.ts';
 

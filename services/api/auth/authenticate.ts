@@ -4,7 +4,7 @@ import { uuidFrom, type UserId } from '#core/domain/storage/ids.ts';
 import type { Notice, NoticeKind } from '#core/domain/tenant/notice.ts';
 import type { Role, Scope } from '#core/domain/tenant/role.ts';
 import { SLUG } from '#core/domain/tenant/slug.ts';
-import type { CallerFacts, DirectoryStore, Identity, Membership } from '#core/store/directory.ts';
+import type { CallerFacts, DirectoryStore, Identity, Membership } from '#core/store/tenants/directory.ts';
 import { assertRole } from './assert-role.ts';
 import type {
   Admitted,

@@ -10,7 +10,7 @@ import {
 } from 'jose';
 import { unavailable } from '#core/domain/fault/app-error.ts';
 import { DependencyError } from '#core/domain/fault/dependency-error.ts';
-import type { Identity } from '#core/store/directory.ts';
+import type { Identity } from '#core/store/tenants/directory.ts';
 import { discoveryUrl, fetchDiscovered } from './discover-keys.ts';
 
 export type OidcConfig = {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { RateTaken } from '#core/store/directory.ts';
+import type { RateTaken } from '#core/store/tenants/directory.ts';
 import { createCallCounter } from './call-counter.ts';
 
 /** A counter of a minute in which nothing is freed; statements end when the test says so. */

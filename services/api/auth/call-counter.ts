@@ -1,4 +1,4 @@
-import type { RateTaken } from '#core/store/directory.ts';
+import type { RateTaken } from '#core/store/tenants/directory.ts';
 import { createRateMemory, type RateMemory } from '../caches/rate-memory.ts';
 
 export type RateVerdict = {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { CallerFacts } from '#core/store/directory.ts';
+import type { CallerFacts } from '#core/store/tenants/directory.ts';
 import { createCallerLookup } from './caller-lookup.ts';
 
 function setup() {

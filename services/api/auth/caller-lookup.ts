@@ -1,5 +1,5 @@
 import { createMicroBatch } from '#core/platform/process/micro-batch.ts';
-import type { CallerFacts, DirectoryStore } from '#core/store/directory.ts';
+import type { CallerFacts, DirectoryStore } from '#core/store/tenants/directory.ts';
 
 /** Resolves to null when no key has this id. @throws QueueFullError under overload; otherwise the database's error. */
 export type FindCaller = (keyId: string) => Promise<CallerFacts | null>;

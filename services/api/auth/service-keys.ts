@@ -2,7 +2,7 @@ import { hash, timingSafeEqual, type KeyObject } from 'node:crypto';
 import { AppError, unauthenticated } from '#core/domain/fault/app-error.ts';
 import type { ApiKeyId } from '#core/domain/storage/ids.ts';
 import { hashKeySecret, keyIdOf, parseServiceKey } from '#core/domain/tenant/service-key.ts';
-import type { CallerFacts, DirectoryStore } from '#core/store/directory.ts';
+import type { CallerFacts, DirectoryStore } from '#core/store/tenants/directory.ts';
 import type { FindCaller } from './caller-lookup.ts';
 import { createFreshCache } from '../caches/fresh-cache.ts';
 

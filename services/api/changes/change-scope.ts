@@ -1,5 +1,5 @@
 import type { TenantId } from '#core/domain/storage/ids.ts';
-import type { AuditOrigin } from '#core/store/audit-log.ts';
+import type { AuditOrigin } from '#core/store/tenants/audit-log.ts';
 import type { NeededRole } from '../auth/assert-member.ts';
 import type { MemberCaller, UserCaller } from '../auth/auth.ts';
 import type { RequestFacts } from '../http/routes/route.ts';

@@ -1,4 +1,4 @@
-import { DATABASE_DEADLINE_MS } from '#core/store/tenant-scope.ts';
+import { DATABASE_DEADLINE_MS } from '#core/store/query/tenant-scope.ts';
 import { createSharedSlots, type SharedSlots } from '../http/admission/shared-slots.ts';
 
 /**

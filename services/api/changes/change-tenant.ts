@@ -2,10 +2,10 @@ import { notFound } from '#core/domain/fault/app-error.ts';
 import type { AuditFacts, AuditTrail } from '#core/domain/tenant/audit-entry.ts';
 import type { Role } from '#core/domain/tenant/role.ts';
 import type { Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
-import { afterCommit } from '#core/store/after-commit.ts';
-import { recordAudit, type AuditDetails } from '#core/store/audit-log.ts';
-import { lockTenant, type LockedTenant } from '#core/store/tenants.ts';
-import { withTenant } from '#core/store/tenant-scope.ts';
+import { afterCommit } from '#core/store/query/after-commit.ts';
+import { recordAudit, type AuditDetails } from '#core/store/tenants/audit-log.ts';
+import { lockTenant, type LockedTenant } from '#core/store/tenants/tenants.ts';
+import { withTenant } from '#core/store/query/tenant-scope.ts';
 import { assertMember } from '../auth/assert-member.ts';
 import {
   createOnce,

@@ -16,8 +16,8 @@ import {
 } from '#core/domain/webhooks/feed-event.ts';
 import type { LoadIds } from '#core/domain/storage/id-loader.ts';
 import { maskedEvent } from '#core/domain/recipient/masked-event.ts';
-import { feedEnd, feedStart, scanFeed } from '#core/store/feed.ts';
-import { masksRecipients } from '#core/store/webhook-endpoints.ts';
+import { feedEnd, feedStart, scanFeed } from '#core/store/webhooks/feed.ts';
+import { masksRecipients } from '#core/store/webhooks/webhook-endpoints.ts';
 import type { KeyCaller, MemberCaller } from '../auth/auth.ts';
 import type { Cursors } from '../http/lists/cursor.ts';
 import { filteredPage } from '../http/lists/filtered-page.ts';

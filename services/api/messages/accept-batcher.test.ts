@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { QueueFullError } from '#core/platform/process/micro-batch.ts';
-import type { AcceptRow, Verdict } from '#core/store/acceptance.ts';
+import type { AcceptRow, Verdict } from '#core/store/messages/acceptance.ts';
 import { createAcceptBatcher, type AcceptBatcherOptions } from './accept-batcher.ts';
 
 /** Its id is derived from its number, which makes wake-ups easy to compare. */

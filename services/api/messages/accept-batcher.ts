@@ -1,7 +1,7 @@
 import { isPlaceRefused } from '#core/domain/storage/database-fault.ts';
 import type { Nats } from '#core/platform/nats/nats-types.ts';
 import { createCommitBatcher } from '#core/platform/process/commit-batcher.ts';
-import type { AcceptRow, Verdict } from '#core/store/acceptance.ts';
+import type { AcceptRow, Verdict } from '#core/store/messages/acceptance.ts';
 import { acceptWakes } from './accept-wakes.ts';
 
 export type AcceptBatcher = {

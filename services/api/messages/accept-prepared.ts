@@ -1,6 +1,6 @@
 import { withUnstorable, type BatchDraft, type ItemVerdict } from '#core/domain/message/batch-answer.ts';
-import type { AcceptRow } from '#core/store/acceptance.ts';
-import type { BatchVerdicts, OwnKey } from '#core/store/batch-acceptance.ts';
+import type { AcceptRow } from '#core/store/messages/acceptance.ts';
+import type { BatchVerdicts, OwnKey } from '#core/store/messages/batch-acceptance.ts';
 import type { IdempotencyClaim } from '../http/routes/idempotency.ts';
 import type { BatchAccepts } from './batch-accepts.ts';
 import type { LargeContents } from './large-contents.ts';

@@ -2,7 +2,7 @@ import { chunks } from '#core/domain/chunks.ts';
 import { PRIORITIES } from '#core/domain/message/message-options.ts';
 import { encodeWakes, WAKES_PER_MESSAGE_MAX } from '#core/domain/queue/wake.ts';
 import type { WakePublication } from '#core/platform/nats/nats-types.ts';
-import type { AcceptRow } from '#core/store/acceptance.ts';
+import type { AcceptRow } from '#core/store/messages/acceptance.ts';
 
 /** Returns the wake-ups for messages that were just committed; scheduled messages need none yet. */
 export function acceptWakes(rows: readonly AcceptRow[]): WakePublication[] {

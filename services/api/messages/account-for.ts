@@ -8,9 +8,9 @@ import {
 import type { TenantId } from '#core/domain/storage/ids.ts';
 import type { Route } from '#core/domain/routing/route.ts';
 import type { Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
-import { listSendingAccounts, type SendingAccount } from '#core/store/messages.ts';
-import { listRoutes } from '#core/store/routes.ts';
-import { withTenant } from '#core/store/tenant-scope.ts';
+import { listSendingAccounts, type SendingAccount } from '#core/store/messages/messages.ts';
+import { listRoutes } from '#core/store/accounts/routes.ts';
+import { withTenant } from '#core/store/query/tenant-scope.ts';
 import type { KeyCaller } from '../auth/auth.ts';
 import type { SendMessage } from './send-message-schema.ts';
 

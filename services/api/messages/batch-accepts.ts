@@ -3,8 +3,8 @@ import type { Nats } from '#core/platform/nats/nats-types.ts';
 import { findFaults } from '#core/domain/storage/bisect-faults.ts';
 import { createMicroBatch } from '#core/platform/process/micro-batch.ts';
 import { createQueueRoom } from '#core/platform/process/queue-room.ts';
-import type { AcceptRow } from '#core/store/acceptance.ts';
-import type { BatchAcceptance, BatchVerdicts } from '#core/store/batch-acceptance.ts';
+import type { AcceptRow } from '#core/store/messages/acceptance.ts';
+import type { BatchAcceptance, BatchVerdicts } from '#core/store/messages/batch-acceptance.ts';
 import { SWEEP_AFTER_MS } from './accept-batcher.ts';
 import { acceptWakes } from './accept-wakes.ts';
 

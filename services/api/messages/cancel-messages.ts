@@ -15,8 +15,8 @@ import {
   findCancelable,
   type Cancelable,
   type LivePosition,
-} from '#core/store/cancellation.ts';
-import { withTenant } from '#core/store/tenant-scope.ts';
+} from '#core/store/messages/cancellation.ts';
+import { withTenant } from '#core/store/query/tenant-scope.ts';
 import { assertMemberUntilCommit } from '../auth/assert-member.ts';
 import { auditTo } from '../changes/change-tenant.ts';
 import { scopeOf } from '../changes/change-scope.ts';

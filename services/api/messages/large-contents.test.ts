@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { AcceptRow } from '#core/store/acceptance.ts';
+import type { AcceptRow } from '#core/store/messages/acceptance.ts';
 import { createLargeContents } from './large-contents.ts';
 
 const row = (tenant: string, seq: number) =>

@@ -1,6 +1,6 @@
 import type { TenantId } from '#core/domain/storage/ids.ts';
 import { createMicroBatch } from '#core/platform/process/micro-batch.ts';
-import type { AcceptRow } from '#core/store/acceptance.ts';
+import type { AcceptRow } from '#core/store/messages/acceptance.ts';
 
 export type LargeContents = {
   /**

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { MessageFilter } from '#core/store/messages.ts';
+import type { MessageFilter } from '#core/store/messages/messages.ts';
 import { leavesOut } from './leaves-out.ts';
 
 test.each<[MessageFilter]>([

@@ -1,4 +1,4 @@
-import type { MessageFilter } from '#core/store/messages.ts';
+import type { MessageFilter } from '#core/store/messages/messages.ts';
 
 /**
  * Returns whether the filter may reject many of the messages that a list reads. Time, reference, batch and `test: true` do not

@@ -1,6 +1,6 @@
 import type { LoadIds } from '#core/domain/storage/id-loader.ts';
 import type { MessagePlace } from '#core/domain/storage/message-id.ts';
-import type { MessageAddress } from '#core/store/messages.ts';
+import type { MessageAddress } from '#core/store/messages/messages.ts';
 import type { KeyCaller, MemberCaller } from '../auth/auth.ts';
 
 /** A place that no message has. */

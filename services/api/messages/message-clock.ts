@@ -1,5 +1,5 @@
 import type { Sql } from '#core/platform/postgres/postgres.ts';
-import { readTestClock } from '#core/store/test-clock.ts';
+import { readTestClock } from '#core/store/messages/test-clock.ts';
 import type { KeyCaller } from '../auth/auth.ts';
 import type { SendMessage } from './send-message-schema.ts';
 

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { AppError } from '#core/domain/fault/app-error.ts';
 import { createIdLoader } from '#core/domain/storage/id-loader.ts';
 import { createMessageIds } from '#core/domain/storage/message-id.ts';
-import type { SeqBlock } from '#core/store/message-places.ts';
+import type { SeqBlock } from '#core/store/messages/message-places.ts';
 import { createMessagePlaces } from './message-places.ts';
 
 const SUNDAY_NIGHT = Date.parse('2026-02-01T23:59:50Z');

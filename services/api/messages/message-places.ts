@@ -2,7 +2,7 @@ import { unavailable } from '#core/domain/fault/app-error.ts';
 import type { MessageId } from '#core/domain/storage/ids.ts';
 import type { MessagePlace } from '#core/domain/storage/message-id.ts';
 import { purgeDay } from '#core/domain/storage/purge-day.ts';
-import { SEQS_PER_BLOCK, type SeqBlock } from '#core/store/message-places.ts';
+import { SEQS_PER_BLOCK, type SeqBlock } from '#core/store/messages/message-places.ts';
 import type { LoadIds } from '#core/domain/storage/id-loader.ts';
 
 export type NewPlace = MessagePlace & { readonly id: MessageId };

@@ -16,7 +16,7 @@ import { orderOf } from '#core/domain/routing/route.ts';
 import { SMS_ENCODINGS } from '#core/domain/message/segments.ts';
 import { SKIPPED_REASONS } from '#core/domain/routing/skipped-account.ts';
 import { STATUS_REASONS } from '#core/domain/message/status-reason.ts';
-import type { AttemptRow, MessageHistoryRow, MessageKey, MessageRow } from '#core/store/messages.ts';
+import type { AttemptRow, MessageHistoryRow, MessageKey, MessageRow } from '#core/store/messages/messages.ts';
 import { iso } from '../http/iso.ts';
 import { warningsField } from '../http/routes/request-warnings.ts';
 import { PROVIDER_STATUS_MAX } from '#providers/receipt.ts';

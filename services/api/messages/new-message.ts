@@ -7,7 +7,7 @@ import { normalRecipient } from '#core/domain/recipient/normal-recipient.ts';
 import { keptFrom, scheduleOf } from '#core/domain/message/schedule.ts';
 import { smsSegments, type SmsEncoding } from '#core/domain/message/segments.ts';
 import type { Warnings } from '#core/domain/fault/warning.ts';
-import type { AcceptRow } from '#core/store/acceptance.ts';
+import type { AcceptRow } from '#core/store/messages/acceptance.ts';
 import type { KeyCaller } from '../auth/auth.ts';
 import { withWarnings } from '../http/routes/request-warnings.ts';
 import type { IdempotencyClaim } from '../http/routes/idempotency.ts';

@@ -12,8 +12,8 @@ import {
 import { COUNTED_BYTES_MIN } from '#core/domain/message/content.ts';
 import { createWarnings } from '#core/domain/fault/warning.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
-import type { AcceptRow } from '#core/store/acceptance.ts';
-import { findEarlierAnswers } from '#core/store/batch-acceptance.ts';
+import type { AcceptRow } from '#core/store/messages/acceptance.ts';
+import { findEarlierAnswers } from '#core/store/messages/batch-acceptance.ts';
 import type { Replays } from '../http/routes/earlier-answer.ts';
 import type { KeyCaller } from '../auth/auth.ts';
 import { idempotencyClaim, idempotencyKeyOf, type IdempotencyClaim } from '../http/routes/idempotency.ts';

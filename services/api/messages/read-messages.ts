@@ -14,7 +14,7 @@ import {
   type MessagePosition,
   type MessageKey,
   type MessageRow,
-} from '#core/store/messages.ts';
+} from '#core/store/messages/messages.ts';
 import { pageFrom, type Cursors } from '../http/lists/cursor.ts';
 import { filteredPage } from '../http/lists/filtered-page.ts';
 import type { LoadIds } from '#core/domain/storage/id-loader.ts';

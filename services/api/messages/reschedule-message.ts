@@ -7,9 +7,14 @@ import type { MessageState } from '#core/domain/message/message-state.ts';
 import type { Limits } from '#core/domain/tenant/plan.ts';
 import { decideReschedule, RESCHEDULES_MAX } from '#core/domain/message/schedule.ts';
 import type { Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
-import { findMessage, type MessageRow } from '#core/store/messages.ts';
-import { countReschedules, lockSchedule, storeSchedule, type LockedSchedule } from '#core/store/schedule.ts';
-import { withTenant } from '#core/store/tenant-scope.ts';
+import { findMessage, type MessageRow } from '#core/store/messages/messages.ts';
+import {
+  countReschedules,
+  lockSchedule,
+  storeSchedule,
+  type LockedSchedule,
+} from '#core/store/messages/schedule.ts';
+import { withTenant } from '#core/store/query/tenant-scope.ts';
 import { assertMemberUntilCommit } from '../auth/assert-member.ts';
 import { auditTo } from '../changes/change-tenant.ts';
 import { scopeOf } from '../changes/change-scope.ts';

@@ -1,4 +1,4 @@
-import type { NewReceiptCall } from '#core/store/receipt-calls.ts';
+import type { NewReceiptCall } from '#core/store/receipts/receipt-calls.ts';
 
 export type CountedAccounts = {
   /** Returns the accounts of these calls whose backlog the database should count, and records the calls as taken. */

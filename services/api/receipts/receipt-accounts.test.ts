@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { ProviderAccountId, TenantId } from '#core/domain/storage/ids.ts';
-import type { ReceiptAccount } from '#core/store/receipt-calls.ts';
+import type { ReceiptAccount } from '#core/store/receipts/receipt-calls.ts';
 import { createReceiptAccounts } from './receipt-accounts.ts';
 
 function setup() {

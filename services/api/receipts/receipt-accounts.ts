@@ -1,5 +1,5 @@
 import { createMicroBatch } from '#core/platform/process/micro-batch.ts';
-import type { ReceiptAccount } from '#core/store/receipt-calls.ts';
+import type { ReceiptAccount } from '#core/store/receipts/receipt-calls.ts';
 import { createFreshCache } from '../caches/fresh-cache.ts';
 import type { Notice } from '#core/domain/tenant/notice.ts';
 

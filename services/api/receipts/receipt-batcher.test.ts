@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { ProviderAccountId, TenantId } from '#core/domain/storage/ids.ts';
 import { QueueFullError } from '#core/platform/process/micro-batch.ts';
-import type { ReceiptCallVerdict } from '#core/store/receipt-calls.ts';
+import type { ReceiptCallVerdict } from '#core/store/receipts/receipt-calls.ts';
 import {
   createReceiptBatcher,
   type ReceiptBatcherOptions,

@@ -1,6 +1,6 @@
 import { createCommitBatcher } from '#core/platform/process/commit-batcher.ts';
 import type { TenantId } from '#core/domain/storage/ids.ts';
-import type { NewReceiptCall, ReceiptCallVerdict } from '#core/store/receipt-calls.ts';
+import type { NewReceiptCall, ReceiptCallVerdict } from '#core/store/receipts/receipt-calls.ts';
 
 /** A call with the tenant of its account. */
 export type TenantReceiptCall = NewReceiptCall & { readonly tenantId: TenantId };

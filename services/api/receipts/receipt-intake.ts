@@ -2,7 +2,11 @@ import type { Nats } from '#core/platform/nats/nats-types.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
 import { timedStore } from '#core/platform/postgres/timed-store.ts';
 import type { ApiMetrics } from '#core/platform/telemetry/metrics.ts';
-import { loadReceiptAccounts, storeReceiptCalls, type NewReceiptCall } from '#core/store/receipt-calls.ts';
+import {
+  loadReceiptAccounts,
+  storeReceiptCalls,
+  type NewReceiptCall,
+} from '#core/store/receipts/receipt-calls.ts';
 import { createCountedAccounts } from './counted-accounts.ts';
 import { createFullAccounts, type FullAccounts } from './full-accounts.ts';
 import { createReceiptAccounts, type ReceiptAccounts } from './receipt-accounts.ts';

@@ -7,7 +7,11 @@ import { receiptKey, receiptToken } from '#core/domain/receipts/receipt-token.ts
 import { secret } from '#core/domain/storage/secret.ts';
 import { QueueFullError } from '#core/platform/process/micro-batch.ts';
 import { createLogger } from '#core/platform/telemetry/logger.ts';
-import type { NewReceiptCall, ReceiptAccount, ReceiptCallVerdict } from '#core/store/receipt-calls.ts';
+import type {
+  NewReceiptCall,
+  ReceiptAccount,
+  ReceiptCallVerdict,
+} from '#core/store/receipts/receipt-calls.ts';
 import { buildApp } from '../app.ts';
 import { DEFAULT_HTTP_LIMITS, type HttpLimits } from '../http/admission/http-limits.ts';
 import { createFullAccounts } from './full-accounts.ts';

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { notFound, overloaded, type AppError } from '#core/domain/fault/app-error.ts';
 import { isUuid } from '#core/domain/storage/ids.ts';
 import { receiptUrl, type ReceiptKey } from '#core/domain/receipts/receipt-token.ts';
-import type { ReceiptAccount } from '#core/store/receipt-calls.ts';
+import type { ReceiptAccount } from '#core/store/receipts/receipt-calls.ts';
 import type { ReceiptAnswer, ReceiptAnswerType } from '#providers/receipt.ts';
 import { findProvider, receiptsOf, type AnyReceipts } from '#providers/registry.ts';
 import type { RouteModule } from '../http/routes/route.ts';

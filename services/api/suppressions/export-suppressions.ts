@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { scanSuppressions, type ListedSuppression } from '#core/store/suppressions.ts';
-import type { Scanned } from '#core/store/scan.ts';
+import { scanSuppressions, type ListedSuppression } from '#core/store/suppressions/suppressions.ts';
+import type { Scanned } from '#core/store/query/scan.ts';
 import { assertStillMember } from '../auth/assert-member.ts';
 import { toCsv } from '../http/lists/csv.ts';
 import { createDownloadTime } from '../http/lists/download-time.ts';

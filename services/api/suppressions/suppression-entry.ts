@@ -4,7 +4,7 @@ import type { ErrorDetail } from '#core/domain/fault/app-error.ts';
 import type { TenantId } from '#core/domain/storage/ids.ts';
 import { normalRecipient } from '#core/domain/recipient/normal-recipient.ts';
 import { scopeOf, type SuppressionSource } from '#core/domain/recipient/suppression.ts';
-import type { NewSuppression } from '#core/store/suppressions.ts';
+import type { NewSuppression } from '#core/store/suppressions/suppressions.ts';
 import type { AddSuppression } from './suppression-schema.ts';
 
 /** A requested entry that passed the schema. */

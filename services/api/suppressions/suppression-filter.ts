@@ -8,7 +8,7 @@ import {
   SUPPRESSION_SCOPES,
   SUPPRESSION_SOURCES,
 } from '#core/domain/recipient/suppression.ts';
-import type { AddressName } from '#core/store/suppressions.ts';
+import type { AddressName } from '#core/store/suppressions/suppressions.ts';
 import { addressField } from './suppression-schema.ts';
 
 /** The filter of a list of entries. */

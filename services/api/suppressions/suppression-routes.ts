@@ -7,8 +7,8 @@ import {
   putSuppression,
   scanSuppressions,
   type ListedSuppression,
-} from '#core/store/suppressions.ts';
-import { withTenant } from '#core/store/tenant-scope.ts';
+} from '#core/store/suppressions/suppressions.ts';
+import { withTenant } from '#core/store/query/tenant-scope.ts';
 import { changeTenant, createInTenant } from '../changes/change-tenant.ts';
 import { scopeOf } from '../changes/change-scope.ts';
 import type { AdminDeps } from '../admin/admin-deps.ts';

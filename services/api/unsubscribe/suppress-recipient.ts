@@ -1,7 +1,7 @@
 import { addressKey, type AddressKeyRoot } from '#core/domain/recipient/address-key.ts';
 import type { TenantId } from '#core/domain/storage/ids.ts';
-import { isUnsubscribed, unsubscribeRecipient } from '#core/store/suppressions.ts';
-import { withTenant } from '#core/store/tenant-scope.ts';
+import { isUnsubscribed, unsubscribeRecipient } from '#core/store/suppressions/suppressions.ts';
+import { withTenant } from '#core/store/query/tenant-scope.ts';
 import { changeTenant } from '../changes/change-tenant.ts';
 import type { AdminDeps } from '../admin/admin-deps.ts';
 import { inSlot } from '../http/admission/shared-slots.ts';

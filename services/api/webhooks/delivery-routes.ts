@@ -13,10 +13,10 @@ import {
   redeliver,
   scanDeliveries,
   type Delivery as DeliveryRecord,
-} from '#core/store/endpoint-deliveries.ts';
-import { feedStart } from '#core/store/feed.ts';
-import { withTenant } from '#core/store/tenant-scope.ts';
-import { findEndpointByNumber, type EndpointRecord } from '#core/store/webhook-endpoints.ts';
+} from '#core/store/webhooks/endpoint-deliveries.ts';
+import { feedStart } from '#core/store/webhooks/feed.ts';
+import { withTenant } from '#core/store/query/tenant-scope.ts';
+import { findEndpointByNumber, type EndpointRecord } from '#core/store/webhooks/webhook-endpoints.ts';
 import { changeTenant } from '../changes/change-tenant.ts';
 import { iso } from '../http/iso.ts';
 import { scopeOf } from '../changes/change-scope.ts';

@@ -8,8 +8,8 @@ import {
   type CallOutcome,
   type Delivery as DeliveryRecord,
   type LoggedCall,
-} from '#core/store/endpoint-deliveries.ts';
-import type { EndpointRecord } from '#core/store/webhook-endpoints.ts';
+} from '#core/store/webhooks/endpoint-deliveries.ts';
+import type { EndpointRecord } from '#core/store/webhooks/webhook-endpoints.ts';
 import { iso } from '../http/iso.ts';
 import { warningsField } from '../http/routes/request-warnings.ts';
 

@@ -14,7 +14,7 @@ import {
   hasWaitingEvents,
   type EndpointChange,
   type EndpointRecord,
-} from '#core/store/webhook-endpoints.ts';
+} from '#core/store/webhooks/webhook-endpoints.ts';
 import { changeTenant, type Change } from '../changes/change-tenant.ts';
 import { scopeOf } from '../changes/change-scope.ts';
 import type { MemberCaller } from '../auth/auth.ts';

@@ -1,6 +1,6 @@
 import { auditChanges } from '#core/domain/tenant/audit-change.ts';
-import { withTenant } from '#core/store/tenant-scope.ts';
-import { moveEndpointTo, replaceEndpointSecret } from '#core/store/webhook-endpoints.ts';
+import { withTenant } from '#core/store/query/tenant-scope.ts';
+import { moveEndpointTo, replaceEndpointSecret } from '#core/store/webhooks/webhook-endpoints.ts';
 import { createInTenant } from '../changes/change-tenant.ts';
 import { earlierAnswer } from '../http/routes/earlier-answer.ts';
 import { iso } from '../http/iso.ts';

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { ENDPOINT_STATUSES } from '#core/domain/webhooks/endpoint-state.ts';
 import { newId } from '#core/domain/storage/ids.ts';
-import { withTenant } from '#core/store/tenant-scope.ts';
+import { withTenant } from '#core/store/query/tenant-scope.ts';
 import {
   countEndpoints,
   deleteEndpoint,
@@ -9,7 +9,7 @@ import {
   isCalledAnew,
   listEndpoints,
   updateEndpoint,
-} from '#core/store/webhook-endpoints.ts';
+} from '#core/store/webhooks/webhook-endpoints.ts';
 import { assertBelow } from '../changes/assert-below.ts';
 import { createInTenant } from '../changes/change-tenant.ts';
 import { earlierAnswer } from '../http/routes/earlier-answer.ts';

@@ -6,7 +6,7 @@ import {
   WEBHOOK_HEADERS_MAX,
   webhookHeaderFaults,
 } from '#core/domain/webhooks/webhook-headers.ts';
-import { SIGNATURES, type Signature } from '#core/store/webhook-endpoints.ts';
+import { SIGNATURES, type Signature } from '#core/store/webhooks/webhook-endpoints.ts';
 import { atMostPairs, graceSecondsField, text } from '../http/input/fields.ts';
 import { idempotencyKeyField } from '../http/routes/idempotency.ts';
 

@@ -6,7 +6,7 @@ import { INT32_MAX } from '#core/domain/int32-max.ts';
 import { includesRole, type Role } from '#core/domain/tenant/role.ts';
 import { shownHeader } from '#core/domain/webhooks/webhook-headers.ts';
 import { shownUrl } from '#core/domain/webhooks/webhook-url.ts';
-import { PENDING_MAX, SIGNATURES, type EndpointRecord } from '#core/store/webhook-endpoints.ts';
+import { PENDING_MAX, SIGNATURES, type EndpointRecord } from '#core/store/webhooks/webhook-endpoints.ts';
 import { iso } from '../http/iso.ts';
 import { warningsField } from '../http/routes/request-warnings.ts';
 import { RATE_MAX } from './endpoint-schema.ts';

@@ -5,7 +5,7 @@ import {
   KEYS_FRESH_SECONDS,
   signClaimedAnew,
   type WebhookKey,
-} from '#core/store/webhook-keys.ts';
+} from '#core/store/webhooks/webhook-keys.ts';
 import { createInTenant } from '../changes/change-tenant.ts';
 import { earlierAnswer } from '../http/routes/earlier-answer.ts';
 import { scopeOf } from '../changes/change-scope.ts';

@@ -1,6 +1,6 @@
 import type { TenantId } from '#core/domain/storage/ids.ts';
 import { createMicroBatch } from '#core/platform/process/micro-batch.ts';
-import type { WebhookKey } from '#core/store/webhook-keys.ts';
+import type { WebhookKey } from '#core/store/webhooks/webhook-keys.ts';
 import { createFreshCache } from '../caches/fresh-cache.ts';
 
 export type PublicKeys = {

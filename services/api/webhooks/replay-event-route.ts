@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { AppError, notFound } from '#core/domain/fault/app-error.ts';
-import { replayEvent } from '#core/store/endpoint-deliveries.ts';
+import { replayEvent } from '#core/store/webhooks/endpoint-deliveries.ts';
 import { warningsField } from '../http/routes/request-warnings.ts';
 import { defineRoute } from '../http/routes/define-route.ts';
 import { IdParams, type RouteModule } from '../http/routes/route.ts';

@@ -2,9 +2,9 @@ import { generateKeyPairSync } from 'node:crypto';
 import { webhookKeyBinding } from '#core/domain/storage/binding.ts';
 import { newId, type TenantId } from '#core/domain/storage/ids.ts';
 import type { KeyEncrypter } from '#core/platform/vault/keyring.ts';
-import { withTenant } from '#core/store/tenant-scope.ts';
+import { withTenant } from '#core/store/query/tenant-scope.ts';
 import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
-import { hasWebhookKey, insertWebhookKey } from '#core/store/webhook-keys.ts';
+import { hasWebhookKey, insertWebhookKey } from '#core/store/webhooks/webhook-keys.ts';
 import type { WebhookDeps } from './webhook-deps.ts';
 
 /** A new Ed25519 key that is not stored yet. */

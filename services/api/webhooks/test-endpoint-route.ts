@@ -9,8 +9,8 @@ import {
   dropEndpointTest,
   findEndpointTest,
   WAITING_TESTS_MAX,
-} from '#core/store/endpoint-tests.ts';
-import { withTenant } from '#core/store/tenant-scope.ts';
+} from '#core/store/webhooks/endpoint-tests.ts';
+import { withTenant } from '#core/store/query/tenant-scope.ts';
 import { abandoned } from '../http/errors.ts';
 import { warningsField } from '../http/routes/request-warnings.ts';
 import { defineRoute } from '../http/routes/define-route.ts';

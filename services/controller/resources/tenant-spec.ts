@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { DOTTED_ADDRESS } from '#core/domain/recipient/mailbox.ts';
 import { RESERVED_SLUGS, SLUG } from '#core/domain/tenant/slug.ts';
-import { SUSPENSION_REASONS } from '#core/store/tenants.ts';
+import { SUSPENSION_REASONS } from '#core/store/tenants/tenants.ts';
 import { DNS_LABEL, ONE_LINE, text, wholeNumber } from './fields.ts';
 import { SomeLimits } from './limit-fields.ts';
 import { celList, withRules } from './with-rules.ts';

@@ -1,6 +1,6 @@
 import type { Logger } from '#core/platform/telemetry/logger.ts';
 import { pause } from '#core/platform/process/pause.ts';
-import type { ManagedTenantStore } from '#core/store/managed-tenants.ts';
+import type { ManagedTenantStore } from '#core/store/tenants/managed-tenants.ts';
 
 /** A deletion sends no notification, and nobody waits for its end. */
 const LOOK_MS = 5_000;

@@ -3,7 +3,7 @@ import type { TenantId } from '#core/domain/storage/ids.ts';
 import type { Logger } from '#core/platform/telemetry/logger.ts';
 import { KeyringError } from '#core/platform/vault/keyring.ts';
 import type { KeyFacts } from '#core/platform/vault/vault-keys.ts';
-import type { BoundCiphertext } from '#core/store/managed-tenants.ts';
+import type { BoundCiphertext } from '#core/store/tenants/managed-tenants.ts';
 import type { TenantResource } from '../resources/tenant-resource.ts';
 import { nextRotation } from './key-rotation.ts';
 import { keyVerdict } from './key-verdict.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { TenantId } from '#core/domain/storage/ids.ts';
-import type { PurgeOutcome } from '#core/store/managed-tenants.ts';
+import type { PurgeOutcome } from '#core/store/tenants/managed-tenants.ts';
 import { createPurges } from './purge-slice.ts';
 import type { TenantDeps } from './tenant-deps.ts';
 

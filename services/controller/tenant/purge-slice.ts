@@ -1,4 +1,4 @@
-import type { OwnedSlug } from '#core/store/managed-tenants.ts';
+import type { OwnedSlug } from '#core/store/tenants/managed-tenants.ts';
 import { createPurgeTurns } from './purge-turns.ts';
 import type { TenantDeps } from './tenant-deps.ts';
 

@@ -2,7 +2,7 @@ import { databaseFaultOf } from '#core/domain/storage/database-fault.ts';
 import type { TenantId } from '#core/domain/storage/ids.ts';
 import type { Logger } from '#core/platform/telemetry/logger.ts';
 import { KeyringError } from '#core/platform/vault/keyring.ts';
-import type { StoredTenant } from '#core/store/managed-tenants.ts';
+import type { StoredTenant } from '#core/store/tenants/managed-tenants.ts';
 import { keyOf } from '../kube/kube-object.ts';
 import type { PlanResource } from '../resources/plan-resource.ts';
 import type { TenantResource } from '../resources/tenant-resource.ts';

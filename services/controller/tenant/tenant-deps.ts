@@ -1,6 +1,6 @@
 import type { TenantId } from '#core/domain/storage/ids.ts';
 import type { KeyKeeper } from '#core/platform/vault/vault-keys.ts';
-import type { ManagedTenantStore } from '#core/store/managed-tenants.ts';
+import type { ManagedTenantStore } from '#core/store/tenants/managed-tenants.ts';
 import type { PlanResource } from '../resources/plan-resource.ts';
 import type { TenantResource } from '../resources/tenant-resource.ts';
 import type { TenantStatus } from '../resources/tenant-status.ts';

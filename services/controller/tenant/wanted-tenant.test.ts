@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { BUILT_IN_PLANS } from '#core/domain/tenant/plan.ts';
-import type { StoredTenant, WantedTenant } from '#core/store/managed-tenants.ts';
+import type { StoredTenant, WantedTenant } from '#core/store/tenants/managed-tenants.ts';
 import { TenantResource } from '../resources/tenant-resource.ts';
 import { differences, lastKnownPlan, suspensionOf, wantedTenant } from './wanted-tenant.ts';
 

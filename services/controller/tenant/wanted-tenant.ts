@@ -1,7 +1,7 @@
 import { isUuid, newId, type TenantId } from '#core/domain/storage/ids.ts';
 import { effectiveLimits, type Limits, type StatedLimits } from '#core/domain/tenant/plan.ts';
-import type { NamedOwner, StoredTenant, WantedTenant } from '#core/store/managed-tenants.ts';
-import type { SuspensionReason } from '#core/store/tenants.ts';
+import type { NamedOwner, StoredTenant, WantedTenant } from '#core/store/tenants/managed-tenants.ts';
+import type { SuspensionReason } from '#core/store/tenants/tenants.ts';
 import { keyOf } from '../kube/kube-object.ts';
 import type { TenantResource } from '../resources/tenant-resource.ts';
 

@@ -1,7 +1,12 @@
 import type { TenantId } from '#core/domain/storage/ids.ts';
 import type { Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
-import { rolledBack } from './after-commit.ts';
-import { DATABASE_DEADLINE_MS, transactionWithin, withDatabaseDeadline, withTenant } from './tenant-scope.ts';
+import { rolledBack } from './query/after-commit.ts';
+import {
+  DATABASE_DEADLINE_MS,
+  transactionWithin,
+  withDatabaseDeadline,
+  withTenant,
+} from './query/tenant-scope.ts';
 
 /** An idempotency key in a comparable form. */
 export type ScopedKey = {

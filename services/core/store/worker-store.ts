@@ -1,17 +1,17 @@
 import type { AddressKeyRoot } from '#core/domain/recipient/address-key.ts';
 import { withDeadline, type Sql } from '#core/platform/postgres/postgres.ts';
-import type { Bounded } from './bounded-queries.ts';
-import { accountStore } from './called-accounts.ts';
-import { claimStore } from './claims.ts';
-import { completedMessageStore } from './completed-messages.ts';
-import { feedNumberingStore } from './feed-numbering.ts';
-import { lookupStore } from './lookups.ts';
-import { receiptStore } from './receipts.ts';
-import { silentMessageStore } from './silent-messages.ts';
-import { tenantFactStore } from './tenant-facts.ts';
-import { upkeepStore } from './upkeep.ts';
-import { usageCountingStore } from './usage-counting.ts';
-import { waitingMessageStore } from './waiting-messages.ts';
+import type { Bounded } from './query/bounded-queries.ts';
+import { accountStore } from './accounts/called-accounts.ts';
+import { claimStore } from './sending/claims.ts';
+import { completedMessageStore } from './sending/completed-messages.ts';
+import { feedNumberingStore } from './webhooks/feed-numbering.ts';
+import { lookupStore } from './receipts/lookups.ts';
+import { receiptStore } from './receipts/receipts.ts';
+import { silentMessageStore } from './receipts/silent-messages.ts';
+import { tenantFactStore } from './tenants/tenant-facts.ts';
+import { upkeepStore } from './upkeep/upkeep.ts';
+import { usageCountingStore } from './tenants/usage-counting.ts';
+import { waitingMessageStore } from './sending/waiting-messages.ts';
 
 /**
  * Creates the worker's side of the store. Everything here works across tenants through functions of the schema; the worker's role

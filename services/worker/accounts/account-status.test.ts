@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { ClaimedMessage } from '#core/store/claimed-message.ts';
+import type { ClaimedMessage } from '#core/store/sending/claimed-message.ts';
 import type { AttemptOutcome } from '#core/domain/sending/outcome.ts';
 import { createAccountStatus } from './account-status.ts';
 import type { Breakers } from './breakers.ts';

@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import type { WorkerStore } from '#core/store/worker-store.ts';
-import type { ClaimedMessage } from '#core/store/claimed-message.ts';
+import type { ClaimedMessage } from '#core/store/sending/claimed-message.ts';
 import type { AttemptOutcome } from '#core/domain/sending/outcome.ts';
 import type { Breakers } from './breakers.ts';
 

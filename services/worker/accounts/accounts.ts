@@ -3,7 +3,7 @@ import type { TenantId } from '#core/domain/storage/ids.ts';
 import { createMicroBatch } from '#core/platform/process/micro-batch.ts';
 import { findProvider, parseAccount } from '#providers/registry.ts';
 import type { AnyProvider } from '#providers/provider.ts';
-import type { ProviderAccountRow } from '#core/store/called-accounts.ts';
+import type { ProviderAccountRow } from '#core/store/accounts/called-accounts.ts';
 import type { WorkerStore } from '#core/store/worker-store.ts';
 import type { Credentials } from './credentials.ts';
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { ProviderAccountRow } from '#core/store/called-accounts.ts';
+import type { ProviderAccountRow } from '#core/store/accounts/called-accounts.ts';
 import type { ProviderContext, Verification } from '#providers/provider.ts';
 import type { AccountLookup } from './accounts.ts';
 import { verifyRequested, type VerifyDeps } from './verify-requested.ts';

@@ -1,7 +1,7 @@
 import { ADAPTER_FAULT } from '#core/domain/sending/failure.ts';
 import { verificationReason } from '#core/domain/account/verification-reason.ts';
 import type { Verification } from '#providers/provider.ts';
-import type { ProviderAccountRow } from '#core/store/called-accounts.ts';
+import type { ProviderAccountRow } from '#core/store/accounts/called-accounts.ts';
 import type { WorkerStore } from '#core/store/worker-store.ts';
 import type { Account, Accounts } from './accounts.ts';
 import type { Breakers } from './breakers.ts';

@@ -3,7 +3,7 @@ import { SECOND_MS } from '#core/domain/text/duration.ts';
 import { NO_ACCOUNT } from '#core/domain/routing/choose-account.ts';
 import type { Settlement } from '#core/domain/sending/settlement.ts';
 import type { ClosedReason } from '#core/domain/routing/skipped-account.ts';
-import type { ClaimedMessage } from '#core/store/claimed-message.ts';
+import type { ClaimedMessage } from '#core/store/sending/claimed-message.ts';
 import type { Breakers } from '../accounts/breakers.ts';
 
 /** When an account's lane may be claimed from, and for how many messages. The state is local to this process. */

@@ -1,9 +1,9 @@
 import { chunks } from '#core/domain/chunks.ts';
 import type { FairQueue, Turn } from '#core/domain/queue/fair-queue.ts';
 import type { Wake } from '#core/domain/queue/wake.ts';
-import type { ClaimedMessage } from '#core/store/claimed-message.ts';
+import type { ClaimedMessage } from '#core/store/sending/claimed-message.ts';
 import type { WorkerStore } from '#core/store/worker-store.ts';
-import type { Lane } from '#core/store/lane.ts';
+import type { Lane } from '#core/store/sending/lane.ts';
 import type { AccountGates } from './account-gates.ts';
 import {
   createClaimLanes,

@@ -1,4 +1,4 @@
-import type { Lane } from '#core/store/lane.ts';
+import type { Lane } from '#core/store/sending/lane.ts';
 import { laneKey } from './lanes.ts';
 
 export type ClosedLanesDeps = {

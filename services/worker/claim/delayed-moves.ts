@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
-import type { DelayedMessage } from '#core/store/waiting-messages.ts';
+import type { DelayedMessage } from '#core/store/sending/waiting-messages.ts';
 import type { WorkerStore } from '#core/store/worker-store.ts';
-import type { Lane } from '#core/store/lane.ts';
+import type { Lane } from '#core/store/sending/lane.ts';
 import type { WhyClosed } from './closed-accounts.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import type { DueLooks } from './due-looks.ts';

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { createFairQueue } from '#core/domain/queue/fair-queue.ts';
 import type { Wake } from '#core/domain/queue/wake.ts';
-import type { ClaimedMessage } from '#core/store/claimed-message.ts';
-import type { Lane, WaitingRow } from '#core/store/lane.ts';
+import type { ClaimedMessage } from '#core/store/sending/claimed-message.ts';
+import type { Lane, WaitingRow } from '#core/store/sending/lane.ts';
 import { createDispatcher, type DispatcherDeps } from './dispatcher.ts';
 import { createResolveWaiting, type ResolveDeps } from './resolve-waiting.ts';
 

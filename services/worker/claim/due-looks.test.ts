@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { DueRow, EarlierLook } from '#core/store/lane.ts';
+import type { DueRow, EarlierLook } from '#core/store/sending/lane.ts';
 import { createDueLooks } from './due-looks.ts';
 
 const LANE = { tenantId: 't', accountId: 'a' };

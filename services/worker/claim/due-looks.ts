@@ -5,7 +5,7 @@ import {
   type DueRow,
   type Lane,
   type SweepTask,
-} from '#core/store/lane.ts';
+} from '#core/store/sending/lane.ts';
 import type { WorkerStore } from '#core/store/worker-store.ts';
 import { laneKey } from './lanes.ts';
 

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import type { LanePlaces, WaitingPage } from '#core/store/lane.ts';
+import type { LanePlaces, WaitingPage } from '#core/store/sending/lane.ts';
 import { createClaimLanes } from './lane-claims.ts';
 import { createLaneReviews, REVIEW_PAGE } from './lane-reviews.ts';
 import type { DueLane, DueMark } from './lanes.ts';

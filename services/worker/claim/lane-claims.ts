@@ -1,9 +1,13 @@
 import { NO_ACCOUNT } from '#core/domain/routing/choose-account.ts';
 import { INLINE_BYTES_MAX } from '#core/domain/message/content.ts';
 import { databaseFaultOf, isUndone } from '#core/domain/storage/database-fault.ts';
-import { CLAIM_BYTES_MAX, type ClaimedMessage, type MessageClaimTerms } from '#core/store/claimed-message.ts';
+import {
+  CLAIM_BYTES_MAX,
+  type ClaimedMessage,
+  type MessageClaimTerms,
+} from '#core/store/sending/claimed-message.ts';
 import type { WorkerStore } from '#core/store/worker-store.ts';
-import type { LaneClaim, SearchedLane } from '#core/store/lane.ts';
+import type { LaneClaim, SearchedLane } from '#core/store/sending/lane.ts';
 import type { AccountGates } from './account-gates.ts';
 import type { DueLooks } from './due-looks.ts';
 import { REVIEW_PAGE, type LaneReviews } from './lane-reviews.ts';

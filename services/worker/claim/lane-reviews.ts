@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import type { WorkerStore } from '#core/store/worker-store.ts';
-import type { Lane, LanePlaces, WaitingPageSize, WaitingRow } from '#core/store/lane.ts';
+import type { Lane, LanePlaces, WaitingPageSize, WaitingRow } from '#core/store/sending/lane.ts';
 import type { DueLooks } from './due-looks.ts';
 import { laneKey } from './lanes.ts';
 

@@ -1,4 +1,4 @@
-import type { Lane } from '#core/store/lane.ts';
+import type { Lane } from '#core/store/sending/lane.ts';
 
 /** Facts about a lane's due messages. */
 export type DueMark = {

@@ -1,8 +1,8 @@
 import { databaseFaultOf, isUndone } from '#core/domain/storage/database-fault.ts';
 import type { Wake } from '#core/domain/queue/wake.ts';
-import type { ClaimedMessage, MessageClaimTerms } from '#core/store/claimed-message.ts';
+import type { ClaimedMessage, MessageClaimTerms } from '#core/store/sending/claimed-message.ts';
 import type { WorkerStore } from '#core/store/worker-store.ts';
-import type { WaitingRow } from '#core/store/lane.ts';
+import type { WaitingRow } from '#core/store/sending/lane.ts';
 import type { AccountGates } from './account-gates.ts';
 import type { Lanes } from './lanes.ts';
 import type { RefusedMessages, RefusedMessagesDeps } from './refused-messages.ts';

@@ -3,8 +3,8 @@ import { databaseFaultOf, isDamage } from '#core/domain/storage/database-fault.t
 import { UNPROCESSABLE } from '#core/domain/sending/decide-waiting.ts';
 import { MINUTE_MS } from '#core/domain/text/duration.ts';
 import { findFaults } from '#core/domain/storage/bisect-faults.ts';
-import type { MessageClaimTerms } from '#core/store/claimed-message.ts';
-import type { Lane, WaitingRow } from '#core/store/lane.ts';
+import type { MessageClaimTerms } from '#core/store/sending/claimed-message.ts';
+import type { Lane, WaitingRow } from '#core/store/sending/lane.ts';
 import type { WorkerStore } from '#core/store/worker-store.ts';
 import { laneKey } from './lanes.ts';
 import type { Named } from './named-claims.ts';

@@ -5,10 +5,10 @@ import {
 } from '#core/domain/sending/decide-waiting.ts';
 import type { FailureClass } from '#core/domain/sending/failure.ts';
 import type { FailoverLabels } from '#core/platform/telemetry/metrics.ts';
-import type { Assignment } from '#core/store/waiting-messages.ts';
+import type { Assignment } from '#core/store/sending/waiting-messages.ts';
 import type { WorkerStore } from '#core/store/worker-store.ts';
-import type { ClaimedMessage } from '#core/store/claimed-message.ts';
-import type { Lane, WaitingRow } from '#core/store/lane.ts';
+import type { ClaimedMessage } from '#core/store/sending/claimed-message.ts';
+import type { Lane, WaitingRow } from '#core/store/sending/lane.ts';
 import { closedAccounts, type WhyClosed } from './closed-accounts.ts';
 
 export type ResolveDeps = {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { WaitingRow } from '#core/store/lane.ts';
+import type { WaitingRow } from '#core/store/sending/lane.ts';
 import { createResolveWaiting, type ResolveDeps } from './resolve-waiting.ts';
 import { createScheduledMoves, type ScheduledMovesDeps } from './scheduled-moves.ts';
 

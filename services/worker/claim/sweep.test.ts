@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { ClosedReason } from '#core/domain/routing/skipped-account.ts';
-import type { SweepTask } from '#core/store/lane.ts';
+import type { SweepTask } from '#core/store/sending/lane.ts';
 import { sweep } from './sweep.ts';
 
 const NOW = 1_000_000;

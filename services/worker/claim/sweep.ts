@@ -1,4 +1,4 @@
-import type { SweepTask } from '#core/store/lane.ts';
+import type { SweepTask } from '#core/store/sending/lane.ts';
 import type { ClosedLanes } from './closed-lanes.ts';
 import type { DelayedMoves } from './delayed-moves.ts';
 import type { Dispatcher } from './dispatcher.ts';

@@ -1,5 +1,5 @@
-import type { ClaimedPlace } from '#core/store/claims.ts';
-import type { ClaimedLane, DueFrom } from '#core/store/lane.ts';
+import type { ClaimedPlace } from '#core/store/sending/claims.ts';
+import type { ClaimedLane, DueFrom } from '#core/store/sending/lane.ts';
 
 export type LaneSearch = {
   readonly lane: ClaimedLane;

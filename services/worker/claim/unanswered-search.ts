@@ -1,6 +1,6 @@
 import { chunks } from '#core/domain/chunks.ts';
 import { databaseFaultOf } from '#core/domain/storage/database-fault.ts';
-import type { ClaimedMessage, MessageClaimTerms } from '#core/store/claimed-message.ts';
+import type { ClaimedMessage, MessageClaimTerms } from '#core/store/sending/claimed-message.ts';
 import type { WorkerStore } from '#core/store/worker-store.ts';
 import type { Refill } from './lane-claims.ts';
 import type { LaneSearch, UnansweredClaims } from './unanswered-claims.ts';

@@ -1,5 +1,5 @@
 import type { Outcome } from '#core/domain/sending/outcome.ts';
-import type { ClaimedMessage } from '#core/store/claimed-message.ts';
+import type { ClaimedMessage } from '#core/store/sending/claimed-message.ts';
 import type { ProviderContext } from '#providers/provider.ts';
 import { unreached } from '#providers/unreached.ts';
 import type { Account } from '../accounts/accounts.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { ClaimedMessage } from '#core/store/claimed-message.ts';
+import type { ClaimedMessage } from '#core/store/sending/claimed-message.ts';
 import type { Delivered } from './deliver.ts';
 import { createAttempts, type AttemptsDeps } from './attempts.ts';
 

@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache';
 import type { AttemptOutcome } from '#core/domain/sending/outcome.ts';
 import type { Settlement } from '#core/domain/sending/settlement.ts';
 import { withSpan } from '#core/platform/telemetry/telemetry.ts';
-import type { ClaimedMessage } from '#core/store/claimed-message.ts';
+import type { ClaimedMessage } from '#core/store/sending/claimed-message.ts';
 import { findProvider } from '#providers/registry.ts';
 import type { Delivered } from './deliver.ts';
 import { processSpan } from './process-span.ts';

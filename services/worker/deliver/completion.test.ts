@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { AttemptOutcome } from '#core/domain/sending/outcome.ts';
-import type { ClaimedMessage } from '#core/store/claimed-message.ts';
-import type { ReportRow } from '#core/store/receipt-reports.ts';
+import type { ClaimedMessage } from '#core/store/sending/claimed-message.ts';
+import type { ReportRow } from '#core/store/receipts/receipt-reports.ts';
 import { failureOf } from '#providers/classify-error.ts';
 import { createRedactor } from '#providers/redact.ts';
 import { completionOf } from '#test/support/completion-of.ts';

@@ -1,5 +1,5 @@
 import { contentApart } from '#core/domain/message/content.ts';
-import type { ClaimedMessage } from '#core/store/claimed-message.ts';
+import type { ClaimedMessage } from '#core/store/sending/claimed-message.ts';
 import type { WorkerStore } from '#core/store/worker-store.ts';
 import { createContentBudget } from './content-budget.ts';
 

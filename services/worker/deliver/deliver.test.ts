@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { ClaimedMessage } from '#core/store/claimed-message.ts';
+import type { ClaimedMessage } from '#core/store/sending/claimed-message.ts';
 import type { AnyProvider, ProviderContext } from '#providers/provider.ts';
 import { simulatorFor } from '#providers/registry.ts';
 import type { Account } from '../accounts/accounts.ts';

@@ -1,7 +1,7 @@
 import type { OutboundMessage } from '#core/domain/message/content.ts';
 import { ADAPTER_FAULT } from '#core/domain/sending/failure.ts';
 import type { AttemptOutcome, Outcome } from '#core/domain/sending/outcome.ts';
-import type { ClaimedMessage } from '#core/store/claimed-message.ts';
+import type { ClaimedMessage } from '#core/store/sending/claimed-message.ts';
 import type { AnyProvider, ProviderContext } from '#providers/provider.ts';
 import type { ProviderCall } from '#providers/context.ts';
 import { contentRefusal } from '#providers/content-limits.ts';

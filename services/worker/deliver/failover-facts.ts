@@ -2,8 +2,8 @@ import type { FailoverFacts } from '#core/domain/routing/failover.ts';
 import type { AttemptOutcome } from '#core/domain/sending/outcome.ts';
 import { FAILOVER_CLASSES, FAILOVER_DEFAULT, routeByAge, type Route } from '#core/domain/routing/route.ts';
 import { createMicroBatch } from '#core/platform/process/micro-batch.ts';
-import type { ClaimedMessage } from '#core/store/claimed-message.ts';
-import type { FailoverRow } from '#core/store/waiting-messages.ts';
+import type { ClaimedMessage } from '#core/store/sending/claimed-message.ts';
+import type { FailoverRow } from '#core/store/sending/waiting-messages.ts';
 import type { WorkerStore } from '#core/store/worker-store.ts';
 import { askUntilAnswered, type AskUntilAnsweredDeps } from '../ask-until-answered.ts';
 

@@ -1,5 +1,5 @@
 import type { AttemptOutcome } from '#core/domain/sending/outcome.ts';
-import type { ClaimedMessage } from '#core/store/claimed-message.ts';
+import type { ClaimedMessage } from '#core/store/sending/claimed-message.ts';
 import { simulatorFor } from '#providers/registry.ts';
 import type { Account, Accounts } from '../accounts/accounts.ts';
 

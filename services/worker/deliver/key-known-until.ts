@@ -1,5 +1,5 @@
 import type { AttemptOutcome } from '#core/domain/sending/outcome.ts';
-import type { ClaimedMessage } from '#core/store/claimed-message.ts';
+import type { ClaimedMessage } from '#core/store/sending/claimed-message.ts';
 import type { AnyProvider } from '#providers/provider.ts';
 
 /** For clocks that differ, and for a call that reaches the provider only at the end of its deadline. */

@@ -1,5 +1,5 @@
 import { natsAttributes, type SpanOptions } from '#core/platform/telemetry/telemetry.ts';
-import type { ClaimedMessage } from '#core/store/claimed-message.ts';
+import type { ClaimedMessage } from '#core/store/sending/claimed-message.ts';
 
 /**
  * Returns the span of an attempt. The first attempt belongs to the request's trace; later ones are root spans that link to it.

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type { Route } from '#core/domain/routing/route.ts';
 import { createMicroBatch } from '#core/platform/process/micro-batch.ts';
-import type { ClaimedMessage } from '#core/store/claimed-message.ts';
+import type { ClaimedMessage } from '#core/store/sending/claimed-message.ts';
 import type { WorkerStore } from '#core/store/worker-store.ts';
 import { askUntilAnswered, type AskUntilAnsweredDeps } from '../ask-until-answered.ts';
 

@@ -1,6 +1,6 @@
 import type { EmailContent, OutboundMessage } from '#core/domain/message/content.ts';
 import { withUnsubscribe } from '#core/domain/message/with-unsubscribe.ts';
-import type { ClaimedMessage } from '#core/store/claimed-message.ts';
+import type { ClaimedMessage } from '#core/store/sending/claimed-message.ts';
 
 export type Links = { readonly receiptUrl: string | undefined; readonly unsubscribeUrl: string | undefined };
 

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { secret } from '#core/domain/storage/secret.ts';
 import { readUnsubscribeToken, unsubscribeKey } from '#core/domain/recipient/unsubscribe-token.ts';
-import type { ClaimedMessage } from '#core/store/claimed-message.ts';
+import type { ClaimedMessage } from '#core/store/sending/claimed-message.ts';
 import { toOutbound } from './to-outbound.ts';
 import { unsubscribeUrlFor } from './unsubscribe-url-for.ts';
 

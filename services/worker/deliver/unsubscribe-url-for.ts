@@ -3,7 +3,7 @@ import {
   unsubscribeUrl,
   type UnsubscribeKey,
 } from '#core/domain/recipient/unsubscribe-token.ts';
-import type { ClaimedMessage } from '#core/store/claimed-message.ts';
+import type { ClaimedMessage } from '#core/store/sending/claimed-message.ts';
 
 export type UnsubscribeSettings = {
   readonly publicBaseUrl: string;

@@ -1,6 +1,6 @@
 import type { LookupResult } from '#core/domain/receipts/decide-lookup.ts';
 import { ADAPTER_FAULT } from '#core/domain/sending/failure.ts';
-import type { DueLookup } from '#core/store/lookups.ts';
+import type { DueLookup } from '#core/store/receipts/lookups.ts';
 import type { LookupAnswer, LookupReport } from '#providers/lookup.ts';
 import { secretStrings } from '#providers/redact.ts';
 import { unreached } from '#providers/unreached.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { DueLookup, LookupTerms, SettledLookups } from '#core/store/lookups.ts';
+import type { DueLookup, LookupTerms, SettledLookups } from '#core/store/receipts/lookups.ts';
 import type { LookupAnswer, LookupQuestion } from '#providers/lookup.ts';
 import type { ProviderContext } from '#providers/provider.ts';
 import { createLookups, type LookupsDeps } from './lookups.ts';

@@ -2,7 +2,7 @@ import { databaseFaultOf } from '#core/domain/storage/database-fault.ts';
 import { decideLookup, type LookupPause } from '#core/domain/receipts/decide-lookup.ts';
 import { bisectFaults } from '#core/domain/storage/bisect-faults.ts';
 import type { WorkerStore } from '#core/store/worker-store.ts';
-import type { DueLookup } from '#core/store/lookups.ts';
+import type { DueLookup } from '#core/store/receipts/lookups.ts';
 import type { LookupReport } from '#providers/lookup.ts';
 import { createRedactor } from '#providers/redact.ts';
 import { vendorName } from '#providers/vendor-text.ts';

@@ -1,5 +1,5 @@
 import { RECEIPT_TIMEOUT_MS } from '#core/domain/sending/settle.ts';
-import type { SilentMessages } from '#core/store/lookups.ts';
+import type { SilentMessages } from '#core/store/receipts/lookups.ts';
 import type { WorkerStore } from '#core/store/worker-store.ts';
 
 export type ExpireReceiptsDeps = {

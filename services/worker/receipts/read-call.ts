@@ -3,7 +3,7 @@ import { createJsonScan } from '#core/domain/text/json-scan.ts';
 import type { MessageIds } from '#core/domain/storage/message-id.ts';
 import { receiptToken, receiptUrl, type ReceiptKey } from '#core/domain/receipts/receipt-token.ts';
 import type { LoopTurns } from '#core/platform/process/loop-turns.ts';
-import type { CallReportRow, StoredReceiptCall } from '#core/store/receipt-reports.ts';
+import type { CallReportRow, StoredReceiptCall } from '#core/store/receipts/receipt-reports.ts';
 import { ELEMENTS_MAX } from '#providers/bounded-elements.ts';
 import type { ProviderContext } from '#providers/provider.ts';
 import type { ForgeryReason, ReceiptCall, ReceiptDefinition, ReceiptVerdict } from '#providers/receipt.ts';

@@ -1,7 +1,7 @@
 import { createSecretKey } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { createIdLoader } from '#core/domain/storage/id-loader.ts';
-import type { SettledReceiptCalls, StoredReceiptCall } from '#core/store/receipt-reports.ts';
+import type { SettledReceiptCalls, StoredReceiptCall } from '#core/store/receipts/receipt-reports.ts';
 import type { ProviderContext } from '#providers/provider.ts';
 import type { Account } from '../accounts/accounts.ts';
 import { createReceiptReader } from './receipt-reader.ts';

@@ -1,7 +1,7 @@
 import { hasAnySurplus, hasSurplus, NOBODY } from '#core/domain/queue/expected-work.ts';
 import type { LoadIds } from '#core/domain/storage/id-loader.ts';
 import { createLoopTurns } from '#core/platform/process/loop-turns.ts';
-import type { StoredReceiptCall } from '#core/store/receipt-reports.ts';
+import type { StoredReceiptCall } from '#core/store/receipts/receipt-reports.ts';
 import type { WorkerStore } from '#core/store/worker-store.ts';
 import type { ProviderContext } from '#providers/provider.ts';
 import { reportingProviders } from '#providers/registry.ts';

@@ -1,5 +1,9 @@
 import { expect, test } from 'vitest';
-import type { CallReportRow, SettledReceiptCalls, StoredReceiptCall } from '#core/store/receipt-reports.ts';
+import type {
+  CallReportRow,
+  SettledReceiptCalls,
+  StoredReceiptCall,
+} from '#core/store/receipts/receipt-reports.ts';
 import { REPORTS_AT_ONCE, settleCalls, type ReadCall } from './settle-calls.ts';
 
 function read(id: number, reports = 1): ReadCall {

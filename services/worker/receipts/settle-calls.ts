@@ -2,7 +2,11 @@ import { chunks } from '#core/domain/chunks.ts';
 import { databaseFaultOf } from '#core/domain/storage/database-fault.ts';
 import { bisectFaults } from '#core/domain/storage/bisect-faults.ts';
 import type { WorkerStore } from '#core/store/worker-store.ts';
-import type { CallReportRow, SettledReceiptCalls, StoredReceiptCall } from '#core/store/receipt-reports.ts';
+import type {
+  CallReportRow,
+  SettledReceiptCalls,
+  StoredReceiptCall,
+} from '#core/store/receipts/receipt-reports.ts';
 import type { CallReading } from './read-call.ts';
 
 /**

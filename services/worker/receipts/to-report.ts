@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Failure } from '#core/domain/sending/failure.ts';
 import { isUuid } from '#core/domain/storage/ids.ts';
 import type { MessageIds } from '#core/domain/storage/message-id.ts';
-import type { ReportRow } from '#core/store/receipt-reports.ts';
+import type { ReportRow } from '#core/store/receipts/receipt-reports.ts';
 import { PROVIDER_STATUS_MAX, type ParsedReceipt } from '#providers/receipt.ts';
 import type { Redactor } from '#providers/redact.ts';
 import { vendorName, vendorText } from '#providers/vendor-text.ts';

@@ -3,7 +3,7 @@ import { slowedGapMs } from '#core/domain/tenant/brake.ts';
 import { decideBrake } from '#core/domain/tenant/decide-brake.ts';
 import { effectiveLimits } from '#core/domain/tenant/plan.ts';
 import type { WorkerStore } from '#core/store/worker-store.ts';
-import type { CountedWindow, DecidedBrake } from '#core/store/usage-counting.ts';
+import type { CountedWindow, DecidedBrake } from '#core/store/tenants/usage-counting.ts';
 
 export type BrakeChannels = (windows: readonly CountedWindow[]) => Promise<AuditEntry[]>;
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { CountingPass } from '#core/store/usage-counting.ts';
+import type { CountingPass } from '#core/store/tenants/usage-counting.ts';
 import { countUsage } from './count-usage.ts';
 
 type Outcome = CountingPass['outcome'];

@@ -1,5 +1,5 @@
 import { isUnreachable } from '#core/domain/storage/database-fault.ts';
-import type { Maintained, UpkeepFailure } from '#core/store/partitions.ts';
+import type { Maintained, UpkeepFailure } from '#core/store/upkeep/partitions.ts';
 import type { WorkerStore } from '#core/store/worker-store.ts';
 import { throwFailures } from './throw-failures.ts';
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { Maintained } from '#core/store/partitions.ts';
+import type { Maintained } from '#core/store/upkeep/partitions.ts';
 import { createPartitionMaker } from './partition-maker.ts';
 
 const NOTHING: Maintained = { made: 0, dropped: [], busy: [], unsettled: [], failures: [] };

@@ -1,4 +1,4 @@
-import type { Maintained } from '#core/store/partitions.ts';
+import type { Maintained } from '#core/store/upkeep/partitions.ts';
 import type { WorkerStore } from '#core/store/worker-store.ts';
 import { throwFailures } from './throw-failures.ts';
 

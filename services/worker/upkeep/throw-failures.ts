@@ -1,4 +1,4 @@
-import type { UpkeepFailure } from '#core/store/partitions.ts';
+import type { UpkeepFailure } from '#core/store/upkeep/partitions.ts';
 
 /** Throws an error that names all that failed, if anything did. */
 export function throwFailures(failures: readonly UpkeepFailure[]): void {

@@ -1,5 +1,5 @@
 import { createDutyCycle } from '#core/domain/queue/duty-cycle.ts';
-import type { WebhookStore } from '#core/store/webhook-deliveries.ts';
+import type { WebhookStore } from '#core/store/webhooks/webhook-deliveries.ts';
 
 export type BehindLooksDeps = {
   readonly store: Pick<WebhookStore, 'tenantsBehind' | 'endpointsBehind'>;

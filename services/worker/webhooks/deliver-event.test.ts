@@ -1,7 +1,7 @@
 import { createHmac, randomBytes, randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import type { HttpResult } from '#core/domain/sending/http-exchange.ts';
-import type { DeliveryClaim } from '#core/store/delivery-claim.ts';
+import type { DeliveryClaim } from '#core/store/webhooks/delivery-claim.ts';
 import {
   ERROR,
   OK,

@@ -1,7 +1,7 @@
 import type { HttpRequest, HttpResult } from '#core/domain/sending/http-exchange.ts';
 import { RETRY_AFTER_MS_MAX } from '#core/domain/webhooks/endpoint-health.ts';
 import { retryAfterMs } from '#core/domain/sending/retry-after.ts';
-import type { WebhookEndpoint } from '#core/store/delivery-claim.ts';
+import type { WebhookEndpoint } from '#core/store/webhooks/delivery-claim.ts';
 import { createRedactor, type Redactor } from '#providers/redact.ts';
 import type { EndpointKeys } from './endpoint-secrets.ts';
 

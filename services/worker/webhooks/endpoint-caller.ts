@@ -8,7 +8,7 @@ import {
 } from '#core/domain/webhooks/claim-room.ts';
 import { deliveryDelayMs } from '#core/domain/webhooks/delivery-schedule.ts';
 import { FAILURES_UNTIL_FAILING } from '#core/domain/webhooks/endpoint-health.ts';
-import type { ClaimedEvent, DeliveryClaim, WebhookEndpoint } from '#core/store/delivery-claim.ts';
+import type { ClaimedEvent, DeliveryClaim, WebhookEndpoint } from '#core/store/webhooks/delivery-claim.ts';
 import { createCallTurns, type CallTurnsDeps } from './call-turns.ts';
 import {
   deliverEvent,

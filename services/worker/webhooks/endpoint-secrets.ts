@@ -10,7 +10,7 @@ import { hiddenInHeaders } from '#core/domain/webhooks/webhook-headers.ts';
 import { hiddenInSecret } from '#core/domain/webhooks/webhook-secret.ts';
 import { hiddenInUrl } from '#core/domain/webhooks/webhook-url.ts';
 import { createWebhookSigner, type WebhookSigner } from '#core/domain/webhooks/webhook-signature.ts';
-import type { WebhookEndpoint } from '#core/store/delivery-claim.ts';
+import type { WebhookEndpoint } from '#core/store/webhooks/delivery-claim.ts';
 import { createSecretCache, readJson, type SecretCache, type SecretCacheOptions } from '../secret-cache.ts';
 
 export type EndpointKeys = {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
 import type { EndpointHealth } from '#core/domain/webhooks/endpoint-state.ts';
-import type { WebhookEndpoint } from '#core/store/delivery-claim.ts';
+import type { WebhookEndpoint } from '#core/store/webhooks/delivery-claim.ts';
 import { createEndpointWatch, type EndedCall } from './endpoint-watch.ts';
 
 const FINE: EndpointHealth = {

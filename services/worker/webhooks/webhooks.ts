@@ -2,8 +2,8 @@ import type { EndpointHealth } from '#core/domain/webhooks/endpoint-state.ts';
 import { hasSurplus, type TenantsWithSurplus, type ExpectedWork } from '#core/domain/queue/expected-work.ts';
 import type { ChangeOfEndpoint } from '#core/domain/tenant/notice.ts';
 import { matchesEndpoint } from '#core/domain/webhooks/webhook-endpoint.ts';
-import type { WebhookEndpoint } from '#core/store/delivery-claim.ts';
-import type { WebhookStore } from '#core/store/webhook-deliveries.ts';
+import type { WebhookEndpoint } from '#core/store/webhooks/delivery-claim.ts';
+import type { WebhookStore } from '#core/store/webhooks/webhook-deliveries.ts';
 import { createBehindLooks } from './behind-looks.ts';
 
 import type { DeliverEventDeps } from './deliver-event.ts';

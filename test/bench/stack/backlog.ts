@@ -4,7 +4,7 @@ import { chunks } from '#core/domain/chunks.ts';
 import { BUILT_IN_PLANS } from '#core/domain/tenant/plan.ts';
 import { secret } from '#core/domain/storage/secret.ts';
 import { encodeWakes, WAKES_PER_MESSAGE_MAX } from '#core/domain/queue/wake.ts';
-import { acceptMessages, type AcceptRow } from '#core/store/acceptance.ts';
+import { acceptMessages, type AcceptRow } from '#core/store/messages/acceptance.ts';
 import { messageText } from '../load/request-text.ts';
 import { placeMessages, type Placed } from './layout.ts';
 import type { BenchTenant } from './seed.ts';

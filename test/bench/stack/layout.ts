@@ -5,8 +5,8 @@ import type { MessageId } from '#core/domain/storage/ids.ts';
 import { createMessageIds, type MessagePlace } from '#core/domain/storage/message-id.ts';
 import { purgeDay } from '#core/domain/storage/purge-day.ts';
 import type { Json, Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
-import type { AcceptRow, Verdict } from '#core/store/acceptance.ts';
-import { loadMessageIdKey, SEQS_PER_BLOCK } from '#core/store/message-places.ts';
+import type { AcceptRow, Verdict } from '#core/store/messages/acceptance.ts';
+import { loadMessageIdKey, SEQS_PER_BLOCK } from '#core/store/messages/message-places.ts';
 
 // Counting ---------------------------------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ import type { ProviderAccountId } from '#core/domain/storage/ids.ts';
 import { receiptKey, receiptToken, receiptUrl } from '#core/domain/receipts/receipt-token.ts';
 import { secret } from '#core/domain/storage/secret.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
-import { storeReceiptCalls } from '#core/store/receipt-calls.ts';
+import { storeReceiptCalls } from '#core/store/receipts/receipt-calls.ts';
 import { statusReport } from '#providers/twilio/stand-in-reports.ts';
 import { AUTH_TOKEN } from './seed.ts';
 import type { SentMessage } from './sent-messages.ts';

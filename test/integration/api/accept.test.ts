@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { isPlaceRefused } from '#core/domain/storage/database-fault.ts';
 import type { Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { purgeDay } from '#core/domain/storage/purge-day.ts';
-import { transactionWithin } from '#core/store/tenant-scope.ts';
+import { transactionWithin } from '#core/store/query/tenant-scope.ts';
 import { acceptBatch, acceptRow, moveSuspension, seedTenant } from '#test/support/seed.ts';
 import { testDatabase } from '#test/support/servers.ts';
 

@@ -4,8 +4,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { TenantId } from '#core/domain/storage/ids.ts';
 import type { Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { workerStore } from '#core/store/worker-store.ts';
-import { findCancelable, type CancelFilter, type LivePosition } from '#core/store/cancellation.ts';
-import { readAsTenant } from '#core/store/read-scope.ts';
+import { findCancelable, type CancelFilter, type LivePosition } from '#core/store/messages/cancellation.ts';
+import { readAsTenant } from '#core/store/query/read-scope.ts';
 import { get, LEAST, request, send, startTestApi, type ApiTenant, type TestApi } from '#test/support/api.ts';
 import type { TestKey } from '#test/support/service-keys.ts';
 

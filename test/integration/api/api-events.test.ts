@@ -4,7 +4,7 @@ import { EVENT_SCHEMAS, type EventEnvelope } from '#core/domain/webhooks/event-e
 import { createEventIds } from '#core/domain/webhooks/event-id.ts';
 import { FEED_EVENT_TYPES } from '#core/domain/webhooks/feed-event.ts';
 import type { AttemptOutcome } from '#core/domain/sending/outcome.ts';
-import { loadMessageIdKey } from '#core/store/message-places.ts';
+import { loadMessageIdKey } from '#core/store/messages/message-places.ts';
 import { workerStore, type WorkerStore } from '#core/store/worker-store.ts';
 import { completionOf } from '#test/support/completion-of.ts';
 import { get, LEAST, send, startTestApi, type ApiTenant, type TestApi } from '#test/support/api.ts';

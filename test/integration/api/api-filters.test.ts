@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { TenantId } from '#core/domain/storage/ids.ts';
 import { createMessageIds, type MessagePlace } from '#core/domain/storage/message-id.ts';
-import { loadMessageIdKey } from '#core/store/message-places.ts';
+import { loadMessageIdKey } from '#core/store/messages/message-places.ts';
 import {
   scanMessages,
   type MessageFilter,
   type MessagePosition,
   type MessageRow,
-} from '#core/store/messages.ts';
+} from '#core/store/messages/messages.ts';
 import { get, LEAST, request, send, startTestApi, type ApiTenant, type TestApi } from '#test/support/api.ts';
 import type { TestKey } from '#test/support/service-keys.ts';
 import { filteredPage, PAGE_ROWS_MAX } from '../../../services/api/http/lists/filtered-page.ts';

@@ -9,8 +9,8 @@ import { get, LEAST, request, send, startTestApi, type ApiTenant, type TestApi }
 import { ERROR_CODES } from '#core/domain/fault/app-error.ts';
 import { openPostgres } from '#core/platform/postgres/postgres.ts';
 import { secret } from '#core/domain/storage/secret.ts';
-import { requiredSchemaVersion } from '#core/store/migration-files.ts';
-import { schemaReadiness } from '#core/store/schema-readiness.ts';
+import { requiredSchemaVersion } from '#core/store/schema/migration-files.ts';
+import { schemaReadiness } from '#core/store/schema/schema-readiness.ts';
 
 let api: TestApi;
 let tenant: ApiTenant;

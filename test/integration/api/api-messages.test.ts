@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { NO_ACCOUNT } from '#core/domain/routing/choose-account.ts';
 import { createMessageIds } from '#core/domain/storage/message-id.ts';
-import { loadMessageIdKey } from '#core/store/message-places.ts';
+import { loadMessageIdKey } from '#core/store/messages/message-places.ts';
 import { LEAST, request, send, startTestApi, type ApiTenant, type TestApi } from '#test/support/api.ts';
 import type { TestKey } from '#test/support/service-keys.ts';
 import { seedAccount } from '#test/support/seed.ts';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createMessageIds } from '#core/domain/storage/message-id.ts';
-import { loadMessageIdKey } from '#core/store/message-places.ts';
+import { loadMessageIdKey } from '#core/store/messages/message-places.ts';
 import { get, LEAST, send, startTestApi, type ApiTenant, type TestApi } from '#test/support/api.ts';
 import { plantAttempt, plantResult } from '#test/support/planted-messages.ts';
 

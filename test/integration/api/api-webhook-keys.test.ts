@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { webhookKeyBinding } from '#core/domain/storage/binding.ts';
-import { loadWebhookKeys } from '#core/store/webhook-keys.ts';
+import { loadWebhookKeys } from '#core/store/webhooks/webhook-keys.ts';
 import type { TestTenant } from '#test/support/admin-api.ts';
 import {
   ENDPOINTS_PATH,

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { ApiKeyId } from '#core/domain/storage/ids.ts';
-import { directoryStore } from '#core/store/directory.ts';
+import { directoryStore } from '#core/store/tenants/directory.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
 import { seedTenant } from '#test/support/seed.ts';
 import { testDatabase } from '#test/support/servers.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { TenantId } from '#core/domain/storage/ids.ts';
-import { countApiKeys } from '#core/store/api-keys.ts';
+import { countApiKeys } from '#core/store/tenants/api-keys.ts';
 import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
 import {
   findMessage,
@@ -8,9 +8,9 @@ import {
   listAttempts,
   listEvents,
   type MessageKey,
-} from '#core/store/messages.ts';
-import { findRetried } from '#core/store/retries.ts';
-import { withTenant } from '#core/store/tenant-scope.ts';
+} from '#core/store/messages/messages.ts';
+import { findRetried } from '#core/store/messages/retries.ts';
+import { withTenant } from '#core/store/query/tenant-scope.ts';
 import { rowsTouched } from '#test/support/rows-read.ts';
 import { acceptBatch, acceptRow, seedTenant, type TestRow } from '#test/support/seed.ts';
 import { setupStores } from '#test/support/setup-stores.ts';

@@ -2,7 +2,11 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { receiptKey, receiptToken } from '#core/domain/receipts/receipt-token.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
-import { storeReceiptCalls, WAITING_CALLS_MAX, type NewReceiptCall } from '#core/store/receipt-calls.ts';
+import {
+  storeReceiptCalls,
+  WAITING_CALLS_MAX,
+  type NewReceiptCall,
+} from '#core/store/receipts/receipt-calls.ts';
 import {
   RECEIPT_PEPPER,
   startTestApi,

@@ -13,7 +13,7 @@ import { BUILT_IN_PLANS } from '#core/domain/tenant/plan.ts';
 import { DependencyError } from '#core/domain/fault/dependency-error.ts';
 import { silentLogger } from '#core/platform/telemetry/logger.ts';
 import { KeyringError } from '#core/platform/vault/keyring.ts';
-import type { GoneResource, OwnedSlug } from '#core/store/managed-tenants.ts';
+import type { GoneResource, OwnedSlug } from '#core/store/tenants/managed-tenants.ts';
 import { projectRoot } from '#test/support/command.ts';
 import { acceptBatch, acceptRow, seedAccount } from '#test/support/seed.ts';
 import { FILLED_TABLES, fillTenant, leftoversOf } from '#test/support/tenant-leftovers.ts';

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { decideReceipts } from '#core/domain/receipts/decide-receipts.ts';
 import { asJson, type TransactionSql } from '#core/platform/postgres/postgres.ts';
-import { managedTenantStore } from '#core/store/managed-tenants.ts';
+import { managedTenantStore } from '#core/store/tenants/managed-tenants.ts';
 import { backdatePurge } from '#test/support/backdate-purge.ts';
 import { completionOf } from '#test/support/completion-of.ts';
 import { lockWaits } from '#test/support/lock-waits.ts';

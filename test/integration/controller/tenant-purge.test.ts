@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { managedTenantStore } from '#core/store/managed-tenants.ts';
+import { managedTenantStore } from '#core/store/tenants/managed-tenants.ts';
 import { backdatePurge } from '#test/support/backdate-purge.ts';
 import { lockWaits } from '#test/support/lock-waits.ts';
 import { acceptBatch, acceptRow, seedAccount, seedTenant } from '#test/support/seed.ts';

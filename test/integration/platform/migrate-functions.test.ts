@@ -4,8 +4,8 @@ import {
   functionFiles,
   functionsDigest,
   requiredSchemaVersion,
-} from '#core/store/migration-files.ts';
-import { schemaReadiness } from '#core/store/schema-readiness.ts';
+} from '#core/store/schema/migration-files.ts';
+import { schemaReadiness } from '#core/store/schema/schema-readiness.ts';
 import { setupStores } from '#test/support/setup-stores.ts';
 import { migrate, type MigrateOptions } from '../../../services/migrate/migrate.ts';
 

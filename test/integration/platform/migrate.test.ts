@@ -6,7 +6,7 @@ import { secret } from '#core/domain/storage/secret.ts';
 import { openPostgres, type Sql } from '#core/platform/postgres/postgres.ts';
 import { loginUrl } from '../../../deploy/servers/login-url.ts';
 import { startPostgres } from '../../../deploy/servers/postgres.ts';
-import { functionFiles, migrationFiles } from '#core/store/migration-files.ts';
+import { functionFiles, migrationFiles } from '#core/store/schema/migration-files.ts';
 import { acceptBatch, acceptRow, seedTenant } from '#test/support/seed.ts';
 import { setupStores } from '#test/support/setup-stores.ts';
 import type { LockWait } from '../../../services/migrate/lock-retries.ts';

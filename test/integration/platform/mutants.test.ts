@@ -1,5 +1,10 @@
 import { expect, inject, test } from 'vitest';
-import { functionFile, functionFiles, migrationFiles, migrationSql } from '#core/store/migration-files.ts';
+import {
+  functionFile,
+  functionFiles,
+  migrationFiles,
+  migrationSql,
+} from '#core/store/schema/migration-files.ts';
 import { postgres } from '#core/platform/postgres/postgres-driver.ts';
 import { MUTANTS } from '#test/fault/mutants.ts';
 import { GROUPS } from '#test/security/mutants.ts';

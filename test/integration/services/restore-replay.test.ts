@@ -14,7 +14,7 @@ import {
   managedTenantStore,
   type GoneResource,
   type WantedTenant,
-} from '#core/store/managed-tenants.ts';
+} from '#core/store/tenants/managed-tenants.ts';
 import { startAdminApi, type AdminApi, type TestTenant } from '#test/support/admin-api.ts';
 import { backdatePurge } from '#test/support/backdate-purge.ts';
 import { acceptBatch, acceptRow, ADDRESS_KEYS } from '#test/support/seed.ts';

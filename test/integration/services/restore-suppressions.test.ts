@@ -7,8 +7,12 @@ import type { TenantId } from '#core/domain/storage/ids.ts';
 import type { Suppression, SuppressionScope } from '#core/domain/recipient/suppression.ts';
 import { postgres } from '#core/platform/postgres/postgres-driver.ts';
 import { asJson, type Sql, type TransactionSql } from '#core/platform/postgres/postgres.ts';
-import { recordAudit } from '#core/store/audit-log.ts';
-import { deleteSuppression, putSuppression, unsubscribeRecipient } from '#core/store/suppressions.ts';
+import { recordAudit } from '#core/store/tenants/audit-log.ts';
+import {
+  deleteSuppression,
+  putSuppression,
+  unsubscribeRecipient,
+} from '#core/store/suppressions/suppressions.ts';
 import { seedTenant } from '#test/support/seed.ts';
 import { testDatabase } from '#test/support/servers.ts';
 import { main as carryOver } from '../../../deploy/restore/carry-over.ts';

@@ -7,8 +7,8 @@ import {
   type AccountMoveName,
 } from '#core/domain/account/account-state.ts';
 import type { ProviderAccountId, TenantId } from '#core/domain/storage/ids.ts';
-import { deleteAccount, markUnverified, setAccountStatus } from '#core/store/provider-accounts.ts';
-import { withTenant } from '#core/store/tenant-scope.ts';
+import { deleteAccount, markUnverified, setAccountStatus } from '#core/store/accounts/provider-accounts.ts';
+import { withTenant } from '#core/store/query/tenant-scope.ts';
 import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { seedAccount } from '#test/support/seed.ts';
 import { setupMessages, type MessageBench } from '#test/support/setup-messages.ts';

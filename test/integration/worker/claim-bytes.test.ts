@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { encodeWakes } from '#core/domain/queue/wake.ts';
-import type { ClaimedMessage } from '#core/store/claimed-message.ts';
+import type { ClaimedMessage } from '#core/store/sending/claimed-message.ts';
 import type { WorkerStore } from '#core/store/worker-store.ts';
 import { setupWorkers } from '#test/support/setup-workers.ts';
 import { acceptBatch, acceptRow, seedAccount } from '#test/support/seed.ts';

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { workerStore } from '#core/store/worker-store.ts';
-import type { ClaimedPage } from '#core/store/claims.ts';
-import type { LanePlaces, WaitingPage } from '#core/store/lane.ts';
+import type { ClaimedPage } from '#core/store/sending/claims.ts';
+import type { LanePlaces, WaitingPage } from '#core/store/sending/lane.ts';
 import { rowsRead } from '#test/support/rows-read.ts';
 import { ADDRESS_KEYS } from '#test/support/seed.ts';
 import { setupMessages, terms, type MessageBench } from '#test/support/setup-messages.ts';

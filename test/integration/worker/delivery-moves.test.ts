@@ -2,10 +2,10 @@ import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { DELIVERY_MOVES, type DeliveryStatus } from '#core/domain/webhooks/delivery-state.ts';
 import type { TenantId } from '#core/domain/storage/ids.ts';
-import { findDelivery, recoverDeliveries, redeliver } from '#core/store/endpoint-deliveries.ts';
-import { withTenant } from '#core/store/tenant-scope.ts';
-import type { DeliveryClaim } from '#core/store/delivery-claim.ts';
-import { findEndpoint } from '#core/store/webhook-endpoints.ts';
+import { findDelivery, recoverDeliveries, redeliver } from '#core/store/webhooks/endpoint-deliveries.ts';
+import { withTenant } from '#core/store/query/tenant-scope.ts';
+import type { DeliveryClaim } from '#core/store/webhooks/delivery-claim.ts';
+import { findEndpoint } from '#core/store/webhooks/webhook-endpoints.ts';
 import { attemptOf, partsOf, setupWebhooks } from '#test/support/setup-webhooks.ts';
 
 /**

@@ -10,8 +10,8 @@ import {
   type EndpointStatus,
 } from '#core/domain/webhooks/endpoint-state.ts';
 import type { TenantId } from '#core/domain/storage/ids.ts';
-import { withTenant } from '#core/store/tenant-scope.ts';
-import { deleteEndpoint, moveEndpointTo, updateEndpoint } from '#core/store/webhook-endpoints.ts';
+import { withTenant } from '#core/store/query/tenant-scope.ts';
+import { deleteEndpoint, moveEndpointTo, updateEndpoint } from '#core/store/webhooks/webhook-endpoints.ts';
 import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { partsOf, setupWebhooks } from '#test/support/setup-webhooks.ts';
 

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { decideReceipts } from '#core/domain/receipts/decide-receipts.ts';
 import type { AttemptOutcome } from '#core/domain/sending/outcome.ts';
-import type { ClaimedMessage } from '#core/store/claimed-message.ts';
+import type { ClaimedMessage } from '#core/store/sending/claimed-message.ts';
 import { completionOf } from '#test/support/completion-of.ts';
 import {
   acceptBatch,

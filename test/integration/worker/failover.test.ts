@@ -3,8 +3,8 @@ import { failOver, reroutedTo, type FailedTry, type Rerouted } from '#core/domai
 import type { FailureClass } from '#core/domain/sending/failure.ts';
 import { orderOf, routeByAge, type Route } from '#core/domain/routing/route.ts';
 import type { TenantId } from '#core/domain/storage/ids.ts';
-import { findMessage, type MessageAddress } from '#core/store/messages.ts';
-import { withTenant } from '#core/store/tenant-scope.ts';
+import { findMessage, type MessageAddress } from '#core/store/messages/messages.ts';
+import { withTenant } from '#core/store/query/tenant-scope.ts';
 import type { Fault } from '#providers/stand-in.ts';
 import { assignmentOf } from '#test/support/assignment.ts';
 import { completionOf } from '#test/support/completion-of.ts';

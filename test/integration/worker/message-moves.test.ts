@@ -10,8 +10,8 @@ import {
 } from '#core/domain/message/message-state.ts';
 import type { TenantId } from '#core/domain/storage/ids.ts';
 import { asJson } from '#core/platform/postgres/postgres.ts';
-import { cancelMessages } from '#core/store/cancellation.ts';
-import { withTenant } from '#core/store/tenant-scope.ts';
+import { cancelMessages } from '#core/store/messages/cancellation.ts';
+import { withTenant } from '#core/store/query/tenant-scope.ts';
 import { acceptBatch, acceptRow, moveSuspension, seedAccount, seedTenant } from '#test/support/seed.ts';
 import { setupStores } from '#test/support/setup-stores.ts';
 

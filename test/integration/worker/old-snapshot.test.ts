@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import type { Json, Sql } from '#core/platform/postgres/postgres.ts';
 import type { ApiKeyId } from '#core/domain/storage/ids.ts';
-import { directoryStore } from '#core/store/directory.ts';
-import { acceptMessages, type AcceptRow } from '#core/store/acceptance.ts';
-import { toAcceptBatch } from '#core/store/accept-batch.ts';
+import { directoryStore } from '#core/store/tenants/directory.ts';
+import { acceptMessages, type AcceptRow } from '#core/store/messages/acceptance.ts';
+import { toAcceptBatch } from '#core/store/messages/accept-batch.ts';
 import { holdSnapshot } from '#test/support/hold-snapshot.ts';
 import { acceptRow, seedAccount, seedTenant } from '#test/support/seed.ts';
 import { setupStores } from '#test/support/setup-stores.ts';

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import type { TenantId } from '#core/domain/storage/ids.ts';
 import { createEventIds } from '#core/domain/webhooks/event-id.ts';
-import { scanFeed } from '#core/store/feed.ts';
-import { loadMessageIdKey } from '#core/store/message-places.ts';
-import type { Maintained } from '#core/store/partitions.ts';
-import { withTenant } from '#core/store/tenant-scope.ts';
-import { readUsage } from '#core/store/usage.ts';
+import { scanFeed } from '#core/store/webhooks/feed.ts';
+import { loadMessageIdKey } from '#core/store/messages/message-places.ts';
+import type { Maintained } from '#core/store/upkeep/partitions.ts';
+import { withTenant } from '#core/store/query/tenant-scope.ts';
+import { readUsage } from '#core/store/tenants/usage.ts';
 import { completionOf } from '#test/support/completion-of.ts';
 import { rowsTouched } from '#test/support/rows-read.ts';
 import {

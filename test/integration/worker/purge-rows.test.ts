@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
-import type { Maintained } from '#core/store/partitions.ts';
+import type { Maintained } from '#core/store/upkeep/partitions.ts';
 import { setupMessages } from '#test/support/setup-messages.ts';
 import { setupStores } from '#test/support/setup-stores.ts';
 

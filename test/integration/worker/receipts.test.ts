@@ -4,7 +4,7 @@ import { decideReceipts, type DueReceipt } from '#core/domain/receipts/decide-re
 import { receiptToken } from '#core/domain/receipts/receipt-token.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
 import type { WorkerStore } from '#core/store/worker-store.ts';
-import type { CallReportRow } from '#core/store/receipt-reports.ts';
+import type { CallReportRow } from '#core/store/receipts/receipt-reports.ts';
 import type { Credentials } from '../../../services/worker/accounts/credentials.ts';
 import { completionOf } from '#test/support/completion-of.ts';
 import { setupWorkers } from '#test/support/setup-workers.ts';

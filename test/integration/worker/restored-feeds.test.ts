@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { scanFeed } from '#core/store/feed.ts';
-import { withTenant } from '#core/store/tenant-scope.ts';
+import { scanFeed } from '#core/store/webhooks/feed.ts';
+import { withTenant } from '#core/store/query/tenant-scope.ts';
 import type { TenantId } from '#core/domain/storage/ids.ts';
 import { projectRoot } from '#test/support/command.ts';
 import { seedAccount, seedTenant } from '#test/support/seed.ts';

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import type { TenantId } from '#core/domain/storage/ids.ts';
-import { lockSchedule, storeSchedule } from '#core/store/schedule.ts';
-import { withTenant } from '#core/store/tenant-scope.ts';
-import { advanceTestClock } from '#core/store/test-clock.ts';
+import { lockSchedule, storeSchedule } from '#core/store/messages/schedule.ts';
+import { withTenant } from '#core/store/query/tenant-scope.ts';
+import { advanceTestClock } from '#core/store/messages/test-clock.ts';
 import { setupWorkers } from '#test/support/setup-workers.ts';
 import { acceptRow, acceptBatch, moveSuspension, seedAccount, seedTenant } from '#test/support/seed.ts';
 import { dueRows, setupMessages, states, terms } from '#test/support/setup-messages.ts';

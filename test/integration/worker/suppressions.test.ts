@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { decideReceipts } from '#core/domain/receipts/decide-receipts.ts';
-import type { Completion } from '#core/store/completion.ts';
+import type { Completion } from '#core/store/sending/completion.ts';
 import { lockWaits } from '#test/support/lock-waits.ts';
 import { seedAccount, seedTenant } from '#test/support/seed.ts';
 import { setupWorkers } from '#test/support/setup-workers.ts';

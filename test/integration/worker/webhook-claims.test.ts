@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import type { TenantId } from '#core/domain/storage/ids.ts';
-import { withTenant } from '#core/store/tenant-scope.ts';
-import { webhookStore } from '#core/store/webhook-deliveries.ts';
-import { deleteEndpoint, moveEndpointTo } from '#core/store/webhook-endpoints.ts';
+import { withTenant } from '#core/store/query/tenant-scope.ts';
+import { webhookStore } from '#core/store/webhooks/webhook-deliveries.ts';
+import { deleteEndpoint, moveEndpointTo } from '#core/store/webhooks/webhook-endpoints.ts';
 import { moveSuspension, seedAccount, seedTenant } from '#test/support/seed.ts';
 import {
   direct,

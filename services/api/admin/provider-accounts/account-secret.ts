@@ -4,7 +4,7 @@ import { accountSecretBinding } from '#core/domain/storage/binding.ts';
 import type { ProviderAccountId, TenantId } from '#core/domain/storage/ids.ts';
 import type { IsBlockedHost } from '#core/domain/account/tenant-host.ts';
 import type { KeyEncrypter } from '#core/platform/vault/keyring.ts';
-import type { ProviderAccount } from '#core/store/provider-accounts.ts';
+import type { ProviderAccount } from '#core/store/accounts/provider-accounts.ts';
 import { misplacedSecrets } from '#providers/config-keys.ts';
 import type { AnyProvider, FieldFault } from '#providers/provider.ts';
 import { parsePublicConfig } from '#providers/registry.ts';

@@ -4,7 +4,7 @@ import { CHANNELS } from '#core/domain/message/channel.ts';
 import { INT32_MAX } from '#core/domain/int32-max.ts';
 import { receiptToken, receiptUrl, type ReceiptKey } from '#core/domain/receipts/receipt-token.ts';
 import { includesRole } from '#core/domain/tenant/role.ts';
-import { VERIFICATION_RESULTS, type ProviderAccount } from '#core/store/provider-accounts.ts';
+import { VERIFICATION_RESULTS, type ProviderAccount } from '#core/store/accounts/provider-accounts.ts';
 import { findProvider, receiptSetupOf, receiptsOf } from '#providers/registry.ts';
 import type { MemberCaller } from '../../auth/auth.ts';
 import { iso } from '../../http/iso.ts';

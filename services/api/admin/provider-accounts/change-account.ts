@@ -1,9 +1,9 @@
 import { notFound } from '#core/domain/fault/app-error.ts';
 import type { ProviderAccountId } from '#core/domain/storage/ids.ts';
 import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
-import type { AuditDetails } from '#core/store/audit-log.ts';
-import { findAccount, type ProviderAccount } from '#core/store/provider-accounts.ts';
-import { withTenant } from '#core/store/tenant-scope.ts';
+import type { AuditDetails } from '#core/store/tenants/audit-log.ts';
+import { findAccount, type ProviderAccount } from '#core/store/accounts/provider-accounts.ts';
+import { withTenant } from '#core/store/query/tenant-scope.ts';
 import type { AnyProvider } from '#providers/provider.ts';
 import { findProvider } from '#providers/registry.ts';
 import type { MemberCaller } from '../../auth/auth.ts';

@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import { newId, type ProviderAccountId } from '#core/domain/storage/ids.ts';
-import { countAccounts, insertAccount } from '#core/store/provider-accounts.ts';
+import { countAccounts, insertAccount } from '#core/store/accounts/provider-accounts.ts';
 import { configWarnings } from '#providers/config-keys.ts';
 import { parseAccount } from '#providers/registry.ts';
 import { defineRoute } from '../../http/routes/define-route.ts';

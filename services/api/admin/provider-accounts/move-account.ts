@@ -6,7 +6,7 @@ import {
   requestVerification,
   setAccountStatus,
   wakeWaiting,
-} from '#core/store/provider-accounts.ts';
+} from '#core/store/accounts/provider-accounts.ts';
 import { defineRoute } from '../../http/routes/define-route.ts';
 import { IdParams, type RouteModule } from '../../http/routes/route.ts';
 import type { AdminDeps } from '../admin-deps.ts';

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { ACCOUNT_STATUSES } from '#core/domain/account/account-state.ts';
 import { CHANNELS } from '#core/domain/message/channel.ts';
-import { listAccounts } from '#core/store/provider-accounts.ts';
+import { listAccounts } from '#core/store/accounts/provider-accounts.ts';
 import { pageFrom } from '../../http/lists/cursor.ts';
 import { text } from '../../http/input/fields.ts';
 import { defineRoute } from '../../http/routes/define-route.ts';

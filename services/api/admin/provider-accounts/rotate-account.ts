@@ -5,7 +5,7 @@ import {
   replaceAccountSecret,
   rotateReceiptUrl,
   wakeWaiting,
-} from '#core/store/provider-accounts.ts';
+} from '#core/store/accounts/provider-accounts.ts';
 import { configWarnings } from '#providers/config-keys.ts';
 import { parseAccount } from '#providers/registry.ts';
 import { defineRoute } from '../../http/routes/define-route.ts';

@@ -1,12 +1,12 @@
 import { auditChanges } from '#core/domain/tenant/audit-change.ts';
-import type { AuditDetails } from '#core/store/audit-log.ts';
+import type { AuditDetails } from '#core/store/tenants/audit-log.ts';
 import {
   markUnverified,
   replaceAccountSecret,
   updateAccount,
   wakeWaiting,
   type ProviderAccount,
-} from '#core/store/provider-accounts.ts';
+} from '#core/store/accounts/provider-accounts.ts';
 import { configWarnings } from '#providers/config-keys.ts';
 import type { AnyProvider } from '#providers/provider.ts';
 import { parseAccount, parsePublicConfig } from '#providers/registry.ts';

@@ -1,5 +1,5 @@
 import type { TenantId } from '#core/domain/storage/ids.ts';
-import { beginDeletion } from '#core/store/tenants.ts';
+import { beginDeletion } from '#core/store/tenants/tenants.ts';
 import { defineRoute } from '../../http/routes/define-route.ts';
 import { IdParams, type RouteModule } from '../../http/routes/route.ts';
 import type { AdminDeps } from '../admin-deps.ts';

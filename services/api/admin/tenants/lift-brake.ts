@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { CHANNELS } from '#core/domain/message/channel.ts';
 import type { TenantId } from '#core/domain/storage/ids.ts';
-import { liftBrakes } from '#core/store/tenants.ts';
+import { liftBrakes } from '#core/store/tenants/tenants.ts';
 import { defineRoute } from '../../http/routes/define-route.ts';
 import { IdParams, type RouteModule } from '../../http/routes/route.ts';
 import type { AdminDeps } from '../admin-deps.ts';

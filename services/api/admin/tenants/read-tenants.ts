@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { TenantId } from '#core/domain/storage/ids.ts';
-import { withDatabaseDeadline } from '#core/store/tenant-scope.ts';
-import { listTenants, type TenantPosition } from '#core/store/tenants.ts';
+import { withDatabaseDeadline } from '#core/store/query/tenant-scope.ts';
+import { listTenants, type TenantPosition } from '#core/store/tenants/tenants.ts';
 import { pageFrom } from '../../http/lists/cursor.ts';
 import { pageOf, pageQuery } from '../../http/lists/page.ts';
 import { defineRoute } from '../../http/routes/define-route.ts';

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { AppError } from '#core/domain/fault/app-error.ts';
 import type { TenantId } from '#core/domain/storage/ids.ts';
-import { setSuspension, SUSPENSION_REASONS, type SuspensionReason } from '#core/store/tenants.ts';
+import { setSuspension, SUSPENSION_REASONS, type SuspensionReason } from '#core/store/tenants/tenants.ts';
 import { defineRoute } from '../../http/routes/define-route.ts';
 import { IdParams, type RouteModule } from '../../http/routes/route.ts';
 import type { AdminDeps } from '../admin-deps.ts';

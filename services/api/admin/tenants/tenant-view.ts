@@ -2,8 +2,8 @@ import { z } from 'zod';
 import { BRAKE_LEVELS, BRAKE_REASONS } from '#core/domain/tenant/brake.ts';
 import { CHANNELS } from '#core/domain/message/channel.ts';
 import { TENANT_STATES } from '#core/domain/tenant/tenant-state.ts';
-import type { TenantFacts } from '#core/store/directory.ts';
-import { SUSPENSION_REASONS, type SuspensionReason } from '#core/store/tenants.ts';
+import type { TenantFacts } from '#core/store/tenants/directory.ts';
+import { SUSPENSION_REASONS, type SuspensionReason } from '#core/store/tenants/tenants.ts';
 import { warningsField } from '../../http/routes/request-warnings.ts';
 
 export const Brake = z

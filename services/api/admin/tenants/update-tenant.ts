@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { AppError } from '#core/domain/fault/app-error.ts';
 import type { TenantId } from '#core/domain/storage/ids.ts';
 import { auditChanges } from '#core/domain/tenant/audit-change.ts';
-import { movePlan, renameTenant } from '#core/store/tenants.ts';
+import { movePlan, renameTenant } from '#core/store/tenants/tenants.ts';
 import { assertPlatformAdmin, assertRole } from '../../auth/assert-role.ts';
 import { assertActive } from '../../changes/assert-active.ts';
 import { originOf } from '../../changes/change-scope.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { ScanRange } from '#core/store/scan.ts';
+import type { ScanRange } from '#core/store/query/scan.ts';
 import { filteredPage, PAGE_ROWS_MAX } from './filtered-page.ts';
 
 /** Returns rows `from` down to 1; every `nth` one passes the filter. */

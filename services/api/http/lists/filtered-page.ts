@@ -1,4 +1,4 @@
-import type { ScanRange, Scanned } from '#core/store/scan.ts';
+import type { ScanRange, Scanned } from '#core/store/query/scan.ts';
 
 /** Maximum rows read for one page: otherwise a selective filter would read the whole history. */
 export const PAGE_ROWS_MAX = 5_000;

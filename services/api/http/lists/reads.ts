@@ -1,6 +1,6 @@
 import type { TenantId } from '#core/domain/storage/ids.ts';
 import { withDeadline, type Sql, type TransactionSql } from '#core/platform/postgres/postgres.ts';
-import { readAsTenant } from '#core/store/read-scope.ts';
+import { readAsTenant } from '#core/store/query/read-scope.ts';
 import { abandoned } from '../errors.ts';
 import { createSharedSlots } from '../admission/shared-slots.ts';
 

@@ -1,6 +1,6 @@
 /**
  * The states of a delivery, one event for one endpoint, and the moves between them. No row stores them: the state is derived from
- * the due row and the log of calls (`core/store/endpoint-deliveries.ts`). `services/ARCHITECTURE.md` draws this table. A test
+ * the due row and the log of calls (`core/store/webhooks/endpoint-deliveries.ts`). `services/ARCHITECTURE.md` draws this table. A test
  * runs deliveries through all actions of workers and people and checks that exactly these moves occur.
  */
 export const DELIVERY_MOVES = {
