@@ -1,4 +1,5 @@
 import type { FastifyInstance } from 'fastify';
+import { epochMs } from '#core/domain/clock.ts';
 import { addressKeyRoot } from '#core/domain/recipient/address-key.ts';
 import type { AuditTrail } from '#core/domain/tenant/audit-entry.ts';
 import type { Secret } from '#core/domain/storage/secret.ts';
@@ -214,7 +215,7 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
             { ...admin, addressKeys, onUnsubscribed: () => metrics.unsubscribes.inc() },
             request,
           ),
-        now: () => Date.now(),
+        epochMs,
       },
       webhooks: {
         ...admin,

@@ -188,7 +188,7 @@ export function buildController(deps: ControllerDeps): Controller {
     onConverged(seconds) {
       if (isLeading()) metrics.converged(seconds);
     },
-    now: () => performance.timeOrigin + performance.now(),
+    steadyEpochMs: () => performance.timeOrigin + performance.now(),
   });
   metrics.longestConvergence.from(convergence.longestWaitSeconds);
 

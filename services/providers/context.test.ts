@@ -9,7 +9,7 @@ function setup(baseUrls: Record<string, string> = {}) {
     http,
     resolve: async () => ({ kind: 'refused', code: 'dns' }),
     baseUrls,
-    now: () => clock.now,
+    epochMs: () => clock.now,
   });
   const signal = new AbortController().signal;
   const contextOf = (accountId = 'a', version = 1) =>

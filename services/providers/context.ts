@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache';
+import type { EpochClock } from '#core/domain/clock.ts';
 import type { CallDeadline, EgressResolver, HttpRequest, HttpSender, ProviderContext } from './provider.ts';
 
 export type ProviderContextsOptions = {
@@ -6,7 +7,7 @@ export type ProviderContextsOptions = {
   readonly resolve: EgressResolver;
   /** Origins by provider id that the operator configured instead of the vendors' own; without a trailing slash. */
   readonly baseUrls?: Readonly<Record<string, string>>;
-  readonly now?: () => number;
+  readonly epochMs?: EpochClock;
 };
 
 /** The account and the attempt that a context is bound to. */
@@ -33,7 +34,7 @@ const REMEMBERED_MAX = 10_000;
 export function createProviderContexts(
   options: ProviderContextsOptions,
 ): (call: ProviderCall) => ProviderContext {
-  const { http, resolve, baseUrls = {}, now = Date.now } = options;
+  const { http, resolve, baseUrls = {}, epochMs = Date.now } = options;
   const remembered = new LRUCache<string, Remembered>({ max: REMEMBERED_MAX });
 
   return ({ provider, accountId, version, until }) => {
@@ -43,9 +44,9 @@ export function createProviderContexts(
       http: (request) => http(boundTo(accountId, withoutGuard(request, override)), until),
       resolve,
       origin: (vendorOrigin) => override ?? vendorOrigin,
-      memo: (key, load) => memo(remembered, keyOf(key), load, now),
+      memo: (key, load) => memo(remembered, keyOf(key), load, epochMs),
       forget: (key) => void remembered.delete(keyOf(key)),
-      now,
+      epochMs,
     });
   };
 }
@@ -60,7 +61,7 @@ class CallContext implements ProviderContext {
   readonly origin: ProviderContext['origin'];
   readonly memo: ProviderContext['memo'];
   readonly forget: ProviderContext['forget'];
-  readonly now: ProviderContext['now'];
+  readonly epochMs: ProviderContext['epochMs'];
   readonly #until: CallDeadline;
   #signal: AbortSignal | undefined;
 
@@ -70,7 +71,7 @@ class CallContext implements ProviderContext {
     this.origin = bound.origin;
     this.memo = bound.memo;
     this.forget = bound.forget;
-    this.now = bound.now;
+    this.epochMs = bound.epochMs;
     this.#until = until;
   }
 
@@ -109,10 +110,10 @@ async function memo<T>(
   remembered: LRUCache<string, Remembered>,
   key: string,
   load: () => Promise<{ value: T; expiresAt: number }>,
-  now: () => number,
+  epochMs: EpochClock,
 ): Promise<T> {
   const known = remembered.get(key);
-  if (known !== undefined && known.expiresAt > now()) return (await known.loaded).value as T;
+  if (known !== undefined && known.expiresAt > epochMs()) return (await known.loaded).value as T;
   // All callers share the load until it settles.
   const entry: Remembered = { loaded: load(), expiresAt: Number.POSITIVE_INFINITY };
   remembered.set(key, entry);

@@ -128,7 +128,7 @@ async function wireOf(provider: AnyProvider, message: Message): Promise<string |
       return { kind: 'response', status: 200, headers: {}, text };
     },
     resolve: async () => ({ kind: 'refused', code: 'egress_blocked' }),
-    now: () => NOW,
+    epochMs: () => NOW,
   });
   const signal = AbortSignal.timeout(20_000);
   const context = contexts({ provider: provider.id, accountId: 'account', version: 1, until: signal });

@@ -100,7 +100,7 @@ export async function lookUp(exchange: LookupExchange, context: ProviderContext)
       : { kind: 'not_found' };
   if (classified.meaning.class === 'auth_or_config') return { kind: 'forbidden', failure };
   if (!classified.meaning.retry) return { kind: 'unanswerable' };
-  const wait = retryAfterMs(result.headers['retry-after'], context.now());
+  const wait = retryAfterMs(result.headers['retry-after'], context.epochMs());
   return { kind: 'unanswered', failure, ...(wait === undefined ? {} : { retryAfterMs: wait }) };
 }
 

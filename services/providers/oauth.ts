@@ -77,7 +77,10 @@ export function accessToken(
     const isAnswer = result.kind === 'response' && isSuccess(result);
     const parsed = isAnswer ? TokenBody.safeParse(parseJson(result.text)).data : undefined;
     if (parsed === undefined) throw new TokenRefused(result);
-    return { value: parsed.access_token, expiresAt: context.now() + parsed.expires_in * 1_000 - SPARE_MS };
+    return {
+      value: parsed.access_token,
+      expiresAt: context.epochMs() + parsed.expires_in * 1_000 - SPARE_MS,
+    };
   });
 }
 

@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import type { EpochClock } from '#core/domain/clock.ts';
 import type { Channel } from '#core/domain/message/channel.ts';
 import type { OutboundFor } from '#core/domain/message/content.ts';
 import type { Failure } from '#core/domain/sending/failure.ts';
@@ -41,7 +42,7 @@ export type ProviderContext = {
   /** Aborted when the attempt's deadline passes; created on first access. */
   readonly signal: AbortSignal;
   /** Milliseconds since the epoch. */
-  readonly now: () => number;
+  readonly epochMs: EpochClock;
 };
 
 /** A fault in one field of an account. The message states the rule and never repeats a value. */

@@ -1,3 +1,4 @@
+import { epochMs, monotonicMs } from '#core/domain/clock.ts';
 import { createFairQueue } from '#core/domain/queue/fair-queue.ts';
 import { newProcessName } from '#core/domain/storage/ids.ts';
 import { createIdLoader } from '#core/domain/storage/id-loader.ts';
@@ -91,7 +92,6 @@ const UNKNOWN_POLICY_MS = 50;
 export function buildWorker(deps: WorkerDeps): Worker {
   const { store, events, settings, contextOf } = deps;
   const { deadlineMs, leaseMs, inFlightMax, sweepMs } = settings;
-  const now = Date.now;
   // Tests break this (mutant: process-name): a restarted worker does not begin again what it had claimed before.
   const identity = newProcessName(settings.name);
   let stopping = false;
@@ -109,7 +109,7 @@ export function buildWorker(deps: WorkerDeps): Worker {
     slots: inFlightMax,
     onUnknown: () => wake('policies', UNKNOWN_POLICY_MS),
   });
-  const breakers = createBreakers(() => performance.now());
+  const breakers = createBreakers(monotonicMs);
   const accounts = createAccounts(store, deps.credentials, deps.replacedCredentials);
   const expectedReceipts = createExpectedWork();
   const expectedDeliveries = createExpectedWork();
@@ -134,14 +134,13 @@ export function buildWorker(deps: WorkerDeps): Worker {
   const receiptTimeouts = createReceiptTimeouts({
     store,
     onFailure: events.recordDelayed,
-    now: () => performance.now(),
+    monotonicMs,
     signal: aborted.signal,
   });
   const recorder = createRecorder({
     receiptTimeouts,
     store,
     failoverFacts: createFailoverFacts({ store, onFailure: events.recordDelayed, signal: aborted.signal }),
-    now,
     random: Math.random,
     onFailedOver: events.failedOver,
     onFailure: events.recordDelayed,
@@ -164,7 +163,7 @@ export function buildWorker(deps: WorkerDeps): Worker {
       wake('receipts');
       wake('lookups');
     },
-    now,
+    epochMs,
   });
   const attemptFinished = afterAttempt({
     events,
@@ -174,7 +173,7 @@ export function buildWorker(deps: WorkerDeps): Worker {
     noteAccount: createAccountStatus({ store, breakers, onMoved: events.accountMoved }),
     wake,
   });
-  const looks = createDueLooks({ store, now: () => performance.now() });
+  const looks = createDueLooks({ store, monotonicMs });
   const resolve = createResolveWaiting({
     store,
     endedUncalled: events.endedUncalled,
@@ -233,7 +232,6 @@ export function buildWorker(deps: WorkerDeps): Worker {
       onSettled: () => wake('receipts'),
       onMore: wakeReading,
       onFailed: (error) => events.taskFailed('receipt_calls', error),
-      now,
     });
 
   function wakeReading(): void {
@@ -253,7 +251,7 @@ export function buildWorker(deps: WorkerDeps): Worker {
   const partitionMaker = createPartitionMaker({
     store,
     onMaintained: events.maintained,
-    now: () => performance.now(),
+    monotonicMs,
   });
 
   const webhooks = createWebhooks({
@@ -278,7 +276,6 @@ export function buildWorker(deps: WorkerDeps): Worker {
       sweepMs,
       onSwept: (swept) => (overdue = swept),
       wake,
-      now,
     }),
     ...receiptTasks({
       store,
@@ -308,7 +305,7 @@ export function buildWorker(deps: WorkerDeps): Worker {
         deps.credentials.forgetStale();
         deps.replacedCredentials.forgetStale();
         webhooks.forgetStale();
-        for (const expected of [expectedReceipts, expectedDeliveries]) expected.forgetIdle(performance.now());
+        for (const expected of [expectedReceipts, expectedDeliveries]) expected.forgetIdle(monotonicMs());
       },
       isStopping,
       wake,

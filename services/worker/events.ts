@@ -1,3 +1,4 @@
+import type { EpochClock } from '#core/domain/clock.ts';
 import type { AuditEntry, AuditTrail } from '#core/domain/tenant/audit-entry.ts';
 import { BRAKE_LEVELS } from '#core/domain/tenant/brake.ts';
 import type { Breaker } from '#core/domain/sending/breaker.ts';
@@ -34,7 +35,7 @@ type Health = Breaker['health'];
 export function createEvents(
   log: Logger,
   metrics: WorkerMetrics,
-  now: () => number,
+  epochMs: EpochClock,
   audit: AuditTrail = () => {},
 ) {
   return {
@@ -48,13 +49,13 @@ export function createEvents(
       const { outcome } = delivered;
       const labels = { channel: message.channel, provider: message.provider };
       metrics.attempted({ ...labels, outcome: outcome.kind, tenantId: message.tenantId });
-      const ageSeconds = (now() - message.waitsSince.getTime()) / 1_000;
+      const ageSeconds = (epochMs() - message.waitsSince.getTime()) / 1_000;
       const { calledAt, callMs } = delivered;
       if (callMs !== undefined) metrics.called(message.provider, callMs / 1_000, isAnswered(outcome));
       if (calledAt !== undefined && isFirstCall(message) && waitsForUs(message) && unblockedMs > 0) {
         // Nothing waited for its call while the outcome was recorded.
-        const sinceCallMs = now() - calledAt;
-        const waitedMs = Math.min(now() - sendableSince(message), unblockedMs) - sinceCallMs;
+        const sinceCallMs = epochMs() - calledAt;
+        const waitedMs = Math.min(epochMs() - sendableSince(message), unblockedMs) - sinceCallMs;
         metrics.firstAttemptSeconds.observe(Math.max(0, waitedMs) / 1_000);
       }
       if (settlement !== null && settlement.nextAttemptAt === null) {
@@ -88,7 +89,7 @@ export function createEvents(
       // A suppressed recipient is not a fault.
       if (reason === 'suppressed') metrics.suppressed(channel);
       else metrics.givenUp(reason);
-      metrics.endToEndSeconds.observe({ channel }, (now() - message.waitsSince.getTime()) / 1_000);
+      metrics.endToEndSeconds.observe({ channel }, (epochMs() - message.waitsSince.getTime()) / 1_000);
       log.info(
         { ...namesOf(message), channel, attempt, reason },
         reason === 'suppressed' ? 'Message suppressed' : 'Message given up',
@@ -126,8 +127,8 @@ export function createEvents(
         'Provider adapter threw',
       );
     },
-    taskBegun: (task: string): void => metrics.taskBegun(task, now() / 1_000),
-    taskSucceeded: (task: string): void => metrics.taskSucceeded(task, now() / 1_000),
+    taskBegun: (task: string): void => metrics.taskBegun(task, epochMs() / 1_000),
+    taskSucceeded: (task: string): void => metrics.taskSucceeded(task, epochMs() / 1_000),
     taskFailed(task: string, error: unknown): void {
       metrics.taskFailed(task);
       log.error({ task, err: error }, 'Task failed');
@@ -194,7 +195,7 @@ export function createEvents(
     /** An endpoint was called for an event. Only failures are logged, because there may be thousands of calls a second. */
     webhookCalled({ endpoint, claimed, attempt, delivered, isExhausted }: Called): void {
       const result = delivered.succeeded ? 'succeeded' : isExhausted ? 'exhausted' : 'failed';
-      const ageSeconds = Math.max(0, (now() - claimed.event.at.getTime()) / 1_000);
+      const ageSeconds = Math.max(0, (epochMs() - claimed.event.at.getTime()) / 1_000);
       metrics.webhookCalled(result, delivered.succeeded && attempt === 1 ? ageSeconds : null);
       if (delivered.succeeded) return;
       const { response, error, durationMs: callMs } = delivered;

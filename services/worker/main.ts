@@ -1,3 +1,4 @@
+import { epochMs } from '#core/domain/clock.ts';
 import { createEgressGuard } from '#core/platform/http/egress-guard.ts';
 import { openHealthServer, READINESS_KEPT_MS } from '#core/platform/process/health.ts';
 import { createHttpClient } from '#core/platform/http/http-client.ts';
@@ -145,7 +146,7 @@ const worker = buildWorker({
   events: createEvents(
     log,
     metrics,
-    Date.now,
+    epochMs,
     createAuditTrail(createLogger({ level: 'info', component: 'worker', context: traceFields })),
   ),
   settings: config.delivery.settings,

@@ -26,7 +26,7 @@ function setup(options: { entriesMax?: number; random?: () => number } = {}) {
     entriesMax: options.entriesMax ?? 100,
     ttlMs: TTL_MS,
     staleMsMax: STALE_MS,
-    now: () => time,
+    monotonicMs: () => time,
     random: options.random ?? (() => 0.5),
   });
   const tenantId = newId<TenantId>();

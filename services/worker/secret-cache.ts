@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache';
+import type { MonotonicClock } from '#core/domain/clock.ts';
 import type { Binding } from '#core/domain/storage/binding.ts';
 import { DependencyError } from '#core/domain/fault/dependency-error.ts';
 import { HOUR_MS } from '#core/domain/text/duration.ts';
@@ -48,7 +49,7 @@ export type SecretCacheOptions<Secret> = {
   readonly ttlMs: number;
   /** How much longer an expired secret is used while the keyring cannot be reached. Default one hour. */
   readonly staleMsMax?: number;
-  readonly now?: () => number;
+  readonly monotonicMs?: MonotonicClock;
   readonly random?: () => number;
 };
 
@@ -72,7 +73,7 @@ const ACTIVE_MS = 300_000;
 /** Creates a cache of decrypted secrets, in this process's memory only, bounded in number and time. */
 export function createSecretCache<Secret>(options: SecretCacheOptions<Secret>): SecretCache<Secret> {
   const { entriesMax, ttlMs, staleMsMax = STALE_MS_DEFAULT } = options;
-  const { now = () => performance.now(), random = Math.random } = options;
+  const { monotonicMs = () => performance.now(), random = Math.random } = options;
   const entries = new LRUCache<string, Entry<Secret>>({ max: entriesMax });
 
   const entryOf = ({ subject, secretVersion, ciphertext }: SecretRequest): Entry<Secret> => {
@@ -80,7 +81,7 @@ export function createSecretCache<Secret>(options: SecretCacheOptions<Secret>): 
     // With the same version, the secret was at most encrypted again; with the same ciphertext, the secret is unchanged.
     if (known?.secretVersion === secretVersion || known?.ciphertext === ciphertext)
       return Object.assign(known, { secretVersion, ciphertext });
-    const entry: Entry<Secret> = { secretVersion, ciphertext, failures: 0, usedAt: now() };
+    const entry: Entry<Secret> = { secretVersion, ciphertext, failures: 0, usedAt: monotonicMs() };
     entries.set(subject, entry);
     return entry;
   };
@@ -89,7 +90,7 @@ export function createSecretCache<Secret>(options: SecretCacheOptions<Secret>): 
     const result = await decryptSecret(options, request);
     delete entry.loading;
     if (result.ok) {
-      const freshUntil = now() + ttlMs * (0.8 + 0.4 * random());
+      const freshUntil = monotonicMs() + ttlMs * (0.8 + 0.4 * random());
       entry.held = { secret: result.secret, freshUntil, staleUntil: freshUntil + staleMsMax };
       entry.failures = 0;
       delete entry.failure;
@@ -98,15 +99,15 @@ export function createSecretCache<Secret>(options: SecretCacheOptions<Secret>): 
     // After its key is destroyed, a secret must no longer be used.
     if (result.reason === 'missing') delete entry.held;
     const waitMs = doubledMs(entry.failures, RETRY) * (0.8 + 0.2 * random());
-    entry.failure = { reason: result.reason, retryAt: now() + Math.max(RETRY.minMs, waitMs) };
+    entry.failure = { reason: result.reason, retryAt: monotonicMs() + Math.max(RETRY.minMs, waitMs) };
     entry.failures += 1;
-    return heldResult(entry, now()) ?? result;
+    return heldResult(entry, monotonicMs()) ?? result;
   };
 
   return {
     async get(request) {
       const entry = entryOf(request);
-      const time = now();
+      const time = monotonicMs();
       entry.usedAt = time;
       if (entry.held !== undefined && time < entry.held.freshUntil)
         return { ok: true, secret: entry.held.secret };
@@ -121,7 +122,7 @@ export function createSecretCache<Secret>(options: SecretCacheOptions<Secret>): 
       entries.delete(subject);
     },
     forgetStale() {
-      const time = now();
+      const time = monotonicMs();
       for (const [subject, entry] of entries.entries()) {
         if (entry.held === undefined || time < entry.held.staleUntil) continue;
         if (isActive(entry, time)) delete entry.held;
@@ -129,7 +130,7 @@ export function createSecretCache<Secret>(options: SecretCacheOptions<Secret>): 
       }
     },
     autonomySeconds() {
-      const time = now();
+      const time = monotonicMs();
       let leastMs: number | null = null;
       for (const entry of entries.values()) {
         const ms = isActive(entry, time) ? autonomyMs(entry, time) : undefined;

@@ -44,7 +44,7 @@ const context = {
   http: async () => ({ kind: 'not_sent', code: 'connect_refused' }),
   origin: (origin: string) => origin,
   memo: async <T>(_: string, load: () => Promise<{ value: T }>) => (await load()).value,
-  now: () => Date.UTC(2026, 10, 22, 12),
+  epochMs: () => Date.UTC(2026, 10, 22, 12),
 } as unknown as ProviderContext;
 
 function readerOf(provider: (typeof REPORTING)[number]) {
@@ -60,7 +60,7 @@ function readerOf(provider: (typeof REPORTING)[number]) {
     url: URL_CALLED,
     headers,
     body: Buffer.from(body),
-    receivedAt: context.now(),
+    receivedAt: context.epochMs(),
   });
   return {
     callOf,

@@ -107,7 +107,6 @@ async function work(provider: ProviderKind): Promise<string[]> {
     onFailed(error) {
       throw error;
     },
-    now: Date.now,
   });
   await reader.read();
   await reader.drain();

@@ -213,5 +213,5 @@ const UNREACHABLE: ProviderContext = {
   memo: async (_, load) => (await load()).value,
   forget: () => undefined,
   signal: new AbortController().signal,
-  now: () => NOW,
+  epochMs: () => NOW,
 };

@@ -1,4 +1,5 @@
 import { hash, timingSafeEqual, type KeyObject } from 'node:crypto';
+import type { EpochClock } from '#core/domain/clock.ts';
 import { AppError, unauthenticated } from '#core/domain/fault/app-error.ts';
 import type { ApiKeyId } from '#core/domain/storage/ids.ts';
 import { hashKeySecret, keyIdOf, parseServiceKey } from '#core/domain/tenant/service-key.ts';
@@ -32,12 +33,12 @@ export type ServiceKeysDeps = {
   readonly findCaller: FindCaller;
   readonly touchApiKeys: DirectoryStore['touchApiKeys'];
   readonly hashSubkey: KeyObject;
-  readonly now?: () => number;
+  readonly epochMs?: EpochClock;
 };
 
 /** Verifies service keys. A cached key costs one digest and no query. */
 export function createServiceKeys(deps: ServiceKeysDeps): ServiceKeys {
-  const { findCaller, touchApiKeys, hashSubkey, now = Date.now } = deps;
+  const { findCaller, touchApiKeys, hashSubkey, epochMs = Date.now } = deps;
   const known = createFreshCache<CallerFacts>(KEYS_MAX, undefined, {
     max: PARTS_MAX,
     of: ({ sendingAccounts, routes }) =>
@@ -82,7 +83,7 @@ export function createServiceKeys(deps: ServiceKeysDeps): ServiceKeys {
 
   /** Time-dependent rules, such as expiry, are checked on every call. */
   function use(facts: CallerFacts, isCurrent: boolean): CallerFacts {
-    const at = now();
+    const at = epochMs();
     const { id, graceUntil, revokedAt, expiresAt } = facts.key;
     // Only a caller with a once-valid secret gets here and learns why the secret is refused.
     if (revokedAt !== null) throw new AppError('api_key_revoked');

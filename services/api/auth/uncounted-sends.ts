@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache';
+import type { MonotonicClock } from '#core/domain/clock.ts';
 import type { NamedLimit } from '#core/domain/fault/app-error.ts';
 
 /** Tracks sends of service keys that were refused or replayed: they use up no limit but cost work. */
@@ -41,13 +42,12 @@ type Window = { second: number; total: number; readonly counts: Uint32Array };
 /**
  * Creates the counts of sends that the database does not count. In any rolling minute of this process a key may make as many
  * uncounted sends as counted ones, and at least `ALLOWED_MIN`.
- * @param now milliseconds of a monotonic clock.
  */
-export function createUncountedSends(now: () => number = () => performance.now()): UncountedSends {
+export function createUncountedSends(monotonicMs: MonotonicClock = () => performance.now()): UncountedSends {
   const windows = new LRUCache<string, Window>({ max: KEYS_MAX });
 
   function advance(window: Window): Window {
-    const second = Math.floor(now() / 1_000);
+    const second = Math.floor(monotonicMs() / 1_000);
     if (second - window.second >= BUCKETS) {
       window.counts.fill(0);
       window.total = 0;
@@ -64,7 +64,7 @@ export function createUncountedSends(now: () => number = () => performance.now()
   function add(keyId: string, sends: number): void {
     let window = windows.get(keyId);
     if (window === undefined) {
-      window = { second: Math.floor(now() / 1_000), total: 0, counts: new Uint32Array(BUCKETS) };
+      window = { second: Math.floor(monotonicMs() / 1_000), total: 0, counts: new Uint32Array(BUCKETS) };
       windows.set(keyId, window);
     }
     const { counts, second } = advance(window);

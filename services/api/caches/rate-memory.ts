@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache';
+import type { MonotonicClock } from '#core/domain/clock.ts';
 
 /** Remembers service keys and users that the database has just rate-limited, so that their further calls cost it nothing. */
 export type RateMemory = {
@@ -16,27 +17,26 @@ const SUBJECTS_MAX = 20_000;
  * Creates the memory. A full window stays full until its oldest second leaves it, regardless of further calls. The database
  * counts whole seconds, so during the last second, in which a call may already pass, the database decides. A subject whose
  * limit changed is checked again.
- * @param now Milliseconds of a monotonic clock.
  * @param rememberedMsMax Time after which the database decides again, however long the wait is. Default: the wait.
  */
 export function createRateMemory(
-  now: () => number = () => performance.now(),
+  monotonicMs: MonotonicClock = () => performance.now(),
   rememberedMsMax = 0,
 ): RateMemory {
   const refusals = new LRUCache<string, Refusal>({
     max: SUBJECTS_MAX,
     ttl: rememberedMsMax,
     ttlResolution: 0,
-    perf: { now },
+    perf: { now: monotonicMs },
   });
   return {
     refused(subject, limit, retryAfter) {
-      if (retryAfter > 1) refusals.set(subject, { limit, until: now() + retryAfter * 1_000 });
+      if (retryAfter > 1) refusals.set(subject, { limit, until: monotonicMs() + retryAfter * 1_000 });
     },
     retryAfter(subject, limit) {
       const refusal = refusals.get(subject);
       if (refusal === undefined || refusal.limit !== limit) return undefined;
-      const seconds = Math.ceil((refusal.until - now()) / 1_000);
+      const seconds = Math.ceil((refusal.until - monotonicMs()) / 1_000);
       return seconds > 1 ? seconds : undefined;
     },
   };

@@ -1,3 +1,4 @@
+import type { MonotonicClock } from '#core/domain/clock.ts';
 import { databaseFaultOf } from '#core/domain/storage/database-fault.ts';
 import { DependencyError } from '#core/domain/fault/dependency-error.ts';
 import type { LogFields, Logger } from '#core/platform/telemetry/logger.ts';
@@ -12,18 +13,18 @@ const REPEAT_MS = 5_000;
  */
 export function createFaultLog(
   log: Pick<Logger, 'error'>,
-  now: () => number = () => performance.now(),
+  monotonicMs: MonotonicClock = () => performance.now(),
 ): (fields: LogFields, error: unknown) => void {
   const lines = new Map<string, { readonly at: number; leftOut: number }>();
   return (fields, error) => {
     const fault = dependencyFaultOf(error);
     const last = fault === null ? undefined : lines.get(fault);
-    if (last !== undefined && now() - last.at < REPEAT_MS) {
+    if (last !== undefined && monotonicMs() - last.at < REPEAT_MS) {
       last.leftOut += 1;
       return;
     }
     const leftOut = last?.leftOut ?? 0;
-    if (fault !== null) lines.set(fault, { at: now(), leftOut: 0 });
+    if (fault !== null) lines.set(fault, { at: monotonicMs(), leftOut: 0 });
     log.error({ ...fields, ...(leftOut === 0 ? {} : { leftOut }), err: error }, 'Request failed');
   };
 }

@@ -1,3 +1,4 @@
+import type { MonotonicClock } from '#core/domain/clock.ts';
 import { backlogLimit, dailyLimit } from '#core/domain/tenant/mode-limits.ts';
 import type { KeyCaller } from '../auth/auth.ts';
 import { createRateMemory } from '../caches/rate-memory.ts';
@@ -22,9 +23,8 @@ export type FullLimits = {
 /** The longest time without asking the database: a day may have room again when counts are corrected. */
 const REMEMBERED_MS_MAX = 60_000;
 
-/** @param now Milliseconds of a monotonic clock. */
-export function createFullLimits(now?: () => number): FullLimits {
-  const memory = createRateMemory(now, REMEMBERED_MS_MAX);
+export function createFullLimits(monotonicMs?: MonotonicClock): FullLimits {
+  const memory = createRateMemory(monotonicMs, REMEMBERED_MS_MAX);
   const nameOf = ({ tenant, key }: KeyCaller, verdict: string): string =>
     `${tenant.id} ${key.mode} ${verdict}`;
   const limitOf = ({ tenant, key }: KeyCaller, verdict: keyof typeof LIMITS): number =>

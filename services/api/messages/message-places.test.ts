@@ -25,7 +25,7 @@ function setup() {
       return question.promise;
     },
     loadIds: createIdLoader(() => Promise.resolve(KEY)),
-    now: () => clock.now,
+    monotonicMs: () => clock.now,
   });
   const take = (days = 7) => places.take(days);
   const takeMany = async (n: number): Promise<number[]> => {

@@ -1,3 +1,4 @@
+import type { MonotonicClock } from '#core/domain/clock.ts';
 import { unavailable } from '#core/domain/fault/app-error.ts';
 import type { MessageId } from '#core/domain/storage/ids.ts';
 import type { MessagePlace } from '#core/domain/storage/message-id.ts';
@@ -22,8 +23,7 @@ export type MessagePlaces = {
 export type MessagePlacesDeps = {
   readonly reserve: () => Promise<SeqBlock>;
   readonly loadIds: LoadIds;
-  /** Milliseconds of a monotonic clock. */
-  readonly now?: () => number;
+  readonly monotonicMs?: MonotonicClock;
 };
 
 /** Reserved numbers, and the database's clock at the time of the reservation. */
@@ -40,19 +40,19 @@ const FRESH_MS = 30_000;
 const USABLE_MS = 600_000;
 
 export function createMessagePlaces(deps: MessagePlacesDeps): MessagePlaces {
-  const { reserve, loadIds, now = () => performance.now() } = deps;
+  const { reserve, loadIds, monotonicMs = () => performance.now() } = deps;
   let current: Block | undefined;
   let spare: Block | undefined;
   let reserving: Promise<void> | undefined;
 
-  const ageOf = (block: Block): number => now() - block.askedAt;
+  const ageOf = (block: Block): number => monotonicMs() - block.askedAt;
   const leftIn = (block: Block | undefined): number =>
     block === undefined ? 0 : block.endSeq - block.nextSeq;
 
   /** Runs one reservation at a time, shared by all callers. */
   function refill(): Promise<void> {
     // Read before the query, so that the estimate of the database's clock is never behind and only slightly ahead.
-    const askedAt = now();
+    const askedAt = monotonicMs();
     reserving ??= reserve()
       .then(({ firstSeq, now: time }) => {
         const endSeq = firstSeq + SEQS_PER_BLOCK;

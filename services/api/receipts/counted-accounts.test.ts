@@ -10,7 +10,12 @@ const calls = (account: string, count = 1, bytes = 10) =>
 
 function setup() {
   let ms = 0;
-  const accounts = createCountedAccounts({ now: () => ms, callsMax: 4, bytesMax: 1_000, everyMs: 1_000 });
+  const accounts = createCountedAccounts({
+    monotonicMs: () => ms,
+    callsMax: 4,
+    bytesMax: 1_000,
+    everyMs: 1_000,
+  });
   return { accounts, pass: (by: number) => (ms += by) };
 }
 

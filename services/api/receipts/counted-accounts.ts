@@ -1,3 +1,4 @@
+import type { MonotonicClock } from '#core/domain/clock.ts';
 import type { NewReceiptCall } from '#core/store/receipts/receipt-calls.ts';
 
 export type CountedAccounts = {
@@ -7,7 +8,7 @@ export type CountedAccounts = {
 
 export type CountedAccountsOptions = {
   /** Milliseconds from any origin. */
-  readonly now: () => number;
+  readonly monotonicMs: MonotonicClock;
   /** Calls that may arrive for an account before its backlog is counted again. Default 250, of the 10,000 that may wait. */
   readonly callsMax?: number;
   /** The same limit in bytes. Default 2 MiB, of 64 MiB. */
@@ -21,15 +22,15 @@ export type CountedAccountsOptions = {
  * more than storing the calls.
  */
 export function createCountedAccounts(options: CountedAccountsOptions): CountedAccounts {
-  const { now, callsMax = 250, bytesMax = 2 * 1024 * 1024, everyMs = 1_000 } = options;
+  const { monotonicMs, callsMax = 250, bytesMax = 2 * 1024 * 1024, everyMs = 1_000 } = options;
   /** Per account since the last count; after `everyMs` all accounts are counted again. */
   let taken = new Map<string, { calls: number; bytes: number }>();
   let begunAt = Number.NEGATIVE_INFINITY;
   return {
     due(calls) {
-      if (now() - begunAt >= everyMs) {
+      if (monotonicMs() - begunAt >= everyMs) {
         taken = new Map();
-        begunAt = now();
+        begunAt = monotonicMs();
       }
       const accounts = new Set<string>();
       for (const { accountId, body } of calls) {

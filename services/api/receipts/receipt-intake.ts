@@ -1,3 +1,4 @@
+import { monotonicMs } from '#core/domain/clock.ts';
 import type { Nats } from '#core/platform/nats/nats-types.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
 import { timedStore } from '#core/platform/postgres/timed-store.ts';
@@ -29,7 +30,7 @@ export type ReceiptIntake = {
 };
 
 export function createReceiptIntake({ sql, metrics, wakes: publisher }: ReceiptIntakeDeps): ReceiptIntake {
-  const counted = createCountedAccounts({ now: () => performance.now() });
+  const counted = createCountedAccounts({ monotonicMs });
   const store = timedStore(
     {
       loadReceiptAccounts: (ids: readonly string[]) => loadReceiptAccounts(sql, ids),

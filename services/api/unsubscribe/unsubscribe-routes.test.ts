@@ -53,7 +53,7 @@ beforeAll(async () => {
     [
       unsubscribeRoutes({
         key,
-        now: () => now,
+        epochMs: () => now,
         unsubscribe: async ({ about }) => {
           if (!isThere) throw notFound();
           unsubscribed.push(about);

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { EpochClock } from '#core/domain/clock.ts';
 import { notFound, validationFailed } from '#core/domain/fault/app-error.ts';
 import {
   isUnsubscribeOver,
@@ -18,8 +19,7 @@ export type UnsubscribeDeps = {
   readonly key: UnsubscribeKey;
   /** Stores that the recipient wants no more marketing mail. Idempotent. @throws AppError `not_found` */
   readonly unsubscribe: (request: UnsubscribeRequest) => Promise<void>;
-  /** Milliseconds since the epoch. */
-  readonly now: () => number;
+  readonly epochMs: EpochClock;
 };
 
 /** A form with a single field, plus whatever a mail program adds. */
@@ -46,7 +46,7 @@ type Admitted = {
 };
 
 /** The routes that recipients of marketing mail call, or their mail programs on their behalf (RFC 8058). */
-export function unsubscribeRoutes({ key, unsubscribe, now }: UnsubscribeDeps): RouteModule {
+export function unsubscribeRoutes({ key, unsubscribe, epochMs }: UnsubscribeDeps): RouteModule {
   function admit({ token }: z.input<typeof UnsubscribeParams>): Admitted {
     const about = readUnsubscribeToken(key, token);
     if (about === undefined) throw notFound();
@@ -54,7 +54,7 @@ export function unsubscribeRoutes({ key, unsubscribe, now }: UnsubscribeDeps): R
   }
 
   async function act({ about }: Admitted, { body, id, ip }: RawRequest): Promise<RawAnswer> {
-    if (isUnsubscribeOver(about.issuedAt, now())) return overPage();
+    if (isUnsubscribeOver(about.issuedAt, epochMs())) return overPage();
     if (!isOneClick(body)) {
       const message = `Must be ${ONE_CLICK.value}`;
       throw validationFailed({ field: ONE_CLICK.name, rule: 'value', message });
@@ -84,7 +84,7 @@ export function unsubscribeRoutes({ key, unsubscribe, now }: UnsubscribeDeps): R
     errors: ['not_found'],
     admit,
     handler: async ({ about }) =>
-      isUnsubscribeOver(about.issuedAt, now()) ? overPage() : askPage(about.address),
+      isUnsubscribeOver(about.issuedAt, epochMs()) ? overPage() : askPage(about.address),
   });
   return (app) => {
     post(app);

@@ -1,3 +1,5 @@
+import type { EpochClock } from '#core/domain/clock.ts';
+
 /** A purge that does not use its turn for this time, for example because its resource is paused, loses it to the next in line. */
 const UNUSED_MS = 10_000;
 
@@ -10,7 +12,7 @@ export type PurgeTurns = {
   readonly end: () => void;
 };
 
-export function createPurgeTurns(now: () => number): PurgeTurns {
+export function createPurgeTurns(epochMs: EpochClock): PurgeTurns {
   const line = new Map<string, () => void>();
   let isTaken = false;
   let next: { readonly uid: string; readonly wokenAt: number } | undefined;
@@ -21,7 +23,7 @@ export function createPurgeTurns(now: () => number): PurgeTurns {
     if (first === undefined) return;
     const [uid, wake] = first;
     line.delete(uid);
-    const woken = { uid, wokenAt: now() };
+    const woken = { uid, wokenAt: epochMs() };
     next = woken;
     wake();
     setTimeout(() => {
@@ -31,7 +33,7 @@ export function createPurgeTurns(now: () => number): PurgeTurns {
 
   function isFreeFor(uid: string): boolean {
     if (isTaken) return false;
-    return next === undefined || next.uid === uid || now() - next.wokenAt > UNUSED_MS;
+    return next === undefined || next.uid === uid || epochMs() - next.wokenAt > UNUSED_MS;
   }
 
   return {

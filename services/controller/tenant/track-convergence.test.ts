@@ -75,7 +75,7 @@ async function setup(...present: readonly TenantResource[]) {
     plans: plans.cache,
     tenantsOf: (name) => tenants.cache.byIndex('plan', name),
     onConverged: (seconds) => told.push(seconds),
-    now: () => clock.seconds * 1_000,
+    steadyEpochMs: () => clock.seconds * 1_000,
   });
   for (const one of present) tenants.put(one);
   tenants.markSynced();

@@ -15,8 +15,8 @@ export type ConvergenceOptions = {
   readonly tenantsOf: (planName: string) => readonly TenantResource[];
   /** Called for each change of a tenant or of its plan that has come into force, with the time that it took. */
   readonly onConverged: (seconds: number) => void;
-  /** Milliseconds since the epoch, monotonic. */
-  readonly now: () => number;
+  /** Milliseconds since the epoch by a clock that is never set back. */
+  readonly steadyEpochMs: () => number;
 };
 
 export type ConvergenceTracking = {
@@ -30,7 +30,7 @@ export type ConvergenceTracking = {
  * that waits for the lease also knows since when a change is pending, and continues where the previous leader stopped.
  */
 export function trackConvergence(options: ConvergenceOptions): ConvergenceTracking {
-  const { tenants, plans, tenantsOf, onConverged, now } = options;
+  const { tenants, plans, tenantsOf, onConverged, steadyEpochMs } = options;
   const progress = new Map<string, Progress>();
   let isBegun = false;
 
@@ -41,7 +41,12 @@ export function trackConvergence(options: ConvergenceOptions): ConvergenceTracki
       progress.delete(key);
       return;
     }
-    const observation = { tenant, plan: plans.get(tenant.spec.planRef.name), at: now(), isFromBefore };
+    const observation = {
+      tenant,
+      plan: plans.get(tenant.spec.planRef.name),
+      at: steadyEpochMs(),
+      isFromBefore,
+    };
     const next = nextProgress(progress.get(key), observation);
     progress.set(key, next.progress);
     if (next.tookMs !== undefined) onConverged(next.tookMs / 1_000);
@@ -62,5 +67,5 @@ export function trackConvergence(options: ConvergenceOptions): ConvergenceTracki
     for (const tenant of tenants.all()) see(tenant, true);
   });
 
-  return { progress, longestWaitSeconds: () => longestWaitMs(progress.values(), now()) / 1_000 };
+  return { progress, longestWaitSeconds: () => longestWaitMs(progress.values(), steadyEpochMs()) / 1_000 };
 }

@@ -21,7 +21,7 @@ export type ProviderToken = {
  */
 export function providerToken(account: Account, context: ProviderContext): Promise<ProviderToken> {
   return context.memo('provider-token', async () => {
-    const begin = Math.floor(context.now() / SLOT_MS) * SLOT_MS;
+    const begin = Math.floor(context.epochMs() / SLOT_MS) * SLOT_MS;
     const value: ProviderToken = {
       current: signedToken(account, begin),
       renewedAt: Number.NEGATIVE_INFINITY,

@@ -186,7 +186,7 @@ describe('the provider token of an account', () => {
       http,
       resolve: async () => ({ kind: 'refused', code: 'dns' }),
       baseUrls: { apns: standIn.origin },
-      now: () => clock.now,
+      epochMs: () => clock.now,
     });
     const signal = AbortSignal.timeout(20_000);
     const send = (accountId = 'a', config = credentials.config) =>

@@ -50,7 +50,7 @@ export default defineProvider({
     return outcomeOfSend(result, {
       judge,
       hidden: secretsToRedact(account, token, message.to, ...textsOf(message)),
-      now: context.now(),
+      now: context.epochMs(),
       // A success has an empty body; an HTML page with a success status is not the API's answer.
       accepted: (response) =>
         response.text.trim() === ''
@@ -108,7 +108,7 @@ async function call(
   };
   const first = await post(token.current);
   const isExpired = first.result.kind === 'response' && reasonOf(first.result) === 'ExpiredProviderToken';
-  if (!isExpired || !renew(token, first.token, account, context.now())) return first;
+  if (!isExpired || !renew(token, first.token, account, context.epochMs())) return first;
   return post(token.current);
 }
 

@@ -19,7 +19,7 @@ export function callAws(call: AwsCall, account: AwsAccount, context: ProviderCon
   const { endpoint, service, method, path, headers, body = '' } = call;
   const { region, accessKeyId } = account.config;
   const origin = `https://${awsHost(endpoint, region)}`;
-  const scope = { service, region, keys: { accessKeyId, ...account.secrets }, now: context.now() };
+  const scope = { service, region, keys: { accessKeyId, ...account.secrets }, now: context.epochMs() };
   return context.http({
     method,
     url: `${context.origin(origin)}${path}`,

@@ -91,7 +91,7 @@ export const ses = defineProvider({
     return outcomeOfSend(result, {
       judge: judgeSend,
       hidden: secretsToRedact(credentials, ...hiddenInMail(message)),
-      now: context.now(),
+      now: context.epochMs(),
       accepted: ({ text }) => Accepted.safeParse(parseJson(text)).data,
     });
   },

@@ -18,7 +18,7 @@ export function sendTextMessage(
   const { messageType, configurationSetName } = account.config;
   const names = { entity: 'IN_ENTITY_ID', template: 'IN_TEMPLATE_ID' } as const;
   const country = dltFields(to, account.config, names);
-  const seconds = Math.max(TTL_S_MIN, Math.floor((expiresAt - context.now()) / 1_000));
+  const seconds = Math.max(TTL_S_MIN, Math.floor((expiresAt - context.epochMs()) / 1_000));
   const body = {
     DestinationPhoneNumber: to,
     ...(from === undefined ? {} : { OriginationIdentity: from }),

@@ -56,7 +56,7 @@ export const awsSms = defineProvider({
     return outcomeOfSend(result, {
       judge: (response) => judge(response, account),
       hidden: secretsToRedact(account, message.to, message.content.body),
-      now: context.now(),
+      now: context.epochMs(),
       accepted: ({ text }) => {
         const id = isSns ? xmlText(text, 'MessageId') : Accepted.safeParse(parseJson(text)).data?.MessageId;
         return id ? { providerMessageId: id, sender: from } : undefined;

@@ -139,7 +139,7 @@ function signingKey(url: URL, context: ProviderContext): Promise<KeyObject> {
     if (isUnknown) throw new NoCertificate(MISMATCH);
     if (result.kind !== 'response' || result.status !== 200) throw new NoCertificate(UNDECIDED);
     const certificate = readCertificate(result.text);
-    const now = context.now();
+    const now = context.epochMs();
     const expiresAt = certificate === undefined ? 0 : Date.parse(certificate.validTo);
     if (certificate === undefined || !(Date.parse(certificate.validFrom) <= now && now < expiresAt)) {
       throw new NoCertificate(UNDECIDED);

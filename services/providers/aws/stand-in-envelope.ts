@@ -43,7 +43,7 @@ export function snsContext(results: readonly HttpResult[] = [], now = Date.UTC(2
       return queue.shift() ?? { kind: 'response', status: 200, headers: {}, text: SNS_CERTIFICATE };
     },
     resolve: async () => ({ kind: 'refused', code: 'egress_blocked' }),
-    now: () => now,
+    epochMs: () => now,
   });
   const signal = new AbortController().signal;
   return { context: contexts({ provider: 'ses', accountId: 'a', version: 1, until: signal }), asked };

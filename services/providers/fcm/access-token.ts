@@ -10,7 +10,7 @@ const ISSUER = 'https://oauth2.googleapis.com';
 export function fcmToken(account: Account, context: ProviderContext): Promise<string> {
   return accessToken(context, `${context.origin(ISSUER)}/token`, async () => ({
     grant_type: 'urn:ietf:params:oauth:grant-type:jwt-bearer',
-    assertion: await assertion(account, context.now()),
+    assertion: await assertion(account, context.epochMs()),
   }));
 }
 

@@ -49,12 +49,13 @@ export default defineProvider({
   check: checkAccount,
 
   async send(message, account, context): Promise<Outcome> {
-    const called = await call(account, context, { message: fcmMessage(message, context.now()) });
-    if (called instanceof TokenRefused) return withoutToken(called, secretsToRedact(account), context.now());
+    const called = await call(account, context, { message: fcmMessage(message, context.epochMs()) });
+    if (called instanceof TokenRefused)
+      return withoutToken(called, secretsToRedact(account), context.epochMs());
     return outcomeOfSend(called.result, {
       judge: judgeSend,
       hidden: secretsOfCall(account, called.token, message),
-      now: context.now(),
+      now: context.epochMs(),
       accepted: ({ text }) => Accepted.safeParse(parseJson(text)).data,
     });
   },

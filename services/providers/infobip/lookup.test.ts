@@ -95,7 +95,7 @@ function askByReference(results: readonly object[]) {
   const context = {
     origin: (origin: string) => origin,
     http: async () => ({ kind: 'response', status: 200, headers: {}, text }),
-    now: Date.now,
+    epochMs: Date.now,
   } as unknown as ProviderContext;
   const sender = { config: account.publicConfig, secrets: account.secretConfig };
   return lookupInLogs('/sms/3/logs').ask({ messageId: ID, providerMessageId: null }, sender, context);

@@ -48,12 +48,12 @@ export async function postMessage(
   const fresh = (outcome: Outcome): Posted => ({ outcome, isDuplicate: false });
   if (result.kind !== 'response') return fresh(outcomeWithoutResponse(result));
   const hidden = [...secretsToRedact(account), message.to, ...message.texts, message.receiptUrl ?? ''];
-  if (!isSuccess(result)) return fresh(outcomeOfRefusal(result, judge(result), hidden, context.now()));
+  if (!isSuccess(result)) return fresh(outcomeOfRefusal(result, judge(result), hidden, context.epochMs()));
   const taken = readTaken(result);
   if (taken === undefined) return fresh(outcomeOfUnreadable(result));
   const isDuplicate = taken.status.id === DUPLICATE;
   if (isFailed(taken.status) && !isDuplicate)
-    return fresh(refusedMessage(result, taken.status, hidden, context.now()));
+    return fresh(refusedMessage(result, taken.status, hidden, context.epochMs()));
   const outcome: Outcome = {
     kind: 'accepted',
     providerMessageId: isDuplicate ? message.messageId : taken.messageId,

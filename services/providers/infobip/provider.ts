@@ -36,7 +36,7 @@ const sms = defineProvider({
   verify: checkCredential,
 
   send(message, account, context) {
-    const messageOf = (messageId: string) => smsMessage(message, messageId, account, context.now());
+    const messageOf = (messageId: string) => smsMessage(message, messageId, account, context.epochMs());
     return sendUnderOwnId(message, SMS_LOGS, messageOf, account, context);
   },
 });

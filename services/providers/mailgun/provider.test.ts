@@ -200,7 +200,7 @@ describe('mailgun', () => {
   const sent = async (over: Partial<EmailContent>, config: object = {}, remainingMs = 86_400_000) => {
     await using http = createHttpClient();
     await using standIn = await startMailgunStandIn();
-    const context = { ...contextAt(mailgun, http, standIn.origin), now: () => 0 };
+    const context = { ...contextAt(mailgun, http, standIn.origin), epochMs: () => 0 };
     const content = { from: { address: 'news@acme.example' }, subject: 's', ...over };
     const outcome = await mailgun.send(
       { ...message, content, expiresAt: remainingMs },
@@ -295,7 +295,7 @@ describe('mailgun', () => {
     standIn.fail({ kind: 'reply', status, body: { message: text } });
     const context = {
       ...contextAt(mailgun, http, standIn.origin),
-      now: () => Date.parse('2025-08-25T07:00:01Z'),
+      epochMs: () => Date.parse('2025-08-25T07:00:01Z'),
     };
     expect(await mailgun.send(message, credentials(), context)).toEqual({
       kind: 'rejected_transient',

@@ -52,17 +52,22 @@ export default defineProvider({
       const { class: group, code } = UNSUPPORTED_SENDER;
       return { kind: 'rejected_permanent', failure: { class: group, code } };
     }
-    const form = mailgunForm(message, credentials.config, context.now());
+    const form = mailgunForm(message, credentials.config, context.epochMs());
     const result = await post(form, credentials, context);
     if (result.kind !== 'response') return outcomeWithoutResponse(result);
     const hidden = [...secretsToRedact(credentials), ...hiddenInMail(message)];
     if (!isSuccess(result)) {
       const classified = judge(result);
-      const waitMs = limitedMs(classified.vendorError.providerMessage, context.now());
-      return outcomeOfRefusal(result, { ...classified, waitMs }, hidden, context.now());
+      const waitMs = limitedMs(classified.vendorError.providerMessage, context.epochMs());
+      return outcomeOfRefusal(result, { ...classified, waitMs }, hidden, context.epochMs());
     }
     if (/^\s*mailgun magnificent api/i.test(result.text)) {
-      return outcomeOfRefusal(result, { meaning: OTHER_ENDPOINT, vendorError: {} }, hidden, context.now());
+      return outcomeOfRefusal(
+        result,
+        { meaning: OTHER_ENDPOINT, vendorError: {} },
+        hidden,
+        context.epochMs(),
+      );
     }
     const accepted = Accepted.safeParse(parseJson(result.text));
     if (!accepted.success) return outcomeOfUnreadable(result);

@@ -51,12 +51,12 @@ export default defineProvider({
       method: 'POST',
       url: `${context.origin(ORIGIN)}/messages`,
       headers: { ...headersOf(account), 'content-type': 'application/json' },
-      body: JSON.stringify(payload(message, sender, context.now())),
+      body: JSON.stringify(payload(message, sender, context.epochMs())),
     });
     return outcomeOfSend(result, {
       judge: judgeSend,
       hidden: [...secretStrings(account.secrets), message.to, message.content.body, message.receiptUrl ?? ''],
-      now: context.now(),
+      now: context.epochMs(),
       accepted: ({ text }) => {
         const created = Created.safeParse(parseJson(text)).data;
         return created && { providerMessageId: created.id, sender };

@@ -51,11 +51,11 @@ export default defineProvider({
       method: 'POST',
       url: `${resourceOf(account, context.origin)}Message/`,
       headers: { ...headersOf(account), 'content-type': 'application/json' },
-      body: JSON.stringify(payloadOf(message, sender, account.config, context.now())),
+      body: JSON.stringify(payloadOf(message, sender, account.config, context.epochMs())),
     });
     if (result.kind !== 'response') return outcomeWithoutResponse(result);
     const hidden = [...secretsToRedact(account), message.to, message.content.body, message.receiptUrl ?? ''];
-    if (!isSuccess(result)) return outcomeOfRefusal(result, judgeSend(result), hidden, context.now());
+    if (!isSuccess(result)) return outcomeOfRefusal(result, judgeSend(result), hidden, context.epochMs());
     const accepted = Accepted.safeParse(parseJson(result.text)).data;
     if (accepted?.invalid_number?.map(withoutPlus).includes(withoutPlus(message.to)) === true)
       return refusedFor(INVALID_NUMBER, result.status);

@@ -57,11 +57,11 @@ export default defineProvider({
     });
     if (result.kind !== 'response') return outcomeWithoutResponse(result);
     const hidden = [...secretStrings(credentials.secrets), ...hiddenInMail(message)];
-    if (!isSuccess(result)) return outcomeOfRefusal(result, judge(result), hidden, context.now());
+    if (!isSuccess(result)) return outcomeOfRefusal(result, judge(result), hidden, context.epochMs());
     const answer = Answer.safeParse(parseJson(result.text)).data;
     if (answer === undefined) return outcomeOfUnreadable(result);
     // A code other than 0 is a refusal, whatever the HTTP status.
-    if (answer.ErrorCode !== 0) return outcomeOfRefusal(result, judge(result), hidden, context.now());
+    if (answer.ErrorCode !== 0) return outcomeOfRefusal(result, judge(result), hidden, context.epochMs());
     if (answer.MessageID === undefined) return outcomeOfUnreadable(result);
     return { kind: 'accepted', providerMessageId: answer.MessageID, httpStatus: result.status };
   },

@@ -69,7 +69,7 @@ export default defineProvider({
       const classified = judge(result);
       return isOtherPayload(classified)
         ? { kind: 'ambiguous', failure: failureOf(result, classified, hidden) }
-        : outcomeOfRefusal(result, classified, hidden, context.now());
+        : outcomeOfRefusal(result, classified, hidden, context.epochMs());
     }
     const accepted = Accepted.safeParse(parseJson(result.text));
     if (!accepted.success) return outcomeOfUnreadable(result);

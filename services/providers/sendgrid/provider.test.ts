@@ -208,7 +208,7 @@ describe('sendgrid', () => {
     const contexts = createProviderContexts({
       http: async () => reply,
       resolve: async () => ({ kind: 'refused', code: 'dns' }),
-      now: () => NOW,
+      epochMs: () => NOW,
     });
     const until = AbortSignal.timeout(20_000);
     const credentials = { config: { region: 'global' as const }, secrets: { apiKey: 'SG.x' } };

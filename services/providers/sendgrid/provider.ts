@@ -81,7 +81,7 @@ export default defineProvider({
       headers: { ...authorization(credentials), 'content-type': 'application/json' },
       body: JSON.stringify(sendgridMail(message, credentials.config)),
     });
-    const now = context.now();
+    const now = context.epochMs();
     return outcomeOfSend(result, {
       judge: (response) => ({ ...judgeSend(response), waitMs: resetMs(response, now) }),
       hidden: [...secretStrings(credentials.secrets), ...hiddenInMail(message)],

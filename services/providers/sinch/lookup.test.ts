@@ -66,7 +66,7 @@ async function askByReference(...answers: readonly (readonly [status: number, bo
   const rest = [...answers];
   const context = {
     origin: (origin: string) => origin,
-    now: () => Date.UTC(2026, 4, 5),
+    epochMs: () => Date.UTC(2026, 4, 5),
     async http(request: HttpRequest) {
       requests.push(request);
       const [status = 500, body] = rest.shift() ?? [];

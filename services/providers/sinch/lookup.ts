@@ -54,7 +54,7 @@ function reportOf(batchId: string, account: Account, context: ProviderContext): 
 function findBatch(reference: string, account: Account, context: ProviderContext): Promise<LookupAnswer> {
   const query = new URLSearchParams({
     client_reference: reference,
-    start_date: new Date(context.now() - LOOKED_THROUGH_MS).toISOString(),
+    start_date: new Date(context.epochMs() - LOOKED_THROUGH_MS).toISOString(),
     page_size: '2',
   });
   return get(`?${query.toString()}`, (body) => readBatches(body, reference), account, context);

@@ -43,12 +43,12 @@ export default defineProvider({
       method: 'POST',
       url: batchesOf(account, context.origin),
       headers: { ...headersOf(account), 'content-type': 'application/json' },
-      body: JSON.stringify(batch(message, sender, context.now())),
+      body: JSON.stringify(batch(message, sender, context.epochMs())),
     });
     return outcomeOfSend(result, {
       judge: (response) => classify(response, SINCH_ERRORS, readError),
       hidden: [...secretStrings(account.secrets), message.to, message.content.body, message.receiptUrl ?? ''],
-      now: context.now(),
+      now: context.epochMs(),
       accepted: ({ text }) => {
         const created = Created.safeParse(parseJson(text)).data;
         return created && { providerMessageId: created.id, sender: sender ?? created.from };

@@ -80,7 +80,7 @@ export default defineProvider({
     const mail = await composeMail(message, account.config);
     const hidden = [...secretsToRedact(account), ...mail.envelope.to];
     const access = await accessTo(account, context);
-    if (access instanceof TokenRefused) return withoutToken(access, hidden, context.now());
+    if (access instanceof TokenRefused) return withoutToken(access, hidden, context.epochMs());
     if (access.kind === 'refused') return refusedHost(access);
     let isBodyLeft = false;
     try {

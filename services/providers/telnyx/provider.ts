@@ -54,7 +54,7 @@ export default defineProvider({
     return outcomeOfSend(result, {
       judge: classifyRefusal,
       hidden: [...secretsToRedact(account), message.to, message.content.body, message.receiptUrl ?? ''],
-      now: context.now(),
+      now: context.epochMs(),
       accepted: ({ text }) => {
         const created = Created.safeParse(parseJson(text)).data?.data;
         // A profile picks a number from its pool; the response names it.

@@ -63,7 +63,7 @@ export async function createMessage(
       To: message.prefix + message.to,
       ...from,
       ...message.content,
-      ...validity(message.expiresAt - context.now()),
+      ...validity(message.expiresAt - context.epochMs()),
       ...(message.receiptUrl === undefined
         ? {}
         : { StatusCallback: statusCallback(message.receiptUrl, message.id) }),
@@ -72,7 +72,7 @@ export async function createMessage(
   return outcomeOfSend(result, {
     judge: (response) => classify(response, TWILIO_CODES, readError),
     hidden: [...secretsToRedact(account), message.to, ...message.texts, message.receiptUrl ?? ''],
-    now: context.now(),
+    now: context.epochMs(),
     accepted: ({ text }) => {
       const created = Created.safeParse(parseJson(text)).data;
       // A messaging service picks its number later; until then only the service's own id is known.

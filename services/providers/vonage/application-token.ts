@@ -17,7 +17,7 @@ export async function messagesAuthorization(account: Account, context: ProviderC
   const { privateKey } = account.secrets;
   if (applicationId === undefined || privateKey === undefined) return basicAuthorization(account);
   const token = await context.memo(MEMO, async () => {
-    const issuedAt = Math.floor(context.now() / 1_000);
+    const issuedAt = Math.floor(context.epochMs() / 1_000);
     const value = await new SignJWT({ application_id: applicationId })
       .setProtectedHeader({ alg: 'RS256', typ: 'JWT' })
       .setJti(randomUUID())

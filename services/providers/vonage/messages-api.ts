@@ -64,7 +64,7 @@ export async function sendByMessages(
       ...message.texts,
       receiptUrl ?? '',
     ],
-    now: context.now(),
+    now: context.epochMs(),
     accepted: ({ text }) => {
       const providerMessageId = Accepted.safeParse(parseJson(text)).data?.message_uuid;
       const sender = from === undefined ? account.config.from : undefined;

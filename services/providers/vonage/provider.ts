@@ -43,7 +43,7 @@ const sms = defineProvider({
     const tooLong = contentRefusal(MESSAGES_API, message.content);
     if (tooLong !== undefined) return tooLong;
     const { body } = message.content;
-    const remaining = Math.floor((message.expiresAt - context.now()) / 1_000);
+    const remaining = Math.floor((message.expiresAt - context.epochMs()) / 1_000);
     const fields = {
       message_type: 'text',
       text: body,

@@ -28,7 +28,7 @@ export async function sendBySms(
   context: ProviderContext,
 ): Promise<Outcome> {
   const { id, to, from, content, receiptUrl, expiresAt } = message;
-  const ttl = Math.min(Math.max(expiresAt - context.now(), TTL_MS_MIN), TTL_MS_MAX);
+  const ttl = Math.min(Math.max(expiresAt - context.epochMs(), TTL_MS_MIN), TTL_MS_MAX);
   const result = await context.http({
     method: 'POST',
     url: `${context.origin(REST_ORIGIN)}/sms/json`,
@@ -52,7 +52,7 @@ export async function sendBySms(
   const hidden = [...secretsToRedact(account), to, content.body, receiptUrl ?? ''];
   const read = (body: unknown) => vendorErrorOf(Answer.safeParse(body).data?.messages[0]);
   if (!isSuccess(result))
-    return outcomeOfRefusal(result, classify(result, SMS_CODES, read), hidden, context.now());
+    return outcomeOfRefusal(result, classify(result, SMS_CODES, read), hidden, context.epochMs());
   const parts = Answer.safeParse(parseJson(result.text)).data?.messages;
   const [first] = parts ?? [];
   if (parts === undefined || first === undefined) return outcomeOfUnreadable(result);
@@ -60,7 +60,12 @@ export async function sendBySms(
   const accepted = parts.find(({ status }) => status === '0');
   if (accepted === undefined) {
     const meaning = SMS_CODES[first.status] ?? permanent('unknown', 'rejected');
-    return outcomeOfRefusal(result, { meaning, vendorError: vendorErrorOf(first) }, hidden, context.now());
+    return outcomeOfRefusal(
+      result,
+      { meaning, vendorError: vendorErrorOf(first) },
+      hidden,
+      context.epochMs(),
+    );
   }
   return {
     kind: 'accepted',

@@ -89,12 +89,17 @@ export default [
 ] as const;
 
 async function send(message: OutboundMessage, account: Account, context: ProviderContext): Promise<Outcome> {
-  const result = await post(message.id, messagePayload(message, account, context.now()), account, context);
+  const result = await post(
+    message.id,
+    messagePayload(message, account, context.epochMs()),
+    account,
+    context,
+  );
   if (isBlocked(result)) return { kind: 'rejected_transient', failure: BLOCKED };
   return outcomeOfSend(result, {
     judge: judgeRefusal,
     hidden: hiddenWith(message, account),
-    now: context.now(),
+    now: context.epochMs(),
     accepted: (response) => {
       const read = readAccepted(response);
       const sender = senderUsed(message, account.config);
@@ -107,7 +112,7 @@ function verifierFor(channel: Channel) {
   return async (account: Account, context: ProviderContext): Promise<Verification> => {
     const result = await post(
       `check_${randomUUID()}`,
-      checkPayload(channel, context.now()),
+      checkPayload(channel, context.epochMs()),
       account,
       context,
     );
@@ -128,7 +133,7 @@ function post(id: string, payload: object, account: Account, context: ProviderCo
     headers: {
       'content-type': 'application/json',
       accept: 'application/json',
-      ...signedHeaders(id, context.now(), body, signingKey(account.secrets)),
+      ...signedHeaders(id, context.epochMs(), body, signingKey(account.secrets)),
     },
     body,
     isTenantHost: true,

@@ -87,7 +87,7 @@ export default defineProvider({
     });
     if (result.kind !== 'response') return outcomeWithoutResponse(result);
     const hidden = secretsToRedact(message, credentials);
-    if (!isSuccess(result)) return outcomeOfRefusal(result, judgeCode(result), hidden, context.now());
+    if (!isSuccess(result)) return outcomeOfRefusal(result, judgeCode(result), hidden, context.epochMs());
     const accepted = Accepted.safeParse(parseJson(result.text));
     if (!accepted.success) return outcomeOfUnreadable(result);
     return {

@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache';
+import type { MonotonicClock } from '#core/domain/clock.ts';
 import {
   CLOSED,
   forceOpen,
@@ -56,11 +57,8 @@ const PROBED_WITHIN_MS = 5 * 60_000;
 /** Beyond this number the least recently called accounts are evicted and start again with a closed breaker. */
 const ACCOUNTS_MAX = 50_000;
 
-/**
- * Creates the breakers of this process.
- * @param now milliseconds of a clock that is never set back: no account may wait for as long as the system's clock was ahead.
- */
-export function createBreakers(now: () => number): Breakers {
+/** Creates the breakers of this process. */
+export function createBreakers(monotonicMs: MonotonicClock): Breakers {
   let onHealth: OnHealth = () => undefined;
   /** Also contains healthy accounts, for as long as calls of the last minute count. */
   const entries = new LRUCache<string, Entry>({
@@ -79,35 +77,37 @@ export function createBreakers(now: () => number): Breakers {
     const before = of(accountId).health;
     if (next === of(accountId)) return;
     if (next === CLOSED) entries.delete(accountId);
-    else entries.set(accountId, { provider, breaker: next, movedAt: now() });
+    else entries.set(accountId, { provider, breaker: next, movedAt: monotonicMs() });
     if (next.health === before) return;
-    if (next.health === 'healthy') closedAt.set(accountId, now());
+    if (next.health === 'healthy') closedAt.set(accountId, monotonicMs());
     onHealth(accountId, provider, next.health);
   }
 
   return {
     enter(accountId, provider) {
-      const verdict = admission(of(accountId), now());
-      if (verdict === 'probe') put(accountId, provider, startProbe(of(accountId), now()));
+      const verdict = admission(of(accountId), monotonicMs());
+      if (verdict === 'probe') put(accountId, provider, startProbe(of(accountId), monotonicMs()));
       return verdict;
     },
-    note: (accountId, provider, call) => put(accountId, provider, note(of(accountId), call, now())),
-    open: (accountId, provider) => put(accountId, provider, forceOpen(of(accountId), now())),
+    note: (accountId, provider, call) => put(accountId, provider, note(of(accountId), call, monotonicMs())),
+    open: (accountId, provider) => put(accountId, provider, forceOpen(of(accountId), monotonicMs())),
     reset(accountId) {
       const known = entries.peek(accountId);
       if (known !== undefined) put(accountId, known.provider, CLOSED);
     },
     blockedUntil(accountId) {
       const breaker = of(accountId);
-      return admission(breaker, now()) === 'blocked' ? breaker.probeAt : 0;
+      return admission(breaker, monotonicMs()) === 'blocked' ? breaker.probeAt : 0;
     },
     health: (accountId) => of(accountId).health,
     closedForMs: (accountId) =>
-      of(accountId).health === 'healthy' ? now() - (closedAt.get(accountId) ?? Number.NEGATIVE_INFINITY) : 0,
+      of(accountId).health === 'healthy'
+        ? monotonicMs() - (closedAt.get(accountId) ?? Number.NEGATIVE_INFINITY)
+        : 0,
     counts() {
       const accounts = new Map<string, BreakerCount>();
       for (const { provider, breaker, movedAt } of entries.values()) {
-        if (breaker.health === 'healthy' || now() - movedAt > PROBED_WITHIN_MS) continue;
+        if (breaker.health === 'healthy' || monotonicMs() - movedAt > PROBED_WITHIN_MS) continue;
         const key = `${provider} ${breaker.health}`;
         const counted = accounts.get(key)?.value ?? 0;
         accounts.set(key, { labels: { provider, state: breaker.health }, value: counted + 1 });

@@ -6,8 +6,7 @@ function setup() {
   const state = { now: 10_000_000, ahead: 0, health: 'healthy' as 'healthy' | 'open', blockedUntil: 0 };
   const gates = createAccountGates(
     { health: () => state.health, blockedUntil: () => state.blockedUntil },
-    () => state.now,
-    () => state.now + state.ahead,
+    { monotonicMs: () => state.now, epochMs: () => state.now + state.ahead },
   );
   return { state, gates, isOpen: () => gates.closedUntil('a') <= state.now };
 }

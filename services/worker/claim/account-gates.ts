@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache';
+import type { EpochClock, MonotonicClock } from '#core/domain/clock.ts';
 import { SECOND_MS } from '#core/domain/text/duration.ts';
 import { NO_ACCOUNT } from '#core/domain/routing/choose-account.ts';
 import type { Settlement } from '#core/domain/sending/settlement.ts';
@@ -8,7 +9,7 @@ import type { Breakers } from '../accounts/breakers.ts';
 
 /** When an account's lane may be claimed from, and for how many messages. The state is local to this process. */
 export type AccountGates = {
-  /** In ms of the gates' clock; a time in the past means that the gate is open. */
+  /** In ms of the monotonic clock; a time in the past means that the gate is open. */
   closedUntil(accountId: string): number;
   /** Whether messages may be claimed by name: the account has no rate limit, its provider is healthy, its credential available. */
   isFree(accountId: string): boolean;
@@ -22,7 +23,7 @@ export type AccountGates = {
   /**
    * Records the end of an attempt. If the account's credential was unavailable, the gate closes until the message's next attempt,
    * and then lets one message at a time try until one gets the credential.
-   * @param begunAt when the attempt began, in ms of the gates' clock. One that began before the gate closed does not open it.
+   * @param begunAt when the attempt began, in ms of the monotonic clock. One that began before the gate closed does not open it.
    * @returns whether the gate was opened.
    */
   noteEnd(
@@ -43,7 +44,7 @@ export type AccountGates = {
 
 type Tokens = { readonly perSecond: number; second: number; spent: number };
 
-/** `since`: when the credential was last unavailable. Both in ms of the gates' clock. */
+/** `since`: when the credential was last unavailable. Both in ms of the monotonic clock. */
 type Unavailable = { readonly since: number; readonly until: number };
 
 /** Accounts whose rate limit is cached; the limit of an evicted account is set again by its next claim. */
@@ -57,13 +58,12 @@ const PROBE_MS = 1_000;
 
 /**
  * Creates the account gates of this process.
- * @param now milliseconds of a clock that is never set back: a gate must not stay closed for as long as the system's clock was ahead.
- * @param date milliseconds since the epoch. Tokens are those of a second of this clock, and a next attempt is an instant of it.
+ * @param monotonicMs for the times of the gates.
+ * @param epochMs tokens are those of a second of this clock, and a next attempt is an instant of it.
  */
 export function createAccountGates(
   breakers: Pick<Breakers, 'blockedUntil' | 'health'>,
-  now: () => number,
-  date: () => number,
+  { monotonicMs, epochMs }: { readonly monotonicMs: MonotonicClock; readonly epochMs: EpochClock },
 ): AccountGates {
   const limited = new LRUCache<string, Tokens>({ max: LIMITED_MAX });
   const closed = new LRUCache<string, number>({ max: LIMITED_MAX });
@@ -75,7 +75,7 @@ export function createAccountGates(
   const secondOf = (at: number): number => Math.floor(at / SECOND_MS);
 
   function spend(tokens: Tokens, segments: readonly number[]): void {
-    const second = secondOf(date());
+    const second = secondOf(epochMs());
     if (tokens.second !== second) tokens.spent = 0;
     tokens.second = second;
     for (const units of segments) tokens.spent += units;
@@ -94,12 +94,13 @@ export function createAccountGates(
       if (!isHealthy(accountId)) return 'breaker_open';
       // A rate-limited gate opens briefly at the start of each second and is closed for the rest of it.
       const isUsedUp =
-        limited.has(accountId) && (closed.get(accountId) ?? Number.NEGATIVE_INFINITY) > now() - SECOND_MS;
+        limited.has(accountId) &&
+        (closed.get(accountId) ?? Number.NEGATIVE_INFINITY) > monotonicMs() - SECOND_MS;
       return isUsedUp ? 'rate_used_up' : undefined;
     },
     slots(accountId, most) {
       if (!isProbed(accountId)) return most;
-      closed.set(accountId, now() + PROBE_MS);
+      closed.set(accountId, monotonicMs() + PROBE_MS);
       return Math.min(1, most);
     },
     noteEnd({ action, accountId }, settlement, begunAt) {
@@ -109,8 +110,11 @@ export function createAccountGates(
       const known = unavailable.get(accountId);
       const { reason, nextAttemptAt } = settlement;
       if (reason === 'credentials_unavailable') {
-        const until = Math.max(now() + Math.max(0, (nextAttemptAt ?? date()) - date()), known?.until ?? 0);
-        unavailable.set(accountId, { since: now(), until });
+        const until = Math.max(
+          monotonicMs() + Math.max(0, (nextAttemptAt ?? epochMs()) - epochMs()),
+          known?.until ?? 0,
+        );
+        unavailable.set(accountId, { since: monotonicMs(), until });
         return false;
       }
       if (known === undefined || begunAt < known.since) return false;
@@ -129,7 +133,7 @@ export function createAccountGates(
       if (segments.length >= asked) return true;
       // The claim got fewer than it asked for: either the lane is empty, or all workers together used up this second's tokens.
       if (segments.length > 0 && tokens.spent + SEGMENTS_USUAL <= tokens.perSecond) return false;
-      closed.set(accountId, now() + SECOND_MS - (date() % SECOND_MS) + SECOND_MARGIN_MS);
+      closed.set(accountId, monotonicMs() + SECOND_MS - (epochMs() % SECOND_MS) + SECOND_MARGIN_MS);
       return tokens.spent > 0;
     },
     forget(accountId) {

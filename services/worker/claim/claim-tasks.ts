@@ -28,7 +28,6 @@ export type ClaimTasksDeps = {
   readonly sweepMs: number;
   readonly onSwept: (overdue: Overdue) => void;
   readonly wake: (task: FoundTaskName) => void;
-  readonly now: () => number;
 };
 
 export function claimTasks({
@@ -43,14 +42,13 @@ export function claimTasks({
   sweepMs,
   onSwept,
   wake,
-  now,
 }: ClaimTasksDeps): Record<ClaimTaskName, Task> {
   const swept: SweepDeps = { looks, dispatcher, moves, scheduled, delayed, closed };
   return {
     sweep: {
       everyMs: sweepMs,
       async work() {
-        onSwept(await sweep(swept, now()));
+        onSwept(await sweep(swept, Date.now()));
         wake('tenant_moves');
         wake('delayed_moves');
         wake('closed_lanes');

@@ -1,3 +1,4 @@
+import { epochMs, monotonicMs } from '#core/domain/clock.ts';
 import type { FairQueue } from '#core/domain/queue/fair-queue.ts';
 import { NO_ACCOUNT } from '#core/domain/routing/choose-account.ts';
 import type { ClosedReason } from '#core/domain/routing/skipped-account.ts';
@@ -64,12 +65,11 @@ const BUSY_MS = 1_000;
  */
 export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   const { queue, store, events } = deps;
-  const now = (): number => performance.now();
   const attempts = createAttempts(deps);
-  const gates = createAccountGates(deps.breakers, now, Date.now);
+  const gates = createAccountGates(deps.breakers, { monotonicMs, epochMs });
   const unanswered = createUnansweredClaims(markDue, 2 * deps.leaseMs);
   const limiter = createClaimLimiter(Math.min(CLAIM_MAX, Math.floor(deps.inFlightMax / 4)), pump);
-  const lanes = createLanes({ closedUntil: gates.closedUntil, onOpen: markDue, now });
+  const lanes = createLanes({ closedUntil: gates.closedUntil, onOpen: markDue, monotonicMs });
   const claims = createClaims({
     store,
     resolve: deps.resolve,
@@ -137,7 +137,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   }
 
   function begin(message: ClaimedMessage, slotOf: string | null): void {
-    const begun = now();
+    const begun = monotonicMs();
     begunAt = begun;
     const leave = (): void => {
       if (slotOf !== null) queue.release(slotOf);
@@ -174,7 +174,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
       pumpSoon();
     },
     mark: lanes.mark,
-    isOpen: (accountId) => gates.closedUntil(accountId) <= now(),
+    isOpen: (accountId) => gates.closedUntil(accountId) <= monotonicMs(),
     whyClosed: gates.whyClosed,
     review: claims.review,
     accountChanged(accountId) {
@@ -192,7 +192,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
       return queue.inFlight;
     },
     get isBusy() {
-      return attempts.size > 0 || now() - begunAt < BUSY_MS;
+      return attempts.size > 0 || monotonicMs() - begunAt < BUSY_MS;
     },
   };
 }

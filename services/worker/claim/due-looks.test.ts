@@ -27,7 +27,7 @@ function setup(tookMs: number) {
         return Promise.resolve([...state.rows, { task: 'looked', dueAt: new Date(state.looked) }]);
       },
     },
-    now: () => state.now,
+    monotonicMs: () => state.now,
   });
   return { looks, asked, state };
 }
@@ -75,7 +75,7 @@ test("a partial scan starts five seconds before the last, or at a lane's oldest 
 test('before the first successful scan, a search has no lower bound', async () => {
   const looks = createDueLooks({
     store: { dueLanes: () => Promise.reject(new Error('away')) },
-    now: () => 0,
+    monotonicMs: () => 0,
   });
   expect(looks.dueFrom(LANE)).toBeUndefined();
   await expect(looks.dueLanes()).rejects.toThrow('away');

@@ -1,3 +1,4 @@
+import type { MonotonicClock } from '#core/domain/clock.ts';
 import { createDutyCycle } from '#core/domain/queue/duty-cycle.ts';
 import {
   SCHEDULED_PRIORITY,
@@ -21,8 +22,7 @@ export type DueLooks = {
 
 export type DueLooksDeps = {
   readonly store: Pick<WorkerStore, 'dueLanes'>;
-  /** Milliseconds of a monotonic clock. */
-  readonly now: () => number;
+  readonly monotonicMs: MonotonicClock;
 };
 
 /**
@@ -37,12 +37,12 @@ type LookedLane = Lane & {
   readonly dueFrom: (number | null)[];
 };
 
-export function createDueLooks({ store, now }: DueLooksDeps): DueLooks {
+export function createDueLooks({ store, monotonicMs }: DueLooksDeps): DueLooks {
   /** By the database's clock, in ms since the epoch. */
   let after: number | undefined;
   let lanes = new Map<string, LookedLane>();
   /** Full looks cost little, except beside an old snapshot, when a scan passes every message that was sent since it (ADR 25). */
-  const full = createDutyCycle(now);
+  const full = createDutyCycle(monotonicMs);
 
   async function lookAtAll(): Promise<DueRow[]> {
     full.begun();

@@ -12,9 +12,9 @@ function setup() {
   const lanes = createLanes({
     closedUntil: (accountId) => closed.get(accountId) ?? 0,
     onOpen: (tenantId) => opened.push(tenantId),
-    now: Date.now,
+    monotonicMs: () => performance.now(),
   });
-  const close = (accountId: string, ms: number) => closed.set(accountId, Date.now() + ms);
+  const close = (accountId: string, ms: number) => closed.set(accountId, performance.now() + ms);
   return { lanes, closed, close, opened };
 }
 

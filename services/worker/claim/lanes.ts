@@ -1,3 +1,4 @@
+import type { MonotonicClock } from '#core/domain/clock.ts';
 import type { Lane } from '#core/store/sending/lane.ts';
 
 /** Facts about a lane's due messages. */
@@ -29,24 +30,24 @@ export type Lanes = {
 };
 
 export type LanesOptions = {
-  /** When lanes of this account may be claimed from, in ms of `now`; a time in the past means now. */
+  /** When lanes of this account may be claimed from, by `monotonicMs`; a time in the past means now. */
   readonly closedUntil: (accountId: string) => number;
   /** Called with the tenant of a lane that may be claimed from: when the lane is marked, and when its account's gate opens. */
   readonly onOpen: (tenantId: string) => void;
   /** Milliseconds of a clock that is never set back. */
-  readonly now: () => number;
+  readonly monotonicMs: MonotonicClock;
 };
 
 /** Timers may fire a millisecond early. */
 const TIMER_MARGIN_MS = 2;
 
-export function createLanes({ closedUntil, onOpen, now }: LanesOptions): Lanes {
+export function createLanes({ closedUntil, onOpen, monotonicMs }: LanesOptions): Lanes {
   /** By tenant, then by account, in the order of their turns. */
   const due = new Map<string, Map<string, DueLane>>();
   let timer: NodeJS.Timeout | undefined;
   let timerAt = Number.POSITIVE_INFINITY;
 
-  const isOpen = ({ accountId }: Lane): boolean => closedUntil(accountId) <= now();
+  const isOpen = ({ accountId }: Lane): boolean => closedUntil(accountId) <= monotonicMs();
 
   /** Sets the one timer to the earliest time at which a gate opens. */
   function wait({ accountId }: Lane): void {
@@ -54,7 +55,7 @@ export function createLanes({ closedUntil, onOpen, now }: LanesOptions): Lanes {
     if (at >= timerAt) return;
     clearTimeout(timer);
     timerAt = at;
-    timer = setTimeout(recheck, Math.max(0, at - now()) + TIMER_MARGIN_MS);
+    timer = setTimeout(recheck, Math.max(0, at - monotonicMs()) + TIMER_MARGIN_MS);
     timer.unref();
   }
 

@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache';
+import type { MonotonicClock } from '#core/domain/clock.ts';
 import type { Route } from '#core/domain/routing/route.ts';
 import { createMicroBatch } from '#core/platform/process/micro-batch.ts';
 import type { ClaimedMessage } from '#core/store/sending/claimed-message.ts';
@@ -7,7 +8,7 @@ import { askUntilAnswered, type AskUntilAnsweredDeps } from '../ask-until-answer
 
 export type ReceiptTimeoutsDeps = AskUntilAnsweredDeps & {
   readonly store: Pick<WorkerStore, 'routesOf'>;
-  readonly now: () => number;
+  readonly monotonicMs: MonotonicClock;
 };
 
 export type ReceiptTimeouts = {
@@ -30,12 +31,12 @@ const KNOWN_MS = 30_000;
 const NONE: Timeouts = [];
 
 /** Caches the routes' receipt timeouts; each tenant's routes are read at most once in half a minute. */
-export function createReceiptTimeouts({ store, now, ...deps }: ReceiptTimeoutsDeps): ReceiptTimeouts {
+export function createReceiptTimeouts({ store, monotonicMs, ...deps }: ReceiptTimeoutsDeps): ReceiptTimeouts {
   const known = new LRUCache<string, Timeouts>({
     max: TENANTS_MAX,
     ttl: KNOWN_MS,
     ttlResolution: 0,
-    perf: { now },
+    perf: { now: monotonicMs },
   });
   const loads = createMicroBatch<string, Timeouts>({
     itemsMax: TENANTS_AT_ONCE,

@@ -61,7 +61,6 @@ function setup(
     failoverFacts: () => Promise.resolve(facts),
     receiptTimeouts: { of: () => undefined },
     onFailedOver: (failover) => failovers.push(failover),
-    now: Date.now,
     random: () => 0,
     onFailure: (_error, rows) => failures.push(rows),
     signal: aborted.signal,

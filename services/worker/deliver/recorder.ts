@@ -32,7 +32,6 @@ export type RecorderDeps = AskUntilAnsweredDeps & {
   readonly receiptTimeouts: Pick<ReceiptTimeouts, 'of'>;
   /** Called when it is recorded that a message goes on to another account. */
   readonly onFailedOver: (failover: FailoverLabels) => void;
-  readonly now: () => number;
   readonly random: () => number;
   /** The most provider calls at once in this process; each holds its slot until it is recorded. */
   readonly inFlightMax: number;
@@ -89,7 +88,7 @@ export function createRecorder(deps: RecorderDeps): Recorder {
       const timeout = isAwaited ? deps.receiptTimeouts.of(message) : undefined;
       // A known value needs no turn of the event loop.
       const receiptTimeoutMs = timeout instanceof Promise ? await timeout : timeout;
-      const now = deps.now();
+      const now = Date.now();
       const settlement = settle(
         outcome,
         {

@@ -87,7 +87,7 @@ function setup(
     onFailed: (error) => void told.failed.push(error),
     onAdapterFault: (_, error) => void told.failed.push(error),
     onEnded: () => undefined,
-    now: () => 1_000_000,
+    epochMs: () => 1_000_000,
     ...overrides,
   });
   return { lookups, settled, terms, told, asked };

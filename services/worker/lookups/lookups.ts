@@ -82,7 +82,7 @@ export function createLookups(deps: LookupsDeps): Lookups {
     if (stopping.signal.aborted) return await giveBack(batch, first, 0);
     if (yielding.has(first.accountId) || deps.isBlocked(first.accountId))
       return await giveBack(batch, first, YIELD_MS);
-    const begunAt = deps.now();
+    const begunAt = deps.epochMs();
     const asked = await askAccount(batch, { ...deps, signal: stopping.signal });
     // A call that the worker aborted is not a failure of the vendor.
     const isCut = ({ answer }: { readonly answer: LookupAnswer }): boolean =>
@@ -93,7 +93,7 @@ export function createLookups(deps: LookupsDeps): Lookups {
       first.failures,
     );
     const everyMs = findProvider(first.provider)?.lookup?.pace.everyMs ?? 0;
-    const paceMs = everyMs * batch.length - (deps.now() - begunAt);
+    const paceMs = everyMs * batch.length - (deps.epochMs() - begunAt);
     const pauseMs = Math.max(pause.pauseMs, paceMs, 0);
     await settleAsked(answered, { ...first, failures: pause.failures, pauseMs }, deps);
     const cut = asked.filter(isCut).map(({ due }) => due);

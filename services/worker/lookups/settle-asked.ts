@@ -1,3 +1,4 @@
+import type { EpochClock } from '#core/domain/clock.ts';
 import { databaseFaultOf } from '#core/domain/storage/database-fault.ts';
 import { decideLookup, type LookupPause } from '#core/domain/receipts/decide-lookup.ts';
 import { bisectFaults } from '#core/domain/storage/bisect-faults.ts';
@@ -13,7 +14,7 @@ export type SettleAskedDeps = {
   readonly store: Pick<WorkerStore, 'settleLookups'>;
   /** Called when the database rejects what the vendor reports about the message. */
   readonly onUnstorable: (due: DueLookup, error: unknown) => void;
-  readonly now: () => number;
+  readonly epochMs: EpochClock;
 };
 
 type Turn = Pick<DueLookup, 'accountId' | 'turn'> & Pick<LookupPause, 'failures' | 'pauseMs'>;
@@ -29,7 +30,7 @@ export async function settleAsked(
 ): Promise<void> {
   const turns = [{ account_id: accountId, turn, failures, pause_ms: Math.round(pauseMs) }];
   const store = async (some: readonly Asked[]): Promise<readonly Asked[]> => {
-    await deps.store.settleLookups({ ...rowsOf(some, deps.now()), turns });
+    await deps.store.settleLookups({ ...rowsOf(some, deps.epochMs()), turns });
     return some;
   };
   await bisectFaults(asked, store, async (some, error) => {

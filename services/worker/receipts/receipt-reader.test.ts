@@ -92,7 +92,6 @@ function setup(withSurplus: Set<string> | 'everyone', onBegun: () => void = () =
     onSettled: () => undefined,
     onMore: () => undefined,
     onFailed: (error) => void failed.push(error),
-    now: Date.now,
   });
   const bring = (id: number, tenantId: string, reports = 0, bytes = 1) =>
     calls.push({

@@ -32,7 +32,6 @@ export type ReceiptReaderDeps = Omit<ReadCallDeps, 'turns' | 'ids' | 'spent'> &
     readonly onMore: () => void;
     /** Called when calls that were to be settled later were not; their leases end and they are taken again. */
     readonly onFailed: (error: unknown) => void;
-    readonly now: () => number;
   };
 
 const CALLS_AT_ONCE = 200;
@@ -97,7 +96,7 @@ export function createReceiptReader(deps: ReceiptReaderDeps): ReceiptReader {
         reportsMax,
         // Only the commit waits for its turn: slow work before it, such as fetching a certificate, does not block the applying of
         // receipts.
-        pace: (commit, calls) => pace.run(kindOf(calls, pace), commit, () => workOf(calls, deps.now())),
+        pace: (commit, calls) => pace.run(kindOf(calls, pace), commit, () => workOf(calls, Date.now())),
       },
     );
     for (const { call, provider, reading } of settled) deps.onRead(provider, reading, call);

@@ -10,7 +10,7 @@ function setup() {
   const maker = createPartitionMaker({
     store: { makePartitions: async () => state.result },
     onMaintained: (result) => reported.push(result),
-    now: () => state.now,
+    monotonicMs: () => state.now,
   });
   return { state, reported, maker };
 }

@@ -1,3 +1,4 @@
+import type { MonotonicClock } from '#core/domain/clock.ts';
 import type { Maintained } from '#core/store/upkeep/partitions.ts';
 import type { WorkerStore } from '#core/store/worker-store.ts';
 import { throwFailures } from './throw-failures.ts';
@@ -7,7 +8,7 @@ export type PartitionMakerDeps = {
   /** Called by the worker that made partitions, or could not lock a table for it. */
   readonly onMaintained: (result: Maintained) => void;
   /** Milliseconds of a clock that is never set back. */
-  readonly now: () => number;
+  readonly monotonicMs: MonotonicClock;
 };
 
 export type PartitionMaker = {
@@ -29,12 +30,16 @@ const GAP_MS = 60_000;
 const BUSY_GAP_MS = 5 * 60_000;
 
 /** Makes partitions soon after a tenant was given a longer retention, because they are made that far ahead. */
-export function createPartitionMaker({ store, onMaintained, now }: PartitionMakerDeps): PartitionMaker {
+export function createPartitionMaker({
+  store,
+  onMaintained,
+  monotonicMs,
+}: PartitionMakerDeps): PartitionMaker {
   let notBefore = Number.NEGATIVE_INFINITY;
   let isRequested = false;
 
   function restMs(): number {
-    return Math.max(SETTLE_MS, notBefore - now());
+    return Math.max(SETTLE_MS, notBefore - monotonicMs());
   }
 
   return {
@@ -45,7 +50,7 @@ export function createPartitionMaker({ store, onMaintained, now }: PartitionMake
     async make() {
       if (!isRequested) return undefined;
       isRequested = false;
-      notBefore = now() + GAP_MS;
+      notBefore = monotonicMs() + GAP_MS;
       const result = await store.makePartitions();
       if (result === 'elsewhere') {
         isRequested = true;
@@ -56,7 +61,7 @@ export function createPartitionMaker({ store, onMaintained, now }: PartitionMake
       throwFailures(result.failures);
       if (!isBusy) return undefined;
       isRequested = true;
-      notBefore = now() + BUSY_GAP_MS;
+      notBefore = monotonicMs() + BUSY_GAP_MS;
       return restMs();
     },
   };

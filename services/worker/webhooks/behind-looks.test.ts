@@ -29,7 +29,7 @@ function setup() {
     },
     onBehind: (ids) => void s.found.push(...ids),
     isStopping: () => false,
-    now: () => s.now,
+    monotonicMs: () => s.now,
   });
   return Object.assign(s, { look });
 }

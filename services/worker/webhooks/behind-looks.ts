@@ -1,3 +1,4 @@
+import type { MonotonicClock } from '#core/domain/clock.ts';
 import { createDutyCycle } from '#core/domain/queue/duty-cycle.ts';
 import type { WebhookStore } from '#core/store/webhooks/webhook-deliveries.ts';
 
@@ -6,7 +7,7 @@ export type BehindLooksDeps = {
   /** Called with the tenants whose events must be matched. */
   readonly onBehind: (tenantIds: readonly string[]) => void;
   readonly isStopping: () => boolean;
-  readonly now?: () => number;
+  readonly monotonicMs?: MonotonicClock;
 };
 
 /** Endpoints per query of a full look. */
@@ -22,11 +23,11 @@ export function createBehindLooks({
   store,
   onBehind,
   isStopping,
-  now = () => performance.now(),
+  monotonicMs = () => performance.now(),
 }: BehindLooksDeps): () => Promise<void> {
   let pass: number | null = null;
   let behind: readonly string[] = [];
-  const full = createDutyCycle(now);
+  const full = createDutyCycle(monotonicMs);
 
   async function lookAtAll(): Promise<void> {
     full.begun();

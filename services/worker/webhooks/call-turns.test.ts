@@ -30,7 +30,7 @@ function setup({ slots = 100, isSending = false, beginMs = 0 } = {}) {
     isSending: () => isSending,
     withSurplus: () => withSurplus,
     use: (calls) => [...calls].reduce((sum, [id, some]) => sum + (withSurplus.has(id) ? some : 0), 0),
-    now: () => 0,
+    epochMs: () => 0,
   });
   function add(id: string, calls: number, tenantId = id): Entry {
     const entry = { id, tenantId };

@@ -1,3 +1,4 @@
+import type { EpochClock } from '#core/domain/clock.ts';
 import { hasSurplus, NOBODY, type TenantsWithSurplus } from '#core/domain/queue/expected-work.ts';
 import { extendRest } from '#core/domain/queue/rest-beside-sends.ts';
 
@@ -18,8 +19,7 @@ export type CallTurnsDeps<Entry, Call> = {
    * @returns how many of them were surplus.
    */
   readonly use: (calls: ReadonlyMap<string, number>) => number;
-  /** Milliseconds since the epoch. */
-  readonly now: () => number;
+  readonly epochMs: EpochClock;
 };
 
 /** Decides in which order, and when, calls to endpoints begin; an entry is an endpoint with claims. */
@@ -112,7 +112,7 @@ export function createCallTurns<Entry extends { readonly tenantId: string }, Cal
       kind: 'events',
       tookMs: WHOLE_CALL * begunMs * surplus,
       isSending: deps.isSending(),
-      waitedMs: deps.now() - oldestAt,
+      waitedMs: deps.epochMs() - oldestAt,
     });
   }
 

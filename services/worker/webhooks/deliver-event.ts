@@ -1,3 +1,4 @@
+import type { EpochClock } from '#core/domain/clock.ts';
 import type { HttpRequest, HttpResult } from '#core/domain/sending/http-exchange.ts';
 import { RETRY_AFTER_MS_MAX } from '#core/domain/webhooks/endpoint-health.ts';
 import { retryAfterMs } from '#core/domain/sending/retry-after.ts';
@@ -10,7 +11,7 @@ export type DeliverEventDeps = {
   readonly http: (request: HttpRequest) => Promise<HttpResult>;
   /** Whether the operator permits deliveries without TLS. */
   readonly allowHttp: boolean;
-  readonly now: () => number;
+  readonly epochMs: EpochClock;
 };
 
 /** The result of a call. */
@@ -56,9 +57,9 @@ export async function deliverEvent(
   { endpoint, keys, redact, href }: ReadyEndpoint,
   id: string,
   body: Buffer,
-  { http, allowHttp, now }: DeliverEventDeps,
+  { http, allowHttp, epochMs }: DeliverEventDeps,
 ): Promise<DeliveredEvent> {
-  const at = now();
+  const at = epochMs();
   const begun = performance.now();
   const timestamp = Math.floor(at / 1_000);
   const sent = {
@@ -89,7 +90,7 @@ export async function deliverEvent(
     answer: text === '' ? null : redact(text),
     succeeded: status >= 200 && status < 300,
     retryAfterMs: THROTTLED.includes(status)
-      ? retryAfterMs(headers['retry-after'], now(), RETRY_AFTER_MS_MAX)
+      ? retryAfterMs(headers['retry-after'], epochMs(), RETRY_AFTER_MS_MAX)
       : undefined,
   };
 }

@@ -119,7 +119,7 @@ export function createEndpointCaller(deps: EndpointCallerDeps): EndpointCaller {
     isSending: deps.isSending,
     withSurplus: deps.withSurplus,
     use: deps.use,
-    now: deps.now,
+    epochMs: deps.epochMs,
   });
   const slots = createSlotShares(deps.inFlightMax);
   const keyless = createKeylessEndpoints();
@@ -222,7 +222,7 @@ export function createEndpointCaller(deps: EndpointCallerDeps): EndpointCaller {
   }
 
   function noteIfFull(entry: Entry): void {
-    if (entry.run.underWay >= CALLS_PER_ENDPOINT_MAX) entry.fullAt = deps.now();
+    if (entry.run.underWay >= CALLS_PER_ENDPOINT_MAX) entry.fullAt = deps.epochMs();
   }
 
   function begin(entry: Entry, delivery: Delivery): void {
@@ -250,7 +250,9 @@ export function createEndpointCaller(deps: EndpointCallerDeps): EndpointCaller {
     }
     const body = bodyOf(ready.endpoint, claimed);
     const delivered =
-      body === undefined ? unreadable(deps.now()) : await deliverEvent(ready, claimed.event.id, body, deps);
+      body === undefined
+        ? unreadable(deps.epochMs())
+        : await deliverEvent(ready, claimed.event.id, body, deps);
     callMs += (delivered.durationMs - callMs) * CALL_WEIGHT;
     const attempt = claim.attempts + 1;
     noteIfFull(entry);
@@ -289,7 +291,7 @@ export function createEndpointCaller(deps: EndpointCallerDeps): EndpointCaller {
 
   function againAfter(attempts: number, { retryAfterMs = 0 }: DeliveredEvent): Date | null {
     const delayMs = deliveryDelayMs(attempts, deps.random());
-    return delayMs === null ? null : new Date(deps.now() + Math.max(delayMs, retryAfterMs));
+    return delayMs === null ? null : new Date(deps.epochMs() + Math.max(delayMs, retryAfterMs));
   }
 
   function noteHealth(
@@ -312,7 +314,7 @@ export function createEndpointCaller(deps: EndpointCallerDeps): EndpointCaller {
     endpoint,
     waitsSince: since,
   }: Pick<DeliveryClaim, 'endpoint' | 'waitsSince'>): number {
-    return endpoint.ordered ? deps.now() : Math.max(since, entries.get(endpoint.id)?.fullAt ?? 0);
+    return endpoint.ordered ? deps.epochMs() : Math.max(since, entries.get(endpoint.id)?.fullAt ?? 0);
   }
 
   const roomNow = (): number => (isStopping ? 0 : claimRoom([...entries.values()].map(heldClaims)));
@@ -341,7 +343,7 @@ export function createEndpointCaller(deps: EndpointCallerDeps): EndpointCaller {
         ...tenantsWithTheirShare(held, roomNow(), (deps.inFlightMax * WAIT_MS) / callMs),
       ];
     },
-    waitedMs: (claims) => Math.max(0, ...claims.map((claim) => deps.now() - waitsSince(claim))),
+    waitedMs: (claims) => Math.max(0, ...claims.map((claim) => deps.epochMs() - waitsSince(claim))),
     get endpoints() {
       return [...entries.values()].map(({ run }) => run.endpoint);
     },

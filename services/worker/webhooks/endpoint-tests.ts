@@ -67,7 +67,7 @@ async function tryOut(endpoint: WebhookEndpoint, deps: EndpointTestsDeps): Promi
   const event: PingEnvelope = {
     id: randomUUID(),
     type: 'test.ping',
-    timestamp: new Date(deps.now()).toISOString(),
+    timestamp: new Date(deps.epochMs()).toISOString(),
     data: { endpointId: endpoint.id },
   };
   const body = JSON.stringify(event);

@@ -1,3 +1,5 @@
+import type { MonotonicClock } from '#core/domain/clock.ts';
+
 /** Remembers endpoints whose keys could not be loaded, so that their events are not claimed again at once. */
 export type KeylessEndpoints = {
   /** The keys could not be loaded. */
@@ -15,8 +17,10 @@ const ENDPOINTS_MAX = 2_000;
 
 type Wait = { readonly ms: number; readonly until: number };
 
-/** Creates the memory. Each failure doubles an endpoint's wait, from one to thirty seconds. @param now a monotonic clock in milliseconds. */
-export function createKeylessEndpoints(now: () => number = () => performance.now()): KeylessEndpoints {
+/** Creates the memory. Each failure doubles an endpoint's wait, from one to thirty seconds. */
+export function createKeylessEndpoints(
+  monotonicMs: MonotonicClock = () => performance.now(),
+): KeylessEndpoints {
   /** In the order of their last failures. */
   const waits = new Map<string, Wait>();
   return {
@@ -24,7 +28,7 @@ export function createKeylessEndpoints(now: () => number = () => performance.now
       const before = waits.get(id);
       const ms = before === undefined ? WAIT_MS_MIN : Math.min(WAIT_MS_MAX, 2 * before.ms);
       waits.delete(id);
-      waits.set(id, { ms, until: now() + ms });
+      waits.set(id, { ms, until: monotonicMs() + ms });
       const [oldest] = waits.keys();
       if (waits.size > ENDPOINTS_MAX && oldest !== undefined) waits.delete(oldest);
     },
@@ -32,7 +36,7 @@ export function createKeylessEndpoints(now: () => number = () => performance.now
       waits.delete(id);
     },
     get waiting() {
-      const time = now();
+      const time = monotonicMs();
       return [...waits].flatMap(([id, { until }]) => (until > time ? [id] : []));
     },
   };

@@ -1,3 +1,4 @@
+import { epochMs } from '#core/domain/clock.ts';
 import type { EndpointHealth } from '#core/domain/webhooks/endpoint-state.ts';
 import { hasSurplus, type TenantsWithSurplus, type ExpectedWork } from '#core/domain/queue/expected-work.ts';
 import type { ChangeOfEndpoint } from '#core/domain/tenant/notice.ts';
@@ -23,7 +24,7 @@ export type WebhookSettings = {
   readonly leaseMs: number;
 };
 
-export type WebhooksDeps = Omit<DeliverEventDeps, 'now'> & {
+export type WebhooksDeps = Omit<DeliverEventDeps, 'epochMs'> & {
   readonly store: WebhookStore;
   readonly secrets: EndpointSecrets;
   readonly settings: WebhookSettings;
@@ -87,7 +88,7 @@ export function createWebhooks(deps: WebhooksDeps): Webhooks {
   const { store, settings, secrets, events } = deps;
   const aborted = new AbortController();
   const stopped = new AbortController();
-  const calling = { http: deps.http, allowHttp: deps.allowHttp, now: Date.now };
+  const calling = { http: deps.http, allowHttp: deps.allowHttp, epochMs };
   const withSurplus = (): TenantsWithSurplus => deps.expected.withSurplus(performance.now());
   const pace = createRestPace({ isSending: deps.isSending, signal: stopped.signal });
   const recorder = createDeliveryRecorder({

@@ -90,7 +90,7 @@ export async function deliveredEvent(
   const sent = await deliverEvent(readyEndpoint(endpoint, keys), EVENT.id, body, {
     http,
     allowHttp: true,
-    now,
+    epochMs: now,
   });
   const [call] = receiver.calls;
   if (!sent.succeeded || call === undefined) throw new Error(`the call failed: ${sent.error}`);

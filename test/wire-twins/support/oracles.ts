@@ -112,5 +112,5 @@ const NO_CONTEXT: ProviderContext = {
   memo: async (_, load) => (await load()).value,
   forget: () => undefined,
   signal: new AbortController().signal,
-  now: Date.now,
+  epochMs: Date.now,
 };

@@ -102,7 +102,7 @@ export async function sendByUs(
     http,
     resolve: async () => ({ kind: 'refused', code: 'egress_blocked' }),
     baseUrls: { [provider.id]: standIn.origin },
-    now: () => now,
+    epochMs: () => now,
   })({ provider: provider.id, accountId: 'account', version: 1, until: AbortSignal.timeout(20_000) });
   const origin = (vendorOrigin: string): string => {
     origins.push(vendorOrigin);

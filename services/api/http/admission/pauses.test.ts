@@ -8,7 +8,7 @@ test('work beyond a slice is followed by a pause proportional to its duration', 
     waited.push(ms);
     clock.now += ms;
   };
-  const pause = createPauses(2, 3, { now: () => clock.now, wait });
+  const pause = createPauses(2, 3, { monotonicMs: () => clock.now, wait });
   clock.now += 1;
   expect(pause()).toBeUndefined();
   clock.now += 4;

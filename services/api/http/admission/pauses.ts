@@ -3,21 +3,18 @@ import { setTimeout as sleep } from 'node:timers/promises';
 /** Called between two units of work: resolves when the next unit may start, sometimes after a pause. */
 export type Pauses = () => Promise<void> | undefined;
 
-/**
- * Makes long work of a request yield the event loop: after each `workMs` of work it pauses for `restFor` times as long.
- * @param now Milliseconds of a monotonic clock.
- */
+/** Makes long work of a request yield the event loop: after each `workMs` of work it pauses for `restFor` times as long. */
 export function createPauses(
   workMs: number,
   restFor: number,
-  { now = () => performance.now(), wait = (ms: number): Promise<unknown> => sleep(ms) } = {},
+  { monotonicMs = () => performance.now(), wait = (ms: number): Promise<unknown> => sleep(ms) } = {},
 ): Pauses {
-  let begunAt = now();
+  let begunAt = monotonicMs();
   return () => {
-    const worked = now() - begunAt;
+    const worked = monotonicMs() - begunAt;
     if (worked < workMs) return undefined;
     return wait(worked * restFor).then(() => {
-      begunAt = now();
+      begunAt = monotonicMs();
     });
   };
 }

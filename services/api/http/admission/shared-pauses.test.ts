@@ -4,7 +4,7 @@ import { createSharedPauses } from './shared-pauses.ts';
 test('of many requests with long work one works in each turn of the event loop, the owners in turn', async () => {
   const clock = { now: 0 };
   const turns: (() => void)[] = [];
-  const pauses = createSharedPauses({ now: () => clock.now, next: (work) => turns.push(work) });
+  const pauses = createSharedPauses({ monotonicMs: () => clock.now, next: (work) => turns.push(work) });
   const worked: string[] = [];
   async function request(owner: string, name: string): Promise<void> {
     const pause = pauses.of(owner);

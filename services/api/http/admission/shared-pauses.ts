@@ -12,11 +12,10 @@ export type SharedPauses = {
 /**
  * Makes long work of requests take turns: in each turn of the event loop one request works, for at most `TURN_MS`, however many
  * have work left. Owners take turns too, so that many requests of one delay no other owner's request by more than one turn.
- * @param now Milliseconds of a monotonic clock.
  * @param next Calls back in the next turn of the event loop.
  */
 export function createSharedPauses({
-  now = () => performance.now(),
+  monotonicMs = () => performance.now(),
   next = (work: () => void): unknown => setImmediate(work),
 } = {}): SharedPauses {
   const waiting = createTurnQueue<() => void>();
@@ -36,10 +35,10 @@ export function createSharedPauses({
     of(owner) {
       let endsAt = Number.NEGATIVE_INFINITY;
       return () => {
-        if (now() < endsAt) return undefined;
+        if (monotonicMs() < endsAt) return undefined;
         return new Promise<void>((resolve) => {
           waiting.push(owner, () => {
-            endsAt = now() + TURN_MS;
+            endsAt = monotonicMs() + TURN_MS;
             resolve();
           });
           schedule();

@@ -1,3 +1,4 @@
+import type { MonotonicClock } from '#core/domain/clock.ts';
 import type { ScanRange, Scanned } from '#core/store/query/scan.ts';
 
 /** Maximum rows read for one page: otherwise a selective filter would read the whole history. */
@@ -19,7 +20,6 @@ export type FilteredPage<Row, Position> = {
 /**
  * Returns one page of at most `limit` rows; fewer, or none, when the read budget is used up first.
  * @param isFiltered False when nearly every row passes.
- * @param now Milliseconds of a monotonic clock.
  */
 export async function filteredPage<Row, Position>(
   options: {
@@ -29,10 +29,10 @@ export async function filteredPage<Row, Position>(
     readonly positionOf: (row: Row) => Position;
     readonly scan: (range: ScanRange<Position>) => Promise<Scanned<Row, Position>>;
   },
-  now: () => number = () => performance.now(),
+  monotonicMs: MonotonicClock = () => performance.now(),
 ): Promise<FilteredPage<Row, Position>> {
   const { limit, isFiltered, positionOf, scan } = options;
-  const until = now() + PAGE_MS_MAX;
+  const until = monotonicMs() + PAGE_MS_MAX;
   const rows: Row[] = [];
   let { before } = options;
   let left = PAGE_ROWS_MAX;
@@ -50,6 +50,6 @@ export async function filteredPage<Row, Position>(
     if (scanned < asked) return { rows, next: undefined, end: before };
     left -= scanned;
     next *= GROWTH;
-    if (left <= 0 || now() >= until) return { rows, next: before, end: before };
+    if (left <= 0 || monotonicMs() >= until) return { rows, next: before, end: before };
   }
 }

@@ -1,3 +1,5 @@
+import type { MonotonicClock } from '../clock.ts';
+
 /** Bounds the part of the time that a repeated piece of work takes: it is due again after fifty times its own duration. */
 export type DutyCycle = {
   isDue(): boolean;
@@ -11,20 +13,19 @@ const PART = 50;
 
 /**
  * Creates a cycle whose work is due.
- * @param now milliseconds of a monotonic clock.
  * @param gapMsMin minimum time from an end until the work is due again.
  */
-export function createDutyCycle(now: () => number, gapMsMin = 0): DutyCycle {
+export function createDutyCycle(monotonicMs: MonotonicClock, gapMsMin = 0): DutyCycle {
   let begunAt = 0;
   let nextAt = Number.NEGATIVE_INFINITY;
   return {
-    isDue: () => now() >= nextAt,
+    isDue: () => monotonicMs() >= nextAt,
     begun() {
-      begunAt = now();
+      begunAt = monotonicMs();
       nextAt = Number.NEGATIVE_INFINITY;
     },
     ended() {
-      const endedAt = now();
+      const endedAt = monotonicMs();
       nextAt = endedAt + Math.max(gapMsMin, PART * (endedAt - begunAt));
     },
   };

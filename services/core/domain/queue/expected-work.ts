@@ -5,19 +5,19 @@
  */
 export type ExpectedWork = {
   /** Adds the credit of a call for one of the tenant's messages. */
-  called(tenantId: string, now: number): void;
+  called(tenantId: string, monotonicNow: number): void;
   /**
    * Takes work from the credit of its tenants.
    * @param steps amount of work by tenant.
    * @returns how much of it was surplus.
    */
-  use(steps: ReadonlyMap<string, number>, now: number): number;
+  use(steps: ReadonlyMap<string, number>, monotonicNow: number): number;
   /**
    * Returns the tenants that have used up their credit and not regained part of it; `everyone` if the common credit is used up.
    */
-  withSurplus(now: number): TenantsWithSurplus;
+  withSurplus(monotonicNow: number): TenantsWithSurplus;
   /** Drops tenants without activity for ten minutes. */
-  forgetIdle(now: number): void;
+  forgetIdle(monotonicNow: number): void;
   readonly size: number;
 };
 
@@ -53,43 +53,43 @@ export function createExpectedWork(): ExpectedWork {
   /** Tenants that had surplus when last checked. */
   const withSurplus = new Set<string>();
 
-  function creditOf(tenantId: string, now: number): Credit {
+  function creditOf(tenantId: string, monotonicNow: number): Credit {
     let credit = tenants.get(tenantId);
     if (credit === undefined) {
-      credit = newCredit(TENANT_BUCKET, now);
+      credit = newCredit(TENANT_BUCKET, monotonicNow);
       tenants.set(tenantId, credit);
     }
-    refill(credit, TENANT_BUCKET, now);
+    refill(credit, TENANT_BUCKET, monotonicNow);
     return credit;
   }
 
   return {
-    called(tenantId, now) {
-      earn(creditOf(tenantId, now), TENANT_BUCKET);
-      refill(all, COMMON_BUCKET, now);
+    called(tenantId, monotonicNow) {
+      earn(creditOf(tenantId, monotonicNow), TENANT_BUCKET);
+      refill(all, COMMON_BUCKET, monotonicNow);
       earn(all, COMMON_BUCKET);
     },
-    use(steps, now) {
+    use(steps, monotonicNow) {
       let sum = 0;
       let covered = 0;
       for (const [tenantId, some] of steps) {
-        const credit = creditOf(tenantId, now);
+        const credit = creditOf(tenantId, monotonicNow);
         sum += some;
         covered += take(credit, some);
         if (credit.hasSurplus) withSurplus.add(tenantId);
       }
-      refill(all, COMMON_BUCKET, now);
+      refill(all, COMMON_BUCKET, monotonicNow);
       return sum - take(all, covered);
     },
-    withSurplus(now) {
-      refill(all, COMMON_BUCKET, now);
+    withSurplus(monotonicNow) {
+      refill(all, COMMON_BUCKET, monotonicNow);
       if (all.hasSurplus) return 'everyone';
-      for (const id of withSurplus) if (!creditOf(id, now).hasSurplus) withSurplus.delete(id);
+      for (const id of withSurplus) if (!creditOf(id, monotonicNow).hasSurplus) withSurplus.delete(id);
       return withSurplus;
     },
-    forgetIdle(now) {
+    forgetIdle(monotonicNow) {
       for (const [id, { at }] of tenants) {
-        if (now - at < IDLE_MS) continue;
+        if (monotonicNow - at < IDLE_MS) continue;
         tenants.delete(id);
         withSurplus.delete(id);
       }
@@ -110,9 +110,9 @@ export function hasAnySurplus(tenants: TenantsWithSurplus): boolean {
 
 const newCredit = ({ burst }: BucketTerms, at: number): Credit => ({ left: burst, at, hasSurplus: false });
 
-function refill(credit: Credit, { burst, perSecond }: BucketTerms, now: number): void {
-  const seconds = Math.max(0, now - credit.at) / 1_000;
-  credit.at = Math.max(credit.at, now);
+function refill(credit: Credit, { burst, perSecond }: BucketTerms, monotonicNow: number): void {
+  const seconds = Math.max(0, monotonicNow - credit.at) / 1_000;
+  credit.at = Math.max(credit.at, monotonicNow);
   credit.left = Math.max(credit.left, Math.min(burst, credit.left + seconds * perSecond));
   if (credit.left >= burst * REGAINED_PART) credit.hasSurplus = false;
 }

@@ -34,9 +34,9 @@ export function restBesideSendsMs({ tookMs, isSending, waitedMs, kind }: SideWor
 
 /**
  * Extends a rest by that after another piece of work.
- * @param restUntil when the present rest ends, or an earlier one has ended.
- * @returns when the rest ends now: at most a second from `now`, however many pieces it follows.
+ * @param restUntil by the monotonic clock: when the present rest ends, or an earlier one has ended.
+ * @returns when the rest ends now: at most a second from `monotonicNow`, however many pieces it follows.
  */
-export function extendRest(restUntil: number, now: number, work: SideWork): number {
-  return Math.min(Math.max(restUntil, now) + restBesideSendsMs(work), now + REST_MS_MAX);
+export function extendRest(restUntil: number, monotonicNow: number, work: SideWork): number {
+  return Math.min(Math.max(restUntil, monotonicNow) + restBesideSendsMs(work), monotonicNow + REST_MS_MAX);
 }

@@ -25,18 +25,18 @@ const PROBE_LOST_MS = 60_000;
 export const CLOSED: Breaker = { health: 'healthy', buckets: [], probeAt: 0, openings: 0 };
 
 /** Returns whether a call may be made now; the caller must announce a probe with `startProbe`. */
-export function admission(breaker: Breaker, now: number): 'pass' | 'probe' | 'blocked' {
+export function admission(breaker: Breaker, monotonicNow: number): 'pass' | 'probe' | 'blocked' {
   if (breaker.health === 'healthy') return 'pass';
-  return now >= breaker.probeAt ? 'probe' : 'blocked';
+  return monotonicNow >= breaker.probeAt ? 'probe' : 'blocked';
 }
 
-export function startProbe(breaker: Breaker, now: number): Breaker {
-  return { ...breaker, health: 'probing', probeAt: now + PROBE_LOST_MS };
+export function startProbe(breaker: Breaker, monotonicNow: number): Breaker {
+  return { ...breaker, health: 'probing', probeAt: monotonicNow + PROBE_LOST_MS };
 }
 
 /** Opens a closed breaker at once, without a sample: the account's credential was refused. */
-export function forceOpen(breaker: Breaker, now: number): Breaker {
-  return breaker.health === 'healthy' ? open(breaker, now) : breaker;
+export function forceOpen(breaker: Breaker, monotonicNow: number): Breaker {
+  return breaker.health === 'healthy' ? open(breaker, monotonicNow) : breaker;
 }
 
 /**
@@ -47,14 +47,14 @@ export function forceOpen(breaker: Breaker, now: number): Breaker {
 export function note(
   breaker: Breaker,
   { fault, isProbe }: { readonly fault: boolean; readonly isProbe: boolean },
-  now: number,
+  monotonicNow: number,
 ): Breaker {
   if (breaker.health !== 'healthy') {
     if (!isProbe) return breaker;
-    return fault ? open(breaker, now) : CLOSED;
+    return fault ? open(breaker, monotonicNow) : CLOSED;
   }
-  const start = now - (now % BUCKET_MS);
-  const recent = breaker.buckets.filter((bucket) => bucket.at > now - BREAKER_WINDOW_MS);
+  const start = monotonicNow - (monotonicNow % BUCKET_MS);
+  const recent = breaker.buckets.filter((bucket) => bucket.at > monotonicNow - BREAKER_WINDOW_MS);
   const last = recent.at(-1);
   const current = last?.at === start ? last : { at: start, calls: 0, faults: 0 };
   const kept = last?.at === start ? recent.slice(0, -1) : recent;
@@ -65,10 +65,12 @@ export function note(
   const calls = buckets.reduce((sum, bucket) => sum + bucket.calls, 0);
   const faults = buckets.reduce((sum, bucket) => sum + bucket.faults, 0);
   const next = { ...breaker, buckets };
-  return calls >= BREAKER_CALLS_MIN && faults >= calls * BREAKER_FAULT_RATIO ? open(next, now) : next;
+  return calls >= BREAKER_CALLS_MIN && faults >= calls * BREAKER_FAULT_RATIO
+    ? open(next, monotonicNow)
+    : next;
 }
 
-function open(breaker: Breaker, now: number): Breaker {
+function open(breaker: Breaker, monotonicNow: number): Breaker {
   const coolDown = COOL_DOWN_MS[Math.min(breaker.openings, COOL_DOWN_MS.length - 1)] ?? 60_000;
-  return { health: 'open', buckets: [], probeAt: now + coolDown, openings: breaker.openings + 1 };
+  return { health: 'open', buckets: [], probeAt: monotonicNow + coolDown, openings: breaker.openings + 1 };
 }

@@ -104,7 +104,7 @@ test('a scrape gets a fresh text when that of the previous run is no longer kept
   let now = 1_000;
   let runs = 0;
   const expose = () => Promise.resolve({ contentType: 'text/plain', text: `run ${++runs}` });
-  await using b = await setup({ metrics: { expose }, now: () => now });
+  await using b = await setup({ metrics: { expose }, monotonicMs: () => now });
   const scrape = async () => (await b.get('/metrics')).text();
   expect(await scrape()).toBe('run 1');
   now += EXPOSITION_KEPT_MS - 1;

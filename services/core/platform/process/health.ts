@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
+import type { MonotonicClock } from '#core/domain/clock.ts';
 import type { Exposition } from '../telemetry/base-metrics.ts';
 import { within } from './deadline.ts';
 import { shareAnswer } from './share-answer.ts';
@@ -20,8 +21,7 @@ export type HealthOptions = {
   readonly ready: () => Readiness | Promise<Readiness>;
   /** False requests a restart. It must never depend on another service. Default: true. */
   readonly live?: () => boolean;
-  /** Milliseconds of a monotonic clock. */
-  readonly now?: () => number;
+  readonly monotonicMs?: MonotonicClock;
 };
 
 export type HealthServer = AsyncDisposable & { readonly port: number };
@@ -45,7 +45,7 @@ export const CONNECTIONS_MAX = 128;
  * what they cost the database does not grow with their number: all share one exposition at a time, and connections are few.
  */
 export async function openHealthServer(options: HealthOptions): Promise<HealthServer> {
-  const expose = shareAnswer(options.metrics.expose, EXPOSITION_KEPT_MS, options.now);
+  const expose = shareAnswer(options.metrics.expose, EXPOSITION_KEPT_MS, options.monotonicMs);
   const server = createServer((request, response) => {
     answer(request, { ...options, metrics: { expose } }).then(
       (reply) => send(response, reply, request.method === 'HEAD'),

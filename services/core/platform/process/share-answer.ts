@@ -1,3 +1,5 @@
+import type { MonotonicClock } from '#core/domain/clock.ts';
+
 /**
  * Returns a `work` that runs once however many ask: all who ask during a run get its answer, and those who ask within `keptMs`
  * after its end too. A failure is shared in the same way.
@@ -5,7 +7,7 @@
 export function shareAnswer<T>(
   work: () => Promise<T>,
   keptMs: number,
-  now: () => number = () => performance.now(),
+  monotonicMs: MonotonicClock = () => performance.now(),
 ): () => Promise<T> {
   let shared: Promise<T> | undefined;
   let keptUntil = Number.POSITIVE_INFINITY;
@@ -14,12 +16,12 @@ export function shareAnswer<T>(
     try {
       return await work();
     } finally {
-      keptUntil = now() + keptMs;
+      keptUntil = monotonicMs() + keptMs;
     }
   }
 
   return () => {
-    if (shared === undefined || now() >= keptUntil) {
+    if (shared === undefined || monotonicMs() >= keptUntil) {
       keptUntil = Number.POSITIVE_INFINITY;
       shared = run();
     }

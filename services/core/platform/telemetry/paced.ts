@@ -1,3 +1,4 @@
+import type { MonotonicClock } from '#core/domain/clock.ts';
 import { createDutyCycle } from '#core/domain/queue/duty-cycle.ts';
 
 /** In milliseconds, so that a gauge is back soon after an outage, in which each read takes as long as its timeout. */
@@ -9,9 +10,9 @@ const FAILURE_KEPT_MS_MAX = 60_000;
  */
 export function paced<T>(
   read: () => Promise<T>,
-  now: () => number = () => performance.now(),
+  monotonicMs: MonotonicClock = () => performance.now(),
 ): () => Promise<T> {
-  const cycle = createDutyCycle(now);
+  const cycle = createDutyCycle(monotonicMs);
   let last: Promise<T> | undefined;
   let isReading = false;
   let failureKeptUntil = Number.POSITIVE_INFINITY;
@@ -23,7 +24,7 @@ export function paced<T>(
     try {
       return await read();
     } catch (error) {
-      failureKeptUntil = now() + FAILURE_KEPT_MS_MAX;
+      failureKeptUntil = monotonicMs() + FAILURE_KEPT_MS_MAX;
       throw error;
     } finally {
       cycle.ended();
@@ -32,7 +33,8 @@ export function paced<T>(
   }
 
   return () => {
-    if (last === undefined || (!isReading && (cycle.isDue() || now() >= failureKeptUntil))) last = readNow();
+    if (last === undefined || (!isReading && (cycle.isDue() || monotonicMs() >= failureKeptUntil)))
+      last = readNow();
     return last;
   };
 }

@@ -7,7 +7,7 @@ function setup(most: number) {
   const moves: string[] = [];
   const labelOf = createTenantLabels({
     most,
-    now: () => clock.now,
+    epochMs: () => clock.now,
     onSeated: (tenantId) => void moves.push(`+${tenantId}`),
     onLeft: (tenantId) => void moves.push(`-${tenantId}`),
   });

@@ -1,3 +1,4 @@
+import type { EpochClock } from '#core/domain/clock.ts';
 import { HOUR_MS } from '#core/domain/text/duration.ts';
 
 /** Returns the label under which a tenant is counted. */
@@ -10,7 +11,7 @@ export type TenantLabelsOptions = {
   readonly onSeated: (tenantId: string) => void;
   /** Called when a tenant loses its label; its series must be removed. */
   readonly onLeft: (tenantId: string) => void;
-  readonly now?: () => number;
+  readonly epochMs?: EpochClock;
 };
 
 /** Label of all tenants without one of their own. */
@@ -28,7 +29,7 @@ export function createTenantLabels({
   most,
   onSeated,
   onLeft,
-  now = Date.now,
+  epochMs = Date.now,
 }: TenantLabelsOptions): TenantLabels {
   /** When each tenant was counted last; the longest idle one comes first. */
   const seats = new Map<string, number>();
@@ -43,7 +44,7 @@ export function createTenantLabels({
   }
 
   return (tenantId) => {
-    const time = now();
+    const time = epochMs();
     const isSeated = seats.delete(tenantId);
     if (!isSeated && !makeRoom(time)) return OTHER_TENANTS;
     seats.set(tenantId, time);

@@ -1,3 +1,5 @@
+import type { MonotonicClock } from '#core/domain/clock.ts';
+
 /** Tenants with an endpoint that was behind when a worker looked. */
 export type BehindTenants = {
   /** @param isComplete whether no tenant is behind except those found so far. */
@@ -16,7 +18,7 @@ const LOOK_AGE_MAX_MS = 30_000;
  * endpoints. Workers look every few seconds: at tenants with new events since the last look, or at all tenants if that does not
  * suffice.
  */
-export function createBehindTenants(now: () => number = () => performance.now()): BehindTenants {
+export function createBehindTenants(monotonicMs: MonotonicClock = () => performance.now()): BehindTenants {
   const known = new Set<string>();
   /** When `known` last contained every tenant that was behind. */
   let completeAt = -Infinity;
@@ -24,9 +26,9 @@ export function createBehindTenants(now: () => number = () => performance.now())
   return {
     found(tenantIds, isComplete) {
       for (const id of tenantIds) known.add(id);
-      if (isComplete) completeAt = now();
+      if (isComplete) completeAt = monotonicMs();
     },
-    all: () => (now() - completeAt > LOOK_AGE_MAX_MS ? undefined : [...known]),
+    all: () => (monotonicMs() - completeAt > LOOK_AGE_MAX_MS ? undefined : [...known]),
     left(asked, behind) {
       for (const id of asked) known.delete(id);
       for (const id of behind) known.add(id);

@@ -1,3 +1,4 @@
+import type { MonotonicClock } from '#core/domain/clock.ts';
 import { createDutyCycle } from '#core/domain/queue/duty-cycle.ts';
 
 /** Endpoints that had deliveries due when they were last looked at. A look at all endpoints is a **round** of calls. */
@@ -33,7 +34,7 @@ const FULL_LOOKS_GAP_MS = 5_000;
  * dead index entries that an old snapshot keeps (ADR 25). No delivery is due before the moment at which it is stored. A look at
  * all endpoints is a **round** of calls, each of which continues where the previous one ended.
  */
-export function createDueEndpoints(now: () => number = () => performance.now()): DueEndpoints {
+export function createDueEndpoints(monotonicMs: MonotonicClock = () => performance.now()): DueEndpoints {
   const known = new Map<string, Date>();
   /** Known endpoints that the round has not reached, in the order of their ids. */
   let ahead: readonly string[] = [];
@@ -41,7 +42,7 @@ export function createDueEndpoints(now: () => number = () => performance.now()):
   let since: Date | null = null;
   let begunAt: Date | undefined;
   let isFull = true;
-  const full = createDutyCycle(now, FULL_LOOKS_GAP_MS);
+  const full = createDutyCycle(monotonicMs, FULL_LOOKS_GAP_MS);
 
   return {
     look(after, most) {

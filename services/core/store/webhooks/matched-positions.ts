@@ -1,3 +1,5 @@
+import type { MonotonicClock } from '#core/domain/clock.ts';
+
 /** How far tenants' feeds are matched for endpoints that no recent event matched, beyond the stored position. */
 export type MatchedPositions = {
   readonly of: (endpoint: StoredPosition) => number;
@@ -21,7 +23,9 @@ const STORED_AFTER_EVENTS = 1_000;
 const STORED_AFTER_MS = 30_000;
 
 /** Remembers how far tenants' feeds are matched for endpoints that no recent event matched, beyond the stored position. */
-export function createMatchedPositions(now: () => number = () => performance.now()): MatchedPositions {
+export function createMatchedPositions(
+  monotonicMs: MonotonicClock = () => performance.now(),
+): MatchedPositions {
   const passed = new Map<string, StoredPosition & { upto: number; readonly since: number }>();
 
   /**
@@ -39,10 +43,10 @@ export function createMatchedPositions(now: () => number = () => performance.now
     note(endpoint, upto) {
       const { id, version, matchedTo, server } = endpoint;
       if (upto === matchedTo) return false;
-      const since = known(endpoint)?.since ?? now();
+      const since = known(endpoint)?.since ?? monotonicMs();
       if (passed.size >= ENDPOINTS_MAX) passed.clear();
       passed.set(id, { id, version, matchedTo, server, upto, since });
-      return upto - matchedTo >= STORED_AFTER_EVENTS || now() - since >= STORED_AFTER_MS;
+      return upto - matchedTo >= STORED_AFTER_EVENTS || monotonicMs() - since >= STORED_AFTER_MS;
     },
     forget: (id) => void passed.delete(id),
   };
