@@ -9,7 +9,8 @@ import {
 import { DependencyError } from '#core/domain/fault/dependency-error.ts';
 import { hasAnySurplus } from '#core/domain/queue/expected-work.ts';
 import type { WorkerStore } from '#core/store/worker-store.ts';
-import type { ReceiptPace, ReceiptWork, ReceiptWorkKind } from './receipt-pace.ts';
+import type { SideTurn } from '../beside-sends/side-pace.ts';
+import type { ReceiptPace, ReceiptWork } from './receipt-pace.ts';
 
 export type ReceiptApplierDeps = {
   readonly store: Pick<WorkerStore, 'applyReceipts' | 'putOffReceipts'>;
@@ -46,7 +47,7 @@ export function createReceiptApplier(deps: ReceiptApplierDeps): ReceiptApplier {
    * Applies one batch of due receipts.
    * @returns whether there may be more.
    */
-  async function applySome(kind: ReceiptWorkKind, without: readonly string[]): Promise<boolean> {
+  async function applySome(kind: SideTurn, without: readonly string[]): Promise<boolean> {
     const most = isSending() ? (kind === 'surplus' ? SURPLUS_MAX : WHILE_SENDING_MAX) : AT_ONCE_MAX;
     try {
       const { results } = await pace.run(
@@ -69,7 +70,7 @@ export function createReceiptApplier(deps: ReceiptApplierDeps): ReceiptApplier {
    * receipt is put off.
    * @returns whether there may be more.
    */
-  async function applyOne(kind: ReceiptWorkKind, without: readonly string[]): Promise<boolean> {
+  async function applyOne(kind: SideTurn, without: readonly string[]): Promise<boolean> {
     let due: readonly DueReceipt[] = [];
     const decide = (one: readonly DueReceipt[]): ReceiptDecisions => decideReceipts((due = one));
     try {

@@ -1,31 +1,27 @@
 import { NOBODY, type ExpectedWork, type TenantsWithSurplus } from '#core/domain/queue/expected-work.ts';
-import { extendRest } from '#core/domain/queue/rest-beside-sends.ts';
+import {
+  createSidePace,
+  type DoneSideWork,
+  type SidePaceDeps,
+  type SideTurn,
+} from '../beside-sends/side-pace.ts';
 
 /** The extent of a piece of work on receipts. */
-export type ReceiptWork = {
+export type ReceiptWork = Omit<DoneSideWork, 'surplus'> & {
   /** Number of receipts by tenant. */
   readonly receipts: ReadonlyMap<string, number>;
-  /** The longest time that one of the receipts had waited, in milliseconds. */
-  readonly waitedMs: number;
-  /** How long the work had taken before its turn, in milliseconds. */
-  readonly readMs?: number;
 };
 
-export type ReceiptPaceDeps = {
-  readonly expected: ExpectedWork;
-  readonly isSending: () => boolean;
-  /** Ends the rests when aborted. */
-  readonly signal: AbortSignal;
-};
+export type ReceiptPaceDeps = Omit<SidePaceDeps, 'kind'> & { readonly expected: ExpectedWork };
 
 /**
  * Paces work on receipts. While messages are sent, one piece of work runs at a time. Expected receipts are handled at once. After
  * work on surplus receipts a rest is left to messages, and the tenants of the surplus wait until the rest is over.
  */
 export type ReceiptPace = {
-  /** Runs work in its turn. */
+  /** Runs work in its turn; `surplus` is work on receipts of tenants with surplus, or of everyone. */
   readonly run: <Result>(
-    kind: ReceiptWorkKind,
+    turn: SideTurn,
     work: () => Promise<Result>,
     workOf: (result: Result) => ReceiptWork,
   ) => Promise<Result>;
@@ -33,65 +29,16 @@ export type ReceiptPace = {
   readonly withSurplus: () => TenantsWithSurplus;
 };
 
-/** `surplus`: work on receipts of tenants with surplus, or of everyone, which waits for the rests. */
-export type ReceiptWorkKind = 'expected' | 'surplus';
-
-type Job = { readonly kind: ReceiptWorkKind; readonly start: () => Promise<void> };
-
 export function createReceiptPace({ expected, isSending, signal }: ReceiptPaceDeps): ReceiptPace {
-  const jobs: Job[] = [];
-  let running = 0;
-  let restUntil = 0;
-  let timer: NodeJS.Timeout | undefined;
-  signal.addEventListener('abort', pump, { once: true });
+  const pace = createSidePace({ kind: 'receipts', isSending, signal });
 
-  function pump(): void {
-    clearTimeout(timer);
-    while (jobs.length > 0 && (running === 0 || !isSending())) {
-      const restMs = isSending() && !signal.aborted ? restUntil - performance.now() : 0;
-      const next = jobs.findIndex(({ kind }) => restMs <= 0 || kind === 'expected');
-      if (next === -1) {
-        timer = setTimeout(pump, restMs);
-        return;
-      }
-      const [job] = jobs.splice(next, 1);
-      running++;
-      void job?.start().finally(() => {
-        running--;
-        pump();
-      });
-    }
-  }
-
-  function note({ receipts, waitedMs, readMs = 0 }: ReceiptWork, tookMs: number): void {
-    const now = performance.now();
-    const surplus = expected.use(receipts, now);
-    if (surplus === 0) return;
+  function doneOf({ receipts, ...done }: ReceiptWork): DoneSideWork {
     const all = [...receipts.values()].reduce((sum, some) => sum + some, 0);
-    restUntil = extendRest(restUntil, now, {
-      kind: 'receipts',
-      tookMs: ((readMs + tookMs) * surplus) / all,
-      isSending: isSending(),
-      waitedMs,
-    });
+    return { ...done, surplus: expected.use(receipts, performance.now()) / Math.max(1, all) };
   }
 
   return {
-    run: (kind, work, workOf) =>
-      new Promise((resolve, reject) => {
-        async function start(): Promise<void> {
-          const startedAt = performance.now();
-          try {
-            const result = await work();
-            note(workOf(result), performance.now() - startedAt);
-            resolve(result);
-          } catch (error) {
-            reject(error);
-          }
-        }
-        jobs.push({ kind, start });
-        pump();
-      }),
+    run: (turn, work, workOf) => pace(turn, work, (result) => doneOf(workOf(result))),
     withSurplus: () => (isSending() ? expected.withSurplus(performance.now()) : NOBODY),
   };
 }

@@ -9,7 +9,8 @@ import { within } from '#core/platform/process/deadline.ts';
 import { doubledMs } from '#core/platform/process/pause.ts';
 import type { Accounts } from '../accounts/accounts.ts';
 import { callAdapter, type CallAdapterDeps } from '../accounts/call-adapter.ts';
-import type { ReceiptPace, ReceiptWork, ReceiptWorkKind } from './receipt-pace.ts';
+import type { SideTurn } from '../beside-sends/side-pace.ts';
+import type { ReceiptPace, ReceiptWork } from './receipt-pace.ts';
 import { readCall, REPORT_WEIGHT, type CallReading, type ReadCallDeps } from './read-call.ts';
 import {
   REPORTS_AT_ONCE,
@@ -184,7 +185,7 @@ function bytesOf(calls: readonly StoredReceiptCall[]): number {
 }
 
 /** Commits that also contain calls of tenants without surplus do not wait for a rest. */
-function kindOf(calls: readonly SettledPart[], pace: ReceiptPace): ReceiptWorkKind {
+function kindOf(calls: readonly SettledPart[], pace: ReceiptPace): SideTurn {
   const withSurplus = pace.withSurplus();
   return calls.every(({ call }) => hasSurplus(withSurplus, call.tenantId)) ? 'surplus' : 'expected';
 }

@@ -1,6 +1,6 @@
 import type { EpochClock } from '#core/domain/clock.ts';
 import { hasSurplus, NOBODY, type TenantsWithSurplus } from '#core/domain/queue/expected-work.ts';
-import { extendRest } from '#core/domain/queue/rest-beside-sends.ts';
+import { createSideRest } from '../beside-sends/side-rest.ts';
 
 export type CallTurnsDeps<Entry, Call> = {
   /** Returns the next call of an entry; undefined: none may begin now; `over_share`: its tenant has its share of the slots. */
@@ -47,26 +47,22 @@ export function createCallTurns<Entry extends { readonly tenantId: string }, Cal
   const turns = new Set<Entry>();
   /** Entries whose tenants have their share of the slots. */
   let overShare = new Set<Entry>();
-  /** Entries whose tenants have surplus; they wait until `restUntil`. */
+  /** Entries whose tenants have surplus; they wait until the rest is over. */
   let resting = new Set<Entry>();
   let isScheduled = false;
-  let restUntil = 0;
-  let restTimer: NodeJS.Timeout | undefined;
+  const rest = createSideRest({ kind: 'events', isSending: deps.isSending, onOver: endRest });
 
   function schedule(): void {
     if (turns.size > 0 && !isScheduled) {
       isScheduled = true;
       setImmediate(turn);
     }
-    if (resting.size > 0) restTimer ??= setTimeout(endRest, restUntil - performance.now());
+    if (resting.size > 0) rest.callWhenOver();
   }
 
   function endRest(): void {
-    restTimer = undefined;
-    if (performance.now() >= restUntil) {
-      for (const entry of resting) turns.add(entry);
-      resting = new Set();
-    }
+    for (const entry of resting) turns.add(entry);
+    resting = new Set();
     schedule();
   }
 
@@ -74,7 +70,7 @@ export function createCallTurns<Entry extends { readonly tenantId: string }, Cal
   function turn(): void {
     isScheduled = false;
     const begunAt = performance.now();
-    const withSurplus = begunAt < restUntil && deps.isSending() ? deps.withSurplus() : NOBODY;
+    const withSurplus = rest.leftMs() > 0 ? deps.withSurplus() : NOBODY;
     const calls = new Map<string, number>();
     let begun = 0;
     let oldestAt = Number.POSITIVE_INFINITY;
@@ -98,22 +94,10 @@ export function createCallTurns<Entry extends { readonly tenantId: string }, Cal
       oldestAt = Math.min(oldestAt, deps.waitsSince(entry, call));
       deps.begin(entry, call);
     }
-    if (begun > 0) rest(deps.use(calls) / begun, performance.now() - begunAt, oldestAt);
+    const surplus = begun === 0 ? 0 : deps.use(calls) / begun;
+    const tookMs = WHOLE_CALL * (performance.now() - begunAt) * surplus;
+    if (surplus > 0) rest.extend({ tookMs, waitedMs: deps.epochMs() - oldestAt });
     if (deps.hasSlot()) schedule();
-  }
-
-  /**
-   * Extends the rest after calls that were surplus.
-   * @param surplus the surplus part of the calls that were begun, from 0 to 1.
-   */
-  function rest(surplus: number, begunMs: number, oldestAt: number): void {
-    if (surplus === 0) return;
-    restUntil = extendRest(restUntil, performance.now(), {
-      kind: 'events',
-      tookMs: WHOLE_CALL * begunMs * surplus,
-      isSending: deps.isSending(),
-      waitedMs: deps.epochMs() - oldestAt,
-    });
   }
 
   return {

@@ -5,15 +5,14 @@ import type { ChangeOfEndpoint } from '#core/domain/tenant/notice.ts';
 import { matchesEndpoint } from '#core/domain/webhooks/webhook-endpoint.ts';
 import type { WebhookEndpoint } from '#core/store/webhooks/delivery-claim.ts';
 import type { WebhookStore } from '#core/store/webhooks/webhook-deliveries.ts';
+import { createSidePace } from '../beside-sends/side-pace.ts';
 import { createBehindLooks } from './behind-looks.ts';
-
 import type { DeliverEventDeps } from './deliver-event.ts';
 import { createEndpointCaller, type Called, type EndpointCaller } from './endpoint-caller.ts';
 import { createDeliveryRecorder } from './delivery-recorder.ts';
 import type { EndpointSecrets } from './endpoint-secrets.ts';
 import { createEndpointTests } from './endpoint-tests.ts';
 import { createEndpointWatch } from './endpoint-watch.ts';
-import { createRestPace } from './rest-pace.ts';
 
 export type WebhookSettings = {
   /** Maximum number of concurrent calls to endpoints. */
@@ -90,7 +89,11 @@ export function createWebhooks(deps: WebhooksDeps): Webhooks {
   const stopped = new AbortController();
   const calling = { http: deps.http, allowHttp: deps.allowHttp, epochMs };
   const withSurplus = (): TenantsWithSurplus => deps.expected.withSurplus(performance.now());
-  const pace = createRestPace({ isSending: deps.isSending, signal: stopped.signal });
+  const pace = createSidePace({
+    kind: 'events',
+    isSending: deps.isSending,
+    signal: stopped.signal,
+  });
   const recorder = createDeliveryRecorder({
     store,
     onFailure: events.deliveriesDelayed,
@@ -181,6 +184,7 @@ export function createWebhooks(deps: WebhooksDeps): Webhooks {
         leaseMs: settings.leaseMs,
       };
       const { claims, next, failures } = await pace(
+        'surplus',
         () => store.claimDeliveries(ask),
         (claimed) => ({
           surplus: surplusOf(claimed.claims.map(({ endpoint }) => endpoint.tenantId)),
@@ -221,6 +225,7 @@ export function createWebhooks(deps: WebhooksDeps): Webhooks {
             failures,
             isLeftDue: isDue,
           } = await pace(
+            'surplus',
             () => store.matchEvents(ids, terms),
             (matched) => ({ surplus: surplusOf(ids), waitedMs: caller.waitedMs(matched.claims) }),
           );

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { heapUsed } from '#test/support/heap-growth.ts';
-import { createRestPace } from './rest-pace.ts';
+import { createSidePace } from './side-pace.ts';
 
 beforeEach(() => {
   vi.useFakeTimers();
@@ -15,13 +15,17 @@ const expected = () => ({ surplus: 0, waitedMs: 0 });
 
 function setup(isSending: boolean) {
   const stop = new AbortController();
-  const pace = createRestPace({ isSending: () => isSending, signal: stop.signal });
+  const pace = createSidePace({ kind: 'events', isSending: () => isSending, signal: stop.signal });
   const work = (of = surplus) =>
-    pace(async () => {
-      const from = performance.now();
-      await new Promise((resolve) => setTimeout(resolve, STEP_MS));
-      return { from, until: performance.now() };
-    }, of);
+    pace(
+      'surplus',
+      async () => {
+        const from = performance.now();
+        await new Promise((resolve) => setTimeout(resolve, STEP_MS));
+        return { from, until: performance.now() };
+      },
+      of,
+    );
   return { pace, work, stop };
 }
 
@@ -53,7 +57,7 @@ test('while no messages are sent, batches run concurrently', async () => {
 
 test('a failed batch rejects for its caller, and the next one runs', async () => {
   const { pace, work } = setup(true);
-  await expect(pace(() => Promise.reject(new Error('away')), surplus)).rejects.toThrow('away');
+  await expect(pace('surplus', () => Promise.reject(new Error('away')), surplus)).rejects.toThrow('away');
   expect(await ended(work())).toMatchObject([{ from: expect.any(Number) }]);
 });
 
@@ -71,7 +75,7 @@ test.each([true, false])('a batch leaves nothing behind in memory, while sending
   vi.useRealTimers();
   const { pace } = setup(isSending);
   const heldAfter = async (batches: number): Promise<number> => {
-    for (let n = 0; n < batches; n++) await pace(() => Promise.resolve(), expected);
+    for (let n = 0; n < batches; n++) await pace('surplus', () => Promise.resolve(), expected);
     return heapUsed();
   };
   const before = await heldAfter(10_000);
