@@ -109,16 +109,14 @@ export function retryMessageRoute(deps: RetryMessageDeps): RouteModule {
     address: MessageAddress,
     place: NewPlace,
   ): Promise<CreateResult<Retried>> {
-    try {
-      return await once(context, address, place, false);
-    } catch (error) {
-      if (!(error instanceof ContentIsApart)) throw error;
-    }
+    const inline = await once(context, address, place, { isCopied: false });
+    if (inline !== 'content_apart') return inline;
     const { id: tenantId } = context.caller.tenant;
     const forget = () => void forgetContents(sql, tenantId, [place.seq]).catch(() => {});
     try {
       if (!(await copyContent(sql, tenantId, address, place))) throw withoutContent();
-      const result = await once(context, address, place, true);
+      const result = await once(context, address, place, { isCopied: true });
+      if (result === 'content_apart') throw new Error('the content has been copied');
       if (result.replayed) forget();
       return result;
     } catch (error) {
@@ -128,13 +126,16 @@ export function retryMessageRoute(deps: RetryMessageDeps): RouteModule {
     }
   }
 
+  /** @returns `content_apart`, with nothing stored, if the message can be sent and its content must be copied before. */
   function once(
     { caller, body, idempotency, request }: Context,
     address: MessageAddress,
     place: NewPlace,
-    isCopied: boolean,
-  ): Promise<CreateResult<Retried>> {
-    return createOnce<Retried>(sql, {
+    { isCopied }: { readonly isCopied: boolean },
+  ): Promise<CreateResult<Retried> | 'content_apart'> {
+    // The driver commits unless the callback throws.
+    const rollback = new Error('rolled back on purpose');
+    const made = createOnce<Retried>(sql, {
       tenantId: caller.tenant.id,
       claim: idempotency,
       async create(tx): Promise<Created<Retried>> {
@@ -144,7 +145,7 @@ export function retryMessageRoute(deps: RetryMessageDeps): RouteModule {
         assertRetryable(parent);
         const apart = contentApart(parent.content);
         const account = await accountOf(tx, caller, parent, place, body.providerId);
-        if (apart !== undefined && !isCopied) throw new ContentIsApart();
+        if (apart !== undefined && !isCopied) throw rollback;
         const given = {
           tenant: caller.tenant,
           place,
@@ -164,6 +165,10 @@ export function retryMessageRoute(deps: RetryMessageDeps): RouteModule {
         });
         return { status: 202, body: row.response };
       },
+    });
+    return made.catch((error: unknown) => {
+      if (error !== rollback) throw error;
+      return 'content_apart';
     });
   }
 
@@ -211,9 +216,6 @@ export function retryMessageRoute(deps: RetryMessageDeps): RouteModule {
     handler: retry,
   });
 }
-
-/** The content must be copied before the message is accepted. */
-class ContentIsApart extends Error {}
 
 /** @throws AppError `invalid_state` */
 function assertRetryable({ status, content }: RetriedRow): void {
