@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
 import { auditChanges } from '#core/domain/tenant/audit-change.ts';
-import { AppError, notFound, validationFailed } from '#core/domain/fault/app-error.ts';
+import { AppError, orNotFound, validationFailed } from '#core/domain/fault/app-error.ts';
 import { newId, type ApiKeyId } from '#core/domain/storage/ids.ts';
 import { SCOPES, type Scope } from '#core/domain/tenant/role.ts';
 import {
@@ -253,8 +253,9 @@ function read({ sql }: AdminDeps): RouteModule {
     params: IdParams,
     response: ApiKey,
     handler: async ({ caller: { tenant }, params }) => {
-      const key = await withTenant(sql, tenant.id, (tx) => findApiKey(tenant.id, tx, params.id as ApiKeyId));
-      if (key === undefined) throw notFound();
+      const key = orNotFound(
+        await withTenant(sql, tenant.id, (tx) => findApiKey(tenant.id, tx, params.id as ApiKeyId)),
+      );
       return { body: viewApiKey(key) };
     },
   });
@@ -387,9 +388,7 @@ function inOrder(scopes: readonly Scope[]): Scope[] {
 }
 
 async function requireApiKey(caller: MemberCaller, { tx }: Change, id: ApiKeyId): Promise<ApiKeyRecord> {
-  const key = await findApiKey(caller.tenant.id, tx, id);
-  if (key === undefined) throw notFound();
-  return key;
+  return orNotFound(await findApiKey(caller.tenant.id, tx, id));
 }
 
 /** @throws AppError `invalid_state` for a key that is revoked for good. */

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { notFound } from '#core/domain/fault/app-error.ts';
+import { orNotFound } from '#core/domain/fault/app-error.ts';
 import { DAY_MS } from '#core/domain/text/duration.ts';
 import { INT32_MAX } from '#core/domain/int32-max.ts';
 import { LIMIT_BOUNDS } from '#core/domain/tenant/limit-bounds.ts';
@@ -79,8 +79,7 @@ export function limitsRoute({ sql }: Pick<AdminDeps, 'sql'>): RouteModule {
     auth: { kind: 'bearer', role: 'viewer' },
     response: Limits,
     handler: async ({ caller: { tenant } }) => {
-      const row = await withTenant(sql, tenant.id, (tx) => readLimits(tenant.id, tx));
-      if (row === undefined) throw notFound();
+      const row = orNotFound(await withTenant(sql, tenant.id, (tx) => readLimits(tenant.id, tx)));
       const values = effectiveLimits(row.limits);
       const sources = limitSources(row.limits, row.overrides);
       const limits = Object.fromEntries(

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { AppError, notFound, validationFailed } from '#core/domain/fault/app-error.ts';
+import { AppError, orNotFound, validationFailed } from '#core/domain/fault/app-error.ts';
 import type { UserId } from '#core/domain/storage/ids.ts';
 import { comparableAddress, normalAddress } from '#core/domain/recipient/mailbox.ts';
 import { ROLES, type Role } from '#core/domain/tenant/role.ts';
@@ -136,10 +136,9 @@ function read({ sql }: AdminDeps): RouteModule {
     params: UserParams,
     response: Member,
     handler: async ({ caller: { tenant }, params }) => {
-      const member = await withTenant(sql, tenant.id, (tx) =>
-        findMember(tenant.id, tx, params.userId as UserId),
+      const member = orNotFound(
+        await withTenant(sql, tenant.id, (tx) => findMember(tenant.id, tx, params.userId as UserId)),
       );
-      if (member === undefined) throw notFound();
       return { body: viewMember(member) };
     },
   });
@@ -270,9 +269,7 @@ function assertOwner({ role }: Change): void {
 }
 
 async function requireMember(caller: MemberCaller, { tx }: Change, userId: UserId): Promise<MemberRecord> {
-  const member = await findMember(caller.tenant.id, tx, userId);
-  if (member === undefined) throw notFound();
-  return member;
+  return orNotFound(await findMember(caller.tenant.id, tx, userId));
 }
 
 /** Returns the member's name, if the tenant has one on record. */

@@ -1,4 +1,4 @@
-import { notFound } from '#core/domain/fault/app-error.ts';
+import { orNotFound } from '#core/domain/fault/app-error.ts';
 import type { TenantId, UserId } from '#core/domain/storage/ids.ts';
 import type { Role } from '#core/domain/tenant/role.ts';
 import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
@@ -23,8 +23,7 @@ export async function assertMember(
   { userId, role }: NeededRole,
   find = findRole,
 ): Promise<Role> {
-  const held = await find(tenantId, tx, userId);
-  if (held === undefined) throw notFound();
+  const held = orNotFound(await find(tenantId, tx, userId));
   assertRole(held, role);
   return held;
 }

@@ -1,4 +1,4 @@
-import { notFound } from '#core/domain/fault/app-error.ts';
+import { orNotFound } from '#core/domain/fault/app-error.ts';
 import type { AuditFacts, AuditTrail } from '#core/domain/tenant/audit-entry.ts';
 import type { Role } from '#core/domain/tenant/role.ts';
 import type { Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
@@ -83,8 +83,7 @@ async function changing<T>(
   scope: ChangeScope,
   work: (change: Change) => Promise<T>,
 ): Promise<T> {
-  const tenant = await lockTenant(scope.tenantId, telling.tx);
-  if (tenant === undefined) throw notFound();
+  const tenant = orNotFound(await lockTenant(scope.tenantId, telling.tx));
   const role = scope.by === null ? null : await assertMember(telling.tx, scope.tenantId, scope.by);
   return work({ tx: telling.tx, tenant, role, audit: auditTo(telling, scope) });
 }

@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { z } from 'zod';
-import { notFound } from '#core/domain/fault/app-error.ts';
+import { orNotFound } from '#core/domain/fault/app-error.ts';
 import { CHANNELS } from '#core/domain/message/channel.ts';
 import { PROVIDERS } from '#providers/registry.gen.ts';
 import { escapeHtml } from '#core/domain/text/escape-html.ts';
@@ -21,8 +21,7 @@ export function installProviderPages(app: FastifyInstance): void {
   app.get('/docs/providers', hidden, (request, reply) => index(request, guard(reply)));
   app.get('/docs/providers/', hidden, (_request, reply) => reply.redirect('../providers', 308));
   app.get('/docs/providers/:provider', hidden, (request, reply) => {
-    const page = pages.get(Params.parse(request.params).provider);
-    if (page === undefined) throw notFound();
+    const page = orNotFound(pages.get(Params.parse(request.params).provider));
     return page(request, guard(reply));
   });
 }

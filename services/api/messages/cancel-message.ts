@@ -1,4 +1,4 @@
-import { AppError, notFound } from '#core/domain/fault/app-error.ts';
+import { AppError, orNotFound } from '#core/domain/fault/app-error.ts';
 import type { AuditTrail } from '#core/domain/tenant/audit-entry.ts';
 import type { Channel } from '#core/domain/message/channel.ts';
 import { decideCancel } from '#core/domain/sending/decide-cancel.ts';
@@ -46,15 +46,13 @@ export function cancelMessageRoute({ sql, loadIds, slots, audit, metrics }: Canc
       const address = await addressOf(loadIds, caller, params.id);
       const cancel = async (tx: TransactionSql) => {
         if (caller.kind === 'member') await assertMemberUntilCommit(tx, caller, request);
-        const before = await findMessage(tenantId, tx, address);
-        if (before === undefined) throw notFound();
+        const before = orNotFound(await findMessage(tenantId, tx, address));
         if (decideCancel(before.status) !== 'cancel') return { row: assertCanceled(before), isNew: false };
         const found = (await cancelMessages(tx, [before.seq])).get(before.seq);
         // The state in which the row was found when it was locked decides: the message may have been claimed since the
         // first read, and may even be waiting again by now.
         if (found !== undefined && decideCancel(found) !== 'cancel') throw notCancelable(found);
-        const after = await findMessage(tenantId, tx, address);
-        if (after === undefined) throw notFound();
+        const after = orNotFound(await findMessage(tenantId, tx, address));
         // Tests break this (mutant: cancel-answer): a cancel that was not made is never reported as made.
         const row = assertCanceled(after);
         if (found !== undefined && caller.kind === 'member') {

@@ -1,4 +1,4 @@
-import { AppError, notFound } from '#core/domain/fault/app-error.ts';
+import { AppError, orNotFound } from '#core/domain/fault/app-error.ts';
 import type { AuditTrail } from '#core/domain/tenant/audit-entry.ts';
 import type { LoadIds } from '#core/domain/storage/id-loader.ts';
 import type { Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
@@ -38,8 +38,7 @@ export function eraseContentRoute({ sql, loadIds, slots, audit }: EraseContentDe
       const address = await addressOf(loadIds, caller, params.id);
       const erase = async (tx: TransactionSql): Promise<void> => {
         await assertMemberUntilCommit(tx, caller, request);
-        const key = await findMessageKey(tenantId, tx, address);
-        if (key === undefined) throw notFound();
+        const key = orNotFound(await findMessageKey(tenantId, tx, address));
         const erasure = await eraseContent(tx, key);
         if (erasure === 'live') {
           throw new AppError('invalid_state', {

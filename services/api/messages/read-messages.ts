@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { notFound } from '#core/domain/fault/app-error.ts';
+import { orNotFound } from '#core/domain/fault/app-error.ts';
 import { CHANNELS } from '#core/domain/message/channel.ts';
 import type { TenantId } from '#core/domain/storage/ids.ts';
 import { MESSAGE_STATES } from '#core/domain/message/message-state.ts';
@@ -142,8 +142,7 @@ function readsBelow(
     async handler({ caller, params, gone }) {
       const { id: tenantId } = caller.tenant;
       const address = await addressOf(loadIds, caller, params.id);
-      const row = await read(tenantId, gone(), (tx) => findMessage(tenantId, tx, address));
-      if (row === undefined) throw notFound();
+      const row = orNotFound(await read(tenantId, gone(), (tx) => findMessage(tenantId, tx, address)));
       return { body: toMessage(row) };
     },
   });
@@ -209,7 +208,5 @@ function readsBelow(
 }
 
 async function keyAt(tenantId: TenantId, tx: TransactionSql, address: MessageAddress): Promise<MessageKey> {
-  const key = await findMessageKey(tenantId, tx, address);
-  if (key === undefined) throw notFound();
-  return key;
+  return orNotFound(await findMessageKey(tenantId, tx, address));
 }

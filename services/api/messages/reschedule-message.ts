@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { AppError, notFound, validationFailed } from '#core/domain/fault/app-error.ts';
+import { AppError, orNotFound, validationFailed } from '#core/domain/fault/app-error.ts';
 import { auditChanges } from '#core/domain/tenant/audit-change.ts';
 import type { AuditTrail } from '#core/domain/tenant/audit-entry.ts';
 import type { LoadIds } from '#core/domain/storage/id-loader.ts';
@@ -67,16 +67,14 @@ export function rescheduleMessageRoute({ sql, loadIds, slots, audit }: Reschedul
         const found = await lockSchedule(tx, address.seq);
         // Read after the lock: a change of the test clock also moves this message, and has either committed or waits for
         // the lock.
-        const before = await findMessage(tenantId, tx, address);
-        if (before === undefined) throw notFound();
+        const before = orNotFound(await findMessage(tenantId, tx, address));
         if (before.status !== 'scheduled') throw notScheduled(before.status);
         const aheadMs = before.ahead_ms ?? 0;
         const moves = await countReschedules(tenantId, tx, before.seq, before.purge_on);
         const next = nextSchedule(before, found, moves, Date.parse(body.sendAt) - aheadMs, limits);
         if (next === 'unchanged') return before;
         await storeSchedule(tx, before.seq, next, next.sendAt + aheadMs);
-        const after = await findMessage(tenantId, tx, address);
-        if (after === undefined) throw notFound();
+        const after = orNotFound(await findMessage(tenantId, tx, address));
         if (caller.kind === 'member') {
           const changes = auditChanges(
             { sendAt: before.scheduled_at?.toISOString() },

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { AddressKeyRoot } from '#core/domain/recipient/address-key.ts';
-import { AppError, notFound, validationFailed } from '#core/domain/fault/app-error.ts';
+import { AppError, orNotFound, validationFailed } from '#core/domain/fault/app-error.ts';
 import { auditChanges } from '#core/domain/tenant/audit-change.ts';
 import type { AuditEntry, AuditTrail } from '#core/domain/tenant/audit-entry.ts';
 import { contentApart, COUNTED_BYTES_MIN } from '#core/domain/message/content.ts';
@@ -140,8 +140,7 @@ export function retryMessageRoute(deps: RetryMessageDeps): RouteModule {
       claim: idempotency,
       async create(tx): Promise<Created<Retried>> {
         await assertMemberUntilCommit(tx, caller, request);
-        const parent = await findRetried(caller.tenant.id, tx, address);
-        if (parent === undefined) throw notFound();
+        const parent = orNotFound(await findRetried(caller.tenant.id, tx, address));
         assertRetryable(parent);
         const apart = contentApart(parent.content);
         const account = await accountOf(tx, caller, parent, place, body.providerId);

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { z } from 'zod';
-import { notFound, overloaded, type AppError } from '#core/domain/fault/app-error.ts';
+import { notFound, orNotFound, overloaded, type AppError } from '#core/domain/fault/app-error.ts';
 import { isUuid } from '#core/domain/storage/ids.ts';
 import { receiptUrl, type ReceiptKey } from '#core/domain/receipts/receipt-token.ts';
 import type { ReceiptAccount } from '#core/store/receipts/receipt-calls.ts';
@@ -65,8 +65,7 @@ export function receiptRoutes(deps: ReceiptRoutesDeps): RouteModule {
     if (version === undefined || !isUuid(id)) throw notFound();
     const account = await accounts.find(id);
     if (account === undefined || !holds(account, version)) throw notFound();
-    const receipts = receiptsOf(findProvider(account.provider));
-    if (receipts === undefined) throw notFound();
+    const receipts = orNotFound(receiptsOf(findProvider(account.provider)));
     if (full.has(id)) throw fullAccount();
     const { bytesMax = BODY_BYTES_MAX } = receipts;
     return { owner: account.tenantId, providerId: id, bytesMax, account, receipts, version, token };

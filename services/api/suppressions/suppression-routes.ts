@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { AddressKeyRoot } from '#core/domain/recipient/address-key.ts';
-import { notFound, validationFailed } from '#core/domain/fault/app-error.ts';
+import { orNotFound, validationFailed } from '#core/domain/fault/app-error.ts';
 import {
   deleteSuppression,
   findSuppression,
@@ -136,8 +136,9 @@ function read({ sql }: SuppressionDeps): RouteModule {
     params: IdParams,
     response: Suppression,
     handler: async ({ caller: { tenant }, params }) => {
-      const entry = await withTenant(sql, tenant.id, (tx) => findSuppression(tenant.id, tx, params.id));
-      if (entry === undefined) throw notFound();
+      const entry = orNotFound(
+        await withTenant(sql, tenant.id, (tx) => findSuppression(tenant.id, tx, params.id)),
+      );
       return { body: viewSuppression(entry) };
     },
   });
@@ -156,8 +157,7 @@ function remove(deps: SuppressionDeps): RouteModule {
     params: IdParams,
     handler: async ({ caller, params: { id }, request }) => {
       await changeTenant(deps, scopeOf(caller, request), async ({ tx, audit }) => {
-        const gone = await deleteSuppression(caller.tenant.id, tx, id);
-        if (gone === undefined) throw notFound();
+        const gone = orNotFound(await deleteSuppression(caller.tenant.id, tx, id));
         await audit('suppression.removed', id, {}, { name: nameOf(gone) });
       });
       return { body: undefined };

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { EpochClock } from '#core/domain/clock.ts';
-import { notFound, validationFailed } from '#core/domain/fault/app-error.ts';
+import { orNotFound, validationFailed } from '#core/domain/fault/app-error.ts';
 import {
   isUnsubscribeOver,
   readUnsubscribeToken,
@@ -48,8 +48,7 @@ type Admitted = {
 /** The routes that recipients of marketing mail call, or their mail programs on their behalf (RFC 8058). */
 export function unsubscribeRoutes({ key, unsubscribe, epochMs }: UnsubscribeDeps): RouteModule {
   function admit({ token }: z.input<typeof UnsubscribeParams>): Admitted {
-    const about = readUnsubscribeToken(key, token);
-    if (about === undefined) throw notFound();
+    const about = orNotFound(readUnsubscribeToken(key, token));
     return { owner: about.tenantId, bytesMax: BODY_BYTES_MAX, about };
   }
 

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { DELIVERY_STATUSES } from '#core/domain/webhooks/delivery-state.ts';
-import { AppError, notFound, validationFailed } from '#core/domain/fault/app-error.ts';
+import { AppError, notFound, orNotFound, validationFailed } from '#core/domain/fault/app-error.ts';
 import { FEED_EVENT_PREFIXES, FEED_EVENT_TYPES } from '#core/domain/webhooks/feed-event.ts';
 import type { Ids } from '#core/domain/storage/id-loader.ts';
 import type { TenantId } from '#core/domain/storage/ids.ts';
@@ -213,12 +213,10 @@ async function requireDelivery(
   tx: TransactionSql,
   id: string,
 ): Promise<{ readonly endpoint: EndpointRecord; readonly delivery: DeliveryRecord }> {
-  const place = ids.deliveries.decode(id);
-  if (place === undefined) throw notFound();
+  const place = orNotFound(ids.deliveries.decode(id));
   const endpoint = await findEndpointByNumber(tenantId, tx, place.endpoint);
   // One lookup and the same answer, whether the endpoint belongs to another tenant or does not exist.
   if (endpoint === undefined || ids.deliveries.encode(endpoint.id, place) !== id) throw notFound();
-  const delivery = await findDelivery(tenantId, tx, ids.events, endpoint, place.seq);
-  if (delivery === undefined) throw notFound();
+  const delivery = orNotFound(await findDelivery(tenantId, tx, ids.events, endpoint, place.seq));
   return { endpoint, delivery };
 }

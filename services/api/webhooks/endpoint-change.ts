@@ -1,4 +1,4 @@
-import { AppError, notFound, validationFailed } from '#core/domain/fault/app-error.ts';
+import { AppError, orNotFound, validationFailed } from '#core/domain/fault/app-error.ts';
 import { auditChanges, type AuditChange } from '#core/domain/tenant/audit-change.ts';
 import { webhookCertificateBinding, webhookSecretBinding } from '#core/domain/storage/binding.ts';
 import { clientCertificateFault, type ClientCertificate } from '#core/domain/account/client-certificate.ts';
@@ -99,9 +99,7 @@ export async function requireEndpoint(
   tx: TransactionSql,
   id: string,
 ): Promise<EndpointRecord> {
-  const endpoint = await findEndpoint(tenantId, tx, id);
-  if (endpoint === undefined) throw notFound();
-  return endpoint;
+  return orNotFound(await findEndpoint(tenantId, tx, id));
 }
 
 /** Which endpoint a call is about, and who makes the call. */

@@ -1,4 +1,4 @@
-import { notFound } from '#core/domain/fault/app-error.ts';
+import { orNotFound } from '#core/domain/fault/app-error.ts';
 import type { ProviderAccountId } from '#core/domain/storage/ids.ts';
 import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
 import type { AuditDetails } from '#core/store/tenants/audit-log.ts';
@@ -52,9 +52,7 @@ export async function requireAccount(
   tx: TransactionSql,
   id: string,
 ): Promise<ProviderAccount> {
-  const account = await findAccount(caller.tenant.id, tx, id as ProviderAccountId);
-  if (account === undefined) throw notFound();
-  return account;
+  return orNotFound(await findAccount(caller.tenant.id, tx, id as ProviderAccountId));
 }
 
 export function catalogEntry(id: string): AnyProvider {

@@ -1,4 +1,4 @@
-import { AppError, notFound } from '#core/domain/fault/app-error.ts';
+import { AppError, orNotFound } from '#core/domain/fault/app-error.ts';
 import { receiptToken, receiptUrl } from '#core/domain/receipts/receipt-token.ts';
 import {
   markUnverified,
@@ -60,8 +60,7 @@ export function replaceSecretRoute(deps: AdminDeps): RouteModule {
         async ({ tx, audit }, account) => {
           const { id } = account;
           assertUnchanged(before, account);
-          const rotated = await replaceAccountSecret(caller.tenant.id, tx, id, ciphertext);
-          if (rotated === undefined) throw notFound();
+          const rotated = orNotFound(await replaceAccountSecret(caller.tenant.id, tx, id, ciphertext));
           await markUnverified(caller.tenant.id, tx, id);
           await wakeWaiting(caller.tenant.id, tx, id);
           await audit('provider.secret_rotated', id, {}, secretChanged(account));
@@ -101,8 +100,7 @@ export function rotateReceiptUrlRoute(deps: AdminDeps): RouteModule {
           if (receiptUrlOf(deps.receiptUrls, account) === null) {
             throw new AppError('invalid_state', { message: 'The provider reports nothing to a URL' });
           }
-          const rotated = await rotateReceiptUrl(tenantId, tx, id, graceSeconds);
-          if (rotated === undefined) throw notFound();
+          const rotated = orNotFound(await rotateReceiptUrl(tenantId, tx, id, graceSeconds));
           const { receiptVersion } = rotated;
           const previousUntil = iso(rotated.previousUntil);
           const facts = { version: receiptVersion, graceUntil: previousUntil };

@@ -1,4 +1,4 @@
-import { AppError, notFound } from '#core/domain/fault/app-error.ts';
+import { AppError, orNotFound } from '#core/domain/fault/app-error.ts';
 import type { TenantId } from '#core/domain/storage/ids.ts';
 import type { Role } from '#core/domain/tenant/role.ts';
 import type { Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
@@ -29,16 +29,15 @@ export async function reach(
   const own = memberships.find(({ tenant }) => tenant.id === id);
   if (own !== undefined) return own;
   // Tests break this (mutant: tenant-stranger): a tenant is visible to its members and to platform admins only.
-  const tenant = caller.isPlatformAdmin ? await withDatabaseDeadline(findTenant(sql, id)) : undefined;
-  if (tenant === undefined) throw notFound();
+  const tenant = orNotFound(
+    caller.isPlatformAdmin ? await withDatabaseDeadline(findTenant(sql, id)) : undefined,
+  );
   return { tenant, role: null };
 }
 
 /** @throws AppError `not_found` */
 export async function requireTenant(tx: TransactionSql, id: TenantId): Promise<TenantFacts> {
-  const tenant = await findTenant(tx, id);
-  if (tenant === undefined) throw notFound();
-  return tenant;
+  return orNotFound(await findTenant(tx, id));
 }
 
 /** Which tenant a call is about, and who makes the call. */

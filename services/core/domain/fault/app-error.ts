@@ -107,6 +107,12 @@ export function notFound(): AppError {
   return new AppError('not_found');
 }
 
+/** Returns what was looked up. @throws AppError `not_found` if there is no such thing. */
+export function orNotFound<T>(value: T | undefined): T {
+  if (value === undefined) throw notFound();
+  return value;
+}
+
 /** Returns the error for a dependency of the service that does not answer; the client may retry in a moment. */
 export function unavailable(cause?: unknown): AppError {
   return new AppError('dependency_unavailable', { retryAfter: 5, cause });
