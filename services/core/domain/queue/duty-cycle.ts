@@ -11,6 +11,9 @@ export type DutyCycle = {
 /** Work takes at most one part in this many of the time. */
 const PART = 50;
 
+/** Returns how long work rests that took this time, in milliseconds. */
+export const dutyRestMs = (tookMs: number): number => PART * tookMs;
+
 /**
  * Creates a cycle whose work is due.
  * @param gapMsMin minimum time from an end until the work is due again.
@@ -26,7 +29,7 @@ export function createDutyCycle(monotonicMs: MonotonicClock, gapMsMin = 0): Duty
     },
     ended() {
       const endedAt = monotonicMs();
-      nextAt = endedAt + Math.max(gapMsMin, PART * (endedAt - begunAt));
+      nextAt = endedAt + Math.max(gapMsMin, dutyRestMs(endedAt - begunAt));
     },
   };
 }
