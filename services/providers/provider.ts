@@ -12,7 +12,12 @@ import type { ReceiptDefinition } from './receipt.ts';
 export type { CallDeadline, HttpRequest, HttpResult };
 
 export type ResolvedHost =
-  | { readonly kind: 'address'; readonly address: string }
+  | {
+      readonly kind: 'address';
+      readonly address: string;
+      /** Further addresses, in the order in which to try them; absent if there are none. */
+      readonly others?: readonly string[];
+    }
   | { readonly kind: 'refused'; readonly code: 'dns' | 'egress_blocked' };
 
 export type HttpSender = (request: HttpRequest, until: CallDeadline) => Promise<HttpResult>;
@@ -27,8 +32,8 @@ export type ProviderContext = {
    */
   readonly http: (request: HttpRequest) => Promise<HttpResult>;
   /**
-   * Resolves a tenant-supplied host to one address that passed the egress guard; connect to that address, and keep the host
-   * name for TLS. Returns `refused` when the host is unknown, or when any of its addresses or the port is forbidden.
+   * Resolves a tenant-supplied host to the addresses that passed the egress guard; connect to them, and keep the host name for
+   * TLS. Returns `refused` when the host is unknown, or when any of its addresses or the port is forbidden.
    */
   readonly resolve: EgressResolver;
   /** Returns the vendor's origin, or the operator's override for this provider (never tenant input). No trailing slash. */

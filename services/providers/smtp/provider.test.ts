@@ -153,8 +153,9 @@ function contextFor({
   deadlineMs = 10_000,
   http = noHttp,
   tokenOrigin = '',
+  addresses = ['127.0.0.1'],
 } = {}) {
-  const guard = createEgressGuard({ allowCidrs, ports: [587], resolveHost: async () => ['127.0.0.1'] });
+  const guard = createEgressGuard({ allowCidrs, ports: [587], resolveHost: async () => addresses });
   const contexts = createProviderContexts({
     http,
     resolve: guard.resolve,
@@ -699,6 +700,38 @@ describe('a failed session', () => {
     const outcome = await smtp.send(message, accountAt(port), contextFor());
     server = await startSmtpStandIn();
     expect(outcome).toMatchObject({ kind: 'rejected_transient', failure: { code: 'connect_refused' } });
+  });
+
+  test('does not end the send while another address of the host takes the mail', async () => {
+    const context = contextFor({ addresses: ['127.0.0.3', '127.0.0.2', '127.0.0.1'] });
+    expect(await smtp.send(message, accountAt(server.port), context)).toMatchObject({ kind: 'accepted' });
+    expect(server.received).toHaveLength(1);
+    expect(await smtp.verify(accountAt(server.port), context)).toEqual({ kind: 'valid' });
+  });
+
+  test('is that of the first address if no address takes the mail', async () => {
+    const context = contextFor({ addresses: ['127.0.0.2', '127.0.0.1'] });
+    server.fail('greeting', { kind: 'reset' });
+    expect(await smtp.send(message, accountAt(server.port), context)).toMatchObject({
+      kind: 'rejected_transient',
+      failure: { code: 'connect_refused' },
+    });
+  });
+
+  test('in the account ends the send, whatever another address would answer', async () => {
+    await using other = await startUpgradeServer('502 5.5.1 Not implemented');
+    let connections = 0;
+    const second = createServer((socket) => {
+      connections += 1;
+      socket.destroy();
+    });
+    await new Promise<void>((resolve) => second.listen(other.port, '127.0.0.2', resolve));
+    const context = contextFor({ addresses: ['127.0.0.1', '127.0.0.2'] });
+    expect(await smtp.send(message, accountAt(other.port), context)).toMatchObject({
+      failure: { class: 'auth_or_config', code: 'encryption_unavailable' },
+    });
+    expect(connections).toBe(0);
+    await new Promise((resolve) => second.close(resolve));
   });
 
   test('shows no password, recipient or control characters that the reply repeats', async () => {

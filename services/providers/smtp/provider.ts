@@ -1,6 +1,5 @@
 import { isIP } from 'node:net';
 import { Readable } from 'node:stream';
-import type { SMTPConnectionOptions } from 'nodemailer/lib/smtp-connection';
 import type { Failure } from '#core/domain/sending/failure.ts';
 import type { Outcome } from '#core/domain/sending/outcome.ts';
 import { TENANT_HOST_CIPHERS } from '#core/domain/account/tls-ciphers.ts';
@@ -35,10 +34,13 @@ import {
   UNWRITABLE_SENDER,
   type Stage,
 } from './outcomes.ts';
-import { inSession, step, type SmtpError, type SmtpLogin } from './session.ts';
+import { inSession, step, type SessionOptions, type SmtpError, type SmtpLogin } from './session.ts';
 import { smtpGuide } from './guide.ts';
 
-/** Until the connection, the greeting and TLS are there; servers that fight spam delay their greeting by six seconds or more. */
+/**
+ * Until the connection, the greeting and TLS are there, over all addresses of the host; servers that fight spam delay their greeting
+ * by six seconds or more.
+ */
 const CONNECT_TIMEOUT_MS = 12_000;
 /**
  * Exchange withholds the answer to a mail for up to 30 s (MaxAcknowledgementDelay), and others scan the content before they answer.
@@ -128,11 +130,11 @@ export default defineProvider({
 type RefusedHost = Extract<ResolvedHost, { kind: 'refused' }>;
 type Access = {
   readonly kind: 'open';
-  readonly options: SMTPConnectionOptions;
+  readonly options: SessionOptions;
   readonly login: SmtpLogin | undefined;
 };
 
-/** Returns the address to connect to and the login; called for every mail, because DNS records and tokens change. */
+/** Returns the addresses to connect to and the login; called for every mail, because DNS records and tokens change. */
 async function accessTo(
   account: Account,
   context: ProviderContext,
@@ -141,7 +143,8 @@ async function accessTo(
   if (resolved.kind === 'refused') return resolved;
   try {
     const login = await loginOf(account, context);
-    return { kind: 'open', options: sessionOptions(account, resolved.address), login };
+    const addresses = [resolved.address, ...(resolved.others ?? [])];
+    return { kind: 'open', options: sessionOptions(account, addresses), login };
   } catch (error) {
     if (error instanceof TokenRefused) return error;
     throw error;
@@ -156,11 +159,11 @@ async function loginOf(account: Account, context: ProviderContext): Promise<Smtp
     : { user: username, accessToken: await mailToken(account, oauthIssuer, context) };
 }
 
-/** Connects to the address that the egress guard checked; the certificate must still match the host name. */
-function sessionOptions({ config }: Account, address: string): SMTPConnectionOptions {
+/** Connects to an address that the egress guard checked; the certificate must still match the host name. */
+function sessionOptions({ config }: Account, addresses: readonly string[]): SessionOptions {
   const host = hostOf(config);
   return {
-    host: address,
+    addresses,
     port: config.port,
     secure: isTlsFromStart(config),
     requireTLS: isTlsRequired(config) && !isTlsFromStart(config),
@@ -171,8 +174,9 @@ function sessionOptions({ config }: Account, address: string): SMTPConnectionOpt
       ...(config.caCertificate === undefined ? {} : { ca: config.caCertificate }),
     },
     ...(config.clientName === undefined ? {} : { name: config.clientName }),
-    connectionTimeout: CONNECT_TIMEOUT_MS,
-    greetingTimeout: CONNECT_TIMEOUT_MS,
+    connectTimeoutMs: CONNECT_TIMEOUT_MS,
+    // Of an address or the server behind it. Other faults are the account's: the next address has them as well.
+    mayDiffer: (error) => meaningOfError(error, undefined).class === 'provider_unavailable',
     // The call's deadline ends a silent session.
     socketTimeout: DEADLINE_MS,
     maxResponseSize: REPLY_BYTES_MAX,

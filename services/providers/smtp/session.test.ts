@@ -1,20 +1,25 @@
 import { createHmac } from 'node:crypto';
 import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { Readable } from 'node:stream';
-import { expect, test } from 'vitest';
-import { inSession, step } from './session.ts';
+import { describe, expect, test } from 'vitest';
+import { inSession, step, type SmtpError } from './session.ts';
 
 type Server = AsyncDisposable & { readonly port: number; readonly open: ReadonlySet<Socket> };
 
 /** Starts a server that answers each line by the function, and `DATA` and a mail as usual. */
-async function startServer(answer: (line: string, socket: Socket) => string | undefined): Promise<Server> {
+async function startServer(
+  answer: (line: string, socket: Socket) => string | undefined,
+  { host = '127.0.0.1', port = 0, greetsAfterMs = 0, allowHalfOpen = false } = {},
+): Promise<Server> {
   const open = new Set<Socket>();
-  const server = createServer({ allowHalfOpen: true }, (socket) => {
+  const server = createServer({ allowHalfOpen }, (socket) => {
     let rest = '';
     let isMail = false;
     open.add(socket.on('error', () => {}));
     socket.once('close', () => void open.delete(socket));
-    socket.write('220 mail.test\r\n');
+    if (greetsAfterMs === 0) socket.write('220 mail.test\r\n');
+    else if (Number.isFinite(greetsAfterMs))
+      setTimeout(() => socket.write('220 mail.test\r\n'), greetsAfterMs);
     socket.on('data', (bytes) => {
       const lines = (rest + bytes.toString()).split('\r\n');
       rest = lines.pop() ?? '';
@@ -26,7 +31,7 @@ async function startServer(answer: (line: string, socket: Socket) => string | un
       }
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  await new Promise<void>((resolve) => server.listen(port, host, resolve));
   return {
     port: (server.address() as AddressInfo).port,
     open,
@@ -39,7 +44,15 @@ async function startServer(answer: (line: string, socket: Socket) => string | un
 
 const LOGIN = { user: 'mailer', pass: 'pass-word' };
 const signal = () => AbortSignal.timeout(30_000);
-const optionsOf = ({ port }: Server) => ({ host: '127.0.0.1', port, secure: false, logger: false }) as const;
+const optionsOf = ({ port }: Pick<Server, 'port'>) =>
+  ({
+    addresses: ['127.0.0.1'],
+    connectTimeoutMs: 10_000,
+    mayDiffer: () => true,
+    port,
+    secure: false,
+    logger: false,
+  }) as const;
 
 function login(server: Server): Promise<string> {
   return inSession(optionsOf(server), LOGIN, signal(), () => Promise.resolve('open'));
@@ -87,15 +100,90 @@ test('a challenge that is none is refused in little time, whatever its length', 
 });
 
 test('the connection closes soon after the work, even if the server never ends its answer to QUIT', async () => {
-  await using server = await startServer((line, socket) => {
+  const dripsAtTheEnd = (line: string, socket: Socket) => {
     if (line !== 'QUIT') return '250 OK';
     const dripping = setInterval(() => socket.write('2'), 100).unref();
     socket.once('close', () => clearInterval(dripping));
     return undefined;
-  });
+  };
+  await using server = await startServer(dripsAtTheEnd, { allowHalfOpen: true });
   await inSession(optionsOf(server), undefined, signal(), (connection) => {
     const body = Readable.from([Buffer.from('Subject: a\r\n\r\na')], { objectMode: false });
     return step((done) => connection.send({ from: 'a@b.example', to: ['c@d.example'] }, body, done));
   });
   await expect.poll(() => server.open.size, { timeout: 4_000 }).toBe(0);
+});
+
+describe('a host with several addresses', () => {
+  const HEALTHY = (line: string) => (line === 'QUIT' ? '221 Bye' : '250 OK');
+  /** What each address made of a session with the time of two seconds. */
+  async function openAt(port: number, addresses: readonly string[]) {
+    const begun = performance.now();
+    const options = { ...optionsOf({ port }), addresses, connectTimeoutMs: 2_000 };
+    const host = await inSession(options, undefined, signal(), (connection) =>
+      Promise.resolve(connection.host),
+    ).catch((error: SmtpError) => error.code);
+    return { host, ms: performance.now() - begun };
+  }
+
+  test.each<[title: string, answer: (line: string) => string | undefined, greetsAfterMs: number]>([
+    ['never greets', HEALTHY, Number.POSITIVE_INFINITY],
+    ['never answers EHLO', () => undefined, 0],
+    [
+      'never begins TLS',
+      (line) => (line.startsWith('EHLO') ? '250-mail.test\r\n250 STARTTLS' : '220 Ready'),
+      0,
+    ],
+  ])('is called at the next one after the share of one that %s', async (_, answer, greetsAfterMs) => {
+    await using second = await startServer(HEALTHY);
+    await using first = await startServer(answer, { host: '127.0.0.2', port: second.port, greetsAfterMs });
+    const { host, ms } = await openAt(second.port, ['127.0.0.2', '127.0.0.1']);
+    expect(host).toBe('127.0.0.1');
+    expect(ms).toBeGreaterThan(900);
+    expect(ms).toBeLessThan(1_900);
+    await expect.poll(() => first.open.size, { timeout: 4_000 }).toBe(0);
+  });
+
+  test('is called at the next one at once after one that closes before the greeting', async () => {
+    await using second = await startServer(HEALTHY);
+    const first = createServer((socket) => void socket.destroy());
+    await new Promise<void>((resolve) => first.listen(second.port, '127.0.0.2', resolve));
+    const { host, ms } = await openAt(second.port, ['127.0.0.2', '127.0.0.1']);
+    expect(host).toBe('127.0.0.1');
+    expect(ms).toBeLessThan(900);
+    await new Promise((resolve) => first.close(resolve));
+  });
+
+  test('may withhold its greeting for longer than the share of one', async () => {
+    const late = { greetsAfterMs: 1_300 };
+    await using first = await startServer(HEALTHY, late);
+    await using second = await startServer(HEALTHY, { ...late, host: '127.0.0.2', port: first.port });
+    expect(await openAt(first.port, ['127.0.0.1', '127.0.0.2'])).toMatchObject({ host: '127.0.0.1' });
+    await expect.poll(() => second.open.size, { timeout: 4_000 }).toBe(0);
+  });
+
+  test('none of which greets fails after the whole time, with every connection closed', async () => {
+    const silent = { greetsAfterMs: Number.POSITIVE_INFINITY };
+    await using first = await startServer(HEALTHY, silent);
+    await using second = await startServer(HEALTHY, { ...silent, host: '127.0.0.2', port: first.port });
+    const { host, ms } = await openAt(first.port, ['127.0.0.1', '127.0.0.2', '127.0.0.3']);
+    expect(host).toBe('ETIMEDOUT');
+    expect(ms).toBeGreaterThan(1_900);
+    expect(ms).toBeLessThan(3_000);
+    await expect.poll(() => first.open.size + second.open.size, { timeout: 4_000 }).toBe(0);
+  });
+
+  test('is left at every address when the deadline passes', async () => {
+    const silent = { greetsAfterMs: Number.POSITIVE_INFINITY };
+    await using first = await startServer(HEALTHY, silent);
+    await using second = await startServer(HEALTHY, { ...silent, host: '127.0.0.2', port: first.port });
+    const options = {
+      ...optionsOf(first),
+      addresses: ['127.0.0.1', '127.0.0.2', '127.0.0.3'],
+      connectTimeoutMs: 1_000,
+    };
+    const session = inSession(options, undefined, AbortSignal.timeout(500), () => Promise.resolve('open'));
+    await expect(session).rejects.toMatchObject({ code: 'ETIMEDOUT', message: 'The deadline passed' });
+    await expect.poll(() => first.open.size + second.open.size, { timeout: 4_000 }).toBe(0);
+  });
 });

@@ -1,6 +1,7 @@
 import SMTPConnection, { type SMTPConnectionOptions } from 'nodemailer/lib/smtp-connection';
 import XOAuth2 from 'nodemailer/lib/xoauth2';
 import { cramMd5 } from './cram-md5.ts';
+import { firstOpened } from './first-opened.ts';
 
 /** How long a server may leave its side of a closed connection open. */
 const CLOSE_TIMEOUT_MS = 1_000;
@@ -17,34 +18,42 @@ export type SmtpLogin =
   | { readonly user: string; readonly pass: string }
   | { readonly user: string; readonly accessToken: string };
 
+export type SessionOptions = Omit<SMTPConnectionOptions, 'host' | 'connectionTimeout' | 'greetingTimeout'> & {
+  /** Of the host, in the order in which to try them. */
+  readonly addresses: readonly string[];
+  /** Until the connection, the greeting and TLS are there, over all addresses. */
+  readonly connectTimeoutMs: number;
+  /** Returns whether another address of the host may not have this fault. */
+  readonly mayDiffer: (error: SmtpError) => boolean;
+};
+
+/** A connection after the greeting and TLS. */
+type Opened = {
+  readonly connection: SMTPConnection;
+  /** Rejects when the connection ends or the signal aborts. */
+  readonly broken: Promise<never>;
+  readonly close: () => void;
+};
+
 /**
- * Runs `work` in one session: connect, TLS, greeting, login. Rejects with the first error of any step (with nodemailer's
- * codes) or when the signal aborts; always closes the connection. `takesUtf8`: whether the server offers SMTPUTF8.
+ * Runs `work` in one session: connect to one of the addresses, TLS, greeting, login. Rejects with the first error of any step (with
+ * nodemailer's codes) or when the signal aborts; always closes the connection. `takesUtf8`: whether the server offers SMTPUTF8.
  */
 export async function inSession<T>(
-  options: SMTPConnectionOptions,
+  { addresses, connectTimeoutMs, mayDiffer, ...options }: SessionOptions,
   login: SmtpLogin | undefined,
   signal: AbortSignal,
   work: (connection: SMTPConnection, takesUtf8: boolean) => Promise<T>,
 ): Promise<T> {
-  const connection = new SMTPConnection({
-    ...options,
-    customAuth: { 'CRAM-MD5': cramMd5 },
-    socketCloseTimeout: CLOSE_TIMEOUT_MS,
+  const { connection, broken, close } = await firstOpened(addresses, {
+    open: (host, withinMs, until) =>
+      openConnection({ ...options, host, connectionTimeout: withinMs, greetingTimeout: withinMs }, until),
+    withinMs: connectTimeoutMs,
+    mayDiffer,
+    signal,
   });
-  const broken = Promise.withResolvers<never>();
-  broken.promise.catch(() => {});
-  const giveUp = () => broken.reject(Object.assign(new Error('The deadline passed'), { code: 'ETIMEDOUT' }));
-  const ended = () =>
-    broken.reject(Object.assign(new Error('The connection ended'), { code: 'ECONNECTION' }));
-  connection.on('error', broken.reject);
-  // The running step is notified a tick later and has the server's reply, so it must reject first.
-  connection.on('end', () => setImmediate(ended));
-  signal.addEventListener('abort', giveUp, { once: true });
-  if (signal.aborted) giveUp();
 
   async function steps(): Promise<T> {
-    await step((done) => connection.connect(done));
     // The last reply so far is the one to EHLO, or to HELO, which offers nothing.
     const takesUtf8 = /^250[ -]SMTPUTF8\b/im.test(connection.lastServerResponse || '');
     if (login !== undefined) await step((done) => connection.login(authOf(login), done));
@@ -52,13 +61,46 @@ export async function inSession<T>(
   }
 
   try {
-    const result = await Promise.race([signal.aborted ? broken.promise : steps(), broken.promise]);
+    const result = await Promise.race([steps(), broken]);
     // The answer is not awaited (as in Postfix, smtp_skip_quit_response): a server could keep the connection open with it.
     connection.quit();
     return result;
   } finally {
+    close();
+  }
+}
+
+/** Connects, up to the answer to EHLO, over TLS if the options ask for it. Closes the connection if that fails or the signal aborts. */
+async function openConnection(options: SMTPConnectionOptions, signal: AbortSignal): Promise<Opened> {
+  const connection = new SMTPConnection({
+    ...options,
+    customAuth: { 'CRAM-MD5': cramMd5 },
+    socketCloseTimeout: CLOSE_TIMEOUT_MS,
+  });
+  const broken = Promise.withResolvers<never>();
+  broken.promise.catch(() => {});
+  function close(): void {
     connection.close();
     signal.removeEventListener('abort', giveUp);
+  }
+  function giveUp(): void {
+    broken.reject(Object.assign(new Error('The deadline passed'), { code: 'ETIMEDOUT' }));
+    close();
+  }
+  const ended = () =>
+    broken.reject(Object.assign(new Error('The connection ended'), { code: 'ECONNECTION' }));
+  connection.on('error', broken.reject);
+  // The running step is notified a tick later and has the server's reply, so it must reject first.
+  connection.on('end', () => setImmediate(ended));
+  signal.addEventListener('abort', giveUp, { once: true });
+  try {
+    if (signal.aborted) giveUp();
+    else await Promise.race([step((done) => connection.connect(done)), broken.promise]);
+    if (signal.aborted) await broken.promise;
+    return { connection, broken: broken.promise, close };
+  } catch (error) {
+    close();
+    throw error;
   }
 }
 
