@@ -90,6 +90,7 @@ export function claimOf(
     events: messages.map((messageSeq, i) => ({ seq: i + 1, event: eventOf(messageSeq), messageSeq })),
     blocked: new Set(),
     waitsSince: Date.now(),
+    isPaced: false,
     leaseEndsAt: performance.now() + 60_000,
     ...more,
   };

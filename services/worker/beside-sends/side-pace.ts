@@ -12,7 +12,7 @@ export type SideTurn = 'expected' | 'surplus';
 export type DoneSideWork = {
   /** The surplus part of the work, from 0 to 1. */
   readonly surplus: number;
-  /** The longest time that one of its items had waited, in milliseconds. */
+  /** For how long the batch counts as having waited, in milliseconds. */
   readonly waitedMs: number;
   /** How long the work had taken before its turn, in milliseconds. */
   readonly readMs?: number;

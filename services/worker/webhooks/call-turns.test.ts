@@ -5,7 +5,7 @@ import { createCallTurns } from './call-turns.ts';
 type Entry = { readonly id: string; readonly tenantId: string };
 
 /** Creates turns whose calls last until they are ended; each call takes `beginMs` to begin. */
-function setup({ slots = 100, isSending = false, beginMs = 0 } = {}) {
+function setup({ slots = 100, isSending = false, beginMs = 0, pacedFor = new Map<string, number>() } = {}) {
   const begun: string[] = [];
   const left = new Map<string, number>();
   const withTheirShare = new Set<string>();
@@ -25,12 +25,11 @@ function setup({ slots = 100, isSending = false, beginMs = 0 } = {}) {
       const until = performance.now() + beginMs;
       while (performance.now() < until);
     },
-    waitsSince: () => 0,
+    waitOf: ({ id }) => ({ ms: pacedFor.get(id) ?? 0, isPaced: pacedFor.has(id) }),
     hasSlot: () => inFlight < slots,
     isSending: () => isSending,
     withSurplus: () => withSurplus,
     use: (calls) => [...calls].reduce((sum, [id, some]) => sum + (withSurplus.has(id) ? some : 0), 0),
-    epochMs: () => 0,
   });
   function add(id: string, calls: number, tenantId = id): Entry {
     const entry = { id, tenantId };
@@ -105,6 +104,25 @@ test('while messages are sent, surplus calls are followed by a rest, in which ot
   await nextTurn();
   expect(begun).toEqual(['a', 'b']);
   await expect.poll(() => begun).toEqual(['a', 'b', 'a2']);
+});
+
+test('late calls of an endpoint with a pace of its own need no rest, and lift that of no other call', async () => {
+  const { begun, withSurplus, add } = setup({
+    isSending: true,
+    beginMs: 60,
+    pacedFor: new Map([['late', 120_000]]),
+  });
+  for (const tenant of ['late', 'new']) withSurplus.add(tenant);
+  const late = add('late', 2);
+  await nextTurn();
+  expect(begun).toEqual(['late', 'late']);
+  add(late.id, 1);
+  add('new', 1);
+  await nextTurn();
+  add('late', 1);
+  await nextTurn();
+  expect(begun).toEqual(['late', 'late', 'late', 'new']);
+  await expect.poll(() => begun).toHaveLength(5);
 });
 
 test('while no messages are sent, surplus calls need not rest', async () => {

@@ -1,13 +1,12 @@
-import type { EpochClock } from '#core/domain/clock.ts';
 import { hasSurplus, NOBODY, type TenantsWithSurplus } from '#core/domain/queue/expected-work.ts';
+import { batchWaitMs, type Wait } from '#core/domain/queue/rest-beside-sends.ts';
 import { createSideRest } from '../beside-sends/side-rest.ts';
 
 export type CallTurnsDeps<Entry, Call> = {
   /** Returns the next call of an entry; undefined: none may begin now; `over_share`: its tenant has its share of the slots. */
   readonly next: (entry: Entry) => Call | 'over_share' | undefined;
   readonly begin: (entry: Entry, call: Call) => void;
-  /** Returns since when only this process and the others like it have kept the call waiting, in ms since the epoch. */
-  readonly waitsSince: (entry: Entry, call: Call) => number;
+  readonly waitOf: (entry: Entry, call: Call) => Wait;
   /** Whether a slot is free. */
   readonly hasSlot: () => boolean;
   /** Whether messages are being sent; they have priority. */
@@ -19,7 +18,6 @@ export type CallTurnsDeps<Entry, Call> = {
    * @returns how many of them were surplus.
    */
   readonly use: (calls: ReadonlyMap<string, number>) => number;
-  readonly epochMs: EpochClock;
 };
 
 /** Decides in which order, and when, calls to endpoints begin; an entry is an endpoint with claims. */
@@ -72,9 +70,8 @@ export function createCallTurns<Entry extends { readonly tenantId: string }, Cal
     const begunAt = performance.now();
     const withSurplus = rest.leftMs() > 0 ? deps.withSurplus() : NOBODY;
     const calls = new Map<string, number>();
-    let begun = 0;
-    let oldestAt = Number.POSITIVE_INFINITY;
-    while (begun < TURN_MAX && deps.hasSlot()) {
+    const waits: Wait[] = [];
+    while (waits.length < TURN_MAX && deps.hasSlot()) {
       const [entry] = turns;
       if (entry === undefined) break;
       turns.delete(entry);
@@ -89,14 +86,13 @@ export function createCallTurns<Entry extends { readonly tenantId: string }, Cal
         continue;
       }
       turns.add(entry);
-      begun++;
       calls.set(entry.tenantId, (calls.get(entry.tenantId) ?? 0) + 1);
-      oldestAt = Math.min(oldestAt, deps.waitsSince(entry, call));
+      waits.push(deps.waitOf(entry, call));
       deps.begin(entry, call);
     }
-    const surplus = begun === 0 ? 0 : deps.use(calls) / begun;
+    const surplus = waits.length === 0 ? 0 : deps.use(calls) / waits.length;
     const tookMs = WHOLE_CALL * (performance.now() - begunAt) * surplus;
-    if (surplus > 0) rest.extend({ tookMs, waitedMs: deps.epochMs() - oldestAt });
+    if (surplus > 0) rest.extend({ tookMs, waitedMs: batchWaitMs(waits) });
     if (deps.hasSlot()) schedule();
   }
 

@@ -6,6 +6,7 @@ import {
   tenantsWithTheirShare,
   type HeldClaims,
 } from '#core/domain/webhooks/claim-room.ts';
+import { batchWaitMs, type Wait } from '#core/domain/queue/rest-beside-sends.ts';
 import { deliveryDelayMs } from '#core/domain/webhooks/delivery-schedule.ts';
 import { FAILURES_UNTIL_FAILING } from '#core/domain/webhooks/endpoint-health.ts';
 import type { ClaimedEvent, DeliveryClaim, WebhookEndpoint } from '#core/store/webhooks/delivery-claim.ts';
@@ -66,7 +67,7 @@ export type EndpointCaller = {
    * their share of the claims.
    */
   readonly busy: readonly string[];
-  /** Returns for how long workers alone have kept the longest waiting of these claims waiting, in milliseconds. */
+  /** Returns for how long these claims count as having waited, in milliseconds. */
   waitedMs(claims: readonly DeliveryClaim[]): number;
   /** Endpoints with claims under way, each as it was claimed last. */
   readonly endpoints: readonly WebhookEndpoint[];
@@ -114,12 +115,11 @@ export function createEndpointCaller(deps: EndpointCallerDeps): EndpointCaller {
   const turns = createCallTurns<Entry, Delivery>({
     next: nextOf,
     begin,
-    waitsSince: (_, { open }) => waitsSince(open.claim),
+    waitOf: (_, { open }) => waitOf(open.claim),
     hasSlot: () => slots.hasSlot,
     isSending: deps.isSending,
     withSurplus: deps.withSurplus,
     use: deps.use,
-    epochMs: deps.epochMs,
   });
   const slots = createSlotShares(deps.inFlightMax);
   const keyless = createKeylessEndpoints();
@@ -309,12 +309,13 @@ export function createEndpointCaller(deps: EndpointCallerDeps): EndpointCaller {
     deps.watch.note(endpoint, { succeeded, status, retryAfterMs, isProbe });
   }
 
-  /** Returns since when workers alone have kept the events waiting. Those of an ordered endpoint wait for its earlier events. */
-  function waitsSince({
+  function waitOf({
     endpoint,
-    waitsSince: since,
-  }: Pick<DeliveryClaim, 'endpoint' | 'waitsSince'>): number {
-    return endpoint.ordered ? deps.epochMs() : Math.max(since, entries.get(endpoint.id)?.fullAt ?? 0);
+    waitsSince,
+    isPaced,
+  }: Pick<DeliveryClaim, 'endpoint' | 'waitsSince' | 'isPaced'>): Wait {
+    const since = Math.max(waitsSince, entries.get(endpoint.id)?.fullAt ?? 0);
+    return { ms: deps.epochMs() - since, isPaced };
   }
 
   const roomNow = (): number => (isStopping ? 0 : claimRoom([...entries.values()].map(heldClaims)));
@@ -343,7 +344,7 @@ export function createEndpointCaller(deps: EndpointCallerDeps): EndpointCaller {
         ...tenantsWithTheirShare(held, roomNow(), (deps.inFlightMax * WAIT_MS) / callMs),
       ];
     },
-    waitedMs: (claims) => Math.max(0, ...claims.map((claim) => deps.epochMs() - waitsSince(claim))),
+    waitedMs: (claims) => batchWaitMs(claims.map(waitOf)),
     get endpoints() {
       return [...entries.values()].map(({ run }) => run.endpoint);
     },

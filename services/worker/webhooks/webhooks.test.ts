@@ -94,16 +94,16 @@ describe('concurrent calls', () => {
     ],
     ['late events, but for its limit', { ageMs: 120_000, waitedMs: 120_000, events: 60, beforeRest: 40 }],
     [
-      'late events of an endpoint that wants them in order',
-      { ageMs: 120_000, waitedMs: 120_000, events: 40, beforeRest: 20, ordered: true },
+      'late events of an endpoint with a pace of its own, but for its limit',
+      { ageMs: 120_000, waitedMs: 120_000, events: 60, beforeRest: 40, isPaced: true },
     ],
   ])('of a tenant with surplus rest while messages are sent, for %s', async (_, late) => {
-    const ordered = 'ordered' in late;
-    const loud = endpointOf({ tenantId: randomUUID(), url: 'https://loud.example/', ordered });
+    const isPaced = 'isPaced' in late;
+    const loud = endpointOf({ tenantId: randomUUID(), url: 'https://loud.example/', ordered: isPaced });
     const quiet = endpointOf({ tenantId: randomUUID(), url: 'https://quiet.example/' });
     const isLoud = ({ url }: HttpRequest) => url.includes('loud');
     const many = Array.from({ length: late.events }, (_none, i) => i);
-    const surplus = claimOf(loud, many, { waitsSince: Date.now() - late.waitedMs });
+    const surplus = claimOf(loud, many, { isPaced, waitsSince: Date.now() - late.waitedMs });
     const at = new Date(Date.now() - late.ageMs);
     const events = surplus.events.map((one) => ({ ...one, event: { ...one.event, at } }));
     const s = scriptedWebhooks([{ ...surplus, events }], () => OK, {
@@ -112,14 +112,14 @@ describe('concurrent calls', () => {
         ...createExpectedWork(),
         withSurplus: () => new Set([loud.tenantId]),
         use(calls) {
-          // Takes as long as beginning many calls.
-          for (const from = performance.now(); performance.now() - from < 100;);
+          // Takes as long as beginning many calls, so that a rest after them lasts a second.
+          for (const from = performance.now(); performance.now() - from < 200;);
           return calls.get(loud.tenantId) ?? 0;
         },
       },
     });
     await s.webhooks.claim();
-    await expect.poll(() => s.calls.length).toBe(late.beforeRest);
+    await expect.poll(() => s.calls.length, { timeout: 900 }).toBe(late.beforeRest);
     s.left.push(claimOf(quiet, [1]));
     await s.webhooks.claim();
     await expect.poll(() => s.completions.length).toBe(2);

@@ -231,7 +231,7 @@ describe('webhook claims', () => {
     expect(seqsOf(await b.claims())).toEqual([1, 2]);
   });
 
-  test('tell since when workers keep events waiting, whatever their endpoint waited for before', async () => {
+  test('tell since when events wait that can be called for, and whether their endpoint has a pace of its own', async () => {
     await using b = await setupWebhooks();
     const HOUR_MS = 3_600_000;
     const [idle, slow] = [await b.endpoint(), await b.endpoint({ rate_limit_per_second: 100 })];
@@ -246,11 +246,13 @@ describe('webhook claims', () => {
       moveEndpointTo(b.tenant.tenantId as TenantId, tx, paused, 'resume'),
     );
     const claims = await b.claims();
-    const isLate = (id: string) => {
-      const waitsSince = claims.find(({ endpoint }) => endpoint.id === id)?.waitsSince ?? Number.NaN;
-      return Math.round((Date.now() - waitsSince) / HOUR_MS);
+    const waitOf = (id: string) => {
+      const claim = claims.find(({ endpoint }) => endpoint.id === id);
+      const waitsSince = claim?.waitsSince ?? Number.NaN;
+      return { hours: Math.round((Date.now() - waitsSince) / HOUR_MS), isPaced: claim?.isPaced };
     };
-    expect([idle, slow, paused, held, ordered].map(isLate)).toEqual([1, 0, 0, 0, 0]);
+    expect([idle, paused, held].map(waitOf)).toEqual([1, 0, 0].map((hours) => ({ hours, isPaced: false })));
+    expect([slow, ordered].map(waitOf)).toEqual([1, 1].map((hours) => ({ hours, isPaced: true })));
   });
 
   test('continue for a suspended tenant and end with the deletion of the endpoint', async () => {

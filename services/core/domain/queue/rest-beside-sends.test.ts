@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { extendRest, restBesideSendsMs, type SideWork } from './rest-beside-sends.ts';
+import { batchWaitMs, extendRest, restBesideSendsMs, type SideWork, type Wait } from './rest-beside-sends.ts';
 
 const BATCH: SideWork = { kind: 'events', tookMs: 30, isSending: true, waitedMs: 0 };
 
@@ -25,4 +25,19 @@ test.each<[string, number, Partial<SideWork>, number]>([
   ['a rest, after work that needs none: it ends as before', 5_100, { isSending: false }, 5_100],
 ])('a rest is extended while there is %s', (_, restUntil, over, until) => {
   expect(extendRest(restUntil, 5_000, { ...BATCH, ...over })).toBe(until);
+});
+
+const kept = (ms: number): Wait => ({ ms, isPaced: false });
+const paced = (ms: number): Wait => ({ ms, isPaced: true });
+
+test.each<[string, readonly Wait[], number]>([
+  ['nothing waits: the full rest', [], 60],
+  ['one of its items is a minute late: no rest', [kept(0), kept(60_000), paced(0)], 0],
+  ['all belong to endpoints with a pace of their own, and are a minute late: no rest', [paced(60_000)], 0],
+  ['these are an hour late: no rest', [paced(3_600_000), paced(3_600_000)], 0],
+  ['these are 37.5 s late: half of the rest', [paced(37_500), paced(37_500)], 30],
+  ['one of them is an hour late: the rest of the others', [kept(0), paced(3_600_000), kept(0)], 40],
+  ['none of them is late: the full rest', [paced(0), kept(1_000), paced(15_000)], 60],
+])('a batch rests by what its items waited for: %s', (_, waits, restMs) => {
+  expect(restBesideSendsMs({ ...BATCH, waitedMs: batchWaitMs(waits) })).toBeCloseTo(restMs);
 });

@@ -4,9 +4,16 @@ export type SideWork = {
   readonly tookMs: number;
   /** Whether messages are being sent, or were a moment ago. */
   readonly isSending: boolean;
-  /** The longest time that one of its items had waited, in milliseconds. */
+  /** The longest time that one of its items had waited, in milliseconds, or `batchWaitMs`. */
   readonly waitedMs: number;
   readonly kind: keyof typeof REST;
+};
+
+/** How long an item of side work had waited when its turn came. */
+export type Wait = {
+  readonly ms: number;
+  /** Whether it may have waited for its endpoint, which has a rate limit or wants its events in order, and not for workers alone. */
+  readonly isPaced: boolean;
 };
 
 /**
@@ -39,4 +46,20 @@ export function restBesideSendsMs({ tookMs, isSending, waitedMs, kind }: SideWor
  */
 export function extendRest(restUntil: number, monotonicNow: number, work: SideWork): number {
   return Math.min(Math.max(restUntil, monotonicNow) + restBesideSendsMs(work), monotonicNow + REST_MS_MAX);
+}
+
+/**
+ * Returns for how long a batch counts as having waited, in milliseconds: for as long as any item that workers alone kept waiting. A
+ * paced item counts for its own part of the batch: it may be late because of its endpoint for ever, and must not lift the rest of
+ * other work. But a backlog of paced items alone gets all of the time when it is late.
+ */
+export function batchWaitMs(waits: readonly Wait[]): number {
+  let longest = 0;
+  let pacedParts = 0;
+  for (const { ms, isPaced } of waits) {
+    if (!isPaced) longest = Math.max(longest, ms);
+    // Within these bounds the rest is proportional to the wait.
+    pacedParts += Math.min(LATE_MS, Math.max(PATIENCE_MS, isPaced ? ms : 0)) / waits.length;
+  }
+  return Math.max(longest, pacedParts);
 }

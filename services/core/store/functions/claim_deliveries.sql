@@ -33,9 +33,10 @@ declare
   taken bigint[] := '{}';
   -- The tenant of each row in `taken`.
   taken_of uuid[] := '{}';
-  -- The endpoints of rows in `taken`, and how long each has been kept waiting by workers alone; of these the failing ones.
+  -- The endpoints of rows in `taken`, how long each has waited, and whether its own pace may be the reason; of these the failing ones.
   asked uuid[] := '{}';
   waits double precision[] := '{}';
+  paced boolean[] := '{}';
   probed uuid[] := '{}';
   waits_from timestamptz;
   picked bigint[];
@@ -171,10 +172,11 @@ begin
       taken := taken || picked;
       taken_of := taken_of || array_fill(endpoint.tenant_id, array[cardinality(picked)]);
       asked := asked || candidate;
-      -- Not the time for which the endpoint could not be called: it was paused, had failed, or had asked for a wait. An endpoint
-      -- with a rate limit waits for that, and an ordered one for the end of its claim before.
-      waits := waits || case when endpoint.ordered or endpoint.rate_limit_per_second is not null then 0 else 1000
-        * extract(epoch from at_now - greatest(waits_from, endpoint.call_at, endpoint.updated_at))::double precision end;
+      -- Not the time for which the endpoint could not be called: it was paused, had failed, or had asked for a wait.
+      waits := waits
+        || 1000 * extract(epoch from at_now - greatest(waits_from, endpoint.call_at, endpoint.updated_at))::double precision;
+      -- An endpoint with a rate limit also waits for that, and an ordered one for the end of its claim before.
+      paced := paced || (endpoint.ordered or endpoint.rate_limit_per_second is not null);
       if endpoint.status = 'failing' then
         probed := probed || candidate;
         update webhook_endpoints w set call_at = at_now + lease where w.id = candidate;
@@ -186,7 +188,7 @@ begin
   end loop;
   select coalesce(json_agg(d), '[]') into claims from (
     select x.id as due_id, x.claim, x.endpoint_id, x.purge_on, x.attempts, x.manual, x.endpoint_id = any (probed) as probe,
-      waits[array_position(asked, x.endpoint_id)] as waited_ms
+      waits[array_position(asked, x.endpoint_id)] as waited_ms, paced[array_position(asked, x.endpoint_id)] as paced
     from due_deliveries x where x.id = any (taken)
     order by x.endpoint_id, x.due_at, x.first_seq
   ) d;

@@ -58,10 +58,12 @@ export type DeliveryClaim = {
   /** Messages with an earlier event that still waits; only for an ordered endpoint. */
   readonly blocked: ReadonlySet<number>;
   /**
-   * Since when workers alone have kept the events waiting, in milliseconds since the epoch: not while the endpoint could not be
-   * called, as when it was paused or failing, nor because of its rate limit or because it wants its events in order.
+   * Since when the events have waited, in milliseconds since the epoch: not while the endpoint could not be called, as when it was
+   * paused or failing.
    */
   readonly waitsSince: number;
+  /** Whether they may have waited for the endpoint, because it has a rate limit or wants its events in order. */
+  readonly isPaced: boolean;
   /** By `performance.now()`. */
   readonly leaseEndsAt: number;
 };

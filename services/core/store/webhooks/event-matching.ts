@@ -204,7 +204,8 @@ export function eventMatching({ sql, positions, rowsOf, toEvents, loadEndpoints 
         event: { ...event, seq: firstSeq + nth },
         messageSeq: messageSeqOf(row),
       }));
-      const none = { attempts: 0, manual: false, isProbe: false, blocked: new Set<number>() };
+      // A matched endpoint is only claimed if it has no pace of its own.
+      const none = { attempts: 0, manual: false, isProbe: false, isPaced: false, blocked: new Set<number>() };
       const waitsSince = Math.min(Date.now(), ...events.slice(0, 1).map(({ event }) => event.at.getTime()));
       return [{ ...none, dueId, claim, endpoint, purgeOn, events, waitsSince, leaseEndsAt }];
     });

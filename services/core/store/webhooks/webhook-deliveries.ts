@@ -188,7 +188,17 @@ export function webhookStore(sql: Sql, bounded: Bounded, loadIds: LoadIds) {
         readClaimed(look.claims),
       ]);
       const claims = look.claims.flatMap(
-        ({ due_id: dueId, claim, endpoint_id, purge_on, attempts, manual, probe: isProbe, waited_ms }) => {
+        ({
+          due_id: dueId,
+          claim,
+          endpoint_id,
+          purge_on,
+          attempts,
+          manual,
+          probe: isProbe,
+          waited_ms,
+          paced: isPaced,
+        }) => {
           const endpoint = endpoints.get(endpoint_id);
           const told = events.get(dueId);
           if (endpoint === undefined || told === undefined) return [];
@@ -201,6 +211,7 @@ export function webhookStore(sql: Sql, bounded: Bounded, loadIds: LoadIds) {
             manual,
             isProbe,
             waitsSince: askedAt - waited_ms,
+            isPaced,
             events: told.map(({ row, event }) => ({ seq: row.seq, event, messageSeq: messageSeqOf(row) })),
             blocked: new Set(told.filter(({ row }) => row.blocked).map(({ row }) => row.messageSeq)),
             leaseEndsAt,
@@ -325,6 +336,7 @@ type ClaimLook = DueLook & {
     readonly manual: boolean;
     readonly probe: boolean;
     readonly waited_ms: number;
+    readonly paced: boolean;
   }[];
 };
 
