@@ -231,6 +231,25 @@ describe('a week whose message is being sent when its Monday comes', () => {
     expect(await b.store.maintain()).toEqual({ ...NOTHING, dropped: [old] });
   });
 
+  test('is kept until what ended its messages after a restore into another cluster is told', async () => {
+    await using b = await setupMessages();
+    const old = await makeOldPartition(b, '2020-01-06');
+    const [seq = 0] = await b.accept();
+    await tellAll(b);
+    await backdate(b, [seq], '2020-01-06');
+    // Rows and position refer to transaction ids that this cluster has not reached yet.
+    await b.admin`update despatch.changes set xid = (xid::text::bigint + 1000000000)::text::xid8`;
+    await b.admin`
+      update despatch.feed_passes set done = (pg_snapshot_xmin(done)::text::bigint + 1000000000 || ':'
+        || pg_snapshot_xmax(done)::text::bigint + 1000000000 || ':')::pg_snapshot`;
+    const [claimed] = await b.claimDue(1, 60_000);
+    await b.store.complete(claimed === undefined ? [] : [completionOf(claimed, accepted)]);
+    while ((await b.store.countUsage(100, 0)).outcome === 'more');
+    expect(await b.store.maintain()).toEqual({ ...NOTHING, unsettled: ['2020-01-06'] });
+    await tellAll(b);
+    expect(await b.store.maintain()).toEqual({ ...NOTHING, dropped: [old] });
+  });
+
   test('is kept in a default partition too, and only this week', async () => {
     await using b = await setupMessages();
     const [live = 0, ended = 0, late = 0] = await b.accept(3);

@@ -61,6 +61,27 @@ test('oldestUsageSeconds is the age of the oldest move that is not counted, or 0
   expect(await minutes()).toBe(5);
 });
 
+test('oldestChangeSeconds is the age of the oldest change that is not numbered, or 0', async () => {
+  await using b = await setupMessages();
+  const minutes = async (): Promise<number> => Math.floor((await b.gauges.oldestChangeSeconds()) / 60);
+  expect(await minutes()).toBe(0);
+  await b.accept();
+  await b.admin`update despatch.changes set at = now() - interval '20 minutes'`;
+  await b.accept();
+  expect(await minutes()).toBe(20);
+  expect((await b.store.numberChanges(100, 0)).outcome).toBe('numbered');
+  expect(await minutes()).toBe(0);
+  // As in a database that was restored into another cluster, where transaction ids begin again.
+  await b.admin`update despatch.changes set xid = (xid::text::bigint + 1000000000)::text::xid8, at = now() - interval '1 hour'`;
+  await b.admin`
+    update despatch.feed_passes set done = (pg_snapshot_xmin(done)::text::bigint + 1000000000 || ':'
+      || pg_snapshot_xmax(done)::text::bigint + 1000000000 || ':')::pg_snapshot`;
+  expect(await minutes()).toBe(0);
+  await b.accept();
+  await b.admin`update despatch.changes set at = now() - interval '5 minutes' where at > now() - interval '1 minute'`;
+  expect(await minutes()).toBe(5);
+});
+
 test('oldestReceiptSeconds is the age of the oldest call that is not read or receipt that is not applied, or 0', async () => {
   await using b = await setupMessages();
   const plant = (lanes: number, each: number, minutes: number, isWaiting = false) =>

@@ -26,6 +26,11 @@ language sql stable security definer set search_path = despatch, pg_temp
       select x.* from changes x where x.xid >= pg_snapshot_xmax(b.done)
       union all
       select x.* from pg_snapshot_xip(b.done) r (xid) join changes x on x.xid = r.xid
+      union all
+      -- In another cluster, where transaction ids are lower (`number_changes`).
+      select x.* from changes x
+      where pg_snapshot_xmax(b.done) > pg_snapshot_xmax(pg_current_snapshot())
+        and (x.id > b.last_id or not pg_visible_in_snapshot(x.xid, b.done))
     ) c
     where b.target is null or c.id > b.after_id or not pg_visible_in_snapshot(c.xid, b.target)
   ) c, unnest(c.purge_ons, c.numbers) as e (day, number)
