@@ -90,6 +90,42 @@ describe('acceptance', () => {
     expect(stored?.['n']).toBe(0);
   });
 
+  test('each scheduled message of a batch keeps the retention that its own request read, as while a plan changes', async () => {
+    await using b = await setup();
+    const tenant = await seedTenant(b.admin);
+    const sendAt = Date.now() + 3_600_000;
+    const rows = [90, 30, 60].map((retention_days) =>
+      acceptRow(tenant, {
+        status: 'scheduled',
+        send_at: new Date(sendAt).toISOString(),
+        retention_days,
+        purge_on: purgeDay(sendAt, retention_days),
+      }),
+    );
+    const verdicts = await acceptBatch(b.api, rows);
+    expect(verdicts.map(({ verdict }) => verdict)).toEqual(['accepted', 'accepted', 'accepted']);
+    const stored = await b.admin<{ seq: number; retention_days: number }[]>`
+      select seq, retention_days from despatch.live_messages`;
+    const daysOf = new Map(stored.map(({ seq, retention_days }) => [seq, retention_days]));
+    expect(rows.map(({ seq }) => daysOf.get(seq))).toEqual([90, 30, 60]);
+  });
+
+  test('a scheduled message whose day is too early for its own retention is refused beside one with a shorter one', async () => {
+    await using b = await setup();
+    const tenant = await seedTenant(b.admin);
+    const sendAt = Date.now() + 3_600_000;
+    const scheduled = (retention_days: number) =>
+      acceptRow(tenant, {
+        status: 'scheduled',
+        send_at: new Date(sendAt).toISOString(),
+        retention_days,
+        purge_on: purgeDay(sendAt, 30),
+      });
+    await expect(acceptBatch(b.api, [scheduled(30), scheduled(90)])).rejects.toMatchObject({ code: 'DS001' });
+    const [stored] = await b.admin`select count(*)::int as n from despatch.messages`;
+    expect(stored?.['n']).toBe(0);
+  });
+
   test('a batch that reuses a sequence number is rejected, and the first message stays', async () => {
     await using b = await setup();
     const tenant = await seedTenant(b.admin);

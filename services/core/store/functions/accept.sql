@@ -49,9 +49,9 @@ begin
       pinned_account_id uuid, segments smallint, content_bytes integer, encoding text, delivery_guarantee delivery_guarantee,
       content_retention content_retention, metadata json, tags json, traceparent text, request_id text, batch_id uuid, parent_id uuid,
       route_version integer, route_skipped uuid[], enqueued_at timestamptz, expires_at timestamptz,
-      -- `status` is `scheduled` for a message that waits until `send_at`, else absent; `send_at` is absent too if the sender
-      -- named no instant. `scheduled_at` is set if the clock of test messages gives a different instant.
-      status text, send_at timestamptz, scheduled_at timestamptz,
+      -- `status`: `scheduled` for a message that waits until `send_at`, which has its own `retention_days`; else absent, and `send_at`
+      -- too if the sender named no instant. `scheduled_at` is set if the clock of test messages gives a different instant.
+      status text, send_at timestamptz, scheduled_at timestamptz, retention_days integer,
       -- Set if the sender named no expiry instant: the api's clock may be wrong, and a lifetime may be short.
       lifetime_ms bigint)
     where r.ord <> all (apart)
@@ -105,7 +105,9 @@ begin
     insert into rate_windows (subject, second, counts, total, uses)
     select n.subject, n.second, n.counts, n.total, 1 from rated n where n.slot is null
   ), accepted as materialized (
-    select r.*, g.tenant_id, g.api_key_id, g.test, g.retention_days from request r join admitted g on g.caller = r.caller where r.nth <= g.calls
+    select r.*, g.tenant_id, g.api_key_id, g.test,
+      case when r.status = 'scheduled' then coalesce(r.retention_days, g.retention_days) end as days_kept
+    from request r join admitted g on g.caller = r.caller where r.nth <= g.calls
   ), used as materialized (
     -- Each level is reported once a day, even if the limit is changed meanwhile: by a refusal if it is now below what was used.
     select g.*, g.was_scheduled + coalesce(s.calls, 0) as scheduled,
@@ -147,7 +149,7 @@ begin
       case when a.status = 'scheduled' or a.send_at > now_at then a.send_at end, -- By the database's clock, whatever the api's clock says.
       -- A lifetime starts at the time given in the 202, unless the clock that produced that time is wrong.
       case when a.lifetime_ms is null or a.enqueued_at between now_at - interval '5 s' and now_at + interval '5 s' then a.expires_at
-        else now_at + make_interval(secs => a.lifetime_ms / 1000.0) end, a.enqueued_at, case when a.status = 'scheduled' then a.retention_days end
+        else now_at + make_interval(secs => a.lifetime_ms / 1000.0) end, a.enqueued_at, a.days_kept
     from accepted a
   ), noted as (
     insert into usage_moves (at, purge_on, became, seqs)
@@ -158,18 +160,16 @@ begin
       when 'rate_limited' then s.rate_wait
       when 'daily_limit_reached' then greatest(1, ceil(extract(epoch from (today + 1)::timestamp at time zone 'UTC' - now_at)))::integer
       when 'backlog_full' then 5 end) as retries,
-    bool_or(s.is_too_early) as is_too_early,
-    (select jsonb_agg(u) from used u where u.warns > u.warned) as crossed,
+    bool_or(s.is_too_early) as is_too_early, (select jsonb_agg(u) from used u where u.warns > u.warned) as crossed,
     array_agg(s.tenant_id) filter (where s.verdict = 'accepted') as tenant_ids, array_agg(s.seq) filter (where s.verdict = 'accepted') as seqs,
     array_agg(s.purge_on) filter (where s.verdict = 'accepted') as days, array_agg(s.seq) filter (where s.verdict = 'accepted' and s.is_apart) as apart
   into settled
   from (
     select r.ord, g.tenant_id, r.seq, r.purge_on, r.content -> 'storedBytes' is not null as is_apart, greatest(g.rate_per_minute - g.total - r.nth, 0)::integer as remaining,
-      r.purge_on < purge_day(greatest(now_at - interval '10 minutes', case when r.status = 'scheduled' then r.send_at end), g.retention_days) as is_too_early,
+      r.purge_on < purge_day(greatest(now_at - interval '10 minutes', case when r.status = 'scheduled' then r.send_at end),
+        coalesce(r.retention_days, g.retention_days)) as is_too_early,
       case
-        when r.nth <= g.calls then 'accepted'
-        when r.nth > g.in_rate then 'rate_limited'
-        when not g.is_active then 'suspended'
+        when r.nth <= g.calls then 'accepted' when r.nth > g.in_rate then 'rate_limited' when not g.is_active then 'suspended'
         when r.nth > g.in_day then 'daily_limit_reached'
         else 'backlog_full'
       end as verdict,

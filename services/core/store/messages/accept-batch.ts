@@ -85,5 +85,7 @@ function messageOf(ord: number, caller: number, row: AcceptRow) {
     status: row.status,
     send_at: row.send_at,
     scheduled_at: row.scheduled_at,
+    // Stored with the message, unlike the limits: that of its caller is the shortest one of the batch.
+    retention_days: row.status === 'scheduled' ? row.retention_days : undefined,
   };
 }
