@@ -11,14 +11,17 @@ export function retryAfterMs(
   now: number,
   msMax = WAIT_MS_MAX,
 ): number | undefined {
-  const text = header?.trim();
-  if (text === undefined || text === '') return undefined;
+  const text = header?.trim() ?? '';
   const wait = /^\d+(?:\.\d+)?$/.test(text) ? Number(text) * 1_000 : httpDate(text) - now;
   if (Number.isNaN(wait)) return undefined;
   return Math.min(Math.max(Math.round(wait), WAIT_MS_MIN), msMax);
 }
 
-/** `Date.parse` accepts much more than an HTTP date ("-5", "1 apple"), so the weekday is checked first. */
+/**
+ * `Date.parse` accepts much more than an HTTP date ("-5", "1 apple"), so the weekday is checked first. The oldest of the three
+ * formats names no time zone, and all of them are in GMT.
+ */
 function httpDate(text: string): number {
-  return /^[A-Za-z]{3,9},? /.test(text) ? Date.parse(text) : Number.NaN;
+  if (!/^[A-Za-z]{3,9},? /.test(text)) return Number.NaN;
+  return Date.parse(text.endsWith(' GMT') ? text : `${text} GMT`);
 }
