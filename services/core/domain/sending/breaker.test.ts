@@ -15,6 +15,11 @@ const after = (calls: readonly boolean[], start = NOW): Breaker =>
   calls.reduce((breaker, fault, i) => note(breaker, { fault, isProbe: false }, start + i), CLOSED);
 
 describe('breaker', () => {
+  test('lets every call pass while it is closed', () => {
+    expect(admission(CLOSED, NOW)).toBe('pass');
+    expect(admission(after([true]), NOW)).toBe('pass');
+  });
+
   test('stays closed after one or nineteen faults', () => {
     expect(after([true]).health).toBe('healthy');
     expect(after(Array.from({ length: BREAKER_CALLS_MIN - 1 }, () => true)).health).toBe('healthy');
@@ -29,9 +34,29 @@ describe('breaker', () => {
 
   test('faults older than the window do not count', () => {
     const old = after(Array.from({ length: 19 }, () => true));
-    expect(note(old, { fault: true, isProbe: false }, NOW + BREAKER_WINDOW_MS + 6_000).health).toBe(
-      'healthy',
-    );
+    const isOpen = (at: number) => note(old, { fault: true, isProbe: false }, at).health === 'open';
+    expect([isOpen(NOW + BREAKER_WINDOW_MS - 1), isOpen(NOW + BREAKER_WINDOW_MS)]).toEqual([true, false]);
+  });
+
+  test('faults spread over the window open it, and few numbers are kept however many calls are made', () => {
+    let breaker = CLOSED;
+    for (let n = 0; n < BREAKER_CALLS_MIN; n += 1) {
+      expect(breaker.health).toBe('healthy');
+      breaker = note(breaker, { fault: true, isProbe: false }, NOW + n * 2_900);
+    }
+    expect(breaker.health).toBe('open');
+    const { buckets } = after(Array.from({ length: 100_000 }, () => false));
+    expect(buckets.length).toBeLessThanOrEqual(11);
+  });
+
+  test('the cool-down grows with consecutive openings up to a minute', () => {
+    const coolDowns: number[] = [];
+    let breaker = forceOpen(CLOSED, NOW);
+    for (let n = 0; n < 6; n += 1) {
+      coolDowns.push(breaker.probeAt - NOW);
+      breaker = note(startProbe(breaker, NOW), { fault: true, isProbe: true }, NOW);
+    }
+    expect(coolDowns).toEqual([5_000, 15_000, 30_000, 60_000, 60_000, 60_000]);
   });
 
   test('while open it blocks, then lets one probe through at a time', () => {

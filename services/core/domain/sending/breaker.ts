@@ -18,7 +18,9 @@ export const BREAKER_WINDOW_MS = 60_000;
 export const BREAKER_CALLS_MIN = 20;
 const BREAKER_FAULT_RATIO = 0.5;
 const BUCKET_MS = 6_000;
-const COOL_DOWN_MS = [5_000, 15_000, 30_000, 60_000] as const;
+/** After the first openings; after each further one it is the longest. */
+const COOL_DOWN_MS = [5_000, 15_000, 30_000] as const;
+const COOL_DOWN_MS_MAX = 60_000;
 /** After this time without a result a probe counts as lost, and another one is admitted. */
 const PROBE_LOST_MS = 60_000;
 
@@ -71,6 +73,6 @@ export function note(
 }
 
 function open(breaker: Breaker, monotonicNow: number): Breaker {
-  const coolDown = COOL_DOWN_MS[Math.min(breaker.openings, COOL_DOWN_MS.length - 1)] ?? 60_000;
+  const coolDown = COOL_DOWN_MS[breaker.openings] ?? COOL_DOWN_MS_MAX;
   return { health: 'open', buckets: [], probeAt: monotonicNow + coolDown, openings: breaker.openings + 1 };
 }

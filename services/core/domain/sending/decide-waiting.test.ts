@@ -6,7 +6,7 @@ import { decideWaiting, type WaitingDecision, type WaitingMessage } from './deci
 import { SUPPRESSION_REASONS } from '../recipient/suppression.ts';
 import { canMove, MESSAGE_STATES, type MessageState } from '../message/message-state.ts';
 import { FAILOVER_DEFAULT, orderOf, ROUTE_STRATEGIES, type Route } from '../routing/route.ts';
-import type { ClosedReason, SkippedReason } from '../routing/skipped-account.ts';
+import type { ClosedReason, SkippedAccount, SkippedReason } from '../routing/skipped-account.ts';
 
 const ACCOUNTS = ['a', 'b', 'c'] as const;
 const CHANNELS = ['sms', 'email'] as const;
@@ -26,7 +26,7 @@ const message: fc.Arbitrary<WaitingMessage> = fc.record({
   channel: fc.constantFrom(...CHANNELS),
   test: fc.boolean(),
   accountId: fc.constantFrom(...ACCOUNTS, NO_ACCOUNT),
-  accountStatus: fc.constantFrom('unverified', 'active', 'invalid', 'disabled', null),
+  accountStatus: fc.constantFrom('unverified', 'active', 'invalid', 'disabled', 'deleted', null),
   pinned: fc.boolean(),
   refusedBy: fc.oneof({ weight: 3, arbitrary: fc.constant([]) }, fc.subarray([...ACCOUNTS])),
   ambiguous: fc.nat({ max: 2 }),
@@ -117,7 +117,8 @@ test('a message with an ambiguous call ends as unknown where any other message w
 test('an expired message ends as expired, whether or not there is a route for it', () => {
   always(
     unsent.map((m) => ({ ...m, tenantStatus: 'active', brake: null, isExpired: true })),
-    (_, decision) => expect(decision).toMatchObject({ kind: 'move', status: 'expired' }),
+    (_, decision) =>
+      expect(decision).toMatchObject({ kind: 'move', status: 'expired', failure: { retryable: false } }),
   );
 });
 
@@ -151,7 +152,7 @@ test('a pinned message, or one with an ambiguous call, never changes its account
 
 test('a test message, or one whose account is usable, is not assigned to another account', () => {
   const isUsable = (m: WaitingMessage) =>
-    m.test || (m.accountStatus !== null && m.accountStatus !== 'disabled');
+    m.test || ['unverified', 'active', 'invalid'].includes(m.accountStatus ?? '');
   always(waiting.filter(isUsable), (_, decision) => {
     expect(decision.kind).not.toBe('assign');
     if (decision.kind === 'move')
@@ -179,7 +180,11 @@ test('without a route, a stranded message takes the oldest account that has not 
       ({ id, ...account }) => account.channel === channel && !refusedBy.includes(id),
     );
     if (oldest === undefined)
-      expect(decision).toMatchObject({ kind: 'move', status: 'failed', failure: { class: 'no_route' } });
+      expect(decision).toMatchObject({
+        kind: 'move',
+        status: 'failed',
+        failure: { class: 'no_route', retryable: false },
+      });
     else
       expect(decision).toMatchObject({
         kind: 'assign',
@@ -216,6 +221,82 @@ test('a message whose account is disabled moves to the first usable account of i
     },
     [{ ...route, steps }],
   );
+});
+
+describe('a message with these facts', () => {
+  const own: WaitingMessage = {
+    id: 'm',
+    status: 'queued',
+    tenantStatus: 'active',
+    channel: 'sms',
+    test: false,
+    accountId: 'a',
+    accountStatus: 'active',
+    pinned: false,
+    refusedBy: [],
+    ambiguous: 0,
+    waitedMs: 30_000,
+    leftForRate: [],
+    isDue: true,
+    isExpired: false,
+    isLeaseOver: false,
+    brake: null,
+    suppression: null,
+  };
+  const route: Route = {
+    channel: 'sms',
+    version: 7,
+    strategy: 'priority',
+    steps: ACCOUNTS.map((accountId) => ({ accountId, weight: 1 })),
+    failoverOn: FAILOVER_DEFAULT,
+    maxWaitMs: 30_000,
+  };
+  const usable = (...ids: readonly string[]) => ids.map((id) => ({ id, channel: 'sms', status: 'active' }));
+  const decided = (
+    over: Partial<WaitingMessage>,
+    {
+      able = usable(...ACCOUNTS),
+      by = [route],
+      why = 'breaker_open',
+    }: {
+      readonly able?: ReturnType<typeof usable>;
+      readonly by?: readonly Route[];
+      readonly why?: ClosedReason;
+    } = {},
+  ) => decideWaiting({ ...own, ...over }, able, by, new Map([['a', why]]));
+  const lane = { kind: 'lane' };
+  const to = (accountId: string, why: string, skipped: readonly SkippedAccount[] = []) => ({
+    kind: 'assign',
+    rerouted: { accountId, version: 7, skipped },
+    why,
+  });
+  const { maxWaitMs: _, ...patient } = route;
+  const passed = (accountId: string) => ({ accountId, reason: 'disabled' }) as const;
+
+  test.each([
+    ['moves after the wait that its route allows', {}, {}, to('b', 'breaker_open')],
+    ['stays before that', { waitedMs: 29_999 }, {}, lane],
+    ['stays if its route allows any wait', {}, { by: [patient] }, lane],
+    ['stays without a route', {}, { by: [] }, lane],
+    ['moves if the rate is used up', {}, { why: 'rate_used_up' }, to('b', 'rate_used_up')],
+    ['stays in a slowed channel if the rate is used up', { brake: 'slowed' }, { why: 'rate_used_up' }, lane],
+    ['moves in a slowed channel if the breaker is open', { brake: 'slowed' }, {}, to('b', 'breaker_open')],
+    ['shows that its credential was refused', { accountStatus: 'invalid' }, {}, to('b', 'invalid')],
+    ['moves past an account that refused it', { refusedBy: ['b'] }, {}, to('c', 'breaker_open')],
+    ['moves past a disabled account', {}, { able: usable('a', 'c') }, to('c', 'breaker_open', [passed('b')])],
+  ] as const)('%s', (_name, over, given, decision) => {
+    expect(decided(over, given)).toEqual(decision);
+  });
+
+  test.each(['disabled', 'deleted', null])('moves from an account that is %s', (status) => {
+    expect(decided({ accountStatus: status }, { able: usable('b', 'c') })).toEqual(to('b', 'disabled'));
+  });
+
+  test('lists the disabled accounts before its next one, without its own and those that refused it', () => {
+    const lost = { accountStatus: 'disabled' };
+    expect(decided(lost, { able: usable('c') })).toEqual(to('c', 'disabled', [passed('b')]));
+    expect(decided({ ...lost, refusedBy: ['b'] }, { able: usable('b', 'c') })).toEqual(to('c', 'disabled'));
+  });
 });
 
 test('equal decisions are the same object, and an ended message has a failure or a reason', () => {

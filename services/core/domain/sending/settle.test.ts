@@ -107,7 +107,15 @@ describe('acceptance by the provider', () => {
       NOW,
       0,
     );
+    expect(RECEIPT_TIMEOUT_MS).toBe(3 * DAY);
     expect(settled).toMatchObject({ status: 'sent', final: false, awaitUntil: NOW + RECEIPT_TIMEOUT_MS });
+  });
+
+  test('by a simulator brings the receipts that follow, and by a provider none', () => {
+    const receipts = [{ afterMs: 10, receipt: 'delivered' }] as const;
+    const accepted = { kind: 'accepted', providerMessageId: 'p' } as const;
+    expect(settle({ ...accepted, receipts }, message(), NOW, 0).receipts).toEqual(receipts);
+    expect(settle(accepted, message(), NOW, 0).receipts).toEqual([]);
   });
 });
 
@@ -180,6 +188,23 @@ describe('transient rejections', () => {
     expect(settled.failure).toMatchObject({ class: 'provider_unavailable', retryable: true });
   });
 
+  test('a retry is due before the expiry, not at it', () => {
+    const statusAt = (expiresAt: number) =>
+      settle(transient(), message({ retries: 1, expiresAt }), NOW, 0).status;
+    expect([statusAt(NOW + 15_001), statusAt(NOW + 15_000)]).toEqual(['deferred', 'failed']);
+  });
+
+  test.each(['provider_unavailable', 'auth_or_config', 'provider_throttled'] as const)(
+    'after %s a waiting message shows a failure that may pass',
+    (failureClass) => {
+      const settled = settle(transient(failureClass), message(), NOW, 0);
+      expect(settled).toMatchObject({
+        status: 'deferred',
+        failure: { class: failureClass, retryable: true },
+      });
+    },
+  );
+
   test.each(['auth_or_config', 'provider_throttled'] as const)('%s uses no retry', (failureClass) => {
     const settled = settle(transient(failureClass), message({ retries: 3 }), NOW, 0);
     expect(settled).toMatchObject({ status: 'deferred', retries: 3, providerWaits: 1 });
@@ -196,6 +221,18 @@ describe('ambiguous calls', () => {
     const settled = settle(ambiguous, message(), NOW, 0);
     expect(settled).toMatchObject({ status: 'deferred', duplicateRisk: true, ambiguous: 1 });
     expect(settled.nextAttemptAt).toBe(NOW + AMBIGUOUS_RETRY_MS);
+    expect(settled.failure).toEqual({ class: 'unknown', code: 'x', retryable: true });
+  });
+
+  test('are repeated after the same time whatever retries came before, unless the provider prevents duplicates', () => {
+    const delayMs = (dedupe: AttemptedMessage['dedupe']) =>
+      (settle(ambiguous, message({ dedupe, retries: 3 }), NOW, 0).nextAttemptAt ?? 0) - NOW;
+    expect([delayMs('none'), delayMs('key'), delayMs('lookup')]).toEqual([2_000, 300_000, 300_000]);
+  });
+
+  test('leave a message unknown if it expires by the time of the repetition', () => {
+    const statusAt = (expiresAt: number) => settle(ambiguous, message({ expiresAt }), NOW, 0).status;
+    expect([statusAt(NOW + 2_001), statusAt(NOW + 2_000)]).toEqual(['deferred', 'unknown']);
   });
 
   test('a second ambiguous call ends as unknown', () => {
@@ -304,6 +341,24 @@ test.each(NOT_STARTED_REASONS)('%s uses no retry and puts the message back in th
   expect(settled).toMatchObject({ status: 'queued', reason, retries: 2, ambiguous: 1, providerWaits: 0 });
 });
 
+test.each([
+  ['shutdown', 0],
+  ['lease_over', 0],
+  ['provider_rate', 1_000],
+  ['credentials_unavailable', 2_000],
+  ['content_unavailable', 2_000],
+  ['breaker_open', 5_000],
+] as const)('after %s an attempt is made %i ms later, up to twice that', (reason, ms) => {
+  const delayMs = (random: number) =>
+    (settle({ kind: 'not_started', reason }, message(), NOW, random).nextAttemptAt ?? 0) - NOW;
+  expect([delayMs(0), delayMs(0.5)]).toEqual([ms, ms * 1.5]);
+});
+
+test('an attempt not made leaves a message that may have been sent in the queue, also at its expiry', () => {
+  const outcome = { kind: 'not_started', reason: 'breaker_open' } as const;
+  expect(settle(outcome, message({ ambiguous: 1, expiresAt: NOW }), NOW, 0).status).toBe('queued');
+});
+
 test('an attempt not made because of expiry is due again after a second, for clock differences', () => {
   const outcome = { kind: 'not_started', reason: 'lease_over' } as const;
   const at = (expiresAt: number) => settle(outcome, message({ expiresAt }), NOW, 0).nextAttemptAt;
@@ -391,6 +446,7 @@ describe('with other accounts in the route', () => {
       nextAttemptAt: NOW,
       retries: 2,
       providerWaits: 0,
+      failure: { retryable: true },
       rerouted: { accountId: 'b', version: 7, skipped: [] },
     });
   });
@@ -429,7 +485,12 @@ describe('with other accounts in the route', () => {
   test('a permanent refusal of the last account leaves the retry to the others', () => {
     const settled = settle(refused, message({ failover: last }), NOW, 0);
     expect(settled).toMatchObject({ status: 'deferred', reason: 'retry', rerouted: { accountId: 'a' } });
-    expect(settled.failure).toMatchObject({ class: 'sender_rejected' });
+    expect(settled.failure).toMatchObject({ class: 'sender_rejected', retryable: true });
+  });
+
+  test('the wait that the last account requests is respected before the next round', () => {
+    const settled = settle(transient('provider_unavailable', 90_000), message({ failover: last }), NOW, 0);
+    expect(settled).toMatchObject({ rerouted: { accountId: 'a' }, nextAttemptAt: NOW + 90_000 });
   });
 
   test('a message without time for another round fails and is not rerouted', () => {
