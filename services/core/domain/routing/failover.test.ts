@@ -94,8 +94,15 @@ describe('when all accounts have been tried', () => {
 
   test('an account that is no longer in the route is retried as usual', () => {
     const alone = facts({ accountId: 'z', route: route('a'), tried: [tried('a', permanent)] });
-    expect(failOver(transient(), alone)).toMatchObject({ kind: 'again', accountId: 'z' });
-    expect(failOver(permanent, alone)).toMatchObject({ kind: 'none' });
+    expect(failOver(transient(), alone)).toMatchObject({ kind: 'again', accountId: 'z', skipped: [] });
+    expect(failOver(permanent, alone)).toEqual({ kind: 'none', skipped: [] });
+  });
+
+  test('an account that has been disabled since its call is tried again only if no other is left', () => {
+    const disabled = facts({ route: route('a', 'b'), usable: ['b'], tried: [tried('b')] });
+    expect(failOver(transient(), disabled)).toMatchObject({ kind: 'again', accountId: 'b' });
+    const alone = { ...disabled, tried: [tried('b', permanent)] };
+    expect(failOver(transient(), alone)).toMatchObject({ kind: 'again', accountId: 'a' });
   });
 });
 
@@ -123,6 +130,21 @@ describe('accounts that are skipped', () => {
       skipped: [],
       waitsFor: 'auth_or_config',
     });
+  });
+
+  test('an account with a refused credential comes after a tried one, whatever their order', () => {
+    const second = facts({ accountId: 'b', route: route('a', 'b'), invalid: ['a'] });
+    expect(failOver(transient(), second)).toEqual({
+      kind: 'again',
+      accountId: 'b',
+      skipped: [{ accountId: 'a', reason: 'invalid' }],
+      waitsFor: 'provider_unavailable',
+    });
+  });
+
+  test('an account that refused the message is not listed once it is no longer in the route', () => {
+    const changed = facts({ route: route('a'), tried: [tried('z', permanent)] });
+    expect(failOver(transient(), changed)).toMatchObject({ kind: 'again', accountId: 'a', skipped: [] });
   });
 
   test('a tried account that is no longer in the route is listed once all have been tried', () => {

@@ -66,8 +66,8 @@ export function failOver(
   if (next !== undefined) {
     return { kind: 'next', accountId: next, skipped: passedOver(order.slice(0, order.indexOf(next))) };
   }
-  // The refusing account may no longer be in the route or usable; its answer still counts.
-  const left = order.filter((id) => !refused.has(id) && (canSend(id) || id === own));
+  const left = order.filter((id) => !refused.has(id) && canSend(id));
+  // The refusing account may no longer be in the route or usable: then it comes last, but its answer still counts.
   if (!refusal.isPermanent && !left.includes(own)) left.push(own);
   const first = left.find((id) => !isInvalid(id)) ?? left[0];
   const removed = [...tried.keys()].filter((id) => id !== own && !refused.has(id) && !order.includes(id));
