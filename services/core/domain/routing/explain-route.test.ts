@@ -190,7 +190,7 @@ describe('for any routing history', () => {
     ambiguous: fc.option(fc.record({ at: fc.constant('2'), accounts: fc.uniqueArray(id) })),
     accountId: fc.option(id),
     attempts: fc.nat({ max: 20 }),
-    sentAttempt: fc.option(fc.integer({ min: 1, max: 20 }), { freq: 1 }),
+    sentAttempt: fc.option(fc.integer({ min: 1, max: 20 }), { freq: 2 }),
     endedBy: fc.option(fc.constantFrom(...FAILURE_CLASSES)),
     endedAt: fc.option(fc.constant('9')),
   });

@@ -36,7 +36,7 @@ const message: fc.Arbitrary<WaitingMessage> = fc.record({
   isExpired: fc.boolean(),
   isLeaseOver: fc.boolean(),
   brake: fc.option(fc.constantFrom(...BRAKE_LEVELS)),
-  suppression: fc.option(fc.constantFrom(...SUPPRESSION_REASONS), { freq: 1 }),
+  suppression: fc.option(fc.constantFrom(...SUPPRESSION_REASONS), { freq: 2 }),
 });
 /** Nothing shows that the message may have been sent. */
 const unsent = message.map((m) => ({ ...m, status: 'queued', ambiguous: 0 }) as const);
@@ -209,6 +209,7 @@ test('a message whose account is disabled moves to the first usable account of i
     test: false,
     isDue: true,
     isExpired: false,
+    suppression: null,
   }));
   always(
     stranded,
