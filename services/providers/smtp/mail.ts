@@ -13,8 +13,11 @@ export type Mail = {
   readonly raw: Buffer;
 };
 
-/** A line of a mail has at most 998 octets (RFC 5322, 2.1.1). */
-const OVERLONG_LINE = /[^\r\n]{999}/;
+/**
+ * A line of a mail has at most 998 octets (RFC 5322, 2.1.1). Matched only from the start of a line, so that each line is read
+ * once: an attachment can have millions of characters.
+ */
+const OVERLONG_LINE = /^[^\r\n]{999}/m;
 /** The composer folds headers only at blanks, and adds a blank, and brackets around the id of a message. */
 const UNFOLDABLE = /\S{990}/;
 

@@ -5,8 +5,8 @@ const RULES: readonly (readonly [pattern: RegExp, replacement: string])[] = [
   // Vault tokens, current ones and those of servers before 1.10.
   [/\bhv[sbr]\.[A-Za-z0-9_-]+/g, '[redacted]'],
   [/(?<![\w.])[sbr]\.[A-Za-z0-9]{24,}(?![\w.])/g, '[redacted]'],
-  // User and password of a URL.
-  [/\b([a-z][a-z0-9+.-]*:\/\/)[^\s/@"'<>]+@/gi, '$1[redacted]@'],
+  // User and password of a URL. Its scheme stays, and is not matched: a search for one begins at every word.
+  [/:\/\/[^\s/@"'<>]+@/g, '://[redacted]@'],
   // JSON web tokens.
   [/\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*/g, '[redacted]'],
   [/-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)/g, '[redacted]'],
