@@ -25,7 +25,7 @@ import { withKeyBreaker } from './tenant/key-breaker.ts';
 import { createDeletionReconciler } from './tenant/purge-deleted.ts';
 import { createPurges } from './tenant/purge-slice.ts';
 import { createTenantReconciler } from './tenant/reconcile-tenant.ts';
-import { TENANT_FINALIZER } from './tenant/tenant-deps.ts';
+import { PAUSE_ANNOTATION, TENANT_FINALIZER } from './tenant/tenant-deps.ts';
 import { trackConvergence } from './tenant/track-convergence.ts';
 import { shouldReconcile } from './runtime/should-reconcile.ts';
 
@@ -72,6 +72,7 @@ export function buildController(deps: ControllerDeps): Controller {
   const tenantReflector = createReflector<TenantResource>({
     ...watching,
     resource: TENANTS,
+    annotations: [PAUSE_ANNOTATION],
     indexes: { [BY_PLAN]: (tenant) => [tenant.spec.planRef.name] },
   });
   const planReflector = createReflector<PlanResource>({ ...watching, resource: PLANS });

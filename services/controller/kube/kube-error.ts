@@ -21,6 +21,8 @@ type KubeFault =
   | 'Aborted'
   /** The answer or a watch line is not JSON. */
   | 'Unreadable'
+  /** The answer is larger than what is read. */
+  | 'TooLarge'
   /** The credentials could not be read. */
   | 'Credentials'
   /** Refused by this process, because it does not lead or no longer does. */
@@ -100,6 +102,7 @@ const FAULTS: Readonly<Record<KubeFault, DependencyFault>> = {
   Timeout: 'deadline',
   Aborted: 'aborted',
   Unreadable: 'rejected',
+  TooLarge: 'rejected',
   Credentials: 'refused',
   NotLeading: 'aborted',
 };

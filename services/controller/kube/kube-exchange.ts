@@ -14,8 +14,11 @@ export type ExchangeOptions = {
   readonly read?: ((chunks: AsyncIterable<Uint8Array>) => Promise<string>) | undefined;
 };
 
-/** A page of 500 resources has a few megabytes; a larger answer is not from the API server. */
-export const ANSWER_BYTES_MAX = 64 * 1024 * 1024;
+/**
+ * More than a page of 500 ordinary resources, and than the largest object that etcd stores. A larger page has to be read in parts,
+ * because the heap holds an answer several times over while it is parsed.
+ */
+export const ANSWER_BYTES_MAX = 8 * 1024 * 1024;
 /** Enough of an error answer to explain it. */
 const REFUSAL_BYTES_MAX = 1024 * 1024;
 
@@ -58,7 +61,7 @@ async function textOf(
   try {
     for await (const chunk of chunks) {
       bytes += chunk.byteLength;
-      if (bytes > bytesMax) throw unreadable(`The API server's answer is larger than ${bytesMax} bytes`);
+      if (bytes > bytesMax) throw unanswered('TooLarge', `The answer is larger than ${bytesMax} bytes`);
       parts.push(chunk);
     }
   } catch (error) {
@@ -69,7 +72,7 @@ async function textOf(
 
 /** Then the status alone has to explain the failure. */
 function onlyIfTooLarge(error: KubeError): string {
-  if (error.reason === 'Unreadable') return '';
+  if (error.reason === 'TooLarge') return '';
   throw error;
 }
 

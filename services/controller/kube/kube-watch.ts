@@ -1,5 +1,5 @@
 import { StringDecoder } from 'node:string_decoder';
-import type { KubeStatus } from './kube-error.ts';
+import { unanswered, type KubeStatus } from './kube-error.ts';
 import { ANSWER_BYTES_MAX, parseJson, statusError, unreadable } from './kube-exchange.ts';
 import type { KubeObject, KubeWatchEvent } from './kube-object.ts';
 
@@ -32,7 +32,7 @@ async function* linesOf(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<strin
     // Collected in parts: a large object arrives in many chunks, and each concatenation would copy all of it.
     if (start < text.length) parts.push(text.slice(start));
     length += text.length - start;
-    if (length > ANSWER_BYTES_MAX) throw unreadable('An event of a watch is too large');
+    if (length > ANSWER_BYTES_MAX) throw unanswered('TooLarge', 'An event of a watch is too large');
   }
   // A server that closes normally ends with a complete line.
   if (parts.join('').trim() !== '')

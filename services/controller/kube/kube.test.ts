@@ -276,7 +276,7 @@ test('an endless answer is cut off', async () => {
     };
     pour();
   });
-  expect(await failure(get(parts.kube))).toMatchObject({ code: 0, reason: 'Unreadable' });
+  expect(await failure(get(parts.kube))).toMatchObject({ code: 0, reason: 'TooLarge' });
   expect(await failure(created(parts.kube))).toMatchObject({ code: 403, reason: 'Forbidden' });
 });
 

@@ -387,10 +387,27 @@ test('a subscriber that throws affects neither the watch nor other subscribers',
   onlyWatch(kube);
 });
 
-test('the cache drops managedFields', async () => {
-  const { kube, reflector } = await setup();
-  kube.put(TENANTS, { metadata: { ...tenant('a/x').metadata, managedFields: [{}] } } as never);
-  expect(reflector.cache.get('a/x')?.metadata).not.toHaveProperty('managedFields');
+test('listed and watched objects lose the metadata that nothing reads', async () => {
+  const put = (kube: MemoryKube, key: string) => {
+    const annotations = { 'despatch.dev/paused': 'true', note: 'x' };
+    const metadata = { ...tenant(key).metadata, managedFields: [{}], labels: { a: 'b' }, annotations };
+    kube.put(TENANTS, { metadata });
+  };
+  const { kube, reflector } = await setup({ annotations: ['despatch.dev/paused'] }, (kube) =>
+    put(kube, 'a/x'),
+  );
+  put(kube, 'a/y');
+  for (const key of ['a/x', 'a/y']) {
+    const metadata = reflector.cache.get(key)?.metadata;
+    expect(Object.keys(metadata ?? {}).toSorted()).toEqual([
+      'annotations',
+      'name',
+      'namespace',
+      'resourceVersion',
+      'uid',
+    ]);
+    expect(metadata?.annotations).toEqual({ 'despatch.dev/paused': 'true' });
+  }
 });
 
 test.each([

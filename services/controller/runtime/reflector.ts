@@ -1,10 +1,12 @@
 import type { KubeClient } from '../kube/kube-client.ts';
 import { isKubeError, KubeError, unanswered } from '../kube/kube-error.ts';
-import type { KubeList, KubeObject, KubeResource } from '../kube/kube-object.ts';
+import type { KubeObject, KubeResource } from '../kube/kube-object.ts';
 import type { Logger } from '#core/platform/telemetry/logger.ts';
 import { Deadline } from '#core/platform/process/deadline.ts';
 import { backoffMs, pause } from '#core/platform/process/pause.ts';
+import { listAll } from './list-all.ts';
 import { createResourceCache, type CacheWriter, type IndexOf, type ResourceCache } from './resource-cache.ts';
+import { slimObject } from './slim-object.ts';
 
 /** Keeps a cache in sync with the API server. */
 export type Reflector<T extends KubeObject = KubeObject> = {
@@ -34,9 +36,11 @@ export type ReflectorOptions<T extends KubeObject> = {
   /** Empty: all namespaces. Ignored for kinds without namespaces. */
   readonly namespaces?: readonly string[];
   readonly indexes?: Readonly<Record<string, IndexOf<T>>>;
+  /** Names of the annotations to keep in the cache. Default: none. */
+  readonly annotations?: readonly string[];
   readonly log: Logger;
   readonly metrics?: ReflectorMetrics;
-  /** Objects per page. Default 500. */
+  /** Objects per page, fewer where they are large. Default 500. */
   readonly pageSize?: number;
   /**
    * A watch that is silent for this time is restarted, in milliseconds. Bookmarks arrive about every minute. Default
@@ -72,12 +76,14 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
     if (isAnyListed && [...unlisted].every((one) => refused.has(one))) writer.markSynced();
   };
 
+  const slim = (object: T): T => slimObject(object, options.annotations ?? []);
   const reflect = (namespace: string | undefined, signal: AbortSignal): Promise<void> =>
     keepEqual({
       ...options,
       namespace,
       signal,
       writer,
+      slim,
       onContact() {
         contacts.set(namespace, Date.now());
         answers.set(namespace, Date.now());
@@ -112,6 +118,8 @@ type Scope<T extends KubeObject> = ReflectorOptions<T> & {
   readonly namespace: string | undefined;
   readonly signal: AbortSignal;
   readonly writer: CacheWriter<T>;
+  /** Returns what the cache keeps of an object. */
+  readonly slim: (object: T) => T;
   readonly onContact: () => void;
   readonly onListed: () => void;
   /** Called when the server has answered that we may not list or watch here. */
@@ -150,46 +158,21 @@ async function keepEqual<T extends KubeObject>(scope: Scope<T>): Promise<void> {
 }
 
 async function listTurn<T extends KubeObject>(scope: Scope<T>): Promise<Turn> {
+  const { writer, namespace, pageSize = 500, onContact } = scope;
   try {
+    const { items, version } = await listAll({ ...scope, pageSize, onPage: onContact });
+    writer.replace(items, namespace);
+    scope.onListed();
     // A successful list does not reset the backoff: otherwise a server that always refuses the watch would cause a busy
     // loop.
-    return { version: await listAll(scope), goesOn: true, isHealthy: false };
+    return { version, goesOn: true, isHealthy: false };
   } catch (error) {
     return { version: undefined, goesOn: false, isHealthy: false, error };
   }
 }
 
-/**
- * @returns the version of the list.
- * @throws KubeError; 410 when the pages took too long, so that all must be read again.
- */
-async function listAll<T extends KubeObject>(scope: Scope<T>): Promise<string> {
-  const { client, resource, namespace, signal, pageSize = 500 } = scope;
-  const items: T[] = [];
-  let next: string | undefined;
-  let version: string;
-  do {
-    const page: KubeList<T> = await client.list<T>(resource, {
-      signal,
-      namespace,
-      limit: pageSize,
-      continue: next,
-      // A page of a large list takes the server longer than a single object.
-      attemptMs: 30_000,
-      deadlineMs: 60_000,
-    });
-    scope.onContact();
-    items.push(...page.items);
-    version = page.metadata.resourceVersion;
-    next = page.metadata.continue === '' ? undefined : page.metadata.continue;
-  } while (next !== undefined);
-  scope.writer.replace(items, namespace);
-  scope.onListed();
-  return version;
-}
-
 async function watchTurn<T extends KubeObject>(scope: Scope<T>, from: string): Promise<Turn> {
-  const { client, resource, namespace, signal, writer, metrics, silenceMsMax = 120_000 } = scope;
+  const { client, resource, namespace, signal, writer, slim, metrics, silenceMsMax = 120_000 } = scope;
   const startedAt = performance.now();
   using silence = new Deadline(silenceMsMax, {
     parent: signal,
@@ -209,8 +192,8 @@ async function watchTurn<T extends KubeObject>(scope: Scope<T>, from: string): P
         hasEvents = true;
         silence.restart();
         version = event.type === 'BOOKMARK' ? event.resourceVersion : event.object.metadata.resourceVersion;
-        if (event.type === 'DELETED') writer.remove(event.object);
-        else if (event.type !== 'BOOKMARK') writer.put(event.object);
+        if (event.type === 'DELETED') writer.remove(slim(event.object));
+        else if (event.type !== 'BOOKMARK') writer.put(slim(event.object));
         scope.onContact();
       },
     });

@@ -78,8 +78,7 @@ export function createResourceCache<T extends KubeObject>({
     }
   };
 
-  const put = (received: T): void => {
-    const object = slim(received);
+  const put = (object: T): void => {
     const key = keyOf(object);
     const before = objects.get(key);
     if (before !== undefined && before.metadata.uid === object.metadata.uid) {
@@ -120,7 +119,7 @@ export function createResourceCache<T extends KubeObject>({
       isSynced: () => isSynced,
     },
     put,
-    remove: (object) => drop(keyOf(object), slim(object)),
+    remove: (object) => drop(keyOf(object), object),
     replace(items, namespace) {
       const present = new Set(items.map(keyOf));
       for (const [key, object] of objects) {
@@ -134,12 +133,4 @@ export function createResourceCache<T extends KubeObject>({
       synced.resolve();
     },
   };
-}
-
-/** Managed fields are half of an object's size, and nothing reads them. */
-function slim<T extends KubeObject>(object: T): T {
-  const { managedFields: _, ...metadata } = object.metadata as T['metadata'] & {
-    readonly managedFields?: unknown;
-  };
-  return { ...object, metadata };
 }
