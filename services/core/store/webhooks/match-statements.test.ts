@@ -1,0 +1,39 @@
+import { expect, test } from 'vitest';
+import { APPENDED_MAX, matchStatements } from './match-statements.ts';
+import type { Ask } from './match-tenant.ts';
+
+const ask = (tenantId: string, matches: number): Ask =>
+  ({ endpoint: { tenantId }, passed: Array.from({ length: matches }) }) as unknown as Ask;
+
+test.each<[string, [string, number][], string[]]>([
+  ['without asks there is none', [], []],
+  [
+    'tenants share one up to its size',
+    [
+      ['a', APPENDED_MAX - 1],
+      ['b', 1],
+      ['c', 1],
+    ],
+    ['ab', 'c'],
+  ],
+  [
+    'a tenant is in one, however many matches it has',
+    [
+      ['a', 1],
+      ['b', APPENDED_MAX],
+      ['a', APPENDED_MAX],
+    ],
+    ['aa', 'b'],
+  ],
+  [
+    'asks without matches share one',
+    [
+      ['a', 0],
+      ['b', 0],
+    ],
+    ['ab'],
+  ],
+])('of the statements that append matches: %s', (_, asks, statements) => {
+  const made = matchStatements(asks.map(([tenantId, matches]) => ask(tenantId, matches)));
+  expect(made.map((some) => some.map(({ endpoint }) => endpoint.tenantId).join(''))).toEqual(statements);
+});
