@@ -17,6 +17,7 @@ const TEXTS: Readonly<Record<string, string>> = {
   connection_closed: 'The provider closed the connection',
   payload_too_large: 'The mail is larger than the server allows',
   protocol_error: 'The server does not speak the protocol',
+  reply_too_long: 'The server sent more than a mail server answers',
   unreadable_response: 'The answer of the provider cannot be read',
 };
 

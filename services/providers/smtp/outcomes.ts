@@ -168,6 +168,7 @@ export const SESSION_CODES: CodeTable = {
   ECONNECTION: transient('provider_unavailable', 'connection_closed'),
   ESOCKET: transient('provider_unavailable', 'connection_reset'),
   EPROTOCOL: transient('provider_unavailable', 'protocol_error'),
+  EREPLYSIZE: transient('provider_unavailable', 'reply_too_long'),
 };
 
 /** Causes that nodemailer reports as a socket error. */

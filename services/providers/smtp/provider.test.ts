@@ -488,6 +488,23 @@ async function startUpgradeServer(reply: string) {
   };
 }
 
+/** Starts a server that greets with this text. */
+async function startReplyServer(reply: string) {
+  const sockets = new Set<Socket>();
+  const server = createServer((socket) => {
+    sockets.add(socket.on('error', () => {}));
+    socket.write(reply);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return {
+    port: (server.address() as AddressInfo).port,
+    [Symbol.asyncDispose]: async () => {
+      for (const socket of sockets) socket.destroy();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
 describe('a failed session', () => {
   let server: SmtpStandIn;
   beforeEach(async () => {
@@ -746,20 +763,33 @@ describe('a failed session', () => {
     );
   });
 
-  test('ends with protocol_error on an overlong reply', async () => {
-    const sockets = new Set<Socket>();
-    const flood = createServer((socket) => {
-      sockets.add(socket.on('error', () => {}));
-      socket.write('220-x\r\n'.repeat(20_000));
-    });
-    await new Promise<void>((resolve) => flood.listen(0, '127.0.0.1', resolve));
-    const account = accountAt((flood.address() as AddressInfo).port);
-    expect(await smtp.send(message, account, contextFor())).toMatchObject({
+  test.each([
+    ['of many lines', '220-x\r\n'.repeat(20_000)],
+    ['of one line', `220 ${'x'.repeat(100_000)}`],
+    ['of blank lines', '\r\n'.repeat(50_000)],
+  ])('ends with reply_too_long on an overlong reply %s', async (_, reply) => {
+    await using flood = await startReplyServer(reply);
+    expect(await smtp.send(message, accountAt(flood.port), contextFor())).toMatchObject({
       kind: 'rejected_transient',
-      failure: { code: 'protocol_error' },
+      failure: {
+        class: 'provider_unavailable',
+        code: 'reply_too_long',
+        providerMessage: 'The server sent more than a mail server answers',
+      },
     });
-    for (const socket of sockets) socket.destroy();
-    await new Promise((resolve) => flood.close(resolve));
+  });
+
+  test('ends with protocol_error on a greeting of another protocol', async () => {
+    await using other = await startReplyServer('SSH-2.0-OpenSSH_9.9\r\n');
+    expect(await smtp.send(message, accountAt(other.port), contextFor())).toMatchObject({
+      kind: 'rejected_transient',
+      failure: { class: 'provider_unavailable', code: 'protocol_error' },
+    });
+  });
+
+  test('is ambiguous if the answer to the content is too long', async () => {
+    server.fail('content', { kind: 'reply', code: 250, text: 'x'.repeat(100_000) });
+    expect(await send()).toMatchObject({ kind: 'ambiguous', failure: { code: 'reply_too_long' } });
   });
 
   test.each<[reply: string, failureClass: string, code: string]>([

@@ -47,8 +47,6 @@ const CONNECT_TIMEOUT_MS = 12_000;
  * A client that times out earlier and retries delivers twice.
  */
 const DEADLINE_MS = 40_000;
-/** Several times the longest replies of known servers; a line of them has at most 512 octets (RFC 5321, 4.5.3.1.5). */
-const REPLY_BYTES_MAX = 16_384;
 
 export default defineProvider({
   id: 'smtp',
@@ -179,7 +177,6 @@ function sessionOptions({ config }: Account, addresses: readonly string[]): Sess
     mayDiffer: (error) => meaningOfError(error, undefined).class === 'provider_unavailable',
     // The call's deadline ends a silent session.
     socketTimeout: DEADLINE_MS,
-    maxResponseSize: REPLY_BYTES_MAX,
     logger: false,
   };
 }

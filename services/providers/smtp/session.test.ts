@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto';
 import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import { describe, expect, test } from 'vitest';
-import { inSession, step, type SmtpError } from './session.ts';
+import { inSession, REPLY_TOO_LONG, step, type SmtpError } from './session.ts';
 
 type Server = AsyncDisposable & { readonly port: number; readonly open: ReadonlySet<Socket> };
 
@@ -91,7 +91,7 @@ test('a refused CRAM-MD5 login fails with the reply', async () => {
 });
 
 test('a challenge that is none is refused in little time, whatever its length', async () => {
-  const { server, answers } = await startCramServer(`${' '.repeat(100_000)}a\rx`);
+  const { server, answers } = await startCramServer(`${' '.repeat(60_000)}a\rx`);
   await using _ = server;
   const before = process.cpuUsage();
   await expect(login(server)).rejects.toMatchObject({ code: 'EAUTH' });
@@ -112,6 +112,54 @@ test('the connection closes soon after the work, even if the server never ends i
     return step((done) => connection.send({ from: 'a@b.example', to: ['c@d.example'] }, body, done));
   });
   await expect.poll(() => server.open.size, { timeout: 4_000 }).toBe(0);
+});
+
+describe('what a server sends', () => {
+  const line = 'x'.repeat(1_000);
+
+  /** Runs a session with a server that sends this after its greeting, again and again, and returns how it ends. */
+  async function floodedBy(flood: string) {
+    const server = createServer((socket) => {
+      const more = () => {
+        while (socket.writable && socket.write(flood));
+      };
+      socket.on('error', () => {}).on('drain', more);
+      socket.write('220 mail.test\r\n');
+      more();
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const { port } = server.address() as AddressInfo;
+    const begun = performance.now();
+    const ended = await inSession(optionsOf({ port }), undefined, AbortSignal.timeout(3_000), () =>
+      Promise.resolve('open'),
+    ).catch((error: SmtpError) => error);
+    const ms = performance.now() - begun;
+    await new Promise((resolve) => server.close(resolve));
+    return { ended, ms };
+  }
+
+  test.each([
+    ['a line that never ends', line],
+    ['a reply that never ends', `250-${line}\r\n`],
+    ['blank lines', '\r\n'.repeat(1_000)],
+    ['lines of blanks', ' \n'.repeat(1_000)],
+  ])('ends the session soon if it is too much: %s', async (_, flood) => {
+    const { ended, ms } = await floodedBy(flood);
+    expect(ended).toMatchObject({ code: REPLY_TOO_LONG });
+    expect(ms).toBeLessThan(2_000);
+  });
+
+  test('may be many replies, each with lines of the length that the protocol allows', async () => {
+    const longest = Array.from({ length: 8 }, () => `250-${'x'.repeat(508)}`).join('\r\n');
+    await using server = await startServer((command) =>
+      command === 'QUIT' ? '221 Bye' : `${longest}\r\n250 OK`,
+    );
+    const sent = inSession(optionsOf(server), undefined, signal(), (connection) => {
+      const body = Readable.from([Buffer.from('Subject: a\r\n\r\na')], { objectMode: false });
+      return step((done) => connection.send({ from: 'a@b.example', to: ['c@d.example'] }, body, done));
+    });
+    await expect(sent).resolves.toMatchObject({ accepted: ['c@d.example'] });
+  });
 });
 
 describe('a host with several addresses', () => {

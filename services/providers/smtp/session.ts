@@ -6,6 +6,12 @@ import { firstOpened } from './first-opened.ts';
 /** How long a server may leave its side of a closed connection open. */
 const CLOSE_TIMEOUT_MS = 1_000;
 
+/** All that a server may send in a session: many times the longest replies of known servers, with some ten replies a session. */
+const SESSION_BYTES_MAX = 65_536;
+
+/** Code of the error of a server that sends more. */
+export const REPLY_TOO_LONG = 'EREPLYSIZE';
+
 export type SmtpError = Error & {
   code?: string;
   originalCode?: string;
@@ -70,6 +76,13 @@ export async function inSession<T>(
   }
 }
 
+/**
+ * nodemailer calls this method with everything that the server sends, without TLS. Its own limit is for a reply that is not complete:
+ * complete ones, and blank lines, of which it reads one in each turn of the event loop, are kept without a limit.
+ */
+const READ = '_onData';
+type Reader = { [READ]: (chunk: Buffer) => void };
+
 /** Connects, up to the answer to EHLO, over TLS if the options ask for it. Closes the connection if that fails or the signal aborts. */
 async function openConnection(options: SMTPConnectionOptions, signal: AbortSignal): Promise<Opened> {
   const connection = new SMTPConnection({
@@ -89,6 +102,15 @@ async function openConnection(options: SMTPConnectionOptions, signal: AbortSigna
   }
   const ended = () =>
     broken.reject(Object.assign(new Error('The connection ended'), { code: 'ECONNECTION' }));
+  let received = 0;
+  const reader = connection as unknown as Reader;
+  const read = reader[READ].bind(connection);
+  reader[READ] = (chunk) => {
+    received += chunk.length;
+    if (received <= SESSION_BYTES_MAX) return read(chunk);
+    broken.reject(Object.assign(new Error('The server sent too much'), { code: REPLY_TOO_LONG }));
+    close();
+  };
   connection.on('error', broken.reject);
   // The running step is notified a tick later and has the server's reply, so it must reject first.
   connection.on('end', () => setImmediate(ended));
