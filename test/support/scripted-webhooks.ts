@@ -87,6 +87,7 @@ export function claimOf(
     attempts: 0,
     manual: false,
     isProbe: endpoint.status === 'failing',
+    probeUntil: endpoint.status === 'failing' ? new Date(Date.now() + 60_000) : null,
     events: messages.map((messageSeq, i) => ({ seq: i + 1, event: eventOf(messageSeq), messageSeq })),
     blocked: new Set(),
     waitsSince: Date.now(),

@@ -296,7 +296,7 @@ export function createEndpointCaller(deps: EndpointCallerDeps): EndpointCaller {
 
   function noteHealth(
     entry: Entry,
-    { endpoint, isProbe }: Pick<DeliveryClaim, 'endpoint' | 'isProbe'>,
+    { endpoint, isProbe, probeUntil }: Pick<DeliveryClaim, 'endpoint' | 'isProbe' | 'probeUntil'>,
     delivered: DeliveredEvent,
   ): void {
     // The endpoint was changed during the call: what an old address answered says nothing about the new one.
@@ -306,7 +306,7 @@ export function createEndpointCaller(deps: EndpointCallerDeps): EndpointCaller {
     entry.failures = succeeded ? 0 : entry.failures + 1;
     const isOut = entry.failures >= FAILURES_UNTIL_FAILING || status === 410 || retryAfterMs !== undefined;
     if (!succeeded && isOut) entry.isHeld = true;
-    deps.watch.note(endpoint, { succeeded, status, retryAfterMs, isProbe });
+    deps.watch.note(endpoint, { succeeded, status, retryAfterMs, isProbe, probeUntil });
   }
 
   function waitOf({

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { TenantId } from '#core/domain/storage/ids.ts';
+import { decideHealth, type EndpointCall } from '#core/domain/webhooks/endpoint-health.ts';
 import { withTenant } from '#core/store/query/tenant-scope.ts';
 import { webhookStore } from '#core/store/webhooks/webhook-deliveries.ts';
 import { deleteEndpoint, moveEndpointTo } from '#core/store/webhooks/webhook-endpoints.ts';
@@ -216,6 +217,33 @@ describe('webhook claims', () => {
     await b.webhooks.changeEndpoint(id, 1, (now) => ({ ...now, callAt: new Date(Date.now() + 300_000) }));
     await b.webhooks.completeDeliveries([{ ...partsOf(late), attempts: [], again: [], uncalled: [] }]);
     expect(await b.claims()).toEqual([]);
+  });
+
+  test('of a probe tell when its lease ends, so that a longer wait which another answer asks for outlasts it', async () => {
+    await using b = await setupWebhooks();
+    const id = await b.endpoint({ status: 'failing', failures: 4 });
+    await b.send(3);
+    await b.match();
+    const failure = { succeeded: false, status: 503 };
+    const end = (call: Omit<EndpointCall, 'at'>) =>
+      b.webhooks.changeEndpoint(id, 1, (now, at) => decideHealth(now, { ...call, at }, 0.5));
+    const secondsLeft = async () => {
+      const [row] = await b.admin<{ left: number }[]>`
+        select extract(epoch from call_at - now())::float8 as left from despatch.webhook_endpoints where id = ${id}`;
+      return row?.left ?? Number.NaN;
+    };
+    const [probe] = await b.claims();
+    const { isProbe = false, probeUntil } = probe ?? {};
+    const until = (probeUntil?.getTime() ?? Number.NaN) - Date.now();
+    expect(Math.abs((await secondsLeft()) - until / 1_000)).toBeLessThan(5);
+    // Without another answer the next probe does not wait for the lease.
+    await end({ ...failure, isProbe, probeUntil });
+    expect(await secondsLeft()).toBeLessThan(15);
+    await b.admin`update despatch.webhook_endpoints set call_at = now() where id = ${id}`;
+    const [next] = await b.claims();
+    await end({ ...failure, retryAfterMs: 600_000, isProbe: false });
+    await end({ ...failure, isProbe: next?.isProbe ?? false, probeUntil: next?.probeUntil });
+    expect(await secondsLeft()).toBeGreaterThan(590);
   });
 
   test('skip paused and postponed endpoints, and take their events afterwards', async () => {

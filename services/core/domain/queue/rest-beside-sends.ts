@@ -12,7 +12,7 @@ export type SideWork = {
 /** How long an item of side work had waited when its turn came. */
 export type Wait = {
   readonly ms: number;
-  /** Whether it may have waited for its endpoint, which has a rate limit or wants its events in order, and not for workers alone. */
+  /** Whether it may have waited for its endpoint, which has a rate limit or wants its events in order, not for workers alone. */
   readonly isPaced: boolean;
 };
 

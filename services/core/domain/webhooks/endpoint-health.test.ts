@@ -135,6 +135,21 @@ describe('a webhook endpoint', () => {
     const probed = decideHealth(failing, { ...failure, at: AT + 600_000, isProbe: true }, 0.5);
     expect(waitOf(probed, AT + 600_000)).toBe(10_000);
   });
+
+  test('keeps a Retry-After beyond the lease of its probe, when another answer asked for it during the probe', () => {
+    const leaseEnd = AT + 60_000;
+    const probing: EndpointHealth = { ...FAILING, callAt: new Date(leaseEnd) };
+    const probe = { ...failure, at: AT + 10_000, isProbe: true, probeUntil: new Date(leaseEnd) };
+    const asked = decideHealth(probing, { ...failure, status: 503, retryAfterMs: 600_000 }, 0.5);
+    expect(waitOf(asked)).toBe(600_000);
+    expect(waitOf(decideHealth(asked, probe, 0.5))).toBe(600_000);
+    // The probe's own wait is the longer one.
+    const longer = { ...probe, status: 503, retryAfterMs: 900_000 };
+    expect(waitOf(decideHealth(asked, longer, 0.5), probe.at)).toBe(900_000);
+    // A wait that ends before the lease is not told from it.
+    const short = decideHealth(probing, { ...failure, status: 503, retryAfterMs: 20_000 }, 0.5);
+    expect(waitOf(decideHealth(short, probe, 0.5), probe.at)).toBeLessThan(20_000);
+  });
 });
 
 test('in any history, an endpoint is failing exactly after four failures in a row', () => {

@@ -11,6 +11,8 @@ export type EndpointCall = {
   readonly retryAfterMs?: number | undefined;
   /** Whether it was the single probe of a failing endpoint. */
   readonly isProbe: boolean;
+  /** Only for a probe: when its lease ends, by the same clock; null if that is unknown. */
+  readonly probeUntil?: Date | null | undefined;
 };
 
 /** This many consecutive failures are no coincidence. */
@@ -55,8 +57,10 @@ function afterFailure(health: EndpointHealth, call: EndpointCall, random: number
   if (health.status === 'active') return moveEndpoint(health, 'fail', at, later(callAt));
   if (at - (health.failingSince?.getTime() ?? at) >= FAILING_MS_MAX)
     return moveEndpoint(health, 'give_up', at);
-  // The answer to the probe is newer than those of other calls, and `callAt` the end of the probe's lease.
-  return moveEndpoint(health, 'fail_again', at, new Date(callAt));
+  // Until now `callAt` is the end of the probe's lease, or a later instant for which the answer to another call has asked. A wait
+  // that ends before the lease is not kept: one probe more costs the endpoint little.
+  const isAsked = (health.callAt?.getTime() ?? 0) > (call.probeUntil?.getTime() ?? Infinity);
+  return moveEndpoint(health, 'fail_again', at, isAsked ? later(callAt) : new Date(callAt));
 }
 
 /** Returns the delay of the next probe: exponential backoff from five seconds to five minutes. */

@@ -188,7 +188,8 @@ begin
   end loop;
   select coalesce(json_agg(d), '[]') into claims from (
     select x.id as due_id, x.claim, x.endpoint_id, x.purge_on, x.attempts, x.manual, x.endpoint_id = any (probed) as probe,
-      waits[array_position(asked, x.endpoint_id)] as waited_ms, paced[array_position(asked, x.endpoint_id)] as paced
+      x.due_at as leased_until, waits[array_position(asked, x.endpoint_id)] as waited_ms,
+      paced[array_position(asked, x.endpoint_id)] as paced
     from due_deliveries x where x.id = any (taken)
     order by x.endpoint_id, x.due_at, x.first_seq
   ) d;

@@ -116,7 +116,14 @@ function toClaim(
     messageSeq: messageSeqOf(row),
   }));
   // A matched endpoint is only claimed if it has no pace of its own.
-  const none = { attempts: 0, manual: false, isProbe: false, isPaced: false, blocked: new Set<number>() };
+  const none = {
+    attempts: 0,
+    manual: false,
+    isProbe: false,
+    probeUntil: null,
+    isPaced: false,
+    blocked: new Set<number>(),
+  };
   const waitsSince = Math.min(Date.now(), ...events.slice(0, 1).map(({ event }) => event.at.getTime()));
   return { ...none, dueId, claim, endpoint, purgeOn, events, waitsSince, leaseEndsAt };
 }

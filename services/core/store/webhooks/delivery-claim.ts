@@ -53,6 +53,8 @@ export type DeliveryClaim = {
   readonly manual: boolean;
   /** Whether it is the single call of an endpoint that was failing when it was claimed. */
   readonly isProbe: boolean;
+  /** Only of a probe: when its lease ends, by the database's clock. */
+  readonly probeUntil: Date | null;
   /** In their order, without events whose message is purged. */
   readonly events: readonly ClaimedEvent[];
   /** Messages with an earlier event that still waits; only for an ordered endpoint. */

@@ -196,6 +196,7 @@ export function webhookStore(sql: Sql, bounded: Bounded, loadIds: LoadIds) {
           attempts,
           manual,
           probe: isProbe,
+          leased_until,
           waited_ms,
           paced: isPaced,
         }) => {
@@ -210,6 +211,7 @@ export function webhookStore(sql: Sql, bounded: Bounded, loadIds: LoadIds) {
             attempts,
             manual,
             isProbe,
+            probeUntil: isProbe ? new Date(leased_until) : null,
             waitsSince: askedAt - waited_ms,
             isPaced,
             events: told.map(({ row, event }) => ({ seq: row.seq, event, messageSeq: messageSeqOf(row) })),
@@ -335,6 +337,7 @@ type ClaimLook = DueLook & {
     readonly attempts: number;
     readonly manual: boolean;
     readonly probe: boolean;
+    readonly leased_until: string;
     readonly waited_ms: number;
     readonly paced: boolean;
   }[];
