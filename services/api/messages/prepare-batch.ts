@@ -50,8 +50,13 @@ export type PreparedBatch = {
   readonly bytes: readonly number[];
 };
 
-/** Limit of one message in a batch, the same as for a single message without attachments. */
+/** Limit of the content of one message in a batch, as JSON, the same as for a single message without attachments. */
 const ITEM_BYTES_MAX = 1024 * 1024;
+
+const itemTooLarge = (): AppError =>
+  new AppError('payload_too_large', {
+    message: `Message is too large: its content may have ${ITEM_BYTES_MAX} bytes`,
+  });
 
 type Ready = { readonly row: NewRow; readonly bytes: number; readonly claim: IdempotencyClaim | null };
 /** `claim`: a faulty item with a key may have been accepted earlier, because time and settings change which items are valid. */
@@ -96,7 +101,7 @@ export async function prepareBatch(
       const given = { place, routed, clock, warnings, addressKeys, batchId };
       const row = newMessageRow(message, caller, given, claim, request);
       const bytes = Buffer.byteLength(JSON.stringify(row.content));
-      if (bytes > ITEM_BYTES_MAX) return { fault: new AppError('payload_too_large'), claim };
+      if (bytes > ITEM_BYTES_MAX) return { fault: itemTooLarge(), claim };
       return { row: bytes < COUNTED_BYTES_MIN ? row : { ...row, content_bytes: bytes }, bytes, claim };
     } catch (error) {
       if (error instanceof AppError && error.code !== 'dependency_unavailable')
