@@ -39,7 +39,7 @@ export type Purges = {
 type PurgeDeps = Pick<TenantDeps, 'store' | 'keys' | 'notify' | 'now'>;
 
 export function createPurges(deps: PurgeDeps): Purges {
-  const turns = createPurgeTurns(() => deps.now().getTime());
+  const turns = createPurgeTurns();
   return {
     isWaiting: turns.isWaiting,
     async slice(owned, wake) {

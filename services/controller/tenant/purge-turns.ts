@@ -1,5 +1,3 @@
-import type { EpochClock } from '#core/domain/clock.ts';
-
 /** A purge that does not use its turn for this time, for example because its resource is paused, loses it to the next in line. */
 const UNUSED_MS = 10_000;
 
@@ -12,10 +10,11 @@ export type PurgeTurns = {
   readonly end: () => void;
 };
 
-export function createPurgeTurns(epochMs: EpochClock): PurgeTurns {
+export function createPurgeTurns(): PurgeTurns {
   const line = new Map<string, () => void>();
   let isTaken = false;
-  let next: { readonly uid: string; readonly wokenAt: number } | undefined;
+  /** Whose turn comes next. A timer takes it back: no clock is read, because the wall clock may be set. */
+  let next: { readonly uid: string } | undefined;
 
   function wakeNext(): void {
     const [first] = line;
@@ -23,7 +22,7 @@ export function createPurgeTurns(epochMs: EpochClock): PurgeTurns {
     if (first === undefined) return;
     const [uid, wake] = first;
     line.delete(uid);
-    const woken = { uid, wokenAt: epochMs() };
+    const woken = { uid };
     next = woken;
     wake();
     setTimeout(() => {
@@ -32,8 +31,7 @@ export function createPurgeTurns(epochMs: EpochClock): PurgeTurns {
   }
 
   function isFreeFor(uid: string): boolean {
-    if (isTaken) return false;
-    return next === undefined || next.uid === uid || epochMs() - next.wokenAt > UNUSED_MS;
+    return !isTaken && (next === undefined || next.uid === uid);
   }
 
   return {
