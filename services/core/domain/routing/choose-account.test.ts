@@ -29,6 +29,25 @@ describe('without a route', () => {
   });
 });
 
+describe('the accounts that may send a message', () => {
+  const route = routeOf('new', 'gone');
+  test.each([
+    ['are those of its channel', null, [], ['old', 'new']],
+    ['are those of the route that are left', null, [route], ['new']],
+    [
+      'are those of its channel if only another channel has a route',
+      null,
+      [{ ...route, channel: 'email' }],
+      ['old', 'new'],
+    ],
+    ['are the pinned one, whatever the route', 'old', [route], ['old']],
+    ['are none if the pinned one serves another channel', 'mail', [], []],
+  ] as const)('%s', (_name, pinned, routes, ids) => {
+    const able = accountsFor(ACCOUNTS, { channel: 'sms', pinned }, routes);
+    expect(able.map((one) => one.id)).toEqual(ids);
+  });
+});
+
 describe('with a route', () => {
   test.each([
     ['the first account of the route', routeOf('new', 'old'), null, 'new', []],

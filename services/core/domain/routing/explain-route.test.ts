@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { explainRoute, type LeftAccount, type RouteFacts } from './explain-route.ts';
 import { FAILURE_CLASSES } from '../sending/failure.ts';
-import { SKIPPED_REASONS } from './skipped-account.ts';
+import { SKIPPED_REASONS, type SkippedReason } from './skipped-account.ts';
 
 const facts = (overrides: Partial<RouteFacts> = {}): RouteFacts => ({
   enqueuedAt: '0',
@@ -45,6 +45,52 @@ test.each([
   ],
 ])('explains the choice %s', (_name, given, lines) => {
   expect(told(facts(given))).toEqual(lines);
+});
+
+test('an account that was not called has no attempt', () => {
+  const given = facts({
+    left: [left('a', 1, { attempt: null, class: null, why: 'breaker_open' })],
+    accountId: 'b',
+  });
+  expect(explainRoute({ ...given, attempts: 0 })).toEqual([
+    { accountId: 'a', verdict: 'skipped', reason: 'breaker_open', at: '1' },
+    { accountId: 'b', verdict: 'chosen', reason: 'next_in_route', at: '1' },
+  ]);
+});
+
+test('lists an account again if it is skipped for another reason, or after a call', () => {
+  const skips = (reason: SkippedReason) => ({ skipped: [{ accountId: 'b', reason }] });
+  const rounds = [
+    left('a', 1, skips('invalid')),
+    left('c', 2, skips('invalid')),
+    left('a', 3, skips('disabled')),
+  ];
+  const given = facts({ left: rounds, accountId: 'd', attempts: 4 });
+  expect(told(given).filter((line) => line.startsWith('b'))).toEqual([
+    'b skipped invalid - @1',
+    'b skipped disabled - @3',
+  ]);
+  const called = [left('a', 1, skips('invalid')), left('b', 2), left('a', 3, skips('invalid'))];
+  expect(told({ ...given, left: called }).filter((line) => line.startsWith('b'))).toEqual([
+    'b skipped invalid - @1',
+    'b failed provider_unavailable 2 @2',
+    'b skipped invalid - @3',
+  ]);
+  const again = [left('a', 1), left('b', 2, { class: null, why: 'disabled' })];
+  expect(told({ ...given, skipped: ['b'], left: again }).filter((line) => line.startsWith('b'))).toEqual([
+    'b skipped disabled - @0',
+    'b skipped disabled 2 @2',
+  ]);
+});
+
+test('lists each call of an account that failed twice for the same reason', () => {
+  const twice = facts({ left: [left('a', 1), left('b', 2), left('a', 3)], accountId: 'b', attempts: 4 });
+  expect(told(twice)).toEqual([
+    'a failed provider_unavailable 1 @1',
+    'b failed provider_unavailable 2 @2',
+    'a failed provider_unavailable 3 @3',
+    'b chosen next_in_route 4 @3',
+  ]);
 });
 
 test('lists accounts that failed or were skipped before the one that replaced them', () => {

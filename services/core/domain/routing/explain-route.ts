@@ -69,7 +69,7 @@ export function explainRoute(facts: RouteFacts): ConsideredAccount[] {
   const before = facts.skipped.map((id) => skip({ accountId: id, reason: 'disabled' }, enqueuedAt));
   const leaves = left.filter(isLeft);
   const last = leaves.at(-1);
-  const split = last === undefined ? 0 : left.indexOf(last) + 1;
+  const split = left.findLastIndex(isLeft) + 1;
   const told = (some: readonly LeftAccount[]): ConsideredAccount[] =>
     some.flatMap((one) => [
       ...(isLeft(one) ? [leftAs(one)] : []),
@@ -140,12 +140,7 @@ function withoutEchoes(considered: readonly ConsideredAccount[]): ConsideredAcco
   return considered.filter((one) => {
     const earlier = latest.get(one.accountId);
     latest.set(one.accountId, one);
-    return (
-      one.verdict !== 'skipped' ||
-      'attempt' in one ||
-      earlier?.verdict !== 'skipped' ||
-      earlier.reason !== one.reason
-    );
+    return 'attempt' in one || earlier?.verdict !== 'skipped' || earlier.reason !== one.reason;
   });
 }
 

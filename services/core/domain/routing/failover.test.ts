@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { failOver, type FailedTry, type FailoverFacts } from './failover.ts';
+import { failOver, moveOf, type FailedTry, type FailoverFacts } from './failover.ts';
 import { FAILURE_CLASSES, type FailureClass } from '../sending/failure.ts';
 import { FAILOVER_CLASSES, FAILOVER_DEFAULT, orderOf, type Route } from './route.ts';
 
@@ -103,6 +103,22 @@ describe('when all accounts have been tried', () => {
     expect(failOver(transient(), disabled)).toMatchObject({ kind: 'again', accountId: 'b' });
     const alone = { ...disabled, tried: [tried('b', permanent)] };
     expect(failOver(transient(), alone)).toMatchObject({ kind: 'again', accountId: 'a' });
+  });
+});
+
+describe('a decision', () => {
+  const skipped = [{ accountId: 'c', reason: 'disabled' }] as const;
+  const at = (accountId: string) => ({ accountId, version: 1, skipped });
+
+  test('for another account reroutes the message', () => {
+    expect(moveOf({ accountId: 'b', skipped }, facts())).toEqual({ rerouted: at('b'), stayed: null });
+  });
+
+  test('for the same account, or for none, is stored only if others were skipped', () => {
+    for (const to of [{ accountId: 'a' }, {}]) {
+      expect(moveOf({ ...to, skipped }, facts())).toEqual({ rerouted: null, stayed: at('a') });
+      expect(moveOf({ ...to, skipped: [] }, facts())).toEqual({ rerouted: null, stayed: null });
+    }
   });
 });
 

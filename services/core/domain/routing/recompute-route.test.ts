@@ -147,6 +147,25 @@ describe('a message whose route is recomputed', () => {
     expect(recomputeRoute(everywhere, eager, all).accountId).toBe('c');
   });
 
+  test('does not return to an account that it left because of the rate', () => {
+    const delayed = { kind: 'delayed', why: 'rate_used_up', skipped: [] } as const;
+    const past = message({ ...delayed, accountId: 'a' }, { ...delayed, accountId: 'b' });
+    const eager = { ...routeOf('a', 'b'), maxWaitMs: 1_000 };
+    expect(recomputeRoute(past, eager, accountsOf(['a', 'b'])).accountId).toBe('b');
+    // The breaker of an account may close again.
+    const open = message({ ...delayed, accountId: 'a', why: 'breaker_open' }, { ...delayed, accountId: 'b' });
+    expect(recomputeRoute(open, eager, accountsOf(['a', 'b'])).accountId).toBe('a');
+  });
+
+  test('fails over to no account of another channel', () => {
+    const mixed = [
+      { id: 'a', channel: CHANNEL },
+      { id: 'b', channel: 'email' },
+    ];
+    const refused = message(refusal('a', 'provider_unavailable'));
+    expect(recomputeRoute(refused, routeOf('a', 'b'), mixed).accountId).toBe('a');
+  });
+
   test('ends after a permanent refusal of the recipient, or if no account is left', () => {
     const both = accountsOf(['a', 'b']);
     const wrong = message(refusal('a', 'invalid_recipient', true));

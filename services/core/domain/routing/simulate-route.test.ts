@@ -94,9 +94,9 @@ test('skipped and failed accounts are listed with a reason and a number of messa
       class: 'provider_unavailable',
     })),
   });
+  simulator.add(past('3', 'c', 'b'));
   simulator.add(past('1', 'a'));
   simulator.add(past('2', 'a'));
-  simulator.add(past('3', 'c', 'b'));
   expect(simulator.result()).toMatchObject({
     considered: 3,
     moved: 2,
@@ -110,4 +110,30 @@ test('skipped and failed accounts are listed with a reason and a number of messa
       { id: '2', before: 'a', after: 'b' },
     ],
   });
+});
+
+test('the most frequent moves and reasons come first, and the first moved messages are the samples', () => {
+  const draft = { channel: 'sms', version: 1, strategy: 'priority', failoverOn: [] } as const;
+  const simulator = createSimulator(
+    {
+      ...draft,
+      steps: [
+        { accountId: 'gone', weight: 1 },
+        { accountId: 'd', weight: 1 },
+      ],
+    },
+    accountsOf(['d']),
+  );
+  const froms = ['b', ...Array.from({ length: SIMULATION_SAMPLES_MAX }, () => 'a'), 'c', 'c'];
+  for (const [n, accountId] of froms.entries())
+    simulator.add({ id: String(n), channel: 'sms', accountId, status: 'sent', turns: [] });
+  const { moves, samples } = simulator.result();
+  expect(moves).toEqual([
+    { from: 'a', to: 'd', messages: SIMULATION_SAMPLES_MAX },
+    { from: 'c', to: 'd', messages: 2 },
+    { from: 'b', to: 'd', messages: 1 },
+  ]);
+  expect(samples.map(({ id }) => Number(id))).toEqual(
+    froms.slice(0, SIMULATION_SAMPLES_MAX).map((_, n) => n),
+  );
 });
