@@ -38,6 +38,12 @@ describe('a report', () => {
       (n: number) => ({ attempt: null, segment: `s${n}` }),
       12,
     ],
+    [
+      'segments of one of several copies',
+      { segmentCount: 2, attempt: 3 },
+      (n: number) => ({ segment: `s${n}` }),
+      4,
+    ],
     ['copies without an attempt', { attempt: 3 }, (n: number) => ({ attempt: null, vendorId: `v${n}` }), 3],
     ['copies with an attempt', { attempt: 3 }, (n: number) => ({ attempt: n + 1 }), 3],
   ])('adds no more %s than the message can have', (_, terms, named, most) => {
@@ -46,6 +52,36 @@ describe('a report', () => {
     );
     const { copies } = after(reports, { ...SENT, ...terms });
     expect(Object.values(copies).flatMap((parts) => Object.keys(parts))).toHaveLength(most);
+  });
+
+  test('still counts if it is about a known segment or the whole message when no further segment is possible', () => {
+    const failing = ['a', 'b', 'c', 'd'].map((segment) =>
+      report({ segment, state: 'undelivered', isTemporary: true }),
+    );
+    const full = after(failing, { ...SENT, segmentCount: 2 });
+    const delivered = { status: 'delivered', final: true };
+    expect(after([report({ segment: 'e', state: 'delivered' })], full)).toEqual(full);
+    const known = ['a', 'b'].map((segment) => report({ segment, state: 'delivered' }));
+    expect(after(known, full)).toMatchObject(delivered);
+    expect(after([report({ state: 'delivered' })], full)).toMatchObject(delivered);
+  });
+
+  test('of the acceptance of a waiting message makes it sent, without the failure of another call', () => {
+    const failure = { class: 'provider_unavailable', code: 'http_503' } as const;
+    const waiting = { ...SENT, status: 'deferred', failure } as const;
+    expect(after([report({ state: 'sent' })], waiting)).toEqual(SENT);
+  });
+
+  test('leaves a sent message final, or not, until it changes the status', () => {
+    const long = { ...SENT, final: true, segmentCount: 2 };
+    expect(after([report({ segment: 'a', state: 'delivered' })], long)).toMatchObject({
+      status: 'sent',
+      final: true,
+    });
+    expect(after([report({ state: 'undelivered', isTemporary: true })], long)).toMatchObject({
+      status: 'undelivered',
+      final: false,
+    });
   });
 
   test('moves a sent message to delivered or undelivered', () => {
@@ -76,10 +112,26 @@ describe('a report', () => {
     expect(temporary).toMatchObject({ status: 'undelivered', final: false });
     expect(after([report({ state: 'delivered' })], temporary).status).toBe('delivered');
     expect(after([report({ state: 'delivered', attempt: null })], temporary).status).toBe('delivered');
-    const failure = { class: 'invalid_recipient', code: 'unknown_recipient' } as const;
+    const failure = { class: 'recipient_unavailable', code: 'handset_unreachable' } as const;
     const final = after([report({ state: 'undelivered', failure })], temporary);
     expect(final).toMatchObject({ status: 'undelivered', final: true, failure });
     expect(after([report({ state: 'delivered' })], final).status).toBe('undelivered');
+  });
+
+  test('of the same end names the cause if the first one did not, and changes nothing else', () => {
+    const vague = { class: 'recipient_unavailable', code: 'bounced' } as const;
+    const hard = { class: 'invalid_recipient', code: 'unknown_recipient' } as const;
+    const message = after([report({ state: 'undelivered', failure: vague })]);
+    expect(applyReport(message, report({ state: 'undelivered', failure: hard }))).toEqual({
+      applied: true,
+      message: { ...message, failure: hard },
+    });
+    for (const one of [
+      report({ state: 'undelivered', failure: { ...vague, code: 'handset_unreachable' } }),
+      report({ state: 'undelivered', failure: hard, isTemporary: true }),
+      report({ state: 'sent', failure: hard }),
+    ])
+      expect(applyReport(message, one)).toEqual({ applied: false, message });
   });
 
   test('on an expired, canceled or failed message is not applied', () => {
@@ -90,8 +142,11 @@ describe('a report', () => {
   });
 
   test('of a bounce after the delivery sets lateBounce and keeps the status', () => {
-    const bounced = after([report({ state: 'delivered' }), report({ state: 'undelivered' })]);
+    const failure = { class: 'invalid_recipient', code: 'unknown_recipient' } as const;
+    const bounce = report({ state: 'undelivered', failure });
+    const bounced = after([report({ state: 'delivered' }), bounce]);
     expect(bounced).toMatchObject({ status: 'delivered', final: true, lateBounce: true, failure: null });
+    expect(after([report({ state: 'delivered' }), { ...bounce, attempt: null }])).toEqual(bounced);
     expect(applyReport(bounced, report({ state: 'undelivered' })).applied).toBe(false);
   });
 
@@ -105,6 +160,7 @@ describe('a report', () => {
     const unknown = { ...SENT, status: 'unknown' } as const;
     expect(after([report({ state: 'sent' })], unknown).status).toBe('sent');
     expect(after([report({ state: 'delivered' })], unknown).status).toBe('delivered');
+    expect(after([report({ engagement: 'opened' })], unknown).status).toBe('unknown');
   });
 
   test('of an engagement is stored with its earliest time, independently of the status', () => {
@@ -165,7 +221,17 @@ describe('segments', () => {
   });
 
   test('of a single-segment message decide its status', () => {
-    expect(after([segment('a', 'delivered')]).status).toBe('delivered');
+    expect(after([segment('a', 'delivered')])).toMatchObject({
+      status: 'delivered',
+      copies: { 1: { '': 'delivered' } },
+    });
+  });
+
+  test('need not be named if the whole message is delivered', () => {
+    expect(after([report({ state: 'delivered' })], THREE)).toMatchObject({
+      status: 'delivered',
+      copies: { 1: { '': 'delivered' } },
+    });
   });
 });
 
@@ -191,24 +257,37 @@ describe('a message that was sent twice', () => {
       expect(after(reports, TWICE)).toMatchObject({ status: 'delivered', final: true, lateBounce: false });
     const bounced = after([of(1, 'delivered'), of(1, 'undelivered')], TWICE);
     expect(bounced).toMatchObject({ status: 'delivered', lateBounce: true });
+    const failure = { class: 'invalid_recipient', code: 'unknown_recipient' } as const;
+    expect(after([of(1, 'delivered'), of(1, 'undelivered', { failure })], TWICE)).toEqual(bounced);
     expect(after([of(2, 'delivered')], bounced)).toMatchObject({ lateBounce: false });
   });
 
   test('is not delivered by segments of different copies', () => {
     const LONG = { ...TWICE, segmentCount: 2 };
-    const segment = (attempt: number | null, name: string) => of(attempt, 'delivered', { segment: name });
+    const segment = (attempt: number | null, name: string) =>
+      of(attempt, 'delivered', { segment: name, vendorId: `vendor ${name}` });
     expect(after([segment(1, 'a'), segment(2, 'b')], LONG).status).toBe('sent');
     expect(after([segment(1, 'a'), segment(2, 'b'), segment(2, 'c')], LONG).status).toBe('delivered');
     // Whichever copies these belong to: of three segments, two are of the same copy.
     const unplaced = ['a', 'b', 'c'].map((name) => segment(null, name));
     expect(after(unplaced.slice(1), LONG).status).toBe('sent');
-    expect(after(unplaced, LONG).status).toBe('delivered');
+    expect(after(unplaced, LONG)).toMatchObject({ status: 'delivered', lateBounce: false });
+    // Of five, three.
+    const more = ['a', 'b', 'c', 'd', 'e'].map((name) => segment(null, name));
+    expect(after(more.slice(1), { ...LONG, segmentCount: 3 }).status).toBe('sent');
+    expect(after(more, { ...LONG, segmentCount: 3 }).status).toBe('delivered');
     expect(after([segment(2, 'd'), ...unplaced.slice(1)], LONG).status).toBe('delivered');
   });
 
   test('treats a report without an attempt as one of the last copy', () => {
     const unknown = { ...TWICE, status: 'unknown' } as const;
-    expect(after([of(null, 'undelivered')], unknown)).toMatchObject({ status: 'undelivered', final: true });
+    for (const vendorId of [undefined, 'v'])
+      expect(after([of(null, 'undelivered', { vendorId })], unknown)).toMatchObject({
+        status: 'undelivered',
+        final: true,
+      });
+    const known = [of(1, 'undelivered'), of(2, 'undelivered', { isTemporary: true })];
+    expect(after([...known, of(null, 'delivered', { vendorId: 'v' })], TWICE).status).toBe('delivered');
     expect(after([of(1, 'undelivered')], unknown).status).toBe('unknown');
   });
 });
@@ -225,6 +304,8 @@ test('copies of a message that was reported on as a whole are implied by its rec
   }
   const twice = after([report({ state: 'delivered' })], { ...SENT, attempt: 2 });
   expect(areImplied(twice.copies, 2)).toBe(false);
+  expect(areImplied({ 1: { a: 'delivered' } }, 1)).toBe(false);
+  expect(areImplied({ 1: { '': 'failing', a: 'delivered' } }, 1)).toBe(false);
 });
 
 test('the final state is the same for any order and repetition of the reports on each copy', () => {

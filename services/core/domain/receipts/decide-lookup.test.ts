@@ -105,7 +105,11 @@ describe('an account', () => {
     expect(decidePause([UNANSWERED, NOT_FOUND, FINAL], 0)).toEqual(GOES_ON);
     expect(decidePause([UNANSWERED, NOT_FOUND], 4)).toEqual(GOES_ON);
     expect(decidePause([UNANSWERED, UNANSWERED, NOT_FOUND], 0)).toMatchObject({ failures: 1 });
-    expect(decidePause([UNANSWERED, FORBIDDEN, NOT_FOUND], 0)).toMatchObject({ failures: 1 });
+    expect(decidePause([UNANSWERED, FORBIDDEN, NOT_FOUND], 0)).toEqual({
+      failures: 1,
+      pauseMs: 60_000,
+      reason: 'unanswered',
+    });
     const wish = { kind: 'unanswered', retryAfterMs: 5_000 } as const;
     expect(decidePause([FINAL, wish], 4)).toEqual({
       failures: 0,

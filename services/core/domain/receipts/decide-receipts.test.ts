@@ -61,6 +61,32 @@ test('a receipt updates its message and adds an event', () => {
   });
 });
 
+test('an event has those details that its receipt names', () => {
+  const detailsOf = (over: Partial<DueReceipt>) => decideReceipts(due(over)).events[0]?.details;
+  expect(detailsOf({})).toEqual({ attempt: 1, providerStatus: 'delivered', verified: true });
+  expect(detailsOf({ attempt: null, providerStatus: null, verified: false, segment: 's' })).toEqual({
+    verified: false,
+    segment: 's',
+  });
+});
+
+test('reports with different ids of the vendor are about different copies of a message', () => {
+  const unplaced = { attempt: null, lastAttempt: 2 } as const;
+  const bounce = { ...unplaced, receipt: 'undelivered' } as const;
+  const [other, same] = ['SM2', 'SM1'].map(
+    (providerMessageId) => decideReceipts(due(unplaced, { ...bounce, providerMessageId })).messages,
+  );
+  expect(other).toMatchObject([{ status: 'delivered', lateBounce: false }]);
+  expect(same).toMatchObject([{ status: 'delivered', lateBounce: true }]);
+});
+
+test('an engagement leaves the end of a partial message as it is', () => {
+  const partial = { status: 'undelivered', final: true, partial: true, segments: 2 } as const;
+  expect(decideReceipts(due({ ...partial, receipt: null, engagement: 'opened' })).messages).toMatchObject([
+    { status: 'undelivered', final: true, partial: true },
+  ]);
+});
+
 test('receipts of one message are applied in order, and the message is stored once', () => {
   const decided = decideReceipts(
     due({ receipt: 'sent' }, { receipt: 'delivered' }, { receipt: 'undelivered' }),
@@ -109,7 +135,15 @@ describe('a receipt waits', () => {
 });
 
 describe('a receipt for a message that waits for another call', () => {
-  const WAITS = { status: 'deferred', final: null, doubtful: true, lastAttempt: 2, attempt: 2 } as const;
+  const WAITS = {
+    status: 'deferred',
+    final: null,
+    partial: null,
+    lateBounce: null,
+    doubtful: true,
+    lastAttempt: 2,
+    attempt: 2,
+  } as const;
   const VIA = { accountId: 'a1', provider: 'twilio', providerMessageId: 'SM1' };
 
   test.each(['queued', 'deferred', 'held'] as const)(
@@ -165,6 +199,8 @@ describe('a receipt for a message that waits for another call', () => {
     const [once] = decideReceipts(due(sent, { ...WAITS, receipt: null, engagement: 'opened' })).messages;
     expect(once).toMatchObject({
       status: 'sent',
+      partial: false,
+      lateBounce: false,
       wasWaiting: true,
       awaitMs: 72 * 3_600_000,
       engagement: { opened: 1_000 },
@@ -331,6 +367,11 @@ describe('a hard bounce suppresses its recipient', () => {
     expect(decideReceipts(due(delivered)).messages).toEqual([]);
   });
 
+  test('also of an unknown message whose last call was refused for the same reason', () => {
+    const unknown = { status: 'unknown', failureShown: BOUNCE.failure } as const;
+    expect(causesOf(due({ ...BOUNCE, ...unknown }))).toEqual([['hard_bounce', true]]);
+  });
+
   test('also if a less precise report of a bounce after the delivery came before', () => {
     const bounced = { status: 'delivered', final: true, lateBounce: true } as const;
     expect(causesOf(due({ ...BOUNCE, ...bounced }))).toEqual([['hard_bounce', false]]);
@@ -362,6 +403,12 @@ describe('an opt-out suppresses its recipient', () => {
       expect(causesOf(receipts).toSorted()).toEqual(['hard_bounce', 'opt_out']);
       expect(decideReceipts(receipts).messages).toMatchObject([{ failure: BOUNCE.failure }]);
     }
+  });
+
+  test('without counting towards a brake, also after the delivery', () => {
+    const hitsOf = (status: 'sent' | 'delivered') =>
+      decideReceipts(due({ ...OPT_OUT, status })).suppress.map(({ isHit }) => isHit);
+    expect([hitsOf('sent'), hitsOf('delivered')]).toEqual([[false], [false]]);
   });
 
   test('also by a report on an earlier copy', () => {
@@ -465,5 +512,6 @@ describe('a message counts once towards a brake', () => {
     ];
     expect(hits(due(later, earlier))).toEqual([true, false]);
     expect(hits(due({ ...earlier, engaged: { complained: 2_000 } }))).toEqual([false]);
+    expect(hits(due({ ...later, engaged: { complained: 1_000 } }))).toEqual([]);
   });
 });

@@ -61,6 +61,7 @@ test.each<[string, Partial<SilentMessage>]>([
   ['was reported as sent by a receipt only', { isByCall: false }],
   ['had an ambiguous call', { ambiguous: 1 }],
   ['belongs to a tenant that is being deleted', { tenantStatus: 'deleting' }],
+  ['belongs to a deleted tenant', { tenantStatus: 'deleted' }],
   ['was tried through every account', { tried: [...ACCOUNTS] }],
 ])('a message that %s stays with its account', (_name, overrides) => {
   expect(decideSilence(silent(overrides), accountsOf(), [routeOf()])).toEqual({ kind: 'stay' });

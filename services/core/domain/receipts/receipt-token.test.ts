@@ -64,8 +64,9 @@ test('a token with any changed character is refused', () => {
   }
 });
 
-test('a receipt URL extends the base URL, with or without a trailing slash', () => {
+test('a receipt URL extends the base URL, with or without trailing slashes', () => {
   const url = `https://api.example.com/despatch/v1/receipts/${account}/1.abc`;
   expect(receiptUrl('https://api.example.com/despatch', account, '1.abc')).toBe(url);
   expect(receiptUrl('https://api.example.com/despatch/', account, '1.abc')).toBe(url);
+  expect(receiptUrl('https://api.example.com/despatch//', account, '1.abc')).toBe(url);
 });
