@@ -64,6 +64,15 @@ test.each<[string, Partial<HeldClaims>, boolean]>([
 test.each<[string, Partial<HeldClaims>[], { room?: number; eventsMax?: number }, string[]]>([
   ['a single one with little', [{ claims: 3, waitingClaims: 2 }], {}, []],
   ['half of the waiting claims', [{ claims: 64, waitingClaims: 64 }], {}, ['t']],
+  [
+    'a third of the waiting claims beside a tenant without waiting ones',
+    [
+      { claims: 43, waitingClaims: 43 },
+      { tenantId: 'u', claims: 1 },
+    ],
+    {},
+    [],
+  ],
   ['half of the claims, over two endpoints', [{ claims: 64 }, { claims: 64 }], {}, ['t']],
   ['half of the events', [{ claims: 1, waitingClaims: 1, waitingEvents: 50 }], { eventsMax: 100 }, ['t']],
   ['fewer events', [{ claims: 1, waitingClaims: 1, waitingEvents: 49 }], { eventsMax: 100 }, []],

@@ -70,6 +70,8 @@ describe('a webhook endpoint', () => {
       waits.push(waitOf(health) / 1_000);
     }
     expect(waits).toEqual([10, 20, 40, 80, 160, 300, 300, 300]);
+    expect(waitOf(decideHealth(FAILING, probe, 0))).toBe(8_000);
+    expect(waitOf(decideHealth(FAILING, probe, 0.75))).toBe(11_000);
     assert(
       property(integer({ min: 3, max: 10_000 }), random, (failures, drawn) => {
         const wait = waitOf(decideHealth({ ...FAILING, failures }, probe, drawn));
@@ -81,8 +83,9 @@ describe('a webhook endpoint', () => {
 
   test('is disabled after five days of failures, and not a moment before', () => {
     const probe = { ...failure, isProbe: true };
-    expect(decideHealth(FAILING, { ...probe, at: AT + FAILING_MS_MAX - 1 }, 0).status).toBe('failing');
-    expect(decideHealth(FAILING, { ...probe, at: AT + FAILING_MS_MAX }, 0)).toMatchObject({
+    const still = decideHealth(FAILING, { ...probe, at: AT + FAILING_MS_MAX - 1 }, 0);
+    expect(still).toMatchObject({ status: 'failing', failingSince: new Date(AT) });
+    expect(decideHealth(still, { ...probe, at: AT + FAILING_MS_MAX }, 0)).toMatchObject({
       status: 'disabled',
       statusReason: 'failing',
       callAt: null,

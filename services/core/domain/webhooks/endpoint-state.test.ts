@@ -83,6 +83,10 @@ test('a call makes at most one transition, which is one that a worker may make',
   );
 });
 
+test('a deleted endpoint is stored as disabled, without a reason', () => {
+  expect(moveEndpoint(FINE, 'delete', AT)).toEqual({ ...FINE, status: 'disabled' });
+});
+
 test('only a tenant can resume or delete a paused or disabled endpoint', () => {
   const out = ENDPOINT_MOVE_NAMES.filter((name) => {
     const { from, to } = ENDPOINT_MOVES[name];

@@ -65,7 +65,8 @@ test('values of secret headers are masked except for their end, and short ones c
   for (const name of ['Authorization', 'x-api-key', 'X-Token-2', 'MySecret']) {
     expect(isSecretHeader(name)).toBe(true);
     expect(shownHeader(name, 'Bearer abcdefgh1234')).toBe('…1234');
-    expect(shownHeader(name, 'short')).toBe('…');
+    expect(shownHeader(name, '12345678901')).toBe('…');
+    expect(shownHeader(name, '123456789012')).toBe('…9012');
   }
   // A masked value can never be sent back and stored in place of the real one.
   expect(rulesOf({ Authorization: shownHeader('Authorization', 'Bearer abcdefgh1234') })).toEqual(['value']);
@@ -77,6 +78,9 @@ test('hiddenInHeaders lists values to redact from responses, without insignifica
     'X-Key': 'short',
     'X-Shop': 'one',
     'X-Pair': 'a=longer-than-that; b',
+    'X-Seven': 'seven77 seven77',
+    'X-Eight': 'eight888',
+    'X-Eights': 'eight888,  more888',
   };
   expect(hiddenInHeaders(headers)).toEqual([
     'Bearer abcdefgh1234',
@@ -84,5 +88,9 @@ test('hiddenInHeaders lists values to redact from responses, without insignifica
     'short',
     'a=longer-than-that; b',
     'a=longer-than-that',
+    'seven77 seven77',
+    'eight888',
+    'eight888,  more888',
+    'eight888',
   ]);
 });

@@ -33,6 +33,7 @@ describe('the URL of an endpoint', () => {
     'https://user@example.com/',
     'https://user:password@example.com/',
     'https://@example.com/',
+    'http://@example.com/',
     'https://example.com/#part',
     'https://example.com\\@inside/',
     'https://example.com/a b',
@@ -84,6 +85,7 @@ describe('the URL of an endpoint', () => {
 
 test('hiddenInUrl lists the query values to redact from responses, without short ones', () => {
   expect(hiddenInUrl('https://example.com/a/long-part-of-the-path')).toEqual([]);
+  expect(hiddenInUrl('https://example.com/?lonely-value')).toEqual(['lonely-value']);
   const url = 'https://example.com/?token=s3cret-s3cret&to=shop&a=x%20long%20one&=12345678&lonely-value';
   expect(hiddenInUrl(url)).toEqual([
     's3cret-s3cret',
