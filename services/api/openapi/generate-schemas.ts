@@ -76,7 +76,10 @@ function constAsEnum({ const: only, ...schema }: Json): Json {
     : { ...schema, ...(only === undefined ? {} : { const: only }) };
 }
 
-/** Bounds that are only the safe integer range of JavaScript are removed. */
+/**
+ * Adds the format: generated clients take an integer without one for 32 bits. Bounds that are only the safe integer range of
+ * JavaScript are removed.
+ */
 function integerBounds(schema: Json): Json {
   if (schema['type'] !== 'integer') return schema;
   const { minimum, maximum, ...rest } = schema as { minimum?: number; maximum?: number };
@@ -84,7 +87,7 @@ function integerBounds(schema: Json): Json {
     minimum !== undefined && minimum >= -INT32_MAX && maximum !== undefined && maximum <= INT32_MAX;
   return {
     ...rest,
-    ...(isSmall ? { format: 'int32' } : {}),
+    format: isSmall ? 'int32' : 'int64',
     ...(minimum === undefined || minimum === Number.MIN_SAFE_INTEGER ? {} : { minimum }),
     ...(maximum === undefined || maximum === Number.MAX_SAFE_INTEGER ? {} : { maximum }),
   };

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { INT32_MAX } from '#core/domain/int32-max.ts';
 import { CHANNELS } from '#core/domain/message/channel.ts';
 import document from '../openapi.json' with { type: 'json' };
 
@@ -224,6 +225,15 @@ describe('schemas', () => {
         expect.any(Number),
       ]);
       expect([place, Math.abs(schema['maximum'] as number) < Number.MAX_SAFE_INTEGER]).toEqual([place, true]);
+    }
+  });
+
+  test('every integer has the format of its range, because generated clients take one without a format for 32 bits', () => {
+    const integers = all.filter(({ schema }) => isOf(schema, 'integer'));
+    const isLarge = ({ schema }: (typeof all)[number]) => (schema['maximum'] as number) > INT32_MAX;
+    expect(integers.filter(isLarge).length).toBeGreaterThan(30);
+    for (const one of integers) {
+      expect([one.place, one.schema['format']]).toEqual([one.place, isLarge(one) ? 'int64' : 'int32']);
     }
   });
 });
