@@ -9,6 +9,7 @@ import type { KeyKeeper } from '#core/platform/vault/vault-keys.ts';
 import type { ManagedTenantStore } from '#core/store/tenants/managed-tenants.ts';
 import { ensureBuiltInPlans } from './plan/ensure-built-in-plans.ts';
 import { createPlanReconciler } from './plan/reconcile-plan.ts';
+import { rememberStatuses } from './resources/remember-statuses.ts';
 import { createResourceWriter } from './resources/resource-writer.ts';
 import { PLANS, TENANTS } from './resources/kube-resources.ts';
 import type { PlanResource, PlanStatus } from './resources/plan-resource.ts';
@@ -89,6 +90,9 @@ export function buildController(deps: ControllerDeps): Controller {
     `despatch-controller-${controllerName}`,
   );
 
+  const tenantStatuses = rememberStatuses(tenants, tenantWriter);
+  const planStatuses = rememberStatuses(plans, planWriter);
+
   const notify = (tenantId: TenantId): void => deps.nats.publishNotice('tenant', encodeNotice({ tenantId }));
   const now = () => new Date();
   const purges = createPurges({ store: deps.store, keys: deps.keys, notify, now });
@@ -100,14 +104,14 @@ export function buildController(deps: ControllerDeps): Controller {
     workers: concurrency,
     queueMetrics: metrics.workqueue('tenant'),
     reconcile: createTenantReconciler({
-      tenants,
+      tenants: tenantStatuses,
       plans,
       store: deps.store,
       keys: { ...deps.keys, ensure: withKeyBreaker(deps.keys.ensure) },
       resources: {
         addFinalizer: (tenant, signal) => tenantWriter.addFinalizer(tenant, TENANT_FINALIZER, signal),
         removeFinalizer: (tenant, signal) => tenantWriter.removeFinalizer(tenant, TENANT_FINALIZER, signal),
-        applyStatus: tenantWriter.applyStatus,
+        applyStatus: tenantStatuses.applyStatus,
       },
       purges,
       requestPass: (key) => tenantLoop.enqueue(key),
@@ -132,10 +136,10 @@ export function buildController(deps: ControllerDeps): Controller {
     workers: 1,
     queueMetrics: metrics.workqueue('plan'),
     reconcile: createPlanReconciler({
-      plans,
+      plans: planStatuses,
       countBoundTenants: (name) => tenants.byIndex(BY_PLAN, name).length,
       areTenantsKnown: tenantReflector.isWhole,
-      resources: planWriter,
+      resources: { ...planWriter, applyStatus: planStatuses.applyStatus },
       warning: (about, reason, note) => events.record(about, 'Warning', reason, note),
       controllerName,
       now,

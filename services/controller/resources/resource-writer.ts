@@ -7,8 +7,11 @@ export type ResourceWriter<T, Status> = {
   /** Returns the updated object; undefined when it is gone. The next write is bound to that version. */
   readonly addFinalizer: (object: T, finalizer: string, signal: AbortSignal) => Promise<T | undefined>;
   readonly removeFinalizer: (object: T, finalizer: string, signal: AbortSignal) => Promise<T | undefined>;
-  /** Applies all status fields that we own. @throws KubeError 409 when other writers keep changing the object. */
-  readonly applyStatus: (object: T, status: Status, signal: AbortSignal) => Promise<void>;
+  /**
+   * Applies all status fields that we own. Returns the object's new version; undefined when it is gone.
+   * @throws KubeError 409 when other writers keep changing the object.
+   */
+  readonly applyStatus: (object: T, status: Status, signal: AbortSignal) => Promise<string | undefined>;
 };
 
 /**
@@ -28,9 +31,11 @@ export function createResourceWriter<T extends KubeObject, Status extends object
       const { name, namespace, uid, resourceVersion } = object.metadata;
       const ref = { name, uid, resourceVersion, ...(namespace === undefined ? {} : { namespace }) };
       try {
-        await kube.applyStatus(resource, ref, status, { fieldManager, signal });
+        const written = await kube.applyStatus<T>(resource, ref, status, { fieldManager, signal });
+        return written.metadata.resourceVersion;
       } catch (error) {
         if (!isGone(error)) throw error;
+        return undefined;
       }
     },
   };
