@@ -133,6 +133,19 @@ test('an event about a cluster-scoped object is written to the default namespace
   expect(written[0]?.['regarding']).not.toHaveProperty('namespace');
 });
 
+test.each([
+  ['a hyphen', `${'a'.repeat(199)}-b`, 'a'.repeat(199)],
+  ['two hyphens', `${'a'.repeat(198)}--b`, 'a'.repeat(198)],
+  ['a dot', `${'a'.repeat(199)}.b`, 'a'.repeat(199)],
+  ['a letter', 'a'.repeat(253), 'a'.repeat(200)],
+])('an event about an object with a long name has a valid name, cut after %s', async (_what, name, kept) => {
+  const { recorder, written } = setup();
+  recorder.record({ ...tenant, metadata: { ...tenant.metadata, name } }, 'Normal', 'Created', 'Made');
+  await vi.advanceTimersByTimeAsync(0);
+  expect(written[0]?.ref.name.slice(0, -17)).toBe(kept);
+  expect(written[0]?.ref.name).toMatch(/^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$/);
+});
+
 test('a note is cut at 1,024 bytes between characters, and credentials are redacted', async () => {
   const { recorder, written } = setup();
   recorder.record(tenant, 'Normal', 'Long', 'é'.repeat(2_000));

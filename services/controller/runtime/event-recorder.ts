@@ -158,7 +158,8 @@ function makeEntry({ apiVersion, kind, metadata }: EventSubject, event: EventTex
   return {
     // The namespace in which the API server expects events about cluster-scoped objects.
     namespace: namespace ?? 'default',
-    name: `${name.slice(0, 200)}.${randomBytes(8).toString('hex')}`,
+    // Each part of a name between dots ends with a letter or digit, also where it is cut.
+    name: `${name.slice(0, 200).replace(/[.-]+$/, '')}.${randomBytes(8).toString('hex')}`,
     subject: `${kind} ${namespace === undefined ? name : `${namespace}/${name}`}`,
     fields: {
       ...event,
