@@ -2,7 +2,15 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { CHART, ciValues, pick, renderChart, type ChartObject } from '#test/support/chart.ts';
+import {
+  CHART,
+  ciValues,
+  environmentOf,
+  pick,
+  podTemplates,
+  renderChart,
+  type ChartObject,
+} from '#test/support/chart.ts';
 
 const CLUSTER_SCOPED = new Set([
   'CustomResourceDefinition',
@@ -196,6 +204,32 @@ describe('two releases in one cluster', () => {
         .map(({ value }: { value: string }) => value);
       expect(new Set(names).size).toBe(2);
       for (const name of names) expect(name).toMatch(/^[a-z0-9]([a-z0-9.-]{0,48}[a-z0-9])?$/);
+    }
+  });
+
+  test('share no rights in Vault and NATS', async () => {
+    const [first = {}, second = {}] = await Promise.all(
+      ['two-releases-first', 'two-releases-second'].map(async (values) => {
+        const objects = await renderChart({ values });
+        const pods = podTemplates(objects).filter(({ owner }) => owner.startsWith('Deployment'));
+        return Object.assign(
+          {},
+          ...pods.map(({ owner, spec }) => {
+            const { VAULT_ROLE, VAULT_KEY_PREFIX, NATS_USER, NATS_PREFIX } = environmentOf(
+              spec.containers[0],
+            );
+            return { [owner]: [VAULT_ROLE, VAULT_KEY_PREFIX, NATS_USER, NATS_PREFIX] };
+          }),
+        ) as Record<string, string[]>;
+      }),
+    );
+    expect(Object.keys(first)).toHaveLength(3);
+    for (const [owner, rights] of Object.entries(first)) {
+      const shared = rights.filter((right, index) => {
+        const other = second[owner]?.[index] ?? '';
+        return right.startsWith(other) || other.startsWith(right);
+      });
+      expect([owner, shared]).toEqual([owner, []]);
     }
   });
 
