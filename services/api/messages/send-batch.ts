@@ -97,9 +97,13 @@ export function sendBatchRoute(deps: SendBatchDeps): RouteModule {
     return answerFor(context, { draft: known, verdicts: outcome.verdicts }, outcome.verdicts);
   }
 
-  /** Refuses a batch before its messages are read. With an idempotency key anywhere in it something may be a replay. */
+  /**
+   * Refuses a batch before its messages are read. With an idempotency key anywhere in it something may be a replay, and one
+   * that is too large could not be accepted after the wait that a 429 names.
+   */
   function refuseAgain({ caller, body: { mode, messages }, idempotency }: Context): void {
     if (idempotency !== null || messages.some(hasOwnKey)) return;
+    if (batchSizeFault(caller, messages.length, mode === 'strict') !== undefined) return;
     const refusal = rememberedRefusal(rateMemory, caller);
     if (refusal === undefined) return;
     for (const _ of messages) metrics.rejected('rate', caller.tenant.id);

@@ -447,6 +447,24 @@ describe('limits', () => {
     }
   });
 
+  test('a batch that could never be accepted is 400 even while its key is over the rate limit', async () => {
+    const fresh = await api.tenant({ batchMessagesMax: 8 });
+    const key = await api.key(fresh.tenantId, { rateLimitRpm: 5 });
+    expect(codesOf(await sendBatch(key, { messages: times(6, sms) }))).toContain('rate_limited');
+    const ofSize = (mode: string, n: number) => sendBatch(key, { mode, messages: times(n, sms) });
+    const details = (limit: string) => [{ field: 'messages', message: expect.stringContaining(limit) }];
+    expect(await ofSize('strict', 6)).toMatchObject({
+      status: 400,
+      body: { details: details('rateLimitRpm') },
+    });
+    expect(await ofSize('permissive', 9)).toMatchObject({
+      status: 400,
+      body: { details: details('batchMessagesMax') },
+    });
+    expect((await ofSize('strict', 5)).status).toBe(429);
+    expect((await ofSize('permissive', 6)).status).toBe(429);
+  });
+
   test('a batch of a suspended tenant stores nothing', async () => {
     const fresh = await api.tenant();
     expect((await sendBatch(fresh.key, { messages: [sms] })).status).toBe(202);
