@@ -76,6 +76,16 @@ test.each([
   expect(answer.json()).toMatchObject({ code: 'route_not_found' });
 });
 
+test.each(['GET', 'POST'] as const)(
+  '%s on a path that ends where a parameter should be is answered 404 as an unknown path',
+  async (method) => {
+    await using app = await setup();
+    const answer = await app.inject({ method, url: '/v1/things/' });
+    expect(answer.statusCode).toBe(404);
+    expect(answer.json()).toMatchObject({ code: 'route_not_found', path: '/v1/things/' });
+  },
+);
+
 test('responses that a client does not read count against the memory budget of its caller', async () => {
   const MIB = 1024 * 1024;
   const long = defineRoute({

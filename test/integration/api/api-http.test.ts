@@ -52,7 +52,9 @@ describe('every error response has the same shape', () => {
 
   test.each([
     ['an unknown route', 'GET', '/v1/nothing', 404, 'route_not_found'],
-    ['a trailing slash', 'GET', '/v1/messages/', 404, 'not_found'],
+    ['a trailing slash', 'GET', '/v1/messages/', 404, 'route_not_found'],
+    ['a trailing slash on a POST', 'POST', '/v1/messages/', 404, 'route_not_found'],
+    ['an empty id', 'GET', '/v1/messages//attempts', 404, 'route_not_found'],
     ['an id that is far too long', 'GET', `/v1/messages/${'a'.repeat(5000)}`, 404, 'not_found'],
     ['an unsupported method on the root', 'POST', '/', 405, 'method_not_allowed'],
     ['a wrong method', 'PUT', '/v1/messages', 405, 'method_not_allowed'],

@@ -6,12 +6,14 @@ export type KnownMethods = {
   readonly of: (url: string) => readonly string[] | undefined;
   /**
    * Whether the router found a route with a parameter for a path that is a route of its own, but not with this method: `PATCH
-   * /v1/messages/batch` is not a change of the message `batch`.
+   * /v1/messages/batch` is not a change of the message `batch`. Or for a path without the parameter, such as `/v1/messages/`.
    */
   readonly isMistaken: (request: FastifyRequest) => boolean;
 };
 
 type Known = { readonly pattern: RegExp; readonly methods: Set<string> };
+
+const EMPTY_PART = /\/(?:\/|$)/;
 
 /** Collects the methods of the routes that are registered from now on. */
 export function knownMethods(app: FastifyInstance): KnownMethods {
@@ -34,7 +36,10 @@ export function knownMethods(app: FastifyInstance): KnownMethods {
         ? undefined
         : [...new Set(found.flatMap(({ methods }) => [...methods]))].toSorted();
     },
-    isMistaken: ({ url, method, routeOptions }) =>
-      routeOptions.url?.includes(':') === true && routes.get(pathOf(url))?.methods.has(method) === false,
+    isMistaken({ url, method, routeOptions }) {
+      if (routeOptions.url?.includes(':') !== true) return false;
+      const path = pathOf(url);
+      return EMPTY_PART.test(path) || routes.get(path)?.methods.has(method) === false;
+    },
   };
 }
