@@ -32,7 +32,7 @@ test('30,000 values are accepted and one more is refused, at any depth', () => {
     expect(read(make(29_999))).toBeTypeOf('object');
     expect(() => read(make(30_000))).toThrow(
       expect.objectContaining({
-        details: [{ field: 'body', rule: 'size', message: 'Must have at most 30000 values' }],
+        details: [{ field: 'body', rule: 'size', message: 'Request body must have at most 30000 values' }],
       }),
     );
   }
@@ -49,6 +49,15 @@ test('NUL and lone surrogates are reported with the path of their field', () => 
       expect.objectContaining({ details: [expect.objectContaining({ field, rule: 'characters' })] }),
     );
   }
+});
+
+test.each([
+  ['{"__proto__":1}', 'name', 'Request body must not have a field named __proto__'],
+  ['['.repeat(33) + ']'.repeat(33), 'depth', 'Request body must have at most 32 levels'],
+  ['{"a\\u0000":1}', 'characters', 'Request body must have names of Unicode text without NUL'],
+  ['{"body":"\\u0000"}', 'characters', 'Must be Unicode text without NUL'],
+])('a fault of the whole body is told apart from one of a field named body: %s', (text, rule, message) => {
+  expect(() => read(text)).toThrow(expect.objectContaining({ details: [{ field: 'body', rule, message }] }));
 });
 
 test('an error lists at most the first 100 faults of a body', () => {
@@ -83,6 +92,30 @@ test('a whole number in a query that is too large to be exact is refused by its 
     expect(read({ afterSeq })).toMatchObject({
       error: { details: [{ field: 'afterSeq', rule: 'max', message }] },
     });
+});
+
+test.each([
+  [{ limit: ['1', '2'] }, 'limit'],
+  [{ status: ['sent', 'sent'] }, 'status'],
+  [{ 'metadata.a': ['b', 'c'] }, 'metadata.a'],
+])('a query parameter that is given twice is refused for that reason: %j', (sent, field) => {
+  const schema = z.object({
+    limit: z.int().optional(),
+    status: z.enum(['sent']).optional(),
+    metadata: z.record(z.string(), z.string()).optional(),
+  });
+  expect(inputReader(schema, 'querystring')(sent)).toMatchObject({
+    error: { code: 'validation_failed', details: [{ field, rule: 'single', message: 'Must be given once' }] },
+  });
+});
+
+test('a fraction in a query is refused like one in a body', () => {
+  const schema = z.object({ limit: z.int().max(200) });
+  const faults = (['querystring', 'body'] as const).map((part) =>
+    inputReader(schema, part)({ limit: part === 'body' ? 1.5 : '1.5' }),
+  );
+  const details = [{ field: 'limit', rule: 'type', message: 'Must be a whole number' }];
+  expect(faults).toMatchObject([{ error: { details } }, { error: { details } }]);
 });
 
 test('a long field name in a fault is shortened, and faults beyond the first 100 are left out', () => {

@@ -52,22 +52,20 @@ class Inspection {
     this.#values += 1;
     if (this.#values > VALUES_MAX) throw tooManyValues();
     if (typeof value === 'string') {
-      if (this.#inspectTexts) assertText(value, this.#path());
+      if (this.#inspectTexts && !isText(value)) throw faultAt(this.#trail, 'characters', `be ${TEXT}`);
       return;
     }
     if (typeof value !== 'object' || value === null) return;
-    if (this.#trail.length >= DEPTH_MAX) throw tooMuch('depth', `Must have at most ${DEPTH_MAX} levels`);
+    if (this.#trail.length >= DEPTH_MAX) throw faultAt([], 'depth', `have at most ${DEPTH_MAX} levels`);
     if (Array.isArray(value)) {
       for (let i = 0; i < value.length; i += 1) this.#visitAt(i, value[i]);
       return;
     }
     for (const name of Object.keys(value)) {
-      if (this.#inspectTexts) assertText(name, this.#path());
+      if (this.#inspectTexts && !isText(name))
+        throw faultAt(this.#trail, 'characters', `have names of ${TEXT}`);
       // Copying the object would silently drop the key, or set the copy's prototype.
-      if (name === '__proto__') {
-        const message = 'Must not have a field named __proto__';
-        throw validationFailed({ field: this.#path(), rule: 'name', message });
-      }
+      if (name === '__proto__') throw faultAt(this.#trail, 'name', 'not have a field named __proto__');
       this.#visitAt(name, (value as Record<string, unknown>)[name]);
     }
   }
@@ -77,24 +75,23 @@ class Inspection {
     this.visit(value);
     this.#trail.pop();
   }
-
-  #path(): string {
-    return fieldAt(this.#trail);
-  }
 }
 
 export function tooManyValues(): AppError {
-  return tooMuch('size', `Must have at most ${VALUES_MAX} values`);
+  return faultAt([], 'size', `have at most ${VALUES_MAX} values`);
 }
 
-function tooMuch(rule: string, message: string): AppError {
-  return validationFailed({ field: 'body', rule, message });
+/** Returns the error for a place of a JSON body. Messages have a field `body` too: a fault of the whole body says what it means. */
+function faultAt(trail: readonly PropertyKey[], rule: string, must: string): AppError {
+  const subject = trail.length === 0 ? 'Request body must' : 'Must';
+  return validationFailed({ field: fieldAt(trail), rule, message: `${subject} ${must}` });
 }
+
+const TEXT = 'Unicode text without NUL';
 
 function assertText(text: string, field: string): void {
   if (isText(text)) return;
-  const name = isText(field) ? field : 'body';
-  throw validationFailed({ field: name, rule: 'characters', message: 'Must be Unicode text without NUL' });
+  throw validationFailed({ field, rule: 'characters', message: `Must be ${TEXT}` });
 }
 
 /** Returns false for text that Postgres or UTF-8 cannot store. */
@@ -130,7 +127,11 @@ export function inputReader(
       const parsed = schema.safeParse(read.value, { error: ruleText });
       if (parsed.success) return { value: parsed.data, sent: read.value, warnings: read.warnings };
       // A path with malformed ids names no resource.
-      return { error: part === 'params' ? notFound() : rejection(parsed.error.issues, read.value) };
+      if (part === 'params') return { error: notFound() };
+      const twice = isQuery ? givenTwice(parsed.error.issues, read.value) : [];
+      return {
+        error: twice.length > 0 ? validationFailed(...twice) : rejection(parsed.error.issues, read.value),
+      };
     } catch (error) {
       return { error: error as Error };
     }
@@ -198,12 +199,12 @@ function assertKept(name: string, field: string): void {
   throw validationFailed({ field, rule: 'name', message });
 }
 
-/** As long as a number may be: one that is too large to be exact is refused by its bound, like one in a body. */
-const WHOLE_NUMBER = /^-?\d{1,100}$/;
+/** As long as a number may be: its bound refuses one too large to be exact, its type refuses a fraction, as in a body. */
+const NUMBER = /^-?\d{1,100}(?:\.\d{1,100})?$/;
 
 function readValue(value: unknown, kind: 'number' | 'boolean' | 'map' | undefined): unknown {
   if (typeof value !== 'string') return value;
-  if (kind === 'number' && WHOLE_NUMBER.test(value)) return Number(value);
+  if (kind === 'number' && NUMBER.test(value)) return Number(value);
   if (kind === 'boolean' && (value === 'true' || value === 'false')) return value === 'true';
   return value;
 }
@@ -234,6 +235,14 @@ const RULES: Readonly<Record<string, string>> = {
   invalid_value: 'enum',
   invalid_union: 'type',
 };
+
+/** Returns the faults of query parameters that were sent more than once: their values arrive as lists, which no schema takes. */
+function givenTwice(issues: readonly z.core.$ZodIssue[], sent: unknown): ErrorDetail[] {
+  return issues
+    .filter(({ path }) => Array.isArray(valueAt(sent, path)))
+    .slice(0, DETAILS_MAX)
+    .map(({ path }) => ({ field: fieldAt(path), rule: 'single', message: 'Must be given once' }));
+}
 
 /** Returns the broken rules for a schema's first issues, as many as an answer shows. */
 export function brokenRules(issues: readonly z.core.$ZodIssue[], sent: unknown): ErrorDetail[] {
