@@ -1,6 +1,7 @@
 import { AppError, unauthenticated } from '#core/domain/fault/app-error.ts';
 import type { AuditTrail } from '#core/domain/tenant/audit-entry.ts';
 import { uuidFrom, type UserId } from '#core/domain/storage/ids.ts';
+import { notActive } from '#core/domain/tenant/not-active.ts';
 import type { Notice, NoticeKind } from '#core/domain/tenant/notice.ts';
 import type { Role, Scope } from '#core/domain/tenant/role.ts';
 import { SLUG } from '#core/domain/tenant/slug.ts';
@@ -228,7 +229,7 @@ export function createAuthentication(deps: AuthenticateDeps): Authentication {
 
 /** @throws AppError `tenant_suspended`, `insufficient_scope` */
 function keyCaller({ key, tenant, sendingAccounts, routes }: CallerFacts, scope: Scope): KeyCaller {
-  if (tenant.status !== 'active') throw new AppError('tenant_suspended');
+  if (tenant.status !== 'active') throw notActive(tenant.status);
   if (!key.scopes.includes(scope)) {
     throw new AppError('insufficient_scope', { message: `Scope '${scope}' is required` });
   }
@@ -238,7 +239,7 @@ function keyCaller({ key, tenant, sendingAccounts, routes }: CallerFacts, scope:
 
 /** @throws AppError `tenant_suspended`, `insufficient_role` */
 function assertMay({ tenant, role: held }: MemberCaller, role: Role, { isWrite }: RequestCredentials): void {
-  if (isWrite && tenant.status !== 'active') throw new AppError('tenant_suspended');
+  if (isWrite && tenant.status !== 'active') throw notActive(tenant.status);
   assertRole(held, role);
 }
 

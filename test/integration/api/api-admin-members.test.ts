@@ -308,6 +308,9 @@ describe('changing and removing members', () => {
     expect(refused.map(({ status, body }) => [status, body.code])).toEqual(
       Array.from({ length: 3 }, () => [409, 'last_owner']),
     );
+    const message =
+      'The last owner cannot leave or get another role: first make another signed-in member an owner';
+    expect(new Set(refused.map(({ body }) => body.message))).toEqual(new Set([message]));
   });
 
   test('an owner added by subject does not count as an owner before the first sign-in', async () => {

@@ -489,6 +489,9 @@ describe('deleting a tenant', () => {
       expect([send, write, rename].map(answer)).toEqual(
         Array.from({ length: 3 }, () => '403 tenant_suspended'),
       );
+      expect([send, write, rename].map((reply) => reply.body.message)).toEqual(
+        Array.from({ length: 3 }, () => 'Tenant is being deleted'),
+      );
       // An api with an outdated copy of the tenant lets the request in; the acceptance in the database refuses it.
       const row = acceptRow({ tenantId: id, slug, apiKeyId: made.id });
       const sql = api.database.open('api');
@@ -506,10 +509,11 @@ describe('deleting a tenant', () => {
     expect(await auditOf(tenant.id)).toEqual([
       { action: 'tenant.purge_begun', actor: as.userId, tenant_id: tenant.id },
     ]);
-    for (const step of ['suspend', 'resume'])
-      expect(answer(await api.call('POST', `${PATH}/${tenant.id}/${step}`, { as }))).toBe(
-        '409 invalid_state',
-      );
+    for (const step of ['suspend', 'resume']) {
+      const refused = await api.call('POST', `${PATH}/${tenant.id}/${step}`, { as });
+      expect(answer(refused)).toBe('409 invalid_state');
+      expect(refused.body.message).toBe('Tenant is being deleted, which cannot be undone');
+    }
   });
 
   test('refuses later changes of name and plan with 409, so that they cannot delay the purge', async () => {
@@ -520,6 +524,7 @@ describe('deleting a tenant', () => {
     for (const body of [{ name: 'Renamed' }, { plan: 'starter' }]) {
       const changed = await api.call('PATCH', `${PATH}/${tenant.id}`, { as: api.platformAdmin, body });
       expect(answer(changed)).toBe('409 invalid_state');
+      expect(changed.body.message).toBe('Tenant is being deleted, which cannot be undone');
     }
     expect(await read()).toEqual(before);
   });

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { AppError } from '#core/domain/fault/app-error.ts';
+import { beingDeleted } from '#core/domain/tenant/not-active.ts';
 import type { TenantId } from '#core/domain/storage/ids.ts';
 import { setSuspension, SUSPENSION_REASONS, type SuspensionReason } from '#core/store/tenants/tenants.ts';
 import { defineRoute } from '../../http/routes/define-route.ts';
@@ -68,7 +68,7 @@ async function moveSuspension(
   const { tenant, isChanged } = await changeAsAdmin(deps, call, async (change) => {
     const { status } = change.tenant;
     assertUnmanaged(change);
-    if (status !== 'active' && status !== 'suspended') throw new AppError('invalid_state');
+    if (status !== 'active' && status !== 'suspended') throw beingDeleted();
     // Read under the lock: another admin may have changed the reason at the same time.
     const before = await requireTenant(change.tx, id);
     // A suspension that a deleted resource left behind becomes the caller's, so that a new resource does not lift it.

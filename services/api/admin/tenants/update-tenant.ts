@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { AppError } from '#core/domain/fault/app-error.ts';
 import type { TenantId } from '#core/domain/storage/ids.ts';
 import { auditChanges } from '#core/domain/tenant/audit-change.ts';
+import { beingDeleted } from '#core/domain/tenant/not-active.ts';
 import { movePlan, renameTenant } from '#core/store/tenants/tenants.ts';
 import { assertPlatformAdmin, assertRole } from '../../auth/assert-role.ts';
 import { assertActive } from '../../changes/assert-active.ts';
@@ -51,7 +51,7 @@ export function updateTenantRoute(deps: AdminDeps): RouteModule {
         async (change) => {
           if (!caller.isPlatformAdmin) assertActive(change.tenant);
           // Each change of its row would put its purge off.
-          if (change.tenant.status === 'deleting') throw new AppError('invalid_state');
+          if (change.tenant.status === 'deleting') throw beingDeleted();
           if (plan !== undefined) assertUnmanaged(change);
           const before = await requireTenant(change.tx, id);
           if (plan !== undefined) await movePlan(id, change.tx, plan, change.tenant.overrides);

@@ -25,7 +25,7 @@ const TEXTS = {
   idempotency_mismatch: 'Idempotency key was used with a different payload',
   not_cancelable: 'Message can no longer be canceled',
   invalid_state: 'Resource is in a state that does not allow this',
-  last_owner: 'The last owner cannot leave',
+  last_owner: 'The last owner cannot leave or get another role: first make another signed-in member an owner',
   managed_by_cluster: 'Tenant is managed by a cluster resource',
   version_mismatch: 'Resource was changed since the version that you sent',
   rate_limited: 'Rate limit exceeded',
