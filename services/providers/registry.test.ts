@@ -156,7 +156,13 @@ describe('an account', () => {
     ).toEqual(parsed);
     expect(parseAccount(twilio, publicConfig, { authToken: null })).toMatchObject({
       ok: false,
-      details: [{ field: 'secretConfig.authToken', rule: 'required' }],
+      details: [
+        {
+          field: 'secretConfig.authToken',
+          rule: 'required',
+          message: "Field 'secretConfig.authToken' is required",
+        },
+      ],
     });
   });
 

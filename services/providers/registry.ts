@@ -220,7 +220,7 @@ function faultOf(half: string, issue: z.core.$ZodIssue, sent: Record<string, unk
     return {
       field,
       rule: 'required',
-      message: issue.code === 'custom' ? issue.message : 'Field is required',
+      message: issue.code === 'custom' ? issue.message : `Field '${field}' is required`,
     };
   return { field, rule: RULES[issue.code] ?? 'invalid', message: issue.message };
 }

@@ -380,7 +380,7 @@ function futureTime(text: string | null): Date | null {
   if (text === null) return null;
   const time = new Date(text);
   if (time.getTime() > Date.now()) return time;
-  throw validationFailed({ field: 'expiresAt', rule: 'future', message: 'Must lie in the future' });
+  throw validationFailed({ field: 'expiresAt', rule: 'min', message: 'Must lie in the future' });
 }
 
 function inOrder(scopes: readonly Scope[]): Scope[] {

@@ -80,6 +80,20 @@ describe('creating a key', () => {
     expect([status, body.code, body.details[0].field]).toEqual([400, 'validation_failed', field]);
   });
 
+  test('refuses a time that has passed by the same rule as the other routes', async () => {
+    const expiresAt = '2001-01-01T00:00:00Z';
+    const key = await asAdmin('POST', PATH, { name: 'Key', expiresAt });
+    const suppression = await asAdmin('POST', '/v1/admin/suppressions', {
+      channel: 'sms',
+      address: '+14155550100',
+      expiresAt,
+    });
+    expect(key.body.details).toEqual([
+      { field: 'expiresAt', rule: 'min', message: 'Must lie in the future' },
+    ]);
+    expect(key.body.details).toEqual(suppression.body.details);
+  });
+
   test('refuses a body without a name as a missing field', async () => {
     const { status, body } = await asAdmin('POST', PATH, {});
     expect([status, body.code, body.message]).toEqual([400, 'missing_field', "Field 'name' is required"]);

@@ -82,6 +82,10 @@ test('the default span ends now', () => {
 
 test('an empty span and one that is too long are refused', () => {
   expect(usageSpanOf({ since: NOW, until: NOW }, 'day', NOW)).toMatchObject({ field: 'until' });
+  expect(usageSpanOf({ since: NOW + 1 }, 'day', NOW)).toEqual({
+    field: 'since',
+    refused: 'Must be earlier than now, the default of `until`',
+  });
   const before = (days: number) => ({ since: NOW - days * 24 * HOUR_MS });
   expect(usageSpanOf(before(400), 'day', NOW)).toHaveProperty('since');
   expect(usageSpanOf(before(402), 'day', NOW)).toMatchObject({ field: 'since' });

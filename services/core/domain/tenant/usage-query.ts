@@ -66,7 +66,11 @@ export function usageSpanOf(
   const unit = kind === 'hour' ? HOUR_MS : DAY_MS;
   const end = asked.until ?? now;
   const start = asked.since ?? end - DEFAULT_DAYS[kind] * DAY_MS;
-  if (start >= end) return { field: 'until', refused: 'Must be later than `since`' };
+  if (start >= end) {
+    return asked.until === undefined
+      ? { field: 'since', refused: 'Must be earlier than now, the default of `until`' }
+      : { field: 'until', refused: 'Must be later than `since`' };
+  }
   const since = Math.max(Math.floor(start / unit) * unit, EARLIEST);
   const until = Math.ceil(end / unit) * unit;
   if (until > LATEST) return { field: 'until', refused: 'Must not be later than 9999-12-31T00:00:00Z' };
