@@ -1,10 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import document from '../services/api/openapi.json' with { type: 'json' };
-import {
-  collectProcessMetrics,
-  createApiMetrics,
-  createWorkerMetrics,
-} from '#core/platform/telemetry/metrics.ts';
+import { createApiMetrics } from '#core/platform/telemetry/api-metrics.ts';
+import { collectProcessMetrics } from '#core/platform/telemetry/process-metrics.ts';
+import { createWorkerMetrics } from '#core/platform/telemetry/worker-metrics.ts';
 import { createControllerMetrics } from '../services/controller/metrics/controller-metrics.ts';
 import { timedStore } from '#core/platform/postgres/timed-store.ts';
 import { gaugeStore } from '#core/store/upkeep/gauges.ts';

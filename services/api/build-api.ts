@@ -10,7 +10,7 @@ import type { Nats } from '#core/platform/nats/nats-types.ts';
 import { addressBlocker, addressOpener } from '#core/platform/http/egress-guard.ts';
 import type { KeyEncrypter } from '#core/platform/vault/keyring.ts';
 import type { Logger } from '#core/platform/telemetry/logger.ts';
-import type { ApiMetrics } from '#core/platform/telemetry/metrics.ts';
+import type { ApiMetrics } from '#core/platform/telemetry/api-metrics.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
 import { timedStore } from '#core/platform/postgres/timed-store.ts';
 import { directoryStore } from '#core/store/tenants/directory.ts';

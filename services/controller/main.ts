@@ -4,7 +4,7 @@ import { openHealthServer, READINESS_KEPT_MS } from '#core/platform/process/heal
 import { openKube } from './kube/kube.ts';
 import { createLogger } from '#core/platform/telemetry/logger.ts';
 import { logReadiness } from '#core/platform/telemetry/log-readiness.ts';
-import { collectProcessMetrics } from '#core/platform/telemetry/metrics.ts';
+import { collectProcessMetrics } from '#core/platform/telemetry/process-metrics.ts';
 import { createControllerMetrics } from './metrics/controller-metrics.ts';
 import { openNats } from '#core/platform/nats/nats.ts';
 import { clockOffsetSeconds } from '#core/platform/postgres/clock-offset.ts';

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { silentLogger } from '#core/platform/telemetry/logger.ts';
-import { createWorkerMetrics } from '#core/platform/telemetry/metrics.ts';
+import { createWorkerMetrics } from '#core/platform/telemetry/worker-metrics.ts';
 import type { WorkerStore } from '#core/store/worker-store.ts';
 import { startTestWorker } from '#test/support/test-worker.ts';
 import { createEvents } from './events.ts';

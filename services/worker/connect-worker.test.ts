@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { ConsumeOptions, Nats } from '#core/platform/nats/nats-types.ts';
 import { silentLogger } from '#core/platform/telemetry/logger.ts';
-import { createWorkerMetrics } from '#core/platform/telemetry/metrics.ts';
+import { createWorkerMetrics } from '#core/platform/telemetry/worker-metrics.ts';
 import type { Worker } from './build-worker.ts';
 import { connectWorker } from './connect-worker.ts';
 

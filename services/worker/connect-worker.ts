@@ -1,7 +1,7 @@
 import { decodeNotice } from '#core/domain/tenant/notice.ts';
 import type { Nats } from '#core/platform/nats/nats-types.ts';
 import type { Logger } from '#core/platform/telemetry/logger.ts';
-import type { WorkerMetrics } from '#core/platform/telemetry/metrics.ts';
+import type { WorkerMetrics } from '#core/platform/telemetry/worker-metrics.ts';
 import type { Worker } from './build-worker.ts';
 
 export type ConnectWorkerDeps = {

@@ -3,7 +3,7 @@ import { HOUR_MS } from '#core/domain/text/duration.ts';
 import type { AttemptOutcome } from '#core/domain/sending/outcome.ts';
 import { settle } from '#core/domain/sending/settle.ts';
 import { createLogger, silentLogger } from '#core/platform/telemetry/logger.ts';
-import { createWorkerMetrics } from '#core/platform/telemetry/metrics.ts';
+import { createWorkerMetrics } from '#core/platform/telemetry/worker-metrics.ts';
 import type { ClaimedMessage } from '#core/store/sending/claimed-message.ts';
 import type { WaitingRow } from '#core/store/sending/lane.ts';
 import { createEvents } from './events.ts';

@@ -20,7 +20,7 @@ import type {
   GivenUpReason,
   LookupOutcome,
   WorkerMetrics,
-} from '#core/platform/telemetry/metrics.ts';
+} from '#core/platform/telemetry/worker-metrics.ts';
 import type { Refused } from './claim/refused-messages.ts';
 import type { Delivered } from './deliver/deliver.ts';
 import type { Called } from './webhooks/endpoint-caller.ts';

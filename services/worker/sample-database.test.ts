@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createWorkerMetrics } from '#core/platform/telemetry/metrics.ts';
+import { createWorkerMetrics } from '#core/platform/telemetry/worker-metrics.ts';
 import { sampleDatabase } from './sample-database.ts';
 
 function setup() {

@@ -1,4 +1,4 @@
-import type { WorkerMetrics } from '#core/platform/telemetry/metrics.ts';
+import type { WorkerMetrics } from '#core/platform/telemetry/worker-metrics.ts';
 import { paced } from '#core/platform/telemetry/paced.ts';
 import type { GaugeStore } from '#core/store/upkeep/gauges.ts';
 import type { WebhookStore } from '#core/store/webhooks/webhook-deliveries.ts';

@@ -4,7 +4,7 @@ import { bindingText, accountSecretBinding } from '#core/domain/storage/binding.
 import type { TenantId } from '#core/domain/storage/ids.ts';
 import type { Keyring } from '#core/platform/vault/keyring.ts';
 import { createLogger } from '#core/platform/telemetry/logger.ts';
-import { createWorkerMetrics } from '#core/platform/telemetry/metrics.ts';
+import { createWorkerMetrics } from '#core/platform/telemetry/worker-metrics.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
 import { openVaultKeyring } from '#core/platform/vault/vault-keyring.ts';
 import { workerStore } from '#core/store/worker-store.ts';

@@ -6,7 +6,7 @@ import type { Role } from '#core/domain/tenant/role.ts';
 import { secret } from '#core/domain/storage/secret.ts';
 import { createAuditTrail } from '#core/platform/telemetry/audit-trail.ts';
 import { createLogger } from '#core/platform/telemetry/logger.ts';
-import { createApiMetrics, type ApiMetrics } from '#core/platform/telemetry/metrics.ts';
+import { createApiMetrics, type ApiMetrics } from '#core/platform/telemetry/api-metrics.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
 import type { KeyEncrypter } from '#core/platform/vault/keyring.ts';
 import type { WakePublication } from '#core/platform/nats/nats-types.ts';

@@ -6,7 +6,7 @@ import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { AppError } from '#core/domain/fault/app-error.ts';
 import { createLogger } from '#core/platform/telemetry/logger.ts';
-import { createApiMetrics } from '#core/platform/telemetry/metrics.ts';
+import { createApiMetrics } from '#core/platform/telemetry/api-metrics.ts';
 import { buildApp } from '../app.ts';
 import type { HttpMetrics } from './http-metrics.ts';
 import { defineRoute } from './routes/define-route.ts';

@@ -5,7 +5,7 @@ import { decideCancel } from '#core/domain/sending/decide-cancel.ts';
 import type { LoadIds } from '#core/domain/storage/id-loader.ts';
 import type { MessageState } from '#core/domain/message/message-state.ts';
 import type { Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
-import type { CancelMeans } from '#core/platform/telemetry/metrics.ts';
+import type { CancelMeans } from '#core/platform/telemetry/api-metrics.ts';
 import { cancelMessages } from '#core/store/messages/cancellation.ts';
 import { findMessage, type MessageRow } from '#core/store/messages/messages.ts';
 import { withTenant } from '#core/store/query/tenant-scope.ts';

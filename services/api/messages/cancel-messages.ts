@@ -9,7 +9,7 @@ import { CATEGORIES } from '#core/domain/message/message-options.ts';
 import type { MessageState } from '#core/domain/message/message-state.ts';
 import { WARNINGS_MAX, type Warnings } from '#core/domain/fault/warning.ts';
 import type { Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
-import type { CancelMeans } from '#core/platform/telemetry/metrics.ts';
+import type { CancelMeans } from '#core/platform/telemetry/api-metrics.ts';
 import {
   cancelMessages,
   findCancelable,

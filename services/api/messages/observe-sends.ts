@@ -1,4 +1,4 @@
-import type { ApiMetrics } from '#core/platform/telemetry/metrics.ts';
+import type { ApiMetrics } from '#core/platform/telemetry/api-metrics.ts';
 import type { UncountedSends } from '../auth/uncounted-sends.ts';
 import type { HttpMetrics } from '../http/http-metrics.ts';
 

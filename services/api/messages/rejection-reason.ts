@@ -1,5 +1,5 @@
 import type { ErrorCode } from '#core/domain/fault/app-error.ts';
-import type { RejectionReason } from '#core/platform/telemetry/metrics.ts';
+import type { RejectionReason } from '#core/platform/telemetry/api-metrics.ts';
 
 const REASONS: Partial<Record<ErrorCode, RejectionReason>> = {
   rate_limited: 'rate',

@@ -12,7 +12,7 @@ import {
 import { INLINE_BYTES_MAX } from '#core/domain/message/content.ts';
 import { newId } from '#core/domain/storage/ids.ts';
 import type { Warning } from '#core/domain/fault/warning.ts';
-import type { BatchResult } from '#core/platform/telemetry/metrics.ts';
+import type { BatchResult } from '#core/platform/telemetry/api-metrics.ts';
 import { earlierAnswer } from '../http/routes/earlier-answer.ts';
 import type { KeyCaller } from '../auth/auth.ts';
 import { STATUS } from '../http/errors.ts';

@@ -6,7 +6,7 @@ import { COUNTED_BYTES_MIN, INLINE_BYTES_MAX } from '#core/domain/message/conten
 import type { TenantId } from '#core/domain/storage/ids.ts';
 import { SMS_ENCODINGS } from '#core/domain/message/segments.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
-import type { RejectionReason } from '#core/platform/telemetry/metrics.ts';
+import type { RejectionReason } from '#core/platform/telemetry/api-metrics.ts';
 import type { AcceptRow, Verdict } from '#core/store/messages/acceptance.ts';
 import type { AcceptBatcher } from './accept-batcher.ts';
 import { accountFor, loadRouting } from './account-for.ts';

@@ -5,7 +5,7 @@ import type { Nats } from '#core/platform/nats/nats-types.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
 import { timedStore } from '#core/platform/postgres/timed-store.ts';
 import type { Logger } from '#core/platform/telemetry/logger.ts';
-import type { ApiMetrics } from '#core/platform/telemetry/metrics.ts';
+import type { ApiMetrics } from '#core/platform/telemetry/api-metrics.ts';
 import { acceptMessages, type AcceptRow } from '#core/store/messages/acceptance.ts';
 import { acceptWholeBatch, tryBatch, type BatchAcceptance } from '#core/store/messages/batch-acceptance.ts';
 import { forgetContents, storeContent } from '#core/store/messages/contents.ts';

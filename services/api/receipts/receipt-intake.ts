@@ -2,7 +2,7 @@ import { monotonicMs } from '#core/domain/clock.ts';
 import type { Nats } from '#core/platform/nats/nats-types.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
 import { timedStore } from '#core/platform/postgres/timed-store.ts';
-import type { ApiMetrics } from '#core/platform/telemetry/metrics.ts';
+import type { ApiMetrics } from '#core/platform/telemetry/api-metrics.ts';
 import {
   loadReceiptAccounts,
   storeReceiptCalls,

@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import { decidePause, type LookupPause } from '#core/domain/receipts/decide-lookup.ts';
-import type { LookupOutcome } from '#core/platform/telemetry/metrics.ts';
+import type { LookupOutcome } from '#core/platform/telemetry/worker-metrics.ts';
 import type { WorkerStore } from '#core/store/worker-store.ts';
 import type { DueLookup } from '#core/store/receipts/lookups.ts';
 import { findProvider, lookupPaces } from '#providers/registry.ts';

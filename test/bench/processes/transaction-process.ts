@@ -4,7 +4,7 @@ import { addressKeyRoot } from '#core/domain/recipient/address-key.ts';
 import { encodeWakes } from '#core/domain/queue/wake.ts';
 import { PRIORITIES } from '#core/domain/message/message-options.ts';
 import { createLogger } from '#core/platform/telemetry/logger.ts';
-import { createApiMetrics } from '#core/platform/telemetry/metrics.ts';
+import { createApiMetrics } from '#core/platform/telemetry/api-metrics.ts';
 import { openNats } from '#core/platform/nats/nats.ts';
 import { openPostgres } from '#core/platform/postgres/postgres.ts';
 import { deriveSubkeys } from '#core/domain/storage/subkeys.ts';

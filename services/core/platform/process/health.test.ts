@@ -2,13 +2,9 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { expect, test, vi } from 'vitest';
 import { CONNECTIONS_MAX, EXPOSITION_KEPT_MS, openHealthServer, type HealthOptions } from './health.ts';
-import {
-  METRIC_OUTCOMES,
-  collectProcessMetrics,
-  createApiMetrics,
-  createWorkerMetrics,
-  GIVEN_UP_REASONS,
-} from '../telemetry/metrics.ts';
+import { createApiMetrics } from '../telemetry/api-metrics.ts';
+import { collectProcessMetrics } from '../telemetry/process-metrics.ts';
+import { METRIC_OUTCOMES, createWorkerMetrics, GIVEN_UP_REASONS } from '../telemetry/worker-metrics.ts';
 import { SAMPLE_DEADLINE_MS } from '../telemetry/sampled-metrics.ts';
 import type { AttemptOutcome } from '#core/domain/sending/outcome.ts';
 

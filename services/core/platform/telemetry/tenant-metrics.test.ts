@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { createApiMetrics, createWorkerMetrics } from './metrics.ts';
+import { createApiMetrics } from './api-metrics.ts';
+import { createWorkerMetrics } from './worker-metrics.ts';
 
 async function tenantLines(metrics: { expose: () => Promise<{ text: string }> }): Promise<string[]> {
   const { text } = await metrics.expose();

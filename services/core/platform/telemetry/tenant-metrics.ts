@@ -1,6 +1,11 @@
 import { Counter, type Registry } from 'prom-client';
 import { createTenantLabels, OTHER_TENANTS } from './tenant-labels.ts';
 
+export type TenantMetricsOptions = {
+  /** Number of tenants with series of their own. Default 0: no metric names a tenant. */
+  readonly tenantsMax?: number;
+};
+
 /** The series of each tenant: one for `name` itself, or one per word of `label`. */
 type TenantCounter = {
   readonly name: string;
