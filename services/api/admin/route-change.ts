@@ -4,7 +4,7 @@ import type { Channel } from '#core/domain/message/channel.ts';
 import { routeByAge } from '#core/domain/routing/route.ts';
 import type { TenantId } from '#core/domain/storage/ids.ts';
 import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
-import { listSendingAccounts } from '#core/store/messages/messages.ts';
+import { listSendingAccounts } from '#core/store/accounts/sending-accounts.ts';
 import { listChannelAccounts } from '#core/store/accounts/provider-accounts.ts';
 import { findRoute, type NewRoute, type StoredRoute } from '#core/store/accounts/routes.ts';
 import type { SetRoute } from './route-schemas.ts';

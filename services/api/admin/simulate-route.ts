@@ -11,7 +11,8 @@ import {
   type Simulator,
 } from '#core/domain/routing/simulate-route.ts';
 import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
-import { listSendingAccounts, type MessagePosition } from '#core/store/messages/messages.ts';
+import { listSendingAccounts } from '#core/store/accounts/sending-accounts.ts';
+import type { MessagePosition } from '#core/store/messages/messages.ts';
 import { scanPastMessages } from '#core/store/messages/past-messages.ts';
 import { usageAccounts } from '#core/store/tenants/usage.ts';
 import { iso } from '../http/iso.ts';

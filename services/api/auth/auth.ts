@@ -3,7 +3,7 @@ import type { Role, Scope } from '#core/domain/tenant/role.ts';
 import type { Route } from '#core/domain/routing/route.ts';
 import type { KeyMode } from '#core/domain/tenant/service-key.ts';
 import type { TenantFacts } from '#core/store/tenants/directory.ts';
-import type { SendingAccount } from '#core/store/messages/messages.ts';
+import type { SendingAccount } from '#core/store/accounts/sending-accounts.ts';
 import type { RateVerdict } from './call-counter.ts';
 
 /**

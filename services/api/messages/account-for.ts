@@ -8,7 +8,7 @@ import {
 import type { TenantId } from '#core/domain/storage/ids.ts';
 import type { Route } from '#core/domain/routing/route.ts';
 import type { Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
-import { listSendingAccounts, type SendingAccount } from '#core/store/messages/messages.ts';
+import { listSendingAccounts, type SendingAccount } from '#core/store/accounts/sending-accounts.ts';
 import { listRoutes } from '#core/store/accounts/routes.ts';
 import { withTenant } from '#core/store/query/tenant-scope.ts';
 import type { KeyCaller } from '../auth/auth.ts';

@@ -4,11 +4,10 @@ import { CHANNELS } from '#core/domain/message/channel.ts';
 import type { TenantId } from '#core/domain/storage/ids.ts';
 import { MESSAGE_STATES } from '#core/domain/message/message-state.ts';
 import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
+import { listAttempts, listEvents } from '#core/store/messages/message-history.ts';
 import {
   findMessage,
   findMessageKey,
-  listAttempts,
-  listEvents,
   scanMessages,
   type MessageAddress,
   type MessagePosition,

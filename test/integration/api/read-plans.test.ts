@@ -2,13 +2,8 @@ import { describe, expect, test } from 'vitest';
 import type { TenantId } from '#core/domain/storage/ids.ts';
 import { countApiKeys } from '#core/store/tenants/api-keys.ts';
 import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
-import {
-  findMessage,
-  findMessageKey,
-  listAttempts,
-  listEvents,
-  type MessageKey,
-} from '#core/store/messages/messages.ts';
+import { listAttempts, listEvents } from '#core/store/messages/message-history.ts';
+import { findMessage, findMessageKey, type MessageKey } from '#core/store/messages/messages.ts';
 import { findRetried } from '#core/store/messages/retries.ts';
 import { withTenant } from '#core/store/query/tenant-scope.ts';
 import { rowsTouched } from '#test/support/rows-read.ts';

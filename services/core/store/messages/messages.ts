@@ -3,12 +3,10 @@ import type { Engagement } from '#core/domain/receipts/engagement.ts';
 import type { LeftAccount } from '#core/domain/routing/explain-route.ts';
 import type { Route } from '#core/domain/routing/route.ts';
 import type { Failure } from '#core/domain/sending/failure.ts';
-import { uuidFrom, type MessageId, type ProviderAccountId, type TenantId } from '#core/domain/storage/ids.ts';
-import type { EventSource, MessageEventType } from '#core/domain/message/message-event.ts';
+import type { MessageId, ProviderAccountId, TenantId } from '#core/domain/storage/ids.ts';
 import type { MessagePlace } from '#core/domain/storage/message-id.ts';
 import type { Category } from '#core/domain/message/message-options.ts';
 import type { MessageState } from '#core/domain/message/message-state.ts';
-import type { RecordedOutcome } from '#core/domain/sending/outcome.ts';
 import type { SmsEncoding } from '#core/domain/message/segments.ts';
 import type { StatusReason } from '#core/domain/message/status-reason.ts';
 import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
@@ -304,71 +302,4 @@ export async function findMessageKey(
   const [row] = await tx<MessageKey[]>`
     select m.seq, m.purge_on, m.id, m.enqueued_at, m.scheduled_at from messages m where ${isAt(tenantId, tx, address)}`;
   return row;
-}
-
-export type AttemptRow = {
-  readonly id: string;
-  readonly number: number;
-  readonly account_id: ProviderAccountId | null;
-  readonly outcome: RecordedOutcome;
-  /** Why it was not accepted. */
-  readonly reason: string | null;
-  readonly failure: Failure | null;
-  readonly http_status: number | null;
-  readonly started_at: Date;
-  readonly ended_at: Date | null;
-};
-
-/** Returns attempts, newest first. */
-export async function listAttempts(
-  tenantId: TenantId,
-  tx: TransactionSql,
-  message: MessageKey,
-  page: { readonly before: number | undefined; readonly most: number },
-): Promise<AttemptRow[]> {
-  const { before, most } = page;
-  const rows = await tx<Omit<AttemptRow, 'id'>[]>`
-    select number, account_id, outcome, reason, failure, http_status, started_at, ended_at from attempts
-    where tenant_id = ${tenantId} and message_seq = ${message.seq} and purge_on = ${message.purge_on}
-      ${before === undefined ? tx`` : tx`and number < ${before}`}
-    order by number desc limit ${most}`;
-  return rows.map((row) => ({ id: uuidFrom(`attempt ${message.id} ${row.number}`), ...row }));
-}
-
-export type MessageHistoryRow = {
-  readonly event_seq: number;
-  readonly type: MessageEventType;
-  readonly at: Date;
-  readonly source: EventSource;
-  readonly applied: boolean;
-  /** Null if the event is not a provider's report. */
-  readonly verified: boolean | null;
-  readonly provider_status: string | null;
-};
-
-/** Returns events, newest first. The acceptance itself is in the message's own row. */
-export async function listEvents(
-  tenantId: TenantId,
-  tx: TransactionSql,
-  message: MessageKey,
-  page: { readonly before: number | undefined; readonly most: number },
-): Promise<MessageHistoryRow[]> {
-  const { before, most } = page;
-  return tx<MessageHistoryRow[]>`
-    select event_seq, type, at, source, applied, (details ->> 'verified')::boolean as verified,
-      details ->> 'providerStatus' as provider_status
-    from events
-    where tenant_id = ${tenantId} and message_seq = ${message.seq} and purge_on = ${message.purge_on}
-      ${before === undefined ? tx`` : tx`and event_seq < ${before}`}
-    order by event_seq desc limit ${most}`;
-}
-
-/** A provider account that could send a message. */
-export type SendingAccount = { readonly id: string; readonly channel: string; readonly provider: string };
-
-/** Returns the accounts, the oldest first. */
-export async function listSendingAccounts(tenantId: TenantId, tx: TransactionSql): Promise<SendingAccount[]> {
-  return tx<SendingAccount[]>`
-    select id, channel, provider from provider_accounts where tenant_id = ${tenantId} and status not in ('disabled', 'deleted')
-    order by seq`;
 }

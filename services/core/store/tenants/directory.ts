@@ -9,7 +9,7 @@ import type { KeyMode } from '#core/domain/tenant/service-key.ts';
 import type { TenantState } from '#core/domain/tenant/tenant-state.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
 import { camelRows } from '../query/camel-rows.ts';
-import type { SendingAccount } from '../messages/messages.ts';
+import type { SendingAccount } from '../accounts/sending-accounts.ts';
 import { withDatabaseDeadline } from '../query/tenant-scope.ts';
 
 /** The facts about a tenant that the api uses to serve a request. */
