@@ -110,7 +110,9 @@ export function createClaims(deps: ClaimsDeps): Claims {
     function end(refill: Refill): void {
       open.delete(refill);
       queue.release(refill.tenantId, refill.left);
-      queue.refilled(refill.tenantId, lanes.isOpen(refill.tenantId) || unanswered.isDue(refill.tenantId));
+      queue.refilled(refill.tenantId, {
+        hasMore: lanes.isOpen(refill.tenantId) || unanswered.isDue(refill.tenantId),
+      });
     }
 
     /** If `work` fails, ends these refills. What an unanswered claim could have taken is noted by then. */

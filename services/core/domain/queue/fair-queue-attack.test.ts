@@ -46,7 +46,7 @@ function simulate(loads: Readonly<Record<string, Load>>, forMs: number): Record<
       for (const { tenantId, slots } of turn.due) {
         // All of the tenant's messages are in memory; the database has none.
         queue.release(tenantId, slots);
-        queue.refilled(tenantId, false);
+        queue.refilled(tenantId, { hasMore: false });
       }
       for (const { tenant, at } of turn.items) {
         waits[tenant]?.push(now - at);

@@ -116,7 +116,7 @@ describe('fair queue', () => {
     const queue = createFairQueue<number>({ queuedPerTenantMax: 2, queuedMax: 100_000, slots: SLOTS });
     queue.markDue('a');
     expect(queue.take(10).due).toHaveLength(1);
-    queue.refilled('a', false);
+    queue.refilled('a', { hasMore: false });
     queue.release('a', 10);
     expect(queue.hasWork()).toBe(false);
     expect(queue.tenantIds()).toEqual([]);
@@ -127,7 +127,7 @@ describe('fair queue', () => {
     queue.markDue('a');
     expect(queue.take(10).due).toHaveLength(1);
     expect(queue.take(10).due).toHaveLength(0);
-    queue.refilled('a', true);
+    queue.refilled('a', { hasMore: true });
     expect(queue.take(10).due).toHaveLength(1);
   });
 
@@ -136,7 +136,7 @@ describe('fair queue', () => {
     queue.markDue('a');
     queue.take(10);
     queue.markDue('a');
-    queue.refilled('a', false);
+    queue.refilled('a', { hasMore: false });
     queue.release('a', 10);
     expect(queue.take(10).due).toEqual([{ tenantId: 'a', slots: 10 }]);
   });
@@ -151,7 +151,7 @@ describe('fair queue', () => {
         refills += 1;
         granted.set(tenantId, (granted.get(tenantId) ?? 0) + slots);
         queue.release(tenantId, slots);
-        queue.refilled(tenantId, true);
+        queue.refilled(tenantId, { hasMore: true });
       }
     }
     expect(refills).toBeLessThan(160);

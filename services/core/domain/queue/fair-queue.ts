@@ -13,8 +13,8 @@ export type FairQueue<Item> = {
   offer(tenantId: string, priority: number, item: Item): boolean;
   /** Notes that messages of this tenant wait in the database. */
   markDue(tenantId: string): void;
-  /** Ends the refill that a turn requested; a tenant has one at a time. Without `more` the mark is cleared too. */
-  refilled(tenantId: string, more: boolean): void;
+  /** Ends the refill that a turn requested; a tenant has one at a time. Without more the mark is cleared too. */
+  refilled(tenantId: string, left: { readonly hasMore: boolean }): void;
   /** Picks up to `most` items, or slots for items from the database, and counts them as in flight. */
   take(most: number): Turn<Item>;
   /** Releases slots: a call has ended, or another worker has the message. */
@@ -169,11 +169,11 @@ export function createFairQueue<Item>({
     markDue(tenantId) {
       mark(tenant(tenantId));
     },
-    refilled(tenantId, more) {
+    refilled(tenantId, { hasMore }) {
       const t = tenants.get(tenantId);
       if (t === undefined) return;
       t.refilling = false;
-      t.due = more || t.remarked;
+      t.due = hasMore || t.remarked;
       t.remarked = false;
       unlist(t);
       list(t);

@@ -21,7 +21,7 @@ export function ambiguity(
   const guarded = dedupe !== 'none' && nextAttemptAt < keyKnownUntil;
   const mayRepeat =
     dedupe === 'none' ? message.deliveryGuarantee === 'at_least_once' && message.ambiguous === 0 : guarded;
-  const counted = { ambiguous: message.ambiguous + 1, failure: stored(failure, true) };
+  const counted = { ambiguous: message.ambiguous + 1, failure: stored(failure, { retryable: true }) };
   if (!mayRepeat || nextAttemptAt >= message.expiresAt) {
     return { ...counted, ...unknown(message, now) };
   }

@@ -149,14 +149,14 @@ function elsewhere(
     return {
       status: 'deferred',
       reason: 'failed_over',
-      failure: stored(failure, true),
+      failure: stored(failure, { retryable: true }),
       nextAttemptAt: now,
       ...place,
     };
   }
   const retryAfterMs = outcome.kind === 'rejected_transient' ? outcome.retryAfterMs : undefined;
   const wait = deferral({ ...failure, class: decision.waitsFor }, retryAfterMs, message, now, random);
-  const shown = { ...wait, failure: stored(failure, true) };
+  const shown = { ...wait, failure: stored(failure, { retryable: true }) };
   // A message that ends because no time is left gets no next account.
   return wait.status === 'deferred' ? { ...shown, ...place } : shown;
 }

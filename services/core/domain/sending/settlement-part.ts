@@ -33,7 +33,7 @@ export function deferral(
     return {
       status: 'failed',
       reason: 'no_retry_left',
-      failure: stored(failure, true),
+      failure: stored(failure, { retryable: true }),
       nextAttemptAt: null,
       final: true,
     };
@@ -41,7 +41,7 @@ export function deferral(
   return {
     status: 'deferred',
     reason: 'retry',
-    failure: stored(failure, true),
+    failure: stored(failure, { retryable: true }),
     nextAttemptAt,
     retries: message.retries + 1,
   };
@@ -53,12 +53,18 @@ export function deferral(
   ): SettlementPart {
     // At the expiry at the latest, so that a waiting message expires on time.
     const at = Math.min(now + delayMs, message.expiresAt);
-    return { status: 'deferred', reason, failure: stored(failure, true), nextAttemptAt: at, ...counted };
+    return {
+      status: 'deferred',
+      reason,
+      failure: stored(failure, { retryable: true }),
+      nextAttemptAt: at,
+      ...counted,
+    };
   }
 }
 
 /** Returns the failure as the message's record shows it. */
-export function stored(failure: Failure, retryable: boolean): StoredFailure {
+export function stored(failure: Failure, { retryable }: Pick<StoredFailure, 'retryable'>): StoredFailure {
   const { httpStatus: _shownOnTheAttempt, ...shown } = failure;
   return { ...shown, retryable };
 }
@@ -66,7 +72,7 @@ export function stored(failure: Failure, retryable: boolean): StoredFailure {
 export function failed(failure: Failure): SettlementPart {
   return {
     status: 'failed',
-    failure: stored(failure, false),
+    failure: stored(failure, { retryable: false }),
     nextAttemptAt: null,
     reason: null,
     final: true,

@@ -2,8 +2,8 @@ import type { MonotonicClock } from '#core/domain/clock.ts';
 
 /** Tenants with an endpoint that was behind when a worker looked. */
 export type BehindTenants = {
-  /** @param isComplete whether no tenant is behind except those found so far. */
-  found(tenantIds: readonly string[], isComplete: boolean): void;
+  /** @param look `isComplete`: whether no tenant is behind except those found so far. */
+  found(tenantIds: readonly string[], look: { readonly isComplete: boolean }): void;
   /** Returns undefined if there was no complete look lately. */
   all(): readonly string[] | undefined;
   /** Replaces the state of the `asked` tenants: only those in `behind` are still behind. */
@@ -24,7 +24,7 @@ export function createBehindTenants(monotonicMs: MonotonicClock = () => performa
   let completeAt = -Infinity;
 
   return {
-    found(tenantIds, isComplete) {
+    found(tenantIds, { isComplete }) {
       for (const id of tenantIds) known.add(id);
       if (isComplete) completeAt = monotonicMs();
     },

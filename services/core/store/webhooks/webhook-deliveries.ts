@@ -137,7 +137,7 @@ export function webhookStore(sql: Sql, bounded: Bounded, loadIds: LoadIds) {
           select tenant_ids, newest_pass, is_whole
           from tenants_behind(${afterPass}, ${[...among]}::uuid[])`,
       );
-      if (row !== undefined) behind.found(row.tenantIds, row.isWhole);
+      if (row !== undefined) behind.found(row.tenantIds, { isComplete: row.isWhole });
       return row ?? { tenantIds: [], newestPass: null, isWhole: false };
     },
 
@@ -151,7 +151,7 @@ export function webhookStore(sql: Sql, bounded: Bounded, loadIds: LoadIds) {
           select tenant_ids, next_id as next from endpoints_behind(${after}, ${most})`,
       );
       // The calls before have reported the tenants of the earlier pages.
-      if (row !== undefined) behind.found(row.tenantIds, row.next === null);
+      if (row !== undefined) behind.found(row.tenantIds, { isComplete: row.next === null });
       return row ?? { tenantIds: [], next: null };
     },
 
