@@ -174,7 +174,7 @@ test('a wake-up of a message in flight is dropped, and its slot is freed when th
 
 test('no claims are made for a blocked account until it changes', async () => {
   const { dispatcher, claims, claimedLanes, blocked, offer } = setup();
-  blocked.set('account 1', Date.now() + 60_000);
+  blocked.set('account 1', performance.now() + 60_000);
   offer(1, 4, 7);
   dispatcher.mark(lane(1), { swept: true });
   dispatcher.mark(lane(2));
@@ -307,7 +307,7 @@ test('messages of a claim whose answer was lost are found and begun, each once',
   const { dispatcher, blocked, begun, told, offer } = setup({
     claim: (seqs) => {
       if (asked++ === 0) return Promise.resolve(seqs.map((seq) => claimed(seq)));
-      blocked.set('account 1', Date.now() + 60_000);
+      blocked.set('account 1', performance.now() + 60_000);
       return Promise.reject(new Error('the answer was lost'));
     },
     claimedBy: (seqs, _terms, late, after) =>
