@@ -18,6 +18,12 @@ test('lists a changed secret without its values', () => {
   expect(changes).toEqual([{ field: 'key' }]);
 });
 
+test('a value is cut where its text is longer than 200 characters', () => {
+  const to = (value: string) => auditChanges({}, { a: value })[0];
+  expect(to('x'.repeat(198))).toEqual({ field: 'a', from: null, to: 'x'.repeat(198) });
+  expect(to('x'.repeat(199))).toEqual({ field: 'a', from: null, to: `"${'x'.repeat(199)}…` });
+});
+
 test('bounds the size of changes, and finds a difference after a long common prefix', () => {
   const long = 'x'.repeat(10_000);
   const [change] = auditChanges({ a: `${long}1` }, { a: `${long}2` });

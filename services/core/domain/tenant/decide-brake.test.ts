@@ -44,6 +44,16 @@ describe('a brake', () => {
     expect(decideBrake(window({ hardBounces, complaints }), FREE)).toEqual(decision);
   });
 
+  test.each([
+    ['slows a free channel', null, 101, 'slowed'],
+    ['holds a free channel', null, 200, 'held'],
+    ['leaves a slowed channel slowed', 'slowed', 199, null],
+    ['holds a slowed channel from twice its bound on', 'slowed', 200, 'held'],
+    ['leaves a held channel held', 'held', 1_000, null],
+  ] as const)('%s', (_name, level, hardBounces, next) => {
+    expect(decideBrake(window({ level, hardBounces }), FREE)?.level ?? null).toBe(next);
+  });
+
   test('is never applied before 1,000 finals, and never loosened', () => {
     fc.assert(
       fc.property(windows, limits, (found, bounds) => {

@@ -46,12 +46,20 @@ test('for any stored values, every limit is a nonnegative integer or a rate', ()
   );
 });
 
+test('a limit may be 0, and an invalid one gets the default', () => {
+  const inFlightMax = (value: unknown) => effectiveLimits({ inFlightMax: value }).inFlightMax;
+  expect(inFlightMax(0)).toBe(0);
+  for (const value of [-1, 1.5, 2 ** 53, '7', null]) expect(inFlightMax(value)).toBe(FREE.inFlightMax);
+});
+
 test('a rate may be a number or text, and an invalid one gets the default', () => {
   const limits = effectiveLimits(
     { hardBounceRateMax: '0.05', complaintRateMax: 1 },
     { complaintRateMax: '0.0010' },
   );
   expect(limits).toMatchObject({ hardBounceRateMax: 0.05, complaintRateMax: 0.001 });
-  for (const value of ['', '0', '0.0', '2', '1.5', '5 %', '0.00001', 0, -1, 1.2, Number.NaN, null])
+  for (const value of [1, '1', '1.0'])
+    expect(effectiveLimits({ hardBounceRateMax: value }).hardBounceRateMax).toBe(1);
+  for (const value of ['', '0', '0.0', '2', '1.5', '5 %', '0.00001', 0, -1, 1.2, Number.NaN, null, ['0.5']])
     expect(effectiveLimits({ hardBounceRateMax: value }).hardBounceRateMax).toBe(FREE.hardBounceRateMax);
 });

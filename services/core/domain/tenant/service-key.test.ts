@@ -6,6 +6,7 @@ import {
   formatServiceKey,
   hashKeySecret,
   KEY_MODES,
+  keyIdOf,
   keyPrefix,
   newKeyId,
   parseServiceKey,
@@ -24,6 +25,18 @@ test('a formatted service key parses to the same key', () => {
       expect(parseServiceKey(text)).toEqual(key);
     }),
   );
+});
+
+test('the text of a given key is the same in every release', () => {
+  const text = 'dsp_live_0123456789abcdef_WEiXg3mcUifZoB4UxS1QUkI2z91blslpHeAm9moGsiL_11HkrQ';
+  const key = { mode: 'live', keyId: '0123456789abcdef', secret: secretOf('n') } as const;
+  expect(formatServiceKey(key)).toBe(text);
+  expect(parseServiceKey(text)).toEqual(key);
+});
+
+test('the id of a key is found in any text that begins like one', () => {
+  for (const mode of KEY_MODES) expect(keyIdOf(`dsp_${mode}_0123456789abcdef_rest`)).toBe('0123456789abcdef');
+  expect(keyIdOf('dsp_live_0123')).toBe('0123');
 });
 
 test('a service key with any changed character is refused', () => {

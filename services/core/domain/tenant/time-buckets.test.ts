@@ -56,6 +56,12 @@ test('a longer time is never in a lower bucket, and none is beyond the last buck
   );
 });
 
+test('the last bucket stands for its beginning, because it has no end', () => {
+  const last = countsOf([Number.MAX_SAFE_INTEGER]);
+  expect(last).toHaveLength(LAST_TIME_BUCKET + 1);
+  expect(quantileOf(last, 0.5)).toBe(Math.round(2 ** 29.75));
+});
+
 test('empty counts have no quantile', () => {
   expect(quantileOf([], 0.5)).toBeNull();
   expect(quantileOf([0, 0], 0.95)).toBeNull();
