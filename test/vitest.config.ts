@@ -10,6 +10,7 @@ const COMMON = {
   // Reloading the modules for each file took two thirds of the processor time. Files share a process one after the other, so they
   // must leave nothing behind and mock no modules.
   isolate: false,
+  setupFiles: 'test/support/fast-check-sizes.ts',
   // A test about a duration sets its own timeout; all others wait for the effect.
   expect: { poll: { timeout: EFFECT_MS_MAX } },
   testTimeout: 90_000,
