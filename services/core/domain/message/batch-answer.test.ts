@@ -165,6 +165,16 @@ describe('for any batch', () => {
   });
 });
 
+test('a batch without an accepted item is refused only if all of its items are for a reason of the tenant', () => {
+  const limited = { kind: 'refused', fault: REFUSALS.rate_limited } as const;
+  const invalid = { kind: 'refused', fault: INVALID } as const;
+  expect(endOfBatch('permissive', [limited, invalid])).toEqual({ kind: 'answered' });
+  expect(endOfBatch('permissive', [limited, limited])).toMatchObject({ kind: 'refused' });
+  expect(endOfBatch('strict', [limited, limited])).toMatchObject({ kind: 'refused' });
+  const end = endOfBatch('strict', [limited, invalid]);
+  expect(end.kind === 'invalid' && end.details.map(({ field }) => field.split('.')[1])).toEqual(['0', '1']);
+});
+
 test('a replayed item without a stored response is refused as unsettled', () => {
   const draft = { batchId: 'b', items: [{ accepted: 'new' }], refusals: REFUSALS };
   const results = itemResults(draft, [{ verdict: 'replayed', response: null }]);
@@ -195,5 +205,12 @@ describe('contents', () => {
         if (moved.length > 0) expect(sum + Math.min(...moved)).toBeGreaterThan(200);
       }),
     );
+  });
+
+  test('are stored apart from the largest on, the earlier one first, until the rest fits', () => {
+    expect([...contentsApart([10, 30, 41, 20, 30], 40, 90)]).toEqual([2]);
+    expect([...contentsApart([10, 30, 41, 20, 30], 40, 89)]).toEqual([2, 1]);
+    expect([...contentsApart([10, 30, 41, 20, 30], 40, 59)]).toEqual([2, 1, 4]);
+    expect([...contentsApart([10, 30, 41, 20, 30], 40, 0)]).toEqual([2, 1, 4, 3, 0]);
   });
 });

@@ -180,7 +180,7 @@ export function contentsApart(
     else left += size;
   }
   if (left <= batchMax) return apart;
-  const bySize = bytes.map((size, i) => ({ size, i })).toSorted((a, b) => b.size - a.size || a.i - b.i);
+  const bySize = bytes.map((size, i) => ({ size, i })).toSorted((a, b) => b.size - a.size);
   for (const { size, i } of bySize) {
     if (left <= batchMax) break;
     if (apart.has(i)) continue;

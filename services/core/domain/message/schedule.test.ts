@@ -100,6 +100,22 @@ test('a message can be rescheduled at most a hundred times, and may stay unchang
   );
 });
 
+test('a message that was moved a hundred times stays where it is', () => {
+  const at = Date.UTC(2026, 0, 1);
+  const worn: Scheduled = {
+    status: 'scheduled',
+    sendAt: at + DAY_MS,
+    expiresAt: at + 2 * DAY_MS,
+    isDue: false,
+    purgeOn: '2026-03-02',
+    retentionDays: 30,
+    moves: 100,
+  };
+  const kindOf = (moves: number) =>
+    decideReschedule({ ...worn, moves }, at + 2 * DAY_MS, at, { scheduleHorizonDays: 7 }).kind;
+  expect([kindOf(99), kindOf(100)]).toEqual(['move', 'worn']);
+});
+
 test('only a scheduled message that is not due can be rescheduled', () => {
   const others = MESSAGE_STATES.filter((state) => state !== 'scheduled');
   fc.assert(
