@@ -28,6 +28,12 @@ test('rates are between 0 and 1, and null if there is nothing to count', () => {
   );
 });
 
+test('an account whose calls half fail has a rate, and one without calls none', () => {
+  const none = { accepted: 0, refused: 3, failed: 0, delivered: 0, undelivered: 0, callTimes: [] };
+  expect(accountHealthOf(none)).toMatchObject({ successRate: null, deliveryRate: null, callTime: null });
+  expect(accountHealthOf({ ...none, accepted: 7, failed: 7 }).successRate).toBe(0.5);
+});
+
 test('a refused recipient does not lower the success rate of the account', () => {
   const callTimes: number[] = [];
   for (const ms of [...Array<number>(94).fill(100), ...Array<number>(6).fill(2_000)])

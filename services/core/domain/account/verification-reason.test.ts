@@ -12,6 +12,7 @@ test.each([
   ['provider_unavailable', 'http_503', 'provider_unavailable'],
   ['provider_unavailable', 'unreadable_response', 'provider_unavailable'],
   ['provider_throttled', 'rate_limited', 'rate_limited'],
+  ['provider_throttled', 'http_429', 'rate_limited'],
   ['auth_or_config', 'authentication_failed', 'authentication_failed'],
   ['auth_or_config', 'account_suspended', 'account_suspended'],
 ] as const)('a failure %s with code %s has the reason %s', (failureClass, code, reason) => {

@@ -11,6 +11,10 @@ describe('a mailbox', () => {
     ['<ann@example.com>', { address: 'ann@example.com' }],
     ['"john doe"@example.com', { address: '"john doe"@example.com' }],
     ['Jürgen <jürgen@exämple.de>', { name: 'Jürgen', address: 'jürgen@exämple.de' }],
+    ['"" <ann@example.com>', { address: 'ann@example.com' }],
+    ['ü@é.example', { address: 'ü@é.example' }],
+    ['ü@[192.0.2.1]', { address: 'ü@[192.0.2.1]' }],
+    ['ann@[IPv6:2001:db8::1]', { address: 'ann@[IPv6:2001:db8::1]' }],
   ])('%s is parsed', (text, mailbox) => {
     expect(parseMailbox(text)).toEqual(mailbox);
   });
@@ -23,12 +27,21 @@ describe('a mailbox', () => {
     'a@b@c',
     'a..b@example.com',
     'ann@-example.com',
+    'ü@-b.example',
+    'ü@b-.example',
+    'ü@b.é-',
     'team: a@b.example;',
     'a@b.example, c@d.example',
     'Acme, Inc. <ann@example.com>',
   ])('%s is refused', (text) => {
     expect(parseMailbox(text)).toBeUndefined();
   });
+});
+
+test('a mailbox has at most 640 code units', () => {
+  const [fits, tooLong] = [628, 629].map((length) => `${'a'.repeat(length)}@example.com`);
+  expect(parseMailbox(fits as string)).toEqual({ address: fits });
+  expect(parseMailbox(tooLong as string)).toBeUndefined();
 });
 
 test.each(['(', '(" (', '"', '<', 'a.', ' ', '\\'])(

@@ -75,7 +75,5 @@ function quoteLocal(local: string): string {
 }
 
 function isDomain(domain: string): boolean {
-  return (
-    /^\[[^\s\]]+\]$/.test(domain) || domain.split('.').every((label) => /^[^-\s](?:.*[^-\s])?$/u.test(label))
-  );
+  return domain.split('.').every((label) => /^[^-\s](?:.*[^-\s])?$/u.test(label));
 }

@@ -41,6 +41,10 @@ test.each([
     { ...NOTHING, receipt: 'undelivered', failure: { class: 'recipient_unavailable', code: 'mailbox_full' } },
     null,
   ],
+  [
+    { ...NOTHING, receipt: 'undelivered', failure: { class: 'recipient_unavailable', code: 'bounced' } },
+    null,
+  ],
   [{ ...NOTHING, receipt: 'delivered' }, null],
 ] as const)('a report %j gives the suppression cause: %s', (said, cause) => {
   expect(causeOfReport(said)).toBe(cause);
