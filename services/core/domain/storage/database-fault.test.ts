@@ -4,6 +4,7 @@ import {
   isDamage,
   isLockRefused,
   isPlaceRefused,
+  isRowAtFault,
   isUndone,
   isUnreachable,
 } from './database-fault.ts';
@@ -42,6 +43,7 @@ test('isLockRefused recognizes lock timeouts and deadlocks', () => {
   const codes = ['55P03', '40P01', '55000', '40001', '57014'];
   expect(codes.filter((code) => isLockRefused(refusal(code)))).toEqual(['55P03', '40P01']);
   expect(isLockRefused(undefined)).toBe(false);
+  expect(isLockRefused(Object.assign(new Error('of another'), { code: '55P03' }))).toBe(false);
 });
 
 test('isUnreachable recognizes a server that is lost, and no refusal of a single statement', () => {
@@ -92,6 +94,13 @@ test('a row that met its new partition is refused for now', () => {
   expect(refused({ table_name: 'messages_default' })).toBe('away');
   expect(refused({ table_name: 'messages_default', constraint_name: 'positive' })).toBe('row');
   expect(refused({ table_name: 'tenants' })).toBe('row');
+  expect(databaseFaultOf(Object.assign(refusal('23502'), { table_name: 'messages_default' }))).toBe('row');
+});
+
+test('isRowAtFault recognizes refused data, and a content that is gone', () => {
+  const codes = ['22P02', '23505', 'DS004', 'DS001', '57014', '42P01'];
+  expect(codes.filter((code) => isRowAtFault(refusal(code)))).toEqual(['22P02', '23505', 'DS004']);
+  expect(isRowAtFault(Object.assign(new Error('of another'), { code: 'DS004' }))).toBe(false);
 });
 
 test('connection errors and deadlines are classified as away', () => {
@@ -132,6 +141,8 @@ test('isUndone recognizes statements that were not sent, or that the server has 
     failed({ code: 'ECONNRESET', syscall: 'read' }),
     failed({ code: 'CONNECTION_CLOSED' }),
     new AggregateError([]),
+    new AggregateError([refused, failed({ code: 'ECONNRESET', syscall: 'read' })]),
+    failed({ severity: 'ERROR', routine: 'of_another' }),
     new DependencyError('postgres', 'deadline', 'no answer'),
     answered({ code: '57P01', severity: 'FATAL' }),
     // Of a pooler whose connection to the server broke.
