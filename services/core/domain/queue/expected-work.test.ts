@@ -1,6 +1,14 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { createExpectedWork, CREDIT_PER_CALL, TENANT_BUCKET, COMMON_BUCKET } from './expected-work.ts';
+import {
+  COMMON_BUCKET,
+  createExpectedWork,
+  CREDIT_PER_CALL,
+  hasAnySurplus,
+  hasSurplus,
+  NOBODY,
+  TENANT_BUCKET,
+} from './expected-work.ts';
 
 const steps = (of: Record<string, number>) => new Map(Object.entries(of));
 /** More than a tenant's base credit, and less than the common one. */
@@ -57,9 +65,33 @@ test('idle tenants are forgotten', () => {
   const work = createExpectedWork();
   work.use(steps({ a: MANY }), 0);
   work.called('b', 300_000);
+  work.forgetIdle(599_999);
+  expect(work.size).toBe(2);
   work.forgetIdle(600_000);
-  expect(work.size).toBe(1);
   expect(work.withSurplus(600_000)).toEqual(new Set());
+  expect(work.size).toBe(1);
+  work.forgetIdle(899_999);
+  expect(work.size).toBe(1);
+  work.forgetIdle(900_000);
+  expect(work.size).toBe(0);
+});
+
+test('the common credit refills over time, also without calls', () => {
+  const work = createExpectedWork();
+  const tenants = (from: number) =>
+    Object.fromEntries(Array.from({ length: 128 }, (_, n) => [`t${from + n}`, 4]));
+  expect(work.use(steps(tenants(0)), 0)).toBe(0);
+  expect(work.use(steps(tenants(1_000)), 0)).toBe(512);
+  expect(work.use(steps(tenants(2_000)), 1_000)).toBe(512 - COMMON_BUCKET.perSecond);
+});
+
+test.each([
+  ['nobody', NOBODY, false, false],
+  ['another tenant', new Set(['b']), false, true],
+  ['the tenant', new Set(['a', 'b']), true, true],
+  ['everyone', 'everyone', true, true],
+] as const)('if %s has surplus', (_name, tenants, hasIt, hasAny) => {
+  expect([hasSurplus(tenants, 'a'), hasAnySurplus(tenants)]).toEqual([hasIt, hasAny]);
 });
 
 const TENANTS = ['a', 'b', 'c'] as const;

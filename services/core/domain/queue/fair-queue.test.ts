@@ -75,6 +75,7 @@ describe('fair queue', () => {
     });
     queue.offer('a', 1, 0);
     queue.offer('a', 1, 1);
+    expect(asked).toEqual(['a']);
     queue.setPolicy('a', { weight: 1, inFlightMax: 2 });
     queue.take(2);
     queue.release('a', 2);
@@ -88,6 +89,45 @@ describe('fair queue', () => {
     queue.offer('a', 1, 'normal');
     queue.offer('a', 0, 'high');
     expect(queue.take(3).items).toEqual(['high', 'normal', 'bulk']);
+  });
+
+  test('an item with a priority out of range counts as one of the nearest', () => {
+    const queue = createFairQueue<string>({ queuedPerTenantMax: 10, queuedMax: 100_000, slots: SLOTS });
+    queue.offer('a', 99, 'last');
+    queue.offer('a', -1, 'first');
+    queue.offer('a', 1, 'normal');
+    expect(queue.take(9).items).toEqual(['first', 'normal', 'last']);
+  });
+
+  test('tenants that came and went do not change the shares of others', () => {
+    const shares = (gone: number) => {
+      const queue = createFairQueue<string>({ queuedPerTenantMax: 500, queuedMax: 100_000, slots: 100 });
+      // Each twice: the second time its policy is remembered.
+      for (let n = 0; n < 2 * gone; n++) {
+        const tenantId = `gone-${n % gone}`;
+        queue.offer(tenantId, 1, tenantId);
+        queue.setPolicy(tenantId, { weight: 1 + (n % gone), inFlightMax: 10 });
+        queue.take(1);
+        queue.release(tenantId);
+      }
+      for (const [tenantId, weight] of [
+        ['light', 1],
+        ['heavy', 3],
+      ] as const) {
+        queue.setPolicy(tenantId, { weight, inFlightMax: 100 });
+        for (let i = 0; i < 200; i++) queue.offer(tenantId, 1, tenantId);
+      }
+      const { items } = queue.take(100);
+      return [items.filter((one) => one === 'light').length, items.filter((one) => one === 'heavy').length];
+    };
+    expect(shares(20)).toEqual(shares(0));
+  });
+
+  test('a tenant gets no refill before its items in memory are taken', () => {
+    const queue = createFairQueue<number>({ queuedPerTenantMax: 10, queuedMax: 100_000, slots: SLOTS });
+    for (let i = 0; i < 11; i++) queue.offer('a', 1, i);
+    expect(queue.take(8)).toMatchObject({ items: [0, 1, 2, 3, 4, 5, 6, 7], due: [] });
+    expect(queue.take(8)).toEqual({ items: [8, 9], due: [{ tenantId: 'a', slots: 6 }] });
   });
 
   test('a tenant whose items do not fit in memory gets one refill for all free slots', () => {
@@ -114,12 +154,16 @@ describe('fair queue', () => {
 
   test('a tenant whose refill found nothing gets no further refill', () => {
     const queue = createFairQueue<number>({ queuedPerTenantMax: 2, queuedMax: 100_000, slots: SLOTS });
-    queue.markDue('a');
-    expect(queue.take(10).due).toHaveLength(1);
-    queue.refilled('a', { hasMore: false });
-    queue.release('a', 10);
-    expect(queue.hasWork()).toBe(false);
-    expect(queue.tenantIds()).toEqual([]);
+    for (const isReleasedFirst of [true, false]) {
+      queue.markDue('a');
+      expect(queue.tenantIds()).toEqual(['a']);
+      expect(queue.take(10).due).toHaveLength(1);
+      if (isReleasedFirst) queue.release('a', 10);
+      queue.refilled('a', { hasMore: false });
+      if (!isReleasedFirst) queue.release('a', 10);
+      expect(queue.hasWork()).toBe(false);
+      expect(queue.tenantIds()).toEqual([]);
+    }
   });
 
   test('a tenant has one refill at a time, and another one if the last found more', () => {
@@ -139,6 +183,8 @@ describe('fair queue', () => {
     queue.refilled('a', { hasMore: false });
     queue.release('a', 10);
     expect(queue.take(10).due).toEqual([{ tenantId: 'a', slots: 10 }]);
+    queue.refilled('a', { hasMore: false });
+    expect(queue.take(10).due).toEqual([]);
   });
 
   test('many tenants with due work share the slots evenly, with few refills', () => {

@@ -233,7 +233,6 @@ export function createFairQueue<Item>({
       if (t === undefined) return;
       t.inFlight -= slots;
       totals.inFlight -= slots;
-      list(t);
       forgetIdle(t);
     },
     setPolicy(tenantId, policy) {
@@ -244,7 +243,6 @@ export function createFairQueue<Item>({
       }
       totals.weights += policy.weight - t.policy.weight;
       t.policy = policy;
-      list(t);
     },
     // The scan is bounded: a tenant without free slots holds a slot, so there are no more such tenants than slots.
     hasWork: () => ring.some((t) => isWaiting(t) && roomOf(t) > 0),
