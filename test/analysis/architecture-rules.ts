@@ -106,8 +106,10 @@ const VENDORS: Readonly<Record<string, RegExp>> = {
   semver: /^services\/migrate\//,
   pino: /^services\/core\/platform\/telemetry\/logger\.ts$/,
   '@opentelemetry/*': /^services\/core\/platform\/telemetry\/telemetry\.ts$/,
-  // The Kubernetes client creates dispatchers for each call, so its credentials file creates them itself.
-  undici: /^services\/(core\/platform\/http\/(http-client|agents)|controller\/kube\/kube-credentials)\.ts$/,
+  // The Kubernetes client creates dispatchers for each call, so its credentials file creates them itself. The Vault client sends its
+  // requests to the environment's proxies, so a file of its folder sends them.
+  undici:
+    /^services\/(core\/platform\/(http\/(http-client|agents)|vault\/vault-requests)|controller\/kube\/kube-credentials)\.ts$/,
   'ipaddr.js': /^services\/core\/platform\/http\/egress-guard\.ts$/,
   fastify: /^services\/api\//,
   '@fastify/*': /^services\/api\//,

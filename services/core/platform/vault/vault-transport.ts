@@ -1,9 +1,8 @@
-import { Agent } from 'node:https';
 import createClient from 'node-vault';
 import { z } from 'zod';
 import { within } from '../process/deadline.ts';
-import { renewedFile } from '../process/renewed-file.ts';
 import type { VaultConfig } from './keyring.ts';
+import { vaultRequests } from './vault-requests.ts';
 
 /** A closed set of words, used as metric labels. */
 export type VaultOperation =
@@ -63,9 +62,11 @@ export function createVaultTransport({
   deadlineMs,
   onRequest,
 }: VaultTransportOptions): VaultTransport {
-  const agent = currentAgent(config.caFile);
+  const send = vaultRequests(config.caFile);
   const client = createClient({
     endpoint: config.address,
+    // The library's name for what sends its requests.
+    'request-promise': { defaults: () => send },
     // The library would write requests, including plaintexts, to the debug log if DEBUG enables it.
     debug: () => undefined,
   });
@@ -74,10 +75,10 @@ export function createVaultTransport({
   Object.assign(client, { namespace: config.namespace ?? '', pathPrefix: '' });
 
   const attempt = async ({ method, path, body, token }: VaultCall, timeoutMs: number): Promise<Attempt> => {
+    const end = new AbortController();
     const options = {
-      timeout: timeoutMs,
+      signal: end.signal,
       headers: token === undefined ? {} : { 'X-Vault-Token': token },
-      httpsAgent: agent(),
     };
     const sent = {
       GET: () => client.read(path, options),
@@ -88,7 +89,9 @@ export function createVaultTransport({
       (answer: unknown): Attempt => ({ status: 200, body: answer, error: '', code: '200' }),
       toAttempt,
     );
-    return within(answered, timeoutMs, () => LATE);
+    const answer = await within(answered, timeoutMs, () => LATE);
+    end.abort();
+    return answer;
   };
 
   return async (call) => {
@@ -99,31 +102,6 @@ export function createVaultTransport({
     onRequest({ op: call.op, code: answer.code, seconds: (performance.now() - started) / 1_000 });
     const { code: _, ...shown } = answer;
     return shown;
-  };
-}
-
-/** Returns the agent for the authority that the file names now: one is renewed while the process runs. */
-function currentAgent(caFile: string | undefined): () => Agent {
-  const open = (ca?: Buffer): Agent =>
-    new Agent({
-      keepAlive: true,
-      maxSockets: 64,
-      rejectUnauthorized: true,
-      ...(ca === undefined ? {} : { ca }),
-    });
-  if (caFile === undefined) {
-    const only = open();
-    return () => only;
-  }
-  const read = renewedFile(caFile);
-  let known = read();
-  let agent = open(known);
-  return () => {
-    const now = read();
-    if (now.equals(known)) return agent;
-    // Calls under way end over the connections of the former agent; the server closes those later.
-    [known, agent] = [now, open(now)];
-    return agent;
   };
 }
 
@@ -138,6 +116,6 @@ function toAttempt(error: unknown): Attempt {
     return { status: statusCode, body: null, error: texts[0] ?? '', code: String(statusCode) };
   }
   const { code } = error as { code?: unknown };
-  if (code === 'ECONNABORTED' || code === 'ETIMEDOUT') return LATE;
+  if (code === 'ETIMEDOUT' || code === 'UND_ERR_CONNECT_TIMEOUT') return LATE;
   return { status: 0, body: null, error: typeof code === 'string' ? code : 'no connection', code: 'network' };
 }
