@@ -12,6 +12,7 @@ METRICS_TENANTS_MAX: {{ .root.Values.monitoring.tenantsMax | int64 | quote }}
 {{- define "despatch.env.common" -}}
 DESPATCH_ENV: {{ ternary "development" "production" .root.Values.dev.enabled }}
 LOG_LEVEL: {{ .root.Values.logging.level | quote }}
+METRICS_HOST: {{ .root.Values.listenAddress | quote }}
 METRICS_PORT: "9090"
 {{- with .root.Values.tracing.otlpEndpoint }}
 OTEL_EXPORTER_OTLP_ENDPOINT: {{ . | quote }}
@@ -100,6 +101,7 @@ WEBHOOK_PORTS: {{ join "," .root.Values.webhooks.ports | quote }}
 DATABASE_READ_POOL_MAX: {{ $api.reads.poolMax | int64 | quote }}
 DATABASE_READ_TIMEOUT_MS: {{ $api.reads.timeoutMs | int64 | quote }}
 DATABASE_CHANGE_POOL_MAX: {{ $api.changes.poolMax | int64 | quote }}
+HOST: {{ .root.Values.listenAddress | quote }}
 PORT: "8080"
 TRUST_PROXY_CIDRS: {{ join "," $api.trustProxyCidrs | quote }}
 HEADERS_TIMEOUT_MS: {{ $api.http.headersTimeoutMs | int64 | quote }}

@@ -19,8 +19,6 @@ const services = [...environments.keys()];
 
 /** Variables that the chart does not set, each with the reason. */
 const LEFT_ALONE: Readonly<Record<string, string>> = {
-  HOST: 'pods listen on all of their addresses',
-  METRICS_HOST: 'pods listen on all of their addresses',
   KUBECONFIG: 'pods use their service account',
   LOCAL_KEYRING_DIR: 'a local keyring cannot be shared by pods',
   WORKER_NAME: 'the host name of a pod is its name',
@@ -49,6 +47,15 @@ test.each(services)('every variable of %s can be set by a chart value', async (s
   );
   // A variable that is a path has a name that ends in _FILE itself.
   expect(known.filter((name) => !set.has(name.replace(/_FILE$/, '')))).toEqual([]);
+});
+
+test.each(['api', 'worker', 'controller'])('%s listens on the address of the values', async (service) => {
+  const env = variablesOf((await podOf(service, { set: { listenAddress: '::' } })) as PodTemplate);
+  const hosts = Object.entries(env).filter(([name]) => /^(METRICS_)?HOST$/.test(name));
+  expect(Object.fromEntries(hosts)).toEqual({
+    METRICS_HOST: '::',
+    ...(service === 'api' ? { HOST: '::' } : {}),
+  });
 });
 
 test.each(services)('%s gets no variable that it does not read', async (service) => {
