@@ -24,7 +24,7 @@ import { acceptedEvent, Attempt, Event, Message, toAttempt, toEvent, toMessage }
 import { defineRoute } from '../http/routes/define-route.ts';
 import { IdParams, type RouteModule } from '../http/routes/route.ts';
 import { pageOf, pageQuery } from '../http/lists/page.ts';
-import { text, uuidField } from '../http/input/fields.ts';
+import { recipientFilter, text, uuidField } from '../http/input/fields.ts';
 import { utcTimeField } from '../http/input/time-field.ts';
 
 export type ReadMessagesDeps = {
@@ -41,7 +41,7 @@ const METADATA_FILTERS_MAX = 5;
 const filter = {
   status: z.enum(MESSAGE_STATES).optional().describe('Only messages in this state.'),
   channel: z.enum(CHANNELS).optional().describe('Only messages of this channel.'),
-  to: text(1, 200).optional().describe('As sent, or in normalized form.'),
+  to: recipientFilter(200).optional().describe('As sent, or in normalized form.'),
   externalId: text(1, 255).optional().describe('As given with the message.'),
   batchId: uuidField().optional().describe('Only messages of this batch.'),
   parentMessageId: uuidField().optional().describe('Only messages that send this message again.'),

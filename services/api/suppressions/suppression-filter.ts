@@ -9,11 +9,14 @@ import {
   SUPPRESSION_SOURCES,
 } from '#core/domain/recipient/suppression.ts';
 import type { AddressName } from '#core/store/suppressions/suppressions.ts';
-import { addressField } from './suppression-schema.ts';
+import { recipientFilter } from '../http/input/fields.ts';
+import { ADDRESS_CHARACTERS_MAX } from './suppression-schema.ts';
 
 /** The filter of a list of entries. */
 export const suppressionFilter = {
-  address: addressField.optional().describe('Only entries of this recipient, on any channel.'),
+  address: recipientFilter(ADDRESS_CHARACTERS_MAX)
+    .optional()
+    .describe('Only entries of this recipient, on any channel.'),
   channel: z.enum(CHANNELS).optional().describe('Only entries of this channel.'),
   reason: z.enum(SUPPRESSION_REASONS).optional().describe('Only entries for this reason.'),
   scope: z.enum(SUPPRESSION_SCOPES).optional().describe('Only entries of this scope.'),

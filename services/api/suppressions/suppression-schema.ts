@@ -12,9 +12,9 @@ import { idempotencyKeyField } from '../http/routes/idempotency.ts';
 import { timeField } from '../http/input/time-field.ts';
 
 /** The length of the longest device token that a message can be sent to. */
-const ADDRESS_CHARACTERS_MAX = 4_096;
+export const ADDRESS_CHARACTERS_MAX = 4_096;
 
-export const addressField = text(1, ADDRESS_CHARACTERS_MAX).describe(
+const addressField = text(1, ADDRESS_CHARACTERS_MAX).describe(
   'A recipient as in messages: an E.164 number, an email address or a device token.',
 );
 

@@ -146,6 +146,14 @@ test('since and until bound the number of messages that are read', async () => {
   expect(messages).toBeLessThanOrEqual(RARE + 10);
 });
 
+test("a number's + that is not encoded in the query finds its messages", async () => {
+  const own = await api.tenant();
+  const { body } = await send(api.first, own.key, LEAST.sms);
+  expect(LEAST.sms.to).toMatch(/^\+\d+$/);
+  for (const to of [LEAST.sms.to, encodeURIComponent(LEAST.sms.to)])
+    expect(idsOf(await walk(`to=${to}`, own.key))).toEqual([body.id]);
+});
+
 test.each([
   'test=maybe',
   'test=1',

@@ -192,5 +192,7 @@ test('the list is paged newest first and can be filtered', async () => {
   expect(await by('scope=marketing')).toEqual([]);
   expect(await by('source=api&channel=sms')).toEqual(['4', '2', '0']);
   expect(await by(`address=${encodeURIComponent('+15550000001')}`)).toEqual(['1']);
+  // In a query a bare + is a space.
+  expect(await by('address=+15550000001')).toEqual(['1']);
   expect(await by(`address=${encodeURIComponent('+15550000001')}&channel=sms`)).toEqual([]);
 });

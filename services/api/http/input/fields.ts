@@ -47,6 +47,11 @@ export function text(min: number, max: number): z.ZodString {
     .meta({ minLength: min, maxLength: max });
 }
 
+/** A recipient in a query. A number may come with the `+` as it is: a query is read like a form, where that is a space. */
+export function recipientFilter(max: number): z.ZodString {
+  return text(1, max).overwrite((value) => value.replace(/^ (?=\d+$)/, '+'));
+}
+
 /** Single-line text that becomes part of a header. */
 export function lineText(min: number, max: number): z.ZodString {
   return text(min, max).check((context) => {

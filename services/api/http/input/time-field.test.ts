@@ -18,6 +18,8 @@ test.each([
   ['2026-12-01T09Z', 'Must be an ISO 8601 time with a time zone'],
   ['2026-12-01T24:00Z', 'Must be an ISO 8601 time with a time zone'],
   ['2026-02-30T00:00Z', 'Must be an ISO 8601 time with a time zone'],
+  ['2026-01-01T00:00:00 02:00', 'Must be an ISO 8601 time with a time zone: in a query its + is written %2B'],
+  ['2026-01-01T00:00 02:00', 'Must be an ISO 8601 time with a time zone: in a query its + is written %2B'],
   ['0000-01-01T00:00Z', 'Must lie in the years 1 to 9999 of UTC'],
   ['2026-02-30T00:00:00Z', 'Must be an ISO 8601 time with a time zone'],
   ['0000-01-01T00:00:00Z', 'Must lie in the years 1 to 9999 of UTC'],

@@ -13,18 +13,25 @@ const TIME = {
   ),
 };
 
+const RULE = 'Must be an ISO 8601 time with a time zone';
+/** The zone of a time in a query whose `+` was sent as it is: a query is read like a form, where that is a space. */
+const DECODED_ZONE = /T[\d:.]+ \d\d:\d\d$/;
+
+function rule({ input }: { readonly input?: unknown }): string {
+  const isDecoded = typeof input === 'string' && DECODED_ZONE.test(input);
+  return isDecoded ? `${RULE}: in a query its + is written %2B` : RULE;
+}
+
 /** A point in time as text with a time zone, with or without seconds; its year in UTC is 1 to 9999. */
 export function timeField(): z.ZodISODateTime {
-  return z.iso
-    .datetime({ offset: true, error: 'Must be an ISO 8601 time with a time zone', ...TIME })
-    .check((context) => {
-      // A text that is no time has no year.
-      if (context.issues.length > 0) return;
-      const time = Date.parse(context.value);
-      if (time >= EARLIEST && time <= LATEST) return;
-      const message = 'Must lie in the years 1 to 9999 of UTC';
-      context.issues.push({ code: 'custom', input: context.value, params: { rule: 'range' }, message });
-    });
+  return z.iso.datetime({ offset: true, error: rule, ...TIME }).check((context) => {
+    // A text that is no time has no year.
+    if (context.issues.length > 0) return;
+    const time = Date.parse(context.value);
+    if (time >= EARLIEST && time <= LATEST) return;
+    const message = 'Must lie in the years 1 to 9999 of UTC';
+    context.issues.push({ code: 'custom', input: context.value, params: { rule: 'range' }, message });
+  });
 }
 
 /** The same, converted to UTC: the database does not accept every ISO 8601 time zone. */
