@@ -62,6 +62,9 @@ export function completeOperation(operation: Operation, route: DocumentedRoute):
       [...errorsOf(route)].map(([status, codes]) => [status, errorResponse(status, [...codes], auth)]),
     ),
   };
+  const missing = operation.responses[404] as Partial<Response> | undefined;
+  if (missing?.content !== undefined && docs.rawNotFound !== undefined)
+    Object.assign(missing.content, filesOf(docs.rawNotFound));
 }
 
 /** Describes text bodies of these media types, each with an example. */

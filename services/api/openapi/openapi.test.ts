@@ -87,17 +87,13 @@ describe('operations', () => {
 describe('bodies and headers', () => {
   const operationOf = (id: string) =>
     operations.find(({ operation }) => operation.operationId === id)?.operation;
-  const headersOf = (id: string, status: number) => {
+  const responseOf = (id: string, status: number): { headers?: Json; content?: Json } => {
     const response = operationOf(id)?.responses[status] as Json | undefined;
     const reference = response?.['$ref'];
-    const { headers } =
-      typeof reference === 'string'
-        ? (document.components.responses as Record<string, { headers?: Json }>)[
-            reference.split('/').at(-1) ?? ''
-          ]!
-        : (response as { headers?: Json });
-    return Object.keys(headers ?? {});
+    if (typeof reference !== 'string') return response ?? {};
+    return (document.components.responses as Record<string, Json>)[reference.split('/').at(-1) ?? ''] ?? {};
   };
+  const headersOf = (id: string, status: number) => Object.keys(responseOf(id, status).headers ?? {});
   const LIMITS = ['RateLimit-Limit', 'RateLimit-Remaining', 'RateLimit-Reset'];
 
   test('a body without required fields may be absent', () => {
@@ -115,6 +111,13 @@ describe('bodies and headers', () => {
   ])('%s documents the media types of its answers with a body', (id, types) => {
     expect(Object.keys(operationOf(id)?.responses['200']?.content ?? {})).toEqual(types);
   });
+
+  test.each(['unsubscribeRecipient', 'askToUnsubscribe'])(
+    '%s documents the page that an expired link is answered with',
+    (id) => {
+      expect(Object.keys(responseOf(id, 404).content ?? {})).toEqual(['application/json', 'text/html']);
+    },
+  );
 
   test('only rate-limited operations document RateLimit headers, also in their errors', () => {
     expect(headersOf('sendMessage', 202)).toEqual(expect.arrayContaining(LIMITS));

@@ -115,6 +115,17 @@ test('a GET shows a confirmation form and changes nothing', async () => {
   expect(unsubscribed).toEqual([]);
 });
 
+test('a HEAD is answered like a GET: programs that check links send it', async () => {
+  const { url } = newLink();
+  const answer = await fetch(url, { method: 'HEAD' });
+  expect(answer.status).toBe(200);
+  expect(answer.headers.get('content-type')).toBe('text/html; charset=utf-8');
+  expect((await fetch(`${url}A`, { method: 'HEAD' })).status).toBe(404);
+  const { headers } = await fetch(url, { method: 'PUT' });
+  expect(headers.get('allow')).toBe('GET, HEAD, OPTIONS, POST');
+  expect(unsubscribed).toEqual([]);
+});
+
 test.each(['', 'List-Unsubscribe=yes', 'x=One-Click', '{"List-Unsubscribe":"One-Click"}', 'a'.repeat(9_000)])(
   'a POST without List-Unsubscribe=One-Click is refused: %.20s',
   async (body) => {

@@ -37,6 +37,7 @@ const shared = {
   params: UnsubscribeParams,
   status: 200,
   answers: { 'text/html': '<!doctype html><title>Unsubscribe</title>' },
+  notFoundAnswers: { 'text/html': '<!doctype html><title>Link expired</title>' },
 } as const;
 
 type Admitted = {
@@ -68,7 +69,7 @@ export function unsubscribeRoutes({ key, unsubscribe, epochMs }: UnsubscribeDeps
     operation: 'unsubscribeRecipient',
     summary: 'Unsubscribe a recipient',
     description:
-      'One click of a recipient, or of their mail program (RFC 8058): a form with `List-Unsubscribe=One-Click`, of either form media type. Stores a suppression of marketing mail with the reason `unsubscribe`. Links are valid for 13 months after the mail was accepted, regardless of how long its record is kept; an older link is not found.',
+      'One click of a recipient, or of their mail program (RFC 8058): a form with `List-Unsubscribe=One-Click`, of either form media type. Stores a suppression of marketing mail with the reason `unsubscribe`. Links are valid for 13 months after the mail was accepted, regardless of how long its record is kept; an older link is answered with a page that says so, and 404.',
     errors: ['not_found', 'validation_failed'],
     admit,
     handler: act,
@@ -81,6 +82,7 @@ export function unsubscribeRoutes({ key, unsubscribe, epochMs }: UnsubscribeDeps
     description:
       'A page with a button, for people who follow the link. It changes nothing, because programs that check mails also follow links.',
     errors: ['not_found'],
+    isSafe: true,
     admit,
     handler: async ({ about }) =>
       isUnsubscribeOver(about.issuedAt, epochMs()) ? overPage() : askPage(about.address),

@@ -50,7 +50,11 @@ export type RawRoute<P extends z.ZodObject, A extends Admission> = {
   readonly status?: 200 | 204;
   /** Media types of the bodies of answers with 200, each with an example. */
   readonly answers: Readonly<Record<string, string>>;
+  /** Media types of bodies of answers with 404 that `handler` writes itself, each with an example. */
+  readonly notFoundAnswers?: Readonly<Record<string, string>>;
   readonly errors: readonly ErrorCode[];
+  /** A GET that changes nothing, so that a HEAD may be answered like it. */
+  readonly isSafe?: true;
   /** Decides by the path alone, before the body is read. @throws AppError */
   readonly admit: (params: z.input<P>) => A | Promise<A>;
   readonly handler: (admission: A, request: RawRequest) => Promise<RawAnswer>;
@@ -76,7 +80,7 @@ export function defineRawRoute<P extends z.ZodObject, A extends Admission>(
     app.route({
       method: route.method,
       url: route.path,
-      exposeHeadRoute: false,
+      exposeHeadRoute: route.isSafe === true,
       config: {
         auth: { kind: 'none' },
         docs: {
@@ -85,6 +89,7 @@ export function defineRawRoute<P extends z.ZodObject, A extends Admission>(
           idempotent: false,
           hasInput: false,
           rawAnswers: route.answers,
+          ...(route.notFoundAnswers === undefined ? {} : { rawNotFound: route.notFoundAnswers }),
           errors: route.errors,
         },
         isRaw: true,

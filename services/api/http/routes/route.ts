@@ -18,6 +18,8 @@ export type RouteDocs = {
   readonly hasInput: boolean;
   /** Takes bytes of any type, and may answer 200 with the body that its caller expects: possible types, each with an example. */
   readonly rawAnswers?: Readonly<Record<string, string>>;
+  /** Bodies of its answers with 404 that are no error object: possible types, each with an example. */
+  readonly rawNotFound?: Readonly<Record<string, string>>;
   /** Can also answer with `text/csv`. */
   readonly csv?: true;
   /** Takes a file, with rules by type. */
