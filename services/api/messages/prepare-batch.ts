@@ -20,6 +20,7 @@ import { idempotencyClaim, idempotencyKeyOf, type IdempotencyClaim } from '../ht
 import type { SharedPauses } from '../http/admission/shared-pauses.ts';
 import { keyOwnerOf } from '../http/routes/request-claim.ts';
 import type { RequestFacts } from '../http/routes/route.ts';
+import { tooLarge } from '../http/input/too-large.ts';
 import { inSlot } from '../http/admission/shared-slots.ts';
 import { accountFor, loadRouting } from './account-for.ts';
 import type { BatchItem } from './batch-schema.ts';
@@ -52,11 +53,6 @@ export type PreparedBatch = {
 
 /** Limit of the content of one message in a batch, as JSON, the same as for a single message without attachments. */
 const ITEM_BYTES_MAX = 1024 * 1024;
-
-const itemTooLarge = (): AppError =>
-  new AppError('payload_too_large', {
-    message: `Message is too large: its content may have ${ITEM_BYTES_MAX} bytes`,
-  });
 
 type Ready = { readonly row: NewRow; readonly bytes: number; readonly claim: IdempotencyClaim | null };
 /** `claim`: a faulty item with a key may have been accepted earlier, because time and settings change which items are valid. */
@@ -101,7 +97,7 @@ export async function prepareBatch(
       const given = { place, routed, clock, warnings, addressKeys, batchId };
       const row = newMessageRow(message, caller, given, claim, request);
       const bytes = Buffer.byteLength(JSON.stringify(row.content));
-      if (bytes > ITEM_BYTES_MAX) return { fault: itemTooLarge(), claim };
+      if (bytes > ITEM_BYTES_MAX) return { fault: tooLarge(ITEM_BYTES_MAX, '', 'Message'), claim };
       return { row: bytes < COUNTED_BYTES_MIN ? row : { ...row, content_bytes: bytes }, bytes, claim };
     } catch (error) {
       if (error instanceof AppError && error.code !== 'dependency_unavailable')
