@@ -54,6 +54,21 @@ describe('the catalog', () => {
     expect(findProvider('__proto__')).toBeUndefined();
   });
 
+  test('describes settings by patterns without properties of Unicode, which Python cannot read', () => {
+    for (const provider of PROVIDERS.values()) {
+      const { publicConfigSchema, secretConfigSchema } = describeProvider(provider);
+      for (const { properties = {} } of [publicConfigSchema, secretConfigSchema])
+        for (const [field, { pattern = '' }] of Object.entries(
+          properties as Record<string, { pattern?: string }>,
+        ))
+          expect([provider.id, field, pattern]).toEqual([
+            provider.id,
+            field,
+            expect.not.stringMatching(/\\[pP]\{/),
+          ]);
+    }
+  });
+
   test('is generated from the provider folders', async () => {
     await using folder = await temporaryFolder();
     await provider(folder.path, 'one', "{ id: 'one' }");
