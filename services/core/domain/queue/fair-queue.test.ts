@@ -91,6 +91,18 @@ describe('fair queue', () => {
     expect(queue.take(3).items).toEqual(['high', 'normal', 'bulk']);
   });
 
+  test('a tenant is known while it has items, also between its calls', () => {
+    const queue = createFairQueue<number>({ queuedPerTenantMax: 10, queuedMax: 100_000, slots: SLOTS });
+    queue.offer('a', 1, 0);
+    queue.offer('a', 1, 1);
+    for (const known of [['a'], []]) {
+      expect(queue.take(1).items).toHaveLength(1);
+      queue.release('a');
+      expect(queue.tenantIds()).toEqual(known);
+      expect(queue.inFlight).toBe(0);
+    }
+  });
+
   test('an item with a priority out of range counts as one of the nearest', () => {
     const queue = createFairQueue<string>({ queuedPerTenantMax: 10, queuedMax: 100_000, slots: SLOTS });
     queue.offer('a', 99, 'last');

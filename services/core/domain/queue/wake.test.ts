@@ -46,3 +46,9 @@ test('a queued wake-up keeps no memory of its payload', () => {
   expect(grown).toBeLessThan(4_000_000);
   expect(kept).toHaveLength(1_000);
 });
+
+test('a wake-up of an unknown priority counts as normal', () => {
+  const account = '3f0a1c52-8a4e-4d0b-9f57-2c6f5f1f7a10';
+  const priorityOf = (name: string) => decodeWakes(`1 ${account} ${account}`, name)[0]?.priority;
+  expect(['high', 'normal', 'bulk', 'urgent'].map(priorityOf)).toEqual([0, 1, 2, 1]);
+});
