@@ -23,7 +23,7 @@ export type WaitingMessage = {
   /** Whether it was sent with a test key: a simulator answers, and no account is needed. */
   readonly test: boolean;
   readonly accountId: string;
-  /** `deleted` while the account's row is kept for its messages; null if there is none. */
+  /** Null if the account is deleted, or there is none. */
   readonly accountStatus: string | null;
   /** Whether the sender named the account. */
   readonly pinned: boolean;
