@@ -17,11 +17,14 @@ export function retryAfterMs(
   return Math.min(Math.max(Math.round(wait), WAIT_MS_MIN), msMax);
 }
 
+/** A time of day, and after it at most a year. */
+const ENDS_WITHOUT_ZONE = /:\d\d(?: \d{4})?$/;
+
 /**
  * `Date.parse` accepts much more than an HTTP date ("-5", "1 apple"), so the weekday is checked first. The oldest of the three
- * formats names no time zone, and all of them are in GMT.
+ * formats names no time zone, and all of them are in GMT. An offset, which none of them has, is honoured.
  */
 function httpDate(text: string): number {
   if (!/^[A-Za-z]{3,9},? /.test(text)) return Number.NaN;
-  return Date.parse(text.endsWith(' GMT') ? text : `${text} GMT`);
+  return Date.parse(ENDS_WITHOUT_ZONE.test(text) ? `${text} GMT` : text);
 }
