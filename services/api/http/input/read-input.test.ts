@@ -118,6 +118,25 @@ test('a fraction in a query is refused like one in a body', () => {
   expect(faults).toMatchObject([{ error: { details } }, { error: { details } }]);
 });
 
+test.each([
+  ['querystring', '9'.repeat(20), 'max', 'Must be at most 200'],
+  ['body', 1e300, 'max', 'Must be at most 200'],
+  ['body', -1e300, 'min', 'Must be at least 1'],
+] as const)(
+  'a number beyond two bounds of a field in the %s, %s, is told the closer one alone',
+  (part, limit, rule, message) => {
+    const read = inputReader(z.object({ limit: z.int().min(1).max(200), other: z.int() }), part);
+    expect(read({ limit, other: limit })).toMatchObject({
+      error: {
+        details: [
+          { field: 'limit', rule, message },
+          { field: 'other', rule, message: expect.stringContaining('9007199254740991') },
+        ],
+      },
+    });
+  },
+);
+
 test('a long field name in a fault is shortened, and faults beyond the first 100 are left out', () => {
   const read = inputReader(z.object({ data: z.record(z.string(), z.unknown()).check(exactNumbers) }), 'body');
   const name = 'k'.repeat(100_000);

@@ -246,7 +246,26 @@ function givenTwice(issues: readonly z.core.$ZodIssue[], sent: unknown): ErrorDe
 
 /** Returns the broken rules for a schema's first issues, as many as an answer shows. */
 export function brokenRules(issues: readonly z.core.$ZodIssue[], sent: unknown): ErrorDetail[] {
-  return issues.slice(0, DETAILS_MAX).map((issue) => brokenRule(issue, sent));
+  const shown = issues.slice(0, DETAILS_MAX);
+  return shown.filter((issue) => !isImplied(issue, shown)).map((issue) => brokenRule(issue, sent));
+}
+
+/** Whether a number breaks a closer bound of its field too: a whole number has the bounds of its type besides its own. */
+function isImplied(issue: z.core.$ZodIssue, others: readonly z.core.$ZodIssue[]): boolean {
+  const reach = reachOf(issue);
+  if (reach === undefined) return false;
+  return others.some(
+    (other) =>
+      other.code === issue.code &&
+      (reachOf(other) ?? reach) < reach &&
+      isDeepStrictEqual(other.path, issue.path),
+  );
+}
+
+/** Returns a number that is the lower, the closer an issue's bound is; undefined for issues without a bound. */
+function reachOf(issue: z.core.$ZodIssue): number | undefined {
+  if (issue.code === 'too_big') return Number(issue.maximum);
+  return issue.code === 'too_small' ? -Number(issue.minimum) : undefined;
 }
 
 function brokenRule(issue: z.core.$ZodIssue, sent: unknown): ErrorDetail {
