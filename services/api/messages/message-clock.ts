@@ -27,6 +27,11 @@ export async function messageClock(
   return { now, enqueuedAt: new Date(now).toISOString(), aheadMs };
 }
 
+/** Says on which clock a time is past, where that is not ours: a sender may not know that the tenant's test clock was moved. */
+export function ofTestClock({ now, aheadMs }: Pick<MessageClock, 'now' | 'aheadMs'>): string {
+  return aheadMs === 0 ? '' : ` of the test clock, which is at ${new Date(now + aheadMs).toISOString()}`;
+}
+
 type Instants = Partial<Pick<SendMessage, 'sendAt' | 'expiresAt'>>;
 
 export function namesInstant({ sendAt, expiresAt }: Instants): boolean {

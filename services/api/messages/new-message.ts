@@ -16,7 +16,7 @@ import { routeColumns, type Routed } from './account-for.ts';
 import { contentOf } from './message-content.ts';
 import { expiryOf } from './message-expiry.ts';
 import type { NewPlace } from './message-places.ts';
-import type { MessageClock } from './message-clock.ts';
+import { ofTestClock, type MessageClock } from './message-clock.ts';
 import type { SendMessage } from './send-message-schema.ts';
 
 /** The body of a 202. */
@@ -85,12 +85,16 @@ export function newMessageRow(
   const schedule = scheduleOf(sendAt, sendersNow, limits.scheduleHorizonDays);
   if (schedule.kind === 'too_far') throw tooFar(limits.scheduleHorizonDays);
   const isScheduled = schedule.kind === 'scheduled';
-  if (!isScheduled && schedule.isPast) warnings.add(PAST_INSTANT);
+  if (!isScheduled && schedule.isPast) {
+    const text = `Lies in the past${ofTestClock(clock)}: the message is sent at once`;
+    warnings.add({ field: 'sendAt', message: text });
+  }
   const expiresAt = expiryOf(
     message,
     limits.retentionDays,
     isScheduled ? schedule.at : sendersNow,
     isScheduled,
+    clock,
   );
   const { channel, to } = message;
   const queued = acceptedBody({ id: place.id, channel, to, test }, enqueuedAt, sms);
@@ -172,8 +176,6 @@ export function sendRateLimit(caller: KeyCaller): NamedLimit {
   const name = caller.key.rateLimitRpm === null ? 'sendRequestsPerMinute' : 'rateLimitRpm';
   return { name, value: sendsPerMinute(caller) };
 }
-
-const PAST_INSTANT = { field: 'sendAt', message: 'Lies in the past: the message is sent at once' };
 
 /** @param horizonDays the tenant's limit. */
 export function tooFar(horizonDays: number): AppError {

@@ -106,6 +106,12 @@ describe('the test clock', () => {
     });
     const past = await send(api.first, testKey, { ...LEAST.sms, sendAt: ahead(5 * DAY_MS) });
     expect(past.body).toMatchObject({ status: 'queued', warnings: [{ field: 'sendAt' }] });
+    const clock = /of the test clock, which is at \d{4}-\d\d-\d\dT[\d:.]+Z/;
+    expect(past.body.warnings[0].message).toMatch(clock);
+    const expired = await send(api.first, testKey, { ...LEAST.sms, expiresAt: ahead(5 * DAY_MS) });
+    expect(expired.body.details).toEqual([
+      { field: 'expiresAt', rule: 'min', message: expect.stringMatching(clock) },
+    ]);
     const longPast = await send(api.first, testKey, { ...LEAST.sms, sendAt: '0001-01-01T00:00:00Z' });
     expect(longPast.body).toMatchObject({ status: 'queued', warnings: [{ field: 'sendAt' }] });
     const far = await send(api.first, testKey, { ...LEAST.sms, sendAt: on(31 * DAY_MS) });
