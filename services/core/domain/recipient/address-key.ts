@@ -26,13 +26,18 @@ export function addressKey(...of: Parameters<typeof addressKeyHex>): Buffer {
   return Buffer.from(addressKeyHex(...of), 'hex');
 }
 
-/** Returns `addressKey` as hex digits. Each message needs it, and a buffer would take half as long again. */
+/**
+ * Returns `addressKey` as hex digits. Each message needs it, and a buffer would take half as long again. Mail addresses that differ
+ * only in case have the same key: RFC 5321 (2.4) lets a server tell them apart, but hardly any does, and who unsubscribes as
+ * `Ann@` wants no mail as `ann@` either.
+ */
 export function addressKeyHex(
   root: AddressKeyRoot,
   tenantId: string,
   channel: Channel,
   address: string,
 ): string {
-  const text = `${tenantId} ${channel} ${address}`;
+  const compared = channel === 'email' ? address.toLowerCase() : address;
+  const text = `${tenantId} ${channel} ${compared}`;
   return createHmac('sha256', root).update(text).digest('hex').slice(0, HEX_DIGITS);
 }
