@@ -1,5 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
+import { SlowestFirst } from './support/slowest-first.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 
@@ -23,6 +24,7 @@ export default defineConfig({
     // The servers of the integration tests share the machine with the workers.
     maxWorkers: 2,
     passWithNoTests: true,
+    sequence: { sequencer: SlowestFirst },
     projects: [
       {
         root,
