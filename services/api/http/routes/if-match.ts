@@ -1,13 +1,14 @@
 import { AppError, validationFailed } from '#core/domain/fault/app-error.ts';
 
 /** Syntax of a version from a client: `"3"`; `*` matches any. */
-export const IF_MATCH = /^(?:\*|"\d{1,10}")$/;
+export const IF_MATCH = /^(?:\*|(?:W\/)?"\d{1,10}")$/;
 
 /** Formats a version for the `ETag` header. */
 export const etagOf = (version: number): string => `"${version}"`;
 
 /**
- * Checks that a change is based on the current version.
+ * Checks that a change is based on the current version. A weak tag counts as the version in it: proxies that compress answers weaken
+ * their tags, so a client may know no other, and a version names exactly one state.
  * @param header The request's `If-Match`; null without one, which matches everything.
  * @throws AppError `validation_failed` for an invalid header, `version_mismatch` for another version.
  */
@@ -17,5 +18,5 @@ export function assertMatches(header: string | null, version: number): void {
     const message = 'Must be a version in double quotes, as ETag has it';
     throw validationFailed({ field: 'If-Match', rule: 'version', message });
   }
-  if (header !== etagOf(version)) throw new AppError('version_mismatch');
+  if (header.replace(/^W\//, '') !== etagOf(version)) throw new AppError('version_mismatch');
 }
