@@ -4,7 +4,8 @@ import { normalNumber } from './phone-number.ts';
 
 /**
  * Returns the form in which recipients are compared and sent to providers: E.164, an address in its normal form
- * (`normalAddress`), or a device token without surrounding space. Undefined for a text that is no recipient of the channel.
+ * (`normalAddress`; suppressions ignore its case too, `addressKeyHex`), or a device token without surrounding space. Undefined for a
+ * text that is no recipient of the channel.
  */
 export function normalRecipient(channel: Channel, text: string): string | undefined {
   switch (channel) {
