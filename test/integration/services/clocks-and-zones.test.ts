@@ -4,6 +4,7 @@ import { postgres } from '#core/platform/postgres/postgres-driver.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
 import { acceptBatch, acceptRow, seedAccount, seedTenant } from '#test/support/seed.ts';
 import { setupStores } from '#test/support/setup-stores.ts';
+import { seqsOf, setupWebhooks } from '#test/support/setup-webhooks.ts';
 
 let b: Awaited<ReturnType<typeof setupStores>>;
 
@@ -210,6 +211,17 @@ describe('a clock that ran ahead and was set back', () => {
       ).length;
     expect(await claim()).toBe(0);
     await expect.poll(claim, { interval: 100 }).toBe(1);
+  });
+
+  test('does not keep the events of a webhook endpoint with a rate limit', async () => {
+    await using w = await setupWebhooks();
+    const id = await w.endpoint({ rate_limit_per_second: 1 });
+    await w.send(1);
+    await w.match();
+    await w.admin`insert into despatch.account_rates (account_id, second, used)
+      values (${id}, extract(epoch from clock_timestamp())::bigint + ${HOURS}, 1)`;
+    expect(await w.claims()).toEqual([]);
+    await expect.poll(async () => seqsOf(await w.claims()), { interval: 100 }).toEqual([1]);
   });
 
   test('of an api causes no early purge: a purge day before the database’s own is rejected', async () => {

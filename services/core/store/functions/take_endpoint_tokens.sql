@@ -9,10 +9,11 @@ declare
   taken integer;
 begin
   select * into counted from account_rates r where r.account_id = for_endpoint order by r.slot desc limit 1;
-  -- A second in the future means that the clock has gone back: its tokens count for the current second.
+  -- A second in the future means that the clock has gone back: its tokens count for the current second. That is stored even if none
+  -- is left, because they would otherwise count for every second until the clock is back where it was.
   used_up := case when counted.second >= this_second then counted.used else 0 end;
   taken := greatest(0, least(most, wanted, per_second - used_up));
-  if taken = 0 then
+  if taken = 0 and coalesce(counted.second <= this_second, true) then
     return 0;
   end if;
   perform store_tokens(for_endpoint, counted, this_second, used_up + taken);
