@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { Maintained } from '#core/store/upkeep/partitions.ts';
+import { lockWaits } from '#test/support/lock-waits.ts';
+import { acceptBatch, acceptRow, seedTenant } from '#test/support/seed.ts';
 import { setupMessages } from '#test/support/setup-messages.ts';
 import { setupStores } from '#test/support/setup-stores.ts';
 
@@ -185,4 +187,55 @@ test('a deleted account leaves the looks for lanes once it has no message, and i
   await b.admin`delete from despatch.live_messages`;
   await b.store.maintain();
   expect(await stored()).toEqual(['busy true', 'idle true', 'new false', 'used false']);
+});
+
+describe('a rate window that is purged as unused while its subject is counted again', () => {
+  /** Makes the subject's window old, and calls `count` while its purge is not committed yet. */
+  async function countDuringPurge<T>(
+    { admin }: Stores,
+    subject: string,
+    count: () => Promise<T>,
+  ): Promise<T> {
+    await admin`insert into despatch.rate_windows (subject, second)
+      values (${subject}, extract(epoch from now())::bigint - 4000)`;
+    let counting: Promise<T> | undefined;
+    await admin.begin(async (tx) => {
+      expect(await tx`select despatch.purge_rows('rate_windows', 10) as n`).toEqual([{ n: 1 }]);
+      counting = count();
+      await expect.poll(() => lockWaits(admin)).toHaveLength(1);
+    });
+    return (await counting) as T;
+  }
+  const totals = ({ admin }: Stores, subject: string) =>
+    admin`select total from despatch.rate_windows where subject = ${subject}`;
+
+  test('has the messages of that key', async () => {
+    await using b = await setupStores();
+    const tenant = await seedTenant(b.admin);
+    const send = () => acceptBatch(b.api, [acceptRow(tenant, { rate_per_minute: 1 })]);
+    expect(await countDuringPurge(b, tenant.apiKeyId, send)).toMatchObject([{ verdict: 'accepted' }]);
+    expect(await totals(b, tenant.apiKeyId)).toEqual([{ total: 1 }]);
+    expect(await send()).toMatchObject([{ verdict: 'rate_limited' }]);
+  });
+
+  test('has the calls of that person', async () => {
+    await using b = await setupStores();
+    const subject = randomUUID();
+    const take = () => b.api`select passed from take_rate(${subject}, 60, 60)`;
+    expect(await countDuringPurge(b, subject, async () => [...(await take())])).toEqual([{ passed: 60 }]);
+    expect(await totals(b, subject)).toEqual([{ total: 60 }]);
+    expect(await take()).toEqual([{ passed: 0 }]);
+  });
+});
+
+test('a purge of unused rate windows leaves out one that is being counted', async () => {
+  await using b = await setupStores();
+  const [counted, unused] = [randomUUID(), randomUUID()];
+  for (const subject of [counted, unused])
+    await b.admin`insert into despatch.rate_windows (subject, second) values (${subject}, 0)`;
+  await b.admin.begin(async (tx) => {
+    await tx`select from despatch.rate_windows where subject = ${counted} for update`;
+    expect(await b.worker`select purge_rows('rate_windows', 10) as n`).toEqual([{ n: 1 }]);
+  });
+  expect(await b.admin`select subject from despatch.rate_windows`).toEqual([{ subject: counted }]);
 });

@@ -100,10 +100,10 @@ begin
     -- reads the whole index.
     update rate_windows x set second = n.second, counts = n.counts, total = n.total, slot = next_slot(x.slot, x.uses),
       uses = next_uses(x.uses)
-    from rated n where x.subject = any (array[n.subject]) and x.slot = any (array[n.slot])
-  ), rated_anew as (
+    from rated n where x.subject = any (array[n.subject]) and x.slot = any (array[n.slot]) returning x.subject
+  ), rated_anew as ( -- Also where `purge_rows` has just deleted a window as unused.
     insert into rate_windows (subject, second, counts, total, uses)
-    select n.subject, n.second, n.counts, n.total, 1 from rated n where n.slot is null
+    select n.subject, n.second, n.counts, n.total, 1 from rated n where n.subject <> all (array(select o.subject from rated_on o))
   ), accepted as materialized (
     select r.*, g.tenant_id, g.api_key_id, g.test,
       case when r.status = 'scheduled' then coalesce(r.retention_days, g.retention_days) end as days_kept

@@ -65,7 +65,8 @@ begin
         order by x.emptied_at limit most for update skip locked));
     when 'rate_windows' then
       delete from rate_windows r where r.ctid = any (array(
-        select x.ctid from rate_windows x where x.second < extract(epoch from now())::bigint - 3600 limit most));
+        select x.ctid from rate_windows x where x.second < extract(epoch from now())::bigint - 3600
+        limit most for update skip locked));
     when 'counter_locks' then
       -- Lock rows whose owner no longer exists.
       delete from counter_locks c where c.ctid = any (array(
