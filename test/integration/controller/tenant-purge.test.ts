@@ -268,3 +268,41 @@ test('the last step of a purge runs with a statement timeout of 5 minutes', asyn
   await b.store.endPurge(b.owned);
   expect(await b.admin`select timeout from public.seen`).toEqual([{ timeout: '5min' }]);
 });
+
+test('a purge deletes nothing of another tenant whose message got the same number after a failover', async () => {
+  await using b = await setup();
+  const other = await seedTenant(b.admin);
+  await seedAccount(b.admin, other.tenantId);
+  const row = acceptRow(b.tenant);
+  await acceptBatch(b.api, [row]);
+  await b.admin`delete from despatch.live_messages`;
+  // A plan with a longer retention, so that the place is another one.
+  const theirs = acceptRow(other, { seq: row.seq, retention_days: 60 });
+  expect(theirs.purge_on).not.toBe(row.purge_on);
+  await acceptBatch(b.api, [theirs]);
+  const { seq, purge_on } = theirs;
+  for (const table of ['awaited_receipts', 'failover_waits'])
+    await b.admin`insert into ${b.admin(`despatch.${table}`)} (seq, purge_on, tenant_id, due_at)
+      values (${seq}, ${purge_on}, ${other.tenantId}, now())`;
+  await b.admin`insert into despatch.lookups (seq, purge_on, tenant_id, account_id, since, ask_at, until_at)
+    values (${seq}, ${purge_on}, ${other.tenantId}, gen_random_uuid(), now(), now(), now())`;
+  await b.admin`
+    insert into despatch.message_results (seq, purge_on, tenant_id, status, attempt, duplicate_risk, final, expires_at, updated_at)
+    values (${seq}, ${purge_on}, ${other.tenantId}, 'sent', 1, false, false, now(), now())`;
+  await b.admin`
+    insert into despatch.attempt_log (message_seq, purge_on, number, tenant_id, provider, worker, outcome, started_at, ended_at,
+      message_status)
+    values (${seq}, ${purge_on}, 1, ${other.tenantId}, 'twilio', 1, 'rejected_transient', now(), now(), 'deferred')`;
+  await b.admin`
+    insert into despatch.event_log (message_seq, purge_on, tenant_id, type, source, at)
+    values (${seq}, ${purge_on}, ${other.tenantId}, 'message.held', 'system', now())`;
+  await b.admin`insert into despatch.message_contents (message_seq, purge_on, tenant_id, content)
+    values (${seq}, ${purge_on}, ${other.tenantId}, '{}')`;
+  const before = await leftoversOf(b.admin, other.tenantId);
+  await b.begin();
+
+  expect(await b.purge()).toContain(1);
+
+  expect(await b.admin`select from despatch.messages where tenant_id = ${b.tenant.tenantId}`).toHaveLength(0);
+  expect(await leftoversOf(b.admin, other.tenantId)).toEqual(before);
+});

@@ -19,32 +19,36 @@ begin
     return;
   end if;
   seqs := array(select m.seq from messages m where m.tenant_id = who
-    and not exists (select from live_messages l where l.seq = m.seq and l.status = 'sending' and l.lease_until >= now())
+    and not exists (select from live_messages l where l.seq = m.seq and l.tenant_id is not distinct from who
+      and l.status = 'sending' and l.lease_until >= now())
     limit most);
   if cardinality(seqs) > 0 then
+    -- The tenant is compared as well: after a failover that lost the end of the log, two messages may have one number. Not with
+    -- `=`, so that the planner looks the numbers up, and does not read all rows of the tenant.
     -- Rows that other transactions lock too are locked in the common order: by number, whichever partition they are in.
     -- `failover_waits` comes first, because a transaction that holds such a row may make its message live again.
-    perform from failover_waits w where w.seq = any (seqs) order by w.seq for update;
-    perform from live_messages l where l.seq = any (seqs) order by l.seq for update;
+    perform from failover_waits w where w.seq = any (seqs) and w.tenant_id is not distinct from who order by w.seq for update;
+    perform from live_messages l where l.seq = any (seqs) and l.tenant_id is not distinct from who order by l.seq for update;
     -- A message with a call under way stays until the outcome is recorded or the lease is over.
-    delete from live_messages l where l.seq = any (seqs) and (l.status <> 'sending' or l.lease_until < now());
+    delete from live_messages l where l.seq = any (seqs) and l.tenant_id is not distinct from who
+      and (l.status <> 'sending' or l.lease_until < now());
     seqs := array(select u.seq from unnest(seqs) as u (seq)
-      where not exists (select from live_messages l where l.seq = u.seq));
-    delete from failover_waits w where w.seq = any (seqs);
-    perform from awaited_receipts a where a.seq = any (seqs) order by a.seq for update;
-    delete from awaited_receipts a where a.seq = any (seqs);
-    perform from lookups l where l.seq = any (seqs) order by l.seq for update;
-    delete from lookups l where l.seq = any (seqs);
+      where not exists (select from live_messages l where l.seq = u.seq and l.tenant_id is not distinct from who));
+    delete from failover_waits w where w.seq = any (seqs) and w.tenant_id is not distinct from who;
+    perform from awaited_receipts a where a.seq = any (seqs) and a.tenant_id is not distinct from who order by a.seq for update;
+    delete from awaited_receipts a where a.seq = any (seqs) and a.tenant_id is not distinct from who;
+    perform from lookups l where l.seq = any (seqs) and l.tenant_id is not distinct from who order by l.seq for update;
+    delete from lookups l where l.seq = any (seqs) and l.tenant_id is not distinct from who;
     -- Transactions that apply receipts lock these rows first.
-    perform from message_results s where s.seq = any (seqs) order by s.seq for update;
+    perform from message_results s where s.seq = any (seqs) and s.tenant_id is not distinct from who order by s.seq for update;
     -- Transactions that store something of a message with neither a live row nor a result lock this row (`complete`,
     -- `settle_lookups`).
-    perform from messages m where m.seq = any (seqs) order by m.seq for update;
-    delete from attempt_log a where a.message_seq = any (seqs);
-    delete from event_log e where e.message_seq = any (seqs);
-    delete from message_results s where s.seq = any (seqs);
-    delete from message_contents c where c.message_seq = any (seqs);
-    delete from messages m where m.seq = any (seqs);
+    perform from messages m where m.seq = any (seqs) and m.tenant_id is not distinct from who order by m.seq for update;
+    delete from attempt_log a where a.message_seq = any (seqs) and a.tenant_id is not distinct from who;
+    delete from event_log e where e.message_seq = any (seqs) and e.tenant_id is not distinct from who;
+    delete from message_results s where s.seq = any (seqs) and s.tenant_id is not distinct from who;
+    delete from message_contents c where c.message_seq = any (seqs) and c.tenant_id is not distinct from who;
+    delete from messages m where m.seq = any (seqs) and m.tenant_id is not distinct from who;
     return query select 'deleted', cardinality(seqs), who;
     return;
   end if;
