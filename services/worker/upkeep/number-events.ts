@@ -10,8 +10,15 @@ export type NumberEventsDeps = {
   readonly isStopping: () => boolean;
 };
 
-/** Commits that one pass takes. */
+/** Commits that one pass takes, if no more wait. */
 const CHANGES_AT_ONCE = 200;
+/**
+ * A pass over a long queue of commits first looks through all of it, half a second per million: with two hundred commits a pass, a
+ * queue of some millions, as after an outage of all workers, would grow faster than it is numbered.
+ */
+const CHANGES_MAX = 2_000;
+/** Passes grow until they have so many events, which take a quarter of a second. */
+const EVENTS_AT_ONCE = 10_000;
 /** Time between two passes of any workers: the more a pass takes at once, the less an event costs. */
 export const NUMBERING_GAP_MS = 200;
 
@@ -26,15 +33,20 @@ export async function numberEvents({
   onBatch,
   isStopping,
 }: NumberEventsDeps): Promise<'done' | 'early'> {
+  let most = CHANGES_AT_ONCE;
   for (;;) {
-    const { outcome, numbered, endpointTenants } = await store.numberChanges(
-      CHANGES_AT_ONCE,
-      NUMBERING_GAP_MS,
-    );
+    const { outcome, numbered, endpointTenants } = await store.numberChanges(most, NUMBERING_GAP_MS);
     onNumbered(numbered);
     onToMatch(endpointTenants);
     if (outcome === 'early') return 'early';
     if (outcome !== 'more' || isStopping()) return 'done';
     onBatch();
+    most = nextMost(most, numbered);
   }
+}
+
+/** Returns how many commits the next pass takes, by what the last one has taken and how many events these had. */
+function nextMost(taken: number, events: number): number {
+  const fitting = Math.floor((EVENTS_AT_ONCE * taken) / Math.max(events, 1));
+  return Math.min(Math.max(Math.min(fitting, 2 * taken), CHANGES_AT_ONCE), CHANGES_MAX);
 }
