@@ -10,7 +10,7 @@ test('the last uses of several keys are stored in one call', async () => {
   const admin = database.open('admin', 1);
   const api = database.open('api', 1);
   const keys = [(await seedTenant(admin)).apiKeyId, (await seedTenant(admin)).apiKeyId];
-  const used = new Map(keys.map((id, index) => [id as ApiKeyId, new Date(Date.UTC(2030, 0, index + 1))]));
+  const used = new Map(keys.map((id, index) => [id as ApiKeyId, new Date(Date.UTC(2024, 0, index + 1))]));
 
   await directoryStore(api).touchApiKeys(used);
 
@@ -22,11 +22,23 @@ test('a key in constant use is written at most once a minute, and an older use d
   const admin = database.open('admin', 1);
   const { touchApiKeys } = directoryStore(database.open('api', 1));
   const id = (await seedTenant(admin)).apiKeyId as ApiKeyId;
-  const at = (second: number) => new Map([[id, new Date(Date.UTC(2030, 0, 1, 0, 0, second))]]);
+  const at = (second: number) => new Map([[id, new Date(Date.UTC(2024, 0, 1, 0, 0, second))]]);
   for (let second = 0; second <= 150; second += 5) await touchApiKeys(at(second));
   expect(await usesOf(admin, [id])).toEqual(at(130));
   await touchApiKeys(at(10));
   expect(await usesOf(admin, [id])).toEqual(at(130));
+});
+
+test('an api whose clock is ahead stores no use in the future, which would hide later ones', async () => {
+  await using database = await testDatabase();
+  const admin = database.open('admin', 1);
+  const { touchApiKeys } = directoryStore(database.open('api', 1));
+  const id = (await seedTenant(admin)).apiKeyId as ApiKeyId;
+  const begun = Date.now();
+  await touchApiKeys(new Map([[id, new Date(Date.now() + 86_400_000)]]));
+  const used = (await usesOf(admin, [id])).get(id);
+  expect(used?.getTime()).toBeGreaterThanOrEqual(begun);
+  expect(used?.getTime()).toBeLessThanOrEqual(Date.now());
 });
 
 async function usesOf(admin: Sql, keys: readonly string[]): Promise<Map<ApiKeyId, Date>> {
