@@ -5,20 +5,12 @@ import type { OutboundFor } from '#core/domain/message/content.ts';
 import type { Failure } from '#core/domain/sending/failure.ts';
 import type { CallDeadline, HttpRequest, HttpResult } from '#core/domain/sending/http-exchange.ts';
 import type { Outcome } from '#core/domain/sending/outcome.ts';
+import type { ResolvedHost } from '#core/domain/sending/resolved-host.ts';
 import type { AnyGuide, ProviderGuide } from './guide.ts';
 import type { LookupDefinition } from './lookup.ts';
 import type { ReceiptDefinition } from './receipt.ts';
 
 export type { CallDeadline, HttpRequest, HttpResult };
-
-export type ResolvedHost =
-  | {
-      readonly kind: 'address';
-      readonly address: string;
-      /** Further addresses, in the order in which to try them; absent if there are none. */
-      readonly others?: readonly string[];
-    }
-  | { readonly kind: 'refused'; readonly code: 'dns' | 'egress_blocked' };
 
 export type HttpSender = (request: HttpRequest, until: CallDeadline) => Promise<HttpResult>;
 export type EgressResolver = (host: string, port: number) => Promise<ResolvedHost>;

@@ -104,7 +104,7 @@ test.each(['webhook-sms', 'webhook-email', 'webhook-push', 'webhook-whatsapp'])(
       resolveHost: createHostResolver({ servers: [dns.address] }),
     });
     // A name that leads outside alone is fine, so that what is refused below is refused for where it leads.
-    expect(await guard.resolve('outside.example', 443)).toMatchObject({ kind: 'address' });
+    expect(await guard.resolve('outside.example', 443)).toMatchObject({ kind: 'resolved' });
     await using http = createHttpClient({ guard });
     const contexts = createProviderContexts({ http, resolve: guard.resolve });
     const provider = PROVIDERS.get(id);

@@ -31,7 +31,7 @@ describe('DNS lookups without an answer', () => {
 
     for (let i = 0; i < 20; i += 1) {
       const other = await guard.resolve(`mail${i}.other.example`, 587);
-      expect(other).toEqual({ kind: 'address', address: '127.0.0.1' });
+      expect(other).toEqual({ kind: 'resolved', addresses: ['127.0.0.1'] });
     }
     // Uses the system's resolver, as the connections to Postgres, NATS, Vault and the HTTP providers do.
     await Promise.all(Array.from({ length: 20 }, () => lookup('localhost')));
@@ -64,7 +64,7 @@ describe('a name', () => {
     async (silent, addresses, address) => {
       await using setup = await guardOver(({ type }) => (type === silent ? 'silence' : addresses));
       const found = await setup.guard.resolve('half.example', 587);
-      expect(found).toEqual({ kind: 'address', address });
+      expect(found).toEqual({ kind: 'resolved', addresses: [address] });
     },
   );
 

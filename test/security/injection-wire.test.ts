@@ -154,7 +154,7 @@ async function send(
   if (row === undefined) return false;
   const contexts = createProviderContexts({
     http,
-    resolve: async (address) => ({ kind: 'address', address }),
+    resolve: async (address) => ({ kind: 'resolved', addresses: [address] }),
     baseUrls: { [provider]: standIns[provider]?.origin ?? '' },
   });
   const context = contexts({

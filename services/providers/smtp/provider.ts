@@ -2,10 +2,11 @@ import { isIP } from 'node:net';
 import { Readable } from 'node:stream';
 import type { Failure } from '#core/domain/sending/failure.ts';
 import type { Outcome } from '#core/domain/sending/outcome.ts';
+import type { ResolvedHost } from '#core/domain/sending/resolved-host.ts';
 import { TENANT_HOST_CIPHERS } from '#core/domain/account/tls-ciphers.ts';
 import { forgetAccessToken, TokenRefused, tokenVerdict, withoutToken } from '../oauth.ts';
 import { hasAsciiLocalPart } from '../mailbox.ts';
-import { defineProvider, type ProviderContext, type ResolvedHost, type Verification } from '../provider.ts';
+import { defineProvider, type ProviderContext, type Verification } from '../provider.ts';
 import { redact, secretStrings } from '../redact.ts';
 import { accountFault, transient, type ErrorMeaning } from '../classify-error.ts';
 import { unreached } from '../unreached.ts';
@@ -141,8 +142,7 @@ async function accessTo(
   if (resolved.kind === 'refused') return resolved;
   try {
     const login = await loginOf(account, context);
-    const addresses = [resolved.address, ...(resolved.others ?? [])];
-    return { kind: 'open', options: sessionOptions(account, addresses), login };
+    return { kind: 'open', options: sessionOptions(account, resolved.addresses), login };
   } catch (error) {
     if (error instanceof TokenRefused) return error;
     throw error;
@@ -181,11 +181,8 @@ function sessionOptions({ config }: Account, addresses: readonly string[]): Sess
   };
 }
 
-function refusedHost(
-  resolved: Extract<ResolvedHost, { kind: 'refused' }>,
-): Extract<Outcome, { kind: 'rejected_transient' }> {
-  const meaning =
-    resolved.code === 'dns' ? transient('provider_unavailable', 'dns') : accountFault('egress_blocked');
+function refusedHost({ code }: RefusedHost): Extract<Outcome, { kind: 'rejected_transient' }> {
+  const meaning = code === 'dns' ? transient('provider_unavailable', 'dns') : accountFault('egress_blocked');
   return { kind: 'rejected_transient', failure: { ...unreached(meaning.code), class: meaning.class } };
 }
 

@@ -132,7 +132,7 @@ describe('a call', () => {
     ['a vendor', {}],
     ["a tenant's host", { isTenantHost: true }],
   ] as const)('to %s waits for no other call to it', async (_, of) => {
-    const resolve = async () => ({ kind: 'address', address: '127.0.0.1' }) as const;
+    const resolve = async () => ({ kind: 'resolved', addresses: ['127.0.0.1'] }) as const;
     await using http = createHttpClient({ guard: { resolve } });
     const waiting: ServerResponse[] = [];
     const server = createPlainServer((request, response) => {
@@ -153,7 +153,7 @@ describe('a call', () => {
   });
 
   test("to a tenant's host without TLS is connected once TCP is, however long the answer takes", async () => {
-    const resolve = async () => ({ kind: 'address', address: '127.0.0.1' }) as const;
+    const resolve = async () => ({ kind: 'resolved', addresses: ['127.0.0.1'] }) as const;
     await using http = createHttpClient({ guard: { resolve }, connectTimeoutMs: 200 });
     const server = createPlainServer((_, response) => void setTimeout(() => response.end(), 600));
     await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
@@ -193,7 +193,7 @@ describe('over TLS', () => {
   });
 
   test("a tenant's host proves its own name, though the connection goes to the address that was checked", async () => {
-    const guard = { resolve: async () => ({ kind: 'address', address: '127.0.0.1' }) as const };
+    const guard = { resolve: async () => ({ kind: 'resolved', addresses: ['127.0.0.1'] }) as const };
     await using http = createHttpClient({ guard });
     const server = createHttpsServer(identity, (_, response) => response.end());
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -254,8 +254,8 @@ describe('over TLS', () => {
     };
   }
 
-  const guardOf = (address: string, ...others: string[]) => ({
-    resolve: async () => ({ kind: 'address', address, others }) as const,
+  const guardOf = (...addresses: [string, ...string[]]) => ({
+    resolve: async () => ({ kind: 'resolved', addresses }) as const,
   });
 
   test.each(['refuses connections', 'does not answer'])(
@@ -304,7 +304,7 @@ describe('over TLS', () => {
     let isOpen = true;
     const resolve = async () =>
       isOpen
-        ? ({ kind: 'address', address: '127.0.0.1' } as const)
+        ? ({ kind: 'resolved', addresses: ['127.0.0.1'] } as const)
         : ({ kind: 'refused', code: 'egress_blocked' } as const);
     await using http = createHttpClient({ guard: { resolve } });
     const shown: string[] = [];
@@ -334,7 +334,7 @@ describe('over TLS', () => {
   test('an invalid client certificate or a failing guard ends the call as not_sent', async () => {
     const resolve = async (host: string) => {
       if (host === 'broken.test') throw new Error('The guard is broken');
-      return { kind: 'address', address: '127.0.0.1' } as const;
+      return { kind: 'resolved', addresses: ['127.0.0.1'] } as const;
     };
     await using http = createHttpClient({ guard: { resolve } });
     const request = { method: 'GET', isTenantHost: true } as const;

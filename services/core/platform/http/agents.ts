@@ -153,10 +153,9 @@ function guardedConnector(
     checked.then(
       (resolved) => {
         if (resolved.kind === 'refused') return callback(new EgressError(resolved.code), null);
-        const addresses = [resolved.address, ...(resolved.others ?? [])].slice(0, ADDRESSES_MAX);
         // Tests break this (mutant: pinned-address): a tenant's host is called at an address that was checked.
         connectInTurn(
-          addresses,
+          resolved.addresses.slice(0, ADDRESSES_MAX),
           (address, then) => connect({ ...options, hostname: address }, then),
           performance.now() + timeoutMs,
           callback,

@@ -84,28 +84,33 @@ describe('an address inside a network', () => {
     const ranges = ['10.20.0.0/16', ' ::1/128 '];
     expect(ranges.every(isCidr)).toBe(true);
     const guard = guardOver(['10.20.0.5'], ranges);
-    expect(await guard.resolve('mail.internal', 12_345)).toEqual({ kind: 'address', address: '10.20.0.5' });
-    expect(await guard.resolve('::ffff:10.20.0.5', 25)).toEqual({ kind: 'address', address: '10.20.0.5' });
-    expect(await guard.resolve('[::1]', 1)).toEqual({ kind: 'address', address: '::1' });
+    expect(await guard.resolve('mail.internal', 12_345)).toEqual({
+      kind: 'resolved',
+      addresses: ['10.20.0.5'],
+    });
+    expect(await guard.resolve('::ffff:10.20.0.5', 25)).toEqual({
+      kind: 'resolved',
+      addresses: ['10.20.0.5'],
+    });
+    expect(await guard.resolve('[::1]', 1)).toEqual({ kind: 'resolved', addresses: ['::1'] });
     expect(await guard.resolve('10.21.0.5', 25)).toMatchObject({ kind: 'refused' });
   });
 });
 
 describe('a public host', () => {
   test.each([PUBLIC_V4, PUBLIC_V6])('at %s resolves to the address to connect to', async (address) => {
-    expect(await guardOver([address]).resolve('mail.example.', 587)).toMatchObject({
-      kind: 'address',
-      address,
+    expect(await guardOver([address]).resolve('mail.example.', 587)).toEqual({
+      kind: 'resolved',
+      addresses: [address],
     });
-    expect(await guardOver([]).resolve(address, 587)).toMatchObject({ kind: 'address', address });
+    expect(await guardOver([]).resolve(address, 587)).toEqual({ kind: 'resolved', addresses: [address] });
   });
 
   test('resolves to its other addresses too, one of the other family first', async () => {
     const others = ['93.184.215.15', '93.184.215.16'];
     expect(await guardOver([PUBLIC_V4, ...others, PUBLIC_V6]).resolve('mail.example', 587)).toEqual({
-      kind: 'address',
-      address: PUBLIC_V4,
-      others: [PUBLIC_V6, ...others],
+      kind: 'resolved',
+      addresses: [PUBLIC_V4, PUBLIC_V6, ...others],
     });
     expect(await guardOver([PUBLIC_V4, '127.0.0.1']).resolve('mail.example', 587)).toMatchObject({
       kind: 'refused',
@@ -127,7 +132,7 @@ describe('a public host', () => {
       ports: PORTS,
       resolveHost: async () => answers[asked++] ?? [],
     });
-    expect(await guard.resolve('rebind.example', 587)).toEqual({ kind: 'address', address: PUBLIC_V4 });
+    expect(await guard.resolve('rebind.example', 587)).toEqual({ kind: 'resolved', addresses: [PUBLIC_V4] });
     expect(asked).toBe(1);
     expect(await guard.resolve('rebind.example', 587)).toMatchObject({ kind: 'refused' });
   });

@@ -1,4 +1,5 @@
 import ipaddr from 'ipaddr.js';
+import type { ResolvedHost } from '#core/domain/sending/resolved-host.ts';
 import { answerWithin } from '../process/deadline.ts';
 import type { HostResolver } from './host-resolver.ts';
 
@@ -12,15 +13,6 @@ export type EgressGuardOptions = {
   readonly ports: readonly number[];
   readonly resolveHost: HostResolver;
 };
-
-export type ResolvedHost =
-  | {
-      readonly kind: 'address';
-      readonly address: string;
-      /** Further addresses, checked like the first one, in the order in which to try them; absent if there are none. */
-      readonly others?: readonly string[];
-    }
-  | { readonly kind: 'refused'; readonly code: 'dns' | 'egress_blocked' };
 
 export type EgressGuard = {
   /**
@@ -66,10 +58,7 @@ export function createEgressGuard(options: EgressGuardOptions): EgressGuard {
     const rest = addresses.slice(1);
     const ofOtherFamily = rest.filter((one) => one.kind() !== first.kind()).slice(0, 1);
     const others = [...ofOtherFamily, ...rest.filter((one) => !ofOtherFamily.includes(one))];
-    const address = first.toString();
-    return others.length === 0
-      ? { kind: 'address', address }
-      : { kind: 'address', address, others: others.map(String) };
+    return { kind: 'resolved', addresses: [first.toString(), ...others.map(String)] };
   }
 
   return { resolve };
