@@ -32,7 +32,7 @@ begin
   end if;
   -- Taken before the rows are read: a transaction that is running now is counted by this pass or by a later one.
   seen := pg_current_snapshot();
-  if before.from_xid > pg_snapshot_xmax(seen) then
+  if is_foreign_xid(before.from_xid) then
     before.from_xid := '0';
   end if;
   with gone as (

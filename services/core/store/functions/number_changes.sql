@@ -36,7 +36,7 @@ begin
     return query select 'early', 0::bigint, '{}'::uuid[];
     return;
   end if;
-  is_foreign := pg_snapshot_xmax(before.done) > pg_snapshot_xmax(pg_current_snapshot());
+  is_foreign := is_foreign_xid(pg_snapshot_xmax(before.done));
   if is_foreign then
     lock table changes in exclusive mode;
     most := null;

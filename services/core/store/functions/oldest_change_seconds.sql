@@ -13,9 +13,8 @@ language sql stable security definer set search_path = despatch, pg_temp set ena
     select c.at from pg_snapshot_xip(b.done) x (xid) join changes c on c.xid = x.xid
     where b.target is null or c.id > b.after_id or not pg_visible_in_snapshot(c.xid, b.target)
     union all
-    -- In another cluster, where transaction ids are lower (`number_changes`).
     select c.at from changes c
-    where pg_snapshot_xmax(b.done) > pg_snapshot_xmax(pg_current_snapshot())
+    where is_foreign_xid(pg_snapshot_xmax(b.done))
       and (c.id > b.last_id or not pg_visible_in_snapshot(c.xid, b.done))
   ) o
 $$;

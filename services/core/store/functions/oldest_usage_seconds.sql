@@ -5,7 +5,7 @@ language sql stable security definer set search_path = despatch, pg_temp set ena
   select coalesce((
     select greatest(0, extract(epoch from clock_timestamp() - m.at)) from usage_moves m
     where m.xid >= (
-      select case when p.from_xid > pg_snapshot_xmax(pg_current_snapshot()) then '0'::xid8 else p.from_xid end
+      select case when is_foreign_xid(p.from_xid) then '0'::xid8 else p.from_xid end
       from usage_passes p order by p.id desc limit 1)
     order by m.xid limit 1), 0)
 $$;

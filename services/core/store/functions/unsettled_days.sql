@@ -18,7 +18,7 @@ language sql stable security definer set search_path = despatch, pg_temp
   union
   select u.purge_on from usage_moves u
   where u.was = 'in_progress' and u.purge_on <= (now() at time zone 'UTC')::date and u.xid >= (
-    select case when p.from_xid > pg_snapshot_xmax(pg_current_snapshot()) then '0'::xid8 else p.from_xid end
+    select case when is_foreign_xid(p.from_xid) then '0'::xid8 else p.from_xid end
     from usage_passes p order by p.id desc limit 1)
   union
   select e.day from (
@@ -27,9 +27,8 @@ language sql stable security definer set search_path = despatch, pg_temp
       union all
       select x.* from pg_snapshot_xip(b.done) r (xid) join changes x on x.xid = r.xid
       union all
-      -- In another cluster, where transaction ids are lower (`number_changes`).
       select x.* from changes x
-      where pg_snapshot_xmax(b.done) > pg_snapshot_xmax(pg_current_snapshot())
+      where is_foreign_xid(pg_snapshot_xmax(b.done))
         and (x.id > b.last_id or not pg_visible_in_snapshot(x.xid, b.done))
     ) c
     where b.target is null or c.id > b.after_id or not pg_visible_in_snapshot(c.xid, b.target)
