@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { decideReceipts } from '#core/domain/receipts/decide-receipts.ts';
 import type { AttemptOutcome } from '#core/domain/sending/outcome.ts';
 import type { ClaimedMessage } from '#core/store/sending/claimed-message.ts';
+import type { Sql } from '#core/platform/postgres/postgres.ts';
 import { completionOf } from '#test/support/completion-of.ts';
 import {
   acceptBatch,
@@ -78,6 +79,18 @@ const completion = (message: ClaimedMessage, outcome: AttemptOutcome) =>
 
 const seqsOf = (rows: readonly FeedRow[]) => rows.map(({ seq }) => seq);
 const upTo = (n: number) => Array.from({ length: n }, (_, i) => i + 1);
+
+/**
+ * Leaves the database as after a restore from a dump: rows and position refer to transaction ids that this cluster has not reached
+ * yet.
+ */
+async function restored(admin: Sql, ahead: readonly string[] = ['done', 'target']): Promise<void> {
+  await admin`update despatch.changes set xid = (xid::text::bigint + 1000000000)::text::xid8`;
+  for (const column of ahead)
+    await admin`
+      update despatch.feed_passes set ${admin(column)} = (pg_snapshot_xmin(${admin(column)})::text::bigint + 1000000000 || ':'
+        || pg_snapshot_xmax(${admin(column)})::text::bigint + 1000000000 || ':')::pg_snapshot`;
+}
 
 describe('the numbering of feed events', () => {
   test('numbers the events of each tenant from 1, in order and each once', async () => {
@@ -317,11 +330,7 @@ describe('the numbering of feed events', () => {
     const first = await b.accept(2);
     await b.number();
     const waiting = await b.accept(1);
-    // As after a restore from a dump: rows and position refer to transaction ids that this cluster has not reached yet.
-    await b.admin`update despatch.changes set xid = (xid::text::bigint + 1000000000)::text::xid8`;
-    await b.admin`
-      update despatch.feed_passes set done = (pg_snapshot_xmin(done)::text::bigint + 1000000000 || ':'
-        || pg_snapshot_xmax(done)::text::bigint + 1000000000 || ':')::pg_snapshot`;
+    await restored(b.admin);
     const after = await b.accept(1);
     await b.number();
     await b.accept(1);
@@ -329,6 +338,54 @@ describe('the numbering of feed events', () => {
     const rows = await b.feed();
     expect(seqsOf(rows)).toEqual(upTo(5));
     expect(rows.slice(0, 4).map(({ message }) => message)).toEqual([...first, ...waiting, ...after]);
+  });
+
+  test('numbers each event once if the restored database was in the middle of a pass', async () => {
+    await using b = await setup();
+    const sent: number[] = [];
+    for (const _ of upTo(3)) sent.push(...(await b.accept(1)));
+    expect(await b.store.numberChanges(2, 0)).toMatchObject({ outcome: 'more', numbered: 2 });
+    await restored(b.admin);
+    sent.push(...(await b.accept(1)));
+    await b.number();
+    sent.push(...(await b.accept(1)));
+    await b.number();
+    const rows = await b.feed();
+    expect(rows.map(({ message }) => message)).toEqual(sent);
+    expect(seqsOf(rows)).toEqual(upTo(5));
+  });
+
+  test('loses no event under way if only the target of the interrupted pass is ahead of the cluster', async () => {
+    await using b = await setup();
+    const sent: number[] = [];
+    for (const _ of upTo(2)) sent.push(...(await b.accept(1)));
+    expect(await b.store.numberChanges(1, 0)).toMatchObject({ outcome: 'more', numbered: 1 });
+    await restored(b.admin, ['target']);
+    const held = Promise.withResolvers<void>();
+    const begun = Promise.withResolvers<void>();
+    const slowly = b.admin.begin(async (tx) => {
+      await tx`set local search_path = despatch`;
+      await tx`select note_tenant_event(${b.tenant.tenantId}, 'tenant.resumed', '{}')`;
+      begun.resolve();
+      await held.promise;
+    });
+    await begun.promise;
+    sent.push(...(await b.accept(1)));
+    let isOver = false;
+    const numbering = b.number().finally(() => (isOver = true));
+    const isWaiting = async () =>
+      (
+        await b.admin`select from pg_locks where not granted and database = (
+        select oid from pg_database where datname = current_database())`
+      ).length > 0;
+    await expect.poll(async () => isOver || (await isWaiting())).toBe(true);
+    held.resolve();
+    await slowly;
+    await numbering;
+    await b.number();
+    const rows = await b.feed();
+    expect(rows.map(({ message }) => message).toSorted((a, c) => a - c)).toEqual([0, ...sent]);
+    expect(seqsOf(rows)).toEqual(upTo(4));
   });
 });
 

@@ -80,6 +80,11 @@ test('oldestChangeSeconds is the age of the oldest change that is not numbered, 
   await b.accept();
   await b.admin`update despatch.changes set at = now() - interval '5 minutes' where at > now() - interval '1 minute'`;
   expect(await minutes()).toBe(5);
+  // In the middle of a pass, whose numbered changes wait no more.
+  await b.admin`update despatch.feed_passes set target = done, after_id = c.id, last_id = c.id,
+    done = (pg_snapshot_xmin(done) || ':' || pg_snapshot_xmin(done) || ':')::pg_snapshot
+    from (select max(id) as id from despatch.changes) c`;
+  expect(await minutes()).toBe(0);
 });
 
 test('oldestReceiptSeconds is the age of the oldest call that is not read or receipt that is not applied, or 0', async () => {

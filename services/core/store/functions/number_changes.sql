@@ -36,13 +36,12 @@ begin
     return query select 'early', 0::bigint, '{}'::uuid[];
     return;
   end if;
-  is_foreign := is_foreign_xid(pg_snapshot_xmax(before.done));
+  is_foreign := is_foreign_xid(pg_snapshot_xmax(coalesce(before.target, before.done)));
   if is_foreign then
     lock table changes in exclusive mode;
     most := null;
-    before.target := null;
   end if;
-  upto := coalesce(before.target, pg_current_snapshot());
+  upto := case when is_foreign or before.target is null then pg_current_snapshot() else before.target end;
 
   with unnumbered as (
     select c.xid, c.id from changes c
@@ -57,6 +56,8 @@ begin
     union all
     select c.xid, c.id from changes c
     where is_foreign and (c.id > before.last_id or not pg_visible_in_snapshot(c.xid, before.done))
+      -- The dump may have been made in the middle of a pass.
+      and (before.target is null or c.id > before.after_id or not pg_visible_in_snapshot(c.xid, before.target))
   ), fresh as materialized (
     select c.id, c.tenant_ids, c.counts, c.seqs, c.purge_ons, c.numbers
     from (select u.xid, u.id from unnumbered u order by u.id limit most) u,

@@ -14,8 +14,9 @@ language sql stable security definer set search_path = despatch, pg_temp set ena
     where b.target is null or c.id > b.after_id or not pg_visible_in_snapshot(c.xid, b.target)
     union all
     select c.at from changes c
-    where is_foreign_xid(pg_snapshot_xmax(b.done))
+    where is_foreign_xid(pg_snapshot_xmax(coalesce(b.target, b.done)))
       and (c.id > b.last_id or not pg_visible_in_snapshot(c.xid, b.done))
+      and (b.target is null or c.id > b.after_id or not pg_visible_in_snapshot(c.xid, b.target))
   ) o
 $$;
 

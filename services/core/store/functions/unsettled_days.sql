@@ -28,7 +28,7 @@ language sql stable security definer set search_path = despatch, pg_temp
       select x.* from pg_snapshot_xip(b.done) r (xid) join changes x on x.xid = r.xid
       union all
       select x.* from changes x
-      where is_foreign_xid(pg_snapshot_xmax(b.done))
+      where is_foreign_xid(pg_snapshot_xmax(coalesce(b.target, b.done)))
         and (x.id > b.last_id or not pg_visible_in_snapshot(x.xid, b.done))
     ) c
     where b.target is null or c.id > b.after_id or not pg_visible_in_snapshot(c.xid, b.target)
