@@ -1,3 +1,4 @@
+import { monotonicMs } from '#core/domain/clock.ts';
 import type { TenantId } from '#core/domain/storage/ids.ts';
 import { encodeNotice } from '#core/domain/tenant/notice.ts';
 import type { Nats } from '#core/platform/nats/nats-types.ts';
@@ -95,7 +96,7 @@ export function buildController(deps: ControllerDeps): Controller {
 
   const notify = (tenantId: TenantId): void => deps.nats.publishNotice('tenant', encodeNotice({ tenantId }));
   const now = () => new Date();
-  const purges = createPurges({ store: deps.store, keys: deps.keys, notify, now });
+  const purges = createPurges({ store: deps.store, keys: deps.keys, notify, monotonicMs });
   const loop = { log, isLeading, metrics: metrics.reconciles, timeoutMs: PASS_MS };
   const tenantLoop = createControllerLoop({
     ...loop,

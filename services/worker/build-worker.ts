@@ -164,6 +164,7 @@ export function buildWorker(deps: WorkerDeps): Worker {
       wake('lookups');
     },
     epochMs,
+    monotonicMs,
   });
   const attemptFinished = afterAttempt({
     events,

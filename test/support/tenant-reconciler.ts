@@ -1,6 +1,7 @@
 import { writtenLimits } from '../../services/controller/resources/limit-fields.ts';
 import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
+import { monotonicMs } from '#core/domain/clock.ts';
 import type { AuditEntry } from '#core/domain/tenant/audit-entry.ts';
 import { newId, type TenantId } from '#core/domain/storage/ids.ts';
 import { BUILT_IN_PLANS } from '#core/domain/tenant/plan.ts';
@@ -90,7 +91,7 @@ export async function setupTenantReconciler() {
         update(tenant, { status });
       },
     },
-    purges: createPurges({ store, keys, notify, now: () => clock() }),
+    purges: createPurges({ store, keys, notify, monotonicMs }),
     requestPass: () => undefined,
     notify,
     events: {
@@ -106,7 +107,7 @@ export async function setupTenantReconciler() {
   /** The dependencies with some of them replaced, also in purges. */
   const withParts = (parts: Partial<TenantDeps>): TenantDeps => {
     const changed = { ...deps, ...parts };
-    return { ...changed, purges: parts.purges ?? createPurges(changed) };
+    return { ...changed, purges: parts.purges ?? createPurges({ ...changed, monotonicMs }) };
   };
 
   return {

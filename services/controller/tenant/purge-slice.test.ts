@@ -23,7 +23,7 @@ function setup() {
     store,
     keys,
     notify: (id) => void told.push(`notice ${id}`),
-    now: () => new Date(at),
+    monotonicMs: () => at,
   });
   return {
     told,
@@ -59,7 +59,7 @@ test('a failed slice ends its turn', async () => {
     store: { purgeSome: () => Promise.reject(new Error('away')) } as unknown as TenantDeps['store'],
     keys: {} as TenantDeps['keys'],
     notify: () => undefined,
-    now: () => new Date(),
+    monotonicMs: () => 0,
   });
   for (const slug of ['a', 'b', 'a'])
     await expect(slice({ slug, uid: slug }, () => undefined)).rejects.toThrow('away');

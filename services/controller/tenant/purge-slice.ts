@@ -1,3 +1,4 @@
+import type { MonotonicClock } from '#core/domain/clock.ts';
 import type { OwnedSlug } from '#core/store/tenants/managed-tenants.ts';
 import { createPurgeTurns } from './purge-turns.ts';
 import type { TenantDeps } from './tenant-deps.ts';
@@ -36,7 +37,9 @@ export type Purges = {
   readonly slice: (owned: OwnedSlug, wake: () => void) => Promise<PurgeProgress>;
 };
 
-type PurgeDeps = Pick<TenantDeps, 'store' | 'keys' | 'notify' | 'now'>;
+type PurgeDeps = Pick<TenantDeps, 'store' | 'keys' | 'notify'> & {
+  readonly monotonicMs: MonotonicClock;
+};
 
 export function createPurges(deps: PurgeDeps): Purges {
   const turns = createPurgeTurns();
@@ -64,11 +67,11 @@ export function nextSliceMs(progress: 'waiting' | 'draining' | 'deleting'): numb
  * before destroying the key can never destroy another tenant's.
  */
 async function purgeForAWhile(
-  { store, keys, notify, now }: PurgeDeps,
+  { store, keys, notify, monotonicMs }: PurgeDeps,
   owned: OwnedSlug,
 ): Promise<PurgeProgress> {
-  const until = now().getTime() + PURGE_SLICE_MS;
-  while (now().getTime() < until) {
+  const until = monotonicMs() + PURGE_SLICE_MS;
+  while (monotonicMs() < until) {
     const { outcome, id } = await store.purgeSome(owned, PURGED_AT_ONCE);
     if (id === null || outcome === 'absent') return 'absent';
     if (outcome === 'draining') return 'draining';

@@ -88,6 +88,7 @@ function setup(
     onAdapterFault: (_, error) => void told.failed.push(error),
     onEnded: () => undefined,
     epochMs: () => 1_000_000,
+    monotonicMs: () => 1_000,
     ...overrides,
   });
   return { lookups, settled, terms, told, asked };
@@ -180,6 +181,22 @@ test.each([
   const b = setup([batch], { a: () => DELIVERED });
   await b.lookups.look();
   await expect.poll(() => b.settled.flatMap(({ turns }) => turns)).toMatchObject([{ pause_ms: ms }]);
+});
+
+test('the pause is shorter by the time that the answers took, even if the wall clock is set back meanwhile', async () => {
+  const clocks = { epoch: 3_600_000, monotonic: 1_000 };
+  const ask: Ask = () => {
+    clocks.epoch -= 3_000_000;
+    clocks.monotonic += 400;
+    return DELIVERED;
+  };
+  const b = setup(
+    [[due(1)]],
+    { a: ask },
+    { epochMs: () => clocks.epoch, monotonicMs: () => clocks.monotonic },
+  );
+  await b.lookups.look();
+  await expect.poll(() => b.settled.flatMap(({ turns }) => turns)).toMatchObject([{ pause_ms: 600 }]);
 });
 
 test('no lookups are made for an account that is blocked or has to yield to sends', async () => {

@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache';
+import type { MonotonicClock } from '#core/domain/clock.ts';
 import { decidePause, type LookupPause } from '#core/domain/receipts/decide-lookup.ts';
 import type { LookupOutcome } from '#core/platform/telemetry/worker-metrics.ts';
 import type { WorkerStore } from '#core/store/worker-store.ts';
@@ -21,6 +22,7 @@ export type LookupsDeps = Omit<AskAccountDeps, 'signal'> &
     readonly onFailed: (error: unknown) => void;
     /** Called when an account's turn has ended: receipts may wait to be applied, and another account can be taken. */
     readonly onEnded: () => void;
+    readonly monotonicMs: MonotonicClock;
   };
 
 /** Lookups at providers for messages that have been silent for too long. */
@@ -82,7 +84,7 @@ export function createLookups(deps: LookupsDeps): Lookups {
     if (stopping.signal.aborted) return await giveBack(batch, first, 0);
     if (yielding.has(first.accountId) || deps.isBlocked(first.accountId))
       return await giveBack(batch, first, YIELD_MS);
-    const begunAt = deps.epochMs();
+    const begunAt = deps.monotonicMs();
     const asked = await askAccount(batch, { ...deps, signal: stopping.signal });
     // A call that the worker aborted is not a failure of the vendor.
     const isCut = ({ answer }: { readonly answer: LookupAnswer }): boolean =>
@@ -93,7 +95,7 @@ export function createLookups(deps: LookupsDeps): Lookups {
       first.failures,
     );
     const everyMs = findProvider(first.provider)?.lookup?.pace.everyMs ?? 0;
-    const paceMs = everyMs * batch.length - (deps.epochMs() - begunAt);
+    const paceMs = everyMs * batch.length - (deps.monotonicMs() - begunAt);
     const pauseMs = Math.max(pause.pauseMs, paceMs, 0);
     await settleAsked(answered, { ...first, failures: pause.failures, pauseMs }, deps);
     const cut = asked.filter(isCut).map(({ due }) => due);
