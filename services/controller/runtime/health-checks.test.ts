@@ -4,7 +4,7 @@ import { createHealthChecks, type HealthCheckOptions } from './health-checks.ts'
 
 const reflector = (kind: string, isSynced = true, silentMs = 0) => ({
   cache: { kind, isSynced: () => isSynced } as HealthCheckOptions['reflectors'][number]['cache'],
-  lastAnswerAt: () => Date.now() - silentMs,
+  silentMs: () => silentMs,
 });
 
 function checks(options: Partial<HealthCheckOptions>) {

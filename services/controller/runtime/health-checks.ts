@@ -10,7 +10,7 @@ export type HealthChecks = {
 };
 
 export type HealthCheckOptions = {
-  readonly reflectors: readonly Pick<Reflector, 'cache' | 'lastAnswerAt'>[];
+  readonly reflectors: readonly Pick<Reflector, 'cache' | 'silentMs'>[];
   readonly elector?: Pick<Elector, 'isOverdue'> | undefined;
   readonly isEnding: () => boolean;
   /** Checks of the process itself, such as the database schema. */
@@ -40,7 +40,6 @@ export function createHealthChecks({
      * the API server is down: a restart loses nothing, and it clears anything that hangs on our side.
      */
     live: () =>
-      elector?.isOverdue() !== true &&
-      reflectors.every(({ lastAnswerAt }) => Date.now() - lastAnswerAt() <= SILENCE_MS_MAX),
+      elector?.isOverdue() !== true && reflectors.every(({ silentMs }) => silentMs() <= SILENCE_MS_MAX),
   };
 }

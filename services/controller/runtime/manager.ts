@@ -18,7 +18,7 @@ export type LeaderWork = { readonly [name: string]: (signal: AbortSignal) => Pro
 export type ManagerOptions = {
   readonly log: Logger;
   readonly end: EndWatch;
-  readonly reflectors: readonly Pick<Reflector, 'cache' | 'run' | 'lastAnswerAt'>[];
+  readonly reflectors: readonly Pick<Reflector, 'cache' | 'run' | 'silentMs'>[];
   readonly controllers: readonly ControllerLoop[];
   /** Absent: this process always leads and must be the only one. */
   readonly elector?: Elector | undefined;

@@ -1,3 +1,4 @@
+import { monotonicMs } from '#core/domain/clock.ts';
 import type { KubeClient } from '../kube/kube-client.ts';
 import { isKubeError, KubeError, unanswered } from '../kube/kube-error.ts';
 import type { KubeObject, KubeResource } from '../kube/kube-object.ts';
@@ -14,10 +15,10 @@ export type Reflector<T extends KubeObject = KubeObject> = {
   /** Lists and watches until the signal aborts, and only then resolves. Call it once. */
   readonly run: (signal: AbortSignal) => Promise<void>;
   /**
-   * When the server last answered at all, a refusal included, in milliseconds since the epoch; with several namespaces, the
-   * oldest of these times. Older than a few minutes: something hangs.
+   * For how long the server has not answered at all, not even with a refusal, in milliseconds; of several namespaces, the longest
+   * of these times. Longer than a few minutes: something hangs.
    */
-  readonly lastAnswerAt: () => number;
+  readonly silentMs: () => number;
   /** Whether every namespace was listed once: in one that was always refused there may be objects that are not known. */
   readonly isWhole: () => boolean;
 };
@@ -65,9 +66,9 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
     resource.namespaced && options.namespaces !== undefined && options.namespaces.length > 0
       ? [...new Set(options.namespaces)]
       : [undefined];
-  const startedAt = Date.now();
-  const contacts = new Map<string | undefined, number>(namespaces.map((namespace) => [namespace, startedAt]));
-  const answers = new Map(contacts);
+  const startedAt = { epoch: Date.now(), monotonic: monotonicMs() };
+  const contacts = new Map(namespaces.map((namespace) => [namespace, startedAt.epoch]));
+  const answers = new Map(namespaces.map((namespace) => [namespace, startedAt.monotonic]));
   const unlisted = new Set(namespaces);
   /** The rights in a namespace end with it. That holds up neither the other namespaces nor the process. */
   const refused = new Set<string | undefined>();
@@ -86,7 +87,7 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
       slim,
       onContact() {
         contacts.set(namespace, Date.now());
-        answers.set(namespace, Date.now());
+        answers.set(namespace, monotonicMs());
         metrics?.watchContact(kind, oldestOf(contacts) / 1_000);
       },
       onListed() {
@@ -94,7 +95,7 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
         syncIfSeen();
       },
       onRefused() {
-        answers.set(namespace, Date.now());
+        answers.set(namespace, monotonicMs());
         refused.add(namespace);
         syncIfSeen();
       },
@@ -102,7 +103,7 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
 
   return {
     cache: writer.cache,
-    lastAnswerAt: () => oldestOf(answers),
+    silentMs: () => monotonicMs() - oldestOf(answers),
     isWhole: () => unlisted.size === 0,
     run: async (signal) => {
       await Promise.all(namespaces.map((namespace) => reflect(namespace, signal)));
