@@ -219,7 +219,7 @@ describe('webhook claims', () => {
     expect(await b.claims()).toEqual([]);
   });
 
-  test('of a probe tell when its lease ends, so that a longer wait which another answer asks for outlasts it', async () => {
+  test('of a probe tell when its lease ends, so that a wait which another answer asks for outlasts it', async () => {
     await using b = await setupWebhooks();
     const id = await b.endpoint({ status: 'failing', failures: 4 });
     await b.send(3);
@@ -244,6 +244,13 @@ describe('webhook claims', () => {
     await end({ ...failure, retryAfterMs: 600_000, isProbe: false });
     await end({ ...failure, isProbe: next?.isProbe ?? false, probeUntil: next?.probeUntil });
     expect(await secondsLeft()).toBeGreaterThan(590);
+    // The end of a shorter wait is not stored beside the lease, so it lasts until the lease ends.
+    await b.admin`update despatch.webhook_endpoints set call_at = now() where id = ${id}`;
+    const [last] = await b.claims();
+    const leaseSeconds = await secondsLeft();
+    await end({ ...failure, retryAfterMs: 1_000, isProbe: false });
+    await end({ ...failure, isProbe: last?.isProbe ?? false, probeUntil: last?.probeUntil });
+    expect(await secondsLeft()).toBeGreaterThan(leaseSeconds - 5);
   });
 
   test('skip paused and postponed endpoints, and take their events afterwards', async () => {

@@ -47,9 +47,14 @@ function afterFailure(health: EndpointHealth, call: EndpointCall, random: number
   const askedMs = Math.min(call.retryAfterMs ?? 0, RETRY_AFTER_MS_MAX);
   // Another answer may have asked for a longer wait.
   const later = (callAt: number): Date => new Date(Math.max(callAt, health.callAt?.getTime() ?? 0));
-  // Calls that were under way when the endpoint became failing add nothing new but the wait that they ask for.
-  if (health.status === 'failing' && !call.isProbe)
-    return askedMs > 0 ? moveEndpoint(health, 'wait', at, later(at + askedMs)) : health;
+  // Calls that were under way when the endpoint became failing add nothing new but the wait that they ask for. `callAt` may be the
+  // end of a probe's lease. It is put off in any case, because the end of the probe would not tell it from that: a wait that ends
+  // earlier lasts until then.
+  if (health.status === 'failing' && !call.isProbe) {
+    if (askedMs === 0) return health;
+    const past = (health.callAt?.getTime() ?? 0) + 1;
+    return moveEndpoint(health, 'wait', at, new Date(Math.max(at + askedMs, past)));
+  }
   const failures = health.failures + 1;
   if (failures < FAILURES_UNTIL_FAILING && health.status === 'active')
     return moveEndpoint(health, 'count', at, askedMs > 0 ? later(at + askedMs) : null);
@@ -57,8 +62,7 @@ function afterFailure(health: EndpointHealth, call: EndpointCall, random: number
   if (health.status === 'active') return moveEndpoint(health, 'fail', at, later(callAt));
   if (at - (health.failingSince?.getTime() ?? at) >= FAILING_MS_MAX)
     return moveEndpoint(health, 'give_up', at);
-  // Until now `callAt` is the end of the probe's lease, or a later instant for which the answer to another call has asked. A wait
-  // that ends before the lease is not kept: one probe more costs the endpoint little.
+  // Until now `callAt` is the end of the probe's lease, or a later instant because the answer to another call has asked for a wait.
   const isAsked = (health.callAt?.getTime() ?? 0) > (call.probeUntil?.getTime() ?? Infinity);
   return moveEndpoint(health, 'fail_again', at, isAsked ? later(callAt) : new Date(callAt));
 }

@@ -58,7 +58,7 @@ export const ENDPOINT_MOVES = {
   probe: worker({ from: ['failing'], to: 'same', failures: 'kept', calls: 'put_off' }),
   /** The probe was not made. */
   spare: worker({ from: ['failing'], to: 'same', failures: 'kept', calls: 'at_once' }),
-  /** A call that began before the endpoint was failing has failed too, and asks for a longer wait. */
+  /** A call that began before the endpoint was failing has failed too, and asks for a wait. */
   wait: worker({ from: ['failing'], to: 'same', failures: 'kept', calls: 'put_off' }),
   /** The probe has failed again. */
   fail_again: worker({ from: ['failing'], to: 'same', failures: 'counted', calls: 'put_off' }),
