@@ -44,7 +44,8 @@ const LOOK_DEADLINE_MS = 2_000;
 export function createLockRetries(options: LockRetriesOptions) {
   const { observer, pid, advisoryLock, lockTimeoutMs, waitMsMax, onWait } = options;
 
-  async function look(isPolled: boolean): Promise<LockHolder[]> {
+  /** @param isPolled whether the work polls the advisory lock, so that nothing shows that it waits. */
+  async function look({ isPolled }: { readonly isPolled: boolean }): Promise<LockHolder[]> {
     const rows = observer<LockHolder[]>`
       select pid, application_name as application, state,
         extract(epoch from now() - xact_start)::float8 as "openSeconds"
@@ -67,10 +68,10 @@ export function createLockRetries(options: LockRetriesOptions) {
   async function attempt(work: () => Promise<boolean>): Promise<LockHolder[] | 'done'> {
     let looking: Promise<LockHolder[]> = Promise.resolve([]);
     const timer = setTimeout(() => {
-      looking = look(false);
+      looking = look({ isPolled: false });
     }, lockTimeoutMs / 2);
     try {
-      return (await work()) ? 'done' : await look(true);
+      return (await work()) ? 'done' : await look({ isPolled: true });
     } catch (error) {
       if (!isLockRefused(error)) throw error;
       return await looking;

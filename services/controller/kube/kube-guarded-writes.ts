@@ -6,11 +6,13 @@ import { apiVersionOf, type KubeObject, type KubeResource } from './kube-object.
 /** How often a write is repeated after a conflict with another writer. */
 const CONFLICTS_MAX = 5;
 
+/** `isRepeatable`: whether a call whose outcome is unknown may be made again. */
+export type RetriedCall = KubeCall & { readonly isRepeatable: boolean };
+
 /** Executes a write and retries it after a failure if that is safe. */
 export type Write = (
   place: KubePlace,
-  options: KubeCall,
-  isRepeatable: boolean,
+  options: RetriedCall,
   act: (objects: KubeObjects) => Promise<unknown>,
 ) => Promise<unknown>;
 
@@ -44,7 +46,7 @@ export async function applyStatus<T extends KubeObject>(patch: StatusPatch): Pro
     try {
       const body = { ...typeOf(resource), metadata: { ...ref, ...bound }, status };
       const place = { resource, namespace: ref.namespace };
-      return (await write(place, options, true, (objects) =>
+      return (await write(place, { ...options, isRepeatable: true }, (objects) =>
         objects.applyStatus(ref.name, body, managed(options)),
       )) as T;
     } catch (error) {
@@ -83,7 +85,9 @@ export async function patchFinalizers<T extends KubeObject>(
     try {
       const body = { metadata: { uid, resourceVersion, finalizers: wanted } };
       const place = { resource, namespace };
-      return (await write(place, options, false, (objects) => objects.merge(name, body))) as T;
+      return (await write(place, { ...options, isRepeatable: false }, (objects) =>
+        objects.merge(name, body),
+      )) as T;
     } catch (error) {
       if (isKubeError(error, 404)) return undefined;
       if (!isKubeError(error, 409) || conflicts === CONFLICTS_MAX) throw error;

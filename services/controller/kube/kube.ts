@@ -4,7 +4,14 @@ import type { KubeApplyOptions, KubeCall, KubeClient, KubeDraft, KubeListOptions
 import { openKubeCredentials, type KubeCredentialsOptions } from './kube-credentials.ts';
 import { isKubeError, notLeading } from './kube-error.ts';
 import { connectionFault, exchange, noJson, type ExchangeOptions } from './kube-exchange.ts';
-import { applyStatus, managed, patchFinalizers, typeOf, type Write } from './kube-guarded-writes.ts';
+import {
+  applyStatus,
+  managed,
+  patchFinalizers,
+  typeOf,
+  type RetriedCall,
+  type Write,
+} from './kube-guarded-writes.ts';
 import type { KubeList, KubeObject, KubeRef, KubeResource } from './kube-object.ts';
 import { answerDeadline, REPEATS, withRetries } from './kube-retry.ts';
 import { readWatch } from './kube-watch.ts';
@@ -60,23 +67,22 @@ export function openKube({ userAgent, onRequest = () => undefined, ...options }:
   };
 
   const retried = (
-    options: KubeCall,
-    isRepeatable: boolean,
+    options: RetriedCall,
     attempt: (signal: AbortSignal) => Promise<unknown>,
   ): Promise<unknown> =>
     withRetries(attempt, {
       signal: options.signal,
       deadlineMs: options.deadlineMs ?? DEADLINE_MS,
       attemptMs: options.attemptMs ?? ATTEMPT_MS,
-      isRepeatable,
+      isRepeatable: options.isRepeatable,
       budget,
     });
 
   const read = (place: KubePlace, options: KubeCall, act: Act): Promise<unknown> =>
-    retried(options, true, (signal) => send(place, act, { signal }));
+    retried({ ...options, isRepeatable: true }, (signal) => send(place, act, { signal }));
 
-  const write: Write = (place, options, isRepeatable, act) =>
-    retried(options, isRepeatable, async (signal) => {
+  const write: Write = (place, options, act) =>
+    retried(options, async (signal) => {
       if (options.mayWrite?.() === false) throw notLeading();
       return send(place, act, { signal });
     });
@@ -135,13 +141,15 @@ export function openKube({ userAgent, onRequest = () => undefined, ...options }:
     async create<T extends KubeObject>(resource: KubeResource, object: KubeDraft, options: KubeCall) {
       const { namespace } = object.metadata;
       const body = { ...typeOf(resource), ...object };
-      return (await write({ resource, namespace }, options, false, (objects) => objects.create(body))) as T;
+      return (await write({ resource, namespace }, { ...options, isRepeatable: false }, (objects) =>
+        objects.create(body),
+      )) as T;
     },
 
     async replace<T extends KubeObject>(resource: KubeResource, object: T, options: KubeCall) {
       const { namespace, name } = object.metadata;
       const body = { ...typeOf(resource), ...object };
-      return (await write({ resource, namespace }, options, false, (objects) =>
+      return (await write({ resource, namespace }, { ...options, isRepeatable: false }, (objects) =>
         objects.replace(name, body),
       )) as T;
     },
@@ -155,7 +163,7 @@ export function openKube({ userAgent, onRequest = () => undefined, ...options }:
       const { namespace, name } = ref;
       const { metadata, ...rest } = fields as { readonly metadata?: object };
       const body = { ...typeOf(resource), ...rest, metadata: { ...metadata, ...ref } };
-      return (await write({ resource, namespace }, options, true, (objects) =>
+      return (await write({ resource, namespace }, { ...options, isRepeatable: true }, (objects) =>
         objects.apply(name, body, managed(options)),
       )) as T;
     },

@@ -67,38 +67,46 @@ export function createResourceCache<T extends KubeObject>({
     }
   };
 
-  const index = (key: string, object: T, isAdded: boolean): void => {
-    for (const [name, valuesOf] of Object.entries(indexes)) {
-      const keysByValue = entries.get(name) ?? new Map<string, Set<string>>();
-      for (const value of valuesOf(object)) {
-        const keys = keysByValue.get(value) ?? new Set();
-        if (isAdded) keysByValue.set(value, keys.add(key));
-        else if (keys.delete(key) && keys.size === 0) keysByValue.delete(value);
-      }
-    }
+  /** Calls `change` for each value of the object in each index, with the index's keys by value. */
+  const inIndexes = (
+    object: T,
+    change: (keysByValue: Map<string, Set<string>>, value: string) => void,
+  ): void => {
+    for (const [name, keysByValue] of entries)
+      for (const value of indexes[name]?.(object) ?? []) change(keysByValue, value);
   };
+  const addToIndexes = (key: string, object: T): void =>
+    inIndexes(object, (keysByValue, value) => {
+      keysByValue.set(value, (keysByValue.get(value) ?? new Set()).add(key));
+    });
+  const removeFromIndexes = (key: string, object: T): void =>
+    inIndexes(object, (keysByValue, value) => {
+      const keys = keysByValue.get(value);
+      keys?.delete(key);
+      if (keys?.size === 0) keysByValue.delete(value);
+    });
 
   const put = (object: T): void => {
     const key = keyOf(object);
     const before = objects.get(key);
     if (before !== undefined && before.metadata.uid === object.metadata.uid) {
       if (before.metadata.resourceVersion === object.metadata.resourceVersion) return;
-      index(key, before, false);
+      removeFromIndexes(key, before);
       objects.set(key, object);
-      index(key, object, true);
+      addToIndexes(key, object);
       tell({ type: 'updated', key, object, before });
       return;
     }
     if (before !== undefined) drop(key, before);
     objects.set(key, object);
-    index(key, object, true);
+    addToIndexes(key, object);
     tell({ type: 'added', key, object });
   };
 
   const drop = (key: string, last: T): void => {
     const known = objects.get(key);
     if (known === undefined) return;
-    index(key, known, false);
+    removeFromIndexes(key, known);
     objects.delete(key);
     tell({ type: 'deleted', key, object: last });
   };

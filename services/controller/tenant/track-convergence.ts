@@ -2,7 +2,7 @@ import { keyOf } from '../kube/kube-object.ts';
 import type { PlanResource } from '../resources/plan-resource.ts';
 import type { TenantResource } from '../resources/tenant-resource.ts';
 import type { ResourceCache } from '../runtime/resource-cache.ts';
-import { longestWaitMs, nextProgress, type Progress } from './convergence.ts';
+import { longestWaitMs, nextProgress, type Observation, type Progress } from './convergence.ts';
 
 type Watched<T extends TenantResource | PlanResource> = Pick<
   ResourceCache<T>,
@@ -34,7 +34,7 @@ export function trackConvergence(options: ConvergenceOptions): ConvergenceTracki
   const progress = new Map<string, Progress>();
   let isBegun = false;
 
-  const see = (tenant: TenantResource, isFromBefore = false): void => {
+  const see = (tenant: TenantResource, { isFromBefore }: Pick<Observation, 'isFromBefore'>): void => {
     const key = keyOf(tenant);
     // The duration of a deletion depends on the amount of data.
     if (tenant.metadata.deletionTimestamp !== undefined) {
@@ -55,16 +55,16 @@ export function trackConvergence(options: ConvergenceOptions): ConvergenceTracki
   tenants.subscribe(({ type, key, object }) => {
     if (!isBegun) return;
     if (type === 'deleted') progress.delete(key);
-    else see(object);
+    else see(object, { isFromBefore: false });
   });
   plans.subscribe(({ key }) => {
     if (!isBegun) return;
-    for (const tenant of tenantsOf(key)) see(tenant);
+    for (const tenant of tenantsOf(key)) see(tenant, { isFromBefore: false });
   });
   // Before that, a plan may be missing only because it was not listed yet.
   void Promise.all([tenants.synced, plans.synced]).then(() => {
     isBegun = true;
-    for (const tenant of tenants.all()) see(tenant, true);
+    for (const tenant of tenants.all()) see(tenant, { isFromBefore: true });
   });
 
   return { progress, longestWaitSeconds: () => longestWaitMs(progress.values(), steadyEpochMs()) / 1_000 };

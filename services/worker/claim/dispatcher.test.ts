@@ -310,8 +310,8 @@ test('messages of a claim whose answer was lost are found and begun, each once',
       blocked.set('account 1', performance.now() + 60_000);
       return Promise.reject(new Error('the answer was lost'));
     },
-    claimedBy: (seqs, _terms, late, after) =>
-      Promise.resolve(late ? [] : [claimed(4)].filter(({ seq }) => seqs.includes(seq) && seq > after)),
+    claimedBy: (seqs, _terms, { isLate, afterSeq }) =>
+      Promise.resolve(isLate ? [] : [claimed(4)].filter(({ seq }) => seqs.includes(seq) && seq > afterSeq)),
   });
   offer(1);
   await expect.poll(() => begun.length).toBe(1);
@@ -362,8 +362,8 @@ test('lanes with an unanswered claim are searched one after the other, with clai
       if (tenantId !== 'tenant 0') return { found: [{ seq: 4, attempt: 1 }], reads: 1, next: undefined };
       return { found: [], reads: readsMax, next: at === undefined ? { page: 1 } : undefined };
     },
-    claimedBy: (seqs, _terms, late, after) =>
-      Promise.resolve(late || after > 0 ? [] : seqs.map((seq) => claimed(seq))),
+    claimedBy: (seqs, _terms, { isLate, afterSeq }) =>
+      Promise.resolve(isLate || afterSeq > 0 ? [] : seqs.map((seq) => claimed(seq))),
   });
   dispatcher.mark(lane(0));
   dispatcher.mark(lane(1));

@@ -34,16 +34,22 @@ export function createUnansweredSearch(deps: UnansweredSearchDeps): UnansweredSe
   const { store, terms, unanswered } = deps;
 
   /**
-   * Begins those of the messages that this worker has claimed; those with a `late` lease go back to the queue without a call.
+   * Begins those of the messages that this worker has claimed; late ones go back to the queue without a call.
    * @returns false if a claim has not ended.
    */
-  async function beginClaimed(slots: ReadonlyMap<number, Refill>, late: boolean): Promise<boolean> {
+  async function beginClaimed(
+    slots: ReadonlyMap<number, Refill>,
+    { isLate }: { readonly isLate: boolean },
+  ): Promise<boolean> {
     const seqs = [...slots.keys()];
     let afterSeq: number | undefined = 0;
     while (afterSeq !== undefined) {
       // Copied before the query, because an attempt in hand may end before the query returns.
       const inHand = deps.inHand();
-      const found: ClaimedMessage[] | 'claims_open' = await store.claimedBy(seqs, terms, late, afterSeq);
+      const found: ClaimedMessage[] | 'claims_open' = await store.claimedBy(seqs, terms, {
+        isLate,
+        afterSeq,
+      });
       if (found === 'claims_open') return false;
       for (const message of found) {
         const refill = slots.get(message.seq);
@@ -60,7 +66,7 @@ export function createUnansweredSearch(deps: UnansweredSearchDeps): UnansweredSe
   async function beginAll(seqs: readonly (readonly [seq: number, refill: Refill])[]): Promise<boolean> {
     for (const some of chunks(seqs, NAMED_MAX)) {
       const slots = new Map(some);
-      if (!(await beginClaimed(slots, false)) || !(await beginClaimed(slots, true))) return false;
+      for (const isLate of [false, true]) if (!(await beginClaimed(slots, { isLate }))) return false;
     }
     return true;
   }

@@ -3,7 +3,7 @@ import type { MonotonicClock } from '#core/domain/clock.ts';
 import { decidePause, type LookupPause } from '#core/domain/receipts/decide-lookup.ts';
 import type { LookupOutcome } from '#core/platform/telemetry/worker-metrics.ts';
 import type { WorkerStore } from '#core/store/worker-store.ts';
-import type { DueLookup } from '#core/store/receipts/lookups.ts';
+import type { DueLookup, LookupTerms } from '#core/store/receipts/lookups.ts';
 import { findProvider, lookupPaces } from '#providers/registry.ts';
 import type { LookupAnswer } from '#providers/lookup.ts';
 import { askAccount, resultOf, type AskAccountDeps } from './ask-account.ts';
@@ -50,14 +50,17 @@ export function createLookups(deps: LookupsDeps): Lookups {
   const turns = new Set<Turn>();
   const yielding = new LRUCache<string, true>({ max: YIELDING_MAX, ttl: YIELD_MS });
 
-  function room(isFailing: boolean): number {
-    const busy = [...turns].filter((turn) => turn.isFailing === isFailing).length;
-    return (isFailing ? FAILING_AT_ONCE : ANSWERING_AT_ONCE) - busy;
+  function room(): Pick<LookupTerms, 'accountsMax' | 'failingMax'> {
+    const failing = [...turns].filter(({ isFailing }) => isFailing).length;
+    return {
+      accountsMax: ANSWERING_AT_ONCE - (turns.size - failing),
+      failingMax: FAILING_AT_ONCE - failing,
+    };
   }
 
   async function look(): Promise<void> {
     while (!stopping.signal.aborted) {
-      const terms = { accountsMax: room(false), failingMax: room(true) };
+      const terms = room();
       if (terms.accountsMax + terms.failingMax === 0) return;
       const due = await deps.store.takeLookups({ ...terms, paces: lookupPaces(), leaseMs: deps.leaseMs });
       if (due.length === 0) return;

@@ -92,7 +92,7 @@ test('claims with a lost answer are read in bounded parts; expired leases carry 
   const { answers, store } = weighed(b.store);
   const found: number[] = [];
   for (let after: number | undefined = 0; after !== undefined; after = found.at(-1)) {
-    const part = await store.claimedBy(seqs, terms, false, after);
+    const part = await store.claimedBy(seqs, terms, { isLate: false, afterSeq: after });
     if (part === 'claims_open') throw new Error('a claim has not ended');
     if (part.length === 0) break;
     found.push(...part.map(({ seq }) => seq));

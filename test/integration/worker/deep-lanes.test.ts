@@ -157,7 +157,7 @@ test('what a claim without an answer took is searched for in bounded pages, howe
     expect(pages.map((page) => page.reads)).toEqual([5_000, 5_000, 5_000, 6]);
     expect(reads.filter((n) => n > PAGE.readsMax + 20)).toEqual([]);
 
-    const byName = async () => void (await store.claimedBy(found, terms(), false, 0));
+    const byName = async () => void (await store.claimedBy(found, terms(), { isLate: false, afterSeq: 0 }));
     expect(await rowsOf(byName)).toBeLessThan(50);
   });
 });

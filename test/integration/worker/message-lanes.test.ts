@@ -199,17 +199,19 @@ describe('lanes', () => {
     await b.store.claim([mine, unnamed], terms());
     await b.store.claim([others], terms({ worker: 'w2' }));
     const named = [mine, others];
-    expect(await b.store.claimedBy(named, terms(), false, 0)).toMatchObject([
+    expect(await b.store.claimedBy(named, terms(), { isLate: false, afterSeq: 0 })).toMatchObject([
       { action: 'send', seq: mine, attempt: 1 },
     ]);
-    expect(await b.store.claimedBy(named, terms(), false, mine)).toEqual([]);
-    expect(await b.store.claimedBy(named, terms(), true, 0)).toEqual([]);
+    expect(await b.store.claimedBy(named, terms(), { isLate: false, afterSeq: mine })).toEqual([]);
+    expect(await b.store.claimedBy(named, terms(), { isLate: true, afterSeq: 0 })).toEqual([]);
     // With less than half of its lease left, a call could outlast the lease.
     await b.admin`update despatch.live_messages set started_at = now() - interval '40 seconds', lease_until = now() + interval '20 seconds'`;
-    expect(await b.store.claimedBy(named, terms(), false, 0)).toEqual([]);
-    expect(await b.store.claimedBy(named, terms(), true, 0)).toMatchObject([{ action: 'send', seq: mine }]);
+    expect(await b.store.claimedBy(named, terms(), { isLate: false, afterSeq: 0 })).toEqual([]);
+    expect(await b.store.claimedBy(named, terms(), { isLate: true, afterSeq: 0 })).toMatchObject([
+      { action: 'send', seq: mine },
+    ]);
     await b.admin`update despatch.live_messages set lease_until = now()`;
-    expect(await b.store.claimedBy(named, terms(), true, 0)).toEqual([]);
+    expect(await b.store.claimedBy(named, terms(), { isLate: true, afterSeq: 0 })).toEqual([]);
   });
 });
 

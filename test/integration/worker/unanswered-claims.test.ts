@@ -52,13 +52,17 @@ describe('a claim whose commit takes longer than its deadline', () => {
     const [mine = 0] = await b.accept();
     await expect(store.claim([mine], terms())).rejects.toMatchObject({ fault: 'deadline' });
     // As after the end of its connection: its driver no longer waits for the claim.
-    expect(await b.store.claimedBy([mine], terms(), false, 0)).toBe('claims_open');
+    expect(await b.store.claimedBy([mine], terms(), { isLate: false, afterSeq: 0 })).toBe('claims_open');
     const lane = { tenantId: b.tenant.tenantId, accountId: b.accountId, aheadMs: 10_000 };
     expect(await b.store.claimedIn(lane, terms(), 100)).toBe('claims_open');
     // Another start of a worker has claims of its own.
-    expect(await b.store.claimedBy([mine], terms({ worker: 'w2' }), false, 0)).toEqual([]);
+    expect(await b.store.claimedBy([mine], terms({ worker: 'w2' }), { isLate: false, afterSeq: 0 })).toEqual(
+      [],
+    );
     await goOn();
-    await expect.poll(() => store.claimedBy([mine], terms(), false, 0), POLL).toMatchObject([{ seq: mine }]);
+    await expect
+      .poll(() => store.claimedBy([mine], terms(), { isLate: false, afterSeq: 0 }), POLL)
+      .toMatchObject([{ seq: mine }]);
   });
 
   test('makes claimedBy return claims_open while it is still queued in the driver', async () => {
@@ -68,9 +72,11 @@ describe('a claim whose commit takes longer than its deadline', () => {
     const [mine = 0] = await b.accept();
     const busy = sql`select pg_sleep(1)`.execute();
     await expect(store.claim([mine], terms())).rejects.toMatchObject({ fault: 'deadline' });
-    expect(await store.claimedBy([mine], terms(), false, 0)).toBe('claims_open');
+    expect(await store.claimedBy([mine], terms(), { isLate: false, afterSeq: 0 })).toBe('claims_open');
     await busy;
-    await expect.poll(() => store.claimedBy([mine], terms(), false, 0), POLL).toMatchObject([{ seq: mine }]);
+    await expect
+      .poll(() => store.claimedBy([mine], terms(), { isLate: false, afterSeq: 0 }), POLL)
+      .toMatchObject([{ seq: mine }]);
   });
 
   test('has its messages claimed again if too little of the lease is left for a call', async () => {

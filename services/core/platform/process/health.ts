@@ -48,8 +48,8 @@ export async function openHealthServer(options: HealthOptions): Promise<HealthSe
   const expose = shareAnswer(options.metrics.expose, EXPOSITION_KEPT_MS, options.monotonicMs);
   const server = createServer((request, response) => {
     answer(request, { ...options, metrics: { expose } }).then(
-      (reply) => send(response, reply, request.method === 'HEAD'),
-      () => send(response, { status: 500, type: 'text/plain', body: 'failed\n' }, false),
+      (reply) => send(response, reply),
+      () => send(response, { status: 500, type: 'text/plain', body: 'failed\n' }),
     );
   });
   server.requestTimeout = 10_000;
@@ -114,11 +114,12 @@ function json(status: number, body: object): Reply {
   return { status, type: 'application/json', body: JSON.stringify(body) };
 }
 
-function send(response: ServerResponse, { status, type, body }: Reply, isHead: boolean): void {
+function send(response: ServerResponse, { status, type, body }: Reply): void {
   response.writeHead(status, {
     'content-type': type,
     'content-length': Buffer.byteLength(body),
     'cache-control': 'no-store',
   });
-  response.end(isHead ? undefined : body);
+  // Node sends no body in answer to a HEAD request.
+  response.end(body);
 }

@@ -91,18 +91,17 @@ export function claimStore(sql: Sql, bounded: Bounded) {
       ),
     /**
      * Returns the first of these messages after `afterSeq` that this worker has claimed and not settled; none at the end.
-     * @param late false: those with at least half of their lease left. True: the others, whose lease is returned as ended.
+     * `isLate`: false for those with at least half of their lease left; true for the others, whose lease is returned as ended.
      */
     claimedBy: (
       seqs: readonly number[],
       { worker, leaseMs }: MessageClaimTerms,
-      late: boolean,
-      afterSeq: number,
+      { isLate, afterSeq }: { readonly isLate: boolean; readonly afterSeq: number },
     ) =>
       afterClaims(leaseMs, () =>
         claimed(
-          sql`select * from claimed_by(${[...seqs]}::bigint[], ${worker}, ${late}, ${afterSeq}, ${CLAIM_BYTES_MAX})`,
-          late ? 0 : leaseMs / 2,
+          sql`select * from claimed_by(${[...seqs]}::bigint[], ${worker}, ${isLate}, ${afterSeq}, ${CLAIM_BYTES_MAX})`,
+          isLate ? 0 : leaseMs / 2,
         ),
       ),
     /**
