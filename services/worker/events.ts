@@ -23,7 +23,7 @@ import type {
 } from '#core/platform/telemetry/worker-metrics.ts';
 import type { Refused } from './claim/refused-messages.ts';
 import type { Delivered } from './deliver/deliver.ts';
-import type { Called } from './webhooks/endpoint-caller.ts';
+import type { Called } from './webhooks/call-endpoint.ts';
 import type { CallReading } from './receipts/read-call.ts';
 
 type Health = Breaker['health'];

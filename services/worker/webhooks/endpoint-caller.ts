@@ -4,30 +4,29 @@ import {
   queryRoom,
   tenantRoom,
   tenantsWithTheirShare,
-  type HeldClaims,
 } from '#core/domain/webhooks/claim-room.ts';
 import { batchWaitMs, type Wait } from '#core/domain/queue/rest-beside-sends.ts';
-import { deliveryDelayMs } from '#core/domain/webhooks/delivery-schedule.ts';
 import { FAILURES_UNTIL_FAILING } from '#core/domain/webhooks/endpoint-health.ts';
-import type { ClaimedEvent, DeliveryClaim, WebhookEndpoint } from '#core/store/webhooks/delivery-claim.ts';
+import type { DeliveryClaim, WebhookEndpoint } from '#core/store/webhooks/delivery-claim.ts';
+import { callEndpoint, type Called, type CallEndpointDeps } from './call-endpoint.ts';
 import { createCallTurns, type CallTurnsDeps } from './call-turns.ts';
 import {
-  deliverEvent,
-  readyEndpoint,
-  type DeliverEventDeps,
-  type DeliveredEvent,
-  type ReadyEndpoint,
-} from './deliver-event.ts';
+  claimedEndpoint,
+  hasSameKeys,
+  heldClaims,
+  mayBeCalled,
+  type ClaimedEndpoint,
+} from './claimed-endpoint.ts';
+import { readyEndpoint, type DeliveredEvent } from './deliver-event.ts';
 import type { DeliveryRecorder } from './delivery-recorder.ts';
-import { createEndpointRun, type Delivery, type EndpointRun } from './endpoint-run.ts';
+import { createEndpointRun, type Delivery } from './endpoint-run.ts';
 import type { EndpointSecrets } from './endpoint-secrets.ts';
 import type { EndpointWatch } from './endpoint-watch.ts';
-import { eventBody } from './event-body.ts';
 import { createKeylessEndpoints } from './keyless-endpoints.ts';
 import { createSlotShares } from './slot-shares.ts';
 
-export type EndpointCallerDeps = DeliverEventDeps &
-  Pick<CallTurnsDeps<Entry, Delivery>, 'isSending' | 'withSurplus' | 'use'> & {
+export type EndpointCallerDeps = CallEndpointDeps &
+  Pick<CallTurnsDeps<ClaimedEndpoint, Delivery>, 'isSending' | 'withSurplus' | 'use'> & {
     readonly secrets: Pick<EndpointSecrets, 'get'>;
     readonly recorder: DeliveryRecorder;
     readonly watch: EndpointWatch;
@@ -35,38 +34,29 @@ export type EndpointCallerDeps = DeliverEventDeps &
     readonly inFlightMax: number;
     /** Total time of one call in milliseconds. */
     readonly deadlineMs: number;
-    readonly random: () => number;
     /** Called when a call has ended. */
     readonly onCalled: (of: Called) => void;
-    /** Called for an event that matches no schema of its type, which only a bug can cause. */
-    readonly onUnreadable: (endpoint: WebhookEndpoint, eventId: string, error: unknown) => void;
     /** Called when there is capacity for more claims. */
     readonly onRoom: () => void;
   };
 
-export type Called = {
-  readonly endpoint: WebhookEndpoint;
-  readonly claimed: ClaimedEvent;
-  readonly attempt: number;
-  readonly delivered: DeliveredEvent;
-  /** The call failed, and there will be no retry. */
-  readonly isExhausted: boolean;
+/** What may be claimed now. */
+export type ClaimCapacity = {
+  /** Number of claims that one query may take: half of the room, so that tenants which the next query finds have room as well. */
+  readonly claimsMax: number;
+  /** Number of these that one tenant may take, so that the next tenants find room as well. */
+  readonly tenantClaimsMax: number;
+  /**
+   * Ids of endpoints that must not be claimed from, because they have enough claims or must wait, and of tenants that have their
+   * share of the claims.
+   */
+  readonly busy: readonly string[];
 };
 
 /** Calls endpoints for claimed deliveries, in slots of its own, so that no message waits for a delivery. */
 export type EndpointCaller = {
   take(claims: readonly DeliveryClaim[]): void;
-  /** Number of claims that can be taken now. */
-  readonly room: number;
-  /** Number of these that one query may take: half, so that tenants which the next query finds have room as well. */
-  readonly queryRoom: number;
-  /** Number of these that one tenant may take, so that the next tenants find room as well. */
-  readonly tenantRoom: number;
-  /**
-   * Ids of endpoints that must not be claimed from now, because they have enough claims or must wait, and of tenants that have
-   * their share of the claims.
-   */
-  readonly busy: readonly string[];
+  capacity(): ClaimCapacity;
   /** Returns for how long these claims count as having waited, in milliseconds. */
   waitedMs(claims: readonly DeliveryClaim[]): number;
   /** Endpoints with claims under way, each as it was claimed last. */
@@ -94,25 +84,9 @@ const CALLS_PER_ENDPOINT_MAX = 20;
 /** Time reserved within the lease to record the end of a call. */
 const RECORD_MS = 2_000;
 
-type Entry = {
-  readonly run: EndpointRun;
-  readonly tenantId: string;
-  /** Undefined while the secrets are being loaded. */
-  ready: ReadyEndpoint | undefined;
-  isLoading: boolean;
-  /** Claims that are not recorded. */
-  claims: number;
-  /** Consecutive failures that this process has seen. */
-  failures: number;
-  /** Whether calls are blocked until the endpoint's stored health is known. */
-  isHeld: boolean;
-  /** When it last had as many calls as an endpoint may have, in milliseconds since the epoch: until then it waited for itself. */
-  fullAt: number;
-};
-
 export function createEndpointCaller(deps: EndpointCallerDeps): EndpointCaller {
-  const entries = new Map<string, Entry>();
-  const turns = createCallTurns<Entry, Delivery>({
+  const entries = new Map<string, ClaimedEndpoint>();
+  const turns = createCallTurns<ClaimedEndpoint, Delivery>({
     next: nextOf,
     begin,
     waitOf: (_, { open }) => waitOf(open.claim),
@@ -147,7 +121,7 @@ export function createEndpointCaller(deps: EndpointCallerDeps): EndpointCaller {
     }
   }
 
-  function open(id: string, endpoint: WebhookEndpoint): Entry {
+  function open(id: string, endpoint: WebhookEndpoint): ClaimedEndpoint {
     const run = createEndpointRun(endpoint, (completion) => {
       void deps.recorder.record(completion).then(() => {
         entry.claims--;
@@ -155,26 +129,17 @@ export function createEndpointCaller(deps: EndpointCallerDeps): EndpointCaller {
         deps.onRoom();
       });
     });
-    const entry: Entry = {
-      run,
-      tenantId: endpoint.tenantId,
-      ready: undefined,
-      isLoading: false,
-      claims: 0,
-      failures: 0,
-      isHeld: false,
-      fullAt: 0,
-    };
+    const entry = claimedEndpoint(run);
     entries.set(id, entry);
     return entry;
   }
 
-  function closeIfOver(id: string, entry: Entry): void {
+  function closeIfOver(id: string, entry: ClaimedEndpoint): void {
     if (!entry.run.isOver || entry.claims > 0 || entries.get(id) !== entry) return;
     forget(id, entry);
   }
 
-  function forget(id: string, entry: Entry): void {
+  function forget(id: string, entry: ClaimedEndpoint): void {
     entries.delete(id);
     turns.remove(entry);
     deps.watch.forget(id);
@@ -185,7 +150,7 @@ export function createEndpointCaller(deps: EndpointCallerDeps): EndpointCaller {
    * Loads the endpoint's keys. While the keyring does not provide them the events wait in the database, where they take no room
    * from others, and no attempt is used up.
    */
-  async function loadKeys(id: string, entry: Entry): Promise<void> {
+  async function loadKeys(id: string, entry: ClaimedEndpoint): Promise<void> {
     if (entry.isLoading) return;
     entry.isLoading = true;
     // The loop ends once the entry is forgotten, as when the worker stops.
@@ -209,7 +174,7 @@ export function createEndpointCaller(deps: EndpointCallerDeps): EndpointCaller {
   const mayCallBefore = (leaseEndsAt: number): boolean =>
     leaseEndsAt - performance.now() >= deps.deadlineMs + RECORD_MS;
 
-  function nextOf(entry: Entry): Delivery | 'over_share' | undefined {
+  function nextOf(entry: ClaimedEndpoint): Delivery | 'over_share' | undefined {
     if (entry.ready === undefined || entry.isHeld) return undefined;
     if (entry.run.underWay >= CALLS_PER_ENDPOINT_MAX) return undefined;
     if (!slots.hasShare(entry.tenantId)) return 'over_share';
@@ -221,11 +186,11 @@ export function createEndpointCaller(deps: EndpointCallerDeps): EndpointCaller {
     return delivery;
   }
 
-  function noteIfFull(entry: Entry): void {
+  function noteIfFull(entry: ClaimedEndpoint): void {
     if (entry.run.underWay >= CALLS_PER_ENDPOINT_MAX) entry.fullAt = deps.epochMs();
   }
 
-  function begin(entry: Entry, delivery: Delivery): void {
+  function begin(entry: ClaimedEndpoint, delivery: Delivery): void {
     noteIfFull(entry);
     slots.take(entry.tenantId);
     void call(entry, delivery).finally(() => {
@@ -236,66 +201,27 @@ export function createEndpointCaller(deps: EndpointCallerDeps): EndpointCaller {
     });
   }
 
-  async function call(entry: Entry, delivery: Delivery): Promise<void> {
+  async function call(entry: ClaimedEndpoint, delivery: Delivery): Promise<void> {
     const {
       claimed,
       open: { claim },
     } = delivery;
-    const { endpoint } = claim;
     const { ready } = entry;
     // After the lease another worker may call for the same event, so a call must end and be recorded within the lease.
     if (ready === undefined || !mayCallBefore(claim.leaseEndsAt)) {
       entry.run.end(delivery, undefined);
       return;
     }
-    const body = bodyOf(ready.endpoint, claimed);
-    const delivered =
-      body === undefined
-        ? unreadable(deps.epochMs())
-        : await deliverEvent(ready, claimed.event.id, body, deps);
-    callMs += (delivered.durationMs - callMs) * CALL_WEIGHT;
-    const attempt = claim.attempts + 1;
+    const { called, after, isMade } = await callEndpoint(ready, claimed, claim, deps);
+    callMs += (called.delivered.durationMs - callMs) * CALL_WEIGHT;
     noteIfFull(entry);
-    const againAt = delivered.succeeded || claim.manual ? null : againAfter(attempt, delivered);
-    entry.run.end(delivery, {
-      attempt: {
-        seq: claimed.seq,
-        attempt,
-        at: delivered.at,
-        durationMs: delivered.durationMs,
-        status: delivered.response?.status ?? null,
-        error: delivered.error,
-        answer: delivered.answer,
-        succeeded: delivered.succeeded,
-      },
-      againAt,
-    });
-    deps.onCalled({
-      endpoint,
-      claimed,
-      attempt,
-      delivered,
-      isExhausted: !delivered.succeeded && againAt === null,
-    });
-    if (body !== undefined) noteHealth(entry, claim, delivered);
-  }
-
-  function bodyOf(endpoint: WebhookEndpoint, { event, seq }: ClaimedEvent): Buffer | undefined {
-    try {
-      return eventBody(event, seq, endpoint.maskRecipients);
-    } catch (error) {
-      deps.onUnreadable(endpoint, event.id, error);
-      return undefined;
-    }
-  }
-
-  function againAfter(attempts: number, { retryAfterMs = 0 }: DeliveredEvent): Date | null {
-    const delayMs = deliveryDelayMs(attempts, deps.random());
-    return delayMs === null ? null : new Date(deps.epochMs() + Math.max(delayMs, retryAfterMs));
+    entry.run.end(delivery, after);
+    deps.onCalled(called);
+    if (isMade) noteHealth(entry, claim, called.delivered);
   }
 
   function noteHealth(
-    entry: Entry,
+    entry: ClaimedEndpoint,
     { endpoint, isProbe, probeUntil }: Pick<DeliveryClaim, 'endpoint' | 'isProbe' | 'probeUntil'>,
     delivered: DeliveredEvent,
   ): void {
@@ -318,31 +244,21 @@ export function createEndpointCaller(deps: EndpointCallerDeps): EndpointCaller {
     return { ms: deps.epochMs() - since, isPaced };
   }
 
-  const roomNow = (): number => (isStopping ? 0 : claimRoom([...entries.values()].map(heldClaims)));
-
   function endIfIdle(): void {
     if (slots.inFlight === 0) idle?.();
   }
 
   return {
     take,
-    get room() {
-      return roomNow();
-    },
-    get queryRoom() {
-      return queryRoom(roomNow());
-    },
-    get tenantRoom() {
-      const tenants = new Set([...entries.values()].map(({ tenantId }) => tenantId));
-      return tenantRoom(roomNow(), tenants.size);
-    },
-    get busy() {
+    capacity() {
       const held = [...entries.values()].map(heldClaims);
-      return [
-        ...busyEndpoints(held),
-        ...keyless.waiting,
-        ...tenantsWithTheirShare(held, roomNow(), (deps.inFlightMax * WAIT_MS) / callMs),
-      ];
+      const room = isStopping ? 0 : claimRoom(held);
+      const eventsMax = (deps.inFlightMax * WAIT_MS) / callMs;
+      return {
+        claimsMax: queryRoom(room),
+        tenantClaimsMax: tenantRoom(room, new Set(held.map(({ tenantId }) => tenantId)).size),
+        busy: [...busyEndpoints(held), ...keyless.waiting, ...tenantsWithTheirShare(held, room, eventsMax)],
+      };
     },
     waitedMs: (claims) => batchWaitMs(claims.map(waitOf)),
     get endpoints() {
@@ -373,47 +289,5 @@ export function createEndpointCaller(deps: EndpointCallerDeps): EndpointCaller {
     get inFlight() {
       return slots.inFlight;
     },
-  };
-}
-
-/** Whether calls may be made: the endpoint may have been paused, or have failed, between the claim and the read of its settings. */
-function mayBeCalled({ endpoint: { status }, isProbe }: DeliveryClaim): boolean {
-  return status === 'active' || (status === 'failing' && isProbe);
-}
-
-/**
- * Whether two versions of an endpoint sign with the same keys. Neither a change of the tenant's signing key nor the end of a
- * previous secret changes the endpoint's version.
- */
-function hasSameKeys(one: WebhookEndpoint, other: WebhookEndpoint): boolean {
-  return (
-    one.version === other.version &&
-    one.previousSecret === other.previousSecret &&
-    one.signingKey?.id === other.signingKey?.id
-  );
-}
-
-function heldClaims({ run, tenantId, claims, ready, isHeld }: Entry): HeldClaims {
-  return {
-    endpointId: run.endpoint.id,
-    tenantId,
-    claims,
-    waitingClaims: run.waitingClaims,
-    waitingEvents: run.waitingEvents,
-    // The claims of one query form one sequence for an ordered endpoint.
-    isClosed: run.endpoint.ordered || ready === undefined || isHeld,
-  };
-}
-
-function unreadable(now: number): DeliveredEvent {
-  return {
-    at: new Date(now),
-    durationMs: 0,
-    sent: {},
-    response: null,
-    error: 'unreadable_event',
-    answer: null,
-    succeeded: false,
-    retryAfterMs: undefined,
   };
 }

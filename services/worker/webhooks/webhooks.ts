@@ -8,7 +8,8 @@ import type { WebhookStore } from '#core/store/webhooks/webhook-deliveries.ts';
 import { createSidePace } from '../beside-sends/side-pace.ts';
 import { createBehindLooks } from './behind-looks.ts';
 import type { DeliverEventDeps } from './deliver-event.ts';
-import { createEndpointCaller, type Called, type EndpointCaller } from './endpoint-caller.ts';
+import type { Called } from './call-endpoint.ts';
+import { createEndpointCaller, type EndpointCaller } from './endpoint-caller.ts';
 import { createDeliveryRecorder } from './delivery-recorder.ts';
 import type { EndpointSecrets } from './endpoint-secrets.ts';
 import { createEndpointTests } from './endpoint-tests.ts';
@@ -171,16 +172,15 @@ export function createWebhooks(deps: WebhooksDeps): Webhooks {
   async function claimDue(): Promise<readonly Error[]> {
     const failed: Error[] = [];
     for (let looks = 0; looks < LOOKS_MAX && !isStopping(); looks++) {
-      if (caller.room === 0) {
+      const capacity = caller.capacity();
+      if (capacity.claimsMax === 0) {
         isLeftDue = true;
         break;
       }
       const ask = {
         after: cursor,
         endpointsMax: ENDPOINTS_AT_ONCE,
-        claimsMax: caller.queryRoom,
-        tenantClaimsMax: caller.tenantRoom,
-        busy: caller.busy,
+        ...capacity,
         leaseMs: settings.leaseMs,
       };
       const { claims, next, failures } = await pace(
@@ -213,10 +213,8 @@ export function createWebhooks(deps: WebhooksDeps): Webhooks {
           for (const id of ids) waiting.delete(id);
           const terms = {
             match: matchesEndpoint,
-            claimsMax: caller.queryRoom,
-            tenantClaimsMax: caller.tenantRoom,
+            ...caller.capacity(),
             leaseMs: settings.leaseMs,
-            busy: caller.busy,
           };
           const {
             claims,
