@@ -8,7 +8,7 @@ import { timedStore } from '#core/platform/postgres/timed-store.ts';
 import { gaugeStore } from '#core/store/upkeep/gauges.ts';
 import { workerStore } from '#core/store/worker-store.ts';
 import { managedTenantStore } from '#core/store/tenants/managed-tenants.ts';
-import { webhookStore } from '#core/store/webhooks/webhook-deliveries.ts';
+import { webhookStore } from '#core/store/webhooks/webhook-store.ts';
 import { directoryStore } from '#core/store/tenants/directory.ts';
 import { PROVIDERS } from '#providers/registry.gen.ts';
 import { CONTROLLERS } from '../services/controller/build-controller.ts';

@@ -27,7 +27,7 @@ import { gaugeStore } from '#core/store/upkeep/gauges.ts';
 import { workerStore } from '#core/store/worker-store.ts';
 import { requiredSchemaVersion } from '#core/store/schema/migration-files.ts';
 import { schemaReadiness } from '#core/store/schema/schema-readiness.ts';
-import { webhookStore } from '#core/store/webhooks/webhook-deliveries.ts';
+import { webhookStore } from '#core/store/webhooks/webhook-store.ts';
 import { createProviderContexts } from '#providers/context.ts';
 import { PROVIDERS } from '#providers/registry.gen.ts';
 import { buildWorker } from './build-worker.ts';

@@ -1,7 +1,7 @@
 import type { WorkerMetrics } from '#core/platform/telemetry/worker-metrics.ts';
 import { paced } from '#core/platform/telemetry/paced.ts';
 import type { GaugeStore } from '#core/store/upkeep/gauges.ts';
-import type { WebhookStore } from '#core/store/webhooks/webhook-deliveries.ts';
+import type { WebhookStore } from '#core/store/webhooks/webhook-store.ts';
 
 type WebhookGauges = Pick<WebhookStore, 'oldestUnmatchedSeconds' | 'oldestDueSeconds' | 'endpointCounts'>;
 

@@ -5,7 +5,8 @@ import { createExpectedWork, type ExpectedWork } from '#core/domain/queue/expect
 import type { HttpRequest, HttpResult } from '#core/domain/sending/http-exchange.ts';
 import type { TenantId } from '#core/domain/storage/ids.ts';
 import type { DeliveryClaim, WebhookEndpoint } from '#core/store/webhooks/delivery-claim.ts';
-import type { DeliveryCompletion, WebhookStore } from '#core/store/webhooks/webhook-deliveries.ts';
+import type { DeliveryCompletion } from '#core/store/webhooks/delivery-completion.ts';
+import type { WebhookStore } from '#core/store/webhooks/webhook-store.ts';
 import { createEndpointSecrets } from '../../services/worker/webhooks/endpoint-secrets.ts';
 import { createWebhooks } from '../../services/worker/webhooks/webhooks.ts';
 

@@ -1,11 +1,8 @@
 import { createIdLoader } from '#core/domain/storage/id-loader.ts';
 import { matchesEndpoint } from '#core/domain/webhooks/webhook-endpoint.ts';
 import type { DeliveryClaim } from '#core/store/webhooks/delivery-claim.ts';
-import {
-  type DeliveryCompletion,
-  webhookStore,
-  type WebhookStore,
-} from '#core/store/webhooks/webhook-deliveries.ts';
+import type { DeliveryCompletion } from '#core/store/webhooks/delivery-completion.ts';
+import { webhookStore, type WebhookStore } from '#core/store/webhooks/webhook-store.ts';
 import { acceptBatch, acceptRow, seedAccount, type SeededTenant, seedTenant } from '#test/support/seed.ts';
 import { setupStores } from './setup-stores.ts';
 

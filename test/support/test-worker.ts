@@ -2,7 +2,7 @@ import { createEgressGuard } from '#core/platform/http/egress-guard.ts';
 import { createHttpClient } from '#core/platform/http/http-client.ts';
 import { silentLogger } from '#core/platform/telemetry/logger.ts';
 import { createWorkerMetrics } from '#core/platform/telemetry/worker-metrics.ts';
-import type { WebhookStore } from '#core/store/webhooks/webhook-deliveries.ts';
+import type { WebhookStore } from '#core/store/webhooks/webhook-store.ts';
 import { createProviderContexts } from '#providers/context.ts';
 import { buildWorker, type Worker, type WorkerDeps } from '../../services/worker/build-worker.ts';
 import { createEvents } from '../../services/worker/events.ts';

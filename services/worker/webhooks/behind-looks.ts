@@ -1,6 +1,6 @@
 import type { MonotonicClock } from '#core/domain/clock.ts';
 import { createDutyCycle } from '#core/domain/queue/duty-cycle.ts';
-import type { WebhookStore } from '#core/store/webhooks/webhook-deliveries.ts';
+import type { WebhookStore } from '#core/store/webhooks/webhook-store.ts';
 
 export type BehindLooksDeps = {
   readonly store: Pick<WebhookStore, 'tenantsBehind' | 'endpointsBehind'>;

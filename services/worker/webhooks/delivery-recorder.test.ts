@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import type { DeliveryCompletion } from '#core/store/webhooks/webhook-deliveries.ts';
+import type { DeliveryCompletion } from '#core/store/webhooks/delivery-completion.ts';
 import { createDeliveryRecorder } from './delivery-recorder.ts';
 
 const LEASE_MS = 60_000;

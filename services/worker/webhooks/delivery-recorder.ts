@@ -1,7 +1,8 @@
 import { databaseFaultOf } from '#core/domain/storage/database-fault.ts';
 import { bisectFaults } from '#core/domain/storage/bisect-faults.ts';
 import { createMicroBatch } from '#core/platform/process/micro-batch.ts';
-import type { DeliveryCompletion, WebhookStore } from '#core/store/webhooks/webhook-deliveries.ts';
+import type { DeliveryCompletion } from '#core/store/webhooks/delivery-completion.ts';
+import type { WebhookStore } from '#core/store/webhooks/webhook-store.ts';
 import { askUntilAnswered, type AskUntilAnsweredDeps } from '../ask-until-answered.ts';
 
 export type DeliveryRecorder = {

@@ -1,5 +1,5 @@
 import type { ClaimedEvent, DeliveryClaim, WebhookEndpoint } from '#core/store/webhooks/delivery-claim.ts';
-import type { DeliveryAttempt, DeliveryCompletion } from '#core/store/webhooks/webhook-deliveries.ts';
+import type { DeliveryAttempt, DeliveryCompletion } from '#core/store/webhooks/delivery-completion.ts';
 
 /** A claim with events that are not finished. */
 type OpenClaim = {

@@ -1,7 +1,7 @@
 import { decideHealth, type EndpointCall } from '#core/domain/webhooks/endpoint-health.ts';
 import type { EndpointHealth } from '#core/domain/webhooks/endpoint-state.ts';
 import type { WebhookEndpoint } from '#core/store/webhooks/delivery-claim.ts';
-import type { WebhookStore } from '#core/store/webhooks/webhook-deliveries.ts';
+import type { WebhookStore } from '#core/store/webhooks/webhook-store.ts';
 
 /** Its time is that of the decision. */
 export type EndedCall = Omit<EndpointCall, 'at'>;

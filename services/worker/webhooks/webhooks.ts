@@ -4,7 +4,7 @@ import { hasSurplus, type TenantsWithSurplus, type ExpectedWork } from '#core/do
 import type { ChangeOfEndpoint } from '#core/domain/tenant/notice.ts';
 import { matchesEndpoint } from '#core/domain/webhooks/webhook-endpoint.ts';
 import type { WebhookEndpoint } from '#core/store/webhooks/delivery-claim.ts';
-import type { WebhookStore } from '#core/store/webhooks/webhook-deliveries.ts';
+import type { WebhookStore } from '#core/store/webhooks/webhook-store.ts';
 import { createSidePace } from '../beside-sends/side-pace.ts';
 import { createBehindLooks } from './behind-looks.ts';
 import type { DeliverEventDeps } from './deliver-event.ts';

@@ -8,7 +8,7 @@ import { matchesEndpoint } from '#core/domain/webhooks/webhook-endpoint.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
 import { feedNumberingStore } from '#core/store/webhooks/feed-numbering.ts';
 import { loadMessageIdKey } from '#core/store/messages/message-places.ts';
-import { webhookStore, type WebhookStore } from '#core/store/webhooks/webhook-deliveries.ts';
+import { webhookStore, type WebhookStore } from '#core/store/webhooks/webhook-store.ts';
 import { eventBody } from '../../../services/worker/webhooks/event-body.ts';
 import type { BenchTenant } from './seed.ts';
 import { storeSentMessages } from './sent-messages.ts';

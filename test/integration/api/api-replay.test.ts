@@ -4,7 +4,7 @@ import type { EventEnvelope } from '#core/domain/webhooks/event-envelope.ts';
 import { createIdLoader } from '#core/domain/storage/id-loader.ts';
 import { matchesEndpoint } from '#core/domain/webhooks/webhook-endpoint.ts';
 import { workerStore, type WorkerStore } from '#core/store/worker-store.ts';
-import { webhookStore, type WebhookStore } from '#core/store/webhooks/webhook-deliveries.ts';
+import { webhookStore, type WebhookStore } from '#core/store/webhooks/webhook-store.ts';
 import { completionOf } from '#test/support/completion-of.ts';
 import { get, LEAST, request, send, startTestApi, type ApiTenant, type TestApi } from '#test/support/api.ts';
 import { ADDRESS_KEYS, moveSuspension } from '#test/support/seed.ts';

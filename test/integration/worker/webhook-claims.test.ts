@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { TenantId } from '#core/domain/storage/ids.ts';
 import { decideHealth, type EndpointCall } from '#core/domain/webhooks/endpoint-health.ts';
 import { withTenant } from '#core/store/query/tenant-scope.ts';
-import { webhookStore } from '#core/store/webhooks/webhook-deliveries.ts';
+import { webhookStore } from '#core/store/webhooks/webhook-store.ts';
 import { deleteEndpoint, moveEndpointTo } from '#core/store/webhooks/webhook-endpoints.ts';
 import { moveSuspension, seedAccount, seedTenant } from '#test/support/seed.ts';
 import {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { webhookStore } from '#core/store/webhooks/webhook-deliveries.ts';
+import { webhookStore } from '#core/store/webhooks/webhook-store.ts';
 import { rowsRead } from '#test/support/rows-read.ts';
 import { moveSuspension, seedTenant } from '#test/support/seed.ts';
 import { direct, LEASE_MS, seqsOf, setupWebhooks, succeeded, upTo } from '#test/support/setup-webhooks.ts';

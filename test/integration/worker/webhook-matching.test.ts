@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { matchesEndpoint } from '#core/domain/webhooks/webhook-endpoint.ts';
 import type { DeliveryClaim } from '#core/store/webhooks/delivery-claim.ts';
-import { webhookStore } from '#core/store/webhooks/webhook-deliveries.ts';
+import { webhookStore } from '#core/store/webhooks/webhook-store.ts';
 import { acceptBatch, acceptRow, moveSuspension, seedAccount, seedTenant } from '#test/support/seed.ts';
 import { direct, LEASE_MS, seqsOf, setupWebhooks, upTo } from '#test/support/setup-webhooks.ts';
 

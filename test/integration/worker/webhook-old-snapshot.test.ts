@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { webhookStore } from '#core/store/webhooks/webhook-deliveries.ts';
+import { webhookStore } from '#core/store/webhooks/webhook-store.ts';
 import { holdSnapshot } from '#test/support/hold-snapshot.ts';
 import { direct, setupWebhooks, succeeded } from '#test/support/setup-webhooks.ts';
 

@@ -4,7 +4,7 @@ import type { HttpResult } from '#core/domain/sending/http-exchange.ts';
 import { createIdLoader } from '#core/domain/storage/id-loader.ts';
 import { createEgressGuard } from '#core/platform/http/egress-guard.ts';
 import { createHttpClient } from '#core/platform/http/http-client.ts';
-import { webhookStore } from '#core/store/webhooks/webhook-deliveries.ts';
+import { webhookStore } from '#core/store/webhooks/webhook-store.ts';
 import { setupWorkers } from '#test/support/setup-workers.ts';
 import { seedAccount, seedTenant, type SeededTenant } from '#test/support/seed.ts';
 import { startWebhookReceiver, type WebhookReceiver } from '#test/support/webhook-receiver.ts';

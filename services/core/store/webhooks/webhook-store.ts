@@ -1,70 +1,22 @@
 import type { EndpointHealth, EndpointStatus } from '#core/domain/webhooks/endpoint-state.ts';
-import { isRowAtFault } from '#core/domain/storage/database-fault.ts';
 import type { StoredEvent } from '#core/domain/webhooks/event-envelope.ts';
 import type { LoadIds } from '#core/domain/storage/id-loader.ts';
 import { asJson, type Json, type Sql, type TransactionSql } from '#core/platform/postgres/postgres.ts';
-import { bisectFaults } from '#core/domain/storage/bisect-faults.ts';
 import { createBehindTenants } from './behind-tenants.ts';
 import { boundedQueries, type Bounded } from '../query/bounded-queries.ts';
 import { camelRows } from '../query/camel-rows.ts';
-import { createDueEndpoints, type DueLook } from './due-endpoints.ts';
+import type { WebhookEndpoint } from './delivery-claim.ts';
+import { deliveryClaiming } from './delivery-claiming.ts';
+import { completionRow, type DeliveryCompletion } from './delivery-completion.ts';
+import { createDueEndpoints } from './due-endpoints.ts';
 import { eventMatching } from './event-matching.ts';
-import type { DeliveryClaim, WebhookEndpoint } from './delivery-claim.ts';
-import { HISTORY_TYPES, messageSeqOf, toStoredEvents, type EventRow } from './feed.ts';
+import { toStoredEvents, type EventRow } from './feed.ts';
 import { createMatchedPositions } from './matched-positions.ts';
-
-/** A finished call. */
-export type DeliveryAttempt = {
-  /** Number of the event in the endpoint's feed. */
-  readonly seq: number;
-  /** From 1. */
-  readonly attempt: number;
-  readonly at: Date;
-  readonly durationMs: number;
-  /** Status code of the answer; null if none arrived. */
-  readonly status: number | null;
-  /** Why no answer arrived. */
-  readonly error: string | null;
-  /** The first KiB of the answer's body. */
-  readonly answer: string | null;
-  readonly succeeded: boolean;
-};
-
-/** The result of a claim. Events in neither `again` nor `uncalled` are done. */
-export type DeliveryCompletion = {
-  /** Without the events, so that results that wait to be recorded are small. */
-  readonly claim: Omit<DeliveryClaim, 'events'>;
-  /** Messages of its events. */
-  readonly messages: readonly number[];
-  readonly attempts: readonly DeliveryAttempt[];
-  /** Events that get a row of their own. */
-  readonly again: readonly {
-    readonly seq: number;
-    readonly attempts: number;
-    /** `after_earlier`: when the earlier events of its message are done. */
-    readonly dueAt: Date | 'after_earlier';
-    readonly messageSeq: number | null;
-  }[];
-  /** Ranges of events for which no call was made, by first and last number; they become due again unchanged. */
-  readonly uncalled: readonly { readonly first: number; readonly last: number }[];
-};
 
 export type TenantsBehind = {
   readonly tenantIds: readonly string[];
   readonly newestPass: number | null;
   readonly isWhole: boolean;
-};
-
-export type DeliveryClaimTerms = {
-  /** Where the previous call ended; null: start at the first endpoint. */
-  readonly after: string | null;
-  /** The most endpoints to look at. */
-  readonly endpointsMax: number;
-  readonly claimsMax: number;
-  /** The most of these for one tenant. */
-  readonly tenantClaimsMax: number;
-  readonly busy: readonly string[];
-  readonly leaseMs: number;
 };
 
 /**
@@ -94,36 +46,9 @@ export function webhookStore(sql: Sql, bounded: Bounded, loadIds: LoadIds) {
     return new Map(rows.map((row) => [row.id, toEndpoint(row)]));
   }
 
-  /**
-   * Reads the events of claims, by due row. The rows of an endpoint whose events cannot be read are left out, with an error, and
-   * keep back no other endpoint's.
-   */
-  async function readClaimed(claims: ClaimLook['claims']) {
-    const failures: Error[] = [];
-    const byEndpoint = [...Map.groupBy(claims, ({ endpoint_id: id }) => id)];
-    const read = await bisectFaults(
-      byEndpoint,
-      async (some) => {
-        const asked = some.flatMap(([, of]) => of);
-        const rows = await bounded(
-          sql`
-            select due_id, blocked, (event).* from read_deliveries(${asJson(sql, asked)}, ${HISTORY_TYPES}::text[])`.values(),
-        );
-        const events = Map.groupBy(await toEvents(camelRows<DeliveryRow>(rows)), ({ row }) => row.dueId);
-        return some.map(([, of]) => of.map(({ due_id: id }) => [id, events.get(id) ?? []] as const));
-      },
-      (some, error) => {
-        if (!isRowAtFault(error)) throw error;
-        for (const [id] of some)
-          failures.push(new Error(`Events of endpoint ${id} cannot be read`, { cause: error }));
-        return some.map(() => []);
-      },
-    );
-    return { events: new Map(read.flat()), failures };
-  }
-
   return {
     matchEvents: eventMatching({ sql, positions, rowsOf, toEvents, loadEndpoints }),
+    claimDeliveries: deliveryClaiming({ sql, bounded, due, rowsOf, toEvents, loadEndpoints }),
 
     /**
      * Returns tenants with endpoints that are matched less far than the tenant's feed goes: among the tenants to which numbering
@@ -156,74 +81,6 @@ export function webhookStore(sql: Sql, bounded: Bounded, loadIds: LoadIds) {
     },
 
     /**
-     * Claims due rows, of one endpoint after the other.
-     * @returns `next`: null after the last endpoint; `failures`: an error for each endpoint whose events cannot be read. Its
-     * rows are claimed again when their lease ends.
-     */
-    async claimDeliveries({
-      after,
-      endpointsMax,
-      claimsMax,
-      tenantClaimsMax,
-      busy,
-      leaseMs,
-    }: DeliveryClaimTerms): Promise<{
-      readonly claims: readonly DeliveryClaim[];
-      readonly next: string | null;
-      readonly failures: readonly Error[];
-    }> {
-      const leaseEndsAt = performance.now() + leaseMs;
-      const askedAt = Date.now();
-      const { since, known } = due.look(after, endpointsMax);
-      const [look] = await rowsOf<ClaimLook>(
-        sql`
-          select claims, seen, earliest, next_id as next, looked_at from claim_deliveries(${after}, ${endpointsMax}, ${claimsMax},
-            ${tenantClaimsMax}, ${[...busy]}::uuid[], ${leaseMs}, ${since}::text::timestamptz, ${asJson(sql, known)})`,
-      );
-      if (look === undefined) return { claims: [], next: null, failures: [] };
-      due.looked(look);
-      if (look.claims.length === 0) return { claims: [], next: look.next, failures: [] };
-      const [endpoints, { events, failures }] = await Promise.all([
-        loadEndpoints(look.claims.map(({ endpoint_id: id }) => id)),
-        readClaimed(look.claims),
-      ]);
-      const claims = look.claims.flatMap(
-        ({
-          due_id: dueId,
-          claim,
-          endpoint_id,
-          purge_on,
-          attempts,
-          manual,
-          probe: isProbe,
-          leased_until,
-          waited_ms,
-          paced: isPaced,
-        }) => {
-          const endpoint = endpoints.get(endpoint_id);
-          const told = events.get(dueId);
-          if (endpoint === undefined || told === undefined) return [];
-          return {
-            dueId,
-            claim,
-            endpoint,
-            purgeOn: purge_on,
-            attempts,
-            manual,
-            isProbe,
-            probeUntil: isProbe ? new Date(leased_until) : null,
-            waitsSince: askedAt - waited_ms,
-            isPaced,
-            events: told.map(({ row, event }) => ({ seq: row.seq, event, messageSeq: messageSeqOf(row) })),
-            blocked: new Set(told.filter(({ row }) => row.blocked).map(({ row }) => row.messageSeq)),
-            leaseEndsAt,
-          };
-        },
-      );
-      return { claims, next: look.next, failures };
-    },
-
-    /**
      * Stores the results of claims. `stale`: the number of claims that belonged to another worker by then; nothing of them is
      * stored.
      */
@@ -231,7 +88,7 @@ export function webhookStore(sql: Sql, bounded: Bounded, loadIds: LoadIds) {
       completions: readonly DeliveryCompletion[],
     ): Promise<{ readonly stale: number }> {
       const now = Date.now();
-      const rows = completions.map((one) => toCompletion(one, now));
+      const rows = completions.map((one) => completionRow(one, now));
       const [row] = await bounded(
         sql<{ stale: number }[]>`select complete_deliveries(${asJson(sql, rows)}) as stale`,
       );
@@ -328,41 +185,8 @@ type EndpointRow = Omit<WebhookEndpoint, 'signingKey'> & {
   readonly keyCiphertext: string | null;
 };
 
-type ClaimLook = DueLook & {
-  readonly claims: readonly {
-    readonly due_id: number;
-    readonly claim: number;
-    readonly endpoint_id: string;
-    readonly purge_on: string;
-    readonly attempts: number;
-    readonly manual: boolean;
-    readonly probe: boolean;
-    readonly leased_until: string;
-    readonly waited_ms: number;
-    readonly paced: boolean;
-  }[];
-};
-
-type DeliveryRow = EventRow & { readonly dueId: number; readonly blocked: boolean };
-
 function toEndpoint({ keyId, keyCiphertext, ...endpoint }: EndpointRow): WebhookEndpoint {
   const signingKey =
     keyId === null || keyCiphertext === null ? null : { id: keyId, ciphertext: keyCiphertext };
   return { ...endpoint, signingKey };
-}
-
-function toCompletion({ claim, messages, attempts, again, uncalled }: DeliveryCompletion, now: number) {
-  return {
-    due_id: claim.dueId,
-    claim: claim.claim,
-    messages,
-    attempts: attempts.map(({ durationMs, ...attempt }) => ({ ...attempt, duration_ms: durationMs })),
-    again: again.map(({ seq, attempts: made, dueAt, messageSeq }) => ({
-      seq,
-      attempts: made,
-      due_in_ms: dueAt === 'after_earlier' ? null : Math.max(0, dueAt.getTime() - now),
-      message_seq: messageSeq,
-    })),
-    uncalled,
-  };
 }
