@@ -15,12 +15,8 @@ import type { Maintained } from '#core/store/upkeep/partitions.ts';
 import type { StoredReceiptCall } from '#core/store/receipts/receipt-reports.ts';
 import type { WebhookEndpoint } from '#core/store/webhooks/delivery-claim.ts';
 import type { Logger } from '#core/platform/telemetry/logger.ts';
-import type {
-  FailoverLabels,
-  GivenUpReason,
-  LookupOutcome,
-  WorkerMetrics,
-} from '#core/platform/telemetry/worker-metrics.ts';
+import type { FailoverLabels, GivenUpReason, LookupOutcome } from '#core/platform/telemetry/worker-labels.ts';
+import type { WorkerMetrics } from '#core/platform/telemetry/worker-metrics.ts';
 import type { Refused } from './claim/refused-messages.ts';
 import type { Delivered } from './deliver/deliver.ts';
 import type { Called } from './webhooks/call-endpoint.ts';

@@ -1,12 +1,12 @@
-import type { WorkerMetrics } from '#core/platform/telemetry/worker-metrics.ts';
+import type { DatabaseMetrics } from '#core/platform/telemetry/database-metrics.ts';
 import { paced } from '#core/platform/telemetry/paced.ts';
 import type { GaugeStore } from '#core/store/upkeep/gauges.ts';
 import type { WebhookStore } from '#core/store/webhooks/webhook-store.ts';
 
 type WebhookGauges = Pick<WebhookStore, 'oldestUnmatchedSeconds' | 'oldestDueSeconds' | 'endpointCounts'>;
 
-/** Lets the worker's gauges show what the database holds. Each read is paced and, where several gauges show it, shared. */
-export function sampleDatabase(metrics: WorkerMetrics, gauges: GaugeStore, webhooks: WebhookGauges): void {
+/** Lets the gauges show what the database holds. Each read is paced and, where several gauges show it, shared. */
+export function sampleDatabase(metrics: DatabaseMetrics, gauges: GaugeStore, webhooks: WebhookGauges): void {
   const totals = paced(gauges.messageTotals);
   metrics.backlog.from(async () => (await totals()).backlog);
   metrics.scheduled.from(async () => (await totals()).scheduled);

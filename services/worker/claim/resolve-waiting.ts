@@ -4,7 +4,7 @@ import {
   type WaitingDecision,
 } from '#core/domain/sending/decide-waiting.ts';
 import type { FailureClass } from '#core/domain/sending/failure.ts';
-import type { FailoverLabels } from '#core/platform/telemetry/worker-metrics.ts';
+import type { FailoverLabels } from '#core/platform/telemetry/worker-labels.ts';
 import type { Assignment } from '#core/store/sending/waiting-messages.ts';
 import type { WorkerStore } from '#core/store/worker-store.ts';
 import type { ClaimedMessage } from '#core/store/sending/claimed-message.ts';

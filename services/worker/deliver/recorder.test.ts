@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { Outcome } from '#core/domain/sending/outcome.ts';
 import type { ClaimedMessage } from '#core/store/sending/claimed-message.ts';
 import type { Completion } from '#core/store/sending/completion.ts';
-import type { FailoverLabels } from '#core/platform/telemetry/worker-metrics.ts';
+import type { FailoverLabels } from '#core/platform/telemetry/worker-labels.ts';
 import { createRecorder, type RecorderDeps } from './recorder.ts';
 
 /** Returns a message; messages differ by number only. */

@@ -3,7 +3,7 @@ import { settle } from '#core/domain/sending/settle.ts';
 import type { Settlement } from '#core/domain/sending/settlement.ts';
 import { bisectFaults } from '#core/domain/storage/bisect-faults.ts';
 import { createMicroBatch } from '#core/platform/process/micro-batch.ts';
-import type { FailoverLabels } from '#core/platform/telemetry/worker-metrics.ts';
+import type { FailoverLabels } from '#core/platform/telemetry/worker-labels.ts';
 import type { ClaimedMessage } from '#core/store/sending/claimed-message.ts';
 import type { Completion } from '#core/store/sending/completion.ts';
 import type { WorkerStore } from '#core/store/worker-store.ts';

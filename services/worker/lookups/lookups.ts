@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type { MonotonicClock } from '#core/domain/clock.ts';
 import { decidePause, type LookupPause } from '#core/domain/receipts/decide-lookup.ts';
-import type { LookupOutcome } from '#core/platform/telemetry/worker-metrics.ts';
+import type { LookupOutcome } from '#core/platform/telemetry/worker-labels.ts';
 import type { WorkerStore } from '#core/store/worker-store.ts';
 import type { DueLookup, LookupTerms } from '#core/store/receipts/lookups.ts';
 import { findProvider, lookupPaces } from '#providers/registry.ts';

@@ -1,5 +1,5 @@
 import { decideSilence } from '#core/domain/receipts/decide-silence.ts';
-import type { FailoverLabels } from '#core/platform/telemetry/worker-metrics.ts';
+import type { FailoverLabels } from '#core/platform/telemetry/worker-labels.ts';
 import type { WorkerStore } from '#core/store/worker-store.ts';
 import type { SilenceDecided, SilenceRouting, SilentRow } from '#core/store/receipts/silent-messages.ts';
 import { closedAccounts, type WhyClosed } from '../claim/closed-accounts.ts';

@@ -15,7 +15,7 @@ import type { DelayedMessage } from '#core/store/sending/waiting-messages.ts';
 import type { Fault } from '#providers/stand-in.ts';
 import { setupWorkers } from '#test/support/setup-workers.ts';
 import { seedAccount } from '#test/support/seed.ts';
-import type { FailoverLabels } from '#core/platform/telemetry/worker-metrics.ts';
+import type { FailoverLabels } from '#core/platform/telemetry/worker-labels.ts';
 import { createDelayedMoves } from '../../../services/worker/claim/delayed-moves.ts';
 import { createResolveWaiting, resolveWaiting } from '../../../services/worker/claim/resolve-waiting.ts';
 

@@ -4,7 +4,8 @@ import { expect, test, vi } from 'vitest';
 import { CONNECTIONS_MAX, EXPOSITION_KEPT_MS, openHealthServer, type HealthOptions } from './health.ts';
 import { createApiMetrics } from '../telemetry/api-metrics.ts';
 import { collectProcessMetrics } from '../telemetry/process-metrics.ts';
-import { METRIC_OUTCOMES, createWorkerMetrics, GIVEN_UP_REASONS } from '../telemetry/worker-metrics.ts';
+import { METRIC_OUTCOMES, GIVEN_UP_REASONS } from '../telemetry/worker-labels.ts';
+import { createWorkerMetrics } from '../telemetry/worker-metrics.ts';
 import { SAMPLE_DEADLINE_MS } from '../telemetry/sampled-metrics.ts';
 import type { AttemptOutcome } from '#core/domain/sending/outcome.ts';
 

@@ -1,77 +1,31 @@
 import { Counter, Gauge, Histogram } from 'prom-client';
 import { BRAKE_LEVELS, type BrakeLevel } from '#core/domain/tenant/brake.ts';
 import { CHANNELS, type Channel } from '#core/domain/message/channel.ts';
-import { ENDPOINT_STATUSES } from '#core/domain/webhooks/endpoint-state.ts';
-import { ADAPTER_FAULT, FAILURE_CLASSES, type FailureClass } from '#core/domain/sending/failure.ts';
-import { PARTITION_TASKS } from '#core/domain/storage/partition-task.ts';
-import type { LeftReason } from '#core/domain/routing/skipped-account.ts';
 import { createBaseMetrics, SECONDS } from './base-metrics.ts';
+import { createDatabaseMetrics } from './database-metrics.ts';
 import { sampled, sampledSeries } from './sampled-metrics.ts';
 import { tenantCounters, type TenantMetricsOptions } from './tenant-metrics.ts';
+import {
+  AWAITED_OUTCOMES,
+  GIVEN_UP_REASONS,
+  LOOKUP_RESULTS,
+  METRIC_OUTCOMES,
+  RECEIPT_RESULTS,
+  WEBHOOK_RESULTS,
+  type AwaitedOutcome,
+  type FailoverLabels,
+  type GivenUpReason,
+  type LookupOutcome,
+  type MetricReceiptResult,
+  type WebhookResult,
+} from './worker-labels.ts';
 
 /** From an immediate first attempt to a retry schedule of a day. */
 const DELIVERY_SECONDS = [
   0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1_800, 7_200, 28_800, 86_400,
 ];
 
-/** The outcomes of an attempt; a test keeps them equal to those of the domain. */
-export const METRIC_OUTCOMES = [
-  'accepted',
-  'rejected_permanent',
-  'rejected_transient',
-  'ambiguous',
-  'not_started',
-] as const;
-
 const CIRCUIT_STATES = ['open', 'probing'] as const;
-
-/**
- * Why a message was given up. A failure class names the cause; `no_answer`: the last call got no answer, so the result is
- * unknown; `worker_lost` and `adapter_fault` are Despatch's own faults.
- */
-export const GIVEN_UP_REASONS = [...FAILURE_CLASSES, 'no_answer', 'worker_lost', ADAPTER_FAULT] as const;
-export type GivenUpReason = (typeof GIVEN_UP_REASONS)[number];
-
-/** How the wait for a message's result ended: a report arrived, a lookup found it, or neither happened before the wait ended. */
-const AWAITED_OUTCOMES = ['heard', 'asked', 'silent'] as const;
-export type AwaitedOutcome = (typeof AWAITED_OUTCOMES)[number];
-
-/**
- * Results of receipts. `applied`: it changed the message; `unapplied`: it contained nothing new, or nothing credible any more;
- * `repeated`; `orphan`: it matches no message; `full`: it matches no message yet, and too many receipts of its account are
- * waiting; `forged`: not authentic; `unreadable`: not in the vendor's format.
- * `asked`: any answer to a lookup; all others are reports that the vendor sent by itself.
- */
-export const RECEIPT_RESULTS = [
-  'applied',
-  'unapplied',
-  'repeated',
-  'orphan',
-  'full',
-  'asked',
-  'forged',
-  'unreadable',
-] as const;
-export type MetricReceiptResult = (typeof RECEIPT_RESULTS)[number];
-
-/**
- * Results of lookups. `final`: the message's outcome; `pending`: it is still under way, or the provider does not tell;
- * `not_found`: the provider does not know it; `unanswerable`: it cannot be looked up; `forbidden`: the account's key may not look
- * it up; `unanswered`: no answer.
- */
-export const LOOKUP_RESULTS = [
-  'final',
-  'pending',
-  'not_found',
-  'unanswerable',
-  'forbidden',
-  'unanswered',
-] as const;
-export type LookupOutcome = (typeof LOOKUP_RESULTS)[number];
-
-/** Results of a call to a webhook endpoint; `exhausted`: the last call for its event failed. */
-export const WEBHOOK_RESULTS = ['succeeded', 'failed', 'exhausted'] as const;
-export type WebhookResult = (typeof WEBHOOK_RESULTS)[number];
 
 export type WorkerMetricsOptions = TenantMetricsOptions & {
   /** The providers of the catalog with their channels; their series start at 0. */
@@ -81,17 +35,6 @@ export type WorkerMetricsOptions = TenantMetricsOptions & {
     /** The provider's lookup, if it has one. */
     readonly lookup?: unknown;
   }[];
-};
-
-/** The labels of a message's move from one account to another. */
-export type FailoverLabels = {
-  readonly channel: Channel;
-  /** Provider of the account that the message leaves, an id of the catalog. */
-  readonly provider: string;
-  /** Provider of the next account; `unknown` if that account can no longer be used. */
-  readonly to: string;
-  /** The failure of the call; a receipt timeout; or why the account was not called. */
-  readonly because: FailureClass | 'receipt_timeout' | LeftReason;
 };
 
 type AttemptLabels = {
@@ -221,6 +164,7 @@ export function createWorkerMetrics({ providers = [], tenantsMax = 0 }: WorkerMe
   });
   return {
     ...base,
+    ...createDatabaseMetrics(registry),
     registry,
     attempted(message: AttemptLabels): void {
       const { channel, provider, outcome } = message;
@@ -251,25 +195,6 @@ export function createWorkerMetrics({ providers = [], tenantsMax = 0 }: WorkerMe
       'despatch_webhook_calls_in_flight',
       'Calls to webhook endpoints that are under way in this process.',
     ),
-    webhooksOldestUnmatched: sampled(
-      registry,
-      'despatch_webhook_oldest_unmatched_seconds',
-      'For how long the oldest event that has its number has waited to be matched with the webhook endpoints of its tenant; every worker shows the same.',
-    ),
-    webhooksOldestDue: sampled(
-      registry,
-      'despatch_webhook_oldest_due_seconds',
-      'For how long the oldest delivery has waited that a worker should have taken; what its endpoint holds back does not count. Every worker shows the same.',
-    ),
-    webhookEndpoints: sampledSeries(
-      registry,
-      {
-        name: 'despatch_webhook_endpoints',
-        help: 'Webhook endpoints of all tenants that are in this state; every worker shows the same.',
-        labelNames: ['status'],
-      },
-      ENDPOINT_STATUSES.map((status) => ({ status })),
-    ),
     endToEndSeconds,
     circuitState: sampledSeries(
       registry,
@@ -287,30 +212,6 @@ export function createWorkerMetrics({ providers = [], tenantsMax = 0 }: WorkerMe
       registers: on,
     }),
     inFlight: sampled(registry, 'despatch_worker_in_flight', 'Claimed messages in this process.'),
-    backlog: sampled(
-      registry,
-      'despatch_backlog_messages',
-      'Messages accepted and not finished, of all tenants but suspended ones, without those that are scheduled or wait behind a brake; every worker shows the same.',
-    ),
-    braked: sampled(
-      registry,
-      'despatch_braked_messages',
-      'Messages of channels that an abuse brake slows or holds, accepted and not finished, of all tenants but suspended ones; every worker shows the same.',
-    ),
-    brakedChannels: sampledSeries(
-      registry,
-      {
-        name: 'despatch_braked_channels',
-        help: 'Channels of tenants that an abuse brake slows or holds now, of all tenants but suspended ones; every worker shows the same.',
-        labelNames: ['level'],
-      },
-      BRAKE_LEVELS.map((level) => ({ level })),
-    ),
-    scheduled: sampled(
-      registry,
-      'despatch_scheduled_messages',
-      'Messages that wait for the time that their sender named, of all tenants but suspended ones; every worker shows the same.',
-    ),
     oldestScheduled: sampled(
       registry,
       'despatch_scheduled_oldest_overdue_seconds',
@@ -321,26 +222,11 @@ export function createWorkerMetrics({ providers = [], tenantsMax = 0 }: WorkerMe
       'despatch_oldest_due_seconds',
       "For how long the message that waits longest could have been sent. What waits for its provider to recover, for its account's rate limit or credentials, or in a channel that an abuse brake slows, does not count.",
     ),
-    oldestReceipt: sampled(
-      registry,
-      'despatch_receipts_oldest_seconds',
-      'For how long the oldest call of a vendor has waited to be read, or the oldest receipt to be applied; every worker shows the same. Calls that wait for usable settings of their account do not count.',
-    ),
     eventsNumbered: new Counter({
       name: 'despatch_events_numbered_total',
       help: "Events that were given their number in a tenant's feed.",
       registers: on,
     }),
-    oldestChange: sampled(
-      registry,
-      'despatch_events_oldest_seconds',
-      "For how long the oldest event has waited for its number in its tenant's feed; every worker shows the same.",
-    ),
-    oldestUsage: sampled(
-      registry,
-      'despatch_usage_oldest_seconds',
-      'For how long the oldest move of messages has waited to be counted as usage; every worker shows the same.',
-    ),
     /** Starts a task's series, so that a task that never succeeds is visible too. */
     taskBegun(task: string, epochSeconds: number): void {
       taskSuccess.set({ task }, epochSeconds);
@@ -348,20 +234,6 @@ export function createWorkerMetrics({ providers = [], tenantsMax = 0 }: WorkerMe
     },
     taskSucceeded: (task: string, epochSeconds: number): void => taskSuccess.set({ task }, epochSeconds),
     taskFailed: (task: string): void => taskFailures.inc({ task }),
-    partitionsDue: sampledSeries(
-      registry,
-      {
-        name: 'despatch_partitions_due',
-        help: 'Partitions that are to be made or dropped; `blocked` while rows of their week are in the default partition. Every worker shows the same.',
-        labelNames: ['task'],
-      },
-      PARTITION_TASKS.map((task) => ({ task })),
-    ),
-    oldestDeletion: sampled(
-      registry,
-      'despatch_deletion_oldest_seconds',
-      'For how long the deletion of a tenant that began first has been under way; every worker shows the same.',
-    ),
     wakeupsReceived: new Counter({
       name: 'despatch_wakeups_received_total',
       help: 'Wake-ups that JetStream delivered to this process.',
