@@ -1,5 +1,5 @@
 import { compare as compareVersions } from 'semver';
-import { isLockRefused } from '#core/domain/storage/database-fault.ts';
+import { isLockRefused, isRedefinition } from '#core/domain/storage/database-fault.ts';
 import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { functionsDigest, type FunctionFile } from '#core/store/schema/migration-files.ts';
 
@@ -30,8 +30,8 @@ export type FunctionRelease = {
  *
  * Replaces nothing if a release of a higher version was applied before, or another build of this version was first applied after
  * this one: an older release works with newer functions, while services of the newer release do not work with older functions.
- * Then only functions that the database has never had are added, which a release that was skipped may bring. `replacesNewer`
- * applies all of them all the same.
+ * Then only functions that the database does not have are added, which a release that was skipped may bring, overloads of known
+ * names among them. `replacesNewer` applies all of them all the same.
  *
  * Each file is run twice. The first run does not check bodies, because functions call each other and the files have no order.
  * Then every execute right on the new functions is revoked, and the second run, which checks the bodies too, grants exactly the
@@ -53,10 +53,9 @@ export async function applyFunctions(
         select name, encode(hash, 'hex') as hash from despatch.applied_functions order by name`
     ).map(({ name, hash }) => [name, hash]),
   );
-  const changed = files.filter(({ name, hash }) =>
-    isNewerKept ? !stored.has(name) : stored.get(name) !== hash,
-  );
-  if (changed.length > 0) await applyFiles(tx, changed);
+  const changed = files.filter(({ name, hash }) => stored.get(name) !== hash);
+  const applied = isNewerKept ? await missingOf(tx, changed) : changed;
+  if (applied.length > 0) await applyFiles(tx, applied, { isNewerKept });
   const known = releases.find((release) => release.digest === digest);
   if (known === undefined || replacesNewer || compareVersions(version, known.version) > 0) {
     await tx`
@@ -65,7 +64,7 @@ export async function applyFunctions(
   }
   const names = new Set(files.map(({ name }) => name));
   return {
-    applied: changed.map(({ name }) => name),
+    applied: applied.map(({ name }) => name),
     unused: isNewerKept ? [] : [...stored.keys()].filter((name) => !names.has(name)),
     isNewerKept,
   };
@@ -90,7 +89,46 @@ function isReplaced(releases: readonly Release[], { digest, version }: Release):
   });
 }
 
-async function applyFiles(tx: TransactionSql, files: readonly FunctionFile[]): Promise<void> {
+/** Returns those files whose functions the database does not have, not even with another body. */
+async function missingOf(tx: TransactionSql, files: readonly FunctionFile[]): Promise<FunctionFile[]> {
+  const missing: FunctionFile[] = [];
+  for (const file of files) if (await isMissing(tx, file)) missing.push(file);
+  return missing;
+}
+
+/** Finds out by a trial, which is rolled back: the file's text does not tell whether an overload of its name is the same function. */
+async function isMissing(tx: TransactionSql, { name, sql }: FunctionFile): Promise<boolean> {
+  let isNew = false;
+  try {
+    await tx.savepoint(async (trial) => {
+      await trial`set local check_function_bodies = off`;
+      const before = await countFunctions(trial);
+      await run(trial, [{ name, sql }]);
+      isNew = (await countFunctions(trial)) > before;
+      throw TRIED;
+    });
+  } catch (error) {
+    if (error === TRIED) return isNew;
+    if (error instanceof FunctionFileError && isRedefinition(error.cause)) return false;
+    throw error;
+  }
+  return isNew;
+}
+
+/** Thrown to roll a trial back. */
+const TRIED = new Error('rolled back');
+
+async function countFunctions(tx: TransactionSql): Promise<number> {
+  const [row] = await tx<{ n: number }[]>`
+    select count(*)::integer as n from pg_proc where pronamespace = 'despatch'::regnamespace`;
+  return row?.n ?? 0;
+}
+
+async function applyFiles(
+  tx: TransactionSql,
+  files: readonly FunctionFile[],
+  { isNewerKept }: Pick<AppliedFunctions, 'isNewerKept'>,
+): Promise<void> {
   await tx`set local check_function_bodies = off`;
   await run(tx, files);
   await revokeCalls(tx);
@@ -99,11 +137,13 @@ async function applyFiles(tx: TransactionSql, files: readonly FunctionFile[]): P
   for (const { name, hash } of files) {
     await tx`
       insert into despatch.applied_functions (name, hash) values (${name}, decode(${hash}, 'hex'))
-      on conflict (name) do update set hash = excluded.hash, applied_at = excluded.applied_at`;
+      on conflict (name) do update set hash = excluded.hash, applied_at = excluded.applied_at
+      -- A newer release's function of this name stays beside the overload.
+      where ${!isNewerKept}`;
   }
 }
 
-async function run(tx: TransactionSql, files: readonly FunctionFile[]): Promise<void> {
+async function run(tx: TransactionSql, files: readonly Pick<FunctionFile, 'name' | 'sql'>[]): Promise<void> {
   for (const { name, sql } of files) {
     try {
       await tx.unsafe(sql);

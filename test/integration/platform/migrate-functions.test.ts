@@ -169,6 +169,48 @@ test('a release of a higher version has its own functions, also after a lower on
   expect(await deploy('1.0.0')).toEqual([false, 1]);
 });
 
+test('a release that was skipped adds its overload of a function that a newer release has as well', async () => {
+  const [first, skipped, last] = [
+    { version: '1.0.0', functions: [...OWN, answer()] },
+    {
+      version: '1.1.0',
+      functions: [...OWN, answer({ args: 'plus integer', returns: '1 + plus' }), answer({ name: 'other' })],
+    },
+    {
+      version: '1.2.0',
+      functions: [
+        ...OWN,
+        answer({ args: 'plus integer, times integer', returns: '(1 + plus) * times' }),
+        answer({ name: 'other', returns: '2' }),
+      ],
+    },
+  ] as const;
+  await run(first);
+  await run(last);
+  const appliedLast = await appliedAt('answer');
+  expect(await run(skipped)).toMatchObject({ functions: ['answer'], isNewerKept: true });
+  expect(await b.api`select answer() as a, answer(1) as b, answer(1, 2) as c, other() as d`).toEqual([
+    { a: 1, b: 2, c: 4, d: 2 },
+  ]);
+  await expect(b.worker`select answer(1)`).rejects.toMatchObject(DENIED);
+  expect(await appliedAt('answer')).toBe(appliedLast);
+  for (const release of [skipped, last]) expect(await run(release)).toMatchObject({ functions: [] });
+});
+
+test('a skipped release leaves a function whose result or parameter names a newer one has changed', async () => {
+  const text = (args: string, returns: string) =>
+    functionFile(
+      'answer',
+      `create or replace function answer(${args}) returns ${returns} language sql as $$ select 1 $$`,
+    );
+  await run({ version: '1.2.0', functions: [...OWN, text('a integer', 'integer')] });
+  for (const other of [text('b integer', 'integer'), text('a integer', 'bigint')])
+    expect(await run({ version: '1.1.0', functions: [...OWN, other] })).toMatchObject({
+      functions: [],
+      isNewerKept: true,
+    });
+});
+
 test('of two builds of one version, the functions of the one that was first applied later stay', async () => {
   const [first, second] = [
     [...OWN, answer()],

@@ -4,6 +4,7 @@ import {
   isDamage,
   isLockRefused,
   isPlaceRefused,
+  isRedefinition,
   isRowAtFault,
   isUndone,
   isUnreachable,
@@ -44,6 +45,13 @@ test('isLockRefused recognizes lock timeouts and deadlocks', () => {
   expect(codes.filter((code) => isLockRefused(refusal(code)))).toEqual(['55P03', '40P01']);
   expect(isLockRefused(undefined)).toBe(false);
   expect(isLockRefused(Object.assign(new Error('of another'), { code: '55P03' }))).toBe(false);
+});
+
+test('isRedefinition recognizes a function that differs in more than its body', () => {
+  const codes = ['42P13', '42601', '42723', '42501'];
+  expect(codes.filter((code) => isRedefinition(refusal(code)))).toEqual(['42P13']);
+  expect(isRedefinition(undefined)).toBe(false);
+  expect(isRedefinition(Object.assign(new Error('of another'), { code: '42P13' }))).toBe(false);
 });
 
 test('isUnreachable recognizes a server that is lost, and no refusal of a single statement', () => {

@@ -127,6 +127,12 @@ export function isLockRefused(error: unknown): boolean {
   return databaseFaultOf(error) === 'away' && (code === '55P03' || code === '40P01');
 }
 
+/** Whether a function was not replaced because its result or the names of its parameters would change. */
+export function isRedefinition(error: unknown): boolean {
+  const { code } = (error ?? {}) as { code?: unknown };
+  return databaseFaultOf(error) === 'service' && code === '42P13';
+}
+
 /** Errors of a server that accepts no connection now, so that no statement was sent. */
 const NOT_ACCEPTED = new Set(['53300', '57P03']);
 
