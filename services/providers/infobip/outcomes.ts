@@ -36,22 +36,47 @@ export const STATUS_CODES: CodeTable = {
   ...codes(permanent('content_rejected', 'body_too_long'), 25),
 };
 
-/** Error ids in a report, https://www.infobip.com/docs/essentials/response-status-and-error-codes#gsm-error-codes. */
+/** Error ids in a report, https://www.infobip.com/docs/developer-resources/api-fundamentals/error-code-reference. */
 export const ERROR_CODES: CodeTable = {
   ...codes(permanent('invalid_recipient', 'unknown_recipient'), 1, 3041),
-  ...codes(permanent('invalid_recipient', 'unreachable_number'), 9, 11),
+  ...codes(permanent('invalid_recipient', 'unreachable_number'), 9, 11, 352, 568, 629),
   ...codes(permanent('recipient_unavailable', 'handset_unreachable'), 5, 6, 12, 13, 27, 31, 32, 33, 256),
-  ...codes(permanent('recipient_unavailable', 'handset_unreachable'), 257, 258, 502, 2048),
-  ...codes(permanent('recipient_unavailable', 'recipient_blocked'), 2049, 2050),
-  ...codes(permanent('recipient_unavailable', 'validity_expired'), 4101),
-  ...codes(permanent('provider_unavailable', 'provider_error'), 34, 500, 503, 1536, 1539),
+  ...codes(permanent('recipient_unavailable', 'handset_unreachable'), 257, 258, 502, 569, 628, 2048),
+  // 2050: the operator's register of numbers that are not to be disturbed.
+  ...codes(permanent('recipient_unavailable', 'recipient_blocked'), 560, 566, 2049, 2050, 2052),
+  ...codes(permanent('recipient_unavailable', 'validity_expired'), 811, 4098, 4101),
+  ...codes(permanent('recipient_unavailable', 'recipient_credit'), 581),
+  ...codes(permanent('recipient_unavailable', 'recipient_rate_limited'), 4103, 4104),
+  ...codes(permanent('provider_unavailable', 'provider_error'), 34, 500, 503, 631, 1536, 1539),
+  ...codes(permanent('provider_throttled', 'rate_limited'), 541),
+  ...codes(permanent('provider_throttled', 'daily_cap_reached'), 542, 609, 4202),
+  ...codes(permanent('content_rejected', 'body_too_long'), 355),
+  ...codes(permanent('content_rejected', 'blocked'), 561, 604, 607, 608),
+  ...codes(permanent('sender_rejected', 'invalid_sender'), 368),
+  ...codes(permanent('sender_rejected', 'sender_blocked'), 375, 564, 2053),
+  ...codes(permanent('sender_rejected', 'sender_unregistered'), 488, 562, 563, 571, 572, 594),
+  ...codes(accountFault('insufficient_credit'), 4099),
   // Also of subscribers without credit, or who may not receive from short codes: no reason to suppress the recipient.
   ...codes(permanent('recipient_unavailable', 'undeliverable'), 351),
+  // 573: the recipient had the operator block this short code; 603: the recipient replied STOP to this number.
   ...codes(permanent('recipient_unavailable', 'recipient_opted_out'), 573, 603),
   // WhatsApp codes.
+  ...codes(permanent('invalid_recipient', 'undeliverable'), 7002, 7020, 7025),
+  ...codes(permanent('recipient_unavailable', 'recipient_blocked'), 7003, 7030),
+  ...codes(accountFault('authentication_failed'), 7004),
+  ...codes(accountFault('forbidden'), 7005),
   ...codes(permanent('content_rejected', 'invalid_template'), 7008, 7009),
+  ...codes(permanent('content_rejected', 'outside_window'), 7010),
+  ...codes(accountFault('account_suspended'), 7011),
+  ...codes(permanent('content_rejected', 'invalid_media'), 7013, 7014, 7015, 7022),
   ...codes(permanent('provider_throttled', 'quality_limited'), 7016),
+  ...codes(permanent('provider_throttled', 'rate_limited'), 7017),
+  ...codes(accountFault('insufficient_credit'), 7019),
+  ...codes(permanent('content_rejected', 'blocked'), 7027),
   ...codes(permanent('recipient_unavailable', 'not_delivered_by_choice'), 7032),
+  // The recipient has switched off this business's marketing messages in WhatsApp.
+  ...codes(permanent('recipient_unavailable', 'recipient_opted_out'), 7033),
+  ...codes(accountFault('sender_unregistered'), 7034),
 };
 
 /** Codes of a request that was refused as a whole, https://www.infobip.com/docs/essentials/response-status-and-error-codes. */

@@ -193,18 +193,29 @@ describe('a report of Infobip', () => {
     });
 
   test.each([
-    [1, 'invalid_recipient'],
-    [351, 'recipient_unavailable'],
-    [603, 'recipient_unavailable'],
-    [3041, 'invalid_recipient'],
-    [2050, 'recipient_unavailable'],
-    [7009, 'content_rejected'],
-    [7016, 'provider_throttled'],
-    [7032, 'recipient_unavailable'],
-  ])('with the error %i has the class %s', (id, failureClass) => {
+    [1, 'invalid_recipient', 'unknown_recipient'],
+    [351, 'recipient_unavailable', 'undeliverable'],
+    [368, 'sender_rejected', 'invalid_sender'],
+    [542, 'provider_throttled', 'daily_cap_reached'],
+    [573, 'recipient_unavailable', 'recipient_opted_out'],
+    [603, 'recipient_unavailable', 'recipient_opted_out'],
+    [607, 'content_rejected', 'blocked'],
+    [629, 'invalid_recipient', 'unreachable_number'],
+    [3041, 'invalid_recipient', 'unknown_recipient'],
+    [2050, 'recipient_unavailable', 'recipient_blocked'],
+    [4099, 'auth_or_config', 'insufficient_credit'],
+    [7002, 'invalid_recipient', 'undeliverable'],
+    [7003, 'recipient_unavailable', 'recipient_blocked'],
+    [7009, 'content_rejected', 'invalid_template'],
+    [7010, 'content_rejected', 'outside_window'],
+    [7016, 'provider_throttled', 'quality_limited'],
+    [7032, 'recipient_unavailable', 'not_delivered_by_choice'],
+    [7033, 'recipient_unavailable', 'recipient_opted_out'],
+    [7034, 'auth_or_config', 'sender_unregistered'],
+  ])('with the error %i has the class %s and the code %s', (id, failureClass, code) => {
     const error = { ...unknownSubscriber, id, name: 'EC_ANY' };
     expect(parse({ results: [result('4', error)] })).toMatchObject({
-      receipts: [{ state: 'undelivered', failure: { class: failureClass, providerCode: String(id) } }],
+      receipts: [{ state: 'undelivered', failure: { class: failureClass, code, providerCode: String(id) } }],
     });
   });
 
