@@ -18,11 +18,11 @@ export const STATUS_CODES: CodeTable = {
   ...codes(permanent('unknown', 'delivery_unknown'), 22, 29),
   ...codes(permanent('sender_rejected', 'region_not_permitted'), 6),
   ...codes(permanent('invalid_recipient', 'invalid_number'), 8, 51, 52),
-  ...codes(permanent('recipient_unavailable', 'recipient_opted_out'), 10),
   ...codes(permanent('sender_rejected', 'invalid_sender'), 11),
   ...codes(accountFault('insufficient_credit'), 12, 17),
   ...codes(permanent('sender_rejected', 'sender_blocked'), 13),
-  ...codes(permanent('recipient_unavailable', 'recipient_blocked'), 14),
+  // 10: the operator's register of numbers that are not to be disturbed; the number did not opt out of this sender's messages.
+  ...codes(permanent('recipient_unavailable', 'recipient_blocked'), 10, 14),
   ...codes(transient('provider_unavailable', 'route_unavailable'), 16),
   ...codes(permanent('sender_rejected', 'trial_restriction'), 18),
   ...codes(permanent('sender_rejected', 'route_not_available'), 19),

@@ -106,7 +106,8 @@ httpProviderSuite({
       reply: rejection(10),
       outcome: {
         kind: 'rejected_permanent',
-        failure: { class: 'recipient_unavailable', code: 'recipient_opted_out', providerCode: '10' },
+        // A register of the operator, which says nothing about this sender: no reason to suppress the recipient.
+        failure: { class: 'recipient_unavailable', code: 'recipient_blocked', providerCode: '10' },
       },
     },
     {

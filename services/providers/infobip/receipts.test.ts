@@ -128,7 +128,7 @@ describe.each(definitions.map((provider) => [provider.id, provider] as const))('
         ],
       },
       {
-        name: 'rejected for an opt-out, with an unknown error',
+        name: 'rejected for the do-not-disturb register, with an unknown error',
         call: call(result('10', { id: 99_999, name: 'EC_NEW' })),
         receipts: [
           {
@@ -136,7 +136,7 @@ describe.each(definitions.map((provider) => [provider.id, provider] as const))('
             state: 'undelivered',
             failure: {
               class: 'recipient_unavailable',
-              code: 'recipient_opted_out',
+              code: 'recipient_blocked',
               providerCode: '99999',
               providerMessage: 'EC_NEW',
             },
