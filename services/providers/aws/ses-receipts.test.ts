@@ -241,6 +241,30 @@ receiptSuite({
 
 describe('an SES event', () => {
   test.each([
+    ['abuse', 'complained'],
+    ['fraud', 'complained'],
+    ['other', 'complained'],
+    [null, 'complained'],
+    ['not-spam', undefined],
+    ['auth-failure', undefined],
+  ])('of feedback of the type %s is %s', (complaintFeedbackType, engagement) => {
+    const Message = JSON.stringify(
+      event('Complaint', { complaint: { timestamp: AT, complaintFeedbackType } }),
+    );
+    const body = Buffer.from(JSON.stringify(signedEnvelope({ Message }, '2')));
+    const parsed = sesReceipts.parse({
+      method: 'POST',
+      url: 'https://hooks.example/',
+      headers: {},
+      body,
+      receivedAt: 0,
+    });
+    const [receipt] = parsed.kind === 'receipts' ? parsed.receipts : [];
+    expect(receipt).toMatchObject({ ...about, at });
+    expect([receipt?.engagement, receipt?.state]).toEqual([engagement, undefined]);
+  });
+
+  test.each([
     'Successfully validated SNS topic for Amazon SES event publishing.',
     'null',
     '{"eventType":"Send"}',

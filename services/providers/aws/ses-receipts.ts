@@ -37,7 +37,11 @@ const Event = z.looseObject({
     .optional()
     .catch(undefined),
   complaint: z
-    .looseObject({ ...Part, complaintSubType: z.string().nullish().catch(undefined) })
+    .looseObject({
+      ...Part,
+      complaintSubType: z.string().nullish().catch(undefined),
+      complaintFeedbackType: z.string().nullish().catch(undefined),
+    })
     .optional()
     .catch(undefined),
   reject: z
@@ -114,10 +118,7 @@ function meaningOf(event: Event, type: string): Meaning {
     case 'Bounce':
       return bounced(event.bounce);
     case 'Complaint':
-      // SES did not send this mail; the complaint was about an earlier one.
-      return event.complaint?.complaintSubType === 'OnAccountSuppressionList'
-        ? undelivered(COMPLAINED_BEFORE, 'OnAccountSuppressionList')
-        : { engagement: 'complained' };
+      return complained(event.complaint);
     case 'Reject':
       return undelivered(REJECTED, type, event.reject?.reason);
     case 'Rendering Failure':
@@ -131,6 +132,23 @@ function meaningOf(event: Event, type: string): Meaning {
     default:
       return {};
   }
+}
+
+/**
+ * The feedback type is that of the mail provider's report, of the registered ones
+ * (https://www.iana.org/assignments/marf-parameters). Two of them are no complaints: the recipient took the mail out of the spam
+ * folder (RFC 6430), or the provider could not authenticate it (RFC 6591).
+ */
+const NO_COMPLAINTS: ReadonlySet<string> = new Set(['not-spam', 'auth-failure']);
+
+function complained({
+  complaintSubType,
+  complaintFeedbackType,
+}: NonNullable<Event['complaint']> = {}): Meaning {
+  // SES did not send this mail; the complaint was about an earlier one.
+  if (complaintSubType === 'OnAccountSuppressionList')
+    return undelivered(COMPLAINED_BEFORE, 'OnAccountSuppressionList');
+  return NO_COMPLAINTS.has(complaintFeedbackType ?? '') ? {} : { engagement: 'complained' };
 }
 
 function bounced(bounce: Event['bounce']): Meaning {
