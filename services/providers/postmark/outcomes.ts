@@ -20,6 +20,7 @@ export const POSTMARK_CODES: CodeTable = {
   // The account's stream does not exist, or does not accept this kind of mail.
   '1226': accountFault('invalid_message_stream'),
   '1235': accountFault('invalid_message_stream'),
+  '1236': accountFault('invalid_message_stream'),
 };
 
 /** Code 300 covers every fault of a mail; its text names the field. */

@@ -129,6 +129,10 @@ httpProviderSuite({
       class: 'auth_or_config',
       code: 'invalid_message_stream',
     }),
+    refused(422, 1236, "Sending is not supported on the supplied 'MessageStream'.", 'rejected_transient', {
+      class: 'auth_or_config',
+      code: 'invalid_message_stream',
+    }),
     refused(401, 10, 'Bad or missing server token.', 'rejected_transient', {
       class: 'auth_or_config',
       code: 'authentication_failed',
