@@ -23,6 +23,7 @@ export const SMS_CODES: CodeTable = {
   ...codes(accountFault('forbidden'), 11),
   ...codes(permanent('content_rejected', 'body_too_long'), 12),
   ...codes(permanent('sender_rejected', 'invalid_sender'), 15),
+  ...codes(permanent('content_rejected', 'blocked'), 17),
   ...codes(permanent('content_rejected', 'invalid_parameter'), 22),
   // The address for receipts comes from this installation's own settings: no message is at fault.
   ...codes(accountFault('callback_url_refused'), 23),
@@ -54,7 +55,8 @@ export const SMS_RECEIPT_CODES: CodeTable = {
  * https://developer.vonage.com/en/api-errors.
  */
 export const MESSAGES_CODES: CodeTable = {
-  ...codes(transient('provider_throttled', 'rate_limited'), 1000, 1241, 'throttled'),
+  ...codes(transient('provider_throttled', 'rate_limited'), 1000, 1241, 1472, 'throttled'),
+  ...codes(transient('provider_throttled', 'daily_cap_reached'), 1460),
   ...codes(
     transient('provider_unavailable', 'provider_error'),
     1030,
@@ -67,26 +69,40 @@ export const MESSAGES_CODES: CodeTable = {
   ...codes(transient('recipient_unavailable', 'handset_unreachable'), 1180, 1220),
   ...codes(accountFault('authentication_failed'), 'unauthorized', 'invalid-api-key', 'invalid-signature'),
   ...codes(accountFault('authentication_failed'), 'jwt-expired', 'jwt-revoked'),
-  ...codes(accountFault('account_suspended'), 1060, 'account-suspended'),
+  ...codes(accountFault('account_suspended'), 1060, 'account-suspended', 'application-suspended'),
   ...codes(accountFault('forbidden'), 1080, 'forbidden', 'unprovisioned'),
+  // The address or the country that this installation calls from.
+  ...codes(accountFault('forbidden'), 'invalid-ip', 'unavailable-legal'),
   ...codes(accountFault('sender_unregistered'), 1370),
   ...codes(accountFault('insufficient_credit'), 1070, 'low-balance'),
   ...codes(permanent('content_rejected', 'invalid_parameter'), 1010, 1020, 1021, 1150, 'invalid-params'),
+  ...codes(permanent('content_rejected', 'invalid_parameter'), 1410, 1450, 1451),
+  ...codes(permanent('content_rejected', 'unsupported_type'), 1400, 1440),
   ...codes(permanent('content_rejected', 'invalid_template'), 1022),
-  ...codes(permanent('invalid_recipient', 'invalid_number'), 1170),
-  ...codes(permanent('recipient_unavailable', 'unroutable'), 1040, 1250),
+  ...codes(permanent('invalid_recipient', 'invalid_number'), 1170, 1430),
+  ...codes(permanent('recipient_unavailable', 'unroutable'), 1040, 1250, 1251),
   ...codes(permanent('recipient_unavailable', 'recipient_blocked'), 1050, 1200, 1270, 1280),
   ...codes(permanent('content_rejected', 'body_too_long'), 1090),
-  ...codes(permanent('sender_rejected', 'invalid_sender'), 1120),
+  ...codes(permanent('sender_rejected', 'invalid_sender'), 1120, 1242, 1420),
+  ...codes(permanent('sender_rejected', 'sender_blocked'), 1476),
+  // As 50, 51 and 53 in a receipt of the SMS API; 1484 is about the sender's registration too.
+  ...codes(permanent('sender_rejected', 'sender_unregistered'), 1480, 1481, 1483, 1484),
+  // Vonage's protection against fraud, as the account has set it up.
+  ...codes(permanent('sender_rejected', 'fraud_suspected'), 1470, 1473, 2001),
+  ...codes(permanent('sender_rejected', 'region_not_permitted'), 1474, 1475),
   ...codes(permanent('content_rejected', 'invalid_ttl'), 1130),
   ...codes(permanent('sender_rejected', 'forbidden'), 1140),
   ...codes(permanent('sender_rejected', 'trial_restriction'), 1160),
   ...codes(permanent('invalid_recipient', 'unreachable_number'), 1190, 1260, 1310),
-  ...codes(permanent('content_rejected', 'blocked'), 1210),
+  ...codes(permanent('content_rejected', 'blocked'), 1210, 1282, 1482),
   ...codes(permanent('recipient_unavailable', 'recipient_opted_out'), 1240),
   ...codes(permanent('recipient_unavailable', 'recipient_credit'), 1290),
   ...codes(permanent('invalid_recipient', 'unknown_recipient'), 1300),
+  // Marketing of WhatsApp that Meta chose not to deliver.
+  ...codes(permanent('recipient_unavailable', 'not_delivered_by_choice'), 1461),
   ...codes(permanent('unknown', 'already_sent'), 1320),
+  // Not all parts of a long text were reported on.
+  ...codes(permanent('unknown', 'delivery_unknown'), 1490),
   ...codes(permanent('content_rejected', 'outside_window'), 1340),
   ...codes(permanent('recipient_unavailable', 'validity_expired'), 1360),
   ...codes(permanent('content_rejected', 'invalid_media'), 1380, 1381, 1382),
