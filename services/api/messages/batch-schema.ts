@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { AppError, ERROR_CODES, validationFailed, type ErrorCode } from '#core/domain/fault/app-error.ts';
-import { BATCH_MODES, ITEM_DETAILS_MAX } from '#core/domain/message/batch-answer.ts';
+import { BATCH_MODES, ITEM_DETAILS_MAX, ITEM_ITSELF } from '#core/domain/message/batch-answer.ts';
 import { LIMIT_BOUNDS } from '#core/domain/tenant/limit-bounds.ts';
 import type { Warning } from '#core/domain/fault/warning.ts';
 import { caseAliasesOf, resolveAliases } from '../http/input/case-aliases.ts';
@@ -22,7 +22,9 @@ const aliases = caseAliasesOf(SendMessage);
 /** Reads one item by the rules of a single message, but without attachments, which are too large for a batch. */
 export function readItem(sent: unknown): BatchItem {
   if (typeof sent !== 'object' || sent === null || Array.isArray(sent)) {
-    return { fault: new AppError('validation_failed', { message: 'Message must be a JSON object' }) };
+    const message = 'Message must be a JSON object';
+    const details = [{ field: ITEM_ITSELF, rule: 'type', message }];
+    return { fault: new AppError('validation_failed', { message, details }) };
   }
   const result = read(sent);
   if ('error' in result) return { fault: result.error as AppError };

@@ -1,8 +1,9 @@
 import type { KeyObject } from 'node:crypto';
-import { AppError } from '#core/domain/fault/app-error.ts';
+import { AppError, type ErrorDetail } from '#core/domain/fault/app-error.ts';
 import {
   contentsApart,
   endOfBatch,
+  ITEM_ITSELF,
   itemResults,
   type BatchDraft,
   type BatchMode,
@@ -251,11 +252,19 @@ function bodyOf({ batchId }: BatchDraft<Accepted>, results: readonly ItemResult<
       if (result.kind === 'refused') {
         const { details, ...fault } = result.fault;
         const error = { statusCode: STATUS[fault.code], ...fault };
-        return { index, error: details === undefined ? error : { ...error, details: [...details] } };
+        return {
+          index,
+          error: details === undefined ? error : { ...error, details: details.map(asInOwnCall) },
+        };
       }
       return { index, ...result.accepted, ...(result.kind === 'replayed' ? { replayed: true } : {}) };
     }),
   };
+}
+
+/** Returns a fault as a single message gets it: that of the message as a whole is a fault of the request's body. */
+function asInOwnCall(detail: ErrorDetail): ErrorDetail {
+  return detail.field === ITEM_ITSELF ? { ...detail, field: 'body' } : detail;
 }
 
 function resultOf({ items }: AcceptedBatch): BatchResult {

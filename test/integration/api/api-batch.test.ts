@@ -77,6 +77,10 @@ describe('a permissive batch', () => {
     ]);
     expect(itemsOf(reply).map(({ index }) => index)).toEqual([0, 1, 2, 3, 4]);
     expect(itemsOf(reply)[0]).toMatchObject({ status: 'queued', channel: 'sms', to: sms.to, segments: 1 });
+    expect(itemsOf(reply)[3]?.error).toMatchObject({
+      message: 'Message must be a JSON object',
+      details: [{ field: 'body', rule: 'type', message: 'Message must be a JSON object' }],
+    });
     expect(itemsOf(reply)[1]?.error).toMatchObject({
       statusCode: 400,
       details: [{ field: 'to', rule: 'e164' }],
@@ -188,7 +192,7 @@ describe('a strict batch', () => {
       { field: 'messages.1.to', rule: 'e164' },
       { field: 'messages.2.body', rule: 'required' },
       { field: 'messages.3.providerId', rule: 'provider' },
-      { field: 'messages.4', rule: 'validation_failed' },
+      { field: 'messages.4', rule: 'type', message: 'Message must be a JSON object' },
     ]);
     expect(await messageCount(fresh.tenantId)).toBe(0);
     const good = await sendBatch(fresh.key, { mode: 'strict', messages: [sms, email] });

@@ -142,6 +142,9 @@ function longer(a: ItemFault, b: ItemFault): ItemFault {
   return (b.retryAfter ?? 0) > (a.retryAfter ?? 0) ? b : a;
 }
 
+/** Field of a fault of the item as a whole: it differs from every field of a message, one of which is named `body`. */
+export const ITEM_ITSELF = '';
+
 /** Maximum number of details per item: every faulty item is listed, but each with a bounded number of details. */
 export const ITEM_DETAILS_MAX = 10;
 
@@ -153,9 +156,10 @@ function faultDetails(results: readonly ItemResult<unknown>[]): ErrorDetail[] {
     const place = `messages.${index}`;
     return details.length === 0
       ? [{ field: place, rule: code, message }]
-      : details
-          .slice(0, ITEM_DETAILS_MAX)
-          .map((detail) => ({ ...detail, field: `${place}.${detail.field}` }));
+      : details.slice(0, ITEM_DETAILS_MAX).map((detail) => ({
+          ...detail,
+          field: detail.field === ITEM_ITSELF ? place : `${place}.${detail.field}`,
+        }));
   });
 }
 
