@@ -25,6 +25,7 @@ import { timeField } from '../http/input/time-field.ts';
 import { addressOf } from './message-address.ts';
 import { Message, toMessage } from './message-view.ts';
 import { tooFar } from './new-message.ts';
+import { SendMessage } from './send-message-schema.ts';
 
 export type RescheduleMessageDeps = {
   readonly sql: Sql;
@@ -57,6 +58,7 @@ export function rescheduleMessageRoute({ sql, loadIds, slots, audit }: Reschedul
     auth: { kind: 'either', scope: 'messages:send', role: 'developer', countsChanges: true },
     params: IdParams,
     body: RescheduleMessage,
+    made: SendMessage,
     response: Message,
     errors: ['invalid_state'],
     async handler({ caller, params, body, request, gone }) {

@@ -294,6 +294,35 @@ describe('other requests', () => {
     }
   });
 
+  test('warn of fields that the resource has and the request cannot change', async () => {
+    const message = 'Ignored: this request cannot change it';
+    const { body: key } = await asOwner('POST', '/v1/admin/api-keys', { name: 'Fixed' });
+    const { body: account } = await asOwner('POST', '/v1/admin/providers', {
+      provider: 'simulator-sms',
+      label: 'Fixed',
+      secretConfig: {},
+    });
+    for (const [method, url, sent, fixed] of [
+      ['PATCH', `/v1/admin/api-keys/${key.id}`, { mode: 'test', created_at: '' }, ['mode', 'createdAt']],
+      ['PATCH', `/v1/admin/providers/${account.id}`, { provider: 'twilio' }, ['provider']],
+      ['PATCH', `/v1/admin/tenants/${owned.id}`, { slug: 'other' }, ['slug']],
+      ['PUT', '/v1/admin/members', { subject: 'fixed', role: 'viewer', userId: key.id }, ['userId']],
+    ] as const) {
+      const warnings = fixed.map((field) => ({ field, message }));
+      expect(await asOwner(method, url, sent)).toMatchObject({ status: 200, body: { warnings } });
+    }
+    const { body: scheduled } = await post({ ...LEAST.sms, sendAt: new Date(Date.now() + 3_600_000) });
+    const { body } = await request(api.first, 'PATCH', `/v1/messages/${scheduled.id}`, {
+      headers: { 'x-service-key': tenant.key.text },
+      body: { sendAt: new Date(Date.now() + 7_200_000), body: 'Bye', to: '+15550000002', scheduledAt: 'x' },
+    });
+    expect(body.warnings).toEqual([
+      { field: 'scheduledAt', message: "Unknown field, ignored: did you mean 'sendAt'?" },
+      { field: 'body', message },
+      { field: 'to', message },
+    ]);
+  });
+
   test('warn of an unknown query parameter and suggest the correct one', async () => {
     const { status, body } = await get(api.first, '/v1/messages?stauts=failed&per_page=5', tenant.key);
     expect(status).toBe(200);

@@ -101,6 +101,16 @@ function variantsOf(options: readonly z.ZodType[], by: string): Variants {
   return { by, names };
 }
 
+/** Returns the names of a schema's fields by their spellings; none where it is free-form. */
+export function fieldNamesOf(schema: z.ZodType): FieldNames {
+  const aliases = caseAliasesOf(schema);
+  if (aliases === null || !('fields' in aliases)) return NO_NAMES;
+  return new Map(Array.from(aliases.fields, ([spelling, { name }]) => [spelling, name]));
+}
+
+export type FieldNames = ReadonlyMap<string, string>;
+export const NO_NAMES: FieldNames = new Map();
+
 export type Resolved = {
   readonly value: unknown;
   /** Warnings about dropped fields, likely typos first. */
@@ -111,6 +121,8 @@ export type ResolveOptions = {
   /** How a null as the value of a known field is treated: as an absent field, or as a request to clear it. */
   readonly nulls?: 'absent' | 'kept';
   readonly kind?: 'field' | 'query parameter';
+  /** Fields of the resource that the request does not take: their values stay as they are. */
+  readonly fixed?: FieldNames;
 };
 
 /**
@@ -119,8 +131,7 @@ export type ResolveOptions = {
  * @throws AppError when both spellings of a field are present with different values.
  */
 export function resolveAliases(aliases: CaseAliases, value: unknown, options: ResolveOptions = {}): Resolved {
-  const { nulls = 'absent', kind = 'field' } = options;
-  const walk = new Walk(nulls, kind);
+  const walk = new Walk(options);
   const resolved = walk.visit(aliases, value, '');
   if (walk.conflicts.length > 0) throw validationFailed(...walk.conflicts);
   return { value: resolved, warnings: walk.warnings() };
@@ -141,13 +152,15 @@ class Walk {
   readonly conflicts: ErrorDetail[] = [];
   readonly #nulls: 'absent' | 'kept';
   readonly #kind: 'field' | 'query parameter';
+  readonly #fixed: FieldNames;
   readonly #near: Warning[] = [];
   readonly #others: Warning[] = [];
   #ignored = 0;
 
-  constructor(nulls: 'absent' | 'kept', kind: 'field' | 'query parameter') {
+  constructor({ nulls = 'absent', kind = 'field', fixed = NO_NAMES }: ResolveOptions) {
     this.#nulls = nulls;
     this.#kind = kind;
+    this.#fixed = fixed;
   }
 
   warnings(): readonly Warning[] {
@@ -201,12 +214,18 @@ class Walk {
     } else {
       const names = variant?.names ?? new Set(Array.from(fields.values(), ({ name }) => name));
       const { warning, isNear } = unknownField(path, sentName, [...names], this.#kind);
-      (isNear ? this.#near : this.#others).push(warning);
+      const fixed = path === '' && !isNear ? this.#fixed.get(sentName) : undefined;
+      if (isNear) this.#near.push(warning);
+      else this.#others.push(fixed === undefined ? warning : fixedField(fixed));
     }
   }
 }
 
 const NO_WARNINGS: readonly Warning[] = [];
+
+function fixedField(field: string): Warning {
+  return { field, message: 'Ignored: this request cannot change it' };
+}
 
 type Variant = { readonly by: string; readonly value: string; readonly names: ReadonlySet<string> };
 

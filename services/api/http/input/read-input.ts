@@ -6,7 +6,7 @@ import { AppError, notFound, validationFailed, type ErrorDetail } from '#core/do
 import { ruleText } from '#core/domain/text/rule-text.ts';
 import { shortName } from '#core/domain/text/short-name.ts';
 import { rememberInput, type ParsedInput } from './parsed-input.ts';
-import { caseAliasesOf, conflictAt, resolveAliases } from './case-aliases.ts';
+import { caseAliasesOf, conflictAt, NO_NAMES, resolveAliases, type FieldNames } from './case-aliases.ts';
 import { partsOf, shapeOf } from './schema-parts.ts';
 import { countBoundsOf, countFaults } from './count-bounds.ts';
 
@@ -108,6 +108,7 @@ export function inputReader(
   schema: z.ZodType,
   part: HttpPart,
   method?: string,
+  fixed: FieldNames = NO_NAMES,
 ): (sent: unknown) => ReadInput {
   const isQuery = part === 'querystring';
   const aliases = caseAliasesOf(schema);
@@ -116,6 +117,7 @@ export function inputReader(
     // In a PATCH null clears the field; in other requests serializers write null for an absent field.
     nulls: part === 'body' && method === 'PATCH' ? 'kept' : 'absent',
     kind: isQuery ? 'query parameter' : 'field',
+    ...(part === 'body' ? { fixed } : {}),
   } as const;
   const kinds = isQuery ? queryKinds(schema) : NO_KINDS;
   return (sent) => {
@@ -138,17 +140,24 @@ export function inputReader(
   };
 }
 
-/** Gives fastify the reader of one part of a route's requests, and remembers what it found beside the value. */
-export const inputCompiler: FastifySchemaCompiler<z.ZodType> = ({ schema, httpPart, method }) => {
-  const read = inputReader(schema, httpPart as HttpPart, method);
-  return (sent: unknown) => {
-    const result = read(sent);
-    if ('error' in result) return result;
-    const { value, ...input } = result;
-    if (typeof value === 'object' && value !== null) rememberInput(value, input);
-    return { value };
+/**
+ * Returns what gives fastify the reader of one part of a route's requests, and remembers what it found beside the value.
+ * @param fixed fields of the resource that the route's requests do not take.
+ */
+export function inputCompilerFor(fixed: FieldNames): FastifySchemaCompiler<z.ZodType> {
+  return ({ schema, httpPart, method }) => {
+    const read = inputReader(schema, httpPart as HttpPart, method, fixed);
+    return (sent: unknown) => {
+      const result = read(sent);
+      if ('error' in result) return result;
+      const { value, ...input } = result;
+      if (typeof value === 'object' && value !== null) rememberInput(value, input);
+      return { value };
+    };
   };
-};
+}
+
+export const inputCompiler = inputCompilerFor(NO_NAMES);
 
 /** An absent body counts as one without fields; so does null. */
 function assertObject(body: unknown): void {

@@ -1,9 +1,11 @@
-import type { FastifyReply, FastifyRequest, FastifySchema } from 'fastify';
+import type { FastifyReply, FastifyRequest, FastifySchema, FastifySchemaCompiler } from 'fastify';
 import { Readable } from 'node:stream';
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import { unknownField, type Warnings } from '#core/domain/fault/warning.ts';
 import type { CallerOf, RouteAuth } from '../../auth/auth.ts';
+import { fieldNamesOf, NO_NAMES, type FieldNames } from '../input/case-aliases.ts';
+import { inputCompilerFor } from '../input/read-input.ts';
 import { goneSignal } from './gone-signal.ts';
 import { requestClaim, withoutKey } from './request-claim.ts';
 import { warningsOf, withWarnings } from './request-warnings.ts';
@@ -34,6 +36,7 @@ export function defineRoute<
       // A HEAD request would read the whole file and discard it.
       ...(route.download === undefined ? {} : { exposeHeadRoute: false }),
       schema: schemaOf(route, docs.status),
+      validatorCompiler: inputCompilerFor(fixedFields(route)) as FastifySchemaCompiler<unknown>,
       ...(upload === undefined
         ? {}
         : {
@@ -107,6 +110,18 @@ function inputWarnings({ body, query }: Pick<Declared, 'body' | 'query'>, reques
     }
   }
   return warnings;
+}
+
+/** Returns the fields of a changed resource that a change does not take; other requests name none. */
+function fixedFields({ method, body, response, made }: Declared): FieldNames {
+  if ((method !== 'PATCH' && method !== 'PUT') || body === undefined || response === undefined)
+    return NO_NAMES;
+  const names = new Map(
+    [response, ...(made === undefined ? [] : [made])].flatMap((one) => [...fieldNamesOf(one)]),
+  );
+  // Parts of requests and answers, not of resources.
+  for (const name of ['warnings', 'idempotencyKey', 'idempotency_key']) names.delete(name);
+  return names;
 }
 
 function factsOf(request: FastifyRequest): RequestFacts {

@@ -119,6 +119,8 @@ export type Route<
    * example.
    */
   readonly body?: B;
+  /** Of a change: the body that makes the resource, if the answer does not have all of its fields. */
+  readonly made?: z.ZodType;
   /** The bound of a body beyond the usual megabyte, and the bytes in it that do not count towards the usual limit. */
   readonly large?: { readonly bytesMax: number; readonly exempt: (body: unknown) => number };
   /** Takes a file instead of a JSON body. The handler must yield to the event loop while it reads the file. */
