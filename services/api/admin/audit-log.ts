@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { AUDIT_ACTIONS } from '#core/domain/tenant/audit-action.ts';
 import { scanAudit, type AuditPosition, type ListedAudit } from '#core/store/tenants/audit-log.ts';
 import type { AdminDeps } from './admin-deps.ts';
 import { filteredPage } from '../http/lists/filtered-page.ts';
@@ -71,7 +72,7 @@ export function auditLogRoute({ read, cursors }: AdminDeps): RouteModule {
     query: z.object({
       ...pageQuery,
       actor: text(1, 200).optional().describe('Only changes by this user or other actor.'),
-      action: text(1, 100).optional().describe('Only this action, such as `provider.created`.'),
+      action: z.enum(AUDIT_ACTIONS).optional().describe('Only this action, such as `provider.created`.'),
       since: timeField().optional().describe('Only changes at or after this time.'),
     }),
     response: pageOf(AuditEntry),

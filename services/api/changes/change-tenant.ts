@@ -1,4 +1,5 @@
 import { orNotFound } from '#core/domain/fault/app-error.ts';
+import type { AuditAction } from '#core/domain/tenant/audit-action.ts';
 import type { AuditFacts, AuditTrail } from '#core/domain/tenant/audit-entry.ts';
 import type { Role } from '#core/domain/tenant/role.ts';
 import type { Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
@@ -33,7 +34,12 @@ export type Change = {
  * @param facts What a replay after a restore needs in addition.
  * @param details What people want to read about the change.
  */
-type Audit = (action: string, target: string, facts?: AuditFacts, details?: AuditDetails) => Promise<void>;
+type Audit = (
+  action: AuditAction,
+  target: string,
+  facts?: AuditFacts,
+  details?: AuditDetails,
+) => Promise<void>;
 
 /** Dependencies that write changes and publish their audit entries after the commit. */
 type Changing = {

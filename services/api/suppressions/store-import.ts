@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { AuditAction } from '#core/domain/tenant/audit-action.ts';
 import type { LineRange } from '#core/domain/text/line-ranges.ts';
 import { importSuppressions } from '#core/store/suppressions/imported-suppressions.ts';
 import { assertActive } from '../changes/assert-active.ts';
@@ -74,7 +75,7 @@ function storeSlice(
     const { created, replaced } = await importSuppressions(tenantId, tx, suppressions);
     const counts = { created: before.created + created, replaced: before.replaced + replaced };
     const done = before.rows + entries.length;
-    const tell = (action: string, facts: Readonly<Record<string, number>>): Promise<void> =>
+    const tell = (action: AuditAction, facts: Readonly<Record<string, number>>): Promise<void> =>
       audit(action, importId, facts, {
         changes: Object.entries(facts).map(([field, to]) => ({ field, to })),
       });

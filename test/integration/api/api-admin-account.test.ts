@@ -102,7 +102,9 @@ describe('the audit log', () => {
     const second = await get(`limit=3&cursor=${first.nextCursor}`);
     expect([...first.items, ...second.items]).toEqual(all);
     expect(second.nextCursor).toBeNull();
-    expect((await get(`action=x&cursor=${first.nextCursor}`)).code).toBe('invalid_cursor');
+    expect((await get(`action=member.added&cursor=${first.nextCursor}`)).code).toBe('invalid_cursor');
+    const unknown = { code: 'validation_failed', details: [{ field: 'action', rule: 'enum' }] };
+    expect(await get('action=api_key.create')).toMatchObject(unknown);
     for (const since of ['yesterday', '0000-01-01T00:00:00Z', '9999-12-31T23:59:59-23:59']) {
       expect((await get(`since=${since}`)).code).toBe('validation_failed');
     }

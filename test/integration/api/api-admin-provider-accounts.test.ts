@@ -316,6 +316,11 @@ describe('reading provider accounts', () => {
     expect((await get(`channel=sms&cursor=${first.body.nextCursor}`)).body.code).toBe('invalid_cursor');
     expect((await get('limit=201')).status).toBe(400);
     expect((await get('channel=fax')).status).toBe(400);
+    expect((await get('provider=simulator-sms')).body.items).toHaveLength(3);
+    expect((await get('provider=simulator')).body).toMatchObject({
+      code: 'validation_failed',
+      details: [{ field: 'provider', rule: 'enum' }],
+    });
     const foreign = await api.callAs('viewer', tenant, 'GET', `${PATH}?cursor=${first.body.nextCursor}`);
     expect(foreign.body.code).toBe('invalid_cursor');
   });

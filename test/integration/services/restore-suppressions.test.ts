@@ -3,6 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { AuditAction } from '#core/domain/tenant/audit-action.ts';
 import type { TenantId } from '#core/domain/storage/ids.ts';
 import type { Suppression, SuppressionScope } from '#core/domain/recipient/suppression.ts';
 import { postgres } from '#core/platform/postgres/postgres-driver.ts';
@@ -102,7 +103,7 @@ const open = (url: string): Sql => {
 /** Makes one change as api or worker makes it, and adds the line of its entry in the audit log. */
 async function change(tx: TransactionSql, { key, address }: Case, step: string): Promise<void> {
   const [verb, scope, expiry = ''] = step.split(' ');
-  const told = async (actor: string, action: string, entry: Suppression | undefined): Promise<void> => {
+  const told = async (actor: string, action: AuditAction, entry: Suppression | undefined): Promise<void> => {
     if (entry === undefined) throw new Error(`${step} changed nothing`);
     const origin = { actor, ip: '', requestId: 'r', appName: null };
     const facts = action === 'suppression.added' ? factsOf(entry, key) : {};

@@ -7,7 +7,8 @@ import { idempotencyKeyField } from '../../http/routes/idempotency.ts';
 import { RECEIPT_URL } from './account-view.ts';
 import { CONFIG_VALUES_MAX, configField } from './config-field.ts';
 
-const catalogIds = [...PROVIDERS.keys()] as [string, ...string[]];
+/** The ids of the providers in the catalog. */
+export const CATALOG_IDS = [...PROVIDERS.keys()] as [string, ...string[]];
 
 const fields = {
   label: text(2, 80).describe("The tenant's own name for the account."),
@@ -30,7 +31,7 @@ const fields = {
 
 export const CreateProvider = z
   .object({
-    provider: z.enum(catalogIds).describe('Id of a provider in the catalog; determines the channel.'),
+    provider: z.enum(CATALOG_IDS).describe('Id of a provider in the catalog; determines the channel.'),
     label: fields.label,
     publicConfig: fields.publicConfig.default({}),
     secretConfig: fields.secretConfig,

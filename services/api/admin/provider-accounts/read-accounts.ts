@@ -3,11 +3,11 @@ import { ACCOUNT_STATUSES } from '#core/domain/account/account-state.ts';
 import { CHANNELS } from '#core/domain/message/channel.ts';
 import { listAccounts } from '#core/store/accounts/provider-accounts.ts';
 import { pageFrom } from '../../http/lists/cursor.ts';
-import { text } from '../../http/input/fields.ts';
 import { defineRoute } from '../../http/routes/define-route.ts';
 import { IdParams, type RouteModule } from '../../http/routes/route.ts';
 import { pageOf, pageQuery } from '../../http/lists/page.ts';
 import type { AdminDeps } from '../admin-deps.ts';
+import { CATALOG_IDS } from './account-schemas.ts';
 import { readRecent } from './account-health-route.ts';
 import { Provider, viewAccountFor } from './account-view.ts';
 import { accountRouteReader, accountRouteTag, requireAccount } from './change-account.ts';
@@ -25,7 +25,7 @@ export function listAccountsRoute({ read, cursors, receiptUrls }: AdminDeps): Ro
       ...pageQuery,
       channel: z.enum(CHANNELS).optional().describe('Only accounts of this channel.'),
       status: z.enum(ACCOUNT_STATUSES).optional().describe('Only accounts in this state.'),
-      provider: text(1, 64).optional().describe('Id of a provider in the catalog.'),
+      provider: z.enum(CATALOG_IDS).optional().describe('Only accounts of this provider of the catalog.'),
     }),
     response: pageOf(Provider),
     errors: ['invalid_cursor'],

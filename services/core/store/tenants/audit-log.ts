@@ -1,3 +1,4 @@
+import type { AuditAction } from '#core/domain/tenant/audit-action.ts';
 import type { AuditChange } from '#core/domain/tenant/audit-change.ts';
 import type { AuditEntry, AuditFacts } from '#core/domain/tenant/audit-entry.ts';
 import type { TenantId } from '#core/domain/storage/ids.ts';
@@ -33,15 +34,15 @@ export type AuditRecord = AuditOrigin & {
   readonly at: Date;
 };
 
-/**
- * Writes an audit log entry, in the transaction of the change, so that neither is stored without the other.
- * @param facts only for the log line outside the database.
- */
+/** What was done. `facts`: only for the log line outside the database. */
+type Audited = { readonly action: AuditAction; readonly target: string; readonly facts: AuditFacts };
+
+/** Writes an audit log entry, in the transaction of the change, so that neither is stored without the other. */
 export async function recordAudit(
   tenantId: TenantId,
   tx: TransactionSql,
   origin: AuditOrigin,
-  { action, target, facts }: Pick<AuditEntry, 'action' | 'target'> & { readonly facts: AuditFacts },
+  { action, target, facts }: Audited,
   { name = null, changes = [] }: AuditDetails = {},
 ): Promise<AuditEntry> {
   const { actor, requestId } = origin;
