@@ -80,7 +80,7 @@ export type CallerOf<A extends RouteAuth> = A extends { kind: 'key' }
         ? KeyCaller | MemberCaller
         : null;
 
-/** The input of authentication. Header names in lower case. */
+/** The input of authentication. A header that was given several times has all of its values, joined by commas. */
 export type RequestCredentials = {
   readonly serviceKey: string | undefined;
   readonly authorization: string | undefined;

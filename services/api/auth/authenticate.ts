@@ -1,4 +1,4 @@
-import { AppError, unauthenticated } from '#core/domain/fault/app-error.ts';
+import { AppError, unauthenticated, validationFailed } from '#core/domain/fault/app-error.ts';
 import type { AuditTrail } from '#core/domain/tenant/audit-entry.ts';
 import { uuidFrom, type UserId } from '#core/domain/storage/ids.ts';
 import { notActive } from '#core/domain/tenant/not-active.ts';
@@ -57,6 +57,7 @@ const NEITHER =
   'header X-Service-Key with an API key, or header Authorization with a bearer token, is required';
 const NO_TOKEN = 'header Authorization with a bearer token is required';
 const NOT_BY_KEY = `${NO_TOKEN}; this endpoint takes no API key`;
+const OTHER_FORM = "header Authorization must be given once, in the form 'Bearer <token>'";
 const BAD_TOKEN = 'the bearer token is not valid, or no longer';
 /** The same message for a tenant that exists but is not the user's. */
 const NO_SUCH_TENANT = 'Resource not found: X-Tenant-Slug names no tenant of yours';
@@ -106,7 +107,8 @@ export function createAuthentication(deps: AuthenticateDeps): Authentication {
     if (authorization === undefined)
       throw unauthenticated(serviceKey === undefined ? NO_TOKEN : NOT_BY_KEY, CHALLENGE);
     const token = /^Bearer +([A-Za-z0-9._~+/-]+=*) *$/i.exec(authorization)?.[1];
-    const identity = token === undefined ? null : await verifyToken(token);
+    if (token === undefined) throw unauthenticated(OTHER_FORM, CHALLENGE);
+    const identity = await verifyToken(token);
     if (identity === null) throw unauthenticated(BAD_TOKEN, CHALLENGE);
     const { id } = await signedIn.get(JSON.stringify(identity), async () => {
       const user = await directory.signIn(identity);
@@ -243,10 +245,12 @@ function assertMay({ tenant, role: held }: MemberCaller, role: Role, { isWrite }
   assertRole(held, role);
 }
 
-/** @throws AppError `tenant_required` */
+/** @throws AppError `tenant_required`, `validation_failed` */
 function slugOf({ tenantSlug }: RequestCredentials): string {
   const slug = tenantSlug?.trim();
   if (slug === undefined || slug === '') throw new AppError('tenant_required');
+  if (slug.includes(','))
+    throw validationFailed({ field: 'X-Tenant-Slug', rule: 'single', message: 'Must be given once' });
   return slug;
 }
 

@@ -23,6 +23,7 @@ const UNKNOWN_MAX = 20_000;
 /** Compared when the key does not exist, so that the check takes the same time. */
 const NO_HASH = Buffer.alloc(32);
 
+const SEVERAL_KEYS = 'header X-Service-Key must be given once, with one API key';
 /** The same message for every invalid key, so that guessing reveals nothing. */
 const NOT_A_KEY = 'the API key in X-Service-Key is not valid';
 
@@ -66,7 +67,8 @@ export function createServiceKeys(deps: ServiceKeysDeps): ServiceKeys {
 
   async function prove(text: string): Promise<CallerFacts> {
     const parsed = parseServiceKey(text);
-    if (parsed === null) throw unauthenticated(NOT_A_KEY);
+    // The parser joins the values of several headers.
+    if (parsed === null) throw unauthenticated(text.includes(',') ? SEVERAL_KEYS : NOT_A_KEY);
     const facts = await find(parsed.keyId);
     const secretHash = hashKeySecret(hashSubkey, parsed.secret);
     const isCurrent = timingSafeEqual(secretHash, facts?.key.secretHash ?? NO_HASH);

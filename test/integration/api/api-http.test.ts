@@ -151,6 +151,29 @@ describe('every error response has the same shape', () => {
     expect(answer.body).toMatchObject({ details: [{ field: 'Idempotency-Key', rule: 'single' }] });
   });
 
+  test('a credential that is given twice, or in another form, is refused with its right form', async () => {
+    const { token } = await api.member(tenant, 'viewer');
+    const bearer = `Authorization: Bearer ${token}`;
+    const key = `X-Service-Key: ${tenant.key.text}`;
+    const slug = `X-Tenant-Slug: ${tenant.slug}`;
+    const answerTo = (...lines: readonly string[]) =>
+      raw(`GET /v1/messages HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${lines.join('\r\n')}\r\n\r\n`);
+    expect((await answerTo(bearer, slug)).status).toBe(200);
+    const inForm = "header Authorization must be given once, in the form 'Bearer <token>'";
+    for (const lines of [[bearer, bearer], [bearer, 'authorization: x'], [`Authorization: ${token}`]]) {
+      const answer = await answerTo(...lines, slug);
+      expect(answer).toMatchObject(shape(401, 'unauthenticated'));
+      expect(answer).toMatchObject({ body: { message: expect.stringContaining(`: ${inForm}`) } });
+    }
+    const twoKeys = await answerTo(key, key);
+    expect(twoKeys).toMatchObject(shape(401, 'unauthenticated'));
+    const once = ': header X-Service-Key must be given once, with one API key';
+    expect(twoKeys).toMatchObject({ body: { message: expect.stringContaining(once) } });
+    const twoSlugs = await answerTo(bearer, slug, slug);
+    expect(twoSlugs).toMatchObject(shape(400, 'validation_failed'));
+    expect(twoSlugs).toMatchObject({ body: { details: [{ field: 'X-Tenant-Slug', rule: 'single' }] } });
+  });
+
   test('32 nesting levels are accepted', async () => {
     const data = JSON.parse(`{"a":${'['.repeat(30)}${']'.repeat(30)}}`) as unknown;
     expect((await post({ ...LEAST.push, data })).status).toBe(202);

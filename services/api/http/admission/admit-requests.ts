@@ -52,17 +52,21 @@ function credentialsOf(request: FastifyRequest): RequestCredentials {
   const changesNothing = auth !== undefined && 'changesNothing' in auth;
   return {
     serviceKey: firstHeader(headers['x-service-key']),
-    authorization: soleAuthorization(request),
+    authorization: wholeAuthorization(request),
     tenantSlug: firstHeader(headers['x-tenant-slug']),
     isWrite: method !== 'GET' && method !== 'HEAD' && !changesNothing,
   };
 }
 
-/** Node's parser silently keeps the first of several headers; a proxy in front may have used another one. */
-function soleAuthorization({ headers, raw }: FastifyRequest): string | undefined {
-  return headers.authorization === undefined || isGivenTwice(raw, 'authorization')
-    ? undefined
-    : headers.authorization;
+/**
+ * Node's parser silently keeps the first of several of these headers; a proxy in front may have used another one. Joined by a
+ * comma, as the parser does with other headers, they are no valid credential.
+ */
+function wholeAuthorization({ headers, raw }: FastifyRequest): string | undefined {
+  const { authorization } = headers;
+  if (authorization === undefined || !isGivenTwice(raw, 'authorization')) return authorization;
+  const isName = (i: number): boolean => raw.rawHeaders[i]?.toLowerCase() === 'authorization';
+  return raw.rawHeaders.filter((_, i) => i % 2 === 1 && isName(i - 1)).join(', ');
 }
 
 /** Notes who calls and what is left of the caller's rate. Returns the error for a rate that is exceeded. */
