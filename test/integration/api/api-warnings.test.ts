@@ -350,6 +350,28 @@ describe('other requests', () => {
     expect(reply).toMatchObject({ status: 202, body: { warnings } });
   });
 
+  test('warn that an idempotency key is ignored if the route takes none', async () => {
+    const warnings = [
+      { field: 'Idempotency-Key', message: 'Ignored: this request takes no idempotency key' },
+    ];
+    const testKey = await api.key(tenant.tenantId, { mode: 'test' });
+    const advance = (headers: Record<string, string>) =>
+      request(api.first, 'POST', '/v1/messages/test-clock', {
+        headers: { 'x-service-key': testKey.text, ...headers },
+        body: { advance: 'PT1H' },
+      });
+    expect(await advance({ 'idempotency-key': 'hour' })).toMatchObject({ status: 200, body: { warnings } });
+    expect((await advance({})).body).not.toHaveProperty('warnings');
+    const { body: message } = await post({ ...LEAST.sms, sendAt: new Date(Date.now() + 3_600_000) });
+    const cancel = { headers: { 'x-service-key': tenant.key.text, 'idempotency-key': 'cancel' } };
+    expect(await request(api.first, 'POST', `/v1/messages/${message.id}/cancel`, cancel)).toMatchObject({
+      status: 200,
+      body: { warnings },
+    });
+    const { body: page } = await request(api.first, 'GET', '/v1/messages?limit=1', cancel);
+    expect(page).not.toHaveProperty('warnings');
+  });
+
   test('warn that a body is ignored if the route takes none', async () => {
     const { body: account } = await asOwner('POST', '/v1/admin/providers', {
       provider: 'simulator-sms',

@@ -99,10 +99,18 @@ function schemaOf(route: Declared, status: number): FastifySchema {
 }
 
 /** Returns the warnings that reading the input gave, and those about input that the route does not take. */
-function inputWarnings({ body, query }: Pick<Declared, 'body' | 'query'>, request: FastifyRequest): Warnings {
+function inputWarnings(
+  { method, body, query, idempotent }: Pick<Declared, 'method' | 'body' | 'query' | 'idempotent'>,
+  request: FastifyRequest,
+): Warnings {
   const warnings = warningsOf(request.body, request.query);
   if (body === undefined && isGiven(request.body)) {
     warnings.add({ field: 'body', message: 'Ignored: this request takes no body' });
+  }
+  // The other methods may be repeated without one.
+  if (method === 'POST' && idempotent !== true && request.headers['idempotency-key'] !== undefined) {
+    const message = 'Ignored: this request takes no idempotency key';
+    warnings.add({ field: 'Idempotency-Key', message });
   }
   if (query === undefined) {
     for (const name of Object.keys(request.query ?? {})) {
