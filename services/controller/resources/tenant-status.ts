@@ -45,7 +45,7 @@ export const TenantStatus = z
       .meta({ description: "Facts about the tenant's encryption key. Never key material." })
       .exactOptional(),
     conditions: conditions(
-      'Ready (all of the below hold), PlanResolved (the plan exists), KeyProvisioned (the encryption key exists), Applied (the database has the plan, limits, owners and suspension of this generation), Suspended (no calls are accepted).',
+      'PlanResolved (the plan exists), Applied (the database has the plan, limits, owners and suspension of this generation), KeyProvisioned (the encryption key exists), Ready (all three hold), Suspended (no calls are accepted).',
     ).exactOptional(),
   })
   .meta({ description: 'The tenant as the controller last saw it.' });

@@ -48,7 +48,7 @@ export const postgresEnv = defineEnvGroup({
   shape: {
     DATABASE_URL: postgresUrl("Connection string of this deployment's own login role."),
     DATABASE_POOL_MAX: whole(
-      'Connections per process. An api has those of `DATABASE_READ_POOL_MAX` and `DATABASE_CHANGE_POOL_MAX` in addition, a worker three for webhooks.',
+      'Connections per process. An api has those of `DATABASE_READ_POOL_MAX` and `DATABASE_CHANGE_POOL_MAX` in addition, a worker three for webhooks and two for metrics.',
       { min: 1, max: 200, default: 10 },
     ),
     DATABASE_STATEMENT_TIMEOUT_MS: whole('Limit of one statement in milliseconds.', {
