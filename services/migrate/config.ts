@@ -5,7 +5,7 @@ import {
   secretText,
   type ConfigOf,
 } from '#core/platform/config/config.ts';
-import { postgresEnv } from '#core/platform/config/environment.ts';
+import { databaseEnv } from '#core/platform/config/environment.ts';
 
 const rolesEnv = defineEnvGroup({
   title: 'Roles',
@@ -27,7 +27,7 @@ const rolesEnv = defineEnvGroup({
   }),
 });
 
-export const migrateEnvironment = { postgres: postgresEnv, roles: rolesEnv };
+export const migrateEnvironment = { postgres: databaseEnv, roles: rolesEnv };
 
 export type MigrateConfig = ConfigOf<typeof migrateEnvironment>;
 

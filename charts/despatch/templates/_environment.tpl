@@ -20,14 +20,18 @@ OTEL_EXPORTER_OTLP_ENDPOINT: {{ . | quote }}
 OTEL_TRACES_SAMPLE_RATIO: {{ .root.Values.tracing.sampleRatio | quote }}
 {{- end -}}
 
-{{- define "despatch.env.postgres" -}}
+{{- define "despatch.env.database" -}}
 {{- $folder := include "despatch.credentialsFolder" . -}}
 DATABASE_URL_FILE: {{ $folder }}/database-url
-DATABASE_POOL_MAX: {{ .root.Values.postgres.pool.max | int64 | quote }}
-DATABASE_STATEMENT_TIMEOUT_MS: {{ .root.Values.postgres.statementTimeoutMs | int64 | quote }}
 {{- if .root.Values.postgres.ssl.caSecret }}
 DATABASE_CA_FILE: {{ $folder }}/postgres-ca.crt
 {{- end }}
+{{- end -}}
+
+{{- define "despatch.env.postgres" -}}
+{{ include "despatch.env.database" . }}
+DATABASE_POOL_MAX: {{ .root.Values.postgres.pool.max | int64 | quote }}
+DATABASE_STATEMENT_TIMEOUT_MS: {{ .root.Values.postgres.statementTimeoutMs | int64 | quote }}
 {{- end -}}
 
 {{- define "despatch.env.nats" -}}
@@ -170,7 +174,7 @@ SHUTDOWN_GRACE_MS: {{ $controller.shutdownGraceMs | int64 | quote }}
 
 {{- define "despatch.env.migrate" -}}
 {{- $folder := include "despatch.credentialsFolder" . -}}
-{{ include "despatch.env.postgres" . }}
+{{ include "despatch.env.database" . }}
 {{- if .root.Values.migrations.rolePasswords.existingSecret }}
 API_DATABASE_PASSWORD_FILE: {{ $folder }}/api-database-password
 WORKER_DATABASE_PASSWORD_FILE: {{ $folder }}/worker-database-password

@@ -43,10 +43,27 @@ export const runtimeEnv = defineEnvGroup({
   build: (e) => ({ mode: e.DESPATCH_ENV }),
 });
 
+const databaseShape = {
+  DATABASE_URL: postgresUrl("Connection string of this deployment's own login role."),
+  DATABASE_CA_FILE: optional(
+    text(
+      "PEM file of the certificate authority. When set, the server's certificate and host name are verified.",
+      PATH,
+    ),
+  ),
+};
+
+/** For the migration, whose connections and time limits are its own. */
+export const databaseEnv = defineEnvGroup({
+  title: 'Postgres',
+  shape: databaseShape,
+  build: (e) => ({ url: e.DATABASE_URL, caFile: e.DATABASE_CA_FILE }),
+});
+
 export const postgresEnv = defineEnvGroup({
   title: 'Postgres',
   shape: {
-    DATABASE_URL: postgresUrl("Connection string of this deployment's own login role."),
+    ...databaseShape,
     DATABASE_POOL_MAX: whole(
       'Connections per process. An api has those of `DATABASE_READ_POOL_MAX` and `DATABASE_CHANGE_POOL_MAX` in addition, a worker three for webhooks and two for metrics.',
       { min: 1, max: 200, default: 10 },
@@ -56,12 +73,6 @@ export const postgresEnv = defineEnvGroup({
       max: 600_000,
       default: 10_000,
     }),
-    DATABASE_CA_FILE: optional(
-      text(
-        "PEM file of the certificate authority. When set, the server's certificate and host name are verified.",
-        PATH,
-      ),
-    ),
   },
   build: (e) => ({
     url: e.DATABASE_URL,
