@@ -55,7 +55,8 @@ app.kubernetes.io/component: {{ .component }}
 
 {{/*
 Metadata of an object. Takes `root` and `name`, and may take `component`, `labels`, `annotations`, `namespace`, `cluster`
-(true: it has no namespace) and `makesPods` (true: adds the scanner annotations; takes `image` and `mountsToken` too).
+(true: it has no namespace) and `makesPods` (true: adds the scanner annotations that `annotations` does not replace; takes
+`image` and `mountsToken` too).
 */}}
 {{- define "despatch.metadata" -}}
 {{- $labels := fromYaml (include "despatch.labels" .root) -}}
@@ -70,7 +71,11 @@ labels:
 {{- if or $annotations .makesPods }}
 annotations:
   {{- if .makesPods }}
-  {{- include "despatch.scannerAnnotations" . | nindent 2 }}
+  {{- range splitList "\n" (include "despatch.scannerAnnotations" .) }}
+  {{- if not (hasKey $annotations (splitList ":" . | first)) }}
+  {{- . | nindent 2 }}
+  {{- end }}
+  {{- end }}
   {{- end }}
   {{- with $annotations }}
   {{- toYaml . | nindent 2 }}

@@ -63,13 +63,11 @@ metadata:
   labels:
     {{- include "despatch.podLabels" (dict "root" $root "component" $component "own" $own.podLabels) | nindent 4 }}
   annotations:
-    kubectl.kubernetes.io/default-container: {{ $component }}
+    {{- $annotations := dict "kubectl.kubernetes.io/default-container" $component }}
     {{- if $root.Values.dev.enabled }}
-    checksum/dev-secret: {{ toYaml $root.Values.dev.secretData | sha256sum }}
+    {{- $_ := set $annotations "checksum/dev-secret" (toYaml $root.Values.dev.secretData | sha256sum) }}
     {{- end }}
-    {{- with $own.podAnnotations }}
-    {{- toYaml . | nindent 4 }}
-    {{- end }}
+    {{- include "despatch.overlay" (dict "base" $annotations "own" $own.podAnnotations) | nindent 4 }}
 spec:
   serviceAccountName: {{ include "despatch.serviceAccountName" (dict "root" $root "component" $component "account" $own.serviceAccount) | quote }}
   automountServiceAccountToken: {{ eq $component "controller" }}

@@ -292,6 +292,21 @@ test('every object has the configured namespace, name, labels and annotations', 
   expect(api.containers[0].env.map(({ name }: { name: string }) => name)).not.toContain('DATABASE_URL_FILE');
 });
 
+test('an annotation of the values replaces the one that the chart gives an object or a pod', async () => {
+  const set = {
+    commonAnnotations: { 'checkov.io/skip1': 'CKV_K8S_40=ours' },
+    'api.annotations': { 'kube-score/ignore': 'pod-networkpolicy' },
+    'api.podAnnotations': { 'kubectl.kubernetes.io/default-container': 'proxy' },
+  };
+  const { metadata, spec } = pick(await renderChart({ set }), 'Deployment', 'despatch-api');
+  expect(metadata.annotations).toMatchObject({
+    'checkov.io/skip1': 'CKV_K8S_40=ours',
+    'checkov.io/skip2': expect.stringContaining('CKV_K8S_15') as string,
+    'kube-score/ignore': 'pod-networkpolicy',
+  });
+  expect(spec.template.metadata.annotations).toEqual({ 'kubectl.kubernetes.io/default-container': 'proxy' });
+});
+
 describe('the migration', () => {
   const jobs = (objects: readonly ChartObject[]) =>
     objects.filter(({ kind, metadata }) => kind === 'Job' && metadata.name.includes('migrate'));
