@@ -152,6 +152,7 @@ describe('the schema', () => {
     ['a display name that no Plan may have', partner({}, { displayName: 'x' })],
     ['a plan whose annotation is no text', partner({}, { annotations: { keep: true } })],
     ['an invalid namespace', { controller: { watchNamespaces: ['Team_A'] } }],
+    ['a platform admin whose subject would be read as two', { api: { platformAdmins: ['CN=Ann,OU=IT'] } }],
   ])('rejects %s', async (_what, set) => {
     expect(await refusal({ set: over(set) })).toMatch(/don't meet the specifications of the schema/);
   });
