@@ -35,6 +35,7 @@ test('a request with the current ETag is answered 304', async () => {
   const again = await app.get({ 'if-none-match': String(headers['etag']) });
   expect(again.statusCode).toBe(304);
   expect(again.payload).toBe('');
+  expect((await app.get({ 'if-none-match': `"old", ${String(headers['etag'])}` })).statusCode).toBe(304);
   expect((await app.get({ 'if-none-match': '"another"' })).statusCode).toBe(200);
 });
 

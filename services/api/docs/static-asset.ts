@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { namesTag } from './names-tag.ts';
 
 export type StaticAssetOptions = {
   readonly contentType: string;
@@ -40,7 +41,7 @@ export function staticAsset({ contentType, maxAgeSeconds, load }: StaticAssetOpt
       vary: 'accept-encoding',
       'x-content-type-options': 'nosniff',
     });
-    if (request.headers['if-none-match'] === etag) return reply.code(304).send();
+    if (namesTag(request.headers['if-none-match'], etag)) return reply.code(304).send();
     const encoding = encodingOf(request.headers['accept-encoding']);
     if (encoding !== 'identity') reply.header('content-encoding', encoding);
     return reply.type(contentType).send(await bytesAs(encoding));
