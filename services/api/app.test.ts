@@ -50,6 +50,16 @@ async function setup(
   );
 }
 
+test.each([
+  ['%ff', 400],
+  ['a'.repeat(10_000), 404],
+  ['1/2', 404],
+])('the refusal of a path is not stored by caches either: %#', async (end, status) => {
+  await using app = await setup();
+  const answer = await app.inject({ method: 'POST', url: `/v1/things/${end}` });
+  expect([answer.statusCode, answer.headers['cache-control']]).toEqual([status, 'no-store']);
+});
+
 test.each(['GET', 'DELETE', 'QUERY'])(
   '%s on a path without that method is answered 405 with the Allow header',
   async (method) => {

@@ -71,7 +71,8 @@ export async function buildApp(deps: AppDeps, modules: readonly RouteModule[]): 
     clientErrorHandler: (error, socket) =>
       answerParserError(error, socket, latest.get(socket)?.request, lingering),
     frameworkErrors: (error, request, reply) => {
-      reply.header('x-request-id', request.id);
+      // No hook has run for such a request.
+      reply.headers({ 'x-request-id': request.id, 'cache-control': 'no-store' });
       void sendError(request, reply, toAppError(error));
     },
     return503OnClosing: false,
