@@ -196,7 +196,9 @@ const Push = z.object({
   body: text(1, 4096).optional().describe('The text.'),
   data: pushData
     .optional()
-    .describe('At least one of `title`, `body` and `data` is required. At most 4096 bytes.'),
+    .describe(
+      'At least one of `title`, `body` and `data` is required. At most 4096 bytes of keys and values as texts in all.',
+    ),
   badge: z.int().min(0).max(INT32_MAX).optional().describe("Number on the app's icon."),
   sound: lineText(1, 255).optional().describe('Name of a sound of the app.'),
   collapseKey: lineText(1, 64)
