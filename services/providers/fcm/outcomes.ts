@@ -30,5 +30,10 @@ export const FCM_CODES: CodeTable = {
 export const THIRD_PARTY_AUTH_ERROR = 'THIRD_PARTY_AUTH_ERROR';
 export const PUSH_CERTIFICATE_MISSING = permanent('sender_rejected', 'push_certificate_missing');
 
+/** A QUOTA_EXCEEDED of one device: others can be reached. */
+export const DEVICE_LIMIT = transient('recipient_unavailable', 'recipient_rate_limited');
+/** How long FCM asks to wait at a limit, at least, where the answer has no Retry-After. */
+export const LIMIT_WAIT_MS = 60_000;
+
 /** An INVALID_ARGUMENT about the token itself, not about the payload. */
 export const INVALID_TOKEN = permanent('invalid_recipient', 'invalid_token');

@@ -314,6 +314,42 @@ describe('fcm', () => {
     },
   );
 
+  const quota = (text: string, violations: readonly object[]) => {
+    const { status, body } = refusal(429, 'RESOURCE_EXHAUSTED', 'QUOTA_EXCEEDED', text);
+    const failure = { '@type': 'type.googleapis.com/google.rpc.QuotaFailure', violations };
+    return { status, body: { error: { ...body.error, details: [...body.error.details, failure] } } };
+  };
+
+  test.each([
+    ['with a violation of a device', 'recipient_unavailable', quota('No', [{ subject: 'device' }])],
+    [
+      'with a violation by a device',
+      'recipient_unavailable',
+      quota('No', [{ subject: 7 }, { description: 'Device message rate exceeded.' }]),
+    ],
+    ['whose text names a device', 'recipient_unavailable', quota('Device quota exceeded.', [])],
+    ['of the project', 'provider_throttled', quota('Message rate exceeded.', [{ subject: 'project' }])],
+    [
+      'of all sends',
+      'provider_throttled',
+      refusal(429, 'RESOURCE_EXHAUSTED', undefined, 'Quota of any device exceeded'),
+    ],
+  ])('a limit %s is %s', async (_, failureClass, reply) => {
+    await using it = await setup();
+    it.standIn.fail({ kind: 'reply', ...reply }, /send$/);
+    expect(await it.send()).toMatchObject({
+      kind: 'rejected_transient',
+      failure: { class: failureClass },
+      retryAfterMs: 60_000,
+    });
+  });
+
+  test('the wait that FCM names at a limit counts', async () => {
+    await using it = await setup();
+    it.standIn.fail({ kind: 'reply', ...quota('', []), headers: { 'retry-after': '7' } }, /send$/);
+    expect(await it.send()).toMatchObject({ retryAfterMs: 7_000 });
+  });
+
   test('a data-only push is a background push for APNs', async () => {
     await using it = await setup();
     await it.send({ content: { data: { a: '1' } } });

@@ -17,21 +17,31 @@ import { outcomeOfSend } from '../outcome-of-send.ts';
 import { fcmToken } from './access-token.ts';
 import { secretsToRedact, checkAccount, config, secrets, type Account } from './account.ts';
 import { fcmMessage } from './message.ts';
-import { FCM_CODES, INVALID_TOKEN, PUSH_CERTIFICATE_MISSING, THIRD_PARTY_AUTH_ERROR } from './outcomes.ts';
+import {
+  DEVICE_LIMIT,
+  FCM_CODES,
+  INVALID_TOKEN,
+  LIMIT_WAIT_MS,
+  PUSH_CERTIFICATE_MISSING,
+  THIRD_PARTY_AUTH_ERROR,
+} from './outcomes.ts';
 import { fcmGuide } from './guide.ts';
 
 const Accepted = z
   .looseObject({ name: z.string().min(1) })
   .transform(({ name }) => ({ providerMessageId: name }));
+const text = z.string().optional().catch(undefined);
 const Detail = z.looseObject({
-  errorCode: z.string().optional().catch(undefined),
+  errorCode: text,
   fieldViolations: z.array(z.looseObject({ field: z.string().catch('') })).catch([]),
+  /** Of a `google.rpc.QuotaFailure`. */
+  violations: z.array(z.looseObject({ subject: text, description: text })).catch([]),
 });
 const ErrorBody = z.looseObject({
   error: z.looseObject({
-    status: z.string().optional().catch(undefined),
-    message: z.string().optional().catch(undefined),
-    details: z.array(Detail.catch({ fieldViolations: [] })).catch([]),
+    status: text,
+    message: text,
+    details: z.array(Detail.catch({ fieldViolations: [], violations: [] })).catch([]),
   }),
 });
 
@@ -133,6 +143,11 @@ function isTokenRefused(response: Response): boolean {
 
 function judgeSend(response: Response): ClassifiedError {
   const classified = classify(response, FCM_CODES, read);
+  const isOwnAnswer = classified.vendorError.providerCode !== undefined;
+  if (classified.meaning.class === 'provider_throttled' && isOwnAnswer) {
+    const limited = { ...classified, waitMs: LIMIT_WAIT_MS };
+    return isLimitOfDevice(response, classified) ? { ...limited, meaning: DEVICE_LIMIT } : limited;
+  }
   if (classified.vendorError.providerCode === THIRD_PARTY_AUTH_ERROR) {
     return { ...classified, meaning: PUSH_CERTIFICATE_MISSING };
   }
@@ -148,6 +163,18 @@ function isAboutToken(response: Response): boolean {
   return fields.length === 0
     ? /registration token/i.test(error?.message ?? '')
     : fields.includes('message.token');
+}
+
+/**
+ * One code covers the limits of the project, of a topic and of a device; the violations, or else the text, name the one
+ * (https://firebase.google.com/docs/reference/fcm/rest/v1/ErrorCode).
+ */
+function isLimitOfDevice(response: Response, { vendorError }: ClassifiedError): boolean {
+  if (vendorError.providerCode !== 'QUOTA_EXCEEDED') return false;
+  const details = ErrorBody.safeParse(parseJson(response.text)).data?.error.details ?? [];
+  const violations = details.flatMap((detail) => detail.violations);
+  const texts = violations.flatMap(({ subject, description }) => [subject, description]);
+  return [...texts, vendorError.providerMessage].some((one) => /\bdevice\b/i.test(one ?? ''));
 }
 
 function read(body: unknown): VendorError {
