@@ -13,7 +13,7 @@ import type { VaultService } from '../../deploy/vault/policies.ts';
 import { PlanResource } from '../../services/controller/resources/plan-resource.ts';
 import { TenantResource } from '../../services/controller/resources/tenant-resource.ts';
 import type { TenantStatus } from '../../services/controller/resources/tenant-status.ts';
-import { createPurges } from '../../services/controller/tenant/purge-slice.ts';
+import { createPurges, type PurgeDeps } from '../../services/controller/tenant/purge-slice.ts';
 import { createTenantReconciler } from '../../services/controller/tenant/reconcile-tenant.ts';
 import { TENANT_FINALIZER, type TenantDeps } from '../../services/controller/tenant/tenant-deps.ts';
 import { backdatePurge } from './backdate-purge.ts';
@@ -24,6 +24,9 @@ export const ISSUER = 'https://issuer.test';
 
 /** One write of a reconciler: "finalizer+", "status", "event Reason", … */
 export type Write = string;
+
+/** Replaced dependencies, also of purges. */
+export type ReconcilerParts = Partial<TenantDeps & PurgeDeps>;
 
 /**
  * Sets up a tenant reconciler on a real Postgres and a real Vault, with the controller's database role and Vault policy. The
@@ -105,9 +108,9 @@ export async function setupTenantReconciler() {
   };
 
   /** The dependencies with some of them replaced, also in purges. */
-  const withParts = (parts: Partial<TenantDeps>): TenantDeps => {
-    const changed = { ...deps, ...parts };
-    return { ...changed, purges: parts.purges ?? createPurges({ ...changed, monotonicMs }) };
+  const withParts = (parts: ReconcilerParts): TenantDeps => {
+    const changed = { ...deps, monotonicMs, ...parts };
+    return { ...changed, purges: parts.purges ?? createPurges(changed) };
   };
 
   return {
@@ -130,7 +133,7 @@ export async function setupTenantReconciler() {
     audited,
     setClock: (next: () => Date): void => void (clock = next),
     /** Returns a reconciler in which some dependencies are replaced. */
-    reconcilerWith: (parts: Partial<TenantDeps>) => createTenantReconciler(withParts(parts)),
+    reconcilerWith: (parts: ReconcilerParts) => createTenantReconciler(withParts(parts)),
     withParts,
     /** Runs one pass; returns its writes to the cluster, NATS and events. */
     async reconcile(key: string, reconciler = createTenantReconciler(deps)): Promise<Write[]> {

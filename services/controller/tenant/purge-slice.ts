@@ -37,7 +37,7 @@ export type Purges = {
   readonly slice: (owned: OwnedSlug, wake: () => void) => Promise<PurgeProgress>;
 };
 
-type PurgeDeps = Pick<TenantDeps, 'store' | 'keys' | 'notify'> & {
+export type PurgeDeps = Pick<TenantDeps, 'store' | 'keys' | 'notify'> & {
   readonly monotonicMs: MonotonicClock;
 };
 

@@ -98,7 +98,7 @@ export function createLookups(deps: LookupsDeps): Lookups {
       first.failures,
     );
     const everyMs = findProvider(first.provider)?.lookup?.pace.everyMs ?? 0;
-    const paceMs = everyMs * batch.length - (deps.monotonicMs() - begunAt);
+    const paceMs = everyMs * batch.length - Math.round(deps.monotonicMs() - begunAt);
     const pauseMs = Math.max(pause.pauseMs, paceMs, 0);
     await settleAsked(answered, { ...first, failures: pause.failures, pauseMs }, deps);
     const cut = asked.filter(isCut).map(({ due }) => due);

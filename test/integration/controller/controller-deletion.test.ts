@@ -8,10 +8,14 @@ import { withTenant } from '#core/store/query/tenant-scope.ts';
 import { backdatePurge } from '#test/support/backdate-purge.ts';
 import { acceptBatch, acceptRow } from '#test/support/seed.ts';
 import { FILLED_TABLES, fillTenant, leftoversOf } from '#test/support/tenant-leftovers.ts';
-import { ISSUER, setupTenantReconciler, type TenantReconciling } from '#test/support/tenant-reconciler.ts';
+import {
+  ISSUER,
+  setupTenantReconciler,
+  type ReconcilerParts,
+  type TenantReconciling,
+} from '#test/support/tenant-reconciler.ts';
 import type { ReconcileResult } from '../../../services/controller/runtime/controller-loop.ts';
 import { createDeletionReconciler } from '../../../services/controller/tenant/purge-deleted.ts';
-import type { TenantDeps } from '../../../services/controller/tenant/tenant-deps.ts';
 
 let s: TenantReconciling;
 
@@ -40,7 +44,7 @@ async function tenant(slug = `own-${randomUUID()}`): Promise<Own> {
 const remove = (id: TenantId): Promise<void> => withTenant(s.api, id, (tx) => beginDeletion(id, tx));
 
 /** Runs one pass over a slug, as if it had been deleted a while ago. @returns when the pass wants to run again. */
-async function pass(slug: string, parts: Partial<TenantDeps> = {}): Promise<ReconcileResult> {
+async function pass(slug: string, parts: ReconcilerParts = {}): Promise<ReconcileResult> {
   await backdatePurge(s.admin, slug);
   return createDeletionReconciler(s.withParts(parts))(slug, AbortSignal.timeout(20_000), s.log);
 }
@@ -134,9 +138,9 @@ describe('a tenant that the API deleted', () => {
     const { id, slug } = await tenant();
     await remove(id);
     let seconds = 0;
-    const now = () => new Date((seconds += 3) * 1_000);
+    const monotonicMs = () => (seconds += 3) * 1_000;
     const store = { ...s.store, purgeSome: (owned: OwnedSlug) => s.store.purgeSome(owned, 10) };
-    expect(await pass(slug, { store, now })).toEqual({ requeueAfterMs: 0 });
+    expect(await pass(slug, { store, monotonicMs })).toEqual({ requeueAfterMs: 0 });
     expect(await statusOf(slug)).toBe('deleting');
     expect((await leftovers(id))['messages']).toBe(20);
   });
