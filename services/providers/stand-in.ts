@@ -23,8 +23,8 @@ export type Reply = {
 /** A fault injected instead of the usual answer. */
 export type Fault =
   | ({ readonly kind: 'reply' } & Reply)
-  /** Reads the whole request and never answers. */
-  | { readonly kind: 'hang' }
+  /** Reads the whole request, reports that, and never answers. */
+  | { readonly kind: 'hang'; readonly onReached?: () => void }
   /** Reads the whole request and closes the connection. */
   | { readonly kind: 'reset' }
   /** Sends the status and the start of a body, then closes the connection. */
@@ -184,9 +184,8 @@ function reply(response: ServerResponse, { status, headers = {}, body }: Reply):
 
 function misbehave(response: ServerResponse, fault: Fault): void {
   if (fault.kind === 'reply') return reply(response, fault);
+  if (fault.kind === 'hang') return fault.onReached?.();
   if (fault.kind === 'reset') return void response.destroy();
-  if (fault.kind === 'broken-body') {
-    response.writeHead(fault.status, { 'content-type': 'application/json', 'content-length': '1000' });
-    response.write('{"', () => response.destroy());
-  }
+  response.writeHead(fault.status, { 'content-type': 'application/json', 'content-length': '1000' });
+  response.write('{"', () => response.destroy());
 }

@@ -38,15 +38,19 @@ export function lookupSuite(subject: LookupCase): void {
   let http: HttpClient;
   let standIn: StandIn;
 
-  beforeAll(() => void (http = createHttpClient({ connectTimeoutMs: 1_000, totalDeadlineMs: 1_000 })));
+  beforeAll(() => void (http = createHttpClient()));
   afterAll(() => http[Symbol.asyncDispose]());
   beforeEach(async () => void (standIn = await subject.startStandIn()));
   afterEach(() => standIn[Symbol.asyncDispose]());
 
-  const context = () => contextAt(provider, http, standIn.origin);
-  const ask = (providerMessageId: string | null, messageId = subject.message.id): Promise<LookupAnswer> => {
+  const context = (until?: AbortSignal) => contextAt(provider, http, standIn.origin, until);
+  const ask = (
+    providerMessageId: string | null,
+    messageId = subject.message.id,
+    until?: AbortSignal,
+  ): Promise<LookupAnswer> => {
     const question = { messageId, providerMessageId };
-    return provider.lookup?.ask(question, account as never, context()) as Promise<LookupAnswer>;
+    return provider.lookup?.ask(question, account as never, context(until)) as Promise<LookupAnswer>;
   };
 
   describe('the lookup of a message', () => {
@@ -128,8 +132,10 @@ export function lookupSuite(subject: LookupCase): void {
       ['a broken connection', { kind: 'reset' }],
       ['a timeout', { kind: 'hang' }],
     ] as const)('with %s returns unanswered', async (_, fault) => {
-      standIn.fail(fault, path);
-      expect(await ask(subject.unknownId)).toMatchObject({
+      const deadline = new AbortController();
+      const timed = { ...fault, onReached: () => deadline.abort() };
+      standIn.fail(timed, path);
+      expect(await ask(subject.unknownId, subject.message.id, deadline.signal)).toMatchObject({
         kind: 'unanswered',
         failure: { class: 'provider_unavailable' },
       });

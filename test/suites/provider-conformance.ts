@@ -43,8 +43,6 @@ export type HttpProviderCase = {
   readonly invalidAccounts: readonly { readonly account: SentAccount; readonly fields: readonly string[] }[];
 };
 
-/** For calls that are meant to exceed it. */
-const DEADLINE_MS = 1_000;
 const PAGE: Reply = {
   status: 502,
   headers: { 'content-type': 'text/html' },
@@ -59,18 +57,11 @@ export function httpProviderSuite(subject: HttpProviderCase): void {
     .flatMap((secret) => secret.split('\n'))
     .filter((line) => line !== '' && !line.startsWith('-----'));
   let http: HttpClient;
-  let hastyHttp: HttpClient;
   let standIn: StandIn;
   let printed: string[];
 
-  beforeAll(() => {
-    http = createHttpClient();
-    hastyHttp = createHttpClient({ connectTimeoutMs: DEADLINE_MS, totalDeadlineMs: DEADLINE_MS });
-  });
-  afterAll(async () => {
-    await http[Symbol.asyncDispose]();
-    await hastyHttp[Symbol.asyncDispose]();
-  });
+  beforeAll(() => void (http = createHttpClient()));
+  afterAll(() => http[Symbol.asyncDispose]());
   beforeEach(async () => {
     standIn = await subject.startStandIn();
     printed = recordPrinting();
@@ -81,8 +72,8 @@ export function httpProviderSuite(subject: HttpProviderCase): void {
     for (const secret of secrets) expect(printed.join('')).not.toContain(secret);
   });
 
-  const send = (client = http, origin = standIn.origin) => sendTo(subject, client, origin);
-  const verify = (client = http) => verifyAt(subject, client, standIn.origin);
+  const send = (origin = standIn.origin, until = longEnough()) => sendTo(subject, http, origin, until);
+  const verify = (until = longEnough()) => verifyAt(subject, http, standIn.origin, until);
   const shownSecrets = (results: readonly (Outcome | Verification)[]): string[] =>
     secrets.filter((secret) => JSON.stringify(results).includes(secret));
 
@@ -170,8 +161,9 @@ export function httpProviderSuite(subject: HttpProviderCase): void {
     });
 
     test('without a connection in time is transient', async () => {
-      await using silent = await startSilentServer();
-      expect(await send(hastyHttp, `https://127.0.0.1:${silent.port}`)).toMatchObject({
+      const deadline = new AbortController();
+      await using silent = await startSilentServer(() => deadline.abort());
+      expect(await send(`https://127.0.0.1:${silent.port}`, deadline.signal)).toMatchObject({
         kind: 'rejected_transient',
         failure: { class: 'provider_unavailable', code: expect.stringMatching(/timeout/) },
       });
@@ -183,7 +175,7 @@ export function httpProviderSuite(subject: HttpProviderCase): void {
       const next = await subject.startStandIn();
       await standIn[Symbol.asyncDispose]();
       standIn = next;
-      expect(await send(http, origin)).toMatchObject({
+      expect(await send(origin)).toMatchObject({
         kind: 'rejected_transient',
         failure: { code: 'connect_refused' },
       });
@@ -192,8 +184,9 @@ export function httpProviderSuite(subject: HttpProviderCase): void {
     test.each([['hang'], ['reset']] as const)(
       'that was received and followed by a %s is ambiguous',
       async (kind) => {
-        standIn.fail({ kind }, sendPath);
-        expect(await send(kind === 'hang' ? hastyHttp : http)).toMatchObject({
+        const deadline = new AbortController();
+        standIn.fail({ kind, onReached: () => deadline.abort() }, sendPath);
+        expect(await send(standIn.origin, deadline.signal)).toMatchObject({
           kind: 'ambiguous',
           failure: { class: 'provider_unavailable' },
         });
@@ -250,14 +243,12 @@ export function httpProviderSuite(subject: HttpProviderCase): void {
       ['an unknown host name', () => 'http://unknown.invalid', 'dns'],
     ])('for %s is transient, with the cause and without secrets', async (_, origin, code) => {
       await using nameless = createHttpClient({
-        connectTimeoutMs: DEADLINE_MS,
-        totalDeadlineMs: DEADLINE_MS,
         lookup: (_host, _options, done) =>
           done(Object.assign(new Error('unknown'), { code: 'ENOTFOUND' }), ''),
       });
       const at = origin(new URL(standIn.origin).port);
-      const outcome = await send(nameless, at);
-      const verification = await verifyAt(subject, nameless, at);
+      const outcome = await sendTo(subject, nameless, at, longEnough());
+      const verification = await verifyAt(subject, nameless, at, longEnough());
       const failure = {
         class: 'provider_unavailable',
         code,
@@ -307,8 +298,10 @@ export function httpProviderSuite(subject: HttpProviderCase): void {
       ['a timeout', { kind: 'hang' }],
       ['a reset', { kind: 'reset' }],
     ] as const)('returns unknown when the provider answers with %s', async (_, fault) => {
-      standIn.fail(fault, verifyPath);
-      expect(await verify(fault.kind === 'hang' ? hastyHttp : http)).toMatchObject({ kind: 'unknown' });
+      const deadline = new AbortController();
+      const timed = { ...fault, onReached: () => deadline.abort() };
+      standIn.fail(timed, verifyPath);
+      expect(await verify(deadline.signal)).toMatchObject({ kind: 'unknown' });
     });
   });
 
@@ -347,8 +340,12 @@ async function routesOf(subject: HttpProviderCase, publicConfig: unknown): Promi
     },
     resolve: async () => ({ kind: 'refused', code: 'dns' }),
   });
-  const signal = AbortSignal.timeout(DEADLINE_MS);
-  const context = contexts({ provider: provider.id, accountId: 'account', version: 1, until: signal });
+  const context = contexts({
+    provider: provider.id,
+    accountId: 'account',
+    version: 1,
+    until: longEnough(),
+  });
   await provider.send(message as never, credentials, context);
   await provider.verify(credentials, context);
   return JSON.stringify(calls);
@@ -430,28 +427,44 @@ export function accountSuite(
   });
 }
 
+/** A deadline that passes in no test. */
+function longEnough(): AbortSignal {
+  return AbortSignal.timeout(20_000);
+}
+
 /** Returns a context for one call of a provider whose origin is overridden. */
-export function contextAt(provider: AnyProvider, http: HttpClient, origin: string): ProviderContext {
+export function contextAt(
+  provider: AnyProvider,
+  http: HttpClient,
+  origin: string,
+  until = longEnough(),
+): ProviderContext {
   const contexts = createProviderContexts({
     http,
     resolve: async () => ({ kind: 'refused', code: 'egress_blocked' }),
     baseUrls: { [provider.id]: origin },
   });
-  return contexts({
-    provider: provider.id,
-    accountId: 'account',
-    version: 1,
-    until: AbortSignal.timeout(20_000),
-  });
+  return contexts({ provider: provider.id, accountId: 'account', version: 1, until });
 }
 
-function sendTo(subject: HttpProviderCase, http: HttpClient, origin: string): Promise<Outcome> {
-  const context = contextAt(subject.provider, http, origin);
+function sendTo(
+  subject: HttpProviderCase,
+  http: HttpClient,
+  origin: string,
+  until: AbortSignal,
+): Promise<Outcome> {
+  const context = contextAt(subject.provider, http, origin, until);
   return subject.provider.send(subject.message as never, accountOf(subject) as never, context);
 }
 
-function verifyAt(subject: HttpProviderCase, http: HttpClient, origin: string): Promise<Verification> {
-  return subject.provider.verify(accountOf(subject) as never, contextAt(subject.provider, http, origin));
+function verifyAt(
+  subject: HttpProviderCase,
+  http: HttpClient,
+  origin: string,
+  until: AbortSignal,
+): Promise<Verification> {
+  const context = contextAt(subject.provider, http, origin, until);
+  return subject.provider.verify(accountOf(subject) as never, context);
 }
 
 function accountOf({ provider, account }: HttpProviderCase) {
@@ -477,9 +490,14 @@ function recordPrinting(): string[] {
 }
 
 /** Starts a server that accepts connections and sends nothing, so that a TLS handshake does not complete. */
-async function startSilentServer(): Promise<AsyncDisposable & { readonly port: number }> {
+async function startSilentServer(
+  onConnection: () => void,
+): Promise<AsyncDisposable & { readonly port: number }> {
   const sockets = new Set<Socket>();
-  const server = createServer((socket) => void sockets.add(socket.on('error', () => {})));
+  const server = createServer((socket) => {
+    sockets.add(socket.on('error', () => {}));
+    onConnection();
+  });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {
     port: (server.address() as AddressInfo).port,

@@ -240,15 +240,17 @@ httpProviderSuite({
 
 describe('fcm', () => {
   async function setup() {
-    const http = createHttpClient({ totalDeadlineMs: 1_500 });
+    const http = createHttpClient();
     const standIn = await startFcmStandIn();
     const context = contextAt(fcm, http, standIn.origin);
+    const sendIn = (of: typeof context, over: object = {}) => fcm.send({ ...message, ...over }, account, of);
     const paths = () => standIn.received.map(({ path }) => (path === '/token' ? 'token' : 'send'));
     return {
       standIn,
       context,
       paths,
-      send: (over: object = {}) => fcm.send({ ...message, ...over }, account, context),
+      send: (over?: object) => sendIn(context, over),
+      sendUntil: (until: AbortSignal) => sendIn(contextAt(fcm, http, standIn.origin, until)),
       [Symbol.asyncDispose]: async () => {
         await http[Symbol.asyncDispose]();
         await standIn[Symbol.asyncDispose]();
@@ -307,8 +309,13 @@ describe('fcm', () => {
     'a token endpoint that %s gives a transient failure without a send',
     async (_, fault, failureClass) => {
       await using it = await setup();
-      it.standIn.fail(fault, /^\/token$/);
-      expect(await it.send()).toMatchObject({ kind: 'rejected_transient', failure: { class: failureClass } });
+      const deadline = new AbortController();
+      const timed = { ...fault, onReached: () => deadline.abort() };
+      it.standIn.fail(timed, /^\/token$/);
+      expect(await it.sendUntil(deadline.signal)).toMatchObject({
+        kind: 'rejected_transient',
+        failure: { class: failureClass },
+      });
       expect(it.paths()).toEqual(['token']);
       expect(await it.send()).toMatchObject({ kind: 'accepted' });
     },

@@ -150,7 +150,7 @@ const noHttp: HttpSender = () => Promise.reject(new Error('A login with a passwo
 
 function contextFor({
   allowCidrs = ['127.0.0.0/8'],
-  deadlineMs = 10_000,
+  until = AbortSignal.timeout(10_000),
   http = noHttp,
   tokenOrigin = '',
   addresses = ['127.0.0.1'],
@@ -165,7 +165,7 @@ function contextFor({
     provider: 'smtp',
     accountId: 'a',
     version: 1,
-    until: AbortSignal.timeout(deadlineMs),
+    until,
   });
 }
 
@@ -511,8 +511,7 @@ describe('a failed session', () => {
     server = await startSmtpStandIn();
   });
   afterEach(() => server[Symbol.asyncDispose]());
-  const send = (deadlineMs = 10_000) =>
-    smtp.send(message, accountAt(server.port), contextFor({ deadlineMs }));
+  const send = (until?: AbortSignal) => smtp.send(message, accountAt(server.port), contextFor({ until }));
 
   test.each<[SmtpStage, number, string, string, string, string]>([
     ['greeting', 554, 'No service', 'rejected_transient', 'provider_unavailable', 'greeting_refused'],
@@ -690,8 +689,9 @@ describe('a failed session', () => {
     ['content', 'hang', 'ambiguous'],
     ['content', 'reset', 'ambiguous'],
   ])('at %s by a %s is %s', async (stage, kind, outcome) => {
-    server.fail(stage, { kind } as SmtpFault);
-    expect(await send(kind === 'hang' ? 1_000 : 10_000)).toMatchObject({
+    const deadline = new AbortController();
+    server.fail(stage, { kind, onReached: () => deadline.abort() } as SmtpFault);
+    expect(await send(deadline.signal)).toMatchObject({
       kind: outcome,
       failure: { class: 'provider_unavailable' },
     });
@@ -820,8 +820,11 @@ describe('a failed session', () => {
       kind: 'invalid',
       failure: { class: 'auth_or_config' },
     });
-    server.fail('greeting', { kind: 'hang' });
-    expect(await smtp.verify(account, contextFor({ deadlineMs: 1_000 }))).toMatchObject({ kind: 'unknown' });
+    const deadline = new AbortController();
+    server.fail('greeting', { kind: 'hang', onReached: () => deadline.abort() });
+    expect(await smtp.verify(account, contextFor({ until: deadline.signal }))).toMatchObject({
+      kind: 'unknown',
+    });
     expect(await smtp.verify(account, contextFor({ allowCidrs: [] }))).toMatchObject({ kind: 'invalid' });
     expect(server.received).toHaveLength(0);
   });

@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
 import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { Readable } from 'node:stream';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { inSession, REPLY_TOO_LONG, step, type SmtpError } from './session.ts';
 
 type Server = AsyncDisposable & { readonly port: number; readonly open: ReadonlySet<Socket> };
@@ -99,7 +99,11 @@ test('a challenge that is none is refused in little time, whatever its length', 
   expect(answers).toEqual([]);
 });
 
-test('the connection closes soon after the work, even if the server never ends its answer to QUIT', async () => {
+/** For `vi.waitFor`, because `expect.poll` does not know its test when several run together. */
+const CLOSING = { timeout: 4_000 };
+
+// The tests from here on mostly wait, and do so together.
+test.concurrent('the connection closes soon after the work, even if the server never ends its answer to QUIT', async () => {
   const dripsAtTheEnd = (line: string, socket: Socket) => {
     if (line !== 'QUIT') return '250 OK';
     const dripping = setInterval(() => socket.write('2'), 100).unref();
@@ -111,10 +115,10 @@ test('the connection closes soon after the work, even if the server never ends i
     const body = Readable.from([Buffer.from('Subject: a\r\n\r\na')], { objectMode: false });
     return step((done) => connection.send({ from: 'a@b.example', to: ['c@d.example'] }, body, done));
   });
-  await expect.poll(() => server.open.size, { timeout: 4_000 }).toBe(0);
+  await vi.waitFor(() => expect(server.open.size).toBe(0), CLOSING);
 });
 
-describe('what a server sends', () => {
+describe.concurrent('what a server sends', () => {
   const line = 'x'.repeat(1_000);
 
   /** Runs a session with a server that sends this after its greeting, again and again, and returns how it ends. */
@@ -162,7 +166,7 @@ describe('what a server sends', () => {
   });
 });
 
-describe('a host with several addresses', () => {
+describe.concurrent('a host with several addresses', () => {
   const HEALTHY = (line: string) => (line === 'QUIT' ? '221 Bye' : '250 OK');
   /** What each address made of a session with the time of two seconds. */
   async function openAt(port: number, addresses: readonly string[]) {
@@ -189,7 +193,7 @@ describe('a host with several addresses', () => {
     expect(host).toBe('127.0.0.1');
     expect(ms).toBeGreaterThan(900);
     expect(ms).toBeLessThan(1_900);
-    await expect.poll(() => first.open.size, { timeout: 4_000 }).toBe(0);
+    await vi.waitFor(() => expect(first.open.size).toBe(0), CLOSING);
   });
 
   test('is called at the next one at once after one that closes before the greeting', async () => {
@@ -207,7 +211,7 @@ describe('a host with several addresses', () => {
     await using first = await startServer(HEALTHY, late);
     await using second = await startServer(HEALTHY, { ...late, host: '127.0.0.2', port: first.port });
     expect(await openAt(first.port, ['127.0.0.1', '127.0.0.2'])).toMatchObject({ host: '127.0.0.1' });
-    await expect.poll(() => second.open.size, { timeout: 4_000 }).toBe(0);
+    await vi.waitFor(() => expect(second.open.size).toBe(0), CLOSING);
   });
 
   test('none of which greets fails after the whole time, with every connection closed', async () => {
@@ -218,7 +222,7 @@ describe('a host with several addresses', () => {
     expect(host).toBe('ETIMEDOUT');
     expect(ms).toBeGreaterThan(1_900);
     expect(ms).toBeLessThan(3_000);
-    await expect.poll(() => first.open.size + second.open.size, { timeout: 4_000 }).toBe(0);
+    await vi.waitFor(() => expect(first.open.size + second.open.size).toBe(0), CLOSING);
   });
 
   test('is left at every address when the deadline passes', async () => {
@@ -232,6 +236,6 @@ describe('a host with several addresses', () => {
     };
     const session = inSession(options, undefined, AbortSignal.timeout(500), () => Promise.resolve('open'));
     await expect(session).rejects.toMatchObject({ code: 'ETIMEDOUT', message: 'The deadline passed' });
-    await expect.poll(() => first.open.size + second.open.size, { timeout: 4_000 }).toBe(0);
+    await vi.waitFor(() => expect(first.open.size + second.open.size).toBe(0), CLOSING);
   });
 });

@@ -18,8 +18,8 @@ export type SmtpStage = 'greeting' | 'auth' | 'sender' | 'recipient' | 'content'
 export type SmtpFault =
   /** Sends this reply instead of the usual one; `text` may begin with an enhanced status code. */
   | { readonly kind: 'reply'; readonly code: number; readonly text: string }
-  /** Never answers. At `content`, after the final dot. */
-  | { readonly kind: 'hang' }
+  /** Reports that the stage was reached, and never answers. At `content`, after the final dot. */
+  | { readonly kind: 'hang'; readonly onReached?: () => void }
   /** Closes the connection. At `content`, after the final dot. */
   | { readonly kind: 'reset' };
 
@@ -68,7 +68,8 @@ export async function startSmtpStandIn(options: SmtpStandInOptions = {}): Promis
     if (fault === undefined) return answer();
     if (fault.kind === 'reply')
       return answer(Object.assign(new Error(fault.text), { responseCode: fault.code }));
-    if (fault.kind === 'reset') for (const socket of sockets) socket.destroy();
+    if (fault.kind === 'hang') return fault.onReached?.();
+    for (const socket of sockets) socket.destroy();
   }
 
   const handlers: SMTPServerOptions = {
