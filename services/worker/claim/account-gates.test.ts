@@ -22,11 +22,12 @@ test('an unknown account is free; its lane may hold more if a claim got all that
 
 test('an account without tokens is closed until the next second', () => {
   const { state, gates, isOpen } = setup();
+  state.now += 400;
   gates.noteLimit('a', 1);
   expect(gates.isFree('a')).toBe(false);
   expect(gates.claimed('a', 50, [1])).toBe(true);
   expect(isOpen()).toBe(false);
-  state.now += 999;
+  state.now += 599;
   expect(isOpen()).toBe(false);
   state.now += 20;
   expect(isOpen()).toBe(true);
@@ -47,6 +48,16 @@ test('an account with tokens left stays open', () => {
   expect(isOpen()).toBe(false);
 });
 
+test('the tokens of all claims within a second count, and those of earlier ones do not', () => {
+  const { state, gates, isOpen } = setup();
+  gates.noteLimit('a', 10);
+  expect([gates.claimed('a', 50, ones(5)), isOpen()]).toEqual([false, true]);
+  state.now += 300;
+  expect([gates.claimed('a', 50, ones(3)), isOpen()]).toEqual([true, false]);
+  state.now += 1_000;
+  expect([gates.claimed('a', 50, ones(3)), isOpen()]).toEqual([false, true]);
+});
+
 test('an unchanged rate limit keeps its spent tokens, and a removed one frees the account', () => {
   const { gates } = setup();
   gates.noteLimit('a', 1);
@@ -54,6 +65,9 @@ test('an unchanged rate limit keeps its spent tokens, and a removed one frees th
   gates.noteLimit('a', 1);
   expect(gates.claimed('a', 50, [])).toBe(true);
   gates.noteLimit('a', null);
+  expect(gates.isFree('a')).toBe(true);
+  gates.noteLimit('a', 1);
+  gates.forget('a');
   expect(gates.isFree('a')).toBe(true);
 });
 
@@ -88,6 +102,8 @@ test('an account without a credential admits one message at a time until one suc
   expect([sent(before), isOpen()]).toEqual([false, false]);
   state.now += 2_000;
   expect([isOpen(), gates.slots('a', 64), isOpen()]).toEqual([true, 1, false]);
+  // Nor is its rate used up, of which the route of a message that moves on would tell.
+  expect(gates.whyClosed('a')).toBeUndefined();
   unavailable(state.now, 3_000);
   state.now += 2_999;
   expect(isOpen()).toBe(false);
@@ -99,13 +115,15 @@ test('an account without a credential admits one message at a time until one suc
 test.each([
   ['of a lost worker', 'lost', 'ambiguous_attempt'],
   ['that was not made because of shutdown', 'send', 'shutdown'],
+  ['of which no settlement is known', 'send', null],
 ] as const)(
   'an attempt %s does not open the gate of an account without a credential',
   (_, action, reason) => {
     const { state, gates, isOpen } = setup();
     const wait = { reason: 'credentials_unavailable', nextAttemptAt: state.now + 2_000 } as const;
     gates.noteEnd({ action: 'send', accountId: 'a' }, wait, state.now);
-    expect(gates.noteEnd({ action, accountId: 'a' }, { reason, nextAttemptAt: null }, state.now)).toBe(false);
+    const settlement = reason === null ? null : { reason, nextAttemptAt: null };
+    expect(gates.noteEnd({ action, accountId: 'a' }, settlement, state.now)).toBe(false);
     expect(isOpen()).toBe(false);
     gates.forget('a');
     expect([isOpen(), gates.isFree('a')]).toEqual([true, true]);

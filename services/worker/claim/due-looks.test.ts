@@ -55,18 +55,19 @@ test('slow full scans take a fiftieth of the time; others cover newly due messag
 
 test("a partial scan starts five seconds before the last, or at a lane's oldest due message", async () => {
   const { looks, asked, state } = setup(300);
-  state.rows = [due(60_000), due(20_000, { priority: 0 }), due(1_000, { accountId: 'fresh' })];
+  const older = [due(60_000), due(20_000, { priority: 0 }), due(30_000, { priority: 2 })];
+  state.rows = [...older, due(1_000, { accountId: 'fresh' })];
   const found = await looks.dueLanes();
   expect(found).toEqual([
     { task: 'due', ...LANE, oldestDue: new Date(LOOKED - 60_000), isSlowed: false },
     { task: 'due', tenantId: 't', accountId: 'fresh', oldestDue: new Date(LOOKED - 1_000), isSlowed: false },
   ]);
   const after = LOOKED - 5_000;
-  expect(looks.dueFrom(LANE)).toEqual([LOOKED - 20_000, LOOKED - 60_000, after]);
+  expect(looks.dueFrom(LANE)).toEqual([LOOKED - 20_000, LOOKED - 60_000, LOOKED - 30_000]);
   expect(looks.dueFrom({ tenantId: 't', accountId: 'fresh' })).toEqual([after, after, after]);
   state.rows = [];
   await looks.dueLanes();
-  const dueFrom = [LOOKED - 20_000, LOOKED - 60_000, after, after, after, after];
+  const dueFrom = [LOOKED - 20_000, LOOKED - 60_000, LOOKED - 30_000, after, after, after];
   expect(asked).toEqual([undefined, { after: new Date(after), older: [{ ...LANE, dueFrom }] }]);
   // No message is due there any more.
   expect(looks.dueFrom(LANE)).toEqual([after, after, after]);

@@ -22,6 +22,7 @@ test('lanes of a tenant take turns, and each mark is taken once', () => {
   const { lanes } = setup();
   lanes.mark(lane('t', 'a'));
   lanes.mark(lane('t', 'b'));
+  expect(lanes.isOpen('t')).toBe(true);
   expect(lanes.take('t')?.accountId).toBe('a');
   // A lane that is marked again during its claim is taken again, behind the others.
   lanes.mark(lane('t', 'a'));
@@ -39,6 +40,8 @@ test('the flags of several marks are combined until the lane is taken', () => {
   lanes.mark(lane('t', 'a'), { swept: true });
   lanes.mark(lane('t', 'a'));
   expect(lanes.take('t')).toEqual({ ...lane('t', 'a'), ahead: true, swept: true });
+  lanes.mark(lane('t', 'a'));
+  expect(lanes.take('t')).toEqual({ ...lane('t', 'a'), ahead: false, swept: false });
 });
 
 test('a closed account blocks its own lanes until it opens, and no others', () => {
@@ -57,18 +60,20 @@ test('a closed account blocks its own lanes until it opens, and no others', () =
   expect(lanes.take('t')?.accountId).toBe('a');
 });
 
-test('one timer serves all closed accounts, the earliest opening first', () => {
-  const { lanes, close, opened } = setup();
-  close('late', 9_000);
-  close('soon', 1_000);
-  lanes.mark(lane('t1', 'late'));
-  lanes.mark(lane('t2', 'soon'));
-  expect(vi.getTimerCount()).toBe(1);
-  vi.advanceTimersByTime(1_010);
-  expect([opened, vi.getTimerCount()]).toEqual([['t2'], 1]);
-  vi.advanceTimersByTime(8_000);
-  expect(opened).toContain('t1');
-});
+test.each([[['late', 'soon']], [['soon', 'late']]])(
+  'one timer serves all closed accounts, the earliest opening first, if marked in the order %j',
+  (order) => {
+    const { lanes, close, opened } = setup();
+    close('late', 9_000);
+    close('soon', 1_000);
+    for (const account of order) lanes.mark(lane(account === 'late' ? 't1' : 't2', account));
+    expect(vi.getTimerCount()).toBe(1);
+    vi.advanceTimersByTime(1_010);
+    expect([opened, vi.getTimerCount()]).toEqual([['t2'], 1]);
+    vi.advanceTimersByTime(8_000);
+    expect(opened).toContain('t1');
+  },
+);
 
 test('an account whose closing is extended opens at the later time', () => {
   const { lanes, close, opened } = setup();
