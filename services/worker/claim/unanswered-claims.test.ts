@@ -37,13 +37,14 @@ test('a lane whose claim goes unanswered again is searched from the earlier begi
   const [begun] = unanswered.of('a').lanes;
   if (begun === undefined) throw new Error('nothing to search');
   begun.at = { seq: 1 };
-  unanswered.addLane({ ...LANE, aheadMs: 10, dueFrom: [6, 5, 7] });
+  unanswered.addLane({ ...LANE, aheadMs: 10, dueFrom: [6, 5, 8] });
   // The search that had begun ends without the second claim's messages.
   unanswered.foundIn(begun);
   expect(unanswered.of('a').lanes).toEqual([
     { lane: { ...LANE, aheadMs: 10, dueFrom: [5, 5, 7] }, pages: 0 },
   ]);
   unanswered.addLane(LANE);
+  unanswered.addLane({ ...LANE, dueFrom: [6, 5, 8] });
   expect(unanswered.of('a').lanes).toMatchObject([{ lane: { dueFrom: undefined } }]);
   for (const search of unanswered.of('a').lanes) unanswered.foundIn(search);
   unanswered.endTurn();
@@ -54,8 +55,10 @@ test('a postponed search is due again after half a second, and still counts in t
   const { due, unanswered } = setup();
   unanswered.addNamed('a', 1);
   unanswered.putOff('a');
+  vi.advanceTimersByTime(100);
+  unanswered.putOff('a');
   unanswered.endTurn();
-  vi.advanceTimersByTime(499);
+  vi.advanceTimersByTime(399);
   expect([unanswered.isDue('a'), unanswered.size, due.mock.calls]).toEqual([false, 1, []]);
   vi.advanceTimersByTime(1);
   expect([unanswered.isDue('a'), unanswered.size, due.mock.calls]).toEqual([true, 1, [['a']]]);
@@ -67,6 +70,7 @@ test('a postponed search is due again after half a second, and still counts in t
 
 test('a claim whose leases have ended is not searched for any more', () => {
   const { unanswered } = setup();
+  vi.advanceTimersByTime(2 * FORGET_MS);
   unanswered.addLane(LANE);
   vi.advanceTimersByTime(FORGET_MS);
   unanswered.endTurn();

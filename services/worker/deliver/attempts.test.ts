@@ -61,12 +61,12 @@ test('an attempt of a lost worker is settled as ambiguous without a call', async
   expect(outcomes).toEqual(['ambiguous']);
 });
 
-test("an attempt of a lost worker is recorded with its provider's deduplication", async () => {
-  const guards: unknown[] = [];
-  const { run } = setup((_message, { provider }) => {
-    guards.push(provider?.dedupe);
+test("an attempt of a lost worker is recorded with its provider's deduplication, and may have a receipt", async () => {
+  const recorded: unknown[] = [];
+  const { run } = setup((_message, { provider, receiptsExpected }) => {
+    recorded.push([provider?.dedupe, receiptsExpected]);
     return Promise.resolve(null);
   });
   await run(message(1, 'lost'));
-  expect(guards).toEqual(['key']);
+  expect(recorded).toEqual([['key', true]]);
 });

@@ -1,12 +1,13 @@
 import { expect, test } from 'vitest';
 import type { AttemptOutcome } from '#core/domain/sending/outcome.ts';
+import type { Settlement } from '#core/domain/sending/settlement.ts';
 import type { ClaimedMessage } from '#core/store/sending/claimed-message.ts';
 import type { ReportRow } from '#core/store/receipts/receipt-reports.ts';
 import { failureOf } from '#providers/classify-error.ts';
 import { createRedactor } from '#providers/redact.ts';
 import { completionOf } from '#test/support/completion-of.ts';
 import { toReport } from '../receipts/to-report.ts';
-import { withoutVendorWords } from './completion.ts';
+import { toCompletion, withoutVendorWords } from './completion.ts';
 
 const MESSAGE = {
   seq: 1,
@@ -59,4 +60,69 @@ test('a row without the words of a vendor has neither its id, its sender nor its
   expect(JSON.stringify([accepted, refused].map(withoutVendorWords))).not.toMatch(
     /an id|a sender|a code|a text/,
   );
+});
+
+const NOW = 1_800_000_000_000;
+const FAILURE = { class: 'invalid_recipient', code: 'unknown_recipient', httpStatus: 400 } as const;
+const REFUSED: AttemptOutcome = { kind: 'rejected_permanent', failure: FAILURE };
+const WAITING: Settlement = {
+  status: 'deferred',
+  reason: null,
+  failure: null,
+  nextAttemptAt: NOW + 5_000,
+  retries: 1,
+  ambiguous: 0,
+  providerWaits: 0,
+  duplicateRisk: false,
+  final: false,
+  awaitUntil: null,
+  failoverMs: null,
+  receipts: [],
+  rerouted: null,
+  stayed: null,
+  returned: false,
+};
+const rowOf = (outcome: AttemptOutcome, next: Partial<Settlement>, of: Partial<ClaimedMessage> = {}) =>
+  toCompletion(
+    { ...MESSAGE, ...of },
+    { outcome, provider: undefined, callMs: 12.6 },
+    { ...WAITING, ...next },
+    NOW,
+  );
+
+test('instants are stored as delays from the end of the attempt, and one that has passed as none', () => {
+  expect(rowOf(REFUSED, {})).toMatchObject({ next_attempt_ms: 5_000, await_ms: undefined });
+  expect(rowOf(REFUSED, { nextAttemptAt: NOW - 1 })).toMatchObject({ next_attempt_ms: 0 });
+  expect(rowOf(REFUSED, { nextAttemptAt: null, awaitUntil: NOW + 9_000 })).toMatchObject({
+    next_attempt_ms: undefined,
+    await_ms: 9_000,
+  });
+});
+
+test('a message that returns to sent is stored as waiting first', () => {
+  expect(rowOf(REFUSED, { returned: true, status: 'sent' })).toMatchObject({
+    status: 'deferred',
+    reason: 'failed_over',
+    returns: true,
+  });
+  expect(rowOf(REFUSED, { status: 'unknown', reason: 'ambiguous_attempt' })).toMatchObject({
+    status: 'unknown',
+    reason: 'ambiguous_attempt',
+    returns: undefined,
+  });
+});
+
+test("a refusal of the recipient suppresses it, but not if a simulator's", () => {
+  expect(rowOf(REFUSED, {}).suppress).toBeDefined();
+  expect(rowOf(REFUSED, {}, { provider: 'simulator-sms' }).suppress).toBeUndefined();
+});
+
+test('the duration of a call is stored, unless no call was begun', () => {
+  expect(rowOf(REFUSED, {})).toMatchObject({ call_ms: 13, http_status: 400 });
+  const notBegun = rowOf({ kind: 'not_started', reason: 'shutdown' }, {});
+  expect([notBegun.call_ms, notBegun.http_status, notBegun.outcome_reason]).toEqual([
+    undefined,
+    undefined,
+    'shutdown',
+  ]);
 });
