@@ -15,6 +15,26 @@ describe('a provider text', () => {
     expect(redact(text, ['s3cr3t/+='])).toBe(clean);
   });
 
+  test.each([
+    ['in a form', 'pass word&', 'k=pass+word%26', 'k=[redacted]'],
+    ['in JSON', 'pass"word', '{"k":"pass\\"word"}', '{"k":"[redacted]"}'],
+    ['in Base64', 'abcd', 'Basic YWJjZA== is wrong', 'Basic [redacted] is wrong'],
+    ['in Base64 without padding', 'abcd', 'Basic YWJjZA is wrong', 'Basic [redacted] is wrong'],
+    ['with its line breaks as spaces', 'pass\r\nword', 'x pass word y', 'x [redacted] y'],
+    ['as a number without its plus', '+15551230001', 'To 15551230001 is wrong', 'To [redacted] is wrong'],
+    ['that is not well-formed', 'pass\ud800', 'x pass\ud800 y', 'x [redacted] y'],
+  ])('is redacted of a secret %s', (_, secret, text, clean) => {
+    expect(redact(text, [secret])).toBe(clean);
+  });
+
+  test.each([
+    ['a short line of a secret', 'one\ntwo', 'one is missing'],
+    ['the frame of a PEM key', '-----BEGIN PRIVATE KEY-----\nx', 'No -----BEGIN PRIVATE KEY-----'],
+    ['the Base64 of a short secret', 'ab', 'YWI is missing'],
+  ])('keeps %s, which anyone may use', (_, secret, text) => {
+    expect(redact(text, [secret])).toBe(text);
+  });
+
   test('is redacted of a PEM key as a whole, on one line and line by line', () => {
     const line = 'MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7';
     const pem = `-----BEGIN PRIVATE KEY-----\n${line}\n${line}\n-----END PRIVATE KEY-----\n`;

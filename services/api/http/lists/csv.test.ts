@@ -53,3 +53,10 @@ test('numbers and booleans are written unquoted, and null and undefined as empty
 test('a phone number in E.164 is not prefixed', () => {
   expect(toCsv([['+15550000001']])).toBe('+15550000001\r\n');
 });
+
+test.each(['+15551230001', '=1+1', "'tis"])(
+  'a cell that no apostrophe guards is read unchanged: %s',
+  (text) => {
+    expect(unguarded(text)).toBe(text);
+  },
+);
