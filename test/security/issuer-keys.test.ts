@@ -53,10 +53,10 @@ async function setup(options: IssuerOptions & { readonly finds?: 'discovery' | '
   };
 }
 
-/** Stops the clock alone; sockets and timers continue. @returns a function that advances it. */
+/** Stops both clocks alone; sockets and timers continue. @returns a function that advances them. */
 function stopClock(): (ms: number) => void {
-  vi.useFakeTimers({ toFake: ['Date'] });
-  return (ms) => vi.setSystemTime(Date.now() + ms);
+  vi.useFakeTimers({ toFake: ['Date', 'performance'] });
+  return (ms) => void vi.advanceTimersByTime(ms);
 }
 
 const unknownKey = async ({ issuer }: Setup, n: number): Promise<string> => {

@@ -8,6 +8,7 @@ import {
   type JWTPayload,
   type JWTVerifyGetKey,
 } from 'jose';
+import { monotonicMs } from '#core/domain/clock.ts';
 import { unavailable } from '#core/domain/fault/app-error.ts';
 import { DependencyError } from '#core/domain/fault/dependency-error.ts';
 import type { Identity } from '#core/store/tenants/directory.ts';
@@ -98,6 +99,7 @@ function textOf(claim: unknown, lengthMax: number): string | null {
 
 /** The last fetch of the keys failed. */
 type Away = {
+  /** By the clock that is never set back. */
   readonly since: number;
   readonly cause: unknown;
   /** Undefined if no fetch ever succeeded. */
@@ -123,7 +125,7 @@ function issuerKeys(config: OidcConfig, onKeyError: (cause: unknown) => void): J
     // Calls that waited for the same fetch get the same error.
     if (cause !== away?.cause) onKeyError(cause);
     const jwks = remote.jwks();
-    away = { since: Date.now(), cause, lastSeen: jwks && createLocalJWKSet(jwks) };
+    away = { since: monotonicMs(), cause, lastSeen: jwks && createLocalJWKSet(jwks) };
     return away;
   };
 
@@ -149,7 +151,7 @@ function issuerKeys(config: OidcConfig, onKeyError: (cause: unknown) => void): J
   };
 
   return async (header, token) => {
-    if (away !== undefined && Date.now() - away.since >= COOLDOWN_MS) reloading ??= reload();
+    if (away !== undefined && monotonicMs() - away.since >= COOLDOWN_MS) reloading ??= reload();
     if (away !== undefined && away.lastSeen === undefined) await reloading;
     return ask(header, token);
   };

@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
+import { epochMs, monotonicMs } from '#core/domain/clock.ts';
 import { KeyringError, type VaultAuth } from './keyring.ts';
 import type { Logger } from '../telemetry/logger.ts';
 import { backoffMs } from '../process/pause.ts';
@@ -24,6 +25,7 @@ export type VaultSessionOptions = {
 
 type Token = {
   readonly text: string;
+  /** By the clock that is never set back; Infinity for a token that never expires. */
   readonly expiresAt: number;
   /** Lifetime at login, in milliseconds. */
   readonly ttlMs: number;
@@ -54,7 +56,7 @@ export function openVaultSession({ auth, call, log, onTokenExpiry }: VaultSessio
   let token: Token | undefined;
   let loggingIn: Promise<Token> | undefined;
   let failures = 0;
-  let notBefore = 0;
+  let notBefore = -Infinity;
   let refusedAt = -Infinity;
   let timer: NodeJS.Timeout | undefined;
   let isDisposed = false;
@@ -69,8 +71,8 @@ export function openVaultSession({ auth, call, log, onTokenExpiry }: VaultSessio
 
   const take = (next: Token): void => {
     token = next;
-    onTokenExpiry(next.expiresAt / 1_000);
-    const leftMs = next.expiresAt - Date.now();
+    const leftMs = next.expiresAt - monotonicMs();
+    onTokenExpiry((epochMs() + leftMs) / 1_000);
     if (Number.isFinite(leftMs)) schedule((leftMs * 2) / 3, refresh);
   };
 
@@ -79,7 +81,7 @@ export function openVaultSession({ auth, call, log, onTokenExpiry }: VaultSessio
     if ('error' in answer) {
       failures += 1;
       const delayMs = backoffMs(failures);
-      notBefore = Date.now() + delayMs;
+      notBefore = monotonicMs() + delayMs;
       schedule(delayMs, freshToken);
       log.warn({ method: auth.method, failures, reason: answer.error }, 'Could not log in to Vault');
       throw new KeyringError('unavailable', 'not logged in to Vault');
@@ -116,8 +118,8 @@ export function openVaultSession({ auth, call, log, onTokenExpiry }: VaultSessio
   };
 
   const currentToken = async (): Promise<Token> => {
-    if (token !== undefined && token.expiresAt > Date.now()) return token;
-    if (loggingIn === undefined && Date.now() < notBefore)
+    if (token !== undefined && token.expiresAt > monotonicMs()) return token;
+    if (loggingIn === undefined && monotonicMs() < notBefore)
       throw new KeyringError('unavailable', 'not logged in to Vault');
     return freshToken();
   };
@@ -125,15 +127,15 @@ export function openVaultSession({ auth, call, log, onTokenExpiry }: VaultSessio
   void freshToken().catch(() => undefined);
 
   return {
-    isLoggedIn: () => token !== undefined && token.expiresAt > Date.now(),
+    isLoggedIn: () => token !== undefined && token.expiresAt > monotonicMs(),
     async withToken(send) {
       const used = await currentToken();
       const answer = await send(used.text);
       if (answer.status !== 403) return answer;
       // Another caller may have logged in while the answer was under way.
       if (token === used) {
-        if (Date.now() - refusedAt < RELOGIN_AFTER_REFUSAL_MS) return answer;
-        refusedAt = Date.now();
+        if (monotonicMs() - refusedAt < RELOGIN_AFTER_REFUSAL_MS) return answer;
+        refusedAt = monotonicMs();
         token = undefined;
       }
       const next = await currentToken();
@@ -205,5 +207,5 @@ function toToken(text: string, seconds: number, isRenewable: boolean): Token {
 
 /** Converts a lifetime; zero means a token that never expires, such as the root token. */
 function expiry(seconds: number): number {
-  return seconds === 0 ? Infinity : Date.now() + seconds * 1_000;
+  return seconds === 0 ? Infinity : monotonicMs() + seconds * 1_000;
 }
