@@ -4,6 +4,8 @@ import { accountFault, codes, permanent, transient, type CodeTable } from '../cl
 export const TWILIO_CODES: CodeTable = {
   ...codes(accountFault('authentication_failed'), 20003, 20008, 20403, 63001),
   ...codes(accountFault('forbidden'), 63020),
+  // Not found: the account's id is all that the path of a send names.
+  ...codes(accountFault('account_not_found'), 20404),
   ...codes(accountFault('sender_unregistered'), 63007),
   // The address for receipts comes from this installation's own settings: no message is at fault.
   ...codes(accountFault('callback_url_refused'), 21609),

@@ -101,6 +101,13 @@ httpProviderSuite({
       },
     },
     {
+      reply: refusal(404, 20404),
+      outcome: {
+        kind: 'rejected_transient',
+        failure: { class: 'auth_or_config', code: 'account_not_found', providerCode: '20404' },
+      },
+    },
+    {
       reply: refusal(402, 1),
       outcome: {
         kind: 'rejected_transient',
