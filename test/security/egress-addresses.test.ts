@@ -145,7 +145,7 @@ describe('CIDR ranges that the operator allows', () => {
         (await guard.resolve(address, 4_711)).kind,
         (await guard.resolve('a.example', 4_711)).kind,
       ];
-      const expected = (opened as readonly string[]).includes(address) ? 'address' : 'refused';
+      const expected = (opened as readonly string[]).includes(address) ? 'resolved' : 'refused';
       expect({ address, kinds }).toEqual({ address, kinds: [expected, expected] });
     }
   });
@@ -159,7 +159,7 @@ describe('CIDR ranges that the operator allows', () => {
       for (let bit = 0; bit < 32; bit += 1) {
         const address = toAddress((base ^ (1 << (31 - bit))) >>> 0);
         const { kind } = await guard.resolve(address, 1);
-        expect({ cidr, address, kind }).toEqual({ cidr, address, kind: bit < bits ? 'refused' : 'address' });
+        expect({ cidr, address, kind }).toEqual({ cidr, address, kind: bit < bits ? 'refused' : 'resolved' });
       }
     }
   });

@@ -45,7 +45,7 @@ const FAULTS: Readonly<Record<'api' | 'worker' | 'migrate', Environment>> = {
   },
   migrate: {
     DATABASE_URL: `someone:${CANARY}@localhost`,
-    DATABASE_STATEMENT_TIMEOUT_MS: '1',
+    DATABASE_CA_FILE: 'relative.pem',
   },
 };
 
