@@ -17,10 +17,12 @@ function setup(
   const told: string[] = [];
   const ends: string[] = [];
   let probes = 0;
+  let repairedAt = Number.POSITIVE_INFINITY;
   const refused = createRefusedMessages({
     store: {
       tryClaim(seqs) {
         probes += 1;
+        if (probes > repairedAt) refusing.clear();
         return seqs.some((seq) => refusing.has(seq))
           ? Promise.reject(Object.assign(new Error('no'), { name: 'PostgresError', code }))
           : Promise.resolve(seqs.filter((seq) => !untakeable.includes(seq)));
@@ -42,13 +44,39 @@ function setup(
       claimFailed: () => void told.push('set aside'),
     },
   });
-  return { refused, told, ends, probes: () => probes };
+  return {
+    refused,
+    told,
+    ends,
+    probes: () => probes,
+    repairAfter: (tries: number) => void (repairedAt = probes + tries),
+  };
 }
 
 test('a message ends whose neighbors could be claimed', async () => {
   const { refused, told } = setup([5]);
   expect(await refused.isolate(named(...upTo(128)))).toEqual({ isResolved: true, missed: [] });
   expect(told).toEqual(['5 ended']);
+});
+
+test.each([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12])(
+  'no message ends if a fault that refused all is repaired after %i tries of a search',
+  async (tries) => {
+    const { refused, told, repairAfter } = setup(upTo(40));
+    repairAfter(tries);
+    await refused.isolate(named(...upTo(40)));
+    expect(told).toEqual([]);
+  },
+);
+
+test('a lone message does not end if the fault was repaired meanwhile', async () => {
+  const { refused, told, repairAfter } = setup([1]);
+  await refused.isolate(named(1));
+  vi.advanceTimersByTime(5_000);
+  refused.noteClaimed();
+  repairAfter(1);
+  expect(await refused.isolate(named(1))).toEqual({ isResolved: true, missed: [] });
+  expect(told).toEqual([]);
 });
 
 test('a refused message is unknown if a call for it got no answer, else it has failed', async () => {

@@ -29,7 +29,8 @@ export type Isolated = {
 
 /**
  * Messages that make their claim fail. Such a failure need not be the message's: a damaged index or a fault in a function refuses
- * every message. So a message ends only if another one could be claimed, and only a few end per minute; the others stay queued.
+ * every message. So a message ends only if another one could be claimed before it was refused, and only a few end per minute; the
+ * others stay queued.
  */
 export type RefusedMessages = {
   /**
@@ -98,15 +99,11 @@ export function createRefusedMessages(deps: RefusedMessagesDeps): RefusedMessage
   async function findWitness(
     messages: readonly Named[],
     passed: ReadonlySet<number>,
-    probe: (some: readonly Named[]) => Promise<void>,
+    probe: Probe,
   ): Promise<void> {
     for (const message of messages.slice(-WITNESSES_MAX).toReversed()) {
       if (passed.size > 0) return;
-      try {
-        await probe([message]);
-      } catch (error) {
-        if (databaseFaultOf(error) !== 'row') throw error;
-      }
+      await refusalOf(message, probe);
     }
   }
 
@@ -129,15 +126,19 @@ export function createRefusedMessages(deps: RefusedMessagesDeps): RefusedMessage
       const [first] = messages;
       if (first === undefined || isPutOff(first)) return { isResolved: false, missed: [] };
       const passed = new Set<number>();
-      const probe = async (some: readonly Named[]): Promise<void> => {
+      const probe: Probe = async (some) => {
         const seqs = some.map(({ seq }) => seq);
         for (const seq of await store.tryClaim(seqs, terms)) passed.add(seq);
       };
       const found = (await findFaults(messages, probe, PROBES_MAX, REFUSED_MAX)) ?? [];
-      const refused = found.map(({ index, error }) => ({ message: messages[index] as Named, error }));
+      const refused = found.map(({ index }) => messages[index] as Named);
       if (refused.length === REFUSED_MAX) await findWitness(messages.slice(REFUSED_MAX), passed, probe);
-      const certain = passed.size > 0 ? refused : refused.filter(({ message }) => isConfirmed(message));
-      for (const { message, error } of certain) await endOrSetAside(message, error);
+      const certain = passed.size > 0 ? refused : refused.filter(isConfirmed);
+      for (const message of certain) {
+        // A fault that refused all may have been repaired while the search went on.
+        const refusal = await refusalOf(message, probe);
+        if (refusal !== undefined) await endOrSetAside(message, refusal);
+      }
       if (refused.length > 0 && certain.length === 0) searchFrom = performance.now() + AGAIN_MS;
       const seqs = messages.map(({ seq }) => seq);
       return {
@@ -160,4 +161,17 @@ export function createRefusedMessages(deps: RefusedMessagesDeps): RefusedMessage
       claimedAt = performance.now();
     },
   };
+}
+
+type Probe = (some: readonly Named[]) => Promise<void>;
+
+/** Returns the error with which the database refuses the message, if it does. @throws errors that no message causes. */
+async function refusalOf(message: Named, probe: Probe): Promise<unknown> {
+  try {
+    await probe([message]);
+    return undefined;
+  } catch (error) {
+    if (databaseFaultOf(error) !== 'row') throw error;
+    return error;
+  }
 }
