@@ -1,4 +1,5 @@
 import { AppError, validationFailed } from '#core/domain/fault/app-error.ts';
+import { sameTag } from '../same-tag.ts';
 
 /** Syntax of a version from a client: `"3"`; `*` matches any. */
 export const IF_MATCH = /^(?:\*|(?:W\/)?"\d{1,10}")$/;
@@ -18,5 +19,5 @@ export function assertMatches(header: string | null, version: number): void {
     const message = 'Must be a version in double quotes, as ETag has it';
     throw validationFailed({ field: 'If-Match', rule: 'version', message });
   }
-  if (header.replace(/^W\//, '') !== etagOf(version)) throw new AppError('version_mismatch');
+  if (!sameTag(header, etagOf(version))) throw new AppError('version_mismatch');
 }
