@@ -173,11 +173,11 @@ export function createEvents(
         reason === 'forbidden' ? 'Provider account may not ask about messages' : 'Provider is not asked',
       );
     },
-    /** The lookup of a message ended because the database refuses the provider's answer. */
+    /** The database refuses the provider's answer about a message, which is looked up again later. */
     lookupUnstorable({ tenantId, accountId, provider, messageId }: DueLookup, error: unknown): void {
       log.error(
         { tenantId, messageId, providerId: accountId, provider, err: error },
-        'Answer about a message given up: it is refused',
+        'Answer about a message is refused',
       );
     },
     lookedUp({ tenantId, messageId, accountId, provider }: DueLookup, result: LookupOutcome): void {

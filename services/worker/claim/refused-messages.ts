@@ -6,6 +6,7 @@ import { findFaults } from '#core/domain/storage/bisect-faults.ts';
 import type { MessageClaimTerms } from '#core/store/sending/claimed-message.ts';
 import type { Lane, WaitingRow } from '#core/store/sending/lane.ts';
 import type { WorkerStore } from '#core/store/worker-store.ts';
+import { createRefusals } from '../refusals.ts';
 import { laneKey } from './lanes.ts';
 import type { Named } from './named-claims.ts';
 
@@ -62,12 +63,11 @@ export function createRefusedMessages(deps: RefusedMessagesDeps): RefusedMessage
   const { store, terms, events } = deps;
   /** Messages that are left out, by number; `until` by `performance.now()`. */
   const aside = new LRUCache<number, { readonly lane: string; readonly until: number }>({ max: ASIDE_MAX });
-  /** When messages were refused while nothing could be claimed, by `performance.now()`. */
-  const suspects = new LRUCache<number, number>({ max: ASIDE_MAX });
+  /** Of messages that were refused while nothing could be claimed. */
+  const refusals = createRefusals();
   /** Lanes whose search was put off; the next one is not, so that no lane waits for the repair of another. */
   const deferred = new LRUCache<string, true>({ max: ASIDE_MAX });
   let endedAt: number[] = [];
-  let claimedAt = Number.NEGATIVE_INFINITY;
   let searchFrom = Number.NEGATIVE_INFINITY;
 
   async function end(message: Named, refusal: unknown): Promise<void> {
@@ -114,13 +114,6 @@ export function createRefusedMessages(deps: RefusedMessagesDeps): RefusedMessage
     return true;
   }
 
-  /** Whether other messages could be claimed after this one was refused before. */
-  function isConfirmed({ seq }: Named): boolean {
-    const since = suspects.get(seq);
-    if (since === undefined) suspects.set(seq, performance.now());
-    return since !== undefined && since < claimedAt;
-  }
-
   return {
     async isolate(messages) {
       const [first] = messages;
@@ -133,7 +126,7 @@ export function createRefusedMessages(deps: RefusedMessagesDeps): RefusedMessage
       const found = (await findFaults(messages, probe, PROBES_MAX, REFUSED_MAX)) ?? [];
       const refused = found.map(({ index }) => messages[index] as Named);
       if (refused.length === REFUSED_MAX) await findWitness(messages.slice(REFUSED_MAX), passed, probe);
-      const certain = passed.size > 0 ? refused : refused.filter(isConfirmed);
+      const certain = passed.size > 0 ? refused : refused.filter(({ seq }) => refusals.isConfirmed(seq));
       for (const message of certain) {
         // A fault that refused all may have been repaired while the search went on.
         const refusal = await refusalOf(message, probe);
@@ -157,9 +150,7 @@ export function createRefusedMessages(deps: RefusedMessagesDeps): RefusedMessage
       }
       return seqs;
     },
-    noteClaimed() {
-      claimedAt = performance.now();
-    },
+    noteClaimed: refusals.noteTaken,
   };
 }
 

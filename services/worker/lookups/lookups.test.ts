@@ -130,7 +130,7 @@ test('a stopping worker aborts its lookups, returns them and marks no account as
   expect(b.terms).toHaveLength(2);
 });
 
-test('an answer that the database refuses is given up and reported, and the others are stored', async () => {
+test('an answer that the database refuses is reported and asked for again, and the others are stored', async () => {
   const refusal = Object.assign(new Error('no'), { name: 'PostgresError', code: '22P05' });
   const stored: SettledLookups[] = [];
   const batch = [1, 2, 3, 4].map((seq) => due(seq));
@@ -150,7 +150,7 @@ test('an answer that the database refuses is given up and reported, and the othe
   await b.lookups.look();
   await expect.poll(() => b.told.answered.length).toBe(4);
   expect(new Set(stored.flatMap(({ done }) => done.map(({ seq }) => seq)))).toEqual(new Set([1, 2, 4]));
-  expect(stored.flatMap(({ again }) => again)).toEqual([{ seq: 3, asks: 1, ms: null }]);
+  expect(stored.flatMap(({ again }) => again)).toEqual([{ seq: 3, asks: 1, ms: 60_000 }]);
   expect(b.told.unstorable).toMatchObject([[{ messageId: 'message 3' }, refusal]]);
   expect(b.told.failed).toEqual([]);
 });

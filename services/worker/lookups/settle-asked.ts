@@ -1,4 +1,5 @@
 import type { EpochClock } from '#core/domain/clock.ts';
+import { ADAPTER_FAULT } from '#core/domain/sending/failure.ts';
 import { databaseFaultOf } from '#core/domain/storage/database-fault.ts';
 import { decideLookup, type LookupPause } from '#core/domain/receipts/decide-lookup.ts';
 import { bisectFaults } from '#core/domain/storage/bisect-faults.ts';
@@ -6,13 +7,14 @@ import type { WorkerStore } from '#core/store/worker-store.ts';
 import type { DueLookup } from '#core/store/receipts/lookups.ts';
 import type { LookupReport } from '#providers/lookup.ts';
 import { createRedactor } from '#providers/redact.ts';
+import { unreached } from '#providers/unreached.ts';
 import { vendorName } from '#providers/vendor-text.ts';
 import { toReport } from '../receipts/to-report.ts';
 import { resultOf, type Asked } from './ask-account.ts';
 
 export type SettleAskedDeps = {
   readonly store: Pick<WorkerStore, 'settleLookups'>;
-  /** Called when the database rejects what the vendor reports about the message. */
+  /** Called when the database refuses what the vendor reports about the message. */
   readonly onUnstorable: (due: DueLookup, error: unknown) => void;
   readonly epochMs: EpochClock;
 };
@@ -20,8 +22,8 @@ export type SettleAskedDeps = {
 type Turn = Pick<DueLookup, 'accountId' | 'turn'> & Pick<LookupPause, 'failures' | 'pauseMs'>;
 
 /**
- * Stores the answers of an account's turn, and ends the turn. If the database rejects the report about one message, only that
- * message is no longer looked up.
+ * Stores the answers of an account's turn, and ends the turn. A message whose report the database refuses is looked up again later,
+ * as if there had been no answer: the database may refuse all reports until it is repaired.
  */
 export async function settleAsked(
   asked: readonly Asked[],
@@ -37,7 +39,7 @@ export async function settleAsked(
     const [first] = some;
     if (databaseFaultOf(error) !== 'row' || first?.answer.kind !== 'found') throw error;
     deps.onUnstorable(first.due, error);
-    return await store([{ ...first, answer: { kind: 'unanswerable' } }]);
+    return await store([{ ...first, answer: { kind: 'unanswered', failure: unreached(ADAPTER_FAULT) } }]);
   });
 }
 

@@ -8,6 +8,7 @@ import { reportingProviders } from '#providers/registry.ts';
 import { within } from '#core/platform/process/deadline.ts';
 import { doubledMs } from '#core/platform/process/pause.ts';
 import type { Accounts } from '../accounts/accounts.ts';
+import { createRefusals } from '../refusals.ts';
 import { callAdapter, type CallAdapterDeps } from '../accounts/call-adapter.ts';
 import type { SideTurn } from '../beside-sends/side-pace.ts';
 import type { ReceiptPace, ReceiptWork } from './receipt-pace.ts';
@@ -59,7 +60,10 @@ const GAP_MS = 100;
  */
 const SURPLUS_REPORTS_AT_ONCE = 64;
 const AGAIN = { minMs: 1_000, maxMs: 600_000 };
-/** About two days with growing pauses. A credential that cannot be read for so long is lost, and settings are not mended. */
+/**
+ * About two days with growing pauses. A credential that cannot be read for so long is lost, and neither settings nor the database
+ * are mended.
+ */
 const TRIES_MAX = 300;
 
 const READABLE = reportingProviders();
@@ -86,6 +90,7 @@ export function createReceiptReader(deps: ReceiptReaderDeps): ReceiptReader {
   const { store, pace } = deps;
   /** Settlements under way in the background. */
   const later = new Map<Promise<void>, Later>();
+  const refusals = createRefusals();
   let lookedAt = Number.NEGATIVE_INFINITY;
 
   async function settle(read: readonly Settled[], reportsMax = REPORTS_AT_ONCE): Promise<void> {
@@ -93,6 +98,8 @@ export function createReceiptReader(deps: ReceiptReaderDeps): ReceiptReader {
       read.map((one) => ({ ...one, againMs: againMs(one) })),
       {
         store,
+        refusals,
+        againAfter: againAfterMs,
         onUnstorable: deps.onAdapterFault,
         reportsMax,
         // Only the commit waits for its turn: slow work before it, such as fetching a certificate, does not block the applying of
@@ -217,9 +224,12 @@ function waitedMs(calls: readonly StoredReceiptCall[], now: number): number {
 }
 
 /** Returns when an undecided call is read again, in milliseconds; undefined for a call that is settled. */
-function againMs({ reading, call: { tries } }: Settled): number | undefined {
-  if (reading.kind !== 'undecided' || tries >= TRIES_MAX) return undefined;
-  return doubledMs(tries, AGAIN);
+function againMs({ reading, call }: Settled): number | undefined {
+  return reading.kind === 'undecided' ? againAfterMs(call) : undefined;
+}
+
+function againAfterMs({ tries }: StoredReceiptCall): number | undefined {
+  return tries >= TRIES_MAX ? undefined : doubledMs(tries, AGAIN);
 }
 
 /** A reading under way; `read` is set once it has ended. */

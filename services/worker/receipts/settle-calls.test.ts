@@ -4,10 +4,11 @@ import type {
   SettledReceiptCalls,
   StoredReceiptCall,
 } from '#core/store/receipts/receipt-reports.ts';
+import { createRefusals } from '../refusals.ts';
 import { REPORTS_AT_ONCE, settleCalls, type ReadCall } from './settle-calls.ts';
 
 function read(id: number, reports = 1): ReadCall {
-  const call = { id, accountId: `account ${id}` } as StoredReceiptCall;
+  const call = { id, accountId: `account ${id}`, tries: 1 } as StoredReceiptCall;
   const rows = Array.from({ length: reports }, () => ({ call_id: id }) as CallReportRow);
   return {
     call,
@@ -33,6 +34,8 @@ function database(fault: (batch: SettledReceiptCalls) => Error | undefined = () 
           commits.push(batch);
         },
       },
+      refusals: createRefusals(),
+      againAfter: ({ tries }: StoredReceiptCall) => (tries < 3 ? tries * 1_000 : undefined),
       onUnstorable: (_: string, error: unknown) => void faults.push(error),
       pace: <Stored>(store: () => Promise<Stored>) => store(),
       reportsMax: REPORTS_AT_ONCE,
@@ -96,11 +99,11 @@ test('once the database refuses a part of a call, its remaining parts are not st
   expect(commits.map(({ reports, begun, done }) => [reports.length, begun, done])).toEqual([
     [1, [], [1]],
     [256, [2], []],
-    [0, [], [2]],
+    [0, [], []],
   ]);
   expect(settled.map(({ call, reading }) => [call.id, reading.kind])).toEqual([
     [1, 'read'],
-    [2, 'unreadable'],
+    [2, 'undecided'],
   ]);
   expect(faults).toHaveLength(1);
 });
@@ -113,19 +116,55 @@ test('a refused commit of forged calls is returned as a fault, and other calls a
   expect(faults).toMatchObject([{ code: '22P05' }]);
 });
 
-test('calls that the database refuses are given up, and all others are stored', async () => {
+test('calls that the database refuses again after it has stored others are given up', async () => {
   const { deps, commits, faults } = database(({ reports }) =>
     reports.some(({ call_id }) => call_id === 3 || call_id === 6) ? refusal('22P05') : undefined,
   );
-  const { settled } = await settleCalls(
+  const first = await settleCalls(
     [1, 2, 3, 4, 5, 6, 7].map((id) => read(id)),
     deps,
   );
-  expect(doneBy(commits).flat()).toEqual([1, 2, 3, 4, 5, 6, 7]);
+  expect(doneBy(commits).flat()).toEqual([1, 2, 4, 5, 7]);
   expect(commits.flatMap(({ reports }) => reports.map(({ call_id }) => call_id))).toEqual([1, 2, 4, 5, 7]);
+  expect(commits.flatMap(({ again }) => again)).toEqual([
+    { id: 3, ms: 1_000, misconfigured: false },
+    { id: 6, ms: 1_000, misconfigured: false },
+  ]);
   expect(commits.flatMap(({ genuine }) => genuine)).not.toContain('account 3');
-  expect(settled.flatMap(({ reading, call }) => (reading.kind === 'read' ? [] : [call.id]))).toEqual([3, 6]);
-  expect(faults).toHaveLength(2);
+  const notRead = (settled: readonly ReadCall[]) =>
+    settled.flatMap(({ reading, call }) => (reading.kind === 'read' ? [] : [[call.id, reading.kind]]));
+  expect(notRead(first.settled)).toEqual([
+    [3, 'undecided'],
+    [6, 'undecided'],
+  ]);
+  commits.length = 0;
+  const second = await settleCalls([read(3), read(6)], deps);
+  expect(doneBy(commits).flat()).toEqual([3, 6]);
+  expect(notRead(second.settled)).toEqual([
+    [3, 'unreadable'],
+    [6, 'unreadable'],
+  ]);
+  expect(faults).toHaveLength(4);
+});
+
+test.each(['P0001', 'XX002'])(
+  'while the database refuses every call (%s), none is given up',
+  async (code) => {
+    const { deps, commits } = database(({ reports }) => (reports.length > 0 ? refusal(code) : undefined));
+    for (let look = 0; look < 3; look += 1) await settleCalls([read(1), read(2)], deps);
+    expect(doneBy(commits).flat()).toEqual([]);
+    const worn: ReadCall = { ...read(3), call: { ...read(3).call, tries: 3 } };
+    await settleCalls([worn], deps);
+    expect(doneBy(commits).flat()).toEqual([3]);
+  },
+);
+
+test('a call that meets damage waits, also if others can be stored', async () => {
+  const { deps, commits } = database(({ reports }) =>
+    reports.some(({ call_id }) => call_id === 1) ? refusal('XX001') : undefined,
+  );
+  for (let look = 0; look < 3; look += 1) await settleCalls([read(1), read(look + 2)], deps);
+  expect(doneBy(commits).flat()).toEqual([2, 3, 4]);
 });
 
 test.each(['57014', '42883'])(

@@ -1,5 +1,5 @@
 import { chunks } from '#core/domain/chunks.ts';
-import { databaseFaultOf } from '#core/domain/storage/database-fault.ts';
+import { databaseFaultOf, isDamage } from '#core/domain/storage/database-fault.ts';
 import { bisectFaults } from '#core/domain/storage/bisect-faults.ts';
 import type { WorkerStore } from '#core/store/worker-store.ts';
 import type {
@@ -7,6 +7,7 @@ import type {
   SettledReceiptCalls,
   StoredReceiptCall,
 } from '#core/store/receipts/receipt-reports.ts';
+import type { Refusals } from '../refusals.ts';
 import type { CallReading } from './read-call.ts';
 
 /**
@@ -22,7 +23,10 @@ export type ReadCall = {
 
 export type SettleCallsDeps = {
   readonly store: Pick<WorkerStore, 'settleReceiptCalls'>;
-  /** Called when the database rejects the contents of the call. */
+  readonly refusals: Refusals;
+  /** Returns when a call whose contents the database refuses is read again, in milliseconds; undefined after many tries. */
+  readonly againAfter: (call: StoredReceiptCall) => number | undefined;
+  /** Called when the database refuses the contents of the call. */
   readonly onUnstorable: (provider: string, error: unknown) => void;
   /**
    * Runs each commit when it is its turn.
@@ -48,8 +52,8 @@ type Piece = { readonly of: ReadCall; readonly reports: readonly CallReportRow[]
 
 /**
  * Replaces the calls by their reports in few commits, small calls first. A call with many reports takes several commits; if the
- * worker dies between them, the call is read again and repeated reports count once. If the database rejects a call, only that
- * call is given up.
+ * worker dies between them, the call is read again and repeated reports count once. If the database refuses a call, only that
+ * call is given up; a fault that refuses every call gives up none.
  * @returns the calls as they were settled, and the errors that kept others from being settled.
  */
 export async function settleCalls(
@@ -58,11 +62,12 @@ export async function settleCalls(
 ): Promise<{ readonly settled: readonly ReadCall[]; readonly faults: readonly unknown[] }> {
   const settled: ReadCall[] = [];
   const faults: unknown[] = [];
-  /** Calls of which the database rejected a piece. */
+  /** Calls of which the database refused a piece. */
   const refused = new Set<ReadCall>();
 
   async function storeAll(pieces: readonly Piece[]): Promise<readonly Piece[]> {
     await deps.store.settleReceiptCalls(rowsOf(pieces));
+    if (pieces.some(({ reports }) => reports.length > 0)) deps.refusals.noteTaken();
     for (const piece of pieces) if (piece.isLast) settled.push(piece.of);
     return pieces;
   }
@@ -77,7 +82,14 @@ export async function settleCalls(
     }
     refused.add(piece.of);
     deps.onUnstorable(piece.of.provider, error);
-    return settlePart([{ of: { ...piece.of, reading: { kind: 'unreadable' } }, reports: [], isLast: true }]);
+    return settlePart([{ of: withoutReports(piece.of, error), reports: [], isLast: true }]);
+  }
+
+  /** Damage is the operator's to repair: the call may be intact. */
+  function withoutReports(one: ReadCall, refusal: unknown): ReadCall {
+    const isAtFault = deps.refusals.isConfirmed(one.call.id) && !isDamage(refusal);
+    const againMs = isAtFault ? undefined : deps.againAfter(one.call);
+    return { ...one, reading: { kind: againMs === undefined ? 'unreadable' : 'undecided' }, againMs };
   }
 
   function settlePart(pieces: readonly Piece[]): Promise<readonly Piece[]> {

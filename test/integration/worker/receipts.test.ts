@@ -354,6 +354,24 @@ test('a receipt that the database refuses does not delay others and is applied o
   await expect.poll(receiptsLeft).toBe(0);
 });
 
+test('while the database refuses every receipt, calls wait, and are applied once it is repaired', async () => {
+  const [one, other] = [await sent(), await sent()];
+  await b.admin.unsafe(`create function despatch.refuse_receipt() returns trigger language plpgsql as
+    $$ begin raise exception 'refused'; end $$;
+    create trigger refuse_receipt before insert on despatch.receipts for each row execute function despatch.refuse_receipt()`);
+  try {
+    for (const { callback, sid } of [one, other])
+      await report({ url: callback, body: form(sid, 'delivered') });
+    const tries = async () =>
+      (await b.admin`select tries from despatch.receipt_calls`).map((row) => row['tries']);
+    await expect.poll(tries).toEqual([2, 2]);
+  } finally {
+    await b.admin.unsafe('drop function despatch.refuse_receipt() cascade');
+  }
+  await expect.poll(() => statusOf(one.seq)).toBe('delivered');
+  await expect.poll(() => statusOf(other.seq)).toBe('delivered');
+});
+
 test('a flood of receipt calls to one account does not delay those to another', async () => {
   await using stores = await setupStores();
   const [loud, quiet] = [randomUUID(), randomUUID()];
