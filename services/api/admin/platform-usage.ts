@@ -172,7 +172,7 @@ function nameOf({ tenantId, period, channel }: PlatformUsageKey): string {
 function shown({ tenantId, slug, period, channel }: PlatformUsageKey) {
   return {
     ...(tenantId === null || slug === null ? {} : { tenantId, tenantSlug: slug }),
-    ...(period === null ? {} : shownPeriod(period, false)),
+    ...(period === null ? {} : shownPeriod(period, 'day')),
     ...(channel === null ? {} : { channel }),
   };
 }

@@ -68,7 +68,7 @@ export function spanShown(span: { readonly since: number; readonly until: number
   return { since: new Date(span.since).toISOString(), until: new Date(span.until).toISOString() };
 }
 
-export function shownPeriod(period: Date, isHour: boolean) {
+export function shownPeriod(period: Date, unit: 'hour' | 'day') {
   const time = period.toISOString();
-  return isHour ? { hour: time } : { day: time.slice(0, 10) };
+  return unit === 'hour' ? { hour: time } : { day: time.slice(0, 10) };
 }

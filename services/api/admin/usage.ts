@@ -137,7 +137,7 @@ export function usageRoute({ read, pauses }: Pick<AdminDeps, 'read' | 'pauses'>)
       function shown({ period, channel, value }: UsageKey) {
         const account = accountOf.get(value ?? '');
         return {
-          ...(period === null ? {} : shownPeriod(period, groups.has('hour'))),
+          ...(period === null ? {} : shownPeriod(period, groups.has('hour') ? 'hour' : 'day')),
           ...(channel === null ? {} : { channel }),
           ...(groups.has('provider')
             ? {

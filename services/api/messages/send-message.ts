@@ -173,8 +173,7 @@ export function sendMessageRoute(deps: SendMessageDeps): RouteModule {
   ): Answer<Accepted> {
     const limit = sendsPerMinute(caller);
     const retryAfter = verdict.retryAfter ?? 1;
-    const rate = (passed: boolean) =>
-      rateHeaders({ limit, remaining: verdict.remaining ?? 0, passed, retryAfter });
+    const rate = { limit, remaining: verdict.remaining ?? 0, retryAfter };
     const rejected = (refusal: AppError): AppError => {
       const reason = rejectionReason(refusal.code);
       if (reason !== undefined) metrics.rejected(reason, caller.tenant.id);
@@ -183,7 +182,11 @@ export function sendMessageRoute(deps: SendMessageDeps): RouteModule {
     switch (verdict.verdict) {
       case 'accepted':
         metrics.accepted(accepted.channel, caller.tenant.id);
-        return { body: accepted, headers: rate(true), messageId: accepted.id };
+        return {
+          body: accepted,
+          headers: rateHeaders({ ...rate, passed: true }),
+          messageId: accepted.id,
+        };
       case 'replayed':
         metrics.replayed();
         // The first request with this key is not settled yet, so the result is unknown.
@@ -193,7 +196,10 @@ export function sendMessageRoute(deps: SendMessageDeps): RouteModule {
         rateMemory.refused(caller.key.id, limit, retryAfter);
         if (isKeyed) uncounted.note(caller.key.id);
         throw rejected(
-          refusalOf('rate_limited', countedAgainst(caller), { retryAfter, headers: rate(false) }),
+          refusalOf('rate_limited', countedAgainst(caller), {
+            retryAfter,
+            headers: rateHeaders({ ...rate, passed: false }),
+          }),
         );
       case 'mismatch':
       case 'suspended':

@@ -125,17 +125,20 @@ function memberWith(role: Role): string {
 }
 
 const slug = { type: 'string', pattern: '^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$' };
-const header = (name: string, description: string, schema: Json, required = false): Json => ({
+const header = (name: string, description: string, schema: Json): Json => ({
   in: 'header',
   name,
   description,
-  required,
+  required: false,
   schema,
 });
 
 /** Request headers shared by many operations, for the document's components. */
 export const PARAMETERS = {
-  TenantSlug: header('X-Tenant-Slug', "The user's tenant that the call acts on.", slug, true),
+  TenantSlug: {
+    ...header('X-Tenant-Slug', "The user's tenant that the call acts on.", slug),
+    required: true,
+  },
   TenantSlugOfBearer: header(
     'X-Tenant-Slug',
     "The user's tenant that the call acts on. Required with a bearer token.",

@@ -54,19 +54,21 @@ export function importRows({ type, bytes }: Upload, options: ImportRowsOptions):
 
 function* ndjsonRows(bytes: Buffer, options: ImportRowsOptions): Generator<ImportRow, void> {
   for (const { line, text, fault } of textLines(bytes, ROW_BYTES_MAX)) {
-    const sent = fault === undefined ? parsed(text) : undefined;
-    if (sent === undefined) yield { line, faults: [broken(fault ?? 'Must be a JSON object')] };
-    else yield { line, ...rowOf(Object.entries(sent), options) };
+    const row = fault === undefined ? parsed(text) : broken(fault);
+    if ('rule' in row) yield { line, faults: [row] };
+    else yield { line, ...rowOf(Object.entries(row.sent), options) };
   }
 }
 
-function parsed(text: string): object | undefined {
+function parsed(text: string): { readonly sent: object } | ErrorDetail {
+  let value: unknown;
   try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : undefined;
+    value = JSON.parse(text);
   } catch {
-    return undefined;
+    return broken('Must be a JSON object');
   }
+  const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
+  return isObject ? { sent: value as object } : { ...broken('Must be a JSON object'), rule: 'type' };
 }
 
 function* csvRows(bytes: Buffer, options: ImportRowsOptions): Generator<ImportRow, void> {

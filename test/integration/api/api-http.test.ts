@@ -107,6 +107,7 @@ describe('every error response has the same shape', () => {
     const refused = await post(LEAST.sms, { 'content-encoding': 'gzip' });
     expect(refused).toMatchObject(shape(415, 'unsupported_media_type'));
     expect(refused.body.message).toBe('Content-Encoding must be absent or identity');
+    expect(refused.headers['accept-encoding']).toBe('identity');
     expect((await post(LEAST.sms, { 'content-encoding': 'Identity' })).status).toBe(202);
   });
 

@@ -215,6 +215,16 @@ describe('an import', () => {
     expect(await stored(tenant)).toBe(2);
   });
 
+  test('tells a line that is no JSON from a value that is no object', async () => {
+    const tenant = await api.tenant();
+    const { details } = (await load(tenant, NDJSON, '{"channel"\n[]\n"push"')).body;
+    expect(details.map(({ field, rule }: { field: string; rule: string }) => [field, rule])).toEqual([
+      ['lines.1.row', 'format'],
+      ['lines.2.row', 'type'],
+      ['lines.3.row', 'type'],
+    ]);
+  });
+
   test('names each of 1,500 invalid rows', async () => {
     const tenant = await api.tenant();
     const rows = Array.from({ length: 3_000 }, (_, i) => ({
@@ -385,6 +395,13 @@ describe('an import', () => {
     const tenant = await api.tenant();
     const reply = await load(tenant, NDJSON, 'x', { headers: { 'content-encoding': 'gzip' } });
     expect(reply).toMatchObject({ status: 415, body: { code: 'unsupported_media_type' } });
+  });
+
+  test('with Content-Encoding identity is accepted', async () => {
+    const tenant = await api.tenant();
+    const row = lines([{ channel: 'push', address: 'a' }]);
+    const reply = await load(tenant, NDJSON, row, { headers: { 'content-encoding': 'identity' } });
+    expect(reply).toMatchObject({ status: 200, body: { created: 1 } });
   });
 
   test('with the charset UTF-8 in its content type is accepted', async () => {

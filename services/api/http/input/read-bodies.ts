@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { AppError } from '#core/domain/fault/app-error.ts';
 import type { BodyReader, RequestMoments } from './read-body.ts';
+import { refuseEncoded } from './refuse-encoded.ts';
 import { tooLarge } from './too-large.ts';
 
 /** The default where a route does not set a limit. */
@@ -18,11 +18,7 @@ export function readBodies(app: FastifyInstance, reader: BodyReader): void {
   app.decorate('readRaw', (request, bounds) => reader.raw(request, bounds, momentsOf(request)));
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('application/json', async (request: FastifyRequest) => {
-    const { 'content-encoding': encoding = 'identity' } = request.headers;
-    if (encoding.toLowerCase() !== 'identity') {
-      const message = 'Content-Encoding must be absent or identity';
-      throw new AppError('unsupported_media_type', { message });
-    }
+    refuseEncoded(request.headers);
     const body = await reader.json(request, momentsOf(request));
     request.bodyBytes = body.bytes;
     const exempt = request.routeOptions.config.exemptBytes;

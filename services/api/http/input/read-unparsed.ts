@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { IncomingHttpHeaders } from 'node:http';
-import { AppError } from '#core/domain/fault/app-error.ts';
 import type { RawBounds } from './read-body.ts';
+import { refuseEncoded } from './refuse-encoded.ts';
 
 /** Overrides the request's headers. */
 const NO_BODY: IncomingHttpHeaders = {
@@ -19,10 +19,7 @@ export async function readUnparsed(
   request: FastifyRequest,
   bounds: RawBounds,
 ): Promise<Buffer> {
-  // Compressed bodies are refused: they could decompress to a thousand times their size.
-  if (request.headers['content-encoding'] !== undefined) {
-    throw new AppError('unsupported_media_type', { message: 'Content-Encoding must be absent' });
-  }
+  refuseEncoded(request.headers);
   const body = await app.readRaw(request, bounds);
   request.headers = NO_BODY;
   request.bodyBytes = body.length;
