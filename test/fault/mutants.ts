@@ -209,7 +209,7 @@ export const MUTANTS: readonly FaultMutant[] = [
   },
   {
     name: 'commits that nobody syncs',
-    changes: { 'synced-commits': [/^connection: \{/, "$& synchronous_commit: 'off',"] },
+    changes: { 'synced-commits': [/'on'/, "'off'"] },
     fault: 'postgres-power-lost',
     expected: 'lost',
     tree: 5,

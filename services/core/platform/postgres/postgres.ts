@@ -87,13 +87,16 @@ function openPool(config: PostgresConfig, name: string, max: number): Sql {
       day: { to: 1082, from: [1082], serialize: (day: string) => day, parse: (day: string) => day },
       bigint: { to: 20, from: [20], serialize: (n: number) => String(n), parse: Number },
     },
-    // Tests break this (mutant: synced-commits): a commit is on disk before it is acknowledged.
     connection: {
       application_name: name,
       search_path: 'despatch',
-      // Overrides settings of the role or the database, which must not change which day it is or how dates are written.
+      // Override settings of the role, the database or the server: those that would change which day it is, how dates are written,
+      // and what a transaction sees.
       TimeZone: 'UTC',
       DateStyle: 'ISO, YMD',
+      default_transaction_isolation: 'read committed',
+      // Tests break this (mutant: synced-commits): a commit is on disk, also a standby's, before it is acknowledged.
+      synchronous_commit: 'on',
       statement_timeout: config.statementTimeoutMs,
       lock_timeout: config.statementTimeoutMs,
       idle_in_transaction_session_timeout: config.statementTimeoutMs,
