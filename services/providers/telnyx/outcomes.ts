@@ -1,12 +1,13 @@
 import { accountFault, gatewayTimeout, permanent, transient, type CodeTable } from '../classify-error.ts';
 
 /**
- * Codes of the API and of message reports, https://developers.telnyx.com/docs/messaging/messages/error-codes and
- * https://developers.telnyx.com/development/api-fundamentals/api-errors.
+ * Codes of the API and of message reports, https://developers.telnyx.com/docs/messaging/messages/error-codes,
+ * https://developers.telnyx.com/development/api-fundamentals/api-errors and
+ * https://support.telnyx.com/en/articles/6505121-telnyx-messaging-error-codes.
  */
 export const TELNYX_CODES: CodeTable = {
-  10001: permanent('sender_rejected', 'inactive_number'),
-  // Of whichever number: the recipient is suppressed only where the answer points to it.
+  // 10001, 10002 and 10016 are about whichever number; only where the answer points tells which.
+  10001: permanent('unknown', 'inactive_number'),
   10002: permanent('unknown', 'invalid_number'),
   10007: transient('provider_unavailable', 'provider_error'),
   // "The request timed out" while Telnyx processed it, which may have made a message of it.
@@ -27,30 +28,39 @@ export const TELNYX_CODES: CodeTable = {
   20100: accountFault('insufficient_credit'),
   40001: permanent('invalid_recipient', 'unreachable_number'),
   40002: transient('content_rejected', 'blocked'),
-  40003: permanent('content_rejected', 'blocked'),
+  // The carrier has blocked the sending number for good.
+  40003: permanent('sender_rejected', 'sender_blocked'),
   40004: transient('recipient_unavailable', 'refused_by_carrier'),
   40005: permanent('recipient_unavailable', 'message_expired'),
   40006: transient('recipient_unavailable', 'carrier_unavailable'),
   40007: permanent('recipient_unavailable', 'loop_detected'),
-  40008: permanent('recipient_unavailable', 'undeliverable'),
+  40008: transient('recipient_unavailable', 'undeliverable'),
   40009: permanent('content_rejected', 'invalid_message'),
   40010: permanent('sender_rejected', 'sender_unregistered'),
   40011: transient('provider_throttled', 'rate_limited'),
-  40012: permanent('invalid_recipient', 'invalid_number'),
+  // Also of a recipient without credit, or one that short codes do not reach.
+  40012: permanent('invalid_recipient', 'unreachable_number'),
   40013: permanent('sender_rejected', 'invalid_sender'),
   40014: permanent('recipient_unavailable', 'message_expired'),
   40015: permanent('content_rejected', 'blocked'),
   40016: transient('provider_throttled', 'daily_cap_reached'),
   40017: permanent('content_rejected', 'blocked'),
   40018: transient('provider_throttled', 'rate_limited'),
+  40019: permanent('sender_rejected', 'sender_unregistered'),
+  // Telnyx suspects inflated traffic and blocks codes for logins for 24 hours.
+  40020: transient('sender_rejected', 'sender_blocked'),
   40100: permanent('sender_rejected', 'sender_not_enabled'),
   40150: permanent('sender_rejected', 'sender_unregistered'),
   40151: permanent('sender_rejected', 'sender_not_enabled'),
+  40155: permanent('sender_rejected', 'sender_not_enabled'),
   40300: permanent('recipient_unavailable', 'recipient_opted_out'),
   40301: permanent('recipient_unavailable', 'unsupported_recipient'),
   40302: permanent('content_rejected', 'body_too_long'),
+  40304: permanent('content_rejected', 'invalid_message'),
   40305: permanent('sender_rejected', 'invalid_sender'),
   40306: permanent('sender_rejected', 'sender_not_enabled'),
+  40307: permanent('sender_rejected', 'invalid_sender'),
+  40308: permanent('sender_rejected', 'invalid_sender'),
   40309: permanent('sender_rejected', 'region_not_permitted'),
   40310: permanent('invalid_recipient', 'invalid_number'),
   40311: accountFault('authentication_failed'),
@@ -59,11 +69,19 @@ export const TELNYX_CODES: CodeTable = {
   40314: accountFault('messaging_disabled'),
   40315: permanent('sender_rejected', 'sender_unhealthy'),
   40316: permanent('content_rejected', 'empty_body'),
+  40317: permanent('content_rejected', 'invalid_media'),
   40318: transient('provider_throttled', 'sender_queue_full'),
   40319: permanent('recipient_unavailable', 'unsupported_recipient'),
   40320: transient('sender_rejected', 'sender_not_ready'),
   40321: permanent('sender_rejected', 'no_usable_number'),
   40322: permanent('content_rejected', 'blocked'),
+  40323: permanent('sender_rejected', 'sender_not_enabled'),
+  40325: permanent('sender_rejected', 'invalid_sender'),
   40328: permanent('content_rejected', 'body_too_long'),
   40329: permanent('sender_rejected', 'sender_unregistered'),
+  40330: transient('sender_rejected', 'sender_not_ready'),
+  // The messaging profile allows no destination at all.
+  40331: accountFault('region_not_permitted'),
+  // What the messaging profile may spend in a day.
+  40333: transient('provider_throttled', 'daily_cap_reached'),
 };

@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'vitest';
+import { causeOfFailure } from '#core/domain/recipient/suppression-cause.ts';
 import { createHttpClient } from '#core/platform/http/http-client.ts';
+import { createProviderContexts } from '#providers/context.ts';
 import { contextAt, httpProviderSuite } from '#test/suites/provider-conformance.ts';
 import { TELNYX_CODES } from './outcomes.ts';
 import telnyx from './provider.ts';
@@ -88,6 +90,22 @@ httpProviderSuite({
     {
       reply: pointing(refusal(422, '10002'), '/to/0'),
       outcome: permanently({ class: 'invalid_recipient', code: 'invalid_number', providerCode: '10002' }),
+    },
+    {
+      reply: refusal(422, '10001'),
+      outcome: permanently({ class: 'unknown', code: 'inactive_number', providerCode: '10001' }),
+    },
+    {
+      reply: pointing(refusal(422, '10001'), '/to'),
+      outcome: permanently({ class: 'invalid_recipient', code: 'inactive_number', providerCode: '10001' }),
+    },
+    {
+      reply: pointing(refusal(422, '10001'), '/from'),
+      outcome: permanently({ class: 'sender_rejected', code: 'inactive_number', providerCode: '10001' }),
+    },
+    {
+      reply: refusal(400, '40333', 'Spend limit reached'),
+      outcome: transiently({ class: 'provider_throttled', code: 'daily_cap_reached', providerCode: '40333' }),
     },
     {
       reply: refusal(403, '40300', 'Blocked due to STOP message'),
@@ -207,13 +225,55 @@ describe('telnyx', () => {
   test.each([
     ['40001', 'invalid_recipient', false],
     ['40002', 'content_rejected', true],
-    ['40003', 'content_rejected', false],
+    ['40003', 'sender_rejected', false],
     ['40006', 'recipient_unavailable', true],
+    ['40008', 'recipient_unavailable', true],
     ['40011', 'provider_throttled', true],
     ['40300', 'recipient_unavailable', false],
+    ['40019', 'sender_rejected', false],
+    ['40020', 'sender_rejected', true],
+    ['40155', 'sender_rejected', false],
+    ['40304', 'content_rejected', false],
+    ['40307', 'sender_rejected', false],
+    ['40308', 'sender_rejected', false],
+    ['40317', 'content_rejected', false],
+    ['40323', 'sender_rejected', false],
+    ['40325', 'sender_rejected', false],
     ['40329', 'sender_rejected', false],
+    ['40330', 'sender_rejected', true],
+    ['40331', 'auth_or_config', true],
+    ['40333', 'provider_throttled', true],
     ['20013', 'auth_or_config', true],
   ])('code %s is %s, retry %s', (code, failureClass, retry) => {
     expect(TELNYX_CODES[code]).toMatchObject({ class: failureClass, retry });
+  });
+
+  test('a number that a carrier refuses is not suppressed: the recipient may only lack credit', () => {
+    const { class: failureClass, code } = TELNYX_CODES['40012'] ?? {};
+    expect(failureClass).toBe('invalid_recipient');
+    expect(causeOfFailure({ class: failureClass ?? 'unknown', code: code ?? '' })).toBeNull();
+  });
+
+  test.each<[status: number, headers: Record<string, string>, wait: number | undefined]>([
+    [429, { 'x-ratelimit-reset': '40' }, 40_000],
+    [429, { 'x-ratelimit-reset': '40', 'retry-after': '7' }, 7_000],
+    [429, { 'x-ratelimit-reset': '0' }, 1_000],
+    [429, { 'x-ratelimit-reset': '86400' }, 900_000],
+    [429, { 'x-ratelimit-reset': 'soon' }, undefined],
+    [429, {}, undefined],
+    [500, { 'x-ratelimit-reset': '40' }, undefined],
+  ])('a call refused with %i and the headers %j is repeated after %s ms', async (status, headers, wait) => {
+    const text = JSON.stringify(refusal(status, status === 429 ? '10011' : '10007').body);
+    const contexts = createProviderContexts({
+      http: async () => ({ kind: 'response', status, headers, text }),
+      resolve: async () => ({ kind: 'refused', code: 'dns' }),
+      epochMs: () => Date.now(),
+    });
+    const until = AbortSignal.timeout(20_000);
+    const context = contexts({ provider: 'telnyx', accountId: 'a', version: 1, until });
+    const credentials = { config: account.publicConfig, secrets: account.secretConfig };
+    const outcome = await telnyx.send(message, credentials, context);
+    expect(outcome.kind).toBe('rejected_transient');
+    expect('retryAfterMs' in outcome ? outcome.retryAfterMs : undefined).toBe(wait);
   });
 });

@@ -33,6 +33,8 @@ export default defineProvider({
   id: 'telnyx',
   channel: 'sms',
   name: 'Telnyx Messaging',
+  // Telnyx knows an Idempotency-Key, but not for messages: only for the resources whose reference names it,
+  // https://developers.telnyx.com/docs/development/api-fundamentals/idempotency.
   dedupe: 'none',
   receipts: telnyxReceipts,
   lookup: telnyxLookup,
@@ -51,10 +53,11 @@ export default defineProvider({
       headers: { ...headersOf(account), 'content-type': 'application/json' },
       body: JSON.stringify(payload(message, sender, account.config)),
     });
+    const now = context.epochMs();
     return outcomeOfSend(result, {
-      judge: classifyRefusal,
+      judge: (response) => classifyRefusal(response, now),
       hidden: [...secretsToRedact(account), message.to, message.content.body, message.receiptUrl ?? ''],
-      now: context.epochMs(),
+      now,
       accepted: ({ text }) => {
         const created = Created.safeParse(parseJson(text)).data?.data;
         // A profile picks a number from its pool; the response names it.
