@@ -1,4 +1,5 @@
 import { accountFault, permanent, transient, type CodeTable, type ErrorMeaning } from '../classify-error.ts';
+import { SINCH_NETWORK_CODES } from './network-codes.ts';
 
 /** Codes of refused requests, https://developers.sinch.com/docs/sms/api-reference/status-codes. */
 export const SINCH_ERRORS: CodeTable = {
@@ -14,8 +15,12 @@ export const SINCH_ERRORS: CodeTable = {
   blocked_account: accountFault('account_suspended'),
 };
 
-/** Codes of delivery reports, https://developers.sinch.com/docs/sms/api-reference/sms/tag/Delivery-reports. */
+/**
+ * Codes of delivery reports, https://developers.sinch.com/docs/sms/api-reference/sms/tag/Delivery-reports: those of the
+ * networks and the API's own. 414 to 418 are about MMS.
+ */
 export const SINCH_CODES: CodeTable = {
+  ...SINCH_NETWORK_CODES,
   402: permanent('recipient_unavailable', 'unroutable'),
   403: transient('provider_unavailable', 'provider_error'),
   404: transient('provider_unavailable', 'temporary_failure'),
@@ -29,7 +34,7 @@ export const SINCH_CODES: CodeTable = {
   413: accountFault('account_suspended'),
 };
 
-/** The meaning of a final status when its code is an operator's and unknown to us. */
+/** The meaning of a final status with an unknown code. */
 export const SINCH_STATUSES: Readonly<Record<string, ErrorMeaning>> = {
   Deleted: permanent('recipient_unavailable', 'undeliverable'),
   Rejected: permanent('recipient_unavailable', 'refused_by_carrier'),
