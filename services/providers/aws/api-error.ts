@@ -35,6 +35,9 @@ const COMMON_CODES: CodeTable = {
     'MissingAuthenticationTokenException',
     'ExpiredToken',
     'ExpiredTokenException',
+    // SNS's name for it, https://docs.aws.amazon.com/sns/latest/api/API_Publish.html.
+    'InvalidSecurity',
+    'InvalidSecurityException',
   ),
   ...codes(
     accountFault('forbidden'),

@@ -57,7 +57,7 @@ export const sesGuide: ProviderGuide<'email'> = {
   messages: [MAIL_EXAMPLE],
   limits: [
     'AWS limits the mails of an account per 24 hours and per second; mails above the limit are retried.',
-    'A mail has at most 15 headers of 870 characters each, counted as they are encoded. More fail with `too_many_headers` or `header_too_long`, without a call. The two headers of the unsubscribe link of a marketing mail count.',
+    'A mail has at most 15 headers of 996 characters each, name and value together, counted as they are encoded. More fail with `too_many_headers` or `header_too_long`, without a call. The two headers of the unsubscribe link of a marketing mail count.',
     'The configuration set defines how long SES tries to deliver a mail.',
   ],
   unsupported: ['Templates of SES, cc and bcc.'],

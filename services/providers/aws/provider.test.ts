@@ -261,6 +261,10 @@ describe('with SNS', () => {
         reply: xmlRefusal(403, 'SignatureDoesNotMatch'),
         outcome: forNow('auth_or_config', 'authentication_failed'),
       },
+      {
+        reply: xmlRefusal(403, 'InvalidSecurity', 'Signature not valid'),
+        outcome: forNow('auth_or_config', 'authentication_failed'),
+      },
       { reply: xmlRefusal(403, 'AuthorizationError'), outcome: forNow('auth_or_config', 'forbidden') },
       { reply: xmlRefusal(400, 'Throttling'), outcome: forNow('provider_throttled', 'rate_limited') },
       {

@@ -214,16 +214,16 @@ describe('ses', () => {
   test.each([
     ['16 headers', headersLike(16), 'too_many_headers', 'Amazon SES takes at most 15 headers'],
     [
-      'a header of 871 characters',
-      headersLike(1, 'a'.repeat(871)),
+      'a header of 997 characters',
+      headersLike(1, 'a'.repeat(994)),
       'header_too_long',
-      'Amazon SES takes at most 870 characters in a header',
+      'Amazon SES takes at most 996 characters in a header, its name included',
     ],
     [
-      'a header whose encoded words have more than 870 characters',
+      'a header whose encoded words have more than 996 characters',
       headersLike(1, 'é'.repeat(400)),
       'header_too_long',
-      'Amazon SES takes at most 870 characters in a header',
+      'Amazon SES takes at most 996 characters in a header, its name included',
     ],
   ])(
     'a mail with %s is rejected with the reason, without a call',
@@ -240,11 +240,13 @@ describe('ses', () => {
     },
   );
 
-  test('a mail with 15 headers of 870 characters is sent', async () => {
+  test('a mail with 15 headers of 996 characters is sent', async () => {
     await using http = createHttpClient();
     await using standIn = await startAwsStandIn();
     const credentials = { config: account.publicConfig, secrets: account.secretConfig };
-    const headers = headersLike(15, 'a'.repeat(870));
+    const headers = Object.fromEntries(
+      Object.keys(headersLike(15)).map((name) => [name, 'a'.repeat(996 - name.length)]),
+    );
     const mail = { ...message, content: { ...message.content, headers } };
     expect(await ses.send(mail, credentials, contextAt(ses, http, standIn.origin))).toMatchObject({
       kind: 'accepted',

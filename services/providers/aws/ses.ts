@@ -54,8 +54,8 @@ const AccountBody = z.looseObject({
 const NAME = 'Amazon SES';
 /** https://docs.aws.amazon.com/ses/latest/APIReference-V2/API_Message.html */
 const HEADERS_MAX = 15;
-/** https://docs.aws.amazon.com/ses/latest/APIReference-V2/API_MessageHeader.html */
-const HEADER_CHARACTERS_MAX = 870;
+/** Name and value of one header, https://docs.aws.amazon.com/ses/latest/APIReference-V2/API_MessageHeader.html */
+const HEADER_CHARACTERS_MAX = 996;
 const SES = { endpoint: 'email', service: 'ses' } as const;
 
 export const ses = defineProvider({
@@ -126,8 +126,9 @@ function unsupportedHeader({ content }: OutboundFor<'email'>): Failure | undefin
     const providerMessage = `${NAME} takes at most ${HEADERS_MAX} headers`;
     return { class: 'content_rejected', code: 'too_many_headers', providerMessage };
   }
-  if (headers.every(({ Value }) => Value.length <= HEADER_CHARACTERS_MAX)) return undefined;
-  const providerMessage = `${NAME} takes at most ${HEADER_CHARACTERS_MAX} characters in a header`;
+  if (headers.every(({ Name, Value }) => Name.length + Value.length <= HEADER_CHARACTERS_MAX))
+    return undefined;
+  const providerMessage = `${NAME} takes at most ${HEADER_CHARACTERS_MAX} characters in a header, its name included`;
   return { class: 'content_rejected', code: 'header_too_long', providerMessage };
 }
 

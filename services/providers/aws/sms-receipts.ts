@@ -40,7 +40,7 @@ export const smsReceipts: ReceiptDefinition<{ readonly topicArn?: string | undef
     ],
   },
   bytesMax: 1_048_576,
-  // The documentation shows no event that contains the context of its message.
+  // The documentation shows the context in the event of a text, but does not say that each event contains it.
   mayLackReference: true,
   headers: [],
   verify: (call, { config }, context) => judgeEnvelope(call, config.topicArn, context),

@@ -104,12 +104,12 @@ describe('an SNS call', () => {
     expect(asked).toEqual([]);
   });
 
-  test('of a region in China has a certificate from amazonaws.com.cn', async () => {
-    const TopicArn = 'arn:aws-cn:sns:cn-north-1:123456789012:events';
-    const SigningCertURL = CERTIFICATE_URL.replace(
-      'eu-central-1.amazonaws.com',
-      'cn-north-1.amazonaws.com.cn',
-    );
+  test.each([
+    ['aws-cn', 'cn-north-1', 'amazonaws.com.cn'],
+    ['aws-eusc', 'eusc-de-east-1', 'amazonaws.eu'],
+  ])('of a region of %s, %s, has a certificate from %s', async (partition, region, suffix) => {
+    const TopicArn = `arn:${partition}:sns:${region}:123456789012:events`;
+    const SigningCertURL = CERTIFICATE_URL.replace('eu-central-1.amazonaws.com', `${region}.${suffix}`);
     const envelope = signedEnvelope({ Message: '{}', SigningCertURL, TopicArn }, '2');
     expect(await judge(envelope, snsContext().context, TopicArn)).toEqual({ kind: 'genuine' });
   });
