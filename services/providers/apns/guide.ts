@@ -5,7 +5,7 @@ export const apnsGuide: ProviderGuide<'push'> = {
     'https://developer.apple.com/documentation/usernotifications/sending-notification-requests-to-apns',
   credentials: [
     'In the Apple Developer account open Membership details. The `Team ID` is `teamId`.',
-    'Under Certificates, Identifiers & Profiles > Keys create a key with Apple Push Notifications service. Its id is `keyId`; the file AuthKey_<id>.p8 can be downloaded once, and its content is `privateKey`.',
+    'Under Certificates, Identifiers & Profiles > Keys create a key with Apple Push Notifications service. If it is limited to an environment or to some apps, it must cover `environment` and `bundleId`. Its id is `keyId`; the file AuthKey_<id>.p8 can be downloaded once, and its content is `privateKey`.',
     '`bundleId` is the bundle id of the app under Identifiers. Apps that run from Xcode have sandbox tokens: store a second provider account with `environment` sandbox for them.',
   ],
   account: {

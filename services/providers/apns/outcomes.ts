@@ -28,6 +28,8 @@ export const APNS_REASONS: CodeTable = {
     'MissingProviderToken',
     'UnrelatedKeyIdInToken',
     'BadEnvironmentKeyIdInToken',
+    // How several public clients have seen APNs itself write the code before.
+    'BadEnvironmentKeyInToken',
   ),
   ...codes(accountFault('forbidden'), 'Forbidden'),
   // Apple counts the requests to one device: other devices can be reached.

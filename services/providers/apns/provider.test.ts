@@ -379,8 +379,14 @@ test.each([
   ['MissingDeviceToken', 'invalid_recipient', false],
   ['PayloadEmpty', 'content_rejected', false],
   ['BadTopic', 'auth_or_config', true],
-  ['BadEnvironmentKeyIdInToken', 'auth_or_config', true],
   ['ServiceUnavailable', 'provider_unavailable', true],
 ])('reason %s is %s, retry %s', (reason, failureClass, retry) => {
   expect(APNS_REASONS[reason]).toMatchObject({ class: failureClass, retry });
 });
+
+test.each(['BadEnvironmentKeyIdInToken', 'BadEnvironmentKeyInToken'])(
+  'a key of another environment is a wrong credential, as %s',
+  (reason) => {
+    expect(APNS_REASONS[reason]).toMatchObject({ class: 'auth_or_config', code: 'authentication_failed' });
+  },
+);
