@@ -32,9 +32,15 @@ const EXPIRED = permanent('recipient_unavailable', 'message_expired');
 const OPTED_OUT = permanent('recipient_unavailable', 'recipient_opted_out');
 const NETWORK_ERROR = transient('provider_unavailable', 'network_error');
 
-/** `statusErrorCode` of reports: GSM MAP codes, and MessageBird's own codes from 100 on. */
+/**
+ * `statusErrorCode` of reports: GSM MAP codes, and MessageBird's own codes from 100 on,
+ * https://docs.bird.com/api/channels-api/message-status-and-interactions/message-failure-sources/sms-platform-extended-error-codes.
+ */
 export const MESSAGEBIRD_CODES: CodeTable = {
   1: UNREACHABLE_NUMBER,
+  2: UNREACHABLE_NUMBER,
+  3: UNREACHABLE_NUMBER,
+  5: UNREACHABLE_NUMBER,
   6: HANDSET_UNREACHABLE,
   9: UNREACHABLE_NUMBER,
   11: UNSUPPORTED,

@@ -60,11 +60,19 @@ receiptSuite({
       { statusErrorCode: '103', statusReason: 'carrier rejected' },
       { class: 'recipient_unavailable', code: 'recipient_opted_out', providerCode: '103' },
     ),
+    ...['1', '2', '3', '5'].map((statusErrorCode) =>
+      failed(
+        `a failure with the code ${statusErrorCode} alone`,
+        'delivery_failed',
+        { statusErrorCode },
+        { class: 'invalid_recipient', code: 'unreachable_number', providerCode: statusErrorCode },
+      ),
+    ),
     failed(
       'a failure with a known reason',
       'delivery_failed',
-      { statusErrorCode: '5', statusReason: 'unknown subscriber' },
-      { class: 'invalid_recipient', code: 'unreachable_number', providerCode: '5' },
+      { statusErrorCode: '199', statusReason: 'unknown subscriber' },
+      { class: 'invalid_recipient', code: 'unreachable_number', providerCode: '199' },
     ),
     failed(
       'a failure with a reason spelled with underscores',
